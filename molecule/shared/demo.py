@@ -1,0 +1,108 @@
+"""Bring up the virtual HAL and run a job on all of its GPUs: image, nodes, site.yml, srun. `make demo` calls this.
+
+Can be run again: what is there already is kept, and a second rollout changes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
+
+from ClusterShell.NodeSet import NodeSet  # noqa: E402  found through the line above
+from ssh_config import Cluster  # noqa: E402
+from stages import Runner, Stage, say  # noqa: E402
+
+OVERLAYS = {"full": "hal.yml", "mini": "mini.yml"}
+USER = "alice"
+
+
+def playbook(name: str, path: str, inventory: Sequence[str], *arguments: str) -> Stage:
+    """A run of ansible-playbook on the virtual site."""
+    return Stage(name, ["ansible-playbook", *inventory, path, *arguments])
+
+
+def job(cluster: Cluster, runner: Runner) -> bool:
+    """Hold every GPU of the model with one srun of an ordinary user; say what ran where."""
+    computes = cluster.slice("nodes", where="compute and gpu")
+    gpus = sum(len(cluster.node(name)["gpus"]) for name in computes)
+    per_node = gpus // len(computes)
+    login = cluster.slice("slurm.controllers")[0]
+    # One task for each GPU; each says where it is and which GPU Slurm gave it.
+    srun = (
+        f"srun --partition=gpu --nodes={len(computes)} --ntasks-per-node={per_node} --gres=gpu:v100:{per_node}"
+        " --job-name=all-gpus --time=5 sh -c 'echo $SLURM_JOB_ID $SLURMD_NODENAME $SLURM_LOCALID $CUDA_VISIBLE_DEVICES'"
+    )
+    stage = Stage(f"srun on {gpus} GPUs", cluster.ssh_argv(login, f"runuser -l {USER} -c {quote(srun)}"))
+    if not runner.run(stage):
+        return False
+    lines = [line.split() for line in runner.outcomes[-1].log.read_text().splitlines() if line.strip()]
+    rows = [line for line in lines if len(line) == 4 and line[0].isdigit()]
+    visible: dict[str, NodeSet] = defaultdict(NodeSet)
+    for _, node, _, devices in rows:
+        visible[devices].add(node)
+    held = sum(len(devices.split(",")) * len(nodes) for devices, nodes in visible.items())
+    say(f"\n$ {srun}\n")
+    for devices, nodes in sorted(visible.items()):
+        say(f"  {nodes!s:<12} GPUs {devices}: {len(nodes)} nodes x {len(devices.split(','))}")
+    for command in (
+        "sinfo",
+        f"sacct -j {rows[0][0] if rows else 0} -X -P -o JobID,JobName,User,Partition,State,AllocTRES",
+    ):
+        say(f"\n[{USER}@{login} ~]$ {command}\n{cluster.run(login, f'runuser -l {USER} -c {quote(command)}')}")
+    if held != gpus or len(rows) != gpus:
+        say(f"\nthe job held {held} GPUs with {len(rows)} tasks; the model has {gpus}")
+        return False
+    return True
+
+
+def quote(text: str) -> str:
+    """`text` as one word of a shell."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def main() -> int:
+    """Run the stages; 0 when the job held every GPU of the model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", choices=sorted(OVERLAYS), default="full")
+    options = parser.parse_args()
+    sources = ["inventory/hal/hal.yml", f"inventory/virtual/{OVERLAYS[options.nodes]}"]
+    inventory = [word for source in sources for word in ("-i", source)]
+    os.environ.setdefault("ANSIBLE_CONFIG", str(PROJECT / "ansible.cfg"))
+    cluster = Cluster([PROJECT / source for source in sources])
+    names = cluster.slice("nodes")
+    say(f"Virtual HAL, {options.nodes}: {len(names)} servers, {NodeSet.fromlist(names)}\n")
+
+    runner = Runner("demo")
+    built = runner.run(
+        Stage("node image", ["molecule/shared/image/build"]),
+        Stage("package repository", ["molecule/shared/packages/build"]),
+    )
+    done = (
+        built
+        and runner.run(playbook(f"{len(names)} nodes", "molecule/shared/create.yml", inventory))
+        and runner.run(playbook("rollout of site.yml", "playbooks/site.yml", inventory))
+        and job(cluster, runner)
+    )
+    say(f"\n{runner.table()}\n")
+    if not done:
+        return 1
+    mini = " NODES=mini" if options.nodes == "mini" else ""
+    say(
+        "Next:\n"
+        f"  make ssh NODE=hal01{mini}                 a shell on a node; on hal-login try: sinfo, squeue, su - {USER}\n"
+        f"  make site{mini}                           roll out again: nothing changes\n"
+        f"  .venv/bin/ansible-playbook {' '.join(inventory)} playbooks/site.yml --limit hal01 --tags slurm\n"
+        "  make clean                              remove every container, network and mount"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

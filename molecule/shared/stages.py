@@ -1,0 +1,163 @@
+"""Run a list of named stages: one log file each, progress while they run, a table of times at the end.
+
+On a terminal the running stage has one live line; otherwise a line is printed when it starts, every 20 seconds and
+when it ends, so that a log of an unattended run shows where time went.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+TAIL_LINES = 40
+HEARTBEAT_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One command: `name` for people, `argv` run in the project's root, `env` added to ours."""
+
+    name: str
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a stage ended: its exit status, wall time in seconds, and where its output is."""
+
+    stage: Stage
+    status: int
+    seconds: float
+    log: Path
+
+    @property
+    def passed(self) -> bool:
+        """True when the command exited with 0."""
+        return self.status == 0
+
+
+@dataclass
+class _Running:
+    stage: Stage
+    process: subprocess.Popen[bytes]
+    log: Path
+    began: float
+    spoke: float
+
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+
+class Runner:
+    """Runs stages, in order or side by side, and remembers their outcomes."""
+
+    def __init__(self, title: str) -> None:
+        """`title` names the folder of logs under .state/logs/."""
+        self.folder = PROJECT / ".state" / "logs" / title
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for old in self.folder.glob("*.log"):
+            old.unlink()
+        self.outcomes: list[Outcome] = []
+        self.live = sys.stdout.isatty()
+        self.began = time.monotonic()
+
+    def run(self, *stages: Stage, side_by_side: int = 1) -> bool:
+        """Run all stages, at most `side_by_side` at once. True when every one passed; all are run either way."""
+        waiting, running = list(stages), list[_Running]()
+        first = len(self.outcomes)
+        while waiting or running:
+            while waiting and len(running) < side_by_side:
+                running.append(self._start(waiting.pop(0), first + len(self.outcomes) + len(running)))
+            time.sleep(0.2)
+            for item in list(running):
+                if item.process.poll() is not None:
+                    running.remove(item)
+                    self._end(item)
+            self._progress(running)
+        return all(outcome.passed for outcome in self.outcomes[first:])
+
+    def table(self) -> str:
+        """The stages with their wall times, as text."""
+        width = max((len(outcome.stage.name) for outcome in self.outcomes), default=0)
+        rows = [
+            f"  {outcome.stage.name:<{width}}  {clock(outcome.seconds):>7}  {'' if outcome.passed else 'FAILED'}".rstrip()
+            for outcome in self.outcomes
+        ]
+        return "\n".join([*rows, f"  {'all':<{width}}  {clock(time.monotonic() - self.began):>7}"])
+
+    def _start(self, stage: Stage, number: int) -> _Running:
+        log = self.folder / f"{number:02d}-{''.join(c if c.isalnum() else '-' for c in stage.name)}.log"
+        now = time.monotonic()
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                stage.argv,
+                cwd=PROJECT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **stage.env},
+            )
+        if not self.live:
+            say(f"... {stage.name}")
+        return _Running(stage, process, log, now, now)
+
+    def _end(self, item: _Running) -> None:
+        outcome = Outcome(item.stage, item.process.returncode, item.seconds(), item.log)
+        self.outcomes.append(outcome)
+        self._clear()
+        say(f"{'ok ' if outcome.passed else 'FAILED'} {outcome.stage.name} ({clock(outcome.seconds)})")
+        if not outcome.passed:
+            lines = item.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+            say("\n".join(f"    | {line}" for line in lines))
+            say(f"    whole output: {item.log.relative_to(PROJECT)}")
+
+    def _progress(self, running: Sequence[_Running]) -> None:
+        if self.live and running:
+            item = running[0]
+            text = f"... {item.stage.name} {clock(item.seconds())}  {last_line(item.log)}"
+            self._clear()
+            sys.stdout.write(text[: terminal_width() - 1])
+            sys.stdout.flush()
+            return
+        for item in running:
+            if time.monotonic() - item.spoke >= HEARTBEAT_SECONDS:
+                item.spoke = time.monotonic()
+                say(f"    {item.stage.name} {clock(item.seconds())}  {last_line(item.log)[:90]}")
+
+    def _clear(self) -> None:
+        if self.live:
+            sys.stdout.write("\r\033[K")
+
+
+def say(text: str) -> None:
+    """Print at once, also into a pipe."""
+    print(text, flush=True)
+
+
+def clock(seconds: float) -> str:
+    """Seconds as m:ss."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def terminal_width() -> int:
+    """Columns of the terminal; 80 when it does not say."""
+    try:
+        return os.get_terminal_size().columns
+    except OSError:
+        return 80
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log that says something, without control characters."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 4096))
+        lines = file.read().decode(errors="replace").splitlines()
+    speaking = (line.strip(" *") for line in reversed(lines) if line.strip(" *"))
+    return "".join(c for c in next(speaking, "") if c.isprintable())

@@ -1,0 +1,123 @@
+"""Everything that proves the project, in named parts: lint, unit, scenarios, rollout, slow.
+
+Ends with one line, 'N passed, N failed, N skipped', and exit status 0 only if something ran and nothing failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(PROJECT / "molecule" / "shared"))
+
+from stages import Runner, Stage, say  # noqa: E402  found through the line above
+
+PARTS = ("lint", "unit", "scenarios", "rollout", "slow")
+REPORTS = PROJECT / ".state" / "reports"
+# Scenarios wait for daemons more than they compute: two at once keep two cores busy.
+SCENARIOS_AT_ONCE = 2
+
+
+def pytest(name: str, *arguments: str) -> Stage:
+    """A pytest run whose counts end up in the closing line."""
+    return Stage(name, ["pytest", f"--junitxml={REPORTS / name.replace(' ', '-')}.xml", *arguments])
+
+
+def lint() -> Sequence[Stage]:
+    """Linters and type checkers over the whole tree."""
+    node_side = sorted(str(path.relative_to(PROJECT)) for path in (PROJECT / "plugins").rglob("*.py"))
+    scripts = ["molecule/shared/podman", "molecule/shared/prepare-controller", "molecule/shared/clean", ".ci/run"]
+    return [
+        Stage("ruff", ["ruff", "check", "."]),
+        Stage("ruff format", ["ruff", "format", "--check", "."]),
+        Stage("mypy", ["mypy"]),
+        Stage("yamllint", ["yamllint", "--strict", "."]),
+        Stage("ansible-lint", ["ansible-lint", "--strict"]),
+        Stage("shellcheck", ["shellcheck", *scripts]),
+        Stage("byte compile", [sys.executable, "-m", "compileall", "-q", *node_side]),
+    ]
+
+
+def unit() -> Sequence[Stage]:
+    """Tests that need no node."""
+    return [pytest("unit and property tests", "tests/unit", "tests/property", "-m", "not slow"), pytest("contract tests", "tests/contract")]
+
+
+def scenarios(only: str) -> Sequence[Stage]:
+    """One molecule run for each scenario, or for the one named."""
+    names = sorted(path.parent.name for path in (PROJECT / "molecule").glob("*/molecule.yml"))
+    if only and only not in names:
+        sys.exit(f"no scenario {only!r}: there are {', '.join(names)}")
+    return [
+        Stage(
+            f"molecule {name}",
+            ["molecule", "-c", "molecule/base.yml", "test", "-s", name],
+            env={"PYTEST_ADDOPTS": f"--junitxml='{REPORTS / f'molecule-{name}.xml'}'"},
+        )
+        for name in names
+        if only in ("", name)
+    ]
+
+
+def images() -> Sequence[Stage]:
+    """What every node is made of; quick when cached."""
+    return [
+        Stage("node image", ["molecule/shared/image/build"]),
+        Stage("package repository", ["molecule/shared/packages/build"]),
+    ]
+
+
+def counts() -> tuple[int, int, int]:
+    """Passed, failed and skipped test cases of all pytest runs."""
+    passed = failed = skipped = 0
+    for report in REPORTS.glob("*.xml"):
+        for suite in ET.parse(report).getroot().iter("testsuite"):
+            total, bad, left = (int(suite.get(key, 0)) for key in ("tests", "failures", "skipped"))
+            bad += int(suite.get("errors", 0))
+            passed, failed, skipped = passed + total - bad - left, failed + bad, skipped + left
+    return passed, failed, skipped
+
+
+def main() -> int:
+    """Run the named parts; see the module's text."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="+", choices=PARTS)
+    parser.add_argument("--scenario", default="", help="only this molecule scenario")
+    options = parser.parse_args()
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    for old in REPORTS.glob("*.xml"):
+        old.unlink()
+    os.environ.setdefault("ANSIBLE_CONFIG", str(PROJECT / "ansible.cfg"))
+
+    runner = Runner("test")
+    for part in options.parts:
+        say(f"\n== {part}")
+        if part == "lint":
+            runner.run(*lint(), side_by_side=2)
+        elif part == "unit":
+            runner.run(*unit())
+        elif runner.run(*images(), side_by_side=2):
+            if part == "scenarios":
+                runner.run(*scenarios(options.scenario), side_by_side=SCENARIOS_AT_ONCE)
+            elif part == "rollout":
+                runner.run(pytest("mini rollout", "tests/rollout"))
+            else:
+                runner.run(pytest("slow proofs", "-m", "slow", "tests"))
+    passed, failed, skipped = counts()
+    broken = [outcome for outcome in runner.outcomes if not outcome.passed]
+    say(f"\n{runner.table()}\n")
+    for outcome in broken:
+        say(f"failed: {outcome.stage.name}: {outcome.log.relative_to(PROJECT)}")
+    failed = max(failed, len(broken))
+    passed += sum(outcome.passed for outcome in runner.outcomes)
+    say(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 0 if passed and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Words for people: one line a result that is not as expected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Result = Mapping[str, Any]
+MOST_CHARACTERS = 160
+PLAIN_REASONS = ("differs", "is less", "is more", "is none of them", "is not a number")
+
+
+def summary(results: Iterable[Result]) -> dict[str, int]:
+    """Return how many results there are of each status."""
+    counts = {"pass": 0, "fail": 0, "unknown": 0, "skipped": 0}
+    for result in results:
+        counts[result["status"]] += 1
+    return counts
+
+
+def line(result: Result) -> str:
+    """Return a result as one line: what, how it differs, why it matters, where it is written."""
+    name = f"{result['role']}: {result['id']}" if result["role"] else result["id"]
+    return f"{result['status']}: {name}: {_difference(result)}; {result['why'] or 'no reason given'} ({result['source']})"
+
+
+def lines(results: Iterable[Result]) -> list[str]:
+    """Return the lines of results, failures before what is unknown, then by role and id."""
+    order = {"fail": 0, "unknown": 1}
+    return [line(result) for result in sorted(
+        results, key=lambda result: (order.get(result["status"], 2), result["role"], result["id"]))]
+
+
+def headline(counts: Mapping[str, int], where: str) -> str:
+    """Return the sentence above the lines."""
+    checked = counts["pass"] + counts["fail"] + counts["unknown"]
+    parts = [f"{counts[name]} {word}" for name, word in (("fail", "failed"), ("unknown", "unknown")) if counts[name]]
+    skipped = f", {counts['skipped']} skipped" if counts["skipped"] else ""
+    if not parts:
+        return f"{where}: all {checked} expectations hold{skipped}"
+    return f"{where}: of {checked} expectations {', '.join(parts)}{skipped}"
+
+
+def _difference(result: Result) -> str:
+    if result["status"] == "unknown":
+        return str(result["reason"])
+    expected, observed, reason = _expected(result["expected"]), result["observed"], str(result["reason"])
+    if observed is None or (isinstance(observed, str) and "\n" in observed) or isinstance(observed, list):
+        seen = "" if observed is None or reason not in PLAIN_REASONS else f", observed {_shown(observed)}"
+        return f"expected {expected}, but {reason}" if not seen else f"expected {expected}{seen}"
+    if reason in PLAIN_REASONS:
+        return f"expected {expected}, observed {_shown(observed)}"
+    return f"expected {expected}, observed {_shown(observed)}, {reason}"
+
+
+def _expected(expected: Any) -> str:
+    if isinstance(expected, Mapping) and len(expected) == 1:
+        matcher, wanted = next(iter(expected.items()))
+        return f"{matcher} {_shown(wanted)}"
+    return _shown(expected)
+
+
+def _shown(value: Any) -> str:
+    text = value if value == "(secret)" else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."

@@ -1,0 +1,180 @@
+"""Check what roles promise: template their expectations here, evaluate all of them in one call on the node."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from ansible import constants
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible.utils.unsafe_proxy import wrap_var
+
+try:
+    import hal_expect.report
+except ImportError:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from hal_expect import report
+from hal_expect.errors import ExpectationsError
+from hal_expect.prepare import Prepared, Preparation
+from hal_expect.roles import find_role, variables_in
+
+ARGUMENTS = {
+    "role": {"type": "str"},
+    "roles": {"type": "list", "elements": "str"},
+    "file": {"type": "path"},
+    "limit_ids": {"type": "list", "elements": "str"},
+    "severity": {"type": "str", "choices": ["error", "warning"], "default": "error"},
+    "report_only": {"type": "bool", "default": False},
+    "allow_all_skipped": {"type": "bool", "default": False},
+}
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
+    """Never changes anything, so it does the same in check mode."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return results and summary; failed with one line a result that is not as expected."""
+        variables = task_vars or {}
+        result: dict[str, Any] = super().run(tmp, variables)
+        _valid, options = self.validate_argument_spec(
+            argument_spec=ARGUMENTS, mutually_exclusive=[["role", "roles", "file"]])
+        prepared: list[Prepared] = []
+        faults: list[Prepared] = []
+        for role, path in self._targets(options, variables):
+            try:
+                prepared.extend(self._prepare(role, path, variables))
+            except (ExpectationsError, AnsibleError) as error:
+                faults.append(_fault(role, _place(path), str(error)))
+        limit = options["limit_ids"]
+        if limit is not None:
+            faults.extend(_fault("", "limit_ids", f'no expectation has the id "{name}"')
+                          for name in limit if not any(_is_named(one, name) for one in prepared))
+            prepared = [one for one in prepared if any(_is_named(one, name) for name in limit)]
+        results = [fault.result() for fault in faults] + self._evaluate(prepared, variables)
+        return wrap_var({**result, **_verdict(results, options, _title(options, prepared))})  # type: ignore[no-any-return]
+
+    def _targets(self, options: dict[str, Any], variables: dict[str, Any]) -> list[tuple[str, str | None]]:
+        """Return [(role, path of its expect.yml or None if the role is not found)]."""
+        own = self._task._role
+        own_path = own.get_role_path() if own else None
+        if options["file"]:
+            return [("", self._file(options["file"], own_path))]
+        names = options["roles"] if options["roles"] is not None else [options["role"]] if options["role"] else None
+        if names is None:
+            if own_path is None:
+                raise AnsibleError("hal_expect needs role, roles or file: this task is in no role")
+            return [(own.get_name(), os.path.join(own_path, "expect.yml"))]
+        return [(name, self._role_file(name, own_path)) for name in dict.fromkeys(names)]
+
+    def _file(self, name: str, own_path: str | None) -> str:
+        folders = [own_path, self._loader.get_basedir(), os.getcwd()]
+        paths = [os.path.join(folder, os.path.expanduser(name)) for folder in folders if folder]
+        return next((path for path in paths if os.path.isfile(path)), paths[0])
+
+    def _role_file(self, name: str, own_path: str | None) -> str | None:
+        try:
+            return os.path.join(find_role(name, self._loader, own_path), "expect.yml")
+        except ExpectationsError:
+            return None
+
+    def _prepare(self, role: str, path: str | None, task_vars: dict[str, Any]) -> list[Prepared]:
+        own = self._task._role
+        own_path = own.get_role_path() if own else None
+        if path is None:
+            find_role(role, self._loader, own_path)  # says where it looked
+            return []
+        if not os.path.isfile(path):
+            raise ExpectationsError("there is no such file" + (f": role {role} promises nothing" if role else ""))
+        entries = self._loader.load_from_file(path)
+        if not isinstance(entries, list) or not entries:
+            raise ExpectationsError("nothing was checked: the file has to be a list of expectations that is not empty")
+        folder = os.path.dirname(path)
+        variables = task_vars
+        if role and folder != own_path:
+            variables = variables_in(folder, self._loader, task_vars, self._task.get_vars())
+        templar = self._templar.copy_with_new_env(
+            available_variables=variables, searchpath=[folder, *(task_vars.get("ansible_search_path") or [])])
+        preparation = Preparation(templar, self._loader, variables, role)
+        prepared: list[Prepared] = []
+        names: set[str] = set()
+        for entry in entries:
+            position = getattr(entry, "ansible_pos", None)
+            source = f"{_place(path)}:{position[1] if position else 1}"
+            ones = preparation.prepare(entry, source)
+            name = entry.get("id") if isinstance(entry, dict) else None
+            if name in names:
+                ones = [_fault(role, source, "an id names one entry, this one is used twice", str(name))]
+            names.add(str(name))
+            prepared.extend(ones)
+        return prepared
+
+    def _evaluate(self, prepared: list[Prepared], task_vars: dict[str, Any]) -> list[dict[str, Any]]:
+        """Ask the node about everything there is a question for, in one call; none if there is no question."""
+        questions = [one.question for one in prepared if one.question is not None]
+        if not questions:
+            return [one.result() for one in prepared]
+        reply = self._execute_module(module_name="hal_expect", module_args={"entries": questions}, task_vars=task_vars)
+        answers = reply.get("evaluated")
+        if not isinstance(answers, list) or len(answers) != len(questions):
+            words = reply.get("msg") or "the module gave no results"
+            detail = " ".join(str(reply.get("module_stderr") or "").split())[-300:]
+            reason = f"the call on the node failed: {words}{': ' + detail if detail else ''}"
+            answers = [{"status": "unknown", "observed": None, "reason": reason}] * len(questions)
+        remaining = iter(answers)
+        return [one.result(next(remaining) if one.question is not None else None) for one in prepared]
+
+
+def _fault(role: str, source: str, reason: str, name: str = "expectations") -> Prepared:
+    """A file that cannot be loaded counts as one expectation whose truth is unknown."""
+    return Prepared(id=name, role=role, source=source, why="what is not checked may be wrong", severity="error",
+                    secret=False, reason=reason)
+
+
+def _is_named(one: Prepared, name: str) -> bool:
+    return one.id == name or one.id.startswith(f"{name} [")
+
+
+def _title(options: dict[str, Any], prepared: list[Prepared]) -> str:
+    if options["file"]:
+        return str(options["file"])
+    names = options["roles"] or ([options["role"]] if options["role"] else [])
+    return ", ".join(names or dict.fromkeys(one.role for one in prepared)) or "hal_expect"
+
+
+def _place(path: str | None) -> str:
+    """Return a path as an administrator would type it: relative to the project, if it is in there."""
+    if path is None:
+        return "roles"
+    for base in (os.path.dirname(constants.CONFIG_FILE or ""), os.getcwd()):
+        if base and path.startswith(base + os.sep):
+            return os.path.relpath(path, base)
+    return path
+
+
+def _verdict(results: list[dict[str, Any]], options: dict[str, Any], title: str) -> dict[str, Any]:
+    """Return what the task says. Having checked nothing is a failure, too."""
+    counts = report.summary(results)
+    wrong = [one for one in results if one["status"] in ("fail", "unknown")]
+    fatal = [one for one in wrong if one["severity"] == "error" or options["severity"] == "warning"]
+    mild = [one for one in wrong if one not in fatal]
+    verdict: dict[str, Any] = {"changed": False, "results": results, "summary": counts,
+                               "msg": report.headline(counts, title)}
+    if options["report_only"]:
+        return verdict
+    if mild:
+        verdict["warnings"] = report.lines(mild)
+    if fatal:
+        verdict.update(failed=True, results=wrong, msg="\n".join([verdict["msg"], *report.lines(fatal)]))
+    elif counts["skipped"] == len(results) and not (results and options["allow_all_skipped"]):
+        verdict.update(failed=True, results=[], msg=(
+            f"{title}: nothing was checked: all {len(results)} expectations were skipped; "
+            "if that is right here, say allow_all_skipped: true"))
+    return verdict

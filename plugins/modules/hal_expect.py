@@ -1,0 +1,131 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Evaluate expectations on a node, all in one call."""
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r'''
+---
+module: hal_expect
+short_description: Check what a role promises, on the node, in one call
+description:
+  - Evaluates the C(expect.yml) of one or several roles on the node and fails, naming every entry that does not hold.
+  - The action plugin of the same name loads and templates the entries at the controller; the module reads and compares.
+  - Never changes anything. Runs the same in check mode.
+  - The syntax of C(expect.yml) is in C(docs/expectations.md).
+options:
+  role:
+    description: The role whose C(expect.yml) is evaluated. Default is the role that the task is in.
+    type: str
+  roles:
+    description: Several roles, evaluated in one call.
+    type: list
+    elements: str
+  file:
+    description: A file of expectations, relative to the role or playbook. Variables are those of the task.
+    type: path
+  limit_ids:
+    description: Evaluate just the entries with these ids. One that no entry has is an error.
+    type: list
+    elements: str
+  severity:
+    description:
+      - The least severity that fails the task.
+      - With V(warning) a warning that does not hold fails the task, too; with V(error) it is shown as a warning.
+    type: str
+    choices: [error, warning]
+    default: error
+  report_only:
+    description:
+      - Never fail because of a result, return them all. For audits.
+      - A file that cannot be loaded, or a call that failed, makes its entries V(unknown).
+    type: bool
+    default: false
+  allow_all_skipped:
+    description: Succeed when every entry was skipped by its C(when). Otherwise a task that checked nothing fails.
+    type: bool
+    default: false
+  entries:
+    description: Internal. The templated entries, from the action plugin.
+    type: list
+    elements: dict
+requirements:
+  - Python 2.7, or 3.6 or later, on the node. Nothing else.
+notes:
+  - A file, unit or package that only root can read needs C(become). What may not be read is V(unknown), and fails.
+author: HAL toolkit
+'''
+
+EXAMPLES = r'''
+- name: Check what this role promises
+  hal_expect: {}
+
+- name: Check two roles in one call, whatever they find
+  hal_expect:
+    roles: [base, ssh]
+    report_only: true
+  register: __audit_expectations
+
+- name: Check a single promise again
+  hal_expect:
+    role: slurm
+    limit_ids: [slurmd runs]
+'''
+
+RETURN = r'''
+results:
+  description:
+    - One item an entry, in the order of the files. When the task fails, only what did not pass.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    id: {description: The entry's id; of a loop with the item in brackets, type: str}
+    role: {description: The role it came from, type: str}
+    status: {description: "pass, fail, unknown or skipped", type: str}
+    severity: {description: error or warning, type: str}
+    expected: {description: "The matcher and its value, e.g. {equal: 160}", type: dict}
+    observed: {description: "The value that was read, cut if long; null if there is none; (secret) of a secret entry", type: raw}
+    reason: {description: "Why it did not pass, in words", type: str}
+    why: {description: Why it matters, type: str}
+    source: {description: "file:line of the entry", type: str}
+  sample:
+    - id: SELinux is enforcing
+      role: base
+      status: fail
+      severity: error
+      expected: {equal: Enforcing}
+      observed: Permissive
+      reason: differs
+      why: the paper's site runs it so
+      source: roles/base/expect.yml:12
+summary:
+  description: How many entries there were of each status.
+  returned: always
+  type: dict
+  sample: {pass: 11, fail: 1, unknown: 0, skipped: 2}
+'''
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_expect_evaluate import evaluate
+
+
+class QuietModule(AnsibleModule):
+    """A module that leaves its arguments out of the node's log: expectations may be secrets."""
+
+    def _log_invocation(self):
+        self.log('hal_expect evaluates %d expectations' % len(self.params.get('entries') or []))
+
+
+def main():
+    module = QuietModule(
+        argument_spec={'entries': {'type': 'list', 'elements': 'dict', 'required': True, 'no_log': False}},
+        supports_check_mode=True,
+    )
+    # An empty invocation: by default it would repeat the arguments, and with them secrets.
+    module.exit_json(changed=False, evaluated=evaluate(module.params['entries']), invocation={})
+
+
+if __name__ == '__main__':
+    main()

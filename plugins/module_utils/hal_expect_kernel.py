@@ -36,14 +36,10 @@ def sysctl_path(name):
     """Return the path below /proc/sys. As in sysctl.d: if the first separator is a slash, dots are part of names."""
     first = re.search(r'[./]', name)
     if first and first.group() == '.':
-        name = name.translate({ord('.'): '/', ord('/'): '.'}) if not isinstance(name, bytes) else _swapped(name)
+        name = name.replace('.', '\0').replace('/', '.').replace('\0', '/')
     if not re.match(r'[A-Za-z0-9_][A-Za-z0-9_./:@-]*\Z', name) or '..' in name.split('/'):
         raise Unreadable('not a sysctl name: "%s"' % name)
     return name
-
-
-def _swapped(name):
-    return name.replace('.', '\0').replace('/', '.').replace('\0', '/')
 
 
 def _sysctl(request, folder):

@@ -1,0 +1,86 @@
+"""site.yml on a small virtual HAL: from bare nodes to a job on every GPU. The order of these tests is their story."""
+
+from __future__ import annotations
+
+from conftest import INSTANCE, Mini
+
+HOSTS = {"hal-login", "hal-mgmt1", "hal-mgmt2", "hal-data", "hal01", "hal02"}
+
+
+def test_a_real_site_with_placeholders_is_refused_before_any_node_is_contacted(mini: Mini) -> None:
+    play = mini.play("playbooks/site.yml", inventory=["-i", "inventory/hal/hal.yml"])
+    assert play.status != 0
+    assert "values of hal are placeholders, the first is" in play.output
+    assert "UNREACHABLE" not in play.output
+
+
+def test_an_inventory_that_cannot_be_read_stops_the_playbook(mini: Mini, tmp_path: object) -> None:
+    from pathlib import Path
+
+    folder = Path(str(tmp_path))
+    (folder / "cluster.yml").write_text("format: 1\nname: broken\nnodes: {a: [}\n")
+    (folder / "hal.yml").write_text("plugin: hal\ncluster: cluster.yml\n")
+    play = mini.play("playbooks/site.yml", inventory=["-i", str(folder / "hal.yml")])
+    assert play.status != 0
+    assert "cluster.yml:3" in play.output
+    assert "Traceback" not in play.output
+    assert not play.recap
+
+
+def test_check_mode_runs_through_on_bare_nodes(mini: Mini) -> None:
+    play = mini.play("playbooks/site.yml", "--check")
+    assert play.status == 0, play.explain()
+    assert set(play.recap) == HOSTS
+    missing = mini.cluster.run("hal01", "rpm -q munge || true")
+    assert "not installed" in missing, "check mode installed a package"
+
+
+def test_the_rollout_reaches_every_server(mini: Mini) -> None:
+    play = mini.play("playbooks/site.yml")
+    assert play.status == 0, play.explain()
+    assert set(play.recap) == HOSTS
+
+
+def test_a_second_rollout_changes_nothing_anywhere(mini: Mini) -> None:
+    play = mini.play("playbooks/site.yml")
+    assert play.status == 0, play.explain()
+    assert set(play.recap) == HOSTS
+    assert play.changes == {}, play.explain()
+
+
+def test_a_job_of_an_ordinary_user_holds_every_gpu(mini: Mini) -> None:
+    srun = (
+        "srun --partition=gpu --nodes=2 --ntasks-per-node=4 --gres=gpu:v100:4 --time=2"
+        " sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES'"
+    )
+    output = mini.cluster.run("hal-login", f'runuser -l alice -c "{srun}"'.replace("$", "\\$"))
+    assert sorted(output.split("\n")[:-1]) == ["hal01 0,1,2,3"] * 4 + ["hal02 0,1,2,3"] * 4
+
+
+def test_accounting_counts_the_gpus_of_the_job(mini: Mini) -> None:
+    rows = mini.cluster.run("hal-login", "sacct -a -X -n -P -S now-1hour -o User,State,AllocTRES").splitlines()
+    assert any(row.startswith("alice|COMPLETED|") and "gres/gpu=8" in row for row in rows), rows
+
+
+def test_one_node_is_rolled_out_with_every_other_compute_node_stopped(mini: Mini) -> None:
+    mini.podman("stop", "--time", "0", f"{INSTANCE}-hal02")
+    try:
+        play = mini.play("playbooks/site.yml", "--limit", "hal01")
+        assert play.status == 0, play.explain()
+        assert set(play.recap) == {"hal01"}
+        assert play.changes == {}, play.explain()
+    finally:
+        mini.podman("start", f"{INSTANCE}-hal02")
+
+
+def test_a_tag_rolls_out_its_role_alone(mini: Mini) -> None:
+    mini.cluster.run("hal02", "sed -i /hal-login/d /etc/hosts && sysctl -q -w net.core.somaxconn=77")
+    play = mini.play("playbooks/site.yml", "--limit", "hal02", "--tags", "hosts")
+    assert play.status == 0, play.explain()
+    assert "hosts : " in play.output
+    assert "slurm : " not in play.output
+    assert "hal-login" in mini.cluster.run("hal02", "getent -s files hosts hal-login")
+
+
+def test_a_limit_that_matches_nothing_is_an_error(mini: Mini) -> None:
+    assert mini.play("playbooks/site.yml", "--limit", "hal99").status != 0

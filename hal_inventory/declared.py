@@ -1,0 +1,265 @@
+"""What a cluster.yml may contain: the types of its fields as written. ``hal-inventory schema`` prints them.
+
+Only what can be said of one field alone is here; what concerns several is in ``expand`` and ``validate``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from hal_inventory.names import ARCHITECTURES, NAME_RULE, ROLES, is_group_name, is_node_name
+
+
+def _checked(test: Callable[[str], Any], wanted: str) -> BeforeValidator:
+    """Return a validator of text: ``wanted`` completes "is not ..."."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value  # the type is reported by the field's own check
+        try:
+            good = test(value)
+        except ValueError:
+            good = False
+        if not good:
+            raise ValueError(f'"{value}" is not {wanted}')
+        return value
+
+    return BeforeValidator(check)
+
+
+def _network(text: str) -> bool:
+    return "/" in text and ipaddress.ip_network(text).num_addresses > 0
+
+
+def _several(value: Any) -> Any:
+    """Accept one text for a list of one; a bare number as text, because 5 is a range too."""
+    if isinstance(value, str):
+        return (value,)
+    return value
+
+
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+Text = Annotated[str, Field(min_length=1)]
+Expression = Annotated[str, Field(min_length=1, description="nodes, e.g. 'compute or hal-mgmt1'")]
+RangeText = Annotated[str, Field(min_length=1, description="a range, e.g. 'flash[1-2]'")]
+CpuList = Annotated[str, BeforeValidator(_as_text), Field(description="CPU numbers, e.g. '0-19,40-59'")]
+PerNode = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_several),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+            "description": "a value, a range with one value a node, or a list with one entry a node",
+        }
+    ),
+]
+Duration = Annotated[
+    str,
+    _checked(
+        lambda text: re.fullmatch(r"unlimited|(\d{1,4}-)?\d{1,3}:[0-5]\d:[0-5]\d", text),
+        'a duration; write "hours:minutes:seconds", "days-hours:minutes:seconds" or "unlimited"',
+    ),
+]
+MountPoint = Annotated[
+    str, _checked(lambda text: re.fullmatch(r"/[A-Za-z0-9._/-]*", text), "an absolute path such as /home")
+]
+Domain = Annotated[
+    str,
+    _checked(
+        lambda text: len(text) <= 200 and all(is_node_name(label) for label in text.split(".")),
+        "a domain name such as cluster.example.org",
+    ),
+]
+Cidr = Annotated[str, _checked(_network, "a network such as 10.64.0.0/24")]
+Address = Annotated[str, _checked(ipaddress.ip_address, "an address such as 10.64.0.10")]
+GroupName = Annotated[str, _checked(is_group_name, f"a usable name; {NAME_RULE}")]
+Label = Annotated[
+    str,
+    _checked(
+        lambda text: re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,62}", text),
+        "a usable name; write small letters, digits, - and _",
+    ),
+]
+
+
+class Declared(BaseModel):
+    """Base: no unknown fields, no conversion of types, no change after reading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Network(Declared):
+    """A network that nodes have addresses in."""
+
+    kind: Literal["ethernet", "infiniband", "bmc"]
+    cidr: Cidr
+    rate_gbps: Positive | None = None
+    gateway: Address | None = None
+    mtu: Annotated[int, Field(ge=576, le=65520)] | None = None
+    vlan: Annotated[int, Field(ge=1, le=4094)] | None = None
+
+
+class Cpus(Declared):
+    """The processors of a machine, as Slurm counts them."""
+
+    model: Text
+    sockets: Annotated[int, Field(ge=1, le=64)]
+    cores_per_socket: Annotated[int, Field(ge=1, le=1024)]
+    threads_per_core: Annotated[int, Field(ge=1, le=16)]
+
+    @property
+    def total(self) -> int:
+        """CPUs that the kernel shows: sockets x cores x threads."""
+        return self.sockets * self.cores_per_socket * self.threads_per_core
+
+
+class NumaNode(Declared):
+    """A NUMA node that has CPUs. Ids may have gaps (POWER9: 0 and 8)."""
+
+    id: Count
+    socket: Count
+    cpus: CpuList
+
+
+class Gpu(Declared):
+    """One GPU; ``type`` is its Slurm GRES type, ``socket`` the one it is attached to."""
+
+    index: Count
+    type: Label
+    model: Text
+    memory_mb: Positive
+    socket: Count
+    link: Literal["pcie", "nvlink1", "nvlink2", "nvlink3"] = "pcie"
+
+
+class Hca(Declared):
+    """A host channel adapter."""
+
+    model: Text
+    ports: Positive
+    rate_gbps: Positive
+
+
+class Profile(Declared):
+    """A kind of machine: what all nodes of it have in common."""
+
+    model: Text
+    arch: Literal[ARCHITECTURES]  # type: ignore[valid-type]  # one list for types and names
+    cpus: Cpus
+    memory_mb: Positive
+    numa: tuple[NumaNode, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
+    hcas: tuple[Hca, ...] = ()
+    bmc: Literal["openbmc", "supermicro", "idrac", "redfish", "ipmi"] | None = None
+    reimage: Literal["allowed", "refused"] = "refused"
+    kernel: Text
+
+
+class Nodes(Declared):
+    """One node, or the nodes of a range."""
+
+    role: Literal[ROLES]  # type: ignore[valid-type]
+    profile: Text
+    addresses: Mapping[str, PerNode]
+    macs: Mapping[str, PerNode] = {}
+    serial: PerNode | None = None
+    aliases: tuple[Text, ...] = ()
+
+
+class Array(Declared):
+    """A storage array or filer: an object of the model that Ansible does not log in to."""
+
+    model: Text
+    drives: Positive
+    drive_tb: Annotated[float, Field(gt=0)]
+    serves: Text | None = None
+    links: Positive | None = None
+    address: PerNode | None = None
+
+
+class External(Declared):
+    """A machine outside the cluster that something inside talks to."""
+
+    address: Address
+    why: Text
+
+
+class Partition(Declared):
+    """A Slurm partition."""
+
+    nodes: Expression
+    max_time: Duration
+    default_time: Duration
+    default: bool = False
+    max_cpus_per_node: Positive | None = None
+    priority: Annotated[int, Field(ge=0, le=65533)] = 1
+    hidden: bool = False
+
+
+class Switch(Declared):
+    """A switch of the fabric, with the nodes or the switches below it."""
+
+    model: Text | None = None
+    nodes: Expression | None = None
+    switches: RangeText | None = None
+
+
+class Fabric(Declared):
+    """The high-speed fabric."""
+
+    switches: Mapping[Label, Switch]
+
+
+class FileSystem(Declared):
+    """A shared file system: who serves it and who mounts it."""
+
+    kind: Literal["spectrum_scale", "nfs", "gluster", "lustre"]
+    mount: MountPoint
+    clients: Expression
+    server: Text | None = None
+    servers: Expression | None = None
+    arrays: RangeText | None = None
+    network: Text | None = None
+    export: MountPoint | None = None
+    block_size_kb: Positive | None = None
+    layout: Literal["distributed", "mirrored"] | None = None
+
+
+class RaidSet(Declared):
+    """Drives of one node that are used as one."""
+
+    name: Label
+    node: Text
+    level: Literal["raid0", "raid1", "raid5", "raid6", "raid10", "raid50", "raid60", "raidz1", "raidz2", "raidz3"]
+    drives: Positive
+    media: Literal["ssd", "hdd", "nvme"]
+    holds: Text
+
+
+class ClusterFile(Declared):
+    """A site: what exists. How things are configured is policy and belongs into group_vars."""
+
+    format: Literal[1]
+    name: Label
+    domain: Domain
+    networks: Annotated[Mapping[GroupName, Network], Field(min_length=1)]
+    profiles: Annotated[Mapping[GroupName, Profile], Field(min_length=1)]
+    nodes: Annotated[Mapping[str, Nodes], Field(min_length=1)]
+    arrays: Mapping[str, Array] = {}
+    external: Mapping[Label, External] = {}
+    services: Mapping[GroupName, Expression] = {}
+    groups: Mapping[GroupName, Expression] = {}
+    partitions: Mapping[Label, Partition] = {}
+    fabric: Fabric | None = None
+    file_systems: Mapping[Label, FileSystem] = {}
+    raid_sets: tuple[RaidSet, ...] = ()

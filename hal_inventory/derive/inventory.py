@@ -1,0 +1,75 @@
+"""The Ansible inventory: host variables and groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hal_inventory.declared import Profile
+from hal_inventory.model import MANAGEMENT, Node, Site
+from hal_inventory.packed import Packed, runs
+
+
+def pack(site: Site) -> Packed:
+    """Return the inventory of a site. A host gets ``hal_node`` and ``ansible_host``, nothing else.
+
+    Hosts are in the order of the model, groups sorted by name; a group without nodes is there too.
+    """
+    services: dict[str, list[str]] = {name: [] for name in site.nodes}
+    for service, nodes in site.services.items():
+        for name in nodes:
+            services[name].append(service)
+    bmc_networks = [network.name for network in site.networks.values() if network.kind == "bmc"]
+    position = {name: at for at, name in enumerate(site.nodes)}
+    return {
+        "common": {
+            name: {**_profile(name, profile), "virtual": site.virtual} for name, profile in site.profiles.items()
+        },
+        "hosts": [
+            (
+                name,
+                _contact(site, node),
+                node.profile,
+                {
+                    "name": name,
+                    "fqdn": site.fqdn(name),
+                    "role": node.role,
+                    "serial": node.serial,
+                    "addresses": {network: str(address) for network, address in node.addresses.items()},
+                    "macs": dict(node.macs),
+                    "bmc": _bmc(site, node, bmc_networks),
+                    "services": services[name],
+                },
+            )
+            for name, node in site.nodes.items()
+        ],
+        "groups": {name: runs(site.members[name], position) for name in sorted(site.members)},
+    }
+
+
+def _contact(site: Site, node: Node) -> str:
+    """Return where Ansible connects to: never a placeholder address of a real site."""
+    if not site.virtual and f"addresses.{MANAGEMENT}" in node.placeholders:
+        return f"{node.name}.address-is-a-placeholder.invalid"
+    return str(node.addresses[MANAGEMENT])
+
+
+def _bmc(site: Site, node: Node, networks: list[str]) -> dict[str, str] | None:
+    kind = site.profiles[node.profile].bmc
+    address = next((str(node.addresses[name]) for name in networks if name in node.addresses), None)
+    return {"kind": kind, "address": address} if kind and address else None
+
+
+def _profile(name: str, profile: Profile) -> dict[str, Any]:
+    """Return what all nodes of a profile have in common."""
+    return {
+        "profile": name,
+        "arch": profile.arch,
+        "model": profile.model,
+        "kernel": profile.kernel,
+        "cpus": {**profile.cpus.model_dump(), "total": profile.cpus.total},
+        "memory_mb": profile.memory_mb,
+        "numa": [numa.model_dump() for numa in profile.numa],
+        "gpus": [gpu.model_dump() for gpu in profile.gpus],
+        "hcas": [hca.model_dump() for hca in profile.hcas],
+        "reimage": profile.reimage,
+    }

@@ -1,0 +1,163 @@
+"""The slices of ``lookup('hal', NAME, ...)``: one place where their names and arguments are written."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hal_inventory.derive import slurm
+from hal_inventory.errors import HalInventoryError, UnknownNameError
+from hal_inventory.model import MANAGEMENT, Site
+from hal_inventory.ranges import fold
+from hal_inventory.restrict import select
+from hal_inventory.suggest import did_you_mean
+
+
+def site(site: Site) -> dict[str, Any]:
+    """Return name, domain and whether the site is virtual."""
+    return {"name": site.name, "domain": site.domain, "virtual": site.virtual}
+
+
+def placeholders(site: Site) -> list[dict[str, Any]]:
+    """Return the values of the model that nobody has filled in yet, restricted or not."""
+    return [{"field": one.field, "line": one.line, "value": one.value} for one in site.placeholders]
+
+
+def networks(site: Site) -> dict[str, dict[str, Any]]:
+    """Return the networks by name."""
+    return {
+        name: {
+            "kind": network.kind,
+            "cidr": str(network.cidr),
+            "netmask": str(network.cidr.netmask),
+            "prefix": network.cidr.prefixlen,
+            "gateway": str(network.gateway) if network.gateway else None,
+            "rate_gbps": network.rate_gbps,
+            "mtu": network.mtu,
+            "vlan": network.vlan,
+        }
+        for name, network in site.networks.items()
+    }
+
+
+def hosts(site: Site) -> list[dict[str, Any]]:
+    """Return names and addresses of all nodes, in the order of the model."""
+    return [
+        {
+            "name": name,
+            "fqdn": site.fqdn(name),
+            "address": str(node.addresses[MANAGEMENT]),
+            "addresses": {network: str(address) for network, address in node.addresses.items()},
+            "aliases": list(node.aliases),
+        }
+        for name, node in site.nodes.items()
+    ]
+
+
+def nodes(site: Site, *, where: str = "all") -> list[str]:
+    """Return the names of the nodes that an expression selects, in the order of the model."""
+    return select(site, where)
+
+
+def nodeset(site: Site, *, where: str = "all") -> str:
+    """Return the nodes that an expression selects, folded: ``hal[01-16]``."""
+    return fold(select(site, where))
+
+
+def services(site: Site) -> dict[str, list[str]]:
+    """Return the nodes of every service."""
+    return {name: list(nodes) for name, nodes in site.services.items()}
+
+
+def service(site: Site, *, name: str) -> list[str]:
+    """Return the nodes of one service; none when a restriction left them out."""
+    if name not in site.services:
+        raise UnknownNameError(f'unknown service "{name}"{did_you_mean(name, site.services, kind="services")}')
+    return list(site.services[name])
+
+
+def arrays(site: Site) -> dict[str, dict[str, Any]]:
+    """Return the storage arrays by name."""
+    return {
+        name: {**array.model_dump(exclude={"address"}), "address": site.array_addresses.get(name)}
+        for name, array in site.arrays.items()
+    }
+
+
+def external(site: Site) -> dict[str, dict[str, Any]]:
+    """Return the machines outside the cluster by name."""
+    return {name: one.model_dump() for name, one in site.external.items()}
+
+
+def file_systems(site: Site) -> dict[str, dict[str, Any]]:
+    """Return the file systems by name, with nodes and arrays expanded."""
+    return {
+        name: {
+            **use.declared.model_dump(exclude={"server"}),
+            "server": use.declared.server,
+            "servers": list(use.servers),
+            "clients": list(use.clients),
+            "arrays": list(use.arrays),
+        }
+        for name, use in site.file_systems.items()
+    }
+
+
+def raid_sets(site: Site) -> list[dict[str, Any]]:
+    """Return the RAID sets in the order of the model."""
+    return [raid.model_dump() for raid in site.raid_sets]
+
+
+def _service_nodes(name: str) -> Callable[[Site], list[str]]:
+    def found(site: Site) -> list[str]:
+        return list(site.services.get(name, ()))
+
+    return found
+
+
+SLICES: Mapping[str, Callable[..., Any]] = {
+    "site": site,
+    "placeholders": placeholders,
+    "networks": networks,
+    "hosts": hosts,
+    "nodes": nodes,
+    "nodeset": nodeset,
+    "services": services,
+    "service": service,
+    "arrays": arrays,
+    "external": external,
+    "file_systems": file_systems,
+    "raid_sets": raid_sets,
+    "slurm.nodes": slurm.nodes,
+    "slurm.gres": slurm.gres,
+    "slurm.partitions": slurm.partitions,
+    "slurm.topology": slurm.topology,
+    "slurm.controllers": _service_nodes("slurm_controller"),
+    "slurm.databases": _service_nodes("slurm_database"),
+}
+
+
+def derive(of: Site, name: str, arguments: Mapping[str, Any]) -> Any:
+    """Return one slice as plain data; HalInventoryError for an unknown slice or a wrong argument."""
+    function = SLICES.get(name)
+    if function is None:
+        raise UnknownNameError(f'unknown slice "{name}"{did_you_mean(name, SLICES, kind="slices")}')
+    accepted = {
+        parameter.name: parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+    for argument, value in arguments.items():
+        if argument not in accepted:
+            raise HalInventoryError(
+                f'slice "{name}": unknown argument "{argument}"{did_you_mean(argument, accepted, kind="arguments")}'
+            )
+        kind: type = int if argument.endswith("_mb") else str
+        if not isinstance(value, kind) or isinstance(value, bool):
+            what = "a whole number" if kind is int else "text"
+            raise HalInventoryError(f'slice "{name}": {argument} must be {what}, not {value!r}')
+    for parameter in accepted.values():
+        if parameter.default is inspect.Parameter.empty and parameter.name not in arguments:
+            raise HalInventoryError(f'slice "{name}": argument "{parameter.name}" is missing')
+    return function(of, **arguments)

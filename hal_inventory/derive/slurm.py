@@ -1,0 +1,149 @@
+"""What slurm.conf, gres.conf and topology.conf need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+from hal_inventory.declared import Gpu, Profile
+from hal_inventory.errors import HalInventoryError
+from hal_inventory.hardware import cpu_numbers
+from hal_inventory.model import MANAGEMENT, Site
+from hal_inventory.ranges import fold_in_order
+from hal_inventory.validate import SLURM_NODE
+
+_CORE_INDEX_SINCE = (20, 11)
+"""Until then gres.conf's Cores= meant the kernel's CPU numbers (slurm.schedmd.com/gres.conf.html)."""
+
+
+def slurm_nodes(site: Site) -> list[str]:
+    """Return the nodes that run slurmd: group slurm_node where a site declares it, else those of its partitions."""
+    if SLURM_NODE in site.groups:
+        return list(site.groups[SLURM_NODE])
+    used = {name for _, nodes in site.partitions.values() for name in nodes}
+    return [name for name in site.nodes if name in used]
+
+
+def nodes(site: Site, *, memory_reserve_mb: int = 0) -> list[dict[str, Any]]:
+    """Return one entry for each run of nodes of one profile, for NodeName= lines.
+
+    ``memory_reserve_mb`` is taken off each node's memory. Names and addresses pair by position.
+    """
+    entries = []
+    for profile_name, names in _runs(site):
+        profile = site.profiles[profile_name]
+        memory_mb = profile.memory_mb - memory_reserve_mb
+        if memory_mb <= 0:
+            raise HalInventoryError(
+                f"memory_reserve_mb={memory_reserve_mb} leaves nothing of the {profile.memory_mb} MB of {profile_name}"
+            )
+        entries.append(
+            {
+                "names": fold_in_order(names),
+                "address_pattern": fold_in_order([str(site.nodes[name].addresses[MANAGEMENT]) for name in names]),
+                "sockets": profile.cpus.sockets,
+                "cores_per_socket": profile.cpus.cores_per_socket,
+                "threads_per_core": profile.cpus.threads_per_core,
+                "cpus": profile.cpus.total,
+                "memory_mb": memory_mb,
+                "gres": ",".join(f"gpu:{kind}:{len(gpus)}" for kind, gpus in _by_type(profile.gpus)),
+                "features": [profile_name, profile.arch, *(kind for kind, _ in _by_type(profile.gpus))],
+            }
+        )
+    return entries
+
+
+def gres(site: Site, *, slurm_version: str = "22.05.8") -> list[dict[str, Any]]:
+    """Return one entry for each set of GPUs of one type on one socket, for gres.conf.
+
+    ``cores`` are core numbers from Slurm 20.11 on, CPU numbers before.
+    """
+    by_core = _version(slurm_version) >= _CORE_INDEX_SINCE
+    return [
+        {
+            "nodes": fold_in_order(names),
+            "name": "gpu",
+            "type": kind,
+            "file": fold_in_order([f"/dev/nvidia{gpu.index}" for gpu in gpus]),
+            "cores": _cores(site.profiles[profile_name], socket, by_core=by_core),
+        }
+        for profile_name, names in _runs(site)
+        for kind, same in _by_type(site.profiles[profile_name].gpus)
+        for socket, gpus in _grouped(same, key="socket")
+    ]
+
+
+def partitions(site: Site) -> list[dict[str, Any]]:
+    """Return the partitions in the order of the model."""
+    return [
+        {
+            "name": name,
+            "nodes": fold_in_order(names),
+            "default": declared.default,
+            "max_time": declared.max_time,
+            "default_time": declared.default_time,
+            "max_cpus_per_node": declared.max_cpus_per_node,
+            "priority": declared.priority,
+            "hidden": declared.hidden,
+        }
+        for name, (declared, names) in site.partitions.items()
+    ]
+
+
+def topology(site: Site) -> list[dict[str, Any]]:
+    """Return the switches that have nodes of Slurm below them, each with its ``nodes`` or its ``switches``."""
+    with_slurmd = set(slurm_nodes(site))
+    lower = {name: [node for node in nodes if node in with_slurmd] for name, (_, nodes, _) in site.switches.items()}
+
+    def alive(name: str) -> bool:
+        return bool(lower[name]) or any(alive(other) for other in site.switches[name][2])
+
+    entries: list[dict[str, Any]] = []
+    for name, (_, _, below) in site.switches.items():
+        if lower[name]:
+            entries.append({"switch": name, "nodes": fold_in_order(lower[name])})
+        elif alive(name):
+            entries.append({"switch": name, "switches": fold_in_order([other for other in below if alive(other)])})
+    return entries
+
+
+def _runs(site: Site) -> Iterable[tuple[str, list[str]]]:
+    """Give each profile with its nodes of Slurm, in the order in which they come first."""
+    found: dict[str, list[str]] = {}
+    for name in slurm_nodes(site):
+        found.setdefault(site.nodes[name].profile, []).append(name)
+    return found.items()
+
+
+def _grouped(gpus: Iterable[Gpu], *, key: str) -> list[tuple[Any, list[Gpu]]]:
+    ordered = sorted(gpus, key=lambda gpu: (getattr(gpu, key), gpu.index))
+    return [(value, list(same)) for value, same in groupby(ordered, key=lambda gpu: getattr(gpu, key))]
+
+
+def _by_type(gpus: Iterable[Gpu]) -> list[tuple[str, list[Gpu]]]:
+    return _grouped(gpus, key="type")
+
+
+def _cores(profile: Profile, socket: int, *, by_core: bool) -> str:
+    cpus = profile.cpus
+    if by_core:
+        first = socket * cpus.cores_per_socket
+        return _ranges(range(first, first + cpus.cores_per_socket))
+    if profile.numa:
+        return _ranges(sorted(cpu for numa in profile.numa if numa.socket == socket for cpu in cpu_numbers(numa.cpus)))
+    each = cpus.cores_per_socket * cpus.threads_per_core
+    return _ranges(range(socket * each, (socket + 1) * each))
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    folded = fold_in_order([str(number) for number in numbers])
+    return folded.removeprefix("[").removesuffix("]")
+
+
+def _version(text: str) -> tuple[int, int]:
+    match = re.match(r"(\d{1,4})\.(\d{1,2})(\D|$)", text)
+    if match is None:
+        raise HalInventoryError(f'slurm_version="{text}" is not a version; write one such as "22.05.8"')
+    return int(match[1]), int(match[2])

@@ -1,0 +1,77 @@
+"""Cross-checks of a profile: NUMA nodes, CPUs and GPUs have to fit the sockets."""
+
+from __future__ import annotations
+
+from hal_inventory.checks import Checks
+from hal_inventory.declared import Profile
+from hal_inventory.errors import RangeError
+from hal_inventory.ranges import expand
+from hal_inventory.reader import Path_
+
+
+def cpu_numbers(text: str) -> list[int]:
+    """Return the CPUs of a list such as ``0-19,40-59``; RangeError when it is none."""
+    if "[" in text or "]" in text:
+        raise RangeError(f'"{text}" is not a list of CPUs; write 0-79 or 0-19,40-59')
+    return [int(number) for number in expand(f"[{text}]")]
+
+
+def check_profile(name: str, profile: Profile, checks: Checks) -> None:
+    """Note what does not fit together in a profile."""
+    path: Path_ = ("profiles", name)
+    cpus = profile.cpus
+    sockets = f"profile {name} has sockets 0 to {cpus.sockets - 1}" if cpus.sockets > 1 else "it has only socket 0"
+    for at, gpu in enumerate(profile.gpus):
+        if gpu.socket >= cpus.sockets:
+            checks.fault((*path, "gpus", at, "socket"), f"there is no socket {gpu.socket}; {sockets}")
+        if gpu.index != at:
+            checks.fault(
+                (*path, "gpus", at, "index"), f"must be {at}, not {gpu.index}: GPUs are listed from 0 without gaps"
+            )
+    if profile.numa:
+        _check_numa(path, profile, sockets, checks)
+
+
+def _check_numa(path: Path_, profile: Profile, sockets: str, checks: Checks) -> None:
+    total = profile.cpus.total
+    in_socket = dict.fromkeys(range(profile.cpus.sockets), 0)
+    owner: dict[int, int] = {}
+    ids: set[int] = set()
+    sound = True
+    for at, numa in enumerate(profile.numa):
+        where: Path_ = (*path, "numa", at)
+        if numa.id in ids:
+            checks.fault((*where, "id"), f"NUMA node {numa.id} is listed twice")
+        ids.add(numa.id)
+        if numa.socket >= profile.cpus.sockets:
+            checks.fault((*where, "socket"), f"there is no socket {numa.socket}; {sockets}")
+            sound = False
+        try:
+            numbers = cpu_numbers(numa.cpus)
+        except RangeError as error:
+            checks.fault((*where, "cpus"), str(error))
+            return
+        if max(numbers) >= total:
+            checks.fault((*where, "cpus"), f"there is no CPU {max(numbers)}; {_arithmetic(profile)}")
+            sound = False
+        twice = sorted(number for number in numbers if number in owner)
+        if twice:
+            checks.fault((*where, "cpus"), f"CPU {twice[0]} is in NUMA node {owner[twice[0]]} too")
+            sound = False
+        owner.update(dict.fromkeys(numbers, numa.id))
+        in_socket[numa.socket] = in_socket.get(numa.socket, 0) + len(numbers)
+    if not sound:
+        return
+    each = profile.cpus.cores_per_socket * profile.cpus.threads_per_core
+    for socket, count in in_socket.items():
+        if count != each:
+            checks.fault((*path, "numa"), f"socket {socket} has {count} CPUs here; {_arithmetic(profile)}")
+
+
+def _arithmetic(profile: Profile) -> str:
+    cpus = profile.cpus
+    each = cpus.cores_per_socket * cpus.threads_per_core
+    return (
+        f"cpus says {cpus.sockets} sockets of {cpus.cores_per_socket} cores with {cpus.threads_per_core} threads:"
+        f" {each} a socket, numbered 0 to {cpus.total - 1}"
+    )

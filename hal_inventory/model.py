@@ -1,0 +1,99 @@
+"""The site as the rest of the project sees it: expanded, checked, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from hal_inventory.declared import Array, External, FileSystem, Partition, Profile, RaidSet, Switch
+
+IPAddress: TypeAlias = IPv4Address | IPv6Address
+IPNetwork: TypeAlias = IPv4Network | IPv6Network
+
+MANAGEMENT = "management"
+"""The network that Ansible, Slurm and DHCP use. Every node has an address in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network; ``rate_gbps`` in Gb/s, ``mtu`` in bytes."""
+
+    name: str
+    kind: str
+    cidr: IPNetwork
+    rate_gbps: int | None = None
+    gateway: IPAddress | None = None
+    mtu: int | None = None
+    vlan: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One server. ``placeholders`` names the fields (``serial``, ``addresses.bmc``) whose values stand in for real ones."""
+
+    name: str
+    role: str
+    profile: str
+    addresses: Mapping[str, IPAddress]
+    macs: Mapping[str, str]
+    serial: str | None = None
+    aliases: tuple[str, ...] = ()
+    placeholders: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """A value that nobody has filled in yet."""
+
+    field: str
+    line: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A whole site. Mappings keep the order of the file; every node name in them is a key of ``nodes``.
+
+    ``members`` has the nodes of every name that an expression may use: roles, profiles, architectures, ``gpu``, services
+    and groups. ``declared_nodes`` are the nodes before a restriction.
+    """
+
+    name: str
+    domain: str
+    networks: Mapping[str, Network]
+    profiles: Mapping[str, Profile]
+    nodes: Mapping[str, Node]
+    arrays: Mapping[str, Array]
+    external: Mapping[str, External]
+    services: Mapping[str, tuple[str, ...]]
+    groups: Mapping[str, tuple[str, ...]]
+    partitions: Mapping[str, tuple[Partition, tuple[str, ...]]]
+    switches: Mapping[str, tuple[Switch, tuple[str, ...], tuple[str, ...]]]
+    file_systems: Mapping[str, FileSystemUse]
+    raid_sets: tuple[RaidSet, ...]
+    members: Mapping[str, tuple[str, ...]]
+    declared_nodes: frozenset[str]
+    placeholders: tuple[Placeholder, ...] = ()
+    virtual: bool = False
+    array_addresses: Mapping[str, str] = field(default_factory=dict)
+
+    def profile_of(self, node: str) -> Profile:
+        """Return the profile of a node."""
+        return self.profiles[self.nodes[node].profile]
+
+    def fqdn(self, node: str) -> str:
+        """Return a node's full name."""
+        return f"{node}.{self.domain}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystemUse:
+    """A file system with its nodes and arrays expanded."""
+
+    declared: FileSystem
+    servers: tuple[str, ...]
+    clients: tuple[str, ...]
+    arrays: tuple[str, ...]

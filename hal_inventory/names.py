@@ -1,0 +1,31 @@
+"""The names that every site shares, and what a name may look like."""
+
+from __future__ import annotations
+
+import re
+
+ROLES = ("login", "management", "data", "transfer", "test", "compute")
+"""What a node is for. A node has one role; what runs on it is said by services and groups."""
+
+ARCHITECTURES = ("ppc64le", "x86_64")
+
+GPU_GROUP = "gpu"
+"""The group of nodes that have a GPU."""
+
+RESERVED = frozenset({"all", "ungrouped", "and", "or", "not", "localhost"})
+"""Words of Ansible and of the expression language."""
+
+NAME_RULE = "write small letters, digits and _, a letter first"
+
+_GROUP = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_NODE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def is_group_name(name: str) -> bool:
+    """Tell whether Ansible takes the name for a group without changing it."""
+    return _GROUP.fullmatch(name) is not None
+
+
+def is_node_name(name: str) -> bool:
+    """Tell whether the name is one label of a host name (RFC 1123), in small letters."""
+    return _NODE.fullmatch(name) is not None

@@ -1,0 +1,303 @@
+"""The one reader of YAML: a tree in which every value knows its line.
+
+It walks the parser's events instead of composing recursively, so that neither deep nesting nor aliases can hurt, and it
+resolves plain scalars itself: only decimal numbers, true, false and null are anything but text (YAML 1.1 would read
+24:00:00 as 86400 and a MAC of digits as a base-60 number).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+import yaml
+
+from hal_inventory.errors import ClusterFileError, Finding
+
+MAX_BYTES = 16 * 1024 * 1024
+MAX_DEPTH = 24
+PLACEHOLDER_TAG = "!placeholder"
+
+Plain: TypeAlias = str | int | float | bool | None | tuple["Plain", ...] | dict[str, "Plain"]
+Path_: TypeAlias = tuple[str | int, ...]
+
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
+_FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})\.[0-9]{1,18}")
+_WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
+_JINJA = ("{{", "{%", "{#")
+
+
+@dataclass
+class Scalar:
+    """A value as written. ``plain``: not quoted."""
+
+    text: str
+    line: int
+    plain: bool
+    placeholder: bool = False
+
+
+@dataclass
+class Sequence:
+    """A list."""
+
+    line: int
+    items: list[Tree] = field(default_factory=list)
+
+
+@dataclass
+class Mapping:
+    """A mapping. ``lines`` has the line of each key."""
+
+    line: int
+    items: dict[str, Tree] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+
+
+Tree: TypeAlias = Scalar | Sequence | Mapping
+
+
+@dataclass
+class Document:
+    """A file that was read: its tree and the faults met so far."""
+
+    file: str
+    root: Mapping
+    findings: list[Finding]
+
+    def line(self, path: Path_) -> int:
+        """Return the line of a field; of the nearest enclosing one when it is not in the file."""
+        here: Tree = self.root
+        line = here.line
+        for step in path:
+            if isinstance(here, Mapping) and step in here.items:
+                line, here = here.lines[str(step)], here.items[str(step)]
+            elif isinstance(here, Sequence) and isinstance(step, int) and step < len(here.items):
+                here = here.items[step]
+                line = here.line
+            else:
+                break
+        return line
+
+    def add(self, path: Path_, message: str) -> None:
+        """Note a fault of a field."""
+        self.findings.append(Finding(self.file, self.line(path), field_name(path), message))
+
+    def plain(self) -> dict[str, Plain]:
+        """Return the content as plain data: tuples for lists, and text, numbers, booleans and None."""
+        return {key: _plain(value) for key, value in self.root.items.items()}
+
+    def placeholders(self) -> Iterator[tuple[Path_, int, str]]:
+        """Give path, line and text of every value marked !placeholder, in the order of the file."""
+        stack: list[tuple[Path_, Tree]] = [((), self.root)]
+        while stack:
+            path, here = stack.pop()
+            if isinstance(here, Scalar):
+                if here.placeholder:
+                    yield path, here.line, here.text
+            elif isinstance(here, Mapping):
+                stack.extend(((*path, key), value) for key, value in reversed(here.items.items()))
+            else:
+                stack.extend(((*path, at), here.items[at]) for at in reversed(range(len(here.items))))
+
+    def is_placeholder(self, path: Path_) -> bool:
+        """Tell whether the field at ``path``, or an entry of the list there, is marked !placeholder."""
+        here: Tree = self.root
+        for step in path:
+            if isinstance(here, Mapping) and step in here.items:
+                here = here.items[str(step)]
+            else:
+                return False
+        if isinstance(here, Sequence):
+            return any(isinstance(item, Scalar) and item.placeholder for item in here.items)
+        return isinstance(here, Scalar) and here.placeholder
+
+
+def field_name(path: Path_) -> str:
+    """Return a path as text: ``profiles.ac922.gpus[2].socket``."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def display_name(path: str | os.PathLike[str]) -> str:
+    """Return a file's name for messages: relative to the working directory when it is below it."""
+    name = os.fspath(path)
+    relative = os.path.relpath(name)
+    return name if relative.startswith(os.pardir) else relative
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return a file's content; ClusterFileError when it is missing, not a file, unreadable or too large."""
+    name = display_name(path)
+    try:
+        with Path(path).open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ClusterFileError([Finding(name, 0, "", "no such file")]) from None
+    except IsADirectoryError:
+        raise ClusterFileError([Finding(name, 0, "", "is a directory; name the file in it")]) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ClusterFileError([Finding(name, 0, "", f"cannot be read: {reason}")]) from None
+    if len(content) > MAX_BYTES:
+        raise ClusterFileError([Finding(name, 0, "", f"is larger than {MAX_BYTES} bytes; that is taken for a slip")])
+    return content
+
+
+def parse(content: bytes, file: str) -> Document:
+    """Return the tree of a YAML file with what can be said of it so far; ClusterFileError when there is no tree."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise _fault(file, line, f"is not UTF-8 text: byte 0x{content[error.start]:02x}") from None
+    if not text.strip():
+        raise _fault(file, 0, "is empty; a site model is expected")
+    builder = _Builder(file)
+    try:
+        for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            builder.take(event)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        what = " ".join(part for part in (error.context, error.problem) if part)
+        raise _fault(file, mark.line + 1 if mark else 0, f"is not YAML: {what}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1 if isinstance(error.position, int) else 0
+        raise _fault(file, line, f"is not YAML: {error.reason}") from None
+    if isinstance(builder.root, Mapping):
+        return Document(file, builder.root, builder.findings)
+    if builder.root is None:
+        raise _fault(file, 0, "is empty; a site model is expected")
+    raise ClusterFileError([*builder.findings, Finding(file, builder.root.line, "", "must be a mapping of fields")])
+
+
+def _fault(file: str, line: int, message: str) -> ClusterFileError:
+    return ClusterFileError([Finding(file, line, "", message)])
+
+
+def _line(event: yaml.Event) -> int:
+    return int(event.start_mark.line) + 1 if event.start_mark else 0
+
+
+class _Builder:
+    """Makes the tree from events, with a stack of its own."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.root: Tree | None = None
+        self.findings: list[Finding] = []
+        self.open: list[tuple[Sequence | Mapping, Path_]] = []
+        self.key: list[str | None] = []  # for each open mapping: the key that waits for its value
+        self.documents = 0
+
+    def take(self, event: yaml.Event) -> None:
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event)
+        elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+            self._start(event)
+        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            self.open.pop()
+            self.key.pop()
+        elif isinstance(event, yaml.AliasEvent):
+            line = _line(event)
+            self._note(line, f'alias "*{event.anchor}" is not allowed; write the value out')
+            self._place(Scalar("", line, plain=True), line)
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self.documents += 1
+            if self.documents == 2:
+                raise _fault(self.file, _line(event), "a second document starts here; write only one")
+
+    def _note(self, line: int, message: str) -> None:
+        self.findings.append(Finding(self.file, line, field_name(self._path()), message))
+
+    def _path(self) -> Path_:
+        if not self.open:
+            return ()
+        container, path = self.open[-1]
+        if isinstance(container, Sequence):
+            return (*path, len(container.items))
+        key = self.key[-1]
+        return path if key is None else (*path, key)
+
+    def _anchor(self, anchor: str | None, line: int) -> None:
+        if anchor is not None:
+            self._note(line, f'anchor "&{anchor}" is not allowed; write the value out where it is needed')
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        line = _line(event)
+        self._anchor(event.anchor, line)
+        if any(mark in event.value for mark in _JINJA):
+            self._note(
+                line, f"a template is not evaluated here and not allowed: {event.value!r}; write the value itself"
+            )
+        placeholder = event.tag == PLACEHOLDER_TAG
+        if event.tag is not None and not placeholder:
+            self._note(line, f"unknown tag {event.tag}; the only one is {PLACEHOLDER_TAG}")
+        self._place(Scalar(event.value, line, plain=not event.style, placeholder=placeholder), line)
+
+    def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
+        line = _line(event)
+        if len(self.open) >= MAX_DEPTH:
+            raise _fault(self.file, line, f"is nested more than {MAX_DEPTH} levels deep")
+        self._anchor(event.anchor, line)
+        if event.tag == PLACEHOLDER_TAG:
+            self._note(line, f"{PLACEHOLDER_TAG} marks single values, not lists or mappings")
+        elif event.tag is not None:
+            self._note(line, f"unknown tag {event.tag}; the only one is {PLACEHOLDER_TAG}")
+        made: Sequence | Mapping = Mapping(line) if isinstance(event, yaml.MappingStartEvent) else Sequence(line)
+        path = self._path()
+        self._place(made, line)
+        self.open.append((made, path))
+        self.key.append(None)
+
+    def _place(self, made: Tree, line: int) -> None:
+        """Put a value where it belongs; in a mapping the first of two is the key."""
+        if not self.open:
+            self.root = made
+            return
+        container, _ = self.open[-1]
+        if isinstance(container, Sequence):
+            container.items.append(made)
+            return
+        key = self.key[-1]
+        if key is None:
+            self.key[-1] = self._as_key(made, line)
+            return
+        if key in container.items:
+            self._note(self._key_line, f"used twice: first at line {container.lines[key]}")
+        else:
+            container.items[key] = made
+            container.lines[key] = self._key_line
+        self.key[-1] = None
+
+    _key_line = 0
+
+    def _as_key(self, made: Tree, line: int) -> str:
+        self._key_line = line
+        if not isinstance(made, Scalar):
+            raise _fault(self.file, line, "a field name must be text, not a list or a mapping")
+        if made.placeholder:
+            self._note(line, f"{PLACEHOLDER_TAG} marks values, not field names")
+        return made.text
+
+
+def _plain(tree: Tree) -> Plain:
+    if isinstance(tree, Mapping):
+        return {key: _plain(value) for key, value in tree.items.items()}
+    if isinstance(tree, Sequence):
+        return tuple(_plain(item) for item in tree.items)
+    if not tree.plain:
+        return tree.text
+    if tree.text in _WORDS:
+        return _WORDS[tree.text]
+    if _INTEGER.fullmatch(tree.text):
+        return int(tree.text)
+    if _FLOAT.fullmatch(tree.text):
+        return float(tree.text)
+    return tree.text

@@ -1,0 +1,63 @@
+"""The inventory script: --list and --host, as Ansible and other programs call it. Imports nothing slow."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hal_inventory.compiled import inventory_of
+from hal_inventory.errors import HalInventoryError, UnknownNameError
+from hal_inventory.packed import as_list, host_vars
+from hal_inventory.settings import configured_sources
+from hal_inventory.sources import last_source
+from hal_inventory.suggest import did_you_mean
+
+USAGE = "usage: hal_inventory.py (--list | --host NAME)"
+
+
+def source_of(paths: Sequence[str]) -> Path:
+    """Return the source that decides; UnknownNameError when there is none."""
+    found = last_source(paths)
+    if found is None:
+        raise UnknownNameError(
+            f"no source of plugin hal among: {', '.join(paths) or 'nothing'}; name a hal.yml with -i"
+        )
+    return found
+
+
+def list_text(source: str | os.PathLike[str]) -> str:
+    """Return what --list prints: the same bytes for the same input."""
+    return json.dumps(as_list(inventory_of(source)), sort_keys=True, separators=(",", ":")) + "\n"
+
+
+def host_text(source: str | os.PathLike[str], name: str) -> str:
+    """Return what --host prints; UnknownNameError for a host that does not exist."""
+    variables: dict[str, Any] = host_vars(inventory_of(source))
+    if name not in variables:
+        raise UnknownNameError(f'unknown node "{name}"{did_you_mean(name, variables, kind="nodes")}')
+    return json.dumps(variables[name], sort_keys=True, indent=2) + "\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the script: 0, or 2 with the reason on standard error and nothing on standard output."""
+    try:
+        if list(arguments) == ["--list"]:
+            text = list_text(source_of(configured_sources()))
+        elif len(arguments) == 2 and arguments[0] == "--host":
+            text = host_text(source_of(configured_sources()), arguments[1])
+        else:
+            print(USAGE, file=sys.stderr)
+            return 2
+    except HalInventoryError as error:
+        print(error, file=sys.stderr)
+        return 2
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

@@ -1,0 +1,167 @@
+"""From a document to typed declarations: every fault of shape becomes a finding in our own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from hal_inventory.declared import ClusterFile
+from hal_inventory.reader import Document, Path_
+from hal_inventory.suggest import did_you_mean
+
+_STAND_INS: dict[str, Any] = {"format": 1, "name": "unnamed", "domain": "unnamed"}
+_SECTIONS = ("networks", "profiles", "nodes")
+
+
+def declarations(document: Document) -> tuple[ClusterFile | None, bool]:
+    """Return the declarations and whether they are complete; faults are added to the document.
+
+    What is at fault is left out, so that the rest can be checked in the same run; None when too little is left.
+    """
+    data: dict[str, Any] = document.plain()
+    known = {(finding.line, finding.field) for finding in document.findings}
+    try:
+        return ClusterFile.model_validate(data), True
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+    noted = len(document.findings)
+    for fault in faults:
+        path = _path_in(document, fault)
+        document.add(path, _words(fault))
+    document.findings[noted:] = [
+        finding for finding in document.findings[noted:] if (finding.line, finding.field) not in known
+    ]
+    complete = all(fault["type"] == "extra_forbidden" for fault in faults)
+    for fault in faults:
+        _leave_out(data, fault)
+    for name, value in _STAND_INS.items():
+        data.setdefault(name, value)
+    try:
+        return ClusterFile.model_validate(data), complete
+    except ValidationError:
+        return None, False
+
+
+def _path_in(document: Document, fault: ErrorDetails) -> Path_:
+    path = tuple(step for step in fault["loc"] if step != "[key]")
+    return path if fault["type"] != "missing" or len(path) < 2 else path
+
+
+def _leave_out(data: dict[str, Any], fault: ErrorDetails) -> None:
+    """Remove what is at fault: an unknown field alone, else the whole entry of its section."""
+    loc = fault["loc"]
+    deep = len(loc) if fault["type"] == "extra_forbidden" else min(len(loc), 2)
+    here: Any = data
+    for step in loc[: deep - 1]:
+        if isinstance(here, dict) and step in here:
+            here = here[step]
+        else:
+            return
+    if isinstance(here, dict):
+        here.pop(loc[deep - 1], None)
+    elif isinstance(here, tuple):
+        data.pop(str(loc[0]), None)
+
+
+def fields_at(loc: tuple[int | str, ...]) -> dict[str, Any] | None:
+    """Return the known fields of the mapping that holds the field at ``loc``; None where names are free."""
+    kind: Any = ClusterFile
+    for step in loc[:-1]:
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            if step not in kind.model_fields:
+                return None
+            kind = _inner(kind.model_fields[str(step)].annotation)
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return dict(kind.model_fields)
+    return None
+
+
+def _inner(annotation: Any) -> Any:
+    """Return the model class that an annotation such as ``Mapping[str, Switch] | None`` is about."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if get_origin(annotation) is None:
+        return annotation
+    for argument in get_args(annotation):
+        found = _inner(argument)
+        if isinstance(found, type) and issubclass(found, BaseModel):
+            return found
+    return annotation
+
+
+def _seen(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= 60 else f'"{value[:57]}..."'
+    return "a list" if isinstance(value, tuple) else "a mapping of fields"
+
+
+def _unknown(fault: ErrorDetails) -> str:
+    known = fields_at(fault["loc"]) or {}
+    return f"unknown field{did_you_mean(str(fault['loc'][-1]), known, kind='fields')}"
+
+
+def _wanted(what: str) -> Callable[[ErrorDetails], str]:
+    return lambda fault: f"must be {what}, not {_seen(fault['input'])}"
+
+
+def _text(fault: ErrorDetails) -> str:
+    value = fault["input"]
+    quote = "; put it in quotes" if isinstance(value, (bool, int, float)) else ""
+    return f"must be text, not {_seen(value)}{quote}"
+
+
+def _number(what: str) -> Callable[[ErrorDetails], str]:
+    def words(fault: ErrorDetails) -> str:
+        value = fault["input"]
+        unquote = "; take the quotes away" if isinstance(value, str) and value.strip().isdigit() else ""
+        return f"must be {what}, not {_seen(value)}{unquote}"
+
+    return words
+
+
+def _bound(what: str, limit: str) -> Callable[[ErrorDetails], str]:
+    return lambda fault: f"must be {what} {fault['ctx'][limit]}, not {_seen(fault['input'])}"
+
+
+def _choice(fault: ErrorDetails) -> str:
+    return f"must be {fault['ctx']['expected'].replace(chr(39), '')}, not {_seen(fault['input'])}"
+
+
+def _short(fault: ErrorDetails) -> str:
+    return "must not be empty"
+
+
+_WORDS: dict[str, Callable[[ErrorDetails], str]] = {
+    "extra_forbidden": _unknown,
+    "missing": lambda fault: "is missing",
+    "string_type": _text,
+    "int_type": _number("a whole number"),
+    "int_from_float": _number("a whole number"),
+    "float_type": _number("a number"),
+    "bool_type": _wanted("true or false"),
+    "tuple_type": _wanted("a list"),
+    "mapping_type": _wanted("a mapping of fields"),
+    "model_type": _wanted("a mapping of fields"),
+    "literal_error": _choice,
+    "greater_than": _bound("more than", "gt"),
+    "greater_than_equal": _bound("at least", "ge"),
+    "less_than": _bound("less than", "lt"),
+    "less_than_equal": _bound("at most", "le"),
+    "string_too_short": _short,
+    "too_short": _short,
+    "value_error": lambda fault: str(fault["ctx"]["error"]),
+}
+
+
+def _words(fault: ErrorDetails) -> str:
+    words = _WORDS.get(fault["type"])
+    return words(fault) if words else fault["msg"]

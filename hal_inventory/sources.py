@@ -1,0 +1,108 @@
+"""Inventory sources: the small files that say which cluster.yml, and which view of it. Imports nothing slow.
+
+plugin: hal
+cluster: cluster.yml                    # relative to this file
+virtual: true                           # the nodes are containers; placeholders may be used
+only: login or hal[01-02]               # part of the site
+networks: {management: 10.65.3.0/24}    # other networks, the same host parts
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hal_inventory.errors import ClusterFileError, SourceFileError
+from hal_inventory.reader import Document, display_name, parse, read_bytes
+from hal_inventory.suggest import did_you_mean
+
+SOURCE_NAME = "hal.yml"
+FIELDS = ("plugin", "cluster", "virtual", "only", "networks")
+PLUGINS = ("hal",)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source file, read."""
+
+    path: Path
+    cluster: Path
+    virtual: bool = False
+    only: str | None = None
+    networks: Mapping[str, str] = field(default_factory=dict)
+
+    def view(self) -> dict[str, Any]:
+        """Return what the source makes of its cluster.yml, as plain data: with that file's content it decides all."""
+        return {"virtual": self.virtual, "only": self.only, "networks": dict(sorted(self.networks.items()))}
+
+
+def read_source(path: str | os.PathLike[str]) -> Source:
+    """Return a source; SourceFileError with every finding when it cannot be used."""
+    try:
+        document = parse(read_bytes(path), display_name(path))
+    except ClusterFileError as error:
+        raise SourceFileError(error.findings) from None
+    source = _checked(Path(path), document)
+    if document.findings:
+        raise SourceFileError(document.findings)
+    return source
+
+
+def _checked(path: Path, document: Document) -> Source:
+    data: dict[str, Any] = document.plain()
+    for name in data:
+        if name not in FIELDS:
+            document.add((name,), f"unknown field{did_you_mean(name, FIELDS, kind='fields')}")
+    if data.get("plugin") not in PLUGINS:
+        document.add(("plugin",), "must be hal: this is not an inventory source of the site model")
+    cluster = _text(document, data, "cluster", "the path of a cluster.yml")
+    if cluster is None and "cluster" not in data:
+        document.add(("cluster",), "is missing; name the cluster.yml, relative to this file")
+    virtual = data.get("virtual", False)
+    if not isinstance(virtual, bool):
+        document.add(("virtual",), "must be true or false")
+    networks = data.get("networks", {})
+    if not isinstance(networks, dict):
+        document.add(("networks",), "must be a mapping of network names to networks")
+        networks = {}
+    for name, value in networks.items():
+        if not isinstance(value, str):
+            document.add(("networks", name), "must be a network such as 10.65.3.0/24")
+    only = _text(document, data, "only", "an expression such as login or hal[01-02]")
+    return Source(path, path.parent / (cluster or ""), virtual is True, only, networks)
+
+
+def _text(document: Document, data: Mapping[str, Any], name: str, what: str) -> str | None:
+    value = data.get(name)
+    if name in data and (not isinstance(value, str) or not value.strip()):
+        document.add((name,), f"must be {what}")
+        return None
+    return value
+
+
+def last_source(paths: Iterable[str]) -> Path | None:
+    """Return the last source of the model among Ansible's inventory sources, where it is a folder the hal.yml in it."""
+    for name in reversed(list(paths)):
+        path = Path(name)
+        if path.is_dir():
+            path = path / SOURCE_NAME
+        if path.suffix in (".yml", ".yaml") and is_source(path):
+            return path
+    return None
+
+
+def is_source(path: Path) -> bool:
+    """Tell whether a file says ``plugin: hal``, without reading more of it than lines."""
+    try:
+        with path.open("rb") as stream:
+            return any(line.split(b"#")[0].replace(b" ", b"").strip() == b"plugin:hal" for line in stream)
+    except OSError:
+        return False
+
+
+def split(text: str) -> Sequence[str]:
+    """Split HAL_INVENTORY_SOURCES at its colons."""
+    return [part for part in text.split(os.pathsep) if part]

@@ -1,0 +1,84 @@
+"""Ansible inventory plugin: the site model as hosts and groups. What it says is decided in hal_inventory."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: hal
+short_description: Hosts and groups from a site model (cluster.yml)
+description:
+  - Reads the site model that O(cluster) names, checks it, and gives every node the variables C(hal_node) and C(ansible_host).
+  - Groups are the nodes' roles, profiles and architectures, C(gpu), the services, and what the model declares under C(groups).
+  - Of several sources the last one decides. Hosts that an earlier one added and the last one does not have are removed.
+  - A model with a fault is refused as a whole, with every finding. Nothing in a model is ever evaluated as a template.
+options:
+  plugin:
+    description: Marks the file as a source for this plugin.
+    type: str
+    required: true
+    choices: [hal]
+  cluster:
+    description: The site model, relative to this file.
+    type: str
+    required: true
+  virtual:
+    description:
+      - The nodes are virtual ones, so placeholder addresses may be contacted.
+      - Without it a node whose management address is a placeholder gets an C(ansible_host) that cannot be resolved.
+    type: bool
+    default: false
+  only:
+    description: An expression such as V(login or hal[01-02]). The site is what it selects; nothing else exists.
+    type: str
+  networks:
+    description: Moves networks, by name, to another CIDR of the same size. The host parts of all addresses stay.
+    type: dict
+    default: {}
+"""
+
+EXAMPLES = r"""
+# inventory/hal/hal.yml
+plugin: hal
+cluster: cluster.yml
+
+# a part of it, virtual and on networks of its own
+plugin: hal
+cluster: ../../inventory/hal/cluster.yml
+virtual: true
+only: login or hal[01-02]
+networks: {management: 10.65.3.0/24}
+"""
+
+import os
+import sys
+from typing import Any
+
+from ansible.errors import AnsibleParserError
+from ansible.plugins.inventory import BaseInventoryPlugin
+
+try:
+    import hal_inventory  # noqa: F401  is it installed?
+except ImportError:
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
+
+from hal_inventory.ansible_inventory import fill
+from hal_inventory.compiled import inventory_of
+from hal_inventory.errors import HalInventoryError
+
+
+class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]
+    """Thin: reads by hal_inventory, reports in Ansible's way."""
+
+    NAME = "hal"
+
+    def verify_file(self, path: str) -> bool:
+        """Claim every YAML file, so that one that is not a source is refused with a reason."""
+        return bool(super().verify_file(path)) and path.endswith((".yml", ".yaml"))
+
+    def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
+        """Add hosts and groups; AnsibleParserError with all findings when the model cannot be used."""
+        super().parse(inventory, loader, path, cache)
+        try:
+            packed = inventory_of(path)
+        except HalInventoryError as error:
+            raise AnsibleParserError(str(error)) from None
+        fill(inventory, packed)

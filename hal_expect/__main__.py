@@ -1,9 +1,13 @@
-"""`python -m hal_expect roles/*/expect.yml`: check files of expectations. Exit status 0 clean, 2 findings."""
+"""`python -m hal_expect roles/*/expect.yml`: check files of expectations. Exit status 0 clean, 2 findings.
+
+`python -m hal_expect --schema` prints the JSON Schema for editors (schemas/expect.schema.json).
+"""
 
 from __future__ import annotations
 
 import sys
 
+from hal_expect import schema
 from hal_expect.files import check_file
 
 
@@ -12,6 +16,9 @@ def main(paths: list[str]) -> int:
     if not paths:
         print("usage: python -m hal_expect FILE...   (for example roles/*/expect.yml)", file=sys.stderr)
         return 2
+    if paths == ["--schema"]:
+        print(schema.text(), end="")
+        return 0
     findings = [finding for path in paths for finding in check_file(path)]
     for finding in findings:
         print(finding)

@@ -97,9 +97,10 @@ def _type_fault(value: object, kind: str) -> str:
         return "has to be a number"
     if kind == FLAG and not (isinstance(value, bool) or str(value).lower() in FLAG_WORDS):
         return "has to be true or false"
-    if kind == TEXTS and not (isinstance(value, list) and value and all(isinstance(i, str | int | float) for i in value)):
+    items = value if isinstance(value, list) else []
+    if kind == TEXTS and not (items and all(isinstance(item, str | int | float) for item in items)):
         return "has to be a list of texts that is not empty"
-    if kind == NUMBERS and not (isinstance(value, list) and value and all(_is_number(i) or is_template(i) for i in value)):
+    if kind == NUMBERS and not (items and all(_is_number(item) or is_template(item) for item in items)):
         return "has to be a list of numbers that is not empty"
     return ""
 
@@ -133,7 +134,7 @@ def _combination(name: str, request: Mapping[str, Any]) -> Iterator[Problem]:
         yield (name, "path"), "has to be an absolute path"
     if select is not None and name == "file" and request.get("read", "content") not in ("content", "lines"):
         yield (name, "select"), "keeps lines, so it goes with read: content or lines"
-    if name == "command" and len([flag for flag in ("lines", "json", "exit") if request.get(flag)]) > 1:
+    if name == "command" and len({"lines", "json", "exit"}.intersection(request)) > 1:
         yield (name,), "takes one of lines, json and exit"
     if name == "kernel-module" and "read" in request and "parameter" in request:
         yield (name,), "reads one thing: take read or parameter"
@@ -168,7 +169,7 @@ def _matcher(entry: Mapping[str, Any]) -> Iterator[Problem]:
             yield from _count(wanted)
         elif name == "equal" and _reads_mode(entry) and not isinstance(wanted, str):
             yield (name,), 'a file mode needs quotes: "0644"; without them YAML makes it the number 420'
-        elif name in ("at_least", "at_most") and isinstance(wanted, list | Mapping | bool):
+        elif name in ("at_least", "at_most") and not (isinstance(wanted, str) or _is_number(wanted)):
             yield (name,), "has to be a number, or a version in quotes"
 
 
@@ -188,7 +189,7 @@ def _count(wanted: object) -> Iterator[Problem]:
         yield ("count",), "is a number, or {at_least: n, at_most: m}"
 
 
-def _regex(pattern: object, where: tuple[str | int, ...]) -> Iterator[Problem]:
+def _regex(pattern: Any, where: tuple[str | int, ...]) -> Iterator[Problem]:
     if not isinstance(pattern, str):
         yield where, "has to be a regular expression, as a text"
         return

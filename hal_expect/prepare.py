@@ -56,15 +56,15 @@ class Preparation:
         base = self._identity(entry, source)
         faults = problems_of_entry(entry)
         if faults:
-            words = "; ".join(f"{'.'.join(str(s) for s in where)}{': ' if where else ''}{what}" for where, what in faults)
-            return [Prepared(**base, reason=words)]
+            words = [": ".join([*([".".join(map(str, where))] if where else []), what]) for where, what in faults]
+            return [Prepared(**base, reason="; ".join(words))]
         if "loop" not in entry:
             return [self._one(entry, base, self._variables)]
         try:
             items = self._template(entry["loop"], self._variables)
             if not isinstance(items, list):
                 raise AnsibleError("has to be a list")
-        except Exception as error:  # noqa: BLE001 - templates can raise anything, and it costs this entry only
+        except Exception as error:  # templates can raise anything, and it costs this entry only
             return [self._when_skips(entry, base, f"loop: {_words(error, base['secret'])}")]
         if not items:
             return [Prepared(**base, status="skipped", reason="its loop is empty")]
@@ -74,7 +74,7 @@ class Preparation:
         """A loop that cannot be evaluated is unknown, unless the entry does not apply on this host at all."""
         try:
             skipped = not self._applies(entry.get("when"), self._variables)
-        except Exception:  # noqa: BLE001 - `when` may need the item
+        except Exception:  # `when` may need the item
             skipped = False
         return Prepared(**base, status="skipped", reason="when") if skipped else Prepared(**base, reason=fault)
 
@@ -110,7 +110,7 @@ class Preparation:
                 request = {name: value for name, value in request.items() if value != variables.get("omit", object())}
             part = matcher
             wanted = self._template(entry[matcher], variables)
-        except Exception as error:  # noqa: BLE001 - templates can raise anything, and it costs this entry only
+        except Exception as error:  # templates can raise anything, and it costs this entry only
             shown = SECRET if secret else {matcher: entry[matcher]}
             return Prepared(**base, expected=_plain(shown), reason=f"{part}: {_words(error, secret)}")
         if matcher == "absent" and wanted is None:

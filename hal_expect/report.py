@@ -8,7 +8,8 @@ from typing import Any
 
 Result = Mapping[str, Any]
 MOST_CHARACTERS = 160
-PLAIN_REASONS = ("differs", "is less", "is more", "is none of them", "is not a number")
+#: What needs no words beside the expected and the observed value.
+PLAIN_REASONS = ("differs", "is less", "is more", "is none of them")
 
 
 def summary(results: Iterable[Result]) -> dict[str, int]:
@@ -22,7 +23,8 @@ def summary(results: Iterable[Result]) -> dict[str, int]:
 def line(result: Result) -> str:
     """Return a result as one line: what, how it differs, why it matters, where it is written."""
     name = f"{result['role']}: {result['id']}" if result["role"] else result["id"]
-    return f"{result['status']}: {name}: {_difference(result)}; {result['why'] or 'no reason given'} ({result['source']})"
+    why = result["why"] or "no reason given"
+    return f"{result['status']}: {name}: {_difference(result)}; {why} ({result['source']})"
 
 
 def lines(results: Iterable[Result]) -> list[str]:
@@ -32,26 +34,32 @@ def lines(results: Iterable[Result]) -> list[str]:
         results, key=lambda result: (order.get(result["status"], 2), result["role"], result["id"]))]
 
 
-def headline(counts: Mapping[str, int], where: str) -> str:
-    """Return the sentence above the lines."""
+def headline(counts: Mapping[str, int], where: str, mild: int = 0) -> str:
+    """Return the sentence above the lines. `mild` of the failed and unknown ones are warnings."""
     checked = counts["pass"] + counts["fail"] + counts["unknown"]
     parts = [f"{counts[name]} {word}" for name, word in (("fail", "failed"), ("unknown", "unknown")) if counts[name]]
     skipped = f", {counts['skipped']} skipped" if counts["skipped"] else ""
+    warnings = f" ({mild} of them as a warning)" if mild else ""
     if not parts:
         return f"{where}: all {checked} expectations hold{skipped}"
-    return f"{where}: of {checked} expectations {', '.join(parts)}{skipped}"
+    return f"{where}: of {checked} expectations {', '.join(parts)}{warnings}{skipped}"
+
+
+def brief(result: Result) -> dict[str, Any]:
+    """Return a result with what was observed cut to a line: it stands below its own line in a failed task."""
+    text = _shown(result["observed"])
+    return {**result, "observed": f"{text[:77]}..." if len(text) > 80 else result["observed"]}
 
 
 def _difference(result: Result) -> str:
     if result["status"] == "unknown":
         return str(result["reason"])
     expected, observed, reason = _expected(result["expected"]), result["observed"], str(result["reason"])
-    if observed is None or (isinstance(observed, str) and "\n" in observed) or isinstance(observed, list):
-        seen = "" if observed is None or reason not in PLAIN_REASONS else f", observed {_shown(observed)}"
-        return f"expected {expected}, but {reason}" if not seen else f"expected {expected}{seen}"
     if reason in PLAIN_REASONS:
         return f"expected {expected}, observed {_shown(observed)}"
-    return f"expected {expected}, observed {_shown(observed)}, {reason}"
+    if observed is None or isinstance(observed, list) or (isinstance(observed, str) and "\n" in observed):
+        return f"expected {expected}, but {reason}"  # the reason names what matters of a long value
+    return f"expected {expected}, observed {_shown(observed)}: {reason}"
 
 
 def _expected(expected: Any) -> str:

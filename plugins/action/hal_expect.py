@@ -12,14 +12,13 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.unsafe_proxy import wrap_var
 
-try:
-    import hal_expect.report
-except ImportError:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+PROJECT = str(Path(__file__).resolve().parents[2])
+if PROJECT not in sys.path:
+    sys.path.append(PROJECT)
 
 from hal_expect import report
 from hal_expect.errors import ExpectationsError
-from hal_expect.prepare import Prepared, Preparation
+from hal_expect.prepare import Preparation, Prepared
 from hal_expect.roles import find_role, variables_in
 
 ARGUMENTS = {
@@ -59,7 +58,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
                           for name in limit if not any(_is_named(one, name) for one in prepared))
             prepared = [one for one in prepared if any(_is_named(one, name) for name in limit)]
         results = [fault.result() for fault in faults] + self._evaluate(prepared, variables)
-        return wrap_var({**result, **_verdict(results, options, _title(options, prepared))})  # type: ignore[no-any-return]
+        host = str(variables.get("inventory_hostname", ""))
+        return wrap_var({**result, **_verdict(results, options, _title(options, prepared), host)})  # type: ignore[no-any-return]
 
     def _targets(self, options: dict[str, Any], variables: dict[str, Any]) -> list[tuple[str, str | None]]:
         """Return [(role, path of its expect.yml or None if the role is not found)]."""
@@ -159,20 +159,21 @@ def _place(path: str | None) -> str:
     return path
 
 
-def _verdict(results: list[dict[str, Any]], options: dict[str, Any], title: str) -> dict[str, Any]:
+def _verdict(results: list[dict[str, Any]], options: dict[str, Any], title: str, host: str) -> dict[str, Any]:
     """Return what the task says. Having checked nothing is a failure, too."""
     counts = report.summary(results)
     wrong = [one for one in results if one["status"] in ("fail", "unknown")]
     fatal = [one for one in wrong if one["severity"] == "error" or options["severity"] == "warning"]
     mild = [one for one in wrong if one not in fatal]
     verdict: dict[str, Any] = {"changed": False, "results": results, "summary": counts,
-                               "msg": report.headline(counts, title)}
+                               "msg": report.headline(counts, title, len(mild))}
     if options["report_only"]:
         return verdict
     if mild:
-        verdict["warnings"] = report.lines(mild)
+        verdict["warnings"] = [f"{host}: {line}" for line in report.lines(mild)]
     if fatal:
-        verdict.update(failed=True, results=wrong, msg="\n".join([verdict["msg"], *report.lines(fatal)]))
+        verdict.update(failed=True, results=[report.brief(one) for one in wrong],
+                       msg="\n".join([verdict["msg"], *report.lines(fatal)]))
     elif counts["skipped"] == len(results) and not (results and options["allow_all_skipped"]):
         verdict.update(failed=True, results=[], msg=(
             f"{title}: nothing was checked: all {len(results)} expectations were skipped; "

@@ -47,7 +47,8 @@ def _read_all(entries):
         try:
             answers = READ[reader](requests)
         except Exception as error:  # noqa: B902 - a reader's own fault must not take the others' results away
-            answers = [Unreadable('the reader "%s" failed: %s: %s' % (reader, type(error).__name__, error))] * len(requests)
+            fault = Unreadable('the reader "%s" failed: %s: %s' % (reader, type(error).__name__, error))
+            answers = [fault] * len(requests)
         for position, answer in zip(positions, answers):
             readings[position] = answer
     return readings

@@ -81,7 +81,7 @@ def equal(reading, wanted):
 def one_of(reading, wanted):
     if not isinstance(wanted, list) or not wanted:
         raise Unreadable('one_of has to be a list that is not empty')
-    return '' if any([_equals(reading, choice) for choice in wanted]) else 'is none of them'
+    return '' if any(_equals(reading, choice) for choice in wanted) else 'is none of them'
 
 
 def contain(reading, wanted):
@@ -110,7 +110,7 @@ def match(reading, wanted):
 def count(reading, wanted):
     seen = len(reading.items)
     if isinstance(wanted, dict):
-        if not wanted or set(wanted) - set(('at_least', 'at_most')):
+        if not wanted or set(wanted) - {'at_least', 'at_most'}:
             raise Unreadable('count is a number, or {at_least: n, at_most: m}')
         low = _number_wanted(wanted.get('at_least', 0), 'count: at_least')
         high = _number_wanted(wanted.get('at_most', seen), 'count: at_most')
@@ -142,7 +142,7 @@ def _ordered(reading, wanted, matcher, sign, complaint):
         return 'there is nothing to compare'
     if reading.scale == 'version':
         if not is_text(wanted):
-            raise Unreadable('%s compares versions here: write it in quotes ("22.05"; without them 22.10 is 22.1)' % matcher)
+            raise Unreadable('%s compares versions here: write it in quotes (without them 22.10 is 22.1)' % matcher)
         ways = [_version_order(seen, wanted) for seen in values]
     else:
         goal = _number_wanted(wanted, matcher)

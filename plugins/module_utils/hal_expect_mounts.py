@@ -39,7 +39,7 @@ def parse(text):
 
 
 def effective(of_mount, of_file_system):
-    """Return the options in force. Read-only holds if either says so: a file system that went ro after an error does."""
+    """Return the options in force. Read-only holds if either says so, as after an error of the file system."""
     options = []
     for option in of_mount.split(',') + of_file_system.split(','):
         if option and option not in options:

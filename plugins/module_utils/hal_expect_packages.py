@@ -20,7 +20,7 @@ TIMEOUT_SECONDS = 60  # the database may be locked by a running transaction
 
 def read_packages(requests):
     """Return a Reading or Unreadable for each request, in order."""
-    names = sorted(set(request['name'] for request in requests if NAME.match(request['name'])))
+    names = sorted({request['name'] for request in requests if NAME.match(request['name'])})
     try:
         status, out, err = run(['rpm', '-q', '--qf', QUERY] + names, TIMEOUT_SECONDS) if names else (0, '', '')
     except Unreadable as error:

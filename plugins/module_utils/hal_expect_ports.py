@@ -48,7 +48,7 @@ def _reading(request, folder, tables):
         if name not in tables:
             tables[name] = _table(folder, name)
         sockets.extend(tables[name])
-    addresses = sorted(set(address for address, number in sockets if number == port))
+    addresses = sorted({address for address, number in sockets if number == port})
     if request.get('address'):
         wanted = _packed(request['address'])
         addresses = [address for address in addresses if _packed(address) == wanted]

@@ -176,7 +176,7 @@ def _serve(read, requests, incoming, outgoing):
 def _decode(line):
     answer = json.loads(line.decode('ascii'))
     if 'reading' in answer:
-        return Reading(**dict((str(key), value) for key, value in answer['reading'].items()))
+        return Reading(**{str(key): value for key, value in answer['reading'].items()})
     return Unreadable(answer['reason'], answer['detail'])
 
 

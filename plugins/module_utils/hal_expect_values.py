@@ -57,7 +57,7 @@ class Reading:
         self.note = note
 
     def as_dict(self):
-        return dict((name, getattr(self, name)) for name in self.FIELDS)
+        return {name: getattr(self, name) for name in self.FIELDS}
 
 
 def found(value, items=None, **more):
@@ -79,7 +79,7 @@ def to_text(value):
     if isinstance(value, bytes):
         return value.decode('utf-8', 'replace')
     if isinstance(value, dict):
-        return dict((to_text(key), to_text(item)) for key, item in value.items())
+        return {to_text(key): to_text(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_text(item) for item in value]
     return value
@@ -182,7 +182,7 @@ def shown(value):
         return short
     if isinstance(value, dict):
         keys = sorted(value)
-        short = dict((key, shown(value[key])) for key in keys[:MOST_ITEMS])
+        short = {key: shown(value[key]) for key in keys[:MOST_ITEMS]}
         if len(keys) > MOST_ITEMS:
             short['...'] = '%d more' % (len(keys) - MOST_ITEMS)
         return short

@@ -15,7 +15,8 @@ TEXT, NUMBER, FLAG, TEXTS, NUMBERS, ANY = 'text', 'number', 'flag', 'list of tex
 READERS = {
     'file': {
         'path': (TEXT, None, True),
-        'read': (TEXT, ('content', 'lines', 'exists', 'mode', 'owner', 'group', 'type', 'target', 'sha256', 'size'), False),
+        'read': (
+            TEXT, ('content', 'lines', 'exists', 'mode', 'owner', 'group', 'type', 'target', 'sha256', 'size'), False),
         'select': (TEXT, None, False),
     },
     'command': {

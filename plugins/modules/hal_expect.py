@@ -86,7 +86,7 @@ results:
     status: {description: "pass, fail, unknown or skipped", type: str}
     severity: {description: error or warning, type: str}
     expected: {description: "The matcher and its value, e.g. {equal: 160}", type: dict}
-    observed: {description: "The value that was read, cut if long; null if there is none; (secret) of a secret entry", type: raw}
+    observed: {description: "The value, cut if long; null if there is none; (secret) of a secret entry", type: raw}
     reason: {description: "Why it did not pass, in words", type: str}
     why: {description: Why it matters, type: str}
     source: {description: "file:line of the entry", type: str}

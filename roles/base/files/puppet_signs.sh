@@ -1,0 +1,24 @@
+#!/bin/sh
+# Prints one line for each sign that a Puppet agent manages this node; nothing when there is none.
+# $1: a run that ended within this many hours counts. Read-only.
+#
+# "puppet agent --disable" leaves a lock that survives reboots and stops every run, whatever starts it: then nothing is printed.
+recent_minutes=$(( $1 * 60 ))
+
+for state in /opt/puppetlabs/puppet/cache/state /var/lib/puppet/state; do
+  [ -e "$state/agent_disabled.lock" ] && exit 0
+done
+
+for unit in puppet puppetagent pe-puppet; do
+  systemctl is-active --quiet "$unit.service" && echo "service $unit is running"
+  systemctl is-enabled --quiet "$unit.service" 2>/dev/null && echo "service $unit starts at boot"
+done
+
+grep -lsE '^[^#]*puppet([[:space:]].*)?[[:space:]](agent|apply)|^[^#]*puppetd' /etc/crontab /etc/cron.d/* /var/spool/cron/* |
+  while read -r file; do echo "cron runs it: $file"; done
+
+for state in /opt/puppetlabs/puppet/cache/state /var/lib/puppet/state; do
+  [ -e "$state/agent_catalog_run.lock" ] && echo "a run is under way: $state/agent_catalog_run.lock"
+  find "$state/last_run_summary.yaml" -mmin "-$recent_minutes" -printf 'it last ran at %TY-%Tm-%Td %TH:%TM: %p\n' 2>/dev/null
+done
+exit 0

@@ -1,0 +1,33 @@
+"""The promises that every role, module, scenario and playbook keeps, one file for each subject."""
+
+from tests.contract.rules import (
+    arguments,
+    documents,
+    expectations,
+    files,
+    layers,
+    names,
+    node_python,
+    packages,
+    plugins,
+    role_shape,
+    scenarios,
+    secrets,
+    tasks,
+)
+
+__all__ = [
+    "arguments",
+    "documents",
+    "expectations",
+    "files",
+    "layers",
+    "names",
+    "node_python",
+    "packages",
+    "plugins",
+    "role_shape",
+    "scenarios",
+    "secrets",
+    "tasks",
+]

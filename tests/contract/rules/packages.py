@@ -1,0 +1,69 @@
+"""Package and service tasks mean the same on CentOS 7 and on what comes after it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import yaml
+
+from tests.contract.project import Finding, Map, all_tasks, rule
+
+# Only one of the two package managers, or found out by gathering facts.
+INSTEAD = {
+    "yum": "ansible.builtin.package",
+    "dnf": "ansible.builtin.package",
+    "dnf5": "ansible.builtin.package",
+    "apt": "ansible.builtin.package",
+    "service": "ansible.builtin.systemd_service",
+    "systemd": "ansible.builtin.systemd_service",
+    "sysvinit": "ansible.builtin.systemd_service",
+}
+# systemd 219, and a system manager only.
+UNIT_ARGUMENTS = frozenset({"name", "state", "enabled", "masked", "daemon_reload", "daemon_reexec", "no_block"})
+
+
+@functools.cache
+def shared_arguments() -> frozenset[str]:
+    """What both of Ansible's modules yum and dnf document, aliases included."""
+    both = []
+    for name in ("yum", "dnf"):
+        options = yaml.safe_load(import_module(f"ansible.modules.{name}").DOCUMENTATION)["options"]
+        both.append({word for key, option in options.items() for word in (key, *option.get("aliases", []))})
+    return frozenset(both[0] & both[1]) | {"use"}
+
+
+@rule
+def package_tasks_fit_both_managers(root: Path) -> Iterator[Finding]:
+    """Packages come through ansible.builtin.package with arguments that yum and dnf share."""
+    for task in all_tasks(root):
+        if task.short != "package" or not isinstance(task.arguments, Map):
+            continue
+        for name in task.arguments:
+            if name not in shared_arguments():
+                yield Finding(
+                    task.path, task.arguments.at(name), f"{name} is not an argument of both yum and dnf; do without it"
+                )
+
+
+@rule
+def unit_tasks_fit_systemd(root: Path) -> Iterator[Finding]:
+    """Units are handled by ansible.builtin.systemd_service with arguments that systemd 219 has a meaning for."""
+    for task in all_tasks(root):
+        if task.short != "systemd_service" or not isinstance(task.arguments, Map):
+            continue
+        for name in task.arguments:
+            if name not in UNIT_ARGUMENTS:
+                yield Finding(
+                    task.path, task.arguments.at(name), f"{name}; use only {', '.join(sorted(UNIT_ARGUMENTS))}"
+                )
+
+
+@rule
+def managers_are_not_named(root: Path) -> Iterator[Finding]:
+    """Roles do not choose the package or service manager; the site does."""
+    for task in all_tasks(root):
+        if task.module.startswith("ansible.builtin.") and task.short in INSTEAD:
+            yield task.finding(f"{task.short} is one manager only; use {INSTEAD[task.short]}", task.module)

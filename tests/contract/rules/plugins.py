@@ -1,0 +1,83 @@
+"""Every module and plugin explains itself to ansible-doc."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.contract.project import Finding, rule
+
+# Folder -> ansible-doc's type, and what a plugin of that type documents. Only modules and lookups return something.
+KINDS = {
+    "modules": ("module", ("DOCUMENTATION", "EXAMPLES", "RETURN")),
+    "lookup": ("lookup", ("DOCUMENTATION", "EXAMPLES", "RETURN")),
+    "inventory": ("inventory", ("DOCUMENTATION", "EXAMPLES")),
+    "callback": ("callback", ("DOCUMENTATION",)),
+}
+
+
+def _plugins(root: Path, kind: str) -> list[Path]:
+    return sorted(path for path in (root / "plugins" / kind).glob("*.py") if not path.name.startswith("_"))
+
+
+@rule
+def documents_itself(root: Path) -> Iterator[Finding]:
+    """The strings that ansible-doc reads are there and are not empty."""
+    for kind, (_, wanted) in KINDS.items():
+        for path in _plugins(root, kind):
+            found = {
+                target.id: node.value
+                for node in ast.parse(path.read_bytes()).body
+                if isinstance(node, ast.Assign)
+                for target in node.targets
+                if isinstance(target, ast.Name)
+            }
+            for name in wanted:
+                value = found.get(name)
+                if not (isinstance(value, ast.Constant) and isinstance(value.value, str) and value.value.strip()):
+                    yield Finding(path, 1, f"no {name}; ansible-doc shows it to whoever uses this")
+
+
+@rule
+def actions_have_a_module(root: Path) -> Iterator[Finding]:
+    """An action plugin is documented by the module of its name."""
+    for path in _plugins(root, "action"):
+        if not (root / "plugins" / "modules" / path.name).is_file():
+            yield Finding(path, 1, f"no plugins/modules/{path.name}; ansible-doc shows an action by its module")
+
+
+@rule
+def ansible_doc_shows_it(root: Path) -> Iterator[Finding]:
+    """ansible-doc can read every plugin: one call for each type."""
+    for kind, (type_, _) in KINDS.items():
+        paths = _plugins(root, kind)
+        if not paths:
+            continue
+        call = [
+            str(Path(sys.executable).with_name("ansible-doc")),
+            "--type",
+            type_,
+            "--json",
+            *(path.stem for path in paths),
+        ]
+        setting = "ANSIBLE_LIBRARY" if kind == "modules" else f"ANSIBLE_{kind.upper()}_PLUGINS"
+        # Without the project's configuration: a plugin explains itself wherever it is found.
+        environment = {key: value for key, value in os.environ.items() if key != "ANSIBLE_CONFIG"}
+        environment |= {setting: str(root / "plugins" / kind), "ANSIBLE_NOCOLOR": "1"}
+        done = subprocess.run(call, capture_output=True, text=True, env=environment, cwd=root / "plugins", check=False)
+        try:
+            shown = json.loads(done.stdout)
+        except ValueError:
+            shown = {}
+        for path in paths:
+            document = (shown.get(path.stem) or {}).get("doc") or {}
+            reason = (
+                " ".join(line for line in done.stderr.splitlines() if path.stem in line) or "no documentation came back"
+            )
+            if not document.get("short_description"):
+                yield Finding(path, 1, f"ansible-doc cannot show it: {reason}")

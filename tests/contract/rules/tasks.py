@@ -1,0 +1,141 @@
+"""How tasks are written: named, in full, never from facts, never looking away from a failure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.contract.project import (
+    Finding,
+    Map,
+    Task,
+    all_tasks,
+    files,
+    playbooks,
+    plays,
+    role_tasks,
+    roles,
+    rule,
+    text_lines,
+    text_of,
+    without_comment,
+)
+
+FACTS = re.compile(
+    r"\bansible_facts\b|\bansible_(?:distribution\w*|os_family|hostname|fqdn|nodename|domain|architecture|machine|system|kernel\w*"
+    r"|default_ipv[46]|all_ipv[46]_addresses|interfaces|mounts|devices|memtotal_mb|memory_mb|processor\w*|pkg_mgr|service_mgr"
+    r"|python_version|selinux|date_time|env|virtualization\w*|user_id|local|lsb|dns|cmdline)\b"
+)
+OTHER_HOSTS = re.compile(r"\bhostvars\b(?!\[inventory_hostname\])")
+GATHERING = ("setup", "gather_facts")
+HOST_KEYS_OFF = re.compile(
+    r"StrictHostKeyChecking[\"']?[=:\s]+[\"']?(?:no|off|accept-new)\b|UserKnownHostsFile[=:\s]+/dev/null"
+    r"|host_key_checking[\"']?\s*[=:]\s*[\"']?(?:false|no|0)\b|accept_hostkey:\s*(?:true|yes)",
+    re.IGNORECASE,
+)
+# What only a shell does; without any of it, command is enough.
+SHELL = re.compile(r"[|&;<>$`*?\[\]~\n]|\b(?:cd|source|export|set|ulimit|umask)\b")
+JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+
+
+@rule
+def tasks_have_names(root: Path) -> Iterator[Finding]:
+    """Each task, block and handler of a role says what it achieves."""
+    for role in roles(root):
+        for task in role_tasks(role):
+            name = task.body.get("name")
+            if not isinstance(name, str) or not name.strip():
+                yield task.finding("a task without a name; say what is true after it")
+
+
+@rule
+def modules_are_named_in_full(root: Path) -> Iterator[Finding]:
+    """Modules carry their collection; our own, in plugins/, have none."""
+    ours = {path.stem for kind in ("modules", "action") for path in (root / "plugins" / kind).glob("*.py")}
+    for task in all_tasks(root):
+        if task.module and task.module.count(".") < 2 and task.module not in ours:
+            yield task.finding(
+                f"{task.module}; write the module with its collection, as ansible.builtin.copy", task.module
+            )
+        if "action" in task.body or "local_action" in task.body:
+            yield task.finding("action: hides the module; use the module's own name as the key")
+
+
+@rule
+def nothing_comes_from_facts(root: Path) -> Iterator[Finding]:
+    """The model knows: no role or play reads what a node reports of itself, or variables of another host.
+
+    molecule/shared makes the nodes at the controller, before there is anything that could be limited: not meant here.
+    """
+    places = [
+        path for role in roles(root) for path in role.rglob("*") if path.is_file() and path.suffix in (".yml", ".j2")
+    ]
+    places += [
+        path for path in (root / "inventory").rglob("*.yml") if path.parts[-2] != "hal" or path.name != "cluster.yml"
+    ]
+    places += [path for path in playbooks(root) if path.parent != root / "molecule" / "shared"]
+    for path in sorted(set(places)):
+        for number, line in text_lines(path):
+            code = without_comment(line) if path.suffix == ".yml" else line
+            for hit in FACTS.findall(code):
+                yield Finding(path, number, f"{hit} is a fact; use hal_node or lookup('hal', ...)")
+            if OTHER_HOSTS.search(code):
+                yield Finding(path, number, "hostvars needs all hosts; use lookup('hal', ...), works with --limit")
+
+
+@rule
+def nothing_gathers_facts(root: Path) -> Iterator[Finding]:
+    """No play or task collects facts: they cost seconds a node and bless what a node came up with."""
+    for path in playbooks(root):
+        for play in plays(path):
+            if play.get("gather_facts", False) is not False:
+                yield Finding(
+                    path, play.at("gather_facts"), "the play gathers facts; gather_facts: false, the model has them"
+                )
+    for task in all_tasks(root):
+        if task.short in GATHERING:
+            yield task.finding(f"{task.short} gathers facts; use hal_node or lookup('hal', ...)", task.module)
+
+
+@rule
+def failures_are_not_ignored(root: Path) -> Iterator[Finding]:
+    """A task that may fail says which failure is meant."""
+    for task in all_tasks(root):
+        if task.body.get("ignore_errors"):
+            yield task.finding(
+                "ignore_errors hides every failure; say in failed_when which result is fine", "ignore_errors"
+            )
+        never = task.body.get("failed_when")
+        if (never is False or never == []) and not _has_comment(task, "failed_when"):
+            yield task.finding("failed_when: false without a reason; give it in a comment on this line", "failed_when")
+
+
+@rule
+def shell_only_where_needed(root: Path) -> Iterator[Finding]:
+    """A command without pipes, redirections or wildcards runs without a shell."""
+    for task in all_tasks(root):
+        if task.short != "shell":
+            continue
+        arguments = task.arguments
+        text = arguments.get("cmd", "") if isinstance(arguments, Map) else arguments
+        if not SHELL.search(JINJA.sub("", str(text)).strip()):
+            yield task.finding("nothing here needs a shell; use ansible.builtin.command with argv", task.module)
+
+
+@rule
+def host_keys_are_checked(root: Path) -> Iterator[Finding]:
+    """No file switches off the check of host keys; the site's CA is what makes new nodes known."""
+    for path in files(root):
+        if path.suffix == ".md":
+            continue
+        for number, line in text_lines(path):
+            if HOST_KEYS_OFF.search(line):
+                yield Finding(
+                    path, number, "host-key checking is off; trust the site's CA (@cert-authority in known_hosts)"
+                )
+
+
+def _has_comment(task: Task, key: str) -> bool:
+    lines = text_of(task.path).splitlines()
+    return re.search(r"#\s*\S+", lines[task.body.at(key) - 1]) is not None

@@ -1,0 +1,66 @@
+"""Pages that name what is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.contract.planting import Planted
+from tests.contract.rules import documents
+
+PLANTED = (
+    Planted(
+        documents.links_lead_somewhere,
+        {
+            "README.md": """
+                # HAL toolkit
+                [good](docs/a.md#first-steps), [self](#hal-toolkit), [outside](https://example.org), `[code](x.md)`
+                [file](docs/b.md), [heading](docs/a.md#second)
+                ```
+                [in a fence](c.md)
+                ```
+                """,
+            "docs/a.md": "# First *steps*\n",
+        },
+        [
+            "README.md:3: link to docs/a.md#second: no such heading; there are first-steps",
+            "README.md:3: link to docs/b.md: no such file; correct the link or write the file",
+        ],
+    ),
+    Planted(
+        documents.make_targets_exist,
+        {
+            "Makefile": "demo: setup\nsetup:\nX := 1\n",
+            "README.md": "To make sure, `make demo`, or `make tset`:\n\n```\n$ make setup\nmake bnech\n```\n",
+        },
+        [
+            "README.md:1: make tset is no target; there are demo, setup",
+            "README.md:5: make bnech is no target; there are demo, setup",
+        ],
+    ),
+    Planted(
+        documents.named_files_exist,
+        {
+            "README.md": "`roles/time/tasks/main.yml`, `roles/`, `roles/<role>/README.md`, `/etc/x`, `roles/tiem`\n",
+            "roles/time/tasks/main.yml": "",
+            "roles/time/README.md": "`tasks/main.yml`\n",
+        },
+        ["README.md:1: roles/tiem does not exist; correct the name or write the file"],
+    ),
+    Planted(
+        documents.role_pages_name_their_variables,
+        {
+            "roles/time/defaults/main.yml": "time_zone: UTC\ntime_servers: []\n",
+            "roles/time/README.md": "Set `time_servers` (not time_zones).\n",
+            "roles/ssh/defaults/main.yml": "ssh_port: 22\n",
+            "roles/ssh/README.md": "Variables: [meta/argument_specs.yml](meta/argument_specs.yml)\n",
+        },
+        ["roles/time/README.md:1: time_zone is not named; name it, or point to meta/argument_specs.yml"],
+    ),
+)
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=str)
+def test_what_was_planted_is_found(planted: Planted, tmp_path: Path) -> None:
+    planted.check(tmp_path)

@@ -1,0 +1,108 @@
+"""Python that CentOS 7's nodes cannot read, or read otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.contract.planting import Planted
+from tests.contract.rules import node_python
+
+MODULE = "plugins/modules/hal_x.py"
+HEAD = "# -*- coding: utf-8 -*-\nfrom __future__ import absolute_import, division, print_function\n"
+
+PLANTED = (
+    Planted(node_python.has_the_grammar_of_both, {MODULE: HEAD + 'print("%s" % len(*[[1]]))\n'}, []),
+    Planted(
+        node_python.has_the_grammar_of_both,
+        {
+            MODULE: "x = 1\nname = f'{x}'\n",
+            "roles/base/files/probe": "#!/usr/bin/python\ndef f(a: int) -> int:\n    return a\n",
+            "roles/base/files/data.txt": "def f(a: int)\n",
+            "plugins/lookup/hal.py": "x: int = 1\n",
+        },
+        [
+            f"{MODULE}:2: an f-string; use % or .format(); Python 2.7 has none",
+            "roles/base/files/probe:2: an annotation; say the type in the docstring; Python 2.7 has none",
+        ],
+    ),
+    Planted(
+        node_python.has_the_grammar_of_both,
+        {MODULE: "if (n := 1):\n    pass\n"},
+        [f"{MODULE}:1: Assignment expressions are only supported in Python 3.8 and greater; not in 3.6"],
+    ),
+    Planted(node_python.begins_alike, {MODULE: HEAD, "plugins/module_utils/__init__.py": ""}, []),
+    Planted(
+        node_python.begins_alike,
+        {MODULE: "#!/usr/bin/python\nfrom __future__ import absolute_import, print_function\n"},
+        [
+            f"{MODULE}:1: no '# -*- coding: utf-8 -*-'; Python 2.7 takes the file for ASCII",
+            f"{MODULE}:1: no 'from __future__ import division'; Python 2.7 would behave otherwise",
+        ],
+    ),
+    Planted(
+        node_python.imports_what_both_have,
+        {
+            MODULE: """
+                import json
+                import pathlib
+                from urllib.parse import quote
+                try:
+                    from shlex import quote
+                    import queue
+                except ImportError:
+                    import Queue as queue
+                """,
+        },
+        [
+            f"{MODULE}:2: import of pathlib, which Python 2.7 does not have; import it inside try: with a way out",
+            f"{MODULE}:3: import of urllib.parse, which Python 2.7 does not have; import it inside try: with a way out",
+        ],
+    ),
+)
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=str)
+def test_what_was_planted_is_found(planted: Planted, tmp_path: Path) -> None:
+    planted.check(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("def f():\n    x = 1\n    def g():\n        nonlocal x\n    return g", "nonlocal"),
+        ("def f():\n    yield from []", "yield from"),
+        ("def f(a, *, b): pass", "an argument after *;"),
+        ("async def f(): pass", "async"),
+        ("a @ b", "@ as an operator"),
+        ("a, *b = c", "* inside a list"),
+        ("raise A from b", "raise ... from"),
+        ("a = {**b}", "** inside a dict"),
+        ("f(*a, b)", "an argument after *arguments"),
+        ("f(**a, **b)", "** twice"),
+        ("class A(metaclass=B): pass", "keywords of a class"),
+        ("class A(B):\n    def f(self): super().f()", "super()"),
+        ("print('x')", "print()"),
+        ("open('x', encoding='utf-8')", "open()"),
+        ("x = 1_000", "_ inside a number"),
+        ("x = rb'x'", "rb before"),
+        ("x = ...", "... as a value"),
+        ("def f():\n    yield 1\n    return 2", "return with a value"),
+    ],
+)
+def test_newer_syntax_is_found(code: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "plugins/modules").mkdir(parents=True)
+    (tmp_path / MODULE).write_text(code + "\n")
+    findings = node_python.has_the_grammar_of_both(tmp_path)
+    assert any(text in finding for finding in findings), findings
+
+
+@pytest.mark.skipif(node_python.python2() is None, reason="no working python2.7 on PATH; molecule/python2 has one")
+def test_a_real_python2_reads_what_a_node_gets(tmp_path: Path) -> None:
+    """The same through the rule: node_python.compiles_under_python2, which asks the interpreter."""
+    (tmp_path / "plugins/modules").mkdir(parents=True)
+    (tmp_path / MODULE).write_text("def f(*, a):\n    pass\n")
+    assert node_python.compiles_under_python2(tmp_path) == [
+        f"{MODULE}:1: invalid syntax; a real Python 2.7 cannot read this"
+    ]

@@ -1,0 +1,56 @@
+"""Modules and plugins that do not explain themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.contract.planting import Planted
+from tests.contract.rules import plugins
+
+MODULE = "plugins/modules/hal_x.py"
+GOOD = '''
+    DOCUMENTATION = """
+    module: hal_x
+    short_description: x
+    description: [x]
+    options: {}
+    author: HAL toolkit
+    """
+    EXAMPLES = "- hal_x:"
+    RETURN = "x: {description: x, type: str, returned: always}"
+    '''
+
+PLANTED = (
+    Planted(plugins.documents_itself, {MODULE: GOOD}, []),
+    Planted(
+        plugins.documents_itself,
+        {MODULE: 'DOCUMENTATION = "x"\nEXAMPLES = ""\n', "plugins/callback/hal_y.py": ""},
+        [
+            "plugins/callback/hal_y.py:1: no DOCUMENTATION; ansible-doc shows it to whoever uses this",
+            f"{MODULE}:1: no EXAMPLES; ansible-doc shows it to whoever uses this",
+            f"{MODULE}:1: no RETURN; ansible-doc shows it to whoever uses this",
+        ],
+    ),
+    Planted(
+        plugins.actions_have_a_module,
+        {"plugins/action/hal_x.py": "", "plugins/action/hal_z.py": "", MODULE: GOOD},
+        ["plugins/action/hal_z.py:1: no plugins/modules/hal_z.py; ansible-doc shows an action by its module"],
+    ),
+    Planted(plugins.ansible_doc_shows_it, {MODULE: GOOD}, []),
+)
+
+
+def test_a_module_that_ansible_doc_cannot_show_is_found(tmp_path: Path) -> None:
+    """The reason is ansible-doc's own text."""
+    path = tmp_path / MODULE
+    path.parent.mkdir(parents=True)
+    path.write_text("DOCUMENTATION = 'module: [hal_x'\n")
+    (finding,) = plugins.ansible_doc_shows_it(tmp_path)
+    assert finding.startswith(f"{MODULE}:1: ansible-doc cannot show it: ")
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=str)
+def test_what_was_planted_is_found(planted: Planted, tmp_path: Path) -> None:
+    planted.check(tmp_path)

@@ -1,0 +1,128 @@
+"""Tasks without a name, from facts, and looking away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.contract.planting import Planted
+from tests.contract.rules import tasks
+
+TASKS = "roles/time/tasks/main.yml"
+PLAY = "playbooks/site.yml"
+# In two parts, so that no search for these settings finds this file.
+OFF = "no"
+ALWAYS = "true"
+
+PLANTED = (
+    Planted(
+        tasks.tasks_have_names,
+        {
+            TASKS: "- name: Good\n  block:\n    - ansible.builtin.command: {argv: [date]}\n",
+            "roles/time/handlers/main.yml": "- ansible.builtin.command: {argv: [date]}\n",
+        },
+        [
+            "roles/time/handlers/main.yml:1: a task without a name; say what is true after it",
+            f"{TASKS}:3: a task without a name; say what is true after it",
+        ],
+    ),
+    Planted(
+        tasks.modules_are_named_in_full,
+        {
+            "plugins/modules/hal_expect.py": "",
+            TASKS: "- copy: {dest: /x}\n- hal_expect: {}\n- ansible.posix.sysctl: {name: x}\n- action: copy dest=/x\n",
+        },
+        [
+            f"{TASKS}:1: copy; write the module with its collection, as ansible.builtin.copy",
+            f"{TASKS}:4: action: hides the module; use the module's own name as the key",
+        ],
+    ),
+    Planted(
+        tasks.nothing_comes_from_facts,
+        {
+            TASKS: """
+                - name: Good, by the model  # ansible_hostname would be a fact
+                  ansible.builtin.debug: {msg: "{{ hal_node.name }} {{ hostvars[inventory_hostname].x }}"}
+                - name: A fact
+                  ansible.builtin.debug: {msg: "{{ ansible_facts.hostname }}"}
+                """,
+            "roles/time/templates/a.conf.j2": "# {{ ansible_default_ipv4.address }}\n{{ hostvars['hal01'].x }}\n",
+            "inventory/hal/group_vars/all/site.yml": "x: '{{ ansible_hostname }}'\n",
+        },
+        [
+            "inventory/hal/group_vars/all/site.yml:1: ansible_hostname is a fact; use hal_node or lookup('hal', ...)",
+            f"{TASKS}:4: ansible_facts is a fact; use hal_node or lookup('hal', ...)",
+            "roles/time/templates/a.conf.j2:1: ansible_default_ipv4 is a fact; use hal_node or lookup('hal', ...)",
+            "roles/time/templates/a.conf.j2:2: hostvars needs all hosts; use lookup('hal', ...), works with --limit",
+        ],
+    ),
+    Planted(
+        tasks.nothing_gathers_facts,
+        {
+            PLAY: f"- hosts: all\n  gather_facts: {ALWAYS}\n- hosts: time\n  gather_facts: false\n",
+            TASKS: "- name: Ask the node\n  ansible.builtin.setup: {}\n",
+        },
+        [
+            f"{PLAY}:2: the play gathers facts; gather_facts: false, the model has them",
+            f"{TASKS}:2: setup gathers facts; use hal_node or lookup('hal', ...)",
+        ],
+    ),
+    Planted(
+        tasks.failures_are_not_ignored,
+        {
+            TASKS: f"""
+                - name: Hides
+                  ansible.builtin.command: {{argv: [date]}}
+                  ignore_errors: {ALWAYS}
+                - name: Never fails
+                  ansible.builtin.command: {{argv: [date]}}
+                  failed_when: false
+                - name: Never fails, and says why
+                  ansible.builtin.command: {{argv: [date]}}
+                  failed_when: false  # its exit status is what the next task looks at
+                - name: Good
+                  ansible.builtin.command: {{argv: [date]}}
+                  failed_when: __time_x.rc > 1
+                """,
+        },
+        [
+            f"{TASKS}:3: ignore_errors hides every failure; say in failed_when which result is fine",
+            f"{TASKS}:6: failed_when: false without a reason; give it in a comment on this line",
+        ],
+    ),
+    Planted(
+        tasks.shell_only_where_needed,
+        {
+            TASKS: """
+                - name: Needs none
+                  ansible.builtin.shell: "systemctl show {{ x | default('a') }}"
+                - name: Needs none either
+                  ansible.builtin.shell: {cmd: date}
+                - name: Needs one
+                  ansible.builtin.shell: "rpm -qa | sort"
+                """,
+        },
+        [
+            f"{TASKS}:2: nothing here needs a shell; use ansible.builtin.command with argv",
+            f"{TASKS}:4: nothing here needs a shell; use ansible.builtin.command with argv",
+        ],
+    ),
+    Planted(
+        tasks.host_keys_are_checked,
+        {
+            "ansible.cfg": f"[defaults]\nhost_key_checking = {OFF}\n",
+            "molecule/shared/ssh": f"ssh -o StrictHostKeyChecking={OFF} x\nssh -o StrictHostKeyChecking=yes x\n",
+            "docs/ssh.md": f"Never set StrictHostKeyChecking={OFF}.\n",
+        },
+        [
+            "ansible.cfg:2: host-key checking is off; trust the site's CA (@cert-authority in known_hosts)",
+            "molecule/shared/ssh:1: host-key checking is off; trust the site's CA (@cert-authority in known_hosts)",
+        ],
+    ),
+)
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=str)
+def test_what_was_planted_is_found(planted: Planted, tmp_path: Path) -> None:
+    planted.check(tmp_path)

@@ -1,4 +1,4 @@
-"""The site model: reads a cluster.yml, checks it, and derives the Ansible inventory and everything cluster-wide from it.
+"""The site model: reads a cluster.yml, checks it, and derives the Ansible inventory and all that is cluster-wide.
 
 ``load`` reads, ``derive`` computes, ``sources`` finds, ``compiled`` keeps results. Importing the package costs nothing.
 """

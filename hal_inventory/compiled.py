@@ -1,7 +1,7 @@
 """Results, computed once: the inventory and the slices of a source, kept in a cache by content.
 
-The key is a hash over the content of cluster.yml, the view the source asks for, and this package's own code. So a result
-that is found is the result that would be computed, and nothing ever has to be invalidated. Imports nothing slow.
+The key is a hash over the content of cluster.yml, the view the source asks for, and this package's own code. So a
+result that is found is the result that would be computed, and nothing ever has to be invalidated. Imports nothing slow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from hal_inventory import cache
-from hal_inventory.errors import ExpressionError, FindingsError, HalInventoryError, SourceFileError
+from hal_inventory.errors import FindingsError, HalInventoryError, RenumberError, SourceFileError
 from hal_inventory.packed import Packed
 from hal_inventory.reader import display_name, parse, read_bytes
 from hal_inventory.sources import Source, read_source
@@ -72,15 +72,14 @@ def _viewed(site: Site, source: Source) -> Site:
     from hal_inventory.restrict import only, renumber
 
     document = parse(read_bytes(source.path), display_name(source.path))
-    for name, cidr in source.networks.items():
-        try:
-            site = renumber(site, {name: cidr})
-        except HalInventoryError as error:
-            document.add(("networks", name), str(error))
+    try:
+        site = renumber(site, source.networks)
+    except RenumberError as error:
+        document.add(("networks", error.network), str(error))
     if source.only is not None:
         try:
             site = only(site, source.only)
-        except (ExpressionError, HalInventoryError) as error:
+        except HalInventoryError as error:
             document.add(("only",), str(error))
     if document.findings:
         raise SourceFileError(document.findings)

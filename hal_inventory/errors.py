@@ -54,3 +54,11 @@ class ExpressionError(HalInventoryError):
 
 class UnknownNameError(HalInventoryError):
     """A slice, node, service or source that does not exist."""
+
+
+class RenumberError(HalInventoryError):
+    """A network that cannot be moved to where a source wants it; ``network`` is its name."""
+
+    def __init__(self, network: str, message: str) -> None:
+        self.network = network
+        super().__init__(message)

@@ -1,7 +1,7 @@
 """The expression language for sets of nodes: ``gpu and not hal[05-06]``, ``login or (compute and not test)``.
 
-``and``, ``or``, ``not``, parentheses, ``all``, names of nodes and groups, node ranges, and comma-separated lists of them.
-``not`` binds closest, then ``and``, then ``or``.
+``and``, ``or``, ``not``, parentheses, ``all``, names of nodes and groups, node ranges, and comma-separated lists of
+them. ``not`` binds closest, then ``and``, then ``or``.
 """
 
 from __future__ import annotations

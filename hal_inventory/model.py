@@ -32,7 +32,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One server. ``placeholders`` names the fields (``serial``, ``addresses.bmc``) whose values stand in for real ones."""
+    """One server. ``placeholders`` names the fields (``serial``, ``addresses.bmc``) that nobody has filled in yet."""
 
     name: str
     role: str
@@ -57,8 +57,8 @@ class Placeholder:
 class Site:
     """A whole site. Mappings keep the order of the file; every node name in them is a key of ``nodes``.
 
-    ``members`` has the nodes of every name that an expression may use: roles, profiles, architectures, ``gpu``, services
-    and groups. ``declared_nodes`` are the nodes before a restriction.
+    ``members`` has the nodes of every name that an expression may use: roles, profiles, architectures, ``gpu``,
+    services and groups. ``declared_nodes`` are the nodes before a restriction.
     """
 
     name: str

@@ -22,7 +22,7 @@ MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 24
 PLACEHOLDER_TAG = "!placeholder"
 
-Plain: TypeAlias = str | int | float | bool | None | tuple["Plain", ...] | dict[str, "Plain"]
+Plain: TypeAlias = str | int | float | bool | tuple["Plain", ...] | dict[str, "Plain"] | None
 Path_: TypeAlias = tuple[str | int, ...]
 
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
@@ -165,8 +165,9 @@ def parse(content: bytes, file: str) -> Document:
             builder.take(event)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 0
         what = " ".join(part for part in (error.context, error.problem) if part)
-        raise _fault(file, mark.line + 1 if mark else 0, f"is not YAML: {what}") from None
+        raise _fault(file, line, f"is not YAML: {what}{_hint(text, line)}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1 if isinstance(error.position, int) else 0
         raise _fault(file, line, f"is not YAML: {error.reason}") from None
@@ -175,6 +176,16 @@ def parse(content: bytes, file: str) -> Document:
     if builder.root is None:
         raise _fault(file, 0, "is empty; a site model is expected")
     raise ClusterFileError([*builder.findings, Finding(file, builder.root.line, "", "must be a mapping of fields")])
+
+
+def _hint(text: str, line: int) -> str:
+    """Return what the fault most likely is, where the line shows it."""
+    written = text.splitlines()[line - 1 : line]
+    if written and re.search(r"\{.*[\w.-]\[[\d,/-]+\]", written[0]):
+        return "; a range such as hal[01-16] inside { } needs quotes"
+    if written and "\t" in written[0]:
+        return "; there is a tab, and YAML takes only spaces"
+    return ""
 
 
 def _fault(file: str, line: int, message: str) -> ClusterFileError:

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from hal_inventory.errors import HalInventoryError
+from hal_inventory.errors import HalInventoryError, RenumberError
 from hal_inventory.expressions import Names, evaluate
 from hal_inventory.model import IPAddress, IPNetwork, Node, Site
 from hal_inventory.suggest import did_you_mean
@@ -58,19 +58,21 @@ def only(site: Site, expression: str) -> Site:
 def renumber(site: Site, networks: Mapping[str, str]) -> Site:
     """Return the site with some networks moved to another CIDR; the host part of every address stays.
 
-    Raises HalInventoryError for a network that does not exist, is too small, or overlaps another.
+    Raises RenumberError for a network that does not exist, is too small, or overlaps another.
     """
     moved: dict[str, tuple[IPNetwork, IPNetwork]] = {}
     for name, text in networks.items():
         if name not in site.networks:
-            raise HalInventoryError(f'unknown network "{name}"{did_you_mean(name, site.networks, kind="networks")}')
+            raise RenumberError(name, f'unknown network "{name}"{did_you_mean(name, site.networks, kind="networks")}')
         old = site.networks[name].cidr
         try:
             new = ipaddress.ip_network(text)
         except ValueError:
-            raise HalInventoryError(f'"{text}" is not a network; write one such as {old}') from None
+            raise RenumberError(name, f'"{text}" is not a network; write one such as {old}') from None
         if new.version != old.version or new.prefixlen != old.prefixlen:
-            raise HalInventoryError(f"{new} cannot take the addresses of {old}; write a network with /{old.prefixlen}")
+            raise RenumberError(
+                name, f"{new} cannot take the addresses of {old}; write a network with /{old.prefixlen}"
+            )
         moved[name] = (old, new)
 
     made = {
@@ -80,10 +82,10 @@ def renumber(site: Site, networks: Mapping[str, str]) -> Site:
         for name, network in site.networks.items()
     }
     for name in moved:
+        cidr = made[name].cidr
         for other in made.values():
-            if other.name != name and other.cidr.version == made[name].cidr.version:
-                if other.cidr.overlaps(made[name].cidr):
-                    raise HalInventoryError(f"{made[name].cidr} overlaps network {other.name} ({other.cidr})")
+            if other.name != name and other.cidr.version == cidr.version and other.cidr.overlaps(cidr):
+                raise RenumberError(name, f"{cidr} overlaps network {other.name} ({other.cidr})")
 
     def renumbered(node: Node) -> Node:
         addresses = {

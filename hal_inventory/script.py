@@ -21,7 +21,7 @@ USAGE = "usage: hal_inventory.py (--list | --host NAME)"
 
 def source_of(paths: Sequence[str]) -> Path:
     """Return the source that decides; UnknownNameError when there is none."""
-    found = last_source(paths)
+    found = last_source(paths, strict=True)
     if found is None:
         raise UnknownNameError(
             f"no source of plugin hal among: {', '.join(paths) or 'nothing'}; name a hal.yml with -i"

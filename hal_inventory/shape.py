@@ -29,7 +29,7 @@ def declarations(document: Document) -> tuple[ClusterFile | None, bool]:
         faults = error.errors(include_url=False)
     noted = len(document.findings)
     for fault in faults:
-        path = _path_in(document, fault)
+        path = _path_of(fault)
         document.add(path, _words(fault))
     document.findings[noted:] = [
         finding for finding in document.findings[noted:] if (finding.line, finding.field) not in known
@@ -45,9 +45,8 @@ def declarations(document: Document) -> tuple[ClusterFile | None, bool]:
         return None, False
 
 
-def _path_in(document: Document, fault: ErrorDetails) -> Path_:
-    path = tuple(step for step in fault["loc"] if step != "[key]")
-    return path if fault["type"] != "missing" or len(path) < 2 else path
+def _path_of(fault: ErrorDetails) -> Path_:
+    return tuple(step for step in fault["loc"] if step != "[key]")
 
 
 def _leave_out(data: dict[str, Any], fault: ErrorDetails) -> None:

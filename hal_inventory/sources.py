@@ -10,6 +10,7 @@ networks: {management: 10.65.3.0/24}    # other networks, the same host parts
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from hal_inventory.reader import Document, display_name, parse, read_bytes
 from hal_inventory.suggest import did_you_mean
 
 SOURCE_NAME = "hal.yml"
+MODEL_NAME = "cluster.yml"
 FIELDS = ("plugin", "cluster", "virtual", "only", "networks")
 PLUGINS = ("hal",)
 
@@ -83,23 +85,39 @@ def _text(document: Document, data: Mapping[str, Any], name: str, what: str) -> 
     return value
 
 
-def last_source(paths: Iterable[str]) -> Path | None:
-    """Return the last source of the model among Ansible's inventory sources, where it is a folder the hal.yml in it."""
+def last_source(paths: Iterable[str], *, strict: bool = False) -> Path | None:
+    """Return the last source of the model among Ansible's inventory sources, where it is a folder the hal.yml in it.
+
+    ``strict`` takes any YAML file, and any that does not exist, for one: reading it then says what is wrong with it.
+    """
     for name in reversed(list(paths)):
         path = Path(name)
         if path.is_dir():
             path = path / SOURCE_NAME
-        if path.suffix in (".yml", ".yaml") and is_source(path):
+        if is_source(path) or (strict and (path.suffix in _SUFFIXES or not path.exists())):
             return path
     return None
 
 
+_SUFFIXES = (".yml", ".yaml")
+_MARK = re.compile(rb"""(?:^|[{,\s])["']?plugin["']?\s*:\s*["']?hal["']?\s*(?:$|[,}#])""", re.MULTILINE)
+_MODEL_MARK = re.compile(rb"^format\s*:", re.MULTILINE)
+
+
 def is_source(path: Path) -> bool:
-    """Tell whether a file says ``plugin: hal``, without reading more of it than lines."""
+    """Tell whether a YAML file says ``plugin: hal``, without reading it as YAML."""
+    return path.suffix in _SUFFIXES and _says(path, _MARK)
+
+
+def is_model(path: Path) -> bool:
+    """Tell whether a file is meant to be a site model rather than a source."""
+    return path.name == MODEL_NAME or (not is_source(path) and _says(path, _MODEL_MARK))
+
+
+def _says(path: Path, mark: re.Pattern[bytes]) -> bool:
     try:
-        with path.open("rb") as stream:
-            return any(line.split(b"#")[0].replace(b" ", b"").strip() == b"plugin:hal" for line in stream)
-    except OSError:
+        return mark.search(path.read_bytes()) is not None
+    except (OSError, ValueError):
         return False
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The site model as an executable inventory (--list, --host NAME), for programs that are not Ansible.
 
-Sources: HAL_INVENTORY_SOURCES, separated by colons, else those of ansible.cfg. Ansible itself uses the plugin: the script
-plugin is not enabled in ansible.cfg, so this file is never run by accident.
+Sources: HAL_INVENTORY_SOURCES, separated by colons, else those of ansible.cfg. Ansible itself uses the plugin: the
+script plugin is not enabled in ansible.cfg, so this file is never run by accident.
 """
 
 from __future__ import annotations

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from typing import Any
+
+from ansible.errors import AnsibleParserError
+from ansible.plugins.inventory import BaseInventoryPlugin
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+if _ROOT not in sys.path:
+    sys.path.insert(0, _ROOT)
+
+from hal_inventory.ansible_inventory import fill  # noqa: E402  found only now
+from hal_inventory.compiled import inventory_of  # noqa: E402  found only now
+from hal_inventory.errors import HalInventoryError  # noqa: E402  found only now
+
 DOCUMENTATION = r"""
 name: hal
 short_description: Hosts and groups from a site model (cluster.yml)
 description:
-  - Reads the site model that O(cluster) names, checks it, and gives every node the variables C(hal_node) and C(ansible_host).
-  - Groups are the nodes' roles, profiles and architectures, C(gpu), the services, and what the model declares under C(groups).
+  - Reads the site model that O(cluster) names, checks it, and gives every node the variables C(hal_node) and
+    C(ansible_host).
+  - Groups are the nodes' roles, profiles and architectures, C(gpu), the services, and what the model declares under
+    C(groups).
   - Of several sources the last one decides. Hosts that an earlier one added and the last one does not have are removed.
   - A model with a fault is refused as a whole, with every finding. Nothing in a model is ever evaluated as a template.
 options:
@@ -47,22 +64,6 @@ virtual: true
 only: login or hal[01-02]
 networks: {management: 10.65.3.0/24}
 """
-
-import os
-import sys
-from typing import Any
-
-from ansible.errors import AnsibleParserError
-from ansible.plugins.inventory import BaseInventoryPlugin
-
-try:
-    import hal_inventory  # noqa: F401  is it installed?
-except ImportError:
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
-
-from hal_inventory.ansible_inventory import fill
-from hal_inventory.compiled import inventory_of
-from hal_inventory.errors import HalInventoryError
 
 
 class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]

@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from typing import Any
+
+from ansible import constants, context
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+if _ROOT not in sys.path:
+    sys.path.insert(0, _ROOT)
+
+from hal_inventory.compiled import Compiled  # noqa: E402  found only now
+from hal_inventory.errors import HalInventoryError  # noqa: E402  found only now
+from hal_inventory.sources import last_source  # noqa: E402  found only now
+
 DOCUMENTATION = r"""
 name: hal
 short_description: Cluster-wide data from the site model
@@ -11,9 +27,9 @@ description:
 options:
   _terms:
     description: >-
-      The slice: V(site), V(placeholders), V(networks), V(hosts), V(nodes), V(nodeset), V(services), V(service), V(arrays),
-      V(external), V(file_systems), V(raid_sets), V(slurm.nodes), V(slurm.gres), V(slurm.partitions), V(slurm.topology),
-      V(slurm.controllers), V(slurm.databases).
+      The slice: V(site), V(placeholders), V(networks), V(hosts), V(nodes), V(nodeset), V(services), V(service),
+      V(arrays), V(external), V(file_systems), V(raid_sets), V(slurm.nodes), V(slurm.gres), V(slurm.partitions),
+      V(slurm.topology), V(slurm.controllers), V(slurm.databases).
     required: true
   where:
     description: For V(nodes) and V(nodeset), an expression such as V(gpu and not hal05).
@@ -45,23 +61,6 @@ _raw:
   description: The slice; a list, a mapping or text.
   type: raw
 """
-
-import os
-import sys
-from typing import Any
-
-from ansible import constants, context
-from ansible.errors import AnsibleError
-from ansible.plugins.lookup import LookupBase
-
-try:
-    import hal_inventory  # noqa: F401  is it installed?
-except ImportError:
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
-
-from hal_inventory.compiled import Compiled
-from hal_inventory.errors import HalInventoryError
-from hal_inventory.sources import last_source
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]

@@ -1,0 +1,73 @@
+"""``validate``: every finding of sources and models, then a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hal_inventory.cli.output import Answer, Table
+from hal_inventory.cli.show import totals
+from hal_inventory.compiled import Compiled
+from hal_inventory.errors import Finding, FindingsError
+from hal_inventory.load import load
+from hal_inventory.model import Site
+from hal_inventory.reader import display_name
+from hal_inventory.sources import is_model
+
+CLEAN, FOUND = 0, 2
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer, and the exit status that goes with it."""
+
+    answer: Answer
+    status: int
+
+
+def validate(paths: Sequence[str], *, list_placeholders: bool) -> Verdict:
+    """Check files: sources of the plugin, and models (cluster.yml) themselves."""
+    findings: set[Finding] = set()
+    sites: list[tuple[str, Site]] = []
+    for path in paths:
+        try:
+            site = load(path) if is_model(Path(path)) else Compiled(path).site()
+            sites.append((display_name(path), site))
+        except FindingsError as error:
+            findings |= set(error.findings)
+    return Verdict(_answer(sorted(findings), sites, list_placeholders), FOUND if findings else CLEAN)
+
+
+def _answer(findings: Sequence[Finding], sites: Sequence[tuple[str, Site]], list_placeholders: bool) -> Answer:
+    placeholders = sorted({(one.line, one.field, one.value) for _, site in sites for one in site.placeholders})
+    data: dict[str, Any] = {
+        "findings": [finding.as_dict() for finding in findings],
+        "sites": [{"source": name, "site": site.name, **totals(site)} for name, site in sites],
+        "placeholders": [{"line": line, "field": field, "value": value} for line, field, value in placeholders],
+    }
+    parts: list[Table | str] = ["\n".join(str(finding) for finding in findings)] if findings else []
+    lines = [_summary(name, site) for name, site in sites]
+    if findings:
+        lines.append(f"{len(findings)} finding{'s' if len(findings) > 1 else ''}")
+    if placeholders:
+        hint = "" if list_placeholders else "; --placeholders lists them"
+        one = len(placeholders) == 1
+        lines.append(f"{len(placeholders)} placeholder{' stands' if one else 's stand'} for real values{hint}")
+    parts.append("\n".join(lines))
+    if list_placeholders and placeholders:
+        rows = [[str(line), field, value] for line, field, value in placeholders]
+        parts.append(Table(["line", "field", "value"], rows, numbers=frozenset({"line"})))
+    return Answer(data, parts)
+
+
+def _summary(name: str, site: Site) -> str:
+    count = totals(site)
+    parts = ", ".join(_counted(number, what) for what, number in count.items() if number)
+    return f"{name}: site {site.name}: {parts}: no findings"
+
+
+def _counted(number: int, what: str) -> str:
+    words = what.replace("_", " ").replace("gpus", "GPUs")
+    return f"{number} {words.removesuffix('s') if number == 1 else words}"

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""How long an inventory takes: the plugin and the script against the same content as static JSON and YAML.
+
+Prints one table of ratios for each size, measured side by side in one run: every round runs each way once, and the
+median of the rounds counts. Seconds are of this machine today; the ratios are what to compare. Writes only below a
+temporary folder.
+
+    python tests/bench/inventory.py [--nodes 22 1736 10000] [--rounds 3] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+GOAL_JSON, GOAL_YAML = 1.3, 4.0
+LABELS = {
+    "json": "static JSON",
+    "plugin": "plugin",
+    "cold": "plugin, empty cache",
+    "script": "script",
+    "alone": "script, without Ansible",
+    "yaml": "static YAML",
+}
+
+
+def model(nodes: int) -> str:
+    """Return a cluster.yml like HAL's with this many compute nodes: values that vendors assign are lists."""
+    pairs = [f"{at:06d}" for at in range(nodes)]
+    macs = [f"02:48:41:{pair[0:2]}:{pair[2:4]}:{pair[4:6]}" for pair in pairs]
+    addresses = [f"{1 + at // 250}.{1 + at % 250}" for at in range(nodes)]
+    gpus = [
+        {"index": at, "type": "v100", "model": "V100", "memory_mb": 16384, "socket": at // 2, "link": "nvlink2"}
+        for at in range(4)
+    ]
+    profile = {
+        "model": "IBM Power System AC922 8335-GTH",
+        "arch": "ppc64le",
+        "cpus": {"model": "POWER9", "sockets": 2, "cores_per_socket": 20, "threads_per_core": 4},
+        "memory_mb": 262144,
+        "numa": [{"id": 0, "socket": 0, "cpus": "0-79"}, {"id": 8, "socket": 1, "cpus": "80-159"}],
+        "gpus": gpus,
+        "hcas": [{"model": "ConnectX-5", "ports": 2, "rate_gbps": 100}],
+        "bmc": "openbmc",
+        "kernel": "4.18.0-80.7.2.el7",
+    }
+    everywhere = ("repositories", "base", "time", "hosts", "ssh", "slurm_node", "slurm", "munge")
+    site = {
+        "format": 1,
+        "name": "bench",
+        "domain": "bench.example",
+        "networks": {
+            "management": {"kind": "ethernet", "cidr": "10.64.0.0/16"},
+            "bmc": {"kind": "bmc", "cidr": "10.65.0.0/16"},
+            "ipoib": {"kind": "infiniband", "cidr": "10.66.0.0/16"},
+        },
+        "profiles": {"ac922": profile},
+        "nodes": {
+            f"n[00001-{nodes:05d}]": {
+                "role": "compute",
+                "profile": "ac922",
+                "serial": [f"S{pair}" for pair in pairs],
+                "addresses": {
+                    "management": [f"10.64.{address}" for address in addresses],
+                    "bmc": [f"10.65.{address}" for address in addresses],
+                    "ipoib": [f"10.66.{address}" for address in addresses],
+                },
+                "macs": {"management": macs},
+            }
+        },
+        "groups": dict.fromkeys(everywhere, "all"),
+        "partitions": {"gpu": {"nodes": "compute", "max_time": "24:00:00", "default_time": "04:00:00"}},
+    }
+    return str(yaml.dump(site, Dumper=yaml.CSafeDumper, sort_keys=False))
+
+
+def static(listed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a --list document as a static inventory."""
+    groups = {
+        name: {"hosts": dict.fromkeys(group["hosts"])}
+        for name, group in listed.items()
+        if name not in ("_meta", "all") and group["hosts"]
+    }
+    return {"all": {"hosts": listed["_meta"]["hostvars"], "children": groups}}
+
+
+class Bench:
+    """One size: its files, and the commands that read them."""
+
+    def __init__(self, folder: Path, nodes: int) -> None:
+        self.folder = folder
+        self.nodes = nodes
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "HAL_"))},
+            "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
+            "HAL_CACHE_DIR": str(folder / "cache"),
+            "HAL_INVENTORY_SOURCES": str(folder / "hal.yml"),
+        }
+        (folder / "ansible.cfg").write_text(
+            f"[defaults]\ninventory_plugins={ROOT}/plugins/inventory\n"
+            "[inventory]\nenable_plugins=hal,script,yaml\nany_unparsed_is_failed=True\n"
+        )
+        (folder / "cluster.yml").write_text(model(nodes))
+        (folder / "hal.yml").write_text("plugin: hal\ncluster: cluster.yml\n")
+        listed = json.loads(self.run(self.script()))
+        content = static(listed)
+        (folder / "static.json").write_text(json.dumps(content))
+        (folder / "static.yaml").write_text(yaml.dump(content, Dumper=yaml.CSafeDumper))
+
+    def script(self) -> list[str]:
+        return [sys.executable, str(ROOT / "inventory" / "hal_inventory.py"), "--list"]
+
+    def commands(self) -> dict[str, list[str]]:
+        listing = [str(Path(sys.executable).with_name("ansible-inventory")), "--list", "-i"]
+        return {
+            "json": [*listing, str(self.folder / "static.json")],
+            "plugin": [*listing, str(self.folder / "hal.yml")],
+            "cold": [*listing, str(self.folder / "hal.yml")],
+            "script": [*listing, str(ROOT / "inventory" / "hal_inventory.py")],
+            "alone": self.script(),
+            "yaml": [*listing, str(self.folder / "static.yaml")],
+        }
+
+    def run(self, command: Sequence[str]) -> bytes:
+        done = subprocess.run(command, env=self.environment, cwd=self.folder, capture_output=True, check=False)
+        if done.returncode:
+            sys.exit(f"{' '.join(command)}: {done.stderr.decode()}")
+        return done.stdout
+
+    def measure(self, rounds: int) -> dict[str, float]:
+        """Return the median seconds of each way; stops when they do not list the same."""
+        commands = self.commands()
+        seconds: dict[str, list[float]] = {name: [] for name in commands}
+        wanted: Any = None
+        for at in range(rounds):
+            for name, command in commands.items():
+                if name == "cold":
+                    for entry in (self.folder / "cache" / "inventory").glob("*.json"):
+                        entry.unlink()
+                start = time.perf_counter()
+                output = self.run(command)
+                seconds[name].append(time.perf_counter() - start)
+                if at == 0 and name != "alone":
+                    listed = json.loads(output)
+                    wanted = wanted or comparable(listed)
+                    if comparable(listed) != wanted:
+                        sys.exit(f"{LABELS[name]} does not list the same as {LABELS['json']}")
+        return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def comparable(listed: dict[str, Any]) -> dict[str, Any]:
+    """Return a listing without the order and the empty groups, in which sources may differ."""
+    return {
+        "hostvars": listed["_meta"]["hostvars"],
+        "groups": {
+            name: sorted(group["hosts"]) for name, group in listed.items() if name != "_meta" and group.get("hosts")
+        },
+    }
+
+
+def table(nodes: int, seconds: Mapping[str, float]) -> str:
+    """Return the lines for one size."""
+    lines = [f"{nodes} nodes{'':<19}{'seconds':>9} {'/ JSON':>8} {'YAML /':>8}"]
+    for name, label in LABELS.items():
+        ratio, faster = seconds[name] / seconds["json"], seconds["yaml"] / seconds[name]
+        lines.append(f"  {label:<26}{seconds[name]:>9.2f} {ratio:>8.2f} {faster:>8.2f}")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run the measurement and print it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--nodes", type=int, nargs="+", default=[22, 1736, 10000])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="print one object with the seconds of each size")
+    options = parser.parse_args()
+    measured: dict[int, dict[str, float]] = {}
+    for nodes in options.nodes:
+        with tempfile.TemporaryDirectory(prefix="hal-bench-") as folder:
+            measured[nodes] = Bench(Path(folder), nodes).measure(options.rounds)
+        if not options.json:
+            print(table(nodes, measured[nodes]), flush=True)
+    if options.json:
+        print(json.dumps(measured, indent=2, sort_keys=True))
+    else:
+        print(f"goal at the largest size: plugin / JSON at most {GOAL_JSON}, YAML / plugin at least {GOAL_YAML:g}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

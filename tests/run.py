@@ -67,8 +67,8 @@ def scenarios(only: str) -> Sequence[Stage]:
 def images() -> Sequence[Stage]:
     """What every node is made of; quick when cached."""
     return [
-        Stage("node image", ["molecule/shared/image/build"]),
-        Stage("package repository", ["molecule/shared/packages/build"]),
+        Stage("node image", [sys.executable, "molecule/shared/setup", "image", "build"]),
+        Stage("package repository", [sys.executable, "molecule/shared/setup", "packages", "build"]),
     ]
 
 

@@ -81,8 +81,8 @@ def main() -> int:
 
     runner = Runner("demo")
     built = runner.run(
-        Stage("node image", ["molecule/shared/image/build"]),
-        Stage("package repository", ["molecule/shared/packages/build"]),
+        Stage("node image", [sys.executable, "molecule/shared/setup", "image", "build"]),
+        Stage("package repository", [sys.executable, "molecule/shared/setup", "packages", "build"]),
     )
     done = (
         built

@@ -1,0 +1,1 @@
+"""Virtual nodes: node image, package repository, create and destroy."""

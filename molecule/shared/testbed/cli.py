@@ -1,0 +1,54 @@
+"""Command line of the virtual nodes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from testbed import image, repository
+from testbed import nodes as containers
+from testbed.errors import TestbedError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return 0, or 1 after printing what failed."""
+    parser = argparse.ArgumentParser(prog="setup", description="Virtual nodes: image, packages, containers.")
+    parts = parser.add_subparsers(dest="part", required=True)
+    pictures = parts.add_parser("image", help="the node image")
+    pictures.add_argument("action", choices=["build", "name"])
+    pictures.add_argument("--arch", default="x86_64", choices=image.ARCHES)
+    pictures.add_argument("--variant", default="normal", choices=image.VARIANTS)
+    packages = parts.add_parser("packages", help="the package repository")
+    packages.add_argument("action", choices=["build", "path"])
+    packages.add_argument("--arch", default="x86_64", choices=image.ARCHES)
+    nodes = parts.add_parser("nodes", help="the containers; create.yml and destroy.yml call this")
+    nodes.add_argument("action", choices=["create", "destroy", "instances"])
+    nodes.add_argument("--instance", help="destroy: which; all that are there when it is not given")
+    arguments = parser.parse_args(argv)
+    try:
+        if arguments.part == "image":
+            make = image.build if arguments.action == "build" else image.reference
+            print(make(arguments.arch, arguments.variant))
+        elif arguments.part == "packages":
+            find = repository.build if arguments.action == "build" else repository.location
+            print(find(arguments.arch))
+        else:
+            _nodes(arguments.action, arguments.instance)
+    except TestbedError as error:
+        print(f"setup: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _nodes(action: str, instance: str | None) -> None:
+    if action == "create":
+        plan = containers.read_plan(sys.stdin.read())
+        for name in containers.create(plan):
+            print(f"made {name}")
+    elif action == "destroy":
+        for name in [instance] if instance else containers.instances():
+            for removed in containers.destroy(name):
+                print(f"removed {removed}")
+    else:
+        print("\n".join(containers.instances()))

@@ -1,0 +1,94 @@
+"""Debian packages for another root or architecture, from the host's own sources and settings, without touching it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.run import capture, logged
+
+SUITE = "bookworm"
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+DEFAULT_MIRROR = "http://deb.debian.org/debian"
+DEFAULT_SECURITY = "http://deb.debian.org/debian-security"
+DEBIAN_ARCH = {"x86_64": "amd64", "ppc64le": "ppc64el"}
+
+# Settings of the host that say how its mirrors are reached; they hold for every root that is filled from them.
+HOST_SETTINGS = ("Acquire::http", "Acquire::https", "Acquire::Check-Valid-Until", "Acquire::Check-Date",
+                 "Acquire::Retries")
+
+
+def sources(suite: str = SUITE) -> list[str]:
+    """Return sources.list lines for a Debian suite, on the mirrors the host uses for Debian where it has any."""
+    mirror, security = DEFAULT_MIRROR, DEFAULT_SECURITY
+    if shutil.which("apt-get"):
+        fields = "$(REPO_URI) $(LABEL) $(ORIGIN)"
+        listed = subprocess.run(["apt-get", "indextargets", "--format", fields, "Created-By: Packages"],
+                                capture_output=True, text=True, check=False).stdout
+        for line in listed.splitlines():
+            uri, label, origin = line.split(" ", 2)
+            if origin == "Debian" and label == "Debian":
+                mirror = uri.rstrip("/")
+            elif origin == "Debian" and label == "Debian-Security":
+                security = uri.rstrip("/")
+    if not KEYRING.exists():
+        raise TestbedError(f"{KEYRING} is missing: apt install debian-archive-keyring")
+    signed = f"[signed-by={KEYRING}]"
+    return [f"deb {signed} {mirror} {suite} main", f"deb {signed} {mirror} {suite}-updates main",
+            f"deb {signed} {security} {suite}-security main"]
+
+
+def host_options() -> list[str]:
+    """Return the host's settings for reaching mirrors, as lines of an apt configuration."""
+    if not shutil.which("apt-config"):
+        return []
+    lines = capture(["apt-config", "dump"]).splitlines()
+    return [line for line in lines if line.startswith(HOST_SETTINGS) and not line.endswith('"";')]
+
+
+class Apt:
+    """A private apt in a folder: own lists, own cache, own idea of what is installed; needs no root."""
+
+    def __init__(self, folder: Path, arch: str, suite: str = SUITE, status: Path | None = None) -> None:
+        """Prepare the folder; status is the dpkg database that counts as installed (default: nothing is)."""
+        self.folder = folder
+        self.debs = folder / "debs"
+        for part in ("lists/partial", "cache/archives/partial", "debs"):
+            (folder / part).mkdir(parents=True, exist_ok=True)
+        own_status = folder / "status"
+        own_status.write_bytes(status.read_bytes() if status else b"")
+        listing = folder / "sources.list"
+        listing.write_text("\n".join(sources(suite)) + "\n")
+        self.options = [
+            f"-oDir::Etc::SourceList={listing}", "-oDir::Etc::SourceParts=/dev/null", f"-oDir::State={folder}",
+            "-oDir::Etc::Preferences=/dev/null", "-oDir::Etc::PreferencesParts=/dev/null",
+            f"-oDir::State::lists={folder}/lists", f"-oDir::State::status={own_status}", f"-oDir::Cache={folder}/cache",
+            f"-oAPT::Architecture={DEBIAN_ARCH[arch]}", f"-oAPT::Architectures::={DEBIAN_ARCH[arch]}",
+            "-oAPT::Sandbox::User=root", "-oAPT::Install-Recommends=0", "-oAcquire::Languages=none",
+            "-oAPT::Update::Post-Invoke-Success=", "-oAcquire::Retries=3",
+        ]
+
+    def update(self, log: Path) -> None:
+        """Fetch the package lists."""
+        logged(["apt-get", *self.options, "-q", "update"], log, "reading Debian's package lists")
+
+    def download(self, packages: Iterable[str], log: Path) -> dict[str, Path]:
+        """Fetch .deb files; return their paths by package name."""
+        wanted = sorted(set(packages))
+        command = ["env", f"--chdir={self.debs}", "apt-get", *self.options, "-q", "download", *wanted]
+        logged(command, log, "downloading Debian packages")
+        found = {}
+        for name in wanted:
+            files = sorted(self.debs.glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime)
+            if not files:
+                raise TestbedError(f"apt downloaded no file for {name}; see {log}")
+            found[name] = files[-1]
+        return found
+
+    def missing(self, packages: Sequence[str]) -> list[str]:
+        """Return what apt would install for these packages beside what the status file has."""
+        out = capture(["apt-get", *self.options, "-qq", "--simulate", "install", *packages])
+        return [line.split()[1] for line in out.splitlines() if line.startswith("Inst ")]

@@ -1,0 +1,129 @@
+"""The node image: Debian 12 under CentOS 7.7's names, built once for each content of its recipe."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from testbed import debian
+from testbed.cache import cache_dir, content_hash, locked
+from testbed.errors import TestbedError
+from testbed.run import PODMAN, SHARED, as_root, capture, logged, need, say
+
+RECIPE = SHARED / "image"
+VARIANTS = ("normal", "python2")
+ARCHES = tuple(debian.DEBIAN_ARCH)
+
+
+def reference(arch: str = "x86_64", variant: str = "normal") -> str:
+    """Return the image's name; HAL_NODE_IMAGE, when set, names another image instead of ours."""
+    chosen = os.environ.get("HAL_NODE_IMAGE")
+    if chosen:
+        return chosen
+    if arch not in ARCHES:
+        raise TestbedError(f"no node image for architecture {arch!r}: one of {', '.join(ARCHES)}")
+    if variant not in VARIANTS:
+        raise TestbedError(f"no node image variant {variant!r}: one of {', '.join(VARIANTS)}")
+    suffix = "" if variant == "normal" else f"-{variant}"
+    return f"localhost/hal-node:{arch}{suffix}-{content_hash(_recipe(arch, variant), arch, variant, debian.SUITE)}"
+
+
+def _recipe(arch: str, variant: str) -> list[Path]:
+    """Return the files that this image is made from: the common ones, and those of its architecture and variant."""
+    parts = [RECIPE / name for name in ("packages.txt", "dpkg.cfg", "customize", "base-rpms", "base-rpms.txt", "files")]
+    if variant == "python2":
+        parts += [RECIPE / "python2", RECIPE / "python2.txt"]
+    return [*parts, *(path for path in [RECIPE / arch] if path.is_dir())]
+
+
+def status_file(arch: str = "x86_64", variant: str = "normal") -> Path:
+    """Return where the image's dpkg database is kept: what its packages need not bring again."""
+    return cache_dir() / "image" / (reference(arch, variant).rpartition(":")[2] + ".status")
+
+
+def exists(name: str) -> bool:
+    """Tell whether podman has the image."""
+    return subprocess.run([PODMAN, "image", "exists", name], check=False).returncode == 0
+
+
+def package_list(name: str) -> list[str]:
+    """Return the packages of a list file of the recipe."""
+    lines = (line.partition("#")[0].strip() for line in (RECIPE / name).read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def build(arch: str = "x86_64", variant: str = "normal") -> str:
+    """Make sure the image exists and return its name; quiet when it does."""
+    name = reference(arch, variant)
+    if exists(name):
+        return name
+    with locked(f"image-{arch}-{variant}"):
+        if exists(name):
+            return name
+        if os.environ.get("HAL_NODE_IMAGE"):
+            log = cache_dir() / "log" / "image-pull.log"
+            say(f"node image: pulling {name} (log: {log})")
+            logged([PODMAN, "pull", name], log, f"pulling {name}")
+            return name
+        _build(name, arch, variant)
+    return name
+
+
+def _build(name: str, arch: str, variant: str) -> None:
+    log = cache_dir() / "log" / f"image-{arch}-{variant}.log"
+    log.unlink(missing_ok=True)
+    say(f"node image: building {name} (log: {log})")
+    started = time.monotonic()
+    mmdebstrap = need("mmdebstrap", "mmdebstrap")
+    need("rpmbuild", "rpm")
+    work = cache_dir() / "image"
+    work.mkdir(parents=True, exist_ok=True)
+    tar = work / f"{name.rpartition(':')[2]}.tar"
+    status = status_file(arch, variant)
+    environment = {"ARCH": arch, "HERE": str(RECIPE), "STATUS": str(status), "HOOK": str(RECIPE / "customize")}
+    if arch != "x86_64":
+        _check_emulation(arch)
+    hooks = ['--customize-hook=cp "$1/var/lib/dpkg/status" "$STATUS" && chmod 0644 "$STATUS"']
+    if variant == "python2":
+        environment["PYTHON2"] = str(_python2_debs(arch, log))
+        environment["PYTHON2_HOOK"] = str(RECIPE / "python2")
+        hooks.append('--customize-hook="$PYTHON2_HOOK" "$1"')
+    hooks.append('--customize-hook="$HOOK" "$1"')
+    options = work / "apt.conf"
+    options.write_text("\n".join(debian.host_options()) + "\n")
+    command = [
+        mmdebstrap, "--mode=root", "--variant=minbase", f"--architectures={debian.DEBIAN_ARCH[arch]}",
+        f"--include={','.join(package_list('packages.txt'))}", f"--aptopt={options}",
+        f"--dpkgopt={RECIPE / 'dpkg.cfg'}",
+        # our hook has removed what these steps would clean up
+        "--skip=cleanup/apt,cleanup/mmdebstrap",
+        *hooks, debian.SUITE, str(tar), *debian.sources(),
+    ]
+    try:
+        logged(as_root(command, environment), log, f"building the node image for {arch}")
+        settings = ["--change", 'CMD ["/sbin/init"]', "--change", "STOPSIGNAL SIGRTMIN+3"]
+        logged([PODMAN, "import", *settings, tar, name], log, "importing the node image")
+    finally:
+        capture(as_root(["rm", "-f", str(tar)]))
+    say(f"node image: built in {time.monotonic() - started:.0f} s")
+
+
+def _check_emulation(arch: str) -> None:
+    """Raise TestbedError unless the kernel runs programs of this architecture."""
+    checker = need("arch-test", "arch-test qemu-user-static binfmt-support")
+    if not Path("/proc/sys/fs/binfmt_misc/status").exists():
+        subprocess.run(as_root(["mount", "-t", "binfmt_misc", "binfmt_misc", "/proc/sys/fs/binfmt_misc"]), check=False)
+        subprocess.run(as_root(["update-binfmts", "--enable"]), check=False)
+    if subprocess.run([checker, debian.DEBIAN_ARCH[arch]], capture_output=True, check=False).returncode != 0:
+        raise TestbedError(f"this machine cannot run {arch} programs: apt install qemu-user-static binfmt-support")
+
+
+def _python2_debs(arch: str, log: Path) -> Path:
+    """Return a folder with the .deb files of Python 2.7, from the last Debian that had it."""
+    folder = cache_dir() / "image" / f"python2-{arch}"
+    apt = debian.Apt(folder, arch, suite="bullseye")
+    apt.update(log)
+    apt.download(package_list("python2.txt"), log)
+    return apt.debs

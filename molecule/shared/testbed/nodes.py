@@ -1,0 +1,282 @@
+"""Make and remove the containers of an instance of the virtual cluster.
+
+A program instead of containers.podman modules in a loop: 22 nodes take a fifth of the time, host keys can be signed
+on the way, and each step can be tested without Ansible.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import ipaddress
+import json
+import socket
+import subprocess
+import tarfile
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from testbed.cache import locked
+from testbed.errors import TestbedError
+from testbed.run import PODMAN, as_root, capture, need
+
+LABEL = "hal.virtual"
+INTERFACES = {"management": "eth0", "ipoib": "ib0"}
+CAPABILITIES = "MKNOD,NET_ADMIN,NET_RAW,SYS_NICE,AUDIT_WRITE"
+FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+NVIDIA_MAJOR = 195
+READY_SECONDS = 60
+WORKERS = 4
+
+
+class Node(BaseModel):
+    """What of `hal_node` a container is made from; the rest of it is ignored here."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    fqdn: str
+    addresses: dict[str, str]
+    macs: dict[str, str] = {}
+    gpus: tuple[dict[str, Any], ...] = ()
+
+
+class Network(BaseModel):
+    """What of a model network is needed."""
+
+    model_config = ConfigDict(frozen=True)
+
+    cidr: str
+
+
+class Plan(BaseModel):
+    """Everything that create needs: instance name, image, packages, the site's keys, networks and nodes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    instance: str
+    image: str
+    packages: Path
+    authorities: Path
+    networks: dict[str, Network]
+    nodes: tuple[Node, ...]
+
+
+def read_plan(text: str) -> Plan:
+    """Return the plan in a JSON document; raise TestbedError that names the field that is wrong."""
+    try:
+        plan = Plan.model_validate_json(text)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise TestbedError(f"plan of the nodes: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from None
+    if not plan.nodes:
+        raise TestbedError("plan of the nodes: nodes: there are none, so nothing would be made")
+    for node in plan.nodes:
+        if "management" not in node.addresses:
+            raise TestbedError(f"plan of the nodes: {node.name}: has no management address")
+        for name in attached(plan, node):
+            if ipaddress.ip_address(node.addresses[name]) not in ipaddress.ip_network(plan.networks[name].cidr):
+                raise TestbedError(f"plan of the nodes: {node.name}: {node.addresses[name]} is not in {name} "
+                                   f"{plan.networks[name].cidr}")
+    return plan
+
+
+def attached(plan: Plan, node: Node) -> list[str]:
+    """Return the networks that the node's container is on, management first."""
+    return [name for name in INTERFACES if name in plan.networks and name in node.addresses]
+
+
+def gateway(plan: Plan, name: str) -> str:
+    """Return an address of the network that no node has: this machine's own."""
+    used = {node.addresses.get(name) for node in plan.nodes}
+    for address in ipaddress.ip_network(plan.networks[name].cidr).hosts():
+        if str(address) not in used:
+            return str(address)
+    raise TestbedError(f"network {name}: no address is left for this machine")
+
+
+def container_options(plan: Plan, node: Node) -> list[str]:
+    """Return the options of `podman create` for a node."""
+    options = [
+        f"--name={plan.instance}-{node.name}", f"--hostname={node.name}", "--systemd=always", "--no-hosts",
+        f"--label={LABEL}={plan.instance}", f"--label=hal.node={node.name}", f"--cap-add={CAPABILITIES}",
+        # Each container sees its own network settings here, and may change them; the rest of /proc/sys is the host's.
+        "--volume=/proc/sys/net:/proc/sys/net",
+        f"--mount=type=bind,source={plan.packages},destination=/srv/hal-packages,ro=true",
+        f"--dns-search={node.fqdn.partition('.')[2] or '.'}",
+    ]
+    for name in attached(plan, node):
+        parts = [f"ip={node.addresses[name]}", f"interface_name={INTERFACES[name]}"]
+        if name in node.macs:
+            parts.append(f"mac={node.macs[name]}")
+        if name == "management":
+            parts += [f"alias={node.name}", f"alias={node.fqdn}"]
+        options.append(f"--network={plan.instance}-{name}:{','.join(parts)}")
+    return options
+
+
+def definition(plan: Plan, node: Node) -> str:
+    """Return a hash that changes when the container would be made differently."""
+    text = json.dumps([plan.image, len(node.gpus), container_options(plan, node)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def create(plan: Plan) -> list[str]:
+    """Make and start what is not there yet; return the names of the containers made. All answer on SSH at return."""
+    need("ssh-keygen", "openssh-client")
+    forwarding = FORWARDING.read_text().strip()
+    with locked("nodes"):
+        try:
+            return _create(plan)
+        finally:
+            # netavark switches routing on, which nothing here needs: the networks are internal.
+            if forwarding == "0" and FORWARDING.read_text().strip() != "0":
+                capture(as_root(["sh", "-c", f"echo 0 > {FORWARDING}"]))
+
+
+def _create(plan: Plan) -> list[str]:
+    present = _containers(plan.instance)
+    for node in plan.nodes:
+        known = present.get(node.name)
+        if known and known["definition"] != definition(plan, node):
+            raise TestbedError(f"{plan.instance}-{node.name} was made from another image, repository or model: "
+                               "destroy the virtual nodes first")
+    for name in plan.networks:
+        if name in INTERFACES:
+            _network(plan, name)
+    missing = [node for node in plan.nodes if node.name not in present]
+    stopped = [node.name for node in plan.nodes if node.name in present and present[node.name]["state"] != "running"]
+    with ThreadPoolExecutor(max_workers=WORKERS) as pool:
+        list(pool.map(lambda node: _make(plan, node), missing))
+    start = [f"{plan.instance}-{name}" for name in [*stopped, *(node.name for node in missing)]]
+    if start:
+        capture([PODMAN, "start", *start])
+    with ThreadPoolExecutor(max_workers=WORKERS) as pool:
+        list(pool.map(lambda node: _wait(plan, node), plan.nodes if start else ()))
+    return [f"{plan.instance}-{node.name}" for node in missing]
+
+
+def _containers(instance: str) -> dict[str, dict[str, str]]:
+    """Return state and definition of an instance's containers by node name."""
+    text = capture([PODMAN, "ps", "--all", f"--filter=label={LABEL}={instance}", "--format=json"])
+    listed = json.loads(text or "[]") or []
+    return {entry["Labels"]["hal.node"]: {"state": entry["State"], "id": entry["Id"],
+                                          "definition": entry["Labels"].get("hal.definition", "")}
+            for entry in listed if "hal.node" in entry["Labels"]}
+
+
+def _network(plan: Plan, name: str) -> None:
+    full = f"{plan.instance}-{name}"
+    if subprocess.run([PODMAN, "network", "exists", full], check=False).returncode == 0:
+        return
+    capture([PODMAN, "network", "create", "--internal", f"--label={LABEL}={plan.instance}",
+             f"--subnet={plan.networks[name].cidr}", f"--gateway={gateway(plan, name)}", full])
+
+
+def _make(plan: Plan, node: Node) -> None:
+    """Make one container with its host key and certificate in it, as an installer would leave them."""
+    capture([PODMAN, "create", *container_options(plan, node), f"--label=hal.definition={definition(plan, node)}",
+             plan.image])
+    capture([PODMAN, "cp", "-", f"{plan.instance}-{node.name}:/"], stdin=_archive(_files(plan, node)))
+
+
+def _files(plan: Plan, node: Node) -> dict[str, tuple[int, bytes]]:
+    """Return mode and content of the files an installed node has and the image does not, by path."""
+    with tempfile.TemporaryDirectory(prefix="hal-host-key-") as folder:
+        key = Path(folder) / "ssh_host_ed25519_key"
+        capture(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", node.name, "-f", key])
+        principals = ",".join([node.name, node.fqdn, node.addresses["management"]])
+        capture(["ssh-keygen", "-q", "-s", plan.authorities / "host_ca", "-I", node.fqdn, "-h", "-n", principals,
+                 f"{key}.pub"])
+        files = {
+            "etc/ssh/ssh_host_ed25519_key": (0o600, key.read_bytes()),
+            "etc/ssh/ssh_host_ed25519_key.pub": (0o644, key.with_suffix(".pub").read_bytes()),
+            "etc/ssh/ssh_host_ed25519_key-cert.pub": (0o644, Path(f"{key}-cert.pub").read_bytes()),
+        }
+    files["etc/ssh/user_ca.pub"] = (0o644, (plan.authorities / "user_ca.pub").read_bytes())
+    files["etc/ssh/sshd_config"] = (0o600, sshd_config().encode())
+    if node.gpus:
+        files["usr/lib/systemd/system/virtual-gpu-devices.service"] = (0o644, gpu_unit(len(node.gpus)).encode())
+    return files
+
+
+def sshd_config() -> str:
+    """Return the image's sshd_config with the lines of an installed node: host certificate and user authority."""
+    base = (Path(__file__).parent.parent / "image/files/etc/ssh/sshd_config").read_text()
+    return (base + "HostCertificate /etc/ssh/ssh_host_ed25519_key-cert.pub\n"
+            "TrustedUserCAKeys /etc/ssh/user_ca.pub\n")
+
+
+def gpu_unit(count: int) -> str:
+    """Return a unit that makes the device nodes a driver would make; nothing answers behind them."""
+    made = [f"/bin/mknod -m 0666 /dev/nvidia{index} c {NVIDIA_MAJOR} {index}" for index in range(count)]
+    made.append(f"/bin/mknod -m 0666 /dev/nvidiactl c {NVIDIA_MAJOR} 255")
+    return "\n".join([
+        "[Unit]", f"Description=Device nodes of {count} GPUs (stand-in for the driver's)", "DefaultDependencies=no",
+        "Before=sysinit.target", "", "[Service]", "Type=oneshot", "RemainAfterExit=yes",
+        *(f"ExecStart=-{command}" for command in made), "",
+    ])
+
+
+def _archive(files: Mapping[str, tuple[int, bytes]]) -> bytes:
+    """Return a tar of files that belong to root; units in it are switched on."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for path, (mode, content) in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.mode, entry.size, entry.mtime = mode, len(content), int(time.time())
+            tar.addfile(entry, io.BytesIO(content))
+            if path.startswith("usr/lib/systemd/system/"):
+                link = tarfile.TarInfo(f"etc/systemd/system/sysinit.target.wants/{Path(path).name}")
+                link.type, link.linkname = tarfile.SYMTYPE, f"/{path}"
+                tar.addfile(link)
+    return out.getvalue()
+
+
+def _wait(plan: Plan, node: Node) -> None:
+    """Return when sshd answers and systemd has reached its target; raise TestbedError when that takes too long."""
+    address, end = node.addresses["management"], time.monotonic() + READY_SECONDS
+    while True:
+        try:
+            with socket.create_connection((address, 22), timeout=2) as connection:
+                if connection.recv(8).startswith(b"SSH-"):
+                    break
+        except OSError:
+            pass
+        if time.monotonic() > end:
+            raise TestbedError(f"{plan.instance}-{node.name}: no SSH answer from {address} within {READY_SECONDS} s; "
+                               f"see: {PODMAN} exec {plan.instance}-{node.name} journalctl -b")
+        time.sleep(0.2)
+    name = f"{plan.instance}-{node.name}"
+    asked = ["timeout", str(READY_SECONDS), "systemctl", "is-system-running", "--wait"]
+    done = subprocess.run([PODMAN, "exec", name, *asked], capture_output=True, text=True, check=False)
+    if done.stdout.strip() != "running":
+        raise TestbedError(f"{name}: systemd says {done.stdout.strip() or done.stderr.strip()!r}, not running; "
+                           f"see: {PODMAN} exec {name} systemctl --failed")
+
+
+def destroy(instance: str) -> list[str]:
+    """Remove the instance's containers, their anonymous volumes and its networks; return what was removed."""
+    with locked("nodes"):
+        ids = [entry["id"] for entry in _containers(instance).values()]
+        if ids:
+            capture([PODMAN, "rm", "--force", "--time=0", "--volumes", *ids])
+        names = capture([PODMAN, "network", "ls", f"--filter=label={LABEL}={instance}", "--format={{.Name}}"]).split()
+        if names:
+            capture([PODMAN, "network", "rm", *names])
+    return [*ids, *names]
+
+
+def instances() -> Sequence[str]:
+    """Return the names of all instances that have containers or networks on this machine."""
+    label = f'{{{{index .Labels "{LABEL}"}}}}'
+    listed = capture([PODMAN, "ps", "--all", f"--filter=label={LABEL}", f"--format={label}"]).split()
+    text = capture([PODMAN, "network", "ls", f"--filter=label={LABEL}", "--format=json"])
+    listed += [entry["labels"][LABEL] for entry in json.loads(text or "[]") or []]
+    return sorted(set(listed))

@@ -32,18 +32,32 @@ def _checked(test: Callable[[str], Any], wanted: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def _network(text: str) -> bool:
-    return "/" in text and ipaddress.ip_network(text).num_addresses > 0
+def _network(value: Any) -> Any:
+    """Accept a CIDR without host bits."""
+    if not isinstance(value, str):
+        return value
+    try:
+        cidr = ipaddress.ip_network(value, strict=False)
+    except ValueError:
+        raise ValueError(f'"{value}" is not a network; write one such as 10.64.0.0/24') from None
+    if str(cidr) != value:
+        raise ValueError(f'"{value}" is not a network; write {cidr}')
+    return value
 
 
 def _several(value: Any) -> Any:
-    """Accept one text for a list of one; a bare number as text, because 5 is a range too."""
+    """Accept one text for a list of one."""
     if isinstance(value, str):
         return (value,)
+    if not isinstance(value, tuple):
+        quote = "; put it in quotes" if isinstance(value, (int, float)) else ""
+        shown = "a mapping of fields" if isinstance(value, dict) else "nothing" if value is None else str(value)
+        raise ValueError(f"must be text, a range or a list, not {shown}{quote}")
     return value
 
 
 def _as_text(value: Any) -> Any:
+    """Accept a bare number as text: 5 is a list of CPUs too."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -71,17 +85,17 @@ Duration = Annotated[
     ),
 ]
 MountPoint = Annotated[
-    str, _checked(lambda text: re.fullmatch(r"/[A-Za-z0-9._/-]*", text), "an absolute path such as /home")
+    str, _checked(lambda text: re.fullmatch(r"/[A-Za-z0-9._/-]*", text), "an absolute path; write one such as /home")
 ]
 Domain = Annotated[
     str,
     _checked(
         lambda text: len(text) <= 200 and all(is_node_name(label) for label in text.split(".")),
-        "a domain name such as cluster.example.org",
+        "a domain name; write one such as cluster.example.org",
     ),
 ]
-Cidr = Annotated[str, _checked(_network, "a network such as 10.64.0.0/24")]
-Address = Annotated[str, _checked(ipaddress.ip_address, "an address such as 10.64.0.10")]
+Cidr = Annotated[str, BeforeValidator(_network)]
+Address = Annotated[str, _checked(ipaddress.ip_address, "an address; write one such as 10.64.0.10")]
 GroupName = Annotated[str, _checked(is_group_name, f"a usable name; {NAME_RULE}")]
 Label = Annotated[
     str,

@@ -33,7 +33,7 @@ def expand_networks(cluster: ClusterFile, checks: Checks) -> dict[str, Network]:
             _inside(gateway, name, cidr, (*path, "gateway"), checks)
             checks.once("address", str(gateway), (*path, "gateway"), f"the gateway of {name}")
         made[name] = Network(name, declared.kind, cidr, declared.rate_gbps, gateway, declared.mtu, declared.vlan)
-    if MANAGEMENT not in made and checks.complete:
+    if MANAGEMENT not in cluster.networks and checks.complete:
         checks.fault(("networks",), f'a network "{MANAGEMENT}" is missing: Ansible and Slurm reach nodes by it')
     return made
 
@@ -54,6 +54,9 @@ def expand_nodes(cluster: ClusterFile, networks: Mapping[str, Network], checks: 
     for key, declared in cluster.nodes.items():
         path: Path_ = ("nodes", key)
         names = checks.range(path, key)
+        if not names:
+            checks.complete = False  # what names these nodes is not wrong
+            continue
         if len(made) + len(names) > MAX_NAMES:
             checks.fault(path, f"more than {MAX_NAMES} nodes; that is taken for a slip")
             break
@@ -85,6 +88,7 @@ def _expand_entry(
         if not is_node_name(name) or name in RESERVED:
             why = "is a reserved word" if name in RESERVED else "is not a host name; write small letters, digits and -"
             checks.fault(path, f'"{name}" {why}')
+            checks.complete = False
             return []
     profile = cluster.profiles.get(declared.profile)
     if profile is None:
@@ -149,7 +153,8 @@ def _addresses(
         where: Path_ = (*path, "addresses", name)
         network = networks.get(name)
         if network is None:
-            checks.unknown(where, "unknown network", name, networks, "networks")
+            if name != MANAGEMENT:  # that it is missing was said once
+                checks.unknown(where, "unknown network", name, networks, "networks")
             continue
         column = _column(where, values, names, checks)
         if column is None:
@@ -193,13 +198,14 @@ def _macs(
     for name, values in declared.macs.items():
         where: Path_ = (*path, "macs", name)
         if name not in networks:
-            checks.unknown(where, "unknown network", name, networks, "networks")
+            if name != MANAGEMENT:
+                checks.unknown(where, "unknown network", name, networks, "networks")
             continue
-        if name not in declared.addresses:
-            checks.fault(where, f"a MAC without an address in network {name}; add addresses.{name}")
         if networks[name].kind == "infiniband":
             checks.fault(where, "an InfiniBand port has no MAC; take it away")
             continue
+        if name not in declared.addresses and name != MANAGEMENT:
+            checks.fault(where, f"a MAC without an address in network {name}; add addresses.{name}")
         column = _column(where, values, names, checks)
         if column is None:
             continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hal_inventory.checks import Checks
 from hal_inventory.declared import Profile
 from hal_inventory.errors import RangeError
@@ -11,7 +13,7 @@ from hal_inventory.reader import Path_
 
 def cpu_numbers(text: str) -> list[int]:
     """Return the CPUs of a list such as ``0-19,40-59``; RangeError when it is none."""
-    if "[" in text or "]" in text:
+    if not re.fullmatch(r"[\d,/ -]+", text):
         raise RangeError(f'"{text}" is not a list of CPUs; write 0-79 or 0-19,40-59')
     return [int(number) for number in expand(f"[{text}]")]
 

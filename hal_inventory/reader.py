@@ -166,7 +166,8 @@ def parse(content: bytes, file: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0
-        what = " ".join(part for part in (error.context, error.problem) if part)
+        begun = error.context_mark.line + 1 if error.context_mark else line
+        what = f"{error.context or ''}{f' from line {begun} on' if begun < line else ''} {error.problem or ''}".strip()
         raise _fault(file, line, f"is not YAML: {what}{_hint(text, line)}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1 if isinstance(error.position, int) else 0
@@ -192,6 +193,10 @@ def _fault(file: str, line: int, message: str) -> ClusterFileError:
     return ClusterFileError([Finding(file, line, "", message)])
 
 
+def _short(tag: str) -> str:
+    return tag.replace("tag:yaml.org,2002:", "!!")
+
+
 def _line(event: yaml.Event) -> int:
     return int(event.start_mark.line) + 1 if event.start_mark else 0
 
@@ -205,6 +210,7 @@ class _Builder:
         self.findings: list[Finding] = []
         self.open: list[tuple[Sequence | Mapping, Path_]] = []
         self.key: list[str | None] = []  # for each open mapping: the key that waits for its value
+        self._key_line = 0
         self.documents = 0
 
     def take(self, event: yaml.Event) -> None:
@@ -243,14 +249,31 @@ class _Builder:
     def _scalar(self, event: yaml.ScalarEvent) -> None:
         line = _line(event)
         self._anchor(event.anchor, line)
-        if any(mark in event.value for mark in _JINJA):
-            self._note(
-                line, f"a template is not evaluated here and not allowed: {event.value!r}; write the value itself"
-            )
+        if self.open and isinstance(self.open[-1][0], Mapping) and self.key[-1] is None:
+            self._name(event, line)
+            return
+        self._no_template(event.value, line)
         placeholder = event.tag == PLACEHOLDER_TAG
         if event.tag is not None and not placeholder:
-            self._note(line, f"unknown tag {event.tag}; the only one is {PLACEHOLDER_TAG}")
+            self._unknown_tag(event.tag, line)
         self._place(Scalar(event.value, line, plain=not event.style, placeholder=placeholder), line)
+
+    def _name(self, event: yaml.ScalarEvent, line: int) -> None:
+        """Take the name of a field; what follows is its value."""
+        self.key[-1] = event.value
+        self._key_line = line
+        self._no_template(event.value, line)
+        if event.value == "<<":
+            self._note(line, "merging is not allowed; write the fields out")
+        if event.tag is not None:
+            self._note(line, f"a tag marks values, not field names; take {_short(event.tag)} away")
+
+    def _no_template(self, text: str, line: int) -> None:
+        if any(mark in text for mark in _JINJA):
+            self._note(line, f"a template is not evaluated here and not allowed: {text!r}; write the value itself")
+
+    def _unknown_tag(self, tag: str, line: int) -> None:
+        self._note(line, f"unknown tag {_short(tag)}; the only one is {PLACEHOLDER_TAG}")
 
     def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
         line = _line(event)
@@ -260,7 +283,7 @@ class _Builder:
         if event.tag == PLACEHOLDER_TAG:
             self._note(line, f"{PLACEHOLDER_TAG} marks single values, not lists or mappings")
         elif event.tag is not None:
-            self._note(line, f"unknown tag {event.tag}; the only one is {PLACEHOLDER_TAG}")
+            self._unknown_tag(event.tag, line)
         made: Sequence | Mapping = Mapping(line) if isinstance(event, yaml.MappingStartEvent) else Sequence(line)
         path = self._path()
         self._place(made, line)
@@ -278,24 +301,13 @@ class _Builder:
             return
         key = self.key[-1]
         if key is None:
-            self.key[-1] = self._as_key(made, line)
-            return
+            raise _fault(self.file, line, "a field name must be text, not a list or a mapping")
         if key in container.items:
             self._note(self._key_line, f"used twice: first at line {container.lines[key]}")
         else:
             container.items[key] = made
             container.lines[key] = self._key_line
         self.key[-1] = None
-
-    _key_line = 0
-
-    def _as_key(self, made: Tree, line: int) -> str:
-        self._key_line = line
-        if not isinstance(made, Scalar):
-            raise _fault(self.file, line, "a field name must be text, not a list or a mapping")
-        if made.placeholder:
-            self._note(line, f"{PLACEHOLDER_TAG} marks values, not field names")
-        return made.text
 
 
 def _plain(tree: Tree) -> Plain:

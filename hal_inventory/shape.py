@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -67,28 +67,31 @@ def _leave_out(data: dict[str, Any], fault: ErrorDetails) -> None:
 
 def fields_at(loc: tuple[int | str, ...]) -> dict[str, Any] | None:
     """Return the known fields of the mapping that holds the field at ``loc``; None where names are free."""
-    kind: Any = ClusterFile
+    kind: type[BaseModel] = ClusterFile
+    name_follows = False
     for step in loc[:-1]:
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            if step not in kind.model_fields:
-                return None
-            kind = _inner(kind.model_fields[str(step)].annotation)
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return dict(kind.model_fields)
-    return None
+        if name_follows or isinstance(step, int):  # a name in a mapping of things, a place in a list of them
+            name_follows = False
+            continue
+        if step not in kind.model_fields:
+            return None
+        annotation = kind.model_fields[step].annotation
+        inner = _inner(annotation)
+        if inner is None:
+            return None
+        kind, name_follows = inner, _is_mapping(annotation)
+    return dict(kind.model_fields)
 
 
-def _inner(annotation: Any) -> Any:
-    """Return the model class that an annotation such as ``Mapping[str, Switch] | None`` is about."""
+def _is_mapping(annotation: Any) -> bool:
+    return isinstance(get_origin(annotation), type) and issubclass(get_origin(annotation), Mapping)
+
+
+def _inner(annotation: Any) -> type[BaseModel] | None:
+    """Return the model class that an annotation such as ``Mapping[str, Switch]`` or ``Fabric | None`` is about."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    if get_origin(annotation) is None:
-        return annotation
-    for argument in get_args(annotation):
-        found = _inner(argument)
-        if isinstance(found, type) and issubclass(found, BaseModel):
-            return found
-    return annotation
+    return next((found for found in map(_inner, get_args(annotation)) if found is not None), None)
 
 
 def _seen(value: Any) -> str:
@@ -97,7 +100,7 @@ def _seen(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
-        return f"the number {value}"
+        return str(value)
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= 60 else f'"{value[:57]}..."'
     return "a list" if isinstance(value, tuple) else "a mapping of fields"
@@ -115,7 +118,8 @@ def _wanted(what: str) -> Callable[[ErrorDetails], str]:
 def _text(fault: ErrorDetails) -> str:
     value = fault["input"]
     quote = "; put it in quotes" if isinstance(value, (bool, int, float)) else ""
-    return f"must be text, not {_seen(value)}{quote}"
+    what = "the number " if isinstance(value, (int, float)) and not isinstance(value, bool) else ""
+    return f"must be text, not {what}{_seen(value)}{quote}"
 
 
 def _number(what: str) -> Callable[[ErrorDetails], str]:
@@ -149,6 +153,7 @@ _WORDS: dict[str, Callable[[ErrorDetails], str]] = {
     "bool_type": _wanted("true or false"),
     "tuple_type": _wanted("a list"),
     "mapping_type": _wanted("a mapping of fields"),
+    "dict_type": _wanted("a mapping of fields"),
     "model_type": _wanted("a mapping of fields"),
     "literal_error": _choice,
     "greater_than": _bound("more than", "gt"),

@@ -1,0 +1,87 @@
+"""Every fault of a model is one line that says file, line, field and what would be right.
+
+Each case of ``data/refusals.yml`` plants one fault in ``data/small.yml`` and compares the whole list of findings: a fault must be found, and
+nothing else may be.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hal_inventory.errors import ClusterFileError
+from hal_inventory.load import load_bytes
+
+DATA = Path(__file__).parent / "data" / "refusals.yml"
+REFUSALS = yaml.safe_load(DATA.read_text())
+
+
+def findings(text: str) -> list[str]:
+    """Return the findings of a model as lines; none when it is sound."""
+    try:
+        load_bytes(text.encode(), "cluster.yml")
+    except ClusterFileError as error:
+        return str(error).split("\n")
+    return []
+
+
+def test_the_model_that_faults_are_planted_in_is_sound(small: str) -> None:
+    assert findings(small) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [pytest.param(case["replace"], case["by"], case["findings"], id=case["fault"]) for case in REFUSALS],
+)
+def test_a_fault_is_one_line_that_says_where_and_what_is_right(
+    small: str, old: str, new: str, expected: list[str]
+) -> None:
+    assert old in small
+    assert findings(small.replace(old, new, 1)) == expected
+
+
+def test_faults_of_every_kind_are_reported_in_one_run(small: str) -> None:
+    text = small
+    for old, new in (
+        ("format: 1", "format: 3"),
+        ("S-FRONT", "S3"),
+        ("drives: 12", "drives: many"),
+        ("memory_mb: 65536", "memory_gb: 64\n    memory_mb: 65536"),
+        ("time_server: front", "time_server: and"),
+        ("model: x86 server", 'model: "{{ x }}"'),
+    ):
+        assert old in text
+        text = text.replace(old, new, 1)
+    assert findings(text) == [
+        "cluster.yml:1: format: must be 1, not 3",
+        "cluster.yml:23: profiles.server.model: a template is not evaluated here and not allowed: '{{ x }}';"
+        " write the value itself",
+        'cluster.yml:26: profiles.server.memory_gb: unknown field; did you mean "memory_mb"?',
+        "cluster.yml:41: nodes.worker[1-4].serial: serial used twice: S3"
+        " (first by front in nodes.front.serial, line 33)",
+        'cluster.yml:47: arrays.flash[1-2].drives: must be a whole number, not "many"',
+        'cluster.yml:50: services.time_server: "and": a name is missing at the start',
+    ]
+
+
+def test_a_part_left_out_for_a_fault_causes_no_second_finding(small: str) -> None:
+    text = small.replace("role: login", "role: 7", 1)
+    assert findings(text) == [
+        "cluster.yml:30: nodes.front.role: must be login, management, data, transfer, test or compute, not 7"
+    ]
+
+
+def test_groups_may_name_each_other_in_any_order(small: str) -> None:
+    assert findings(small.replace("  base: all", "  early: late\n  late: compute", 1)) == []
+
+
+def test_a_template_is_refused_even_where_nothing_reads_it(small: str) -> None:
+    text = small.replace("    aliases: [gateway]", "    unknown: [{deep: '{% x %}'}]", 1)
+    assert findings(text) == [
+        "cluster.yml:36: nodes.front.unknown: unknown field; known fields: addresses, aliases, macs, profile, role,"
+        " serial",
+        "cluster.yml:36: nodes.front.unknown[0].deep: a template is not evaluated here and not allowed: '{% x %}';"
+        " write the value itself",
+    ]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from testbed import image, repository
 from testbed import nodes as containers
-from testbed.errors import TestbedError
+from testbed.errors import VirtualNodesError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(find(arguments.arch))
         else:
             _nodes(arguments.action, arguments.instance)
-    except TestbedError as error:
+    except VirtualNodesError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 1
     return 0

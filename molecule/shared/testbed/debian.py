@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from testbed.errors import TestbedError
+from testbed.errors import VirtualNodesError
 from testbed.run import capture, logged
 
 SUITE = "bookworm"
@@ -35,7 +35,7 @@ def sources(suite: str = SUITE) -> list[str]:
             elif origin == "Debian" and label == "Debian-Security":
                 security = uri.rstrip("/")
     if not KEYRING.exists():
-        raise TestbedError(f"{KEYRING} is missing: apt install debian-archive-keyring")
+        raise VirtualNodesError(f"{KEYRING} is missing: apt install debian-archive-keyring")
     signed = f"[signed-by={KEYRING}]"
     return [f"deb {signed} {mirror} {suite} main", f"deb {signed} {mirror} {suite}-updates main",
             f"deb {signed} {security} {suite}-security main"]
@@ -84,7 +84,7 @@ class Apt:
         for name in wanted:
             files = sorted(self.debs.glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime)
             if not files:
-                raise TestbedError(f"apt downloaded no file for {name}; see {log}")
+                raise VirtualNodesError(f"apt downloaded no file for {name}; see {log}")
             found[name] = files[-1]
         return found
 

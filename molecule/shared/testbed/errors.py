@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class TestbedError(Exception):
+class VirtualNodesError(Exception):
     """Something that a person can act on: its text is one line that says what and where, then perhaps a log's tail."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from testbed import debian
 from testbed.cache import cache_dir, content_hash, locked
-from testbed.errors import TestbedError
+from testbed.errors import VirtualNodesError
 from testbed.run import PODMAN, SHARED, as_root, capture, logged, need, say
 
 RECIPE = SHARED / "image"
@@ -23,9 +23,9 @@ def reference(arch: str = "x86_64", variant: str = "normal") -> str:
     if chosen:
         return chosen
     if arch not in ARCHES:
-        raise TestbedError(f"no node image for architecture {arch!r}: one of {', '.join(ARCHES)}")
+        raise VirtualNodesError(f"no node image for architecture {arch!r}: one of {', '.join(ARCHES)}")
     if variant not in VARIANTS:
-        raise TestbedError(f"no node image variant {variant!r}: one of {', '.join(VARIANTS)}")
+        raise VirtualNodesError(f"no node image variant {variant!r}: one of {', '.join(VARIANTS)}")
     suffix = "" if variant == "normal" else f"-{variant}"
     return f"localhost/hal-node:{arch}{suffix}-{content_hash(_recipe(arch, variant), arch, variant, debian.SUITE)}"
 
@@ -111,13 +111,13 @@ def _build(name: str, arch: str, variant: str) -> None:
 
 
 def _check_emulation(arch: str) -> None:
-    """Raise TestbedError unless the kernel runs programs of this architecture."""
+    """Raise VirtualNodesError unless the kernel runs programs of this architecture."""
     checker = need("arch-test", "arch-test qemu-user-static binfmt-support")
     if not Path("/proc/sys/fs/binfmt_misc/status").exists():
         subprocess.run(as_root(["mount", "-t", "binfmt_misc", "binfmt_misc", "/proc/sys/fs/binfmt_misc"]), check=False)
         subprocess.run(as_root(["update-binfmts", "--enable"]), check=False)
     if subprocess.run([checker, debian.DEBIAN_ARCH[arch]], capture_output=True, check=False).returncode != 0:
-        raise TestbedError(f"this machine cannot run {arch} programs: apt install qemu-user-static binfmt-support")
+        raise VirtualNodesError(f"this machine cannot run {arch} programs: apt install qemu-user-static binfmt-support")
 
 
 def _python2_debs(arch: str, log: Path) -> Path:

@@ -23,7 +23,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from testbed.cache import locked
-from testbed.errors import TestbedError
+from testbed.errors import VirtualNodesError
 from testbed.run import PODMAN, as_root, capture, need
 
 LABEL = "hal.virtual"
@@ -69,20 +69,20 @@ class Plan(BaseModel):
 
 
 def read_plan(text: str) -> Plan:
-    """Return the plan in a JSON document; raise TestbedError that names the field that is wrong."""
+    """Return the plan in a JSON document; raise VirtualNodesError that names the field that is wrong."""
     try:
         plan = Plan.model_validate_json(text)
     except ValidationError as error:
         problem = error.errors()[0]
-        raise TestbedError(f"plan of the nodes: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from None
+        raise VirtualNodesError(f"plan of the nodes: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from None
     if not plan.nodes:
-        raise TestbedError("plan of the nodes: nodes: there are none, so nothing would be made")
+        raise VirtualNodesError("plan of the nodes: nodes: there are none, so nothing would be made")
     for node in plan.nodes:
         if "management" not in node.addresses:
-            raise TestbedError(f"plan of the nodes: {node.name}: has no management address")
+            raise VirtualNodesError(f"plan of the nodes: {node.name}: has no management address")
         for name in attached(plan, node):
             if ipaddress.ip_address(node.addresses[name]) not in ipaddress.ip_network(plan.networks[name].cidr):
-                raise TestbedError(f"plan of the nodes: {node.name}: {node.addresses[name]} is not in {name} "
+                raise VirtualNodesError(f"plan of the nodes: {node.name}: {node.addresses[name]} is not in {name} "
                                    f"{plan.networks[name].cidr}")
     return plan
 
@@ -98,7 +98,7 @@ def gateway(plan: Plan, name: str) -> str:
     for address in ipaddress.ip_network(plan.networks[name].cidr).hosts():
         if str(address) not in used:
             return str(address)
-    raise TestbedError(f"network {name}: no address is left for this machine")
+    raise VirtualNodesError(f"network {name}: no address is left for this machine")
 
 
 def container_options(plan: Plan, node: Node) -> list[str]:
@@ -145,7 +145,7 @@ def _create(plan: Plan) -> list[str]:
     for node in plan.nodes:
         known = present.get(node.name)
         if known and known["definition"] != definition(plan, node):
-            raise TestbedError(f"{plan.instance}-{node.name} was made from another image, repository or model: "
+            raise VirtualNodesError(f"{plan.instance}-{node.name} was made from another image, repository or model: "
                                "destroy the virtual nodes first")
     for name in plan.networks:
         if name in INTERFACES:
@@ -240,7 +240,7 @@ def _archive(files: Mapping[str, tuple[int, bytes]]) -> bytes:
 
 
 def _wait(plan: Plan, node: Node) -> None:
-    """Return when sshd answers and systemd has reached its target; raise TestbedError when that takes too long."""
+    """Return when sshd answers and systemd has reached its target; raise VirtualNodesError when that takes too long."""
     address, end = node.addresses["management"], time.monotonic() + READY_SECONDS
     while True:
         try:
@@ -250,14 +250,15 @@ def _wait(plan: Plan, node: Node) -> None:
         except OSError:
             pass
         if time.monotonic() > end:
-            raise TestbedError(f"{plan.instance}-{node.name}: no SSH answer from {address} within {READY_SECONDS} s; "
-                               f"see: {PODMAN} exec {plan.instance}-{node.name} journalctl -b")
+            name = f"{plan.instance}-{node.name}"
+            raise VirtualNodesError(f"{name}: no SSH answer from {address} within {READY_SECONDS} s; "
+                                    f"see: {PODMAN} exec {name} journalctl -b")
         time.sleep(0.2)
     name = f"{plan.instance}-{node.name}"
     asked = ["timeout", str(READY_SECONDS), "systemctl", "is-system-running", "--wait"]
     done = subprocess.run([PODMAN, "exec", name, *asked], capture_output=True, text=True, check=False)
     if done.stdout.strip() != "running":
-        raise TestbedError(f"{name}: systemd says {done.stdout.strip() or done.stderr.strip()!r}, not running; "
+        raise VirtualNodesError(f"{name}: systemd says {done.stdout.strip() or done.stderr.strip()!r}, not running; "
                            f"see: {PODMAN} exec {name} systemctl --failed")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from testbed.errors import TestbedError
+from testbed.errors import VirtualNodesError
 
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\s]*$")]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
@@ -18,7 +18,7 @@ Octal = Annotated[str, StringConstraints(pattern=r"^0[0-7]{3,4}$")]
 LocationLines = dict[tuple[str | int, ...], int]
 
 
-class RecipeError(TestbedError):
+class RecipeError(VirtualNodesError):
     """recipes.yml cannot be used; one finding a line."""
 
 
@@ -180,6 +180,7 @@ def _parse(path: Path, text: str) -> tuple[dict[str, Any], LocationLines, list[F
                 if inner in lines:
                     findings.append(Finding(key.start_mark.line + 1, ".".join(map(str, inner)),
                                             f"is there twice, first in line {lines[inner]}"))
+                    continue
                 lines[inner] = key.start_mark.line + 1
                 walk(value, inner)
         elif isinstance(node, yaml.SequenceNode):

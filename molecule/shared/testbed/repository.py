@@ -11,7 +11,7 @@ from pathlib import Path
 
 from testbed import debian, recipes, rpm
 from testbed.cache import cache_dir, content_hash, locked
-from testbed.errors import TestbedError
+from testbed.errors import VirtualNodesError
 from testbed.run import SHARED, capture, logged, need, say
 
 RECIPES = SHARED / "packages"
@@ -90,7 +90,7 @@ def _sign(folder: Path, home: Path, log: Path) -> None:
                 handle.write(secret)
         public = capture([*gpg, "--armor", "--export"])
         if "BEGIN PGP PUBLIC KEY BLOCK" not in public:
-            raise TestbedError(f"gpg exported no public key; remove {kept} to have a new one made")
+            raise VirtualNodesError(f"gpg exported no public key; remove {kept} to have a new one made")
         (folder / KEY_FILE).write_text(public)
         # Debian's rpm leaves the place of gpg open.
         settings = [f"--define=__gpg {need('gpg', 'gnupg')}", f"--define=_gpg_name {KEY_USER}"]

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from testbed.errors import TestbedError
+from testbed.errors import VirtualNodesError
 from testbed.recipes import Mode, Recipe
 from testbed.run import capture, logged
 
@@ -63,7 +63,7 @@ def lay_out(name: str, recipe: Recipe, debs: Mapping[str, Path], files: Path, wo
             shutil.rmtree(unpacked)
     for old, new in recipe.move.items():
         if not (root / new.lstrip("/")).exists():
-            raise TestbedError(f"{name}: move {old}: the payload has no such file")
+            raise VirtualNodesError(f"{name}: move {old}: the payload has no such file")
     own = files / name
     for source, path in _files(own) if own.is_dir() else ():
         _place(source, root, path, copy=True)
@@ -77,10 +77,10 @@ def lay_out(name: str, recipe: Recipe, debs: Mapping[str, Path], files: Path, wo
     for unit in recipe.units:
         if not (root / "usr/lib/systemd/system" / unit).is_file():
             place = f"files/{name}/usr/lib/systemd/system/"
-            raise TestbedError(f"{name}: unit {unit} is neither in the payload nor in {place}")
+            raise VirtualNodesError(f"{name}: unit {unit} is neither in the payload nor in {place}")
     for path in recipe.modes:
         if not os.path.lexists(root / path.lstrip("/")):
-            raise TestbedError(f"{name}: modes: the package has no {path}")
+            raise VirtualNodesError(f"{name}: modes: the package has no {path}")
     return root
 
 

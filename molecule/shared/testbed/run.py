@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from testbed.errors import TestbedError
+from testbed.errors import VirtualNodesError
 
 SHARED = Path(__file__).resolve().parent.parent
 PODMAN = SHARED / "podman"
@@ -23,10 +23,10 @@ def say(text: str) -> None:
 
 
 def need(program: str, package: str) -> str:
-    """Return the path of a program; raise TestbedError that names the Debian package it comes in."""
+    """Return the path of a program; raise VirtualNodesError that names the Debian package it comes in."""
     path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
     if path is None:
-        raise TestbedError(f"{program} is not installed: apt install {package}")
+        raise VirtualNodesError(f"{program} is not installed: apt install {package}")
     return path
 
 
@@ -38,18 +38,18 @@ def as_root(argv: Sequence[str], env: Mapping[str, str] | None = None) -> list[s
 
 
 def capture(argv: Sequence[str | Path], stdin: bytes | None = None) -> str:
-    """Return what a program prints; raise TestbedError with its last words when it fails."""
+    """Return what a program prints; raise VirtualNodesError with its last words when it fails."""
     command = [str(word) for word in argv]
     done = subprocess.run(command, input=stdin, capture_output=True, check=False)
     if done.returncode != 0:
         words = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
         last = words[-1] if words else "no output"
-        raise TestbedError(f"{shlex.join(command[:4])} failed ({done.returncode}): {last}")
+        raise VirtualNodesError(f"{shlex.join(command[:4])} failed ({done.returncode}): {last}")
     return done.stdout.decode(errors="replace")
 
 
 def logged(argv: Sequence[str | Path], log: Path, what: str, env: Mapping[str, str] | None = None) -> None:
-    """Run a long program with its output in a log file; when it fails, raise TestbedError with the log's tail."""
+    """Run a long program with its output in a log file; when it fails, raise VirtualNodesError with the log's tail."""
     command = [str(word) for word in argv]
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
@@ -60,4 +60,5 @@ def logged(argv: Sequence[str | Path], log: Path, what: str, env: Mapping[str, s
                               check=False).returncode
     if code != 0:
         tail = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
-        raise TestbedError("\n".join([f"{what} failed ({code}); the end of {log}:", *(f"  {line}" for line in tail)]))
+        head = f"{what} failed ({code}); the end of {log}:"
+        raise VirtualNodesError("\n".join([head, *(f"  {line}" for line in tail)]))

@@ -1,0 +1,115 @@
+"""Containers are made from the model's values, and a plan that cannot work is refused before anything is made."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testbed import image, nodes
+from testbed.errors import VirtualNodesError
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """Return a plan of one GPU node, with changes."""
+    node = {"name": "hal01", "fqdn": "hal01.hal.example", "profile": "ac922",
+            "addresses": {"management": "10.64.0.101", "bmc": "10.64.1.101", "ipoib": "10.64.2.101"},
+            "macs": {"management": "02:48:41:4c:02:01"}, "gpus": [{"index": 0}, {"index": 1}]}
+    return {"instance": "virtual", "image": "localhost/hal-node:x",
+            "packages": "/cache/packages", "authorities": "/state/ca",
+            "networks": {"management": {"cidr": "10.64.0.0/24"}, "bmc": {"cidr": "10.64.1.0/24"},
+                         "ipoib": {"cidr": "10.64.2.0/24"}},
+            "nodes": [node], **changes}
+
+
+def plan(**changes: Any) -> nodes.Plan:
+    """Return the plan that the document describes."""
+    return nodes.read_plan(json.dumps(document(**changes)))
+
+
+def test_a_node_has_the_models_addresses_and_names() -> None:
+    options = nodes.container_options(plan(), plan().nodes[0])
+    assert "--name=virtual-hal01" in options
+    assert "--hostname=hal01" in options
+    assert [option for option in options if option.startswith("--network=")] == [
+        "--network=virtual-management:ip=10.64.0.101,interface_name=eth0,mac=02:48:41:4c:02:01,"
+        "alias=hal01,alias=hal01.hal.example",
+        "--network=virtual-ipoib:ip=10.64.2.101,interface_name=ib0",
+    ]
+    assert "--privileged" not in options
+
+
+def test_this_machine_takes_an_address_that_no_node_has() -> None:
+    taken = document()
+    taken["nodes"][0]["addresses"]["management"] = "10.64.0.1"
+    assert nodes.gateway(nodes.read_plan(json.dumps(taken)), "management") == "10.64.0.2"
+    assert nodes.gateway(plan(), "management") == "10.64.0.1"
+
+
+def test_another_image_or_address_is_another_definition() -> None:
+    first = plan()
+    other = document()
+    other["nodes"][0]["addresses"]["ipoib"] = "10.64.2.99"
+    moved = nodes.read_plan(json.dumps(other))
+    again = plan(image="localhost/hal-node:y")
+    assert len({nodes.definition(each, each.nodes[0]) for each in (first, moved, again)}) == 3
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"nodes": []}, "nodes: there are none, so nothing would be made"),
+    ({"nodes": [{"name": "hal01", "fqdn": "x", "addresses": {}}]}, "hal01: has no management address"),
+    ({"networks": {"management": {"cidr": "10.9.0.0/24"}}}, "hal01: 10.64.0.101 is not in management 10.9.0.0/24"),
+    ({"colour": "red"}, "colour: Extra inputs are not permitted"),
+])
+def test_a_plan_that_cannot_work_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(VirtualNodesError) as caught:
+        plan(**change)
+    assert str(caught.value) == f"plan of the nodes: {message}"
+
+
+def test_gpu_nodes_get_the_drivers_device_names() -> None:
+    unit = nodes.gpu_unit(2)
+    assert "ExecStart=-/bin/mknod -m 0666 /dev/nvidia1 c 195 1\n" in unit
+    assert "/dev/nvidia2" not in unit
+    assert "ExecStart=-/bin/mknod -m 0666 /dev/nvidiactl c 195 255\n" in unit
+
+
+def test_files_of_a_node_belong_to_root_and_its_units_are_switched_on() -> None:
+    content = nodes._archive({"etc/ssh/key": (0o600, b"secret"), "usr/lib/systemd/system/x.service": (0o644, b"")})
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        members = {member.name: member for member in tar}
+    assert (members["etc/ssh/key"].mode, members["etc/ssh/key"].uid) == (0o600, 0)
+    assert members["etc/systemd/system/sysinit.target.wants/x.service"].linkname == "/usr/lib/systemd/system/x.service"
+
+
+def test_the_image_has_no_key_and_no_name_of_its_own() -> None:
+    names = [path.name for path in (image.RECIPE / "files").rglob("*")]
+    assert not [name for name in names if name.startswith("ssh_host_") or name in ("machine-id", "hostname")]
+
+
+def test_the_images_name_follows_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HAL_NODE_IMAGE", raising=False)
+    normal, python2 = image.reference(), image.reference(variant="python2")
+    assert normal != python2
+    assert normal == image.reference()
+    for path in image.RECIPE.iterdir():
+        if path.is_file():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(image, "RECIPE", tmp_path)
+    (tmp_path / "packages.txt").write_text("systemd\n")
+    assert image.reference() != normal
+
+
+def test_the_real_image_is_one_variable_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HAL_NODE_IMAGE", "registry.example/centos:7")
+    assert image.reference() == "registry.example/centos:7"
+
+
+@pytest.mark.parametrize(("arch", "variant"), [("s390x", "normal"), ("x86_64", "python3")])
+def test_an_image_that_does_not_exist_is_refused(arch: str, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HAL_NODE_IMAGE", raising=False)
+    with pytest.raises(VirtualNodesError, match=r"^no node image "):
+        image.reference(arch, variant)

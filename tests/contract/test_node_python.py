@@ -23,8 +23,8 @@ PLANTED = (
             "plugins/lookup/hal.py": "x: int = 1\n",
         },
         [
-            f"{MODULE}:2: an f-string; use % or .format(); Python 2.7 has none",
-            "roles/base/files/probe:2: an annotation; say the type in the docstring; Python 2.7 has none",
+            f"{MODULE}:2: an f-string; use % or .format(); Python 2.7 has no such thing",
+            "roles/base/files/probe:2: an annotation; say the type in the docstring; Python 2.7 has no such thing",
         ],
     ),
     Planted(
@@ -88,6 +88,7 @@ def test_what_was_planted_is_found(planted: Planted, tmp_path: Path) -> None:
         ("x = 1_000", "_ inside a number"),
         ("x = rb'x'", "rb before"),
         ("x = ...", "... as a value"),
+        ("class A(tuple): pass\nA.__doc__ = 'x'", "__doc__ that can be set"),
         ("def f():\n    yield 1\n    return 2", "return with a value"),
     ],
 )

@@ -83,7 +83,7 @@ def has_the_grammar_of_both(root: Path) -> Iterator[Finding]:
             yield Finding(path, error.lineno or 1, f"{error.msg}; not in 3.6")
             continue
         for line, text in sorted({*_newer_syntax(tree), *_newer_tokens(text_of(path))}):
-            yield Finding(path, line, f"{text}; Python 2.7 has none")
+            yield Finding(path, line, f"{text}; Python 2.7 has no such thing")
 
 
 @rule
@@ -181,6 +181,8 @@ def _newer_syntax(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield line, text
         if isinstance(node, ast.Constant) and node.value is Ellipsis and id(node) not in slices:
             yield line, "... as a value; use None or pass"
+        if isinstance(node, ast.Assign) and any(ast.unparse(target).endswith(".__doc__") for target in node.targets):
+            yield line, "__doc__ that can be set; write a comment, or derive a class with a docstring"
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             yield from _function(node, line)
         elif isinstance(node, ast.ClassDef) and node.keywords:

@@ -55,11 +55,13 @@ def read_source(path: str | os.PathLike[str]) -> Source:
 
 def _checked(path: Path, document: Document) -> Source:
     data: dict[str, Any] = document.plain()
+    if data.get("plugin") not in PLUGINS:
+        what = "this is a site model; name a source for it, a hal.yml" if "format" in data else "must be hal"
+        document.add(("plugin",), f"{what} (plugin: hal, cluster: {MODEL_NAME})")
+        return Source(path, path)
     for name in data:
         if name not in FIELDS:
             document.add((name,), f"unknown field{did_you_mean(name, FIELDS, kind='fields')}")
-    if data.get("plugin") not in PLUGINS:
-        document.add(("plugin",), "must be hal: this is not an inventory source of the site model")
     cluster = _text(document, data, "cluster", "the path of a cluster.yml")
     if cluster is None and "cluster" not in data:
         document.add(("cluster",), "is missing; name the cluster.yml, relative to this file")

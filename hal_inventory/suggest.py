@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
+
+CLOSE = 0.6
+"""The least similarity, as difflib measures it, that is worth a suggestion."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name most like ``name``, or None when nothing comes close. Ties go to the first by name."""
-    import difflib  # only a message needs it
+    """Return the known name most like ``name``, or None when nothing comes close.
 
-    names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
-    if not close:
-        return None
-    best = difflib.SequenceMatcher(None, close[0], name).ratio()
-    return min(one for one in close if difflib.SequenceMatcher(None, one, name).ratio() == best)
+    Of equals, the one that begins alike for longer; then the first by name.
+    """
+    from difflib import SequenceMatcher  # only a message needs it
+
+    matcher = SequenceMatcher(None, b=name)
+    best: tuple[float, int] = (CLOSE, 0)
+    found: str | None = None
+    for candidate in sorted(known):
+        matcher.set_seq1(candidate)
+        if matcher.real_quick_ratio() < best[0] or matcher.quick_ratio() < best[0]:
+            continue
+        score = (matcher.ratio(), _common(candidate, name))
+        if score > best:
+            best, found = score, candidate
+    return found
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many characters two names begin with alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def did_you_mean(name: str, known: Iterable[str], *, kind: str) -> str:

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+from ansible import constants
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
@@ -15,7 +16,7 @@ if _ROOT not in sys.path:
 
 from hal_inventory.ansible_inventory import fill  # noqa: E402  found only now
 from hal_inventory.compiled import inventory_of  # noqa: E402  found only now
-from hal_inventory.errors import HalInventoryError  # noqa: E402  found only now
+from hal_inventory.errors import FindingsError, HalInventoryError  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal
@@ -76,10 +77,16 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]
         return bool(super().verify_file(path)) and path.endswith((".yml", ".yaml"))
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
-        """Add hosts and groups; AnsibleParserError with all findings when the model cannot be used."""
+        """Add hosts and groups. A model that cannot be used: all findings, one a line, then AnsibleParserError."""
         super().parse(inventory, loader, path, cache)
         try:
             packed = inventory_of(path)
+        except FindingsError as error:
+            # Ansible wraps the text of an exception into a paragraph; a finding is a line, to be read and searched.
+            for finding in error.findings:
+                self.display.display(str(finding), color=constants.COLOR_ERROR, stderr=True)
+            number = len(error.findings)
+            raise AnsibleParserError(f"{number} finding{'s' if number > 1 else ''}, said above") from error
         except HalInventoryError as error:
-            raise AnsibleParserError(str(error)) from None
+            raise AnsibleParserError(str(error)) from error
         fill(inventory, packed)

@@ -1,7 +1,7 @@
 """Every fault of a model is one line that says file, line, field and what would be right.
 
-Each case of ``data/refusals.yml`` plants one fault in ``data/small.yml`` and compares the whole list of findings: a fault must be found, and
-nothing else may be.
+Each case of ``data/refusals.yml`` plants one fault in ``data/small.yml`` and compares the whole list of findings: a
+fault must be found, and nothing else may be.
 """
 
 from __future__ import annotations

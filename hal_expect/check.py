@@ -36,8 +36,13 @@ def problems_of_entry(entry: object) -> list[Problem]:
     """Return everything that is wrong with one entry, in a fixed order. An empty list means it can be evaluated."""
     if not isinstance(entry, Mapping):
         return [((), "an entry has to be a mapping with id, why, a reader and a matcher")]
-    return [*_fields(entry), *_choice(entry, "reader", READERS), *_choice(entry, "matcher", MATCHERS),
-            *_reader(entry), *_matcher(entry)]
+    return [
+        *_fields(entry),
+        *_choice(entry, "reader", READERS),
+        *_choice(entry, "matcher", MATCHERS),
+        *_reader(entry),
+        *_matcher(entry),
+    ]
 
 
 def problems_of_list(entries: object) -> list[Problem]:
@@ -139,8 +144,13 @@ def _combination(name: str, request: Mapping[str, Any]) -> Iterator[Problem]:
     if name == "kernel-module" and "read" in request and "parameter" in request:
         yield (name,), "reads one thing: take read or parameter"
     read = request.get("read")
-    if name == "service" and isinstance(read, str) and not is_template(read) and read not in SERVICE_READS \
-            and not re.fullmatch("[A-Z][A-Za-z0-9]*", read):
+    if (
+        name == "service"
+        and isinstance(read, str)
+        and not is_template(read)
+        and read not in SERVICE_READS
+        and not re.fullmatch("[A-Z][A-Za-z0-9]*", read)
+    ):
         yield (name, "read"), f'"{read}" has to be one of {", ".join(SERVICE_READS)}, or a systemd property'
 
 

@@ -43,8 +43,9 @@ def check_file(path: str | Path) -> list[Finding]:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or error
         return [Finding(name, mark.line + 1 if mark else 1, "", f"is not YAML: {problem}")]
-    findings = [Finding(name, line, field, "is there twice; YAML keeps the last one only")
-                for line, field in _duplicates(root)]
+    findings = [
+        Finding(name, line, field, "is there twice; YAML keeps the last one only") for line, field in _duplicates(root)
+    ]
     for where, message in problems_of_list(data):
         field = ".".join(str(step) for step in where[1:])
         findings.append(Finding(name, _line(root, where), field, message))
@@ -54,8 +55,11 @@ def check_file(path: str | Path) -> list[Finding]:
 def _duplicates(node: Any) -> list[tuple[int, str]]:
     if isinstance(node, yaml.MappingNode):
         keys = [key.value for key, _value in node.value]
-        mine = [(key.start_mark.line + 1, str(key.value)) for position, (key, _value) in enumerate(node.value)
-                if key.value in keys[:position]]
+        mine = [
+            (key.start_mark.line + 1, str(key.value))
+            for position, (key, _value) in enumerate(node.value)
+            if key.value in keys[:position]
+        ]
         return mine + [found for _key, value in node.value for found in _duplicates(value)]
     if isinstance(node, yaml.SequenceNode):
         return [found for item in node.value for found in _duplicates(item)]

@@ -36,8 +36,14 @@ class Prepared:
         """Return the result as callers get it; `answer` is the node's {status, observed, reason}."""
         answer = answer or {"status": self.status, "observed": None, "reason": self.reason}
         return {
-            "id": self.id, "role": self.role, "status": answer["status"], "severity": self.severity,
-            "expected": self.expected, "observed": answer["observed"], "reason": answer["reason"], "why": self.why,
+            "id": self.id,
+            "role": self.role,
+            "status": answer["status"],
+            "severity": self.severity,
+            "expected": self.expected,
+            "observed": answer["observed"],
+            "reason": answer["reason"],
+            "why": self.why,
             "source": self.source,
         }
 
@@ -91,8 +97,11 @@ class Preparation:
         given = entry if isinstance(entry, Mapping) else {}
         severity = given.get("severity", "error")
         return {
-            "id": str(given.get("id") or f"(entry without id at {source})"), "role": self._role, "source": source,
-            "why": str(given.get("why") or ""), "severity": severity if severity in ("error", "warning") else "error",
+            "id": str(given.get("id") or f"(entry without id at {source})"),
+            "role": self._role,
+            "source": source,
+            "why": str(given.get("why") or ""),
+            "severity": severity if severity in ("error", "warning") else "error",
             "secret": str(given.get("secret", False)).lower() not in ("false", "no", "off"),
         }
 
@@ -115,8 +124,11 @@ class Preparation:
             return Prepared(**base, expected=_plain(shown), reason=f"{part}: {_words(error, secret)}")
         if matcher == "absent" and wanted is None:
             wanted = ""
-        return Prepared(**base, expected=SECRET if secret else {matcher: wanted},
-                        question={reader: request, matcher: wanted, "secret": secret})
+        return Prepared(
+            **base,
+            expected=SECRET if secret else {matcher: wanted},
+            question={reader: request, matcher: wanted, "secret": secret},
+        )
 
     def _applies(self, when: Any, variables: dict[str, Any]) -> bool:
         conditions = when if isinstance(when, list) else [when]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -24,14 +25,17 @@ def line(result: Result) -> str:
     """Return a result as one line: what, how it differs, why it matters, where it is written."""
     name = f"{result['role']}: {result['id']}" if result["role"] else result["id"]
     why = result["why"] or "no reason given"
-    return f"{result['status']}: {name}: {_difference(result)}; {why} ({result['source']})"
+    text = f"{result['status']}: {name}: {_difference(result)}; {why} ({result['source']})"
+    return re.sub(r"\s*[\r\n]+\s*", " ", text).strip()
 
 
 def lines(results: Iterable[Result]) -> list[str]:
     """Return the lines of results, failures before what is unknown, then by role and id."""
     order = {"fail": 0, "unknown": 1}
-    return [line(result) for result in sorted(
-        results, key=lambda result: (order.get(result["status"], 2), result["role"], result["id"]))]
+    return [
+        line(result)
+        for result in sorted(results, key=lambda result: (order.get(result["status"], 2), result["role"], result["id"]))
+    ]
 
 
 def headline(counts: Mapping[str, int], where: str, mild: int = 0) -> str:

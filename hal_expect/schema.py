@@ -33,9 +33,18 @@ WANTED: dict[str, dict[str, Any]] = {
     "equal": {"not": {"type": "null"}},
     "contain": NOT_EMPTY,
     "match": {"anyOf": [{"type": "string"}, {"type": "array", "minItems": 1, "items": {"type": "string"}}]},
-    "count": {"anyOf": [NUMBER_VALUE, TEMPLATE, {
-        "type": "object", "minProperties": 1, "additionalProperties": False,
-        "properties": {name: {"anyOf": [NUMBER_VALUE, TEMPLATE]} for name in ("at_least", "at_most")}}]},
+    "count": {
+        "anyOf": [
+            NUMBER_VALUE,
+            TEMPLATE,
+            {
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": False,
+                "properties": {name: {"anyOf": [NUMBER_VALUE, TEMPLATE]} for name in ("at_least", "at_most")},
+            },
+        ]
+    },
     "at_least": {"type": ["number", "string"]},
     "at_most": {"type": ["number", "string"]},
     "one_of": {"anyOf": [{"type": "array", "minItems": 1}, TEMPLATE]},
@@ -70,7 +79,8 @@ def _reader(name: str) -> dict[str, Any]:
     schema = _object(READERS[name])
     if name == "service":
         schema["properties"]["read"] = {
-            "anyOf": [{"enum": list(SERVICE_READS)}, {"type": "string", "pattern": "^[A-Z][A-Za-z0-9]*$"}, TEMPLATE]}
+            "anyOf": [{"enum": list(SERVICE_READS)}, {"type": "string", "pattern": "^[A-Z][A-Za-z0-9]*$"}, TEMPLATE]
+        }
     if name == "command":
         pairs = (["lines", "json"], ["lines", "exit"], ["json", "exit"])
         schema["not"] = {"anyOf": [{"required": pair} for pair in pairs]}
@@ -84,5 +94,9 @@ def _object(fields: dict[str, Field]) -> dict[str, Any]:
     for name, (kind, allowed, _required) in fields.items():
         value = {"enum": list(allowed)} if allowed else TYPES.get(kind)
         properties[name] = {"anyOf": [value, TEMPLATE]} if value else {}
-    return {"type": "object", "properties": properties, "additionalProperties": False,
-            "required": [name for name, (_kind, _allowed, required) in fields.items() if required]}
+    return {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        "required": [name for name, (_kind, _allowed, required) in fields.items() if required],
+    }

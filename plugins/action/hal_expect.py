@@ -16,10 +16,11 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_expect import report
-from hal_expect.errors import ExpectationsError
-from hal_expect.prepare import Preparation, Prepared
-from hal_expect.roles import find_role, variables_in
+from hal_expect import report  # noqa: E402  found through the lines above
+from hal_expect.errors import ExpectationsError  # noqa: E402
+from hal_expect.files import check_file  # noqa: E402
+from hal_expect.prepare import Preparation, Prepared  # noqa: E402
+from hal_expect.roles import find_role, variables_in  # noqa: E402
 
 ARGUMENTS = {
     "role": {"type": "str"},
@@ -44,7 +45,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         variables = task_vars or {}
         result: dict[str, Any] = super().run(tmp, variables)
         _valid, options = self.validate_argument_spec(
-            argument_spec=ARGUMENTS, mutually_exclusive=[["role", "roles", "file"]])
+            argument_spec=ARGUMENTS, mutually_exclusive=[["role", "roles", "file"]]
+        )
         prepared: list[Prepared] = []
         faults: list[Prepared] = []
         for role, path in self._targets(options, variables):
@@ -54,8 +56,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
                 faults.append(_fault(role, _place(path), str(error)))
         limit = options["limit_ids"]
         if limit is not None:
-            faults.extend(_fault("", "limit_ids", f'no expectation has the id "{name}"')
-                          for name in limit if not any(_is_named(one, name) for one in prepared))
+            faults.extend(
+                _fault("", "limit_ids", f'no expectation has the id "{name}"')
+                for name in limit
+                if not any(_is_named(one, name) for one in prepared)
+            )
             prepared = [one for one in prepared if any(_is_named(one, name) for name in limit)]
         results = [fault.result() for fault in faults] + self._evaluate(prepared, variables)
         host = str(variables.get("inventory_hostname", ""))
@@ -93,7 +98,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             return []
         if not os.path.isfile(path):
             raise ExpectationsError("there is no such file" + (f": role {role} promises nothing" if role else ""))
-        entries = self._loader.load_from_file(path)
+        entries = self._entries(path)
         if not isinstance(entries, list) or not entries:
             raise ExpectationsError("nothing was checked: the file has to be a list of expectations that is not empty")
         folder = os.path.dirname(path)
@@ -101,7 +106,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         if role and folder != own_path:
             variables = variables_in(folder, self._loader, task_vars, self._task.get_vars())
         templar = self._templar.copy_with_new_env(
-            available_variables=variables, searchpath=[folder, *(task_vars.get("ansible_search_path") or [])])
+            available_variables=variables, searchpath=[folder, *(task_vars.get("ansible_search_path") or [])]
+        )
         preparation = Preparation(templar, self._loader, variables, role)
         prepared: list[Prepared] = []
         names: set[str] = set()
@@ -115,6 +121,13 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             names.add(str(name))
             prepared.extend(ones)
         return prepared
+
+    def _entries(self, path: str) -> Any:
+        try:
+            return self._loader.load_from_file(path)
+        except AnsibleError as error:
+            faults = [f"line {fault.line} {fault.message}" for fault in check_file(path)]
+            raise ExpectationsError(faults[0] if faults else " ".join(str(error).split())) from error
 
     def _evaluate(self, prepared: list[Prepared], task_vars: dict[str, Any]) -> list[dict[str, Any]]:
         """Ask the node about everything there is a question for, in one call; none if there is no question."""
@@ -134,8 +147,15 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
 
 def _fault(role: str, source: str, reason: str, name: str = "expectations") -> Prepared:
     """A file that cannot be loaded counts as one expectation whose truth is unknown."""
-    return Prepared(id=name, role=role, source=source, why="what is not checked may be wrong", severity="error",
-                    secret=False, reason=reason)
+    return Prepared(
+        id=name,
+        role=role,
+        source=source,
+        why="what is not checked may be wrong",
+        severity="error",
+        secret=False,
+        reason=reason,
+    )
 
 
 def _is_named(one: Prepared, name: str) -> bool:
@@ -165,17 +185,29 @@ def _verdict(results: list[dict[str, Any]], options: dict[str, Any], title: str,
     wrong = [one for one in results if one["status"] in ("fail", "unknown")]
     fatal = [one for one in wrong if one["severity"] == "error" or options["severity"] == "warning"]
     mild = [one for one in wrong if one not in fatal]
-    verdict: dict[str, Any] = {"changed": False, "results": results, "summary": counts,
-                               "msg": report.headline(counts, title, len(mild))}
+    verdict: dict[str, Any] = {
+        "changed": False,
+        "results": results,
+        "summary": counts,
+        "msg": report.headline(counts, title, len(mild)),
+    }
     if options["report_only"]:
         return verdict
     if mild:
         verdict["warnings"] = [f"{host}: {line}" for line in report.lines(mild)]
     if fatal:
-        verdict.update(failed=True, results=[report.brief(one) for one in wrong],
-                       msg="\n".join([verdict["msg"], *report.lines(fatal)]))
+        verdict.update(
+            failed=True,
+            results=[report.brief(one) for one in wrong],
+            msg="\n".join([verdict["msg"], *report.lines(fatal)]),
+        )
     elif counts["skipped"] == len(results) and not (results and options["allow_all_skipped"]):
-        verdict.update(failed=True, results=[], msg=(
-            f"{title}: nothing was checked: all {len(results)} expectations were skipped; "
-            "if that is right here, say allow_all_skipped: true"))
+        verdict.update(
+            failed=True,
+            results=[],
+            msg=(
+                f"{title}: nothing was checked: all {len(results)} expectations were skipped; "
+                "if that is right here, say allow_all_skipped: true"
+            ),
+        )
     return verdict

@@ -1,0 +1,165 @@
+"""What every node has in common is in effect, not only written down; and a second manager is noticed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from promises import Rollout
+from testinfra.host import Host
+
+NODES = ["hal-mgmt2", "hal01"]
+PACKAGES = ["bash-completion", "lsof", "rsync", "tmux", "unzip", "wget"]
+PUPPET_STATE = "/opt/puppetlabs/puppet/cache/state"
+Node = Callable[[str], Host]
+
+
+@pytest.fixture(scope="module")
+def rollout() -> Rollout:
+    return Rollout(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]))
+
+
+@pytest.fixture
+def mended(rollout: Rollout) -> Iterator[None]:
+    """After the test, the role puts hal01 right again."""
+    yield
+    done = rollout.converge("--limit", "hal01", molecule_nodes=1)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture
+def puppet(node: Node) -> Iterator[Host]:
+    """hal01 with a Puppet agent that runs and starts at boot; without one after the test."""
+    host = node("hal01")
+    host.check_output("dnf --quiet --assumeyes install puppet-agent && systemctl enable --quiet --now puppet")
+    yield host
+    host.check_output(f"systemctl disable --quiet --now puppet; rm -rf {PUPPET_STATE} /etc/cron.d/puppet;"
+                      " dnf --quiet --assumeyes remove puppet-agent")
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_packages_are_installed(node: Node, name: str) -> None:
+    assert node(name).run("rpm -q --queryformat '%{name} ' " + " ".join(PACKAGES)).stdout.split() == PACKAGES
+
+
+@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize(("setting", "words"), [
+    ("net.core.somaxconn", ["4096"]),
+    ("net.ipv4.tcp_rmem", ["4096", "87380", "16777216"]),
+    ("net.ipv4.tcp_wmem", ["4096", "65536", "16777216"]),
+])
+def test_a_kernel_setting_is_in_effect(node: Node, name: str, setting: str, words: list[str]) -> None:
+    assert node(name).check_output(f"sysctl -n {setting}").split() == words
+
+
+def test_kernel_settings_survive_a_boot(node: Node) -> None:
+    host = node("hal01")
+    host.check_output("sysctl -w net.core.somaxconn=77")
+    host.check_output("/lib/systemd/systemd-sysctl || true")  # what runs at boot; what is not ours to set fails there
+    assert host.check_output("sysctl -n net.core.somaxconn") == "4096"
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_a_withdrawn_setting_is_gone_and_other_lines_stay(node: Node, name: str) -> None:
+    saved = node(name).check_output("cat /etc/sysctl.conf")
+    assert "tcp_keepalive_time" not in saved
+    assert "net.ipv4.tcp_syn_retries = 5" in saved.splitlines()
+    assert saved.count("net.core.somaxconn") == 1
+
+
+def test_a_new_session_has_the_declared_limits(node: Node) -> None:
+    host = node("hal01")
+    assert host.check_output("runuser -l bob -c 'ulimit -Sn'") == "4096"
+    assert host.check_output("runuser -l alice -c 'ulimit -Sn'") == "2048"
+
+
+def test_hardware_threads_are_set_on_power_and_nowhere_else(node: Node) -> None:
+    assert node("hal01").check_output("ppc64_cpu --smt") == "SMT=4"
+    assert node("hal01").service("hal-smt").is_enabled
+    assert not node("hal-mgmt2").file("/etc/systemd/system/hal-smt.service").exists
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_the_clock_shows_the_time_of_the_zone(node: Node, name: str) -> None:
+    assert node(name).check_output("date +%Z") in ("CST", "CDT")
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_the_journal_is_on_disk(node: Node, name: str) -> None:
+    host = node(name)
+    host.check_output("logger -t promise kept-over-a-boot")
+    host.check_output("journalctl --sync")
+    assert "kept-over-a-boot" in host.check_output("journalctl --directory=/var/log/journal --identifier=promise --output=cat")
+
+
+def test_faults_are_reported(node: Node, rollout: Rollout, mended: None) -> None:
+    host = node("hal01")
+    host.check_output("sysctl -w net.core.somaxconn=128")
+    host.check_output("echo net.ipv4.tcp_wmem = 1 2 3 >/etc/sysctl.d/zz-later.conf")
+    host.check_output("echo net.ipv4.tcp_keepalive_time = 1 >>/etc/sysctl.conf")
+    host.check_output("echo '* soft nofile 128' >/etc/security/limits.d/99-later.conf")
+    host.check_output("ln -sf /usr/share/zoneinfo/Asia/Tokyo /etc/localtime")
+    host.check_output("rpm -e lsof")
+    host.check_output("ppc64_cpu --smt=1 && systemctl disable --quiet hal-smt")
+    host.check_output("mkdir -p /etc/systemd/journald.conf.d && printf '[Journal]\\nStorage=volatile\\n'"
+                      " >/etc/systemd/journald.conf.d/99-later.conf && rm -rf /var/log/journal"
+                      " && systemctl restart systemd-journald")
+    found = rollout.broken_promises("base", "hal01")
+    host.check_output("rm /etc/sysctl.d/zz-later.conf /etc/security/limits.d/99-later.conf"
+                      " /etc/systemd/journald.conf.d/99-later.conf && systemctl restart systemd-journald && ppc64_cpu --smt=4")
+    assert found == [
+        "base packages are installed [lsof]",
+        "hardware threads a core",
+        "hardware threads a core are set at boot",
+        "journal is kept where declared",
+        "kernel setting is in effect [net.core.somaxconn]",
+        "kernel settings survive a reboot",
+        "limit of a new session [{'domain': '*', 'type': 'soft', 'item': 'nofile', 'value': 4096}]",
+        "time zone",
+        "withdrawn kernel setting is not saved [net.ipv4.tcp_keepalive_time]",
+    ]
+
+
+def test_a_puppet_agent_stops_the_play_for_its_node_and_is_named(
+    rollout: Rollout, mended: None, puppet: Host
+) -> None:
+    puppet.check_output("sysctl -w net.core.somaxconn=128")
+    done = rollout.converge()
+    words = " ".join(done.stdout.split())
+    assert done.returncode != 0
+    assert "A Puppet agent still manages hal01: service puppet is running; service puppet starts at boot." in words
+    assert "systemctl disable --now puppet" in words
+    assert "base_puppet_coexist: true" in words
+    assert puppet.check_output("sysctl -n net.core.somaxconn") == "128", "the play went on"
+    assert "hal-mgmt2" not in [line.split()[1].strip("[]:") for line in done.stdout.splitlines() if line.startswith("fatal:")]
+    assert rollout.broken_promises("base", "hal01") == [
+        "kernel setting is in effect [net.core.somaxconn]", "no Puppet agent manages this node"]
+
+
+def test_beside_a_puppet_agent_that_is_allowed_the_play_goes_on_with_a_warning(rollout: Rollout, puppet: Host) -> None:
+    done = rollout.converge("--limit", "hal01", molecule_nodes=1, base_puppet_coexist=True)
+    assert done.returncode == 0, done.stdout
+    warning = rollout.promises("base", "hal01", base_puppet_coexist=True)["no Puppet agent works beside these roles"]
+    assert (warning["status"], warning["severity"]) == ("fail", "warning")
+
+
+@pytest.mark.parametrize(("plant", "sign"), [
+    ("echo '*/30 * * * * root /opt/puppetlabs/bin/puppet agent --onetime' >/etc/cron.d/puppet", "cron runs it: /etc/cron.d/puppet"),
+    (f"mkdir -p {PUPPET_STATE} && touch {PUPPET_STATE}/last_run_summary.yaml", "it last ran at "),
+    (f"mkdir -p {PUPPET_STATE} && touch {PUPPET_STATE}/agent_catalog_run.lock", "a run is under way: "),
+])
+def test_an_agent_without_a_service_is_noticed(rollout: Rollout, puppet: Host, plant: str, sign: str) -> None:
+    puppet.check_output(f"systemctl disable --quiet --now puppet && {plant}")
+    result = rollout.promises("base", "hal01")["no Puppet agent manages this node"]
+    assert result["status"] == "fail"
+    assert sign in str(result["observed"])
+
+
+def test_an_agent_that_is_disabled_or_long_gone_is_no_manager(rollout: Rollout, puppet: Host) -> None:
+    puppet.check_output(f"mkdir -p {PUPPET_STATE} && touch {PUPPET_STATE}/agent_disabled.lock")
+    assert rollout.broken_promises("base", "hal01") == []
+    puppet.check_output(f"systemctl disable --quiet --now puppet; rm {PUPPET_STATE}/agent_disabled.lock;"
+                        f" touch -d '2 days ago' {PUPPET_STATE}/last_run_summary.yaml")
+    assert rollout.broken_promises("base", "hal01") == []

@@ -1,0 +1,98 @@
+"""Names lead where the model says, on every node, whatever stood there before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from promises import Rollout
+from testinfra.host import Host
+
+NODES = ["hal-login", "hal-mgmt2", "hal01", "hal02"]
+Node = Callable[[str], Host]
+Site = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def rollout() -> Rollout:
+    return Rollout(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]))
+
+
+@pytest.fixture
+def mended(rollout: Rollout) -> Iterator[None]:
+    """After the test, the role puts hal01 right again."""
+    yield
+    done = rollout.converge("--limit", "hal01", molecule_nodes=1)
+    assert done.returncode == 0, done.stdout
+
+
+def leads_to(host: Host, name: str) -> str | None:
+    """Address that a program gets for a name, from the file alone: the containers' own name service knows names too."""
+    lines = host.run(f"getent -s files ahostsv4 {name}").stdout.splitlines()
+    return lines[0].split()[0] if lines else None
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_every_node_is_known_by_name_on_every_network(node: Node, site: Site, name: str) -> None:
+    wanted = {}
+    for entry in site("hosts"):
+        for network, suffix in {"management": "", "ipoib": "-ib", "bmc": "-bmc", "access": "-access"}.items():
+            if network in entry["addresses"]:
+                wanted[f"{entry['name']}{suffix}"] = entry["addresses"][network]
+                wanted[f"{entry['name']}{suffix}.{site('site')['domain']}"] = entry["addresses"][network]
+    assert len(wanted) >= 2 * len(NODES)
+    assert {other: leads_to(node(name), other) for other in wanted} == wanted
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_stale_names_are_gone(node: Node, name: str) -> None:
+    assert [leads_to(node(name), stale) for stale in ("hal17", "retired")] == [None, None]
+    assert "10.99." not in node(name).check_output("getent -s files hosts")
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_a_node_knows_itself_by_its_name_and_not_as_loopback(node: Node, site: Site, name: str) -> None:
+    host = node(name)
+    address = next(entry["address"] for entry in site("hosts") if entry["name"] == name)
+    assert host.check_output("hostname") == name
+    assert host.check_output("hostname --fqdn") == f"{name}.{site('site')['domain']}"
+    assert leads_to(host, name) == address
+    assert leads_to(host, "localhost") == "127.0.0.1"
+
+
+def test_names_of_the_site_are_there(node: Node) -> None:
+    assert leads_to(node("hal01"), "license") == "192.0.2.20"
+
+
+def test_the_resolver_is_left_alone(node: Node) -> None:
+    assert "role" not in node("hal01").check_output("cat /etc/resolv.conf")
+
+
+def test_all_names_are_there_while_the_other_nodes_are_not_asked(node: Node, site: Site, rollout: Rollout) -> None:
+    host = node("hal01")
+    host.check_output("echo '127.0.0.1 localhost' >/etc/hosts")
+    done = rollout.converge("--limit", "hal01", molecule_nodes=1)
+    assert done.returncode == 0, done.stdout
+    assert [leads_to(host, entry["name"]) for entry in site("hosts")] == [entry["address"] for entry in site("hosts")]
+
+
+def test_faults_are_reported(node: Node, rollout: Rollout, mended: None) -> None:
+    host = node("hal01")
+    host.check_output("sed -i '/ hal02$/d' /etc/hosts")
+    assert rollout.broken_promises("hosts", "hal01") == ["every declared name leads to its address"]
+    host.check_output("sed -i '1i 127.0.1.1 hal01' /etc/hosts")
+    assert rollout.broken_promises("hosts", "hal01") == [
+        "every declared name leads to its address",
+        "no line in /etc/hosts that nobody declared",
+        "own name is not the loopback address",
+    ]
+    assert "node has its declared name" in rollout.broken_promises("hosts", "hal01", hosts_hostname="hal99")
+
+
+def test_an_addition_may_not_take_a_nodes_name(rollout: Rollout) -> None:
+    done = rollout.converge(hosts_extra=[{"address": "192.0.2.1", "names": ["hal02"]}])
+    assert done.returncode != 0
+    assert "hosts_extra gives another address to hal02" in " ".join(done.stdout.split())

@@ -1,0 +1,196 @@
+"""Who gets in, who does not, and whom a node is known by: real logins, allowed and refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from promises import Rollout
+from ssh_config import STATE, Cluster
+from testinfra.host import Host
+
+NODES = ["hal-mgmt2", "hal01"]
+AUTHORITY = STATE / "ca"
+Node = Callable[[str], Host]
+Site = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def rollout() -> Rollout:
+    return Rollout(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]))
+
+
+@pytest.fixture
+def mended(rollout: Rollout) -> Iterator[None]:
+    """After the test, the role puts hal01 right again."""
+    yield
+    done = rollout.converge("--limit", "hal01", molecule_nodes=1)
+    assert done.returncode == 0, done.stdout
+
+
+def keygen(*arguments: str | Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", *map(str, arguments)], check=True)
+
+
+class Login:
+    """Logs in as somebody else than the administrator, with a key of its own."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self._cluster = cluster
+        self.key = folder / "key"
+        keygen("-t", "ed25519", "-N", "", "-f", self.key)
+
+    def certify(self, authority: Path, principal: str, *arguments: str) -> None:
+        """Have the key signed."""
+        keygen("-s", authority, "-I", "test", "-n", principal, *arguments, f"{self.key}.pub")
+
+    def attempt(self, node: str, user: str = "root", **options: str) -> subprocess.CompletedProcess[str]:
+        """Log in and print the account's name there."""
+        settings = {"IdentityFile": f'"{self.key}"', "CertificateFile": f'"{self.key}-cert.pub"', "ControlMaster": "no",
+                    "ControlPath": "none", "BatchMode": "yes", "User": user, "LogLevel": "ERROR", **options}
+        words = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+        # The first value that ssh meets is the one it takes, so these come before the file.
+        return subprocess.run(["ssh", *words, "-F", str(self._cluster.ssh_config), node, "id -un"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def login(cluster: Cluster, tmp_path: Path) -> Login:
+    return Login(cluster, tmp_path)
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_a_certificate_of_the_sites_authority_lets_root_in(login: Login, name: str) -> None:
+    login.certify(AUTHORITY / "user_ca", "root")
+    done = login.attempt(name)
+    assert (done.returncode, done.stdout.strip()) == (0, "root"), done.stderr
+
+
+def test_the_same_key_without_a_certificate_is_refused(login: Login) -> None:
+    assert "Permission denied (publickey" in login.attempt("hal01").stderr
+
+
+def test_a_certificate_of_another_authority_is_refused(login: Login, tmp_path: Path) -> None:
+    keygen("-t", "ed25519", "-N", "", "-f", tmp_path / "other_ca")
+    login.certify(tmp_path / "other_ca", "root")
+    assert "Permission denied (publickey" in login.attempt("hal01").stderr
+
+
+def test_a_users_certificate_opens_the_users_account_and_not_root(login: Login) -> None:
+    login.certify(AUTHORITY / "user_ca", "alice")
+    assert login.attempt("hal01", "alice").stdout.strip() == "alice"
+    assert "Permission denied (publickey" in login.attempt("hal01", "root").stderr
+    assert "Permission denied (publickey" in login.attempt("hal01", "bob").stderr
+
+
+def test_a_certificate_that_ran_out_is_refused(login: Login) -> None:
+    login.certify(AUTHORITY / "user_ca", "root", "-V", "-2d:-1d")
+    assert "Permission denied (publickey" in login.attempt("hal01").stderr
+
+
+@pytest.mark.parametrize("user", ["root", "alice"])
+def test_nobody_is_asked_for_a_password(node: Node, login: Login, user: str) -> None:
+    node("hal01").check_output("echo 'root:secret\nalice:secret' | chpasswd")
+    done = login.attempt("hal01", user, PreferredAuthentications="password,keyboard-interactive", PubkeyAuthentication="no")
+    assert done.stderr.strip().endswith("Permission denied (publickey).")
+
+
+def test_a_node_is_known_by_each_of_its_names_and_by_no_other(node: Node, site: Site, rollout: Rollout, login: Login) -> None:
+    login.certify(AUTHORITY / "user_ca", "root")
+    hal01 = next(entry for entry in site("hosts") if entry["name"] == "hal01")
+    for name in ("hal01", hal01["fqdn"], hal01["addresses"]["management"], "hal01-ib", hal01["addresses"]["ipoib"]):
+        done = login.attempt("hal01", HostKeyAlias=name)
+        assert done.returncode == 0, f"{name}: {done.stderr}"
+    assert "Host key verification failed" in login.attempt("hal01", HostKeyAlias="hal02").stderr
+
+
+def test_another_node_knows_it_too_but_is_not_let_in(node: Node, site: Site) -> None:
+    address = next(entry for entry in site("hosts") if entry["name"] == "hal01")["addresses"]["ipoib"]
+    done = node("hal-mgmt2").run(f"ssh -o BatchMode=yes -o HostKeyAlias=hal01 {address} true")
+    assert done.rc == 255
+    assert "Host key verification failed" not in done.stderr
+    assert "Permission denied (publickey)" in done.stderr
+
+
+@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize(("setting", "value"), [
+    ("permitrootlogin", "without-password"), ("passwordauthentication", "no"), ("permitemptypasswords", "no"),
+    ("maxstartups", "100:30:300"), ("usedns", "no"), ("subsystem", "sftp internal-sftp"),
+])
+def test_sshd_has_the_setting(node: Node, name: str, setting: str, value: str) -> None:
+    lines = node(name).check_output("/usr/sbin/sshd -T -C user=root,host=x,addr=127.0.0.1").splitlines()
+    assert [line.split(" ", 1)[1] for line in lines if line.split(" ", 1)[0] == setting] == [value]
+
+
+def test_files_can_be_copied_through_the_built_in_sftp(cluster: Cluster, tmp_path: Path) -> None:
+    subprocess.run(["sftp", "-q", "-F", str(cluster.ssh_config), "hal01:/etc/centos-release", str(tmp_path / "copy")],
+                   check=True, capture_output=True)
+    assert "CentOS Linux release 7.7" in (tmp_path / "copy").read_text()
+
+
+def test_no_private_key_of_an_authority_is_on_a_node(node: Node) -> None:
+    secret = (AUTHORITY / "host_ca").read_text().splitlines()[3]  # a line of its middle
+    for name in NODES:
+        assert node(name).run(f"grep -rlF {secret} /etc /root /var/lib /tmp").stdout == ""
+
+
+def test_a_certificate_that_runs_out_soon_is_reported_and_renewed(node: Node, rollout: Rollout, site: Site, mended: None) -> None:
+    address = next(entry for entry in site("hosts") if entry["name"] == "hal01")["address"]
+    key = AUTHORITY / "hosts" / f"hal01_{address}.pub"
+    keygen("-s", AUTHORITY / "host_ca", "-I", "hal01", "-h", "-n", "hal01", "-V", "-1d:+10d", key)
+    before = key.with_name(f"hal01_{address}-cert.pub").read_text()
+    node("hal01").check_output(f"echo '{before.strip()}' >/etc/ssh/ssh_host_ed25519_key-cert.pub && systemctl reload sshd")
+    assert rollout.broken_promises("ssh", "hal01") == ["host certificate is valid long enough"]
+    assert rollout.converge("--limit", "hal01", molecule_nodes=1).returncode == 0
+    assert rollout.broken_promises("ssh", "hal01") == []
+    shown = node("hal-mgmt2").check_output(f"ssh-keyscan -c -t ed25519 {address}")
+    assert before.split()[1] not in shown
+    assert key.with_name(f"hal01_{address}-cert.pub").read_text().split()[1] in shown
+
+
+def test_faults_are_reported(node: Node, rollout: Rollout, mended: None) -> None:
+    """The daemon still has what it read; what the next start would read is what is wrong."""
+    host = node("hal01")
+    host.check_output("sed -i -e 's/^PermitRootLogin .*/PermitRootLogin yes/' -e 's/^MaxStartups .*/MaxStartups 10:30:100/'"
+                      " /etc/ssh/sshd_config")
+    host.check_output("echo on-call >>/etc/ssh/principals.root; cat /etc/ssh/ssh_host_ed25519_key.pub >>/etc/ssh/user_ca.pub")
+    host.check_output("echo 'hal02 ssh-ed25519 AAAA' >>/etc/ssh/ssh_known_hosts; chmod 666 /etc/ssh/ssh_known_hosts")
+    host.check_output("systemctl disable --quiet sshd")
+    assert rollout.broken_promises("ssh", "hal01") == [
+        "accounts open to the declared principals only [root]",
+        "nothing owned by root is writable by others in /etc/ssh",
+        "other nodes are known by this site's authority",
+        "setting of sshd for root [permitrootlogin]",
+        "setting of sshd for users [maxstartups]",
+        "sshd starts at boot",
+        "user certificates of this site's authority are accepted, and no others",
+    ]
+
+
+def test_a_configuration_with_a_wrong_word_is_refused_and_the_old_one_stays(node: Node, rollout: Rollout) -> None:
+    before = node("hal01").check_output("sha256sum /etc/ssh/sshd_config")
+    done = rollout.converge("--limit", "hal01", molecule_nodes=1, ssh_settings_extra={"Nonsense": "yes"})
+    assert done.returncode != 0
+    assert "Bad configuration option: Nonsense" in done.stdout
+    assert node("hal01").check_output("sha256sum /etc/ssh/sshd_config") == before
+
+
+def test_a_configuration_that_locks_root_out_is_taken_back(node: Node, rollout: Rollout, login: Login) -> None:
+    """sshd -t has nothing against it: only a login shows it."""
+    login.certify(AUTHORITY / "user_ca", "root")
+    before = node("hal01").check_output("sha256sum /etc/ssh/sshd_config")
+    done = rollout.converge("--limit", "hal01", molecule_nodes=1, ssh_settings_extra={"AllowUsers": "nobody"})
+    assert done.returncode != 0
+    assert "hal01 lets nobody in with the new configuration of sshd" in " ".join(done.stdout.split())
+    assert login.attempt("hal01").stdout.strip() == "root"
+    assert node("hal01").check_output("sha256sum /etc/ssh/sshd_config") == before
+
+
+def test_a_second_word_for_a_setting_of_the_role_is_refused(rollout: Rollout) -> None:
+    done = rollout.converge(ssh_settings_extra={"permitrootlogin": "yes"})
+    assert done.returncode != 0
+    assert "may not repeat what the role writes (permitrootlogin)" in " ".join(done.stdout.split())

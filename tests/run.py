@@ -45,7 +45,10 @@ def lint() -> Sequence[Stage]:
 
 def unit() -> Sequence[Stage]:
     """Tests that need no node."""
-    return [pytest("unit and property tests", "tests/unit", "tests/property", "-m", "not slow"), pytest("contract tests", "tests/contract")]
+    return [
+        pytest("unit and property tests", "tests/unit", "tests/property", "-m", "not slow"),
+        pytest("contract tests", "tests/contract"),
+    ]
 
 
 def scenarios(only: str) -> Sequence[Stage]:

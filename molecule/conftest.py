@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from testinfra.host import Host
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "shared"))
 
-from ssh_config import Cluster  # noqa: E402  found through the line above
+from ssh_config import Cluster
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +30,7 @@ def cluster() -> Cluster:
 def node(cluster: Cluster) -> Callable[[str], Host]:
     """Return a function: a node's name -> its testinfra host."""
 
-    @lru_cache(maxsize=None)
+    @cache
     def connect(name: str) -> Host:
         assert name in cluster.slice("nodes"), f"{name} is not in this scenario: {cluster.slice('nodeset')}"
         return testinfra.get_host(f"ssh://{name}", ssh_config=str(cluster.ssh_config))

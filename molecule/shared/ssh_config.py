@@ -29,7 +29,7 @@ class Cluster:
     """A virtual cluster as its inventory sources declare it, and commands on its nodes."""
 
     def __init__(self, sources: Sequence[Path]) -> None:
-        """`sources` as Ansible's -i takes them: the last one decides. Raises HalInventoryError when it cannot be read."""
+        """`sources` as Ansible's -i takes them: the last one decides. HalInventoryError when it cannot be read."""
         source = last_source(str(path) for path in sources)
         if source is None:
             raise HalInventoryError(f"no inventory source of the model in {', '.join(map(str, sources))}")
@@ -110,7 +110,7 @@ def main() -> int:
         nodes = cluster.slice("nodeset")
         print(f"make ssh NODE=...: {options.login or 'nothing'} is not a node; there are {nodes}", file=sys.stderr)
         return 2
-    os.execvp("ssh", ["ssh", "-F", str(cluster.ssh_config), options.login])
+    return subprocess.call(["ssh", "-F", str(cluster.ssh_config), options.login])
 
 
 if __name__ == "__main__":

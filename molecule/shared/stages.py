@@ -87,7 +87,7 @@ class Runner:
         """The stages with their wall times, as text."""
         width = max((len(outcome.stage.name) for outcome in self.outcomes), default=0)
         rows = [
-            f"  {outcome.stage.name:<{width}}  {clock(outcome.seconds):>7}  {'' if outcome.passed else 'FAILED'}".rstrip()
+            f"  {outcome.stage.name:<{width}}  {clock(outcome.seconds):>7}{'' if outcome.passed else '  FAILED'}"
             for outcome in self.outcomes
         ]
         return "\n".join([*rows, f"  {'all':<{width}}  {clock(time.monotonic() - self.began):>7}"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from conftest import INSTANCE, Mini
+from pathlib import Path
+
+from mini import INSTANCE, Mini
 
 HOSTS = {"hal-login", "hal-mgmt1", "hal-mgmt2", "hal-data", "hal01", "hal02"}
 
@@ -14,13 +16,10 @@ def test_a_real_site_with_placeholders_is_refused_before_any_node_is_contacted(m
     assert "UNREACHABLE" not in play.output
 
 
-def test_an_inventory_that_cannot_be_read_stops_the_playbook(mini: Mini, tmp_path: object) -> None:
-    from pathlib import Path
-
-    folder = Path(str(tmp_path))
-    (folder / "cluster.yml").write_text("format: 1\nname: broken\nnodes: {a: [}\n")
-    (folder / "hal.yml").write_text("plugin: hal\ncluster: cluster.yml\n")
-    play = mini.play("playbooks/site.yml", inventory=["-i", str(folder / "hal.yml")])
+def test_an_inventory_that_cannot_be_read_stops_the_playbook(mini: Mini, tmp_path: Path) -> None:
+    (tmp_path / "cluster.yml").write_text("format: 1\nname: broken\nnodes: {a: [}\n")
+    (tmp_path / "hal.yml").write_text("plugin: hal\ncluster: cluster.yml\n")
+    play = mini.play("playbooks/site.yml", inventory=["-i", str(tmp_path / "hal.yml")])
     assert play.status != 0
     assert "cluster.yml:3" in play.output
     assert "Traceback" not in play.output

@@ -88,9 +88,13 @@ def reading_of(name, what, state):
             return missing(note, False)
         return missing(note)
     if what == 'running':
-        return found(state['ActiveState'] == 'active')
+        running = state.get('ActiveState') == 'active'
+        return found(running, note='' if running else '%s is %s (%s)' % (
+            name, state.get('ActiveState'), state.get('SubState')))
     if what == 'enabled':
-        return found(state.get('UnitFileState', '') in ENABLED)
+        enabled = state.get('UnitFileState', '') in ENABLED
+        return found(enabled, note='' if enabled else 'the unit file of %s is %s' % (
+            name, state.get('UnitFileState') or 'of no kind that can be enabled'))
     if what == 'masked':
         return found(load == 'masked')
     key = STATES.get(what, what)

@@ -42,7 +42,7 @@ class Reading:
     items       what `contain`, `match` and `count` look at, or None when the thing cannot have any
     also        other spellings of the value (a uid beside the user's name)
     scale       'number', 'version' or 'mode': how values compare beyond being equal
-    note        one sentence for the report: why there is no value
+    note        a few words for the report: why there is no value, or what is behind a value that differs
     """
 
     FIELDS = ('exists', 'value', 'has_value', 'items', 'also', 'scale', 'note')

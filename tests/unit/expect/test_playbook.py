@@ -162,7 +162,7 @@ def test_a_failure_names_every_entry_on_a_line_of_its_own_failures_first_and_sor
     assert lines == [
         "demo: of 6 expectations 3 failed, 2 unknown (1 of them as a warning)",
         'fail: demo: a fails: expected equal "file", but /no/such does not exist; it counts (roles/demo/expect.yml:16)',
-        'fail: demo: z fails: expected equal "directory", observed "file"; w (roles/demo/expect.yml:2)',
+        'fail: demo: z fails: expected equal "directory", observed "file"; w (roles/demo/expect.yml:1)',
         lines[3],
         "unknown: demo: unknown one: file: 'nowhere' is undefined; w (roles/demo/expect.yml:11)",
     ]
@@ -180,7 +180,7 @@ def test_a_failure_names_every_entry_on_a_line_of_its_own_failures_first_and_sor
         "observed": "file",
         "reason": "differs",
         "why": "w",
-        "source": "roles/demo/expect.yml:2",
+        "source": "roles/demo/expect.yml:1",
     }
 
 

@@ -85,6 +85,21 @@ def test_units_in_every_state(
     assert asked[0][asked[0].index("--") + 1 :] == UNITS
 
 
+@pytest.mark.parametrize(
+    ("unit", "read", "words"),
+    [
+        ("broken", "running", "broken is failed (failed)"),
+        ("crond", "enabled", "the unit file of crond is masked"),
+        ("sshd-keygen", "enabled", "the unit file of sshd-keygen is static"),
+        ("nosuch", "running", "there is no unit nosuch"),
+        ("sshd", "running", ""),
+    ],
+)
+def test_the_report_says_what_is_behind_a_false(captures: Path, unit: str, read: str, words: str) -> None:
+    blocks = dict(zip(UNITS, services.parse((captures / "systemctl_show.txt").read_text()), strict=True))
+    assert services.reading_of(unit, read, blocks[services.unit_name(unit)]).note == words
+
+
 def test_without_systemd_every_unit_is_unknown(monkeypatch: pytest.MonkeyPatch, captures: Path) -> None:
     words = (captures / "systemctl_show_no_systemd.txt").read_text()
     monkeypatch.setattr(services, "run", lambda argv, timeout: (1, "", words))

@@ -45,8 +45,9 @@ def headline(counts: Mapping[str, int], where: str, mild: int = 0) -> str:
     skipped = f", {counts['skipped']} skipped" if counts["skipped"] else ""
     warnings = f" ({mild} of them as a warning)" if mild else ""
     if not parts:
-        return f"{where}: all {checked} expectations hold{skipped}"
-    return f"{where}: of {checked} expectations {', '.join(parts)}{warnings}{skipped}"
+        good = "the only expectation holds" if checked == 1 else f"all {checked} expectations hold"
+        return f"{where}: {good}{skipped}"
+    return f"{where}: of {checked} expectation{'' if checked == 1 else 's'} {', '.join(parts)}{warnings}{skipped}"
 
 
 def brief(result: Result) -> dict[str, Any]:

@@ -34,12 +34,12 @@ def _caught(read, request, folder):
 
 def sysctl_path(name):
     """Return the path below /proc/sys. As in sysctl.d: if the first separator is a slash, dots are part of names."""
-    first = re.search(r'[./]', name)
+    first, path = re.search(r'[./]', name), name
     if first and first.group() == '.':
-        name = name.replace('.', '\0').replace('/', '.').replace('\0', '/')
-    if not re.match(r'[A-Za-z0-9_][A-Za-z0-9_./:@-]*\Z', name) or '..' in name.split('/'):
+        path = name.replace('.', '\0').replace('/', '.').replace('\0', '/')
+    if not re.match(r'[A-Za-z0-9_][A-Za-z0-9_./:@-]*\Z', path) or '..' in path.split('/'):
         raise Unreadable('not a sysctl name: "%s"' % name)
-    return name
+    return path
 
 
 def _sysctl(request, folder):

@@ -284,7 +284,11 @@ def test_sysctls(tmp_path: Path) -> None:
     readings = kernel.read_sysctls([{"name": "net.range"}, {"name": "net.none"}], str(tmp_path))
     assert [outcome(reading) for reading in readings] == [(True, "32768 60999"), (False, "-")]
     assert readings[0].items == ["32768", "60999"]
-    assert outcome(kernel.read_sysctls([{"name": "../../etc/passwd"}], str(tmp_path))[0])[0] == "unknown"
+    for name in ("../../etc/passwd", "net/../../secret", "/etc/passwd", "a b"):
+        assert outcome(kernel.read_sysctls([{"name": name}], str(tmp_path))[0]) == (
+            "unknown",
+            f'not a sysctl name: "{name}"',
+        )
 
 
 @pytest.mark.parametrize(

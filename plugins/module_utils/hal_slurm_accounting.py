@@ -1,0 +1,294 @@
+# -*- coding: utf-8 -*-
+"""Compare declared accounts, users and QOS with what "sacctmgr -nP show" prints; say which commands make them equal.
+
+Pure functions, no Slurm needed. Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
+A key that an entry does not have is left as it is; a key with the value null (None) is cleared.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import collections
+import re
+
+# (key, sacctmgr's option, its column, kind): what a QOS, account or user may declare.
+LIMITS = [
+    ("grp_tres", "GrpTRES", "GrpTRES", "tres"),
+    ("grp_jobs", "GrpJobs", "GrpJobs", "number"),
+]
+QOS = [
+    ("description", "Description", "Descr", "text"),
+    ("priority", "Priority", "Priority", "number"),
+    ("flags", "Flags", "Flags", "flags"),
+    ("max_wall", "MaxWall", "MaxWall", "time"),
+    ("max_tres_per_user", "MaxTRESPU", "MaxTRESPU", "tres"),
+    ("max_tres_per_job", "MaxTRES", "MaxTRES", "tres"),
+    ("max_jobs_per_user", "MaxJobsPU", "MaxJobsPU", "number"),
+    ("max_submit_jobs_per_user", "MaxSubmitPU", "MaxSubmitPU", "number"),
+    ("preempt", "Preempt", "Preempt", "list"),
+    ("usage_factor", "UsageFactor", "UsageFactor", "number"),
+] + LIMITS
+ASSOCIATION = [
+    ("parent", "Parent", "ParentName", "text"),
+    ("fairshare", "Fairshare", "Share", "number"),
+    ("qos", "QOS", "QOS", "list"),
+    ("default_qos", "DefaultQOS", "DefaultQOS", "text"),
+    ("max_jobs", "MaxJobs", "MaxJobs", "number"),
+    ("max_wall", "MaxWall", "MaxWall", "time"),
+] + LIMITS
+ACCOUNT = [
+    ("description", "Description", "Descr", "text"),
+    ("organization", "Organization", "Org", "text"),
+]
+USER = [
+    ("default_account", "DefaultAccount", "DefaultAccount", "text"),
+    ("admin_level", "AdminLevel", "Admin", "text"),
+]
+# Slurm makes these itself.
+OWN_QOS, OWN_ACCOUNTS, OWN_USERS = ("normal",), ("root",), ("root",)
+
+
+class AccountingError(ValueError):
+    """A declaration or an output that cannot be used; the message says which entry and why."""
+
+
+State = collections.namedtuple("State", "qos accounts users associations")
+State.__doc__ = """What the database has.
+
+qos, accounts, users: {name: {column: text}}. associations: {(account, user or ""): {column: text}}.
+"""
+Step = collections.namedtuple("Step", "argv text")
+
+
+def columns(fields, key_columns):
+    """Return the format= value of a sacctmgr query: the identifying columns, then one for each field."""
+    return list(key_columns) + [column for _key, _option, column, _kind in fields]
+
+
+def queries(cluster):
+    """Return the five queries (argv) that read() takes the outputs of, in that order."""
+    show = ["sacctmgr", "--noheader", "--parsable2", "show"]
+    return [
+        show + ["qos", "format=" + ",".join(columns(QOS, ["Name"]))],
+        show + ["account", "format=" + ",".join(columns(ACCOUNT, ["Account"]))],
+        show + ["user", "format=" + ",".join(columns(USER, ["User"]))],
+        show + ["assoc", "where", "cluster=" + cluster,
+                "format=" + ",".join(columns(ASSOCIATION, ["Account", "User"]))],
+    ]
+
+
+def table(text, names):
+    """Return the rows of a parsable2 output as dicts. Raises AccountingError for a row of another length."""
+    rows = []
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        cells = line.split("|")
+        if len(cells) != len(names):
+            raise AccountingError("%d columns asked for, sacctmgr gave %d: %s" % (len(names), len(cells), line))
+        rows.append(dict(zip(names, cells)))  # noqa: B905 - Python 2.7 has no strict=
+    return rows
+
+
+def read(outputs):
+    """Return the State that the outputs of queries() describe. Raises AccountingError."""
+    qos, accounts, users, associations = outputs
+    return State(
+        {row["Name"]: row for row in table(qos, columns(QOS, ["Name"]))},
+        {row["Account"]: row for row in table(accounts, columns(ACCOUNT, ["Account"]))},
+        {row["User"]: row for row in table(users, columns(USER, ["User"]))},
+        {(row["Account"], row["User"]): row
+             for row in table(associations, columns(ASSOCIATION, ["Account", "User"]))})
+
+
+def seconds(text):
+    """Return a Slurm time as seconds: minutes, min:sec, h:m:s, days-hours[:m[:s]]. Raises AccountingError."""
+    match = re.match(r"^(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?$", str(text))
+    if match is None:
+        raise AccountingError("%r is not a time such as 24:00:00 or 7-00:00:00" % (text,))
+    days, first, second, third = match.groups()
+    if days is not None:
+        return ((int(days) * 24 + int(first)) * 60 + int(second or 0)) * 60 + int(third or 0)
+    if third is not None:
+        return (int(first) * 60 + int(second)) * 60 + int(third)
+    return int(first) * 60 + int(second or 0)
+
+
+def normal(value, kind):
+    """Return a value in one form, so that what is declared and what sacctmgr prints compare; None for nothing."""
+    if value is None or value == "" or value == []:
+        return None
+    if kind == "number":
+        return float(value)
+    if kind == "time":
+        return seconds(value)
+    if kind == "tres":
+        if isinstance(value, dict):
+            value = ",".join("%s=%s" % pair for pair in value.items())
+        return tuple(sorted(str(value).lower().split(",")))
+    if kind in ("list", "flags"):
+        items = value if isinstance(value, (list, tuple)) else str(value).split(",")
+        return tuple(sorted(str(item).lower() for item in items))
+    return str(value).lower()  # sacctmgr keeps descriptions and names in lower case
+
+
+def spelled(value, kind, found):
+    """Return a value as sacctmgr's options want it; clearing one needs -1, of a TRES each by its name."""
+    if value is None or value == []:
+        if kind == "tres":
+            return ",".join("%s=-1" % item.split("=")[0] for item in (found or "").split(",") if item)
+        return "-1" if kind in ("number", "time", "flags") else ""
+    if kind == "tres" and isinstance(value, dict):
+        return ",".join("%s=%s" % pair for pair in sorted(value.items()))
+    if isinstance(value, (list, tuple)):
+        return ",".join(str(item) for item in value)
+    return str(value)
+
+
+def differing(entry, row, fields):
+    """Return [(option=value, text)] for the fields that an entry declares and a row has otherwise."""
+    out = []
+    for key, option, column, kind in fields:
+        if key not in entry:
+            continue
+        found = row.get(column, "")
+        try:
+            if normal(entry[key], kind) == normal(found, kind):
+                continue
+        except ValueError as error:
+            raise AccountingError("%s: %s: %s" % (entry.get("name"), key, error))
+        if not row and entry[key] is None:
+            continue
+        wanted = spelled(entry[key], kind, found)
+        out.append(("%s=%s" % (option, wanted), "%s %s -> %s" % (key, found or "(none)", wanted or "(none)")))
+    return out
+
+
+def _modify(what, name, changes, where=()):
+    argv = ["sacctmgr", "--immediate", "modify", what, "where", "name=" + name] + list(where) + ["set"]
+    return Step(argv + [option for option, _text in changes],
+                "%s %s: %s" % (what, name, ", ".join(text for _option, text in changes)))
+
+
+def _add(what, name, words):
+    return Step(["sacctmgr", "--immediate", "add", what, name] + list(words), "%s %s added" % (what, name))
+
+
+def _parents_first(accounts):
+    """Return the entries so that a parent comes before its children. Raises AccountingError for a circle."""
+    waiting, done, out = list(accounts), set(), []
+    names = {entry["name"] for entry in accounts}
+    while waiting:
+        ready = [entry for entry in waiting if entry.get("parent") not in names - done]
+        if not ready:
+            raise AccountingError("accounts that are each other's parents: %s" % ", ".join(
+                sorted(entry["name"] for entry in waiting)))
+        out += ready
+        done.update(entry["name"] for entry in ready)
+        waiting = [entry for entry in waiting if entry not in ready]
+    return out
+
+
+def _check(kind, entries, fields, extra=()):
+    known = {key for key, _option, _column, _kind in fields} | {"name", "state"} | set(extra)
+    seen = set()
+    for entry in entries:
+        if not entry.get("name"):
+            raise AccountingError("%s without a name: %r" % (kind, entry))
+        if entry["name"] in seen:
+            raise AccountingError("%s %s is declared twice" % (kind, entry["name"]))
+        seen.add(entry["name"])
+        unknown = sorted(set(entry) - known)
+        if unknown:
+            raise AccountingError("%s %s: unknown key %s; known are %s" % (
+                kind, entry["name"], ", ".join(unknown), ", ".join(sorted(known))))
+        if entry.get("state", "present") not in ("present", "absent"):
+            raise AccountingError("%s %s: state is present or absent" % (kind, entry["name"]))
+
+
+def _present(entries):
+    return [entry for entry in entries if entry.get("state", "present") == "present"]
+
+
+def _absent(entries):
+    return [entry["name"] for entry in entries if entry.get("state") == "absent"]
+
+
+def _qos_steps(entries, state):
+    steps = []
+    for entry in _present(entries):
+        row = state.qos.get(entry["name"])
+        changes = differing(entry, row or {}, QOS)
+        if row is None:
+            steps.append(_add("qos", entry["name"], ["set"] + [option for option, _text in changes] if changes else []))
+        elif changes:
+            steps.append(_modify("qos", entry["name"], changes))
+    return steps
+
+
+def _account_steps(entries, state, cluster):
+    steps = []
+    for entry in _parents_first(_present(entries)):
+        name = entry["name"]
+        changes = differing(entry, state.accounts.get(name, {}), ACCOUNT)
+        changes += differing(entry, state.associations.get((name, ""), {}), ASSOCIATION)
+        if (name, "") not in state.associations:
+            words = ["cluster=" + cluster] + [option for option, _text in changes]
+            steps.append(_add("account", name, words))
+        elif changes:
+            steps.append(_modify("account", name, changes, ["cluster=" + cluster]))
+    return steps
+
+
+def _user_steps(entries, state, cluster):
+    steps = []
+    for entry in _present(entries):
+        name, accounts = entry["name"], entry.get("accounts") or []
+        if not accounts:
+            raise AccountingError("user %s: accounts is empty; the first is the default one" % name)
+        for account in accounts:
+            row = state.associations.get((account, name))
+            changes = differing(entry, row or {}, ASSOCIATION)
+            if row is None:
+                steps.append(_add("user", name, ["account=" + account, "cluster=" + cluster] +
+                                  [option for option, _text in changes]))
+            elif changes:
+                steps.append(_modify("user", name, changes, ["account=" + account, "cluster=" + cluster]))
+        wanted = dict(entry, default_account=accounts[0])
+        row = state.users.get(name)
+        if row is None:
+            row = {"DefaultAccount": accounts[0], "Admin": "None"}
+        changes = differing(wanted, row, USER)
+        if changes:
+            steps.append(_modify("user", name, changes))
+        for account, user in sorted(state.associations):
+            if user == name and account not in accounts:
+                steps.append(Step(["sacctmgr", "--immediate", "delete", "user", "where", "name=" + name,
+                                   "account=" + account, "cluster=" + cluster],
+                                  "user %s: taken out of account %s" % (name, account)))
+    return steps
+
+
+def _delete_steps(what, names, found):
+    return [Step(["sacctmgr", "--immediate", "delete", what, "where", "name=" + name], "%s %s deleted" % (what, name))
+            for name in names if name in found]
+
+
+def steps(cluster, qos, accounts, users, state):
+    """Return the Steps, in order, that make the database what is declared. Empty when it is. Raises AccountingError."""
+    _check("QOS", qos, QOS)
+    _check("account", accounts, ACCOUNT + ASSOCIATION)
+    _check("user", users, USER + ASSOCIATION, ["accounts"])
+    return (_qos_steps(qos, state) + _account_steps(accounts, state, cluster) + _user_steps(users, state, cluster)
+            + _delete_steps("user", _absent(users), state.users)
+            + _delete_steps("account", _absent(accounts), state.accounts)
+            + _delete_steps("qos", _absent(qos), state.qos))
+
+
+def unmanaged(qos, accounts, users, state):
+    """Return {kind: [names]} of what the database has and nobody declared. It is shown, never deleted by itself."""
+    def rest(found, entries, own):
+        return sorted(set(found) - {entry["name"] for entry in entries} - set(own))
+    return {"qos": rest(state.qos, qos, OWN_QOS), "accounts": rest(state.accounts, accounts, OWN_ACCOUNTS),
+            "users": rest(state.users, users, OWN_USERS)}

@@ -1,0 +1,115 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Install MUNGE's key from text, and say whether munged runs with it."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: hal_munge_key
+short_description: Install the key of MUNGE
+description:
+  - Writes the binary key that is given as hexadecimal or base64 text, mode 0400. The key is in no log, no diff and no
+    command line. ansible.builtin.copy cannot write it, since its content has to be text.
+  - Says in C(restart_needed) whether munged was started before the key was written, also when an earlier run wrote it.
+options:
+  key:
+    description: The key as text; hexadecimal or base64, 32 to 1024 bytes.
+    type: str
+    required: true
+  path:
+    description: Where the key belongs.
+    type: path
+    default: /etc/munge/munge.key
+  owner:
+    description: User who owns it; munged runs as this user.
+    type: str
+    default: munge
+  group:
+    description: Group that owns it.
+    type: str
+    default: munge
+author: [HAL toolkit]
+attributes:
+  check_mode: {support: full, description: Says whether the key would change.}
+  diff_mode: {support: none, description: A key is not shown.}
+"""
+
+EXAMPLES = r"""
+- name: Install the key
+  hal_munge_key:
+    key: "{{ munge_key }}"
+  no_log: true
+  diff: false
+"""
+
+RETURN = r"""
+restart_needed:
+  description: Whether munged runs and was started before the key was written.
+  type: bool
+  returned: always
+unit_missing:
+  description: Whether there is no munge.service; in check mode on a node without the package.
+  type: bool
+  returned: always
+"""
+
+import os
+import pwd
+import tempfile
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_munge_key_text import KeyTextError, decode
+from ansible.module_utils.hal_slurm_process import epoch, unit_properties
+
+
+def has_user(name):
+    """Return whether the user exists; before the package is installed there is no munge."""
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
+def main():
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "key": {"type": "str", "required": True, "no_log": True},
+            "path": {"type": "path", "default": "/etc/munge/munge.key", "no_log": False},
+            "owner": {"type": "str", "default": "munge"},
+            "group": {"type": "str", "default": "munge"},
+        },
+        supports_check_mode=True,
+    )
+    path = module.params["path"]
+    try:
+        wanted = decode(module.params["key"])
+    except KeyTextError as error:
+        module.fail_json(msg="munge key: %s" % error)
+    found = None
+    if os.path.exists(path):
+        with open(path, "rb") as stream:
+            found = stream.read()
+    changed = found != wanted
+    if changed and not module.check_mode:
+        handle, temporary = tempfile.mkstemp(dir=module.tmpdir)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(wanted)
+        module.atomic_move(temporary, path)
+    if os.path.exists(path) and (not module.check_mode or has_user(module.params["owner"])):
+        changed = module.set_fs_attributes_if_different(
+            module.load_file_common_arguments(dict(module.params, mode="0400", attributes=None)), changed)
+    unit = unit_properties(module, "munge.service",
+                           ("LoadState", "ActiveState", "MainPID", "ExecMainStartTimestampMonotonic"))
+    running = unit["ActiveState"] in ("active", "reloading") and unit["MainPID"] not in ("", "0")
+    older = running and os.path.exists(path) and os.path.getmtime(path) > epoch(unit["ExecMainStartTimestampMonotonic"])
+    module.exit_json(changed=changed, restart_needed=bool(running and (older or found != wanted)),
+                     unit_missing=unit["LoadState"] in ("", "not-found"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Keep QOS, accounts and users of Slurm's accounting as declared."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: hal_slurm_account
+short_description: Keep QOS, accounts and users of Slurm as declared
+description:
+  - Reads everything with four C(sacctmgr show) queries and runs one C(sacctmgr) command for each difference.
+  - A key that an entry does not have is left as it is; a key with the value null is cleared.
+  - What the database has and nobody declared is returned in C(unmanaged) and left alone; C(state=absent) deletes.
+options:
+  cluster:
+    description: ClusterName of slurm.conf. It is added to the database when it is not there.
+    type: str
+    required: true
+  qos:
+    description:
+      - Qualities of service. Keys are name, state, description, priority, flags (list), max_wall, max_tres_per_user,
+        max_tres_per_job, max_jobs_per_user, max_submit_jobs_per_user, grp_tres, grp_jobs, preempt (list), usage_factor.
+    type: list
+    elements: dict
+    default: []
+  accounts:
+    description:
+      - Accounts. Keys are name, state, description, organization, parent, fairshare, qos (list), default_qos, max_jobs,
+        max_wall, grp_tres, grp_jobs.
+    type: list
+    elements: dict
+    default: []
+  users:
+    description:
+      - Users. Keys are name, state, accounts (list; the first is the default one; others are taken away), admin_level
+        (None, Operator, Administrator), fairshare, qos (list), default_qos, max_jobs, max_wall, grp_tres, grp_jobs.
+    type: list
+    elements: dict
+    default: []
+author: [HAL toolkit]
+attributes:
+  check_mode: {support: full, description: Says what would be changed. Without sacctmgr or slurmdbd everything would.}
+  diff_mode: {support: none, description: The differences are in C(steps).}
+"""
+
+EXAMPLES = r"""
+- name: Keep accounts as declared
+  hal_slurm_account:
+    cluster: hal
+    qos:
+      - {name: prolonged, flags: [PartitionTimeLimit, DenyOnLimit], max_wall: 7-00:00:00}
+    accounts:
+      - {name: isl, description: Innovative Systems Lab, organization: ncsa}
+    users:
+      - {name: alice, accounts: [isl], qos: [normal, prolonged]}
+"""
+
+RETURN = r"""
+steps:
+  description: What was changed, one line each.
+  type: list
+  elements: str
+  returned: always
+unmanaged:
+  description: What is in the database and not declared; lists qos, accounts, users.
+  type: dict
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_slurm_accounting import AccountingError, queries, read, steps, unmanaged
+
+
+def ask(module, argv):
+    """Return the output of a query; end the module with one line when there is none."""
+    status, out, err = module.run_command(["timeout", "60"] + argv, environ_update={"LC_ALL": "C"})
+    if status != 0:
+        module.fail_json(msg="%s: %s" % (" ".join(argv[:5]), (err or out).strip().splitlines()[-1:]))
+    return out
+
+
+def main():
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "cluster": {"type": "str", "required": True},
+            "qos": {"type": "list", "elements": "dict", "default": []},
+            "accounts": {"type": "list", "elements": "dict", "default": []},
+            "users": {"type": "list", "elements": "dict", "default": []},
+        },
+        supports_check_mode=True,
+    )
+    cluster = module.params["cluster"]
+    declared = [module.params[key] for key in ("qos", "accounts", "users")]
+    if module.check_mode:
+        status = 1
+        if module.get_bin_path("sacctmgr"):
+            status, _out, _err = module.run_command(["timeout", "20", "sacctmgr", "--noheader", "show", "cluster"])
+        if status != 0:
+            module.exit_json(changed=any(declared), steps=["slurmdbd does not answer yet: everything would be added"],
+                             unmanaged={})
+    done = []
+    try:
+        known = ask(module, ["sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=Cluster"]).split()
+        if cluster not in known:
+            done.append("cluster %s added" % cluster)
+            if not module.check_mode:
+                ask(module, ["sacctmgr", "--immediate", "add", "cluster", cluster])
+        state = read([ask(module, argv) for argv in queries(cluster)])
+        for step in steps(cluster, declared[0], declared[1], declared[2], state):
+            done.append(step.text)
+            if not module.check_mode:
+                ask(module, step.argv)
+    except AccountingError as error:
+        module.fail_json(msg=str(error), steps=done)
+    module.exit_json(changed=bool(done), steps=done, unmanaged=unmanaged(*(declared + [state])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,401 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Bring a Slurm daemon to run with the configuration that its files hold, without hurting running jobs."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: hal_slurm_daemon
+short_description: Run a Slurm daemon with the configuration that its files hold
+description:
+  - Compares the configuration that the running daemon read with its files, says for every difference what it needs
+    (nothing, a reconfigure, a restart) and does the least that is needed.
+  - A restart is done only if I(restart_ok) is true or no job runs that it could hurt (on this node for slurmd, in the
+    cluster for slurmctld). A change that would lose running jobs waits until none runs, whatever I(restart_ok) says.
+  - What is not allowed now is returned as C(pending); the daemon goes on with the configuration it has.
+  - A stopped daemon is unmasked, enabled and started.
+  - What the daemon runs with is known from copies in I(record_dir), which a drop-in of its unit writes at every start
+    and this module after a reconfigure. Without valid copies the times of daemon and files decide.
+options:
+  name:
+    description: The daemon; its unit has the same name.
+    type: str
+    required: true
+    choices: [slurmctld, slurmd, slurmdbd]
+  files:
+    description: Configuration files that it reads, by full path.
+    type: list
+    elements: path
+    required: true
+  unit_files:
+    description: Drop-ins of its unit. One that is newer than the daemon needs a restart.
+    type: list
+    elements: path
+    default: []
+  record_dir:
+    description:
+      - Directory with the copies of I(files) as the daemon read them. Not used for slurmdbd, whose file has a password.
+    type: path
+  version:
+    description: Slurm's version, for the rules on what needs a restart.
+    type: str
+    required: true
+  node:
+    description: This node's name in slurm.conf. Needed for slurmd.
+    type: str
+  restart_ok:
+    description: Permission to restart while jobs run.
+    type: bool
+    default: false
+  phase:
+    description:
+      - C(apply) does what is needed.
+      - C(stop_first), for slurmd, only stops it where the same run restarts slurmctld with another line for this node
+        (C(apply) starts it again). A slurmd that registers with the old line would get its node drained.
+    type: str
+    choices: [apply, stop_first]
+    default: apply
+  wait_seconds:
+    description: How long a started daemon may take until it answers.
+    type: int
+    default: 45
+author: [HAL toolkit]
+attributes:
+  check_mode: {support: full, description: Says what would be done and changes nothing.}
+  diff_mode: {support: none, description: The reasons are in C(why).}
+"""
+
+EXAMPLES = r"""
+- name: Run slurmd with the configuration
+  hal_slurm_daemon:
+    name: slurmd
+    node: hal05
+    version: 20.02.7
+    record_dir: /var/lib/hal/slurm/slurmd
+    files: [/etc/slurm/slurm.conf, /etc/slurm/gres.conf, /etc/slurm/cgroup.conf, /etc/slurm/topology.conf]
+    restart_ok: "{{ slurm_restart_ok }}"
+"""
+
+RETURN = r"""
+action:
+  description: What was done (or would be, in check mode); nothing, start, reconfigure, restart or stop.
+  type: str
+  returned: always
+pending:
+  description: What the daemon still needs; nothing, reconfigure or restart.
+  type: str
+  returned: always
+blocked:
+  description: Why that was not done now; empty when nothing is pending.
+  type: str
+  returned: always
+why:
+  description: One line for each reason; a configuration change names file, parameter, values, reason and Slurm's page.
+  type: list
+  elements: str
+  returned: always
+unit_changes:
+  description: What was changed on the unit; unmasked, enabled.
+  type: list
+  elements: str
+  returned: always
+"""
+
+import os
+import re
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_slurm_change import NOTHING, RESTART, Plan, classify, decide, stops_first
+from ansible.module_utils.hal_slurm_conf import expand, parse
+from ansible.module_utils.hal_slurm_process import epoch, unit_properties
+
+PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "MainPID", "ExecMainStartTimestampMonotonic",
+              "NeedDaemonReload")
+BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
+# scontrol's name for a node's value, by the key in slurm.conf.
+SHOWN = {"cpus": "CPUTot", "realmemory": "RealMemory", "gres": "Gres", "sockets": "Sockets",
+         "corespersocket": "CoresPerSocket", "threadspercore": "ThreadsPerCore"}
+
+
+def read(path):
+    """Return the text of a file, "" when it is not there."""
+    if not os.path.exists(path):
+        return ""
+    with open(path, "rb") as stream:
+        return stream.read().decode("utf-8", "replace")
+
+
+class Daemon(object):
+    """One daemon on this node: what it runs with, what it needs, and the means to change it."""
+
+    def __init__(self, module):
+        self.module = module
+        params = module.params
+        self.name = params["name"]
+        self.unit = self.name + ".service"
+        self.files = params["files"]
+        self.record_dir = params["record_dir"] if self.name != "slurmdbd" else None
+        self.node = params["node"]
+        self.restart_ok = params["restart_ok"]
+        self.state = self.unit_state()
+
+    # --- commands
+
+    def run(self, argv, seconds=20, conf=True):
+        """Run a read-only or systemctl command with a time limit; return (exit status, output, error output)."""
+        environ = {"LC_ALL": "C"}
+        if conf and self.record_dir and os.path.exists(self.copy("slurm.conf")):
+            # Ask where the running daemons listen, not where the new file says they will.
+            environ["SLURM_CONF"] = self.copy("slurm.conf")
+        return self.module.run_command(["timeout", str(seconds)] + argv, environ_update=environ)
+
+    def systemctl(self, *words):
+        """Run systemctl; a failure ends the module with what the daemon last logged."""
+        status, out, err = self.module.run_command(["systemctl"] + list(words))
+        if status != 0:
+            self.fail("systemctl %s: %s" % (" ".join(words), (err or out).strip()))
+
+    def fail(self, message):
+        """End with one line, and the daemon's last own lines beside it."""
+        _status, out, _err = self.module.run_command(
+            ["journalctl", "--unit", self.unit, "--lines", "15", "--no-pager", "--output", "cat"])
+        self.module.fail_json(msg="%s: %s" % (self.name, message), log=out.splitlines()[-15:])
+
+    def unit_state(self):
+        """Return systemd's properties of the unit; a missing one is "not-found"."""
+        return unit_properties(self.module, self.unit, PROPERTIES)
+
+    # --- what it runs with
+
+    @property
+    def running(self):
+        """Whether the daemon runs."""
+        return self.state["ActiveState"] in ("active", "reloading") and self.state["MainPID"] not in ("", "0")
+
+    @property
+    def started(self):
+        """When it was started, in seconds since the epoch; comparable with file times to about 10 ms."""
+        return epoch(self.state["ExecMainStartTimestampMonotonic"])
+
+    def copy(self, path):
+        """Return the place of the record's copy of a file."""
+        return os.path.join(self.record_dir, os.path.basename(path))
+
+    def recorded(self):
+        """Return {file name: text} that the daemon read, or None when the copies are not of this process."""
+        if not self.record_dir or not os.path.exists(self.copy("slurm.conf")):
+            return None
+        # The drop-in copies just before the start, so older copies are of an earlier process.
+        if os.path.getmtime(self.copy("slurm.conf")) < self.started - 30:
+            return None
+        return {os.path.basename(path): read(self.copy(path)) for path in self.files}
+
+    def record(self):
+        """Note that the daemon runs with the files as they are now."""
+        if not self.record_dir or self.module.check_mode:
+            return
+        if not os.path.isdir(self.record_dir):
+            os.makedirs(self.record_dir, 0o755)
+        for path in self.files:
+            temporary = self.copy(path) + ".new"
+            with open(temporary, "wb") as stream:
+                stream.write(read(path).encode("utf-8"))
+            os.rename(temporary, self.copy(path))
+
+    def newer_than_daemon(self, paths):
+        """Return those of the files that were written after the daemon started."""
+        return [path for path in paths if os.path.exists(path) and os.path.getmtime(path) > self.started]
+
+    def compare(self):
+        """Return (changes, causes): what differs from the running configuration, and other reasons to restart."""
+        if not self.running:
+            return [], []
+        causes = []
+        program = self.module.get_bin_path(self.name)
+        # The time of the change of the inode: packages keep the time at which a file was built. /proc/PID/exe would say
+        # it too, but cannot be read of a daemon that changed its user where root lacks CAP_SYS_PTRACE.
+        if program and os.stat(program).st_ctime > self.started:
+            causes.append("%s was replaced after the daemon started" % program)
+        causes += ["%s is newer than the daemon" % path
+                   for path in self.newer_than_daemon(self.module.params["unit_files"])]
+        before = self.recorded()
+        if before is None:
+            newer = self.newer_than_daemon(self.files)
+            causes += ["%s is newer than the daemon, and what it read is not recorded" % path for path in newer]
+            if not newer:
+                self.record()
+            return [], causes
+        now = {os.path.basename(path): read(path) for path in self.files}
+        return classify(before, now, self.module.params["version"], self.node), causes
+
+    # --- jobs and the controller
+
+    def jobs(self, node=None):
+        """Return how many jobs run, on a node or in the cluster; None when slurmctld does not say."""
+        argv = ["squeue", "--noheader", "--states", BUSY, "--format", "%A"]
+        if node:
+            argv += ["--nodelist", node]
+        status, out, _err = self.run(argv)
+        return len(set(out.split())) if status == 0 else None
+
+    def seen_by_controller(self, node):
+        """Return what slurmctld says of a node as {key: value}, {} for an unknown node, None without an answer."""
+        status, out, err = self.run(["scontrol", "--oneliner", "show", "node", node])
+        if status == 0 and "NodeName=" in out:
+            return dict(re.findall(r"(\w+)=(\S+)", out))
+        return {} if "not found" in out + err or "Invalid node name" in out + err else None
+
+    def out_of_order(self, changes):
+        """Return why slurmd has to wait for slurmctld, or "".
+
+        slurmctld learns a new node line first: a slurmd that registers with another line gets its node drained.
+        """
+        if not changes or not any(change.slurmd == RESTART for change in changes):
+            return ""
+        nodes = parse(read(self.files[0])).nodes
+        for change in changes:
+            if change.subject == "nodes added" and self.seen_by_controller(expand(change.new)[0]) == {}:
+                return "slurmctld does not know %s yet: it has to restart first" % change.new
+        seen, mine = self.seen_by_controller(self.node), nodes.get(self.node, {})
+        if not seen or not stops_first(changes):
+            return ""
+        for key, shown in sorted(SHOWN.items()):
+            if key in mine and shown in seen and re.sub(r"\(.*?\)", "", seen[shown]) != mine[key]:
+                return "slurmctld runs with %s=%s for this node, the file says %s: slurmctld has to restart first" % (
+                    shown, seen[shown], mine[key])
+        return ""
+
+    # --- changing it
+
+    def prepare_unit(self):
+        """Unmask and enable the unit; return what that changed."""
+        done = []
+        if self.state["LoadState"] == "masked":
+            done.append("unmasked")
+        if self.state["UnitFileState"] not in ("enabled", "enabled-runtime", "static", "generated"):
+            done.append("enabled")
+        if not self.module.check_mode:
+            if "unmasked" in done:
+                self.systemctl("unmask", self.unit)
+            if self.state["NeedDaemonReload"] == "yes" or "unmasked" in done:
+                self.systemctl("daemon-reload")
+            if "enabled" in done:
+                self.systemctl("enable", self.unit)
+        return done
+
+    def answers(self):
+        """Return whether the daemon does its work, not only whether its process lives."""
+        if self.name == "slurmctld":
+            status, out, _err = self.run(["scontrol", "ping"], 5, conf=False)
+            return status == 0 and " UP" in out
+        if self.name == "slurmdbd":
+            return self.run(["sacctmgr", "--noheader", "--parsable2", "show", "cluster"], 5, conf=False)[0] == 0
+        seen = self.seen_by_controller(self.node)
+        # Without slurmctld a slurmd waits for it; that is as far as it can get.
+        return seen is None or not seen or not re.search(r"DOWN|UNKNOWN|UNK|\*", seen.get("State", ""))
+
+    def wait(self):
+        """Wait until the daemon answers; end the module if it stopped. slurmd may stay down for other reasons."""
+        end = time.time() + self.module.params["wait_seconds"]
+        time.sleep(0.5)
+        while True:
+            self.state = self.unit_state()
+            if not self.running:
+                self.fail("it was started and ended at once")
+            if self.answers():
+                return
+            if time.time() > end:
+                if self.name != "slurmd":
+                    self.fail("it runs but does not answer after %d s" % self.module.params["wait_seconds"])
+                return
+            time.sleep(0.5)
+
+    def act(self, action):
+        """Do start, restart or reconfigure, wait for the daemon and record what it runs with."""
+        if action == "reconfigure":
+            if self.name == "slurmctld":
+                status, out, err = self.run(["scontrol", "reconfigure"], 60, conf=False)
+                if status != 0:
+                    self.fail("scontrol reconfigure: %s" % (err or out).strip())
+            else:
+                self.systemctl("reload", self.unit)
+        else:
+            self.systemctl("reset-failed", self.unit)
+            self.systemctl(action, self.unit)
+            self.wait()
+        self.record()
+
+    def plan(self):
+        """Return (Plan, changes) for what is there now."""
+        changes, causes = self.compare()
+        if self.name == "slurmdbd":
+            # slurmctld keeps what it cannot deliver, so a restart of slurmdbd hurts no job.
+            if not self.running:
+                return Plan("start", NOTHING, "", ["slurmdbd does not run"]), []
+            return Plan(RESTART if causes else NOTHING, NOTHING, "", causes), []
+        if not self.running or not (changes or causes):
+            return decide(self.name, self.running, changes, causes, self.restart_ok), changes
+        on_node = self.jobs(self.node) if self.name == "slurmd" else None
+        order = self.out_of_order(changes) if self.name == "slurmd" and self.module.params["phase"] == "apply" else ""
+        return decide(self.name, True, changes, causes, self.restart_ok, on_node, self.jobs(), order), changes
+
+    def controller_will_restart(self, changes):
+        """Return whether slurmctld, judged as it judges itself, restarts with these changes now."""
+        plan = decide("slurmctld", True, changes, [], self.restart_ok, None, self.jobs())
+        return plan.action == RESTART
+
+
+def main():
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "name": {"type": "str", "required": True, "choices": ["slurmctld", "slurmd", "slurmdbd"]},
+            "files": {"type": "list", "elements": "path", "required": True},
+            "unit_files": {"type": "list", "elements": "path", "default": []},
+            "record_dir": {"type": "path"},
+            "version": {"type": "str", "required": True},
+            "node": {"type": "str"},
+            "restart_ok": {"type": "bool", "default": False},
+            "phase": {"type": "str", "choices": ["apply", "stop_first"], "default": "apply"},
+            "wait_seconds": {"type": "int", "default": 45},
+        },
+        required_if=[("name", "slurmd", ("node", "record_dir")), ("name", "slurmctld", ("record_dir",))],
+        supports_check_mode=True,
+    )
+    daemon = Daemon(module)
+    result = {"changed": False, "action": NOTHING, "pending": NOTHING, "blocked": "", "why": [], "unit_changes": []}
+    stop_phase = module.params["phase"] == "stop_first"
+
+    if daemon.state["LoadState"] == "not-found":
+        if not module.check_mode:
+            module.fail_json(msg="%s: there is no unit %s; is its package installed?" % (daemon.name, daemon.unit))
+        if not stop_phase:
+            result.update(changed=True, action="start", unit_changes=["enabled"],
+                          why=["%s is not installed" % daemon.name])
+        module.exit_json(**result)
+
+    plan, changes = daemon.plan()
+    if stop_phase:
+        if (daemon.running and plan.action == RESTART and stops_first(changes)
+                and daemon.controller_will_restart(changes)):
+            if not module.check_mode:
+                daemon.systemctl("stop", daemon.unit)
+            result.update(changed=True, action="stop", why=plan.why)
+        module.exit_json(**result)
+
+    result["unit_changes"] = daemon.prepare_unit()
+    if plan.action != NOTHING and not module.check_mode:
+        daemon.act(plan.action)
+    elif plan.action == NOTHING and plan.pending == NOTHING and changes:
+        daemon.record()
+    result.update(changed=plan.action != NOTHING or bool(result["unit_changes"]), action=plan.action,
+                  pending=plan.pending, blocked=plan.blocked, why=plan.why)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Keep Slurm's reservations as declared."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: hal_slurm_reservation
+short_description: Keep Slurm's reservations as declared
+description:
+  - Reads all reservations with one query and runs one C(scontrol) command for each difference.
+  - A reservation that is over is not made again; one that should have begun already begins now.
+  - Reservations that nobody declared are returned in C(unmanaged) and left alone; C(state=absent) deletes.
+options:
+  reservations:
+    description:
+      - Reservations. Keys are name, state, nodes (a host list) or node_count with partition, start and end or duration,
+        users (list), accounts (list), flags (list). Times are the cluster's local time, 2026-12-01T08:00:00.
+    type: list
+    elements: dict
+    required: true
+author: [HAL toolkit]
+attributes:
+  check_mode: {support: full, description: Says what would be changed. Without slurmctld everything would.}
+  diff_mode: {support: none, description: The differences are in C(steps).}
+"""
+
+EXAMPLES = r"""
+- name: Keep reservations as declared
+  hal_slurm_reservation:
+    reservations:
+      - name: vision-paper
+        nodes: hal[09-16]
+        start: 2026-12-01T08:00:00
+        duration: 7-00:00:00
+        accounts: [vision]
+      - {name: old, state: absent}
+"""
+
+RETURN = r"""
+steps:
+  description: What was changed, one line each.
+  type: list
+  elements: str
+  returned: always
+unmanaged:
+  description: Names of reservations that are not declared.
+  type: list
+  elements: str
+  returned: always
+"""
+
+import datetime
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_slurm_reservations import ReservationError, read, steps
+
+
+def ask(module, argv, label):
+    """Return (exit status, output); a failed change ends the module with one line."""
+    status, out, err = module.run_command(["timeout", "60"] + argv, environ_update={"LC_ALL": "C"})
+    if status != 0 and label:
+        module.fail_json(msg="%s: %s" % (label, " ".join((err or out).split())))
+    return status, out
+
+
+def main():
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={"reservations": {"type": "list", "elements": "dict", "required": True}},
+        supports_check_mode=True)
+    entries = module.params["reservations"]
+    if module.check_mode and not module.get_bin_path("scontrol"):
+        module.exit_json(changed=bool(entries), steps=["Slurm is not installed yet"], unmanaged=[])
+    show = ["scontrol", "--oneliner", "show", "reservation"]
+    status, out = ask(module, show, None if module.check_mode else "scontrol show reservation")
+    if status != 0:
+        module.exit_json(changed=bool(entries), steps=["slurmctld does not answer yet"], unmanaged=[])
+    found = read(out)
+    try:
+        todo = steps(entries, found, datetime.datetime.now())
+    except ReservationError as error:
+        module.fail_json(msg=str(error))
+    if not module.check_mode:
+        for step in todo:
+            ask(module, step.argv, step.text)
+    module.exit_json(changed=bool(todo), steps=[step.text for step in todo],
+                     unmanaged=sorted(set(found) - {entry["name"] for entry in entries}))
+
+
+if __name__ == "__main__":
+    main()

@@ -62,6 +62,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
                 if not any(_is_named(one, name) for one in prepared)
             )
             prepared = [one for one in prepared if any(_is_named(one, name) for name in limit)]
+        if not prepared and not faults:
+            faults = [_fault("", "hal_expect", "nothing was checked: no role or id was named")]
         results = [fault.result() for fault in faults] + self._evaluate(prepared, variables)
         host = str(variables.get("inventory_hostname", ""))
         return wrap_var({**result, **_verdict(results, options, _title(options, prepared), host)})  # type: ignore[no-any-return]
@@ -201,7 +203,7 @@ def _verdict(results: list[dict[str, Any]], options: dict[str, Any], title: str,
             results=[report.brief(one) for one in wrong],
             msg="\n".join([verdict["msg"], *report.lines(fatal)]),
         )
-    elif counts["skipped"] == len(results) and not (results and options["allow_all_skipped"]):
+    elif counts["skipped"] == len(results) and not options["allow_all_skipped"]:
         verdict.update(
             failed=True,
             results=[],

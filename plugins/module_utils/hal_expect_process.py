@@ -20,6 +20,7 @@ __metaclass__ = type
 SEARCH_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 MOST_OUTPUT = 4 * 1024 * 1024  # bytes
 FILE_TIMEOUT_SECONDS = 20
+AFTER_A_HANG_SECONDS = 2  # many entries may be on the file system that hangs
 
 
 def run(argv, timeout_seconds=20):
@@ -115,12 +116,13 @@ def _kill_group(process):
 def read_guarded(read, requests, timeout_seconds=FILE_TIMEOUT_SECONDS):
     """Return [read(request), ...] as Reading or Unreadable, computed in a child process.
 
-    A network file system that hangs would hang the caller for good; here it costs one entry `timeout_seconds`, and the
-    rest is read by a new child.
+    A network file system that hangs would hang the caller for good; here it costs one entry `timeout_seconds`, further
+    ones AFTER_A_HANG_SECONDS each, and the rest is read by a new child.
     """
     results = []
     while len(results) < len(requests):
         results.extend(_one_child(read, requests[len(results):], timeout_seconds))
+        timeout_seconds = min(timeout_seconds, AFTER_A_HANG_SECONDS)
     return results
 
 

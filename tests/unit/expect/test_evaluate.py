@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from ansible.module_utils import hal_expect_evaluate
 from ansible.module_utils.hal_expect_evaluate import evaluate
+from ansible.module_utils.hal_expect_matchers import JUDGES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,18 @@ def test_a_reader_with_a_fault_of_its_own_is_unknown(monkeypatch: pytest.MonkeyP
     results = evaluate([{"sysctl": {"name": "a.b"}, "equal": 1}, GOOD])
     assert [one["status"] for one in results] == ["unknown", "pass"]
     assert "ZeroDivisionError: oops" in results[0]["reason"]
+
+
+def test_a_matcher_with_a_fault_of_its_own_is_unknown_and_keeps_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_reading: Any, _wanted: Any) -> str:
+        raise ZeroDivisionError("hunter2")
+
+    monkeypatch.setitem(JUDGES, "count", broken)
+    entry = {"file": {"path": "/proc/sys/kernel/ostype"}, "count": 1}
+    shown, secret, good = evaluate([entry, {**entry, "secret": True}, GOOD])
+    assert [one["status"] for one in (shown, secret, good)] == ["unknown", "unknown", "pass"]
+    assert shown["reason"] == "cannot be judged: hunter2"
+    assert secret["reason"] == "cannot be judged: ZeroDivisionError"
 
 
 @pytest.mark.parametrize(

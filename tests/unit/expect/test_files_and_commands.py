@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils import hal_expect_process
 from ansible.module_utils.hal_expect_commands import read_commands
 from ansible.module_utils.hal_expect_files import read_files
 from ansible.module_utils.hal_expect_process import read_guarded, run
@@ -120,6 +121,17 @@ def test_a_hanging_file_system_costs_its_own_entry_only() -> None:
     assert time.monotonic() - began < 10
     assert [getattr(reading, "value", None) for reading in readings] == ["a", None, "b"]
     assert "no answer within 0.3 s" in readings[1].reason
+
+
+def test_many_entries_on_a_hanging_file_system_do_not_wait_in_full_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stuck(_request: str) -> Reading:
+        time.sleep(60)
+        return found("never")
+
+    monkeypatch.setattr(hal_expect_process, "AFTER_A_HANG_SECONDS", 0.1)
+    began = time.monotonic()
+    assert all(isinstance(reading, Unreadable) for reading in read_guarded(stuck, ["x"] * 5, timeout_seconds=3))
+    assert time.monotonic() - began < 10
 
 
 def test_a_reader_that_dies_costs_its_own_entry_only() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from testbed import image, repository
 from testbed import nodes as containers
 from testbed.errors import VirtualNodesError
+
+PACKAGE_ACTIONS: dict[str, Callable[[str], object]] = {
+    "build": repository.build, "path": repository.location, "fingerprint": repository.fingerprint,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     pictures.add_argument("--arch", default="x86_64", choices=image.ARCHES)
     pictures.add_argument("--variant", default="normal", choices=image.VARIANTS)
     packages = parts.add_parser("packages", help="the package repository")
-    packages.add_argument("action", choices=["build", "path"])
+    packages.add_argument("action", choices=["build", "path", "fingerprint"])
     packages.add_argument("--arch", default="x86_64", choices=image.ARCHES)
     nodes = parts.add_parser("nodes", help="the containers; create.yml and destroy.yml call this")
     nodes.add_argument("action", choices=["create", "destroy", "instances"])
@@ -31,8 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             make = image.build if arguments.action == "build" else image.reference
             print(make(arguments.arch, arguments.variant))
         elif arguments.part == "packages":
-            find = repository.build if arguments.action == "build" else repository.location
-            print(find(arguments.arch))
+            print(PACKAGE_ACTIONS[arguments.action](arguments.arch))
         else:
             _nodes(arguments.action, arguments.instance)
     except VirtualNodesError as error:

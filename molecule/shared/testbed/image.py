@@ -38,11 +38,6 @@ def _recipe(arch: str, variant: str) -> list[Path]:
     return [*parts, *(path for path in [RECIPE / arch] if path.is_dir())]
 
 
-def status_file(arch: str = "x86_64", variant: str = "normal") -> Path:
-    """Return where the image's dpkg database is kept: what its packages need not bring again."""
-    return cache_dir() / "image" / (reference(arch, variant).rpartition(":")[2] + ".status")
-
-
 def exists(name: str) -> bool:
     """Tell whether podman has the image."""
     return subprocess.run([PODMAN, "image", "exists", name], check=False).returncode == 0
@@ -81,11 +76,10 @@ def _build(name: str, arch: str, variant: str) -> None:
     work = cache_dir() / "image"
     work.mkdir(parents=True, exist_ok=True)
     tar = work / f"{name.rpartition(':')[2]}.tar"
-    status = status_file(arch, variant)
-    environment = {"ARCH": arch, "HERE": str(RECIPE), "STATUS": str(status), "HOOK": str(RECIPE / "customize")}
+    environment = {"ARCH": arch, "HERE": str(RECIPE), "HOOK": str(RECIPE / "customize")}
     if arch != "x86_64":
         _check_emulation(arch)
-    hooks = ['--customize-hook=cp "$1/var/lib/dpkg/status" "$STATUS" && chmod 0644 "$STATUS"']
+    hooks = []
     if variant == "python2":
         environment["PYTHON2"] = str(_python2_debs(arch, log))
         environment["PYTHON2_HOOK"] = str(RECIPE / "python2")
@@ -93,13 +87,15 @@ def _build(name: str, arch: str, variant: str) -> None:
     hooks.append('--customize-hook="$HOOK" "$1"')
     options = work / "apt.conf"
     options.write_text("\n".join(debian.host_options()) + "\n")
+    apt = debian.Apt(work / f"lists-{arch}", arch)
+    apt.update(log)
     command = [
         mmdebstrap, "--mode=root", "--variant=minbase", f"--architectures={debian.DEBIAN_ARCH[arch]}",
         f"--include={','.join(package_list('packages.txt'))}", f"--aptopt={options}",
         f"--dpkgopt={RECIPE / 'dpkg.cfg'}",
         # our hook has removed what these steps would clean up
         "--skip=cleanup/apt,cleanup/mmdebstrap",
-        *hooks, debian.SUITE, str(tar), *debian.sources(),
+        *hooks, debian.SUITE, str(tar), *apt.lines,
     ]
     try:
         logged(as_root(command, environment), log, f"building the node image for {arch}")

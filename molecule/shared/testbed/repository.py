@@ -23,7 +23,19 @@ KEY_USER = "HAL virtual nodes, package repository of this machine"
 
 def location(arch: str = "x86_64") -> Path:
     """Return the folder of the repository as the recipes are now, built or not."""
-    return cache_dir() / "packages" / f"{arch}-{content_hash([RECIPES, LAYOUT_CODE], arch, debian.SUITE)}"
+    recipe = content_hash([RECIPES, LAYOUT_CODE], arch, debian.SUITE)
+    return cache_dir() / "packages" / f"{arch}-{recipe}"
+
+
+def fingerprint(arch: str = "x86_64") -> str:
+    """Return the fingerprint, 40 hex digits, of the key that signed the packages; the repository must be built."""
+    home = tempfile.mkdtemp(prefix="hal-gpg-", dir="/tmp")
+    try:
+        key = location(arch) / KEY_FILE
+        shown = capture(["gpg", "--homedir", home, "--batch", "--with-colons", "--show-keys", key])
+    finally:
+        shutil.rmtree(home)
+    return next(line.split(":")[9] for line in shown.splitlines() if line.startswith("fpr:"))
 
 
 def build(arch: str = "x86_64") -> Path:

@@ -19,6 +19,7 @@ def document(**changes: Any) -> dict[str, Any]:
             "addresses": {"management": "10.64.0.101", "bmc": "10.64.1.101", "ipoib": "10.64.2.101"},
             "macs": {"management": "02:48:41:4c:02:01"}, "gpus": [{"index": 0}, {"index": 1}]}
     return {"instance": "virtual", "image": "localhost/hal-node:x",
+
             "packages": "/cache/packages", "authorities": "/state/ca",
             "networks": {"management": {"cidr": "10.64.0.0/24"}, "bmc": {"cidr": "10.64.1.0/24"},
                          "ipoib": {"cidr": "10.64.2.0/24"}},

@@ -158,7 +158,7 @@ def parse(content: bytes, file: str) -> Document:
         line = content.count(b"\n", 0, error.start) + 1
         raise _fault(file, line, f"is not UTF-8 text: byte 0x{content[error.start]:02x}") from None
     if not text.strip():
-        raise _fault(file, 0, "is empty; a site model is expected")
+        raise _fault(file, 0, "is empty; a mapping of fields is expected")
     builder = _Builder(file)
     try:
         for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
@@ -175,7 +175,7 @@ def parse(content: bytes, file: str) -> Document:
     if isinstance(builder.root, Mapping):
         return Document(file, builder.root, builder.findings)
     if builder.root is None:
-        raise _fault(file, 0, "is empty; a site model is expected")
+        raise _fault(file, 0, "is empty; a mapping of fields is expected")
     raise ClusterFileError([*builder.findings, Finding(file, builder.root.line, "", "must be a mapping of fields")])
 
 
@@ -252,7 +252,7 @@ class _Builder:
         if self.open and isinstance(self.open[-1][0], Mapping) and self.key[-1] is None:
             self._name(event, line)
             return
-        self._no_template(event.value, line)
+        self._check_text(event.value, line)
         placeholder = event.tag == PLACEHOLDER_TAG
         if event.tag is not None and not placeholder:
             self._unknown_tag(event.tag, line)
@@ -262,13 +262,15 @@ class _Builder:
         """Take the name of a field; what follows is its value."""
         self.key[-1] = event.value
         self._key_line = line
-        self._no_template(event.value, line)
+        self._check_text(event.value, line)
         if event.value == "<<":
             self._note(line, "merging is not allowed; write the fields out")
         if event.tag is not None:
             self._note(line, f"a tag marks values, not field names; take {_short(event.tag)} away")
 
-    def _no_template(self, text: str, line: int) -> None:
+    def _check_text(self, text: str, line: int) -> None:
+        if not text.isprintable():  # it ends in configuration files and on terminals
+            self._note(line, f"must be one line of printable text, not {text!r}")
         if any(mark in text for mark in _JINJA):
             self._note(line, f"a template is not evaluated here and not allowed: {text!r}; write the value itself")
 

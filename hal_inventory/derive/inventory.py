@@ -15,7 +15,7 @@ def pack(site: Site) -> Packed:
     Hosts are in the order of the model, groups sorted by name; a group without nodes is there too.
     """
     services: dict[str, list[str]] = {name: [] for name in site.nodes}
-    for service, nodes in site.services.items():
+    for service, nodes in sorted(site.services.items()):
         for name in nodes:
             services[name].append(service)
     bmc_networks = [network.name for network in site.networks.values() if network.kind == "bmc"]

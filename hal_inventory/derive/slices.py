@@ -148,16 +148,20 @@ def derive(of: Site, name: str, arguments: Mapping[str, Any]) -> Any:
         for parameter in inspect.signature(function).parameters.values()
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY
     }
+    given: dict[str, Any] = {}
     for argument, value in arguments.items():
         if argument not in accepted:
             raise HalInventoryError(
                 f'slice "{name}": unknown argument "{argument}"{did_you_mean(argument, accepted, kind="arguments")}'
             )
         kind: type = int if argument.endswith("_mb") else str
+        if kind is int and isinstance(value, str) and value.isdecimal() and len(value) < 16:
+            value = int(value)  # what Ansible makes of a number that was a template
         if not isinstance(value, kind) or isinstance(value, bool):
             what = "a whole number" if kind is int else "text"
             raise HalInventoryError(f'slice "{name}": {argument} must be {what}, not {value!r}')
+        given[argument] = value
     for parameter in accepted.values():
-        if parameter.default is inspect.Parameter.empty and parameter.name not in arguments:
+        if parameter.default is inspect.Parameter.empty and parameter.name not in given:
             raise HalInventoryError(f'slice "{name}": argument "{parameter.name}" is missing')
-    return function(of, **arguments)
+    return function(of, **given)

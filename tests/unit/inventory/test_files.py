@@ -41,7 +41,7 @@ def test_an_empty_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "cluster.yml"
     path.write_bytes(content)
     assert message(path).startswith(f"{path}")
-    assert message(path).endswith(("is empty; a site model is expected", "must be a mapping of fields"))
+    assert message(path).endswith(("is empty; a mapping of fields is expected", "must be a mapping of fields"))
 
 
 @pytest.mark.parametrize("content", [b"just text\n", b"- a\n- b\n", b"5\n"])

@@ -82,7 +82,7 @@ def test_a_host_has_exactly_these_variables(hal: Site) -> None:
 def test_services_are_groups_and_host_variables(hal: Site) -> None:
     packed = pack(hal)
     assert group_members(packed)["time_server"] == ["hal-mgmt1", "hal-mgmt2"]
-    assert host_vars(packed)["hal-mgmt2"]["hal_node"]["services"] == ["time_server", "portal"]
+    assert host_vars(packed)["hal-mgmt2"]["hal_node"]["services"] == ["portal", "time_server"]
     assert slice_of(hal, "service", name="slurm_controller") == ["hal-login"]
     assert slice_of(hal, "slurm.controllers") == ["hal-login"]
     assert slice_of(hal, "slurm.databases") == ["hal-mgmt1"]
@@ -194,8 +194,8 @@ def test_every_slice_is_plain_data(hal: Site) -> None:
         ("service", {"name": "portl"}, 'unknown service "portl"; did you mean "portal"?'),
         (
             "slurm.nodes",
-            {"memory_reserve_mb": "8"},
-            "slice \"slurm.nodes\": memory_reserve_mb must be a whole number, not '8'",
+            {"memory_reserve_mb": "8G"},
+            "slice \"slurm.nodes\": memory_reserve_mb must be a whole number, not '8G'",
         ),
         ("slurm.gres", {"slurm_version": "new"}, 'slurm_version="new" is not a version; write one such as "22.05.8"'),
     ],

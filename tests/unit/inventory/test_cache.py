@@ -1,0 +1,168 @@
+"""The cache gives what would be computed, or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hal_inventory import cache, load
+from hal_inventory.compiled import inventory_of, slice_of
+from hal_inventory.packed import host_vars
+from tests.unit.inventory.conftest import Folder
+
+
+@pytest.fixture
+def where() -> Path:
+    return cache.folder()
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The models that were really read."""
+    seen: list[str] = []
+    real = load.load_bytes
+
+    def counted(content: bytes, file: str) -> Any:
+        seen.append(file)
+        return real(content, file)
+
+    monkeypatch.setattr(load, "load_bytes", counted)
+    return seen
+
+
+def entries(where: Path) -> list[Path]:
+    return sorted(where.glob("*.json"))
+
+
+def test_a_second_run_does_not_read_the_model(folder: Folder, reads: list[str]) -> None:
+    source = folder.site()
+    first = inventory_of(source)
+    assert inventory_of(source) == first
+    assert len(reads) == 1
+
+
+def test_any_change_of_the_model_counts(folder: Folder, small: str) -> None:
+    source = folder.site()
+    before = host_vars(inventory_of(source))["front"]["hal_node"]["serial"]
+    status = (folder.path / "cluster.yml").stat()
+    folder.write("cluster.yml", small.replace("S-FRONT", "S-FRXNT"))  # as long as before, and as old
+    os.utime(folder.path / "cluster.yml", ns=(status.st_atime_ns, status.st_mtime_ns))
+    after = host_vars(inventory_of(source))["front"]["hal_node"]["serial"]
+    assert (before, after) == ("S-FRONT", "S-FRXNT")
+
+
+def test_any_change_of_the_view_counts(folder: Folder) -> None:
+    source = folder.site()
+    assert len(host_vars(inventory_of(source))) == 5
+    folder.site(source="plugin: hal\ncluster: cluster.yml\nonly: compute\n")
+    assert len(host_vars(inventory_of(source))) == 4
+
+
+def test_slices_and_their_arguments_are_kept_apart(folder: Folder) -> None:
+    source = folder.site()
+    assert slice_of(source, "nodes", {"where": "front"}) == ["front"]
+    assert slice_of(source, "nodeset", {"where": "front"}) == "front"
+    assert slice_of(source, "nodes", {"where": "worker1"}) == ["worker1"]
+
+
+def test_other_code_computes_its_own(folder: Folder, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    source = folder.site()
+    inventory_of(source)
+    monkeypatch.setattr(cache, "code_version", lambda: b"newer")
+    inventory_of(source)
+    assert len(reads) == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"{}", b"\0" * 100, b"0" * 64 + b"\n{}", None],
+    ids=["empty", "no checksum", "zeros", "wrong checksum", "cut short"],
+)
+def test_a_damaged_entry_is_as_none(folder: Folder, where: Path, reads: list[str], damage: bytes | None) -> None:
+    source = folder.site()
+    first = inventory_of(source)
+    (entry,) = entries(where)
+    entry.write_bytes(entry.read_bytes()[:-10] if damage is None else damage)
+    assert inventory_of(source) == first
+    assert len(reads) == 2
+    assert inventory_of(source) == first
+    assert len(reads) == 2
+
+
+def test_what_others_could_have_written_is_not_believed(folder: Folder, where: Path, reads: list[str]) -> None:
+    source = folder.site()
+    inventory_of(source)
+    where.chmod(0o777)
+    inventory_of(source)
+    where.chmod(0o700)
+    entries(where)[0].chmod(0o666)
+    inventory_of(source)
+    assert len(reads) == 3
+
+
+def test_an_entry_of_somebody_else_is_not_believed(
+    folder: Folder, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = folder.site()
+    inventory_of(source)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    inventory_of(source)
+    assert len(reads) == 2
+
+
+def test_a_link_is_not_followed(folder: Folder, where: Path, reads: list[str]) -> None:
+    source = folder.site()
+    inventory_of(source)
+    (entry,) = entries(where)
+    elsewhere = folder.path / "elsewhere"
+    entry.rename(elsewhere)
+    entry.symlink_to(elsewhere)
+    inventory_of(source)
+    assert len(reads) == 2
+
+
+def test_only_the_user_can_read_it(folder: Folder, where: Path) -> None:
+    inventory_of(folder.site())
+    assert where.stat().st_mode & 0o777 == 0o700
+    assert entries(where)[0].stat().st_mode & 0o077 == 0
+
+
+def test_a_place_that_cannot_be_written_is_no_harm(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HAL_CACHE_DIR", "/proc/nowhere")
+    assert len(host_vars(inventory_of(folder.site()))) == 5
+
+
+def test_a_model_with_a_fault_is_not_kept(folder: Folder, where: Path, small: str) -> None:
+    with pytest.raises(Exception, match="role"):
+        inventory_of(folder.site(small.replace("role: login", "role: x")))
+    assert entries(where) == []
+
+
+def test_old_entries_go(where: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "MAX_ENTRIES", 3)
+    for at in range(6):
+        assert cache.cached([b"%d" % at], lambda at=at: at) == at  # type: ignore[misc]
+    assert len(entries(where)) == 3
+
+
+def test_a_result_is_the_same_from_the_cache_and_computed(folder: Folder, hal: Any, root: Path) -> None:
+    source = root / "inventory" / "hal" / "hal.yml"
+    texts = [json.dumps(inventory_of(source), sort_keys=False) for _ in range(2)]
+    assert texts[0] == texts[1]
+
+
+def test_a_cached_run_imports_nothing_slow(folder: Folder) -> None:
+    source = folder.site()
+    inventory_of(source)
+    code = (
+        "import sys; from hal_inventory.compiled import inventory_of; inventory_of(sys.argv[1]);"
+        "print(sorted({'pydantic', 'rich', 'ClusterShell', 'difflib'} & set(sys.modules)))"
+    )
+    import sys
+
+    done = folder.run(sys.executable, "-c", code, source)
+    assert done.stdout == "[]\n", done.stderr

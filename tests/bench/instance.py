@@ -1,0 +1,75 @@
+"""A virtual HAL of the benchmark's own, beside one that may be running: other networks, other container names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+if str(PROJECT / "molecule" / "shared") not in sys.path:
+    sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
+
+from ssh_config import Cluster  # noqa: E402  found through the line above
+from stages import Runner, Stage  # noqa: E402
+
+NAME = "bench"
+# What inventory/virtual/mini.yml keeps.
+MINI = "hal-login or hal-mgmt[1-2] or hal-data or hal[01-02]"
+NETWORKS = {"management": "10.65.40.0/24", "ipoib": "10.66.40.0/24"}
+
+
+class Instance:
+    """The nodes, and how Ansible is told of them. Made by `create`, removed by `destroy`."""
+
+    def __init__(self, nodes: str, state: Path) -> None:
+        """`nodes`: full or mini; `state`: a folder for the inventory source."""
+        source = state / "hal.yml"
+        content = {
+            "plugin": "hal",
+            "cluster": str(PROJECT / "inventory/hal/cluster.yml"),
+            "virtual": True,
+            "networks": NETWORKS,
+            **({"only": MINI} if nodes == "mini" else {}),
+        }
+        state.mkdir(parents=True, exist_ok=True)
+        source.write_text(json.dumps(content))  # JSON is YAML
+        sources = [PROJECT / "inventory/hal/hal.yml", PROJECT / "inventory/virtual/hal.yml", source]
+        self.inventory = [word for path in sources for word in ("-i", str(path))]
+        self.cluster = Cluster(sources)
+        self.names: list[str] = self.cluster.slice("nodes")
+
+    def playbook(self, path: str, *arguments: str) -> list[str]:
+        """The argv of ansible-playbook on these nodes."""
+        return ["ansible-playbook", *self.inventory, "-e", f"virtual_name={NAME}", path, *arguments]
+
+    def images(self) -> Sequence[Stage]:
+        """What the nodes are made of; nothing to do when it is there."""
+        setup = [sys.executable, "molecule/shared/setup"]
+        return [
+            Stage("node image", [*setup, "image", "build"]),
+            Stage("package repository", [*setup, "packages", "build"]),
+        ]
+
+    def create(self) -> Stage:
+        """Start the nodes."""
+        return Stage(f"{len(self.names)} nodes", self.playbook("molecule/shared/create.yml"))
+
+    def rollout(self, name: str) -> Stage:
+        """Roll site.yml out."""
+        return Stage(name, self.playbook("playbooks/site.yml"))
+
+    def bring_up(self, runner: Runner) -> bool:
+        """All of it, for whoever measures something else."""
+        return runner.run(*self.images()) and runner.run(self.create()) and runner.run(self.rollout("rollout"))
+
+    def destroy(self) -> None:
+        """Remove the nodes and their networks."""
+        subprocess.run(
+            [sys.executable, "molecule/shared/setup", "nodes", "destroy", "--instance", NAME],
+            cwd=PROJECT,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )

@@ -69,6 +69,22 @@ PLANTED = (
         [],
     ),
     Planted(
+        arguments.null_is_let_through,
+        {
+            SPECS: specs(
+                """
+                time_mode: {type: str, description: x; null leaves it alone, default: y, choices: [y, z]}
+                time_step: {type: str, description: x; null leaves it alone, choices: [y, null]}
+                time_yum: {type: dict, description: x; null removes one, default: {}}
+                """
+            )
+        },
+        [
+            f"{SPECS}:4: time_mode can be null, refused beside a default; leave the default out",
+            f"{SPECS}:4: time_mode can be null, not one of its choices; add null there",
+        ],
+    ),
+    Planted(
         arguments.the_specification_is_in_the_defaults,
         {
             DEFAULTS: "time_both: 1\n",

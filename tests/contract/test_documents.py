@@ -56,7 +56,7 @@ PLANTED = (
             "roles/ssh/defaults/main.yml": "ssh_port: 22\n",
             "roles/ssh/README.md": "Variables: [meta/argument_specs.yml](meta/argument_specs.yml)\n",
         },
-        ["roles/time/README.md:1: time_zone is not named; name it, or point to meta/argument_specs.yml"],
+        ["roles/time/README.md:1: names no time_zone; name all, or point to meta/argument_specs.yml"],
     ),
 )
 

@@ -38,6 +38,21 @@ PLANTED = (
         {"plugins/action/hal_x.py": "", "plugins/action/hal_z.py": "", MODULE: GOOD},
         ["plugins/action/hal_z.py:1: no plugins/modules/hal_z.py; ansible-doc shows an action by its module"],
     ),
+    Planted(
+        plugins.filters_have_a_page,
+        {
+            "plugins/filter/hal_x.py": """
+                class FilterModule:
+                    def filters(self):
+                        return {"hal_good": str, "hal_bad": str}
+                """,
+            "plugins/filter/hal_good.yml": "DOCUMENTATION: {name: hal_good}\nEXAMPLES: x\nRETURN: {_value: {type: str}}\n",
+        },
+        [
+            "plugins/filter/hal_x.py:3: filter hal_bad: no DOCUMENTATION, EXAMPLES, RETURN in hal_bad.yml"
+            " beside this file; add them"
+        ],
+    ),
     Planted(plugins.ansible_doc_shows_it, {MODULE: GOOD}, []),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,8 @@ def every_argument_is_described(root: Path) -> Iterator[Finding]:
 def defaults_are_in_the_specification(root: Path) -> Iterator[Finding]:
     """Each default is an option of entry point main, with the same default.
 
-    A default that is a template may be left out there: Ansible would template it a second time at each validation.
+    It may be left out there when it is a template, which Ansible would evaluate once more at each validation, and when
+    the option can be null (see null_is_let_through).
     """
     for role in roles(root):
         path = role / "defaults" / "main.yml"
@@ -55,13 +57,29 @@ def defaults_are_in_the_specification(root: Path) -> Iterator[Finding]:
             if not isinstance(option, Map):
                 yield Finding(path, line, f"{name} is not in meta/argument_specs.yml; add it with this default")
             elif "default" not in option:
-                if value is not None and not _templated(value):
+                if value is not None and not _templated(value) and not _nullable(option):
                     yield Finding(
                         path, line, f"{name}: meta/argument_specs.yml has no default, here is {_short(value)}"
                     )
             elif not _same(option["default"], value):
                 here, there = _short(value), _short(option["default"])
                 yield Finding(path, line, f"{name}: {here} here, {there} in meta/argument_specs.yml; make them equal")
+
+
+@rule
+def null_is_let_through(root: Path) -> Iterator[Finding]:
+    """An option whose description says what null does can be null: Ansible has to let it through."""
+    for role in roles(root):
+        path, options = role / "meta" / "argument_specs.yml", _options(role)
+        for name, option in options.items():
+            if not (isinstance(option, Map) and _nullable(option)):
+                continue
+            if option.get("default") is not None:
+                yield Finding(
+                    path, options.at(name), f"{name} can be null, refused beside a default; leave the default out"
+                )
+            if "choices" in option and None not in option["choices"]:
+                yield Finding(path, options.at(name), f"{name} can be null, not one of its choices; add null there")
 
 
 @rule
@@ -100,3 +118,11 @@ def _templated(value: Any) -> bool:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _nullable(option: Map) -> bool:
+    """Whether an option itself, not something inside it, can be null, by its description."""
+    return (
+        option.get("type") not in ("dict", "list")
+        and re.search(r"\bnull\b", str(option.get("description"))) is not None
+    )

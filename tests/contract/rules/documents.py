@@ -100,6 +100,7 @@ def role_pages_name_their_variables(root: Path) -> Iterator[Finding]:
         page = role / "README.md"
         if not page.is_file() or "meta/argument_specs.yml" in text_of(page):
             continue
-        for name in load_map(role / "defaults" / "main.yml"):
-            if not re.search(rf"\b{re.escape(str(name))}\b", text_of(page)):
-                yield Finding(page, 1, f"{name} is not named; name it, or point to meta/argument_specs.yml")
+        names = [str(name) for name in load_map(role / "defaults" / "main.yml")]
+        missing = [name for name in names if not re.search(rf"\b{re.escape(name)}\b", text_of(page))]
+        if missing:
+            yield Finding(page, 1, f"names no {', '.join(missing)}; name all, or point to meta/argument_specs.yml")

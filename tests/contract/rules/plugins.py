@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.contract.project import Finding, rule
+from tests.contract.project import Finding, load_map, rule
 
 # Folder -> ansible-doc's type, and what a plugin of that type documents. Only modules and lookups return something.
 KINDS = {
@@ -49,6 +49,33 @@ def actions_have_a_module(root: Path) -> Iterator[Finding]:
     for path in _plugins(root, "action"):
         if not (root / "plugins" / "modules" / path.name).is_file():
             yield Finding(path, 1, f"no plugins/modules/{path.name}; ansible-doc shows an action by its module")
+
+
+@rule
+def filters_have_a_page(root: Path) -> Iterator[Finding]:
+    """A file can hold several filters; ansible-doc reads each one's page, <filter>.yml beside it."""
+    for path in _plugins(root, "filter"):
+        for name, line in filters_of(path):
+            page = path.with_name(f"{name}.yml")
+            missing = [part for part in KINDS["modules"][1] if not load_map(page).get(part)]
+            if missing:
+                yield Finding(
+                    path, line, f"filter {name}: no {', '.join(missing)} in {name}.yml beside this file; add them"
+                )
+
+
+def filters_of(path: Path) -> list[tuple[str, int]]:
+    """Names of the filters that a file offers, and the lines where it does."""
+    functions = [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.FunctionDef)]
+    return [
+        (key.value, key.lineno)
+        for function in functions
+        if function.name == "filters"
+        for node in ast.walk(function)
+        if isinstance(node, ast.Dict)
+        for key in node.keys
+        if isinstance(key, ast.Constant) and isinstance(key.value, str)
+    ]
 
 
 @rule

@@ -80,8 +80,8 @@ PLANTED = (
             )
         },
         [
-            f"{SPECS}:4: time_mode can be null, refused beside a default; leave the default out",
             f"{SPECS}:4: time_mode can be null, not one of its choices; add null there",
+            f"{SPECS}:4: time_mode can be null, refused beside a default; leave the default out",
         ],
     ),
     Planted(

@@ -46,7 +46,7 @@ PLANTED = (
                     def filters(self):
                         return {"hal_good": str, "hal_bad": str}
                 """,
-            "plugins/filter/hal_good.yml": "DOCUMENTATION: {name: hal_good}\nEXAMPLES: x\nRETURN: {_value: {type: str}}\n",
+            "plugins/filter/hal_good.yml": "DOCUMENTATION: {x: y}\nEXAMPLES: x\nRETURN: {x: y}\n",
         },
         [
             "plugins/filter/hal_x.py:3: filter hal_bad: no DOCUMENTATION, EXAMPLES, RETURN in hal_bad.yml"

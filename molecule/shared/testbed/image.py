@@ -13,6 +13,7 @@ from testbed.errors import VirtualNodesError
 from testbed.run import PODMAN, SHARED, as_root, capture, logged, need, say
 
 RECIPE = SHARED / "image"
+IMAGE_SETTINGS = ('CMD ["/sbin/init"]', "STOPSIGNAL SIGRTMIN+3", "LABEL hal.virtual=image")
 VARIANTS = ("normal", "python2")
 ARCHES = tuple(debian.DEBIAN_ARCH)
 
@@ -99,7 +100,7 @@ def _build(name: str, arch: str, variant: str) -> None:
     ]
     try:
         logged(as_root(command, environment), log, f"building the node image for {arch}")
-        settings = ["--change", 'CMD ["/sbin/init"]', "--change", "STOPSIGNAL SIGRTMIN+3"]
+        settings = [f"--change={line}" for line in IMAGE_SETTINGS]
         logged([PODMAN, "import", *settings, tar, name], log, "importing the node image")
     finally:
         capture(as_root(["rm", "-f", str(tar)]))

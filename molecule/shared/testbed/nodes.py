@@ -31,6 +31,8 @@ INTERFACES = {"management": "eth0", "ipoib": "ib0"}
 CAPABILITIES = "MKNOD,NET_ADMIN,NET_RAW,SYS_NICE,AUDIT_WRITE"
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 NVIDIA_MAJOR = 195
+APPARMOR = Path("/sys/module/apparmor/parameters/enabled")
+OLDEST_PODMAN = 4
 READY_SECONDS = 60
 WORKERS = 4
 
@@ -111,6 +113,8 @@ def container_options(plan: Plan, node: Node) -> list[str]:
         f"--mount=type=bind,source={plan.packages},destination=/srv/hal-packages,ro=true",
         f"--dns-search={node.fqdn.partition('.')[2] or '.'}",
     ]
+    if APPARMOR.exists() and APPARMOR.read_text().strip() == "Y":
+        options.append("--security-opt=apparmor=unconfined")  # its profile for containers forbids writing /proc/sys/net
     for name in attached(plan, node):
         parts = [f"ip={node.addresses[name]}", f"interface_name={INTERFACES[name]}"]
         if name in node.macs:
@@ -130,6 +134,7 @@ def definition(plan: Plan, node: Node) -> str:
 def create(plan: Plan) -> list[str]:
     """Make and start what is not there yet; return the names of the containers made. All answer on SSH at return."""
     need("ssh-keygen", "openssh-client")
+    _check_podman()
     forwarding = FORWARDING.read_text().strip()
     with locked("nodes"):
         try:
@@ -160,6 +165,16 @@ def _create(plan: Plan) -> list[str]:
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
         list(pool.map(lambda node: _wait(plan, node), plan.nodes if start else ()))
     return [f"{plan.instance}-{node.name}" for node in missing]
+
+
+def _check_podman() -> None:
+    """Raise VirtualNodesError when podman is too old for an address on each network, or cannot set networks up."""
+    version = capture([PODMAN, "--version"]).split()[-1]
+    if int(version.partition(".")[0]) < OLDEST_PODMAN:
+        raise VirtualNodesError(f"podman {version} is too old: {OLDEST_PODMAN}.0 or later (Debian 12, Ubuntu 24.04)")
+    if not any(Path(folder, "iptables").exists() or Path(folder, "nft").exists()
+               for folder in ("/usr/sbin", "/sbin", "/usr/bin")):
+        raise VirtualNodesError("podman's networks need iptables: apt install iptables")
 
 
 def _containers(instance: str) -> dict[str, dict[str, str]]:

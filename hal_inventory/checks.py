@@ -9,15 +9,16 @@ from hal_inventory.errors import ExpressionError, RangeError
 from hal_inventory.expressions import Names, evaluate
 from hal_inventory.ranges import expand_list
 from hal_inventory.reader import Document, Path_, field_name
+from hal_inventory.shape import LeftOut
 from hal_inventory.suggest import did_you_mean
 
 
 @dataclass
 class Checks:
-    """Collects findings. With ``complete`` false, part of the file was left out: unknown names are then no news."""
+    """Collects findings. What was left out for a fault of its own causes no others."""
 
     document: Document
-    complete: bool = True
+    left_out: LeftOut = field(default_factory=LeftOut)
     _first: dict[tuple[str, str], tuple[Path_, str]] = field(default_factory=dict)
     _again: dict[tuple[str, Path_], list[str]] = field(default_factory=dict)
 
@@ -25,9 +26,14 @@ class Checks:
         """Note a fault."""
         self.document.add(path, message)
 
+    @property
+    def complete(self) -> bool:
+        """Whether nothing was left out: only then does an empty selection mean something."""
+        return self.left_out.nothing
+
     def unknown(self, path: Path_, what: str, name: str, known: Iterable[str], kind: str) -> None:
         """Note a name that does not exist, with the nearest one that does."""
-        if self.complete:
+        if not self.left_out.sections and name not in self.left_out.names:
             self.fault(path, f'{what} "{name}"{did_you_mean(name, known, kind=kind)}')
 
     def range(self, path: Path_, text: str) -> list[str]:
@@ -43,7 +49,7 @@ class Checks:
         try:
             return evaluate(expression, names)
         except ExpressionError as error:
-            if self.complete or not str(error).startswith("unknown name"):
+            if not self.left_out.sections or not str(error).startswith("unknown name"):
                 self.fault(path, str(error))
             return None
 

@@ -55,7 +55,7 @@ def expand_nodes(cluster: ClusterFile, networks: Mapping[str, Network], checks: 
         path: Path_ = ("nodes", key)
         names = checks.range(path, key)
         if not names:
-            checks.complete = False  # what names these nodes is not wrong
+            checks.left_out.sections = True  # nobody knows which nodes were meant
             continue
         if len(made) + len(names) > MAX_NAMES:
             checks.fault(path, f"more than {MAX_NAMES} nodes; that is taken for a slip")
@@ -88,7 +88,7 @@ def _expand_entry(
         if not is_node_name(name) or name in RESERVED:
             why = "is a reserved word" if name in RESERVED else "is not a host name; write small letters, digits and -"
             checks.fault(path, f'"{name}" {why}')
-            checks.complete = False
+            checks.left_out.sections = True
             return []
     profile = cluster.profiles.get(declared.profile)
     if profile is None:

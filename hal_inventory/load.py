@@ -20,8 +20,8 @@ def load_bytes(content: bytes, file: str) -> Site:
     from hal_inventory.validate import build_site
 
     document = parse(content, file)
-    cluster, complete = declarations(document)
-    site = build_site(cluster, document, complete=complete) if cluster is not None else None
+    cluster, left_out = declarations(document)
+    site = build_site(cluster, document, left_out) if cluster is not None else None
     if site is None or document.findings:
         raise ClusterFileError(document.findings)
     return site

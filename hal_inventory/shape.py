@@ -3,28 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from hal_inventory.declared import ClusterFile
+from hal_inventory.errors import RangeError
+from hal_inventory.ranges import expand_list
 from hal_inventory.reader import Document, Path_
 from hal_inventory.suggest import did_you_mean
 
 _STAND_INS: dict[str, Any] = {"format": 1, "name": "unnamed", "domain": "unnamed"}
-_SECTIONS = ("networks", "profiles", "nodes")
 
 
-def declarations(document: Document) -> tuple[ClusterFile | None, bool]:
-    """Return the declarations and whether they are complete; faults are added to the document.
+@dataclass
+class LeftOut:
+    """What was at fault and is therefore not in the declarations: to miss it is no second fault.
+
+    ``names`` of nodes, profiles and so on; with ``sections``, so much that no name can be called unknown.
+    """
+
+    names: set[str] = field(default_factory=set)
+    sections: bool = False
+
+    @property
+    def nothing(self) -> bool:
+        """Whether everything is there."""
+        return not self.names and not self.sections
+
+
+def declarations(document: Document) -> tuple[ClusterFile | None, LeftOut]:
+    """Return the declarations, and what was left out of them; faults are added to the document.
 
     What is at fault is left out, so that the rest can be checked in the same run; None when too little is left.
     """
     data: dict[str, Any] = document.plain()
     known = {(finding.line, finding.field) for finding in document.findings}
     try:
-        return ClusterFile.model_validate(data), True
+        return ClusterFile.model_validate(data), LeftOut()
     except ValidationError as error:
         faults = error.errors(include_url=False)
     noted = len(document.findings)
@@ -34,35 +52,42 @@ def declarations(document: Document) -> tuple[ClusterFile | None, bool]:
     document.findings[noted:] = [
         finding for finding in document.findings[noted:] if (finding.line, finding.field) not in known
     ]
-    complete = all(fault["type"] == "extra_forbidden" for fault in faults)
+    left_out = LeftOut()
     for fault in faults:
-        _leave_out(data, fault)
+        _leave_out(data, fault, left_out)
     for name, value in _STAND_INS.items():
         data.setdefault(name, value)
     try:
-        return ClusterFile.model_validate(data), complete
+        return ClusterFile.model_validate(data), left_out
     except ValidationError:
-        return None, False
+        return None, left_out
 
 
 def _path_of(fault: ErrorDetails) -> Path_:
     return tuple(step for step in fault["loc"] if step != "[key]")
 
 
-def _leave_out(data: dict[str, Any], fault: ErrorDetails) -> None:
-    """Remove what is at fault: an unknown field alone, else the whole entry of its section."""
-    loc = fault["loc"]
-    deep = len(loc) if fault["type"] == "extra_forbidden" else min(len(loc), 2)
-    here: Any = data
-    for step in loc[: deep - 1]:
-        if isinstance(here, dict) and step in here:
-            here = here[step]
-        else:
-            return
-    if isinstance(here, dict):
-        here.pop(loc[deep - 1], None)
-    elif isinstance(here, tuple):
-        data.pop(str(loc[0]), None)
+def _leave_out(data: dict[str, Any], fault: ErrorDetails, left_out: LeftOut) -> None:
+    """Remove what is at fault: an unknown field alone, else the whole entry of its section, else the section."""
+    *above, last = fault["loc"]
+    if fault["type"] == "extra_forbidden":
+        here: Any = data
+        for step in above:
+            here = here.get(step, {}) if isinstance(here, dict) else here[step] if isinstance(step, int) else {}
+        here.pop(last, None)
+        return
+    section = str(fault["loc"][0])
+    entries = data.get(section)
+    if len(fault["loc"]) > 1 and isinstance(entries, dict) and section != "fabric":
+        name = str(fault["loc"][1])
+        entries.pop(name, None)
+        try:
+            left_out.names.update(expand_list(name))
+        except RangeError:
+            left_out.sections = True
+    else:
+        data.pop(section, None)
+        left_out.sections = left_out.sections or section not in _STAND_INS
 
 
 def fields_at(loc: tuple[int | str, ...]) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from hal_inventory.hardware import check_profile
 from hal_inventory.model import FileSystemUse, Node, Placeholder, Site
 from hal_inventory.names import ARCHITECTURES, GPU_GROUP, RESERVED, ROLES
 from hal_inventory.reader import Document, Path_, field_name
+from hal_inventory.shape import LeftOut
 
 _LEAST_DRIVES = {
     "raid0": 1, "raid1": 2, "raid5": 3, "raid6": 4, "raid10": 4, "raid50": 6, "raid60": 8,
@@ -23,9 +24,9 @@ SLURM_NODE = "slurm_node"
 """The group of nodes that run slurmd, when a site declares it."""
 
 
-def build_site(cluster: ClusterFile, document: Document, *, complete: bool) -> Site:
+def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> Site:
     """Return the expanded site. Its faults are added to the document; with any, the site must not be used."""
-    checks = Checks(document, complete)
+    checks = Checks(document, left_out)
     networks = expand_networks(cluster, checks)
     nodes = expand_nodes(cluster, networks, checks)
     for name, profile in cluster.profiles.items():
@@ -37,7 +38,7 @@ def build_site(cluster: ClusterFile, document: Document, *, complete: bool) -> S
     members.update(services)
     groups = _groups(cluster, nodes, members, checks)
     members.update(groups)
-    names = Names(nodes, members)
+    names = Names({*nodes, *left_out.names}, members)
 
     arrays, array_addresses = _arrays(cluster, checks)
     site = Site(
@@ -104,7 +105,7 @@ def _check_group_names(cluster: ClusterFile, nodes: Mapping[str, Node], checks: 
 def _services(
     cluster: ClusterFile, nodes: Mapping[str, Node], members: Mapping[str, tuple[str, ...]], checks: Checks
 ) -> dict[str, tuple[str, ...]]:
-    names = Names(nodes, members)
+    names = Names({*nodes, *checks.left_out.names}, members)
     made: dict[str, tuple[str, ...]] = {}
     for name, expression in cluster.services.items():
         path: Path_ = ("services", name)
@@ -127,10 +128,12 @@ def _groups(
             for name in waiting:
                 checks.fault(("groups", name), f"is defined by itself: in a circle with {', '.join(sorted(waiting))}")
                 made[name] = ()
-            checks.complete = False
+            checks.left_out.names.update(waiting)
             break
         for name in ready:
-            selected = checks.select(("groups", name), waiting.pop(name), Names(nodes, {**members, **made}))
+            selected = checks.select(
+                ("groups", name), waiting.pop(name), Names({*nodes, *checks.left_out.names}, {**members, **made})
+            )
             made[name] = in_order(selected or (), nodes)
     return {name: made[name] for name in cluster.groups}
 

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from hal_inventory.load import load
-from hal_inventory.model import Site
-
 ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT))
+
+from hal_inventory.load import load  # noqa: E402  found through the line above
+from hal_inventory.model import Site  # noqa: E402
+
 SMALL = (Path(__file__).parent / "data" / "small.yml").read_text()
 
 

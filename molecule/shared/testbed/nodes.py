@@ -76,7 +76,8 @@ def read_plan(text: str) -> Plan:
         plan = Plan.model_validate_json(text)
     except ValidationError as error:
         problem = error.errors()[0]
-        raise VirtualNodesError(f"plan of the nodes: {'.'.join(map(str, problem['loc']))}: {problem['msg']}") from None
+        where = ".".join(map(str, problem["loc"])) or "the document"
+        raise VirtualNodesError(f"plan of the nodes: {where}: {problem['msg']}") from None
     if not plan.nodes:
         raise VirtualNodesError("plan of the nodes: nodes: there are none, so nothing would be made")
     for node in plan.nodes:
@@ -198,7 +199,13 @@ def _make(plan: Plan, node: Node) -> None:
     """Make one container with its host key and certificate in it, as an installer would leave them."""
     capture([PODMAN, "create", *container_options(plan, node), f"--label=hal.definition={definition(plan, node)}",
              plan.image])
-    capture([PODMAN, "cp", "-", f"{plan.instance}-{node.name}:/"], stdin=_archive(_files(plan, node)))
+    name = f"{plan.instance}-{node.name}"
+    try:
+        capture([PODMAN, "cp", "-", f"{name}:/"], stdin=_archive(_files(plan, node)))
+    except BaseException:
+        # Without its keys it would start, and then be refused by ssh: the next create must make it again.
+        subprocess.run([PODMAN, "rm", "--force", "--volumes", name], capture_output=True, check=False)
+        raise
 
 
 def _files(plan: Plan, node: Node) -> dict[str, tuple[int, bytes]]:

@@ -42,6 +42,11 @@ PLANTED = (
         ],
     ),
     Planted(
+        node_python.every_module_runs_under_2_7,
+        {MODULE: HEAD, "plugins/modules/hal_y.py": HEAD, "molecule/python2/cases/hal_y.yml": "---\n"},
+        [f"{MODULE}:1: no molecule/python2/cases/hal_x.yml; it runs the module and asserts what it returns"],
+    ),
+    Planted(
         node_python.imports_what_both_have,
         {
             MODULE: """

@@ -138,6 +138,15 @@ def imports_what_both_have(root: Path) -> Iterator[Finding]:
                 )
 
 
+@rule
+def every_module_runs_under_2_7(root: Path) -> Iterator[Finding]:
+    """Each module has a case in the scenario python2, where it runs under a real 2.7."""
+    for path in sorted((root / "plugins" / "modules").glob("*.py")):
+        case = f"molecule/python2/cases/{path.stem}.yml"
+        if not (root / case).is_file():
+            yield Finding(path, 1, f"no {case}; it runs the module and asserts what it returns")
+
+
 def python2() -> str | None:
     """A Python 2.7 of this machine that really is one: a version manager's shim of that name may run nothing."""
     found = shutil.which("python2.7")

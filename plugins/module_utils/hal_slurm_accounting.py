@@ -26,17 +26,19 @@ QOS = [
     ("max_tres_per_job", "MaxTRES", "MaxTRES", "tres"),
     ("max_jobs_per_user", "MaxJobsPU", "MaxJobsPU", "number"),
     ("max_submit_jobs_per_user", "MaxSubmitPU", "MaxSubmitPU", "number"),
+] + LIMITS + [
     ("preempt", "Preempt", "Preempt", "list"),
     ("usage_factor", "UsageFactor", "UsageFactor", "number"),
-] + LIMITS
+]
 ASSOCIATION = [
     ("parent", "Parent", "ParentName", "text"),
     ("fairshare", "Fairshare", "Share", "number"),
     ("qos", "QOS", "QOS", "list"),
     ("default_qos", "DefaultQOS", "DefaultQOS", "text"),
+] + LIMITS + [
     ("max_jobs", "MaxJobs", "MaxJobs", "number"),
     ("max_wall", "MaxWall", "MaxWall", "time"),
-] + LIMITS
+]
 ACCOUNT = [
     ("description", "Description", "Descr", "text"),
     ("organization", "Organization", "Org", "text"),
@@ -53,11 +55,10 @@ class AccountingError(ValueError):
     """A declaration or an output that cannot be used; the message says which entry and why."""
 
 
+# What the database has.
+#
+# qos, accounts, users: {name: {column: text}}. associations: {(account, user or ""): {column: text}}.
 State = collections.namedtuple("State", "qos accounts users associations")
-State.__doc__ = """What the database has.
-
-qos, accounts, users: {name: {column: text}}. associations: {(account, user or ""): {column: text}}.
-"""
 Step = collections.namedtuple("Step", "argv text")
 
 
@@ -67,7 +68,7 @@ def columns(fields, key_columns):
 
 
 def queries(cluster):
-    """Return the five queries (argv) that read() takes the outputs of, in that order."""
+    """Return the four queries (argv) that read() takes the outputs of, in that order."""
     show = ["sacctmgr", "--noheader", "--parsable2", "show"]
     return [
         show + ["qos", "format=" + ",".join(columns(QOS, ["Name"]))],

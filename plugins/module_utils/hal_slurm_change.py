@@ -23,16 +23,15 @@ NOTHING, RECONFIGURE, RESTART = "nothing", "reconfigure", "restart"
 DAEMONS = ("slurmctld", "slurmd")
 _ORDER = {NOTHING: 0, RECONFIGURE: 1, RESTART: 2}
 
+# One difference between two configurations.
+#
+# file, subject: where and what ("slurm.conf", "SlurmctldTimeout" or "node hal[01-02] gres").
+# old, new: the values as text, None for "not there".
+# slurmctld, slurmd: what that daemon needs: nothing, reconfigure or restart.
+# unsafe: daemons whose reconfigure or restart with this change loses or strands running jobs.
+# stop_first: slurmd has to be down while slurmctld restarts, or the node is drained or INVALID for what it registers.
+# reason, source: why, and where Slurm says so.
 Change = collections.namedtuple("Change", "file subject old new slurmctld slurmd unsafe stop_first reason source")
-Change.__doc__ = """One difference between two configurations.
-
-file, subject: where and what ("slurm.conf", "SlurmctldTimeout" or "node hal[01-02] gres").
-old, new: the values as text, None for "not there".
-slurmctld, slurmd: what that daemon needs: nothing, reconfigure or restart.
-unsafe: daemons whose reconfigure or restart with this change loses or strands running jobs.
-stop_first: slurmd has to be down while slurmctld restarts, or the node is drained or INVALID for what it registers.
-reason, source: why, and where Slurm says so.
-"""
 
 Rule = collections.namedtuple("Rule", "slurmctld slurmd unsafe reason source")
 
@@ -279,6 +278,7 @@ def classify(old, new, version, node=None):
     version: of Slurm, "22.05.8". node: the slurmd to judge for; None judges for any.
     A text that cannot be read is one Change that needs restarts of both and is unsafe: what it would do is not known.
     """
+    release(version)
     changes = []
     for name in sorted(set(old) | set(new)):
         before, after = old.get(name, ""), new.get(name, "")
@@ -316,12 +316,11 @@ def describe(change):
     return "%s %s%s (%s; %s)" % (change.file, change.subject, values, change.reason, change.source)
 
 
+# What to do with a daemon now.
+#
+# action: nothing, start, reconfigure or restart. pending: what it still needs but must not get now (nothing if done).
+# blocked: why not, one line, or "". why: the lines that explain what it needs.
 Plan = collections.namedtuple("Plan", "action pending blocked why")
-Plan.__doc__ = """What to do with a daemon now.
-
-action: nothing, start, reconfigure or restart. pending: what it still needs but must not get now (nothing if done).
-blocked: why not, one line, or "". why: the lines that explain what it needs.
-"""
 
 
 def _refusal(need, unsafe, restart_ok, jobs_that_hurt, jobs_in_cluster):

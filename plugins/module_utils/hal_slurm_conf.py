@@ -18,13 +18,12 @@ OBJECTS = {"nodename": "node", "partitionname": "partition", "downnodes": "down"
            "frontendname": "frontend", "frontendnode": "frontend", "include": "include"}
 MAX_NAMES = 100000
 
+# What a slurm.conf says.
+#
+# parameters: {lower case name: (name as written, value)}; a repeated SlurmctldHost is joined by ";" in order.
+# nodes, partitions: {name: {lower case key: value}} with the values of the DEFAULT lines filled in.
+# others: lines that are understood as lines only (DownNodes, NodeSet, Include, ...), normalised, in order.
 Conf = collections.namedtuple("Conf", "parameters nodes partitions others")
-Conf.__doc__ = """What a slurm.conf says.
-
-parameters: {lower case name: (name as written, value)}; a repeated SlurmctldHost is joined by ";" in order.
-nodes, partitions: {name: {lower case key: value}} with the values of the DEFAULT lines filled in.
-others: lines that are understood as lines only (DownNodes, NodeSet, Include, ...), normalised, in order.
-"""
 
 
 class SlurmConfError(ValueError):

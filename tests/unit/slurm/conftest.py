@@ -1,12 +1,18 @@
-"""Make plugins/module_utils importable as Ansible imports it on a node."""
+"""Let tests import what is shipped to nodes under the name it has there, ansible.module_utils.hal_slurm_*."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import ansible.module_utils
+import pytest
 
-PLUGINS = Path(__file__).resolve().parents[3] / "plugins"
-ansible.module_utils.__path__.append(str(PLUGINS / "module_utils"))
-sys.path.insert(0, str(PLUGINS / "filter"))
+SHIPPED = str(Path(__file__).resolve().parents[3] / "plugins" / "module_utils")
+if SHIPPED not in ansible.module_utils.__path__:
+    ansible.module_utils.__path__.append(SHIPPED)
+
+
+@pytest.fixture
+def captures() -> Path:
+    """The folder of captured output."""
+    return Path(__file__).parent / "captures"

@@ -1,0 +1,38 @@
+"""Fixtures of the scenario slurm."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from testinfra.host import Host
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from slurm_cluster import Node, as_user, job_state, wait_for
+
+
+@pytest.fixture
+def login(node: Node) -> Host:
+    """The login node, which has slurmctld and where users submit."""
+    return node("hal-login")
+
+
+@pytest.fixture
+def submit(login: Host) -> Iterator[Callable[..., str]]:
+    """Return a function: options of sbatch -> the id of alice's job, once it runs. All are cancelled at the end."""
+    jobs: list[str] = []
+
+    def start(options: str = "") -> str:
+        done = as_user(login, "alice", f"sbatch --parsable --output=/dev/null {options} --wrap 'sleep 600'")
+        assert done.rc == 0, done.stderr
+        jobs.append(done.stdout.strip())
+        wait_for("job", lambda: job_state(login, jobs[-1]), lambda state: bool(state == "RUNNING"))
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        login.run(f"scancel {job}")
+    wait_for("jobs at the end", lambda: login.check_output("squeue --noheader --all"), lambda text: not text)

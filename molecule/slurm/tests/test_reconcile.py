@@ -1,0 +1,77 @@
+"""Changes over a running cluster: what takes effect, what waits for jobs, and that no job is lost.
+
+Each test leaves the cluster as converge made it, but for the last, which adds a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from slurm_cluster import PROJECT, SCENARIO, Node, job_state, pid, playbook, roll_out, setting, wait_for
+from testinfra.host import Host
+
+Submit = Callable[..., str]
+
+
+def test_a_restart_waits_for_the_running_job_and_is_done_after_it(node: Node, login: Host, submit: Submit) -> None:
+    """MaxJobCount needs a restart of slurmctld. An account that was changed by hand is put back in the same run."""
+    job = submit("--nodelist=hal01 --gres=gpu:v100:1")
+    before = {name: pid(node(name), unit) for name, unit in (("hal-login", "slurmctld"), ("hal01", "slurmd"))}
+    login.check_output("sacctmgr --immediate modify qos where name=prolonged set MaxWall=30-0 Flags=DenyOnLimit")
+    login.check_output("sacctmgr --immediate add qos byhand")
+
+    refused = roll_out(slurm_settings_site={"MaxJobCount": 10001})
+    assert refused.status != 0, "a pending restart has to be seen"
+    assert "slurmctld needs a restart: 1 job runs there" in refused.output
+    assert "MaxJobCount: (not set) -> 10001" in refused.output
+    assert "slurmctld's running configuration is the file" in refused.output
+    assert "+MaxJobCount=10001" in refused.output
+    assert "MaxJobCount=10001" in login.file("/etc/slurm/slurm.conf").content_string
+    assert setting(login, "MaxJobCount") == "10000"
+    assert before == {"hal-login": pid(login, "slurmctld"), "hal01": pid(node("hal01"), "slurmd")}
+    assert job_state(login, job) == "RUNNING"
+    qos = login.check_output("sacctmgr -nP show qos format=Name,Flags,MaxWall").splitlines()
+    assert "prolonged|DenyOnLimit,PartitionTimeLimit|7-00:00:00" in qos
+    assert "byhand||" in qos, "what nobody declared is left alone"
+
+    login.check_output(f"scancel {job}")
+    wait_for("job", lambda: login.check_output("squeue --noheader"), lambda text: not text)
+    done = roll_out(slurm_settings_site={"MaxJobCount": 10001})
+    assert done.status == 0, done.output
+    assert setting(login, "MaxJobCount") == "10001"
+    assert pid(login, "slurmctld") != before["hal-login"]
+    assert pid(node("hal01"), "slurmd") == before["hal01"], "slurmd does not need MaxJobCount"
+    login.check_output("sacctmgr --immediate delete qos where name=byhand")
+
+
+def test_a_node_is_added_and_a_setting_taken_without_losing_a_job(node: Node, login: Host, submit: Submit) -> None:
+    """First a reconfigure, which needs no permission; then, with permission, the restarts that a new node needs."""
+    job = submit("--nodelist=hal01 --gres=gpu:v100:2")
+    before = pid(login, "slurmctld")
+    reconfigured = roll_out(slurm_settings_site={"MaxJobCount": 10001, "KillWait": 31})
+    assert reconfigured.status == 0, reconfigured.output
+    assert setting(login, "KillWait") == "31 sec"
+    assert pid(login, "slurmctld") == before
+    assert job_state(login, job) == "RUNNING"
+
+    grown = {"source": "grown.yml", "variables": {"slurm_settings_site": {}, "slurm_restart_ok": True}}
+    for path, limit in ((PROJECT / "molecule/shared/create.yml", ""), (SCENARIO / "prepare.yml", "hal03")):
+        made = playbook(path, *(["--limit", limit] if limit else []), **grown)  # type: ignore[arg-type]
+        assert made.status == 0, made.output
+    done = roll_out(source="grown.yml", slurm_restart_ok=True)
+    assert done.status == 0, done.output
+    assert done.output.count("slurmctld needs") == 0
+    shown = login.check_output("sinfo --noheader --partition gpu --Node --format '%N|%T'").splitlines()
+    assert shown == ["hal01|mixed", "hal02|idle", "hal03|idle"]
+    assert job_state(login, job) == "RUNNING"
+    words = login.check_output(f"scontrol --oneliner show job {job}").split()
+    assert {"Restarts=0", "NodeList=hal01", "Requeue=1"} <= set(words)
+    assert setting(login, "MaxJobCount") == "10000"
+    steps = node("hal01").check_output("pgrep -x slurmstepd | wc -l")
+    assert int(steps) >= 1
+
+    # One node alone, and nothing left to do there.
+    only = roll_out("--limit", "hal03", source="grown.yml")
+    assert only.status == 0, only.output
+    assert only.changed("hal03") == 0
+    assert "hal01 " not in only.output

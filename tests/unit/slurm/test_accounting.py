@@ -1,0 +1,149 @@
+"""Accounts, users and QOS: what is declared against what sacctmgr prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils.hal_slurm_accounting import (
+    AccountingError,
+    State,
+    queries,
+    read,
+    seconds,
+    steps,
+    table,
+    unmanaged,
+)
+
+QOS: list[dict[str, Any]] = [
+    {
+        "name": "prolonged",
+        "description": "Long exclusive",
+        "flags": ["PartitionTimeLimit", "DenyOnLimit"],
+        "max_wall": "168:00:00",
+        "max_tres_per_user": {"gres/gpu": 16},
+        "priority": 10,
+    }
+]
+ACCOUNTS: list[dict[str, Any]] = [
+    {"name": "vision", "parent": "isl", "fairshare": 10, "grp_tres": {"gres/gpu": 32}},
+    {"name": "isl", "description": "Innovative Systems Lab", "organization": "ncsa"},
+]
+USERS: list[dict[str, Any]] = [
+    {"name": "alice", "accounts": ["vision"], "qos": ["prolonged", "normal"], "default_qos": "normal"},
+    {"name": "bob", "accounts": ["isl"], "admin_level": "None"},
+]
+
+
+@pytest.fixture
+def state(captures: Path) -> State:
+    """What a real database held."""
+    return read([(captures / f"{name}.txt").read_text() for name in ("qos", "account", "user", "assoc")])
+
+
+def argv(state: State, **declared: list[dict[str, Any]]) -> list[str]:
+    found = steps("hal", declared.get("qos", []), declared.get("accounts", []), declared.get("users", []), state)
+    return [" ".join(step.argv[2:]) for step in found]
+
+
+EMPTY = State({}, {}, {}, {})
+
+
+def test_the_captures_are_of_the_queries_that_are_made(captures: Path) -> None:
+    page = (captures / "README.md").read_text()
+    for query in queries("hal"):
+        assert " ".join(query).replace("--noheader --parsable2", "-nP") in page
+
+
+def test_a_database_that_is_as_declared_gets_no_command(state: State) -> None:
+    assert argv(state, qos=QOS, accounts=ACCOUNTS, users=USERS) == []
+
+
+def test_an_empty_database_gets_everything_parents_first(state: State) -> None:
+    got = argv(EMPTY, qos=QOS, accounts=ACCOUNTS, users=USERS)
+    assert [line.split()[:3] for line in got] == [
+        ["add", "qos", "prolonged"],
+        ["add", "account", "isl"],
+        ["add", "account", "vision"],
+        ["add", "user", "alice"],
+        ["add", "user", "bob"],
+    ]
+    assert "Flags=PartitionTimeLimit,DenyOnLimit" in got[0]
+    assert "MaxTRESPU=gres/gpu=16" in got[0]
+
+
+def test_only_the_difference_is_changed(state: State) -> None:
+    assert argv(state, qos=[{**QOS[0], "max_wall": "14-0"}]) == ["modify qos where name=prolonged set MaxWall=14-0"]
+
+
+def test_a_null_clears_each_resource_by_its_name(state: State) -> None:
+    assert argv(state, qos=[{**QOS[0], "max_tres_per_user": None, "max_wall": None}]) == [
+        "modify qos where name=prolonged set MaxWall=-1 MaxTRESPU=gres/gpu=-1"
+    ]
+
+
+def test_what_an_entry_does_not_say_is_left_alone(state: State) -> None:
+    assert argv(state, qos=[{"name": "prolonged"}], accounts=[{"name": "vision"}]) == []
+
+
+def test_a_user_gets_the_first_account_as_default_and_loses_others(state: State) -> None:
+    got = argv(state, users=[{"name": "alice", "accounts": ["isl"]}])
+    assert got == [
+        "add user alice account=isl cluster=hal",
+        "modify user where name=alice set DefaultAccount=isl",
+        "delete user where name=alice account=vision cluster=hal",
+    ]
+
+
+def test_absent_deletes_what_is_there_users_first(state: State) -> None:
+    gone = {"state": "absent"}
+    got = argv(
+        state,
+        qos=[{"name": "prolonged", **gone}, {"name": "never", **gone}],
+        accounts=[{"name": "vision", **gone}],
+        users=[{"name": "alice", **gone}],
+    )
+    assert got == [
+        "delete user where name=alice",
+        "delete account where name=vision",
+        "delete qos where name=prolonged",
+    ]
+
+
+def test_what_nobody_declared_is_shown(state: State) -> None:
+    assert unmanaged(QOS, [], USERS[:1], state) == {"qos": [], "accounts": ["isl", "vision"], "users": ["bob"]}
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"qos": [{"name": "a", "max_wal": 1}]}, "QOS a: unknown key max_wal; known are .*max_wall"),
+        ({"qos": [{"name": "a"}, {"name": "a"}]}, "QOS a is declared twice"),
+        ({"qos": [{"max_wall": "1:0:0"}]}, "QOS without a name"),
+        ({"qos": [{"name": "a", "max_wall": "a week"}]}, "a: max_wall: 'a week' is not a time"),
+        ({"users": [{"name": "u"}]}, "user u: accounts is empty"),
+        ({"accounts": [{"name": "a", "parent": "b"}, {"name": "b", "parent": "a"}]}, "each other's parents: a, b"),
+        ({"accounts": [{"name": "a", "state": "gone"}]}, "account a: state is present or absent"),
+    ],
+)
+def test_a_declaration_that_cannot_be_is_refused_with_its_place(
+    declared: dict[str, list[dict[str, Any]]], message: str
+) -> None:
+    with pytest.raises(AccountingError, match=message):
+        argv(EMPTY, **declared)
+
+
+def test_a_row_of_another_length_is_refused() -> None:
+    """A description with a bar in it would shift the columns."""
+    with pytest.raises(AccountingError, match="2 columns asked for, sacctmgr gave 3"):
+        table("a|b|c\n", ["Name", "Descr"])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("90", 5400), ("1:30", 90), ("24:00:00", 86400), ("7-0", 604800), ("7-00:00:00", 604800), ("1-2:3", 93780)],
+)
+def test_times_have_slurms_meanings(text: str, value: int) -> None:
+    assert seconds(text) == value

@@ -1,6 +1,6 @@
 """`python -m hal_expect roles/*/expect.yml`: check files of expectations. Exit status 0 clean, 2 findings.
 
-`python -m hal_expect --schema` prints the JSON Schema for editors (schemas/expect.schema.json).
+`python -m hal_expect --schema` prints the JSON Schema for editors (hal_expect/expect.schema.json).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The JSON Schema of expect.yml, built from the vocabulary, for editors. schemas/expect.schema.json is its text."""
+"""The JSON Schema of expect.yml, built from the vocabulary, for editors. hal_expect/expect.schema.json is its text."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from hal_expect import schema
 from hal_expect.files import check_file
 
 PROJECT = Path(__file__).resolve().parents[3]
-SCHEMA = PROJECT / "schemas" / "expect.schema.json"
+SCHEMA = PROJECT / "hal_expect" / "expect.schema.json"
 
 GOOD = """\
 - id: everything at once
@@ -181,7 +181,7 @@ def test_the_command_prints_findings_and_ends_with_2(tmp_path: Path) -> None:
 
 def test_the_committed_schema_is_the_one_of_the_vocabulary() -> None:
     assert SCHEMA.read_text(encoding="utf-8") == schema.text(), (
-        "python -m hal_expect --schema > schemas/expect.schema.json"
+        "python -m hal_expect --schema > hal_expect/expect.schema.json"
     )
     jsonschema.Draft202012Validator.check_schema(json.loads(SCHEMA.read_text(encoding="utf-8")))
 

@@ -22,14 +22,6 @@ def rollout() -> Rollout:
 
 
 @pytest.fixture
-def mended(rollout: Rollout) -> Iterator[None]:
-    """After the test, the role puts hal01 right again."""
-    yield
-    done = rollout.converge("--limit", "hal01", molecule_nodes=1)
-    assert done.returncode == 0, done.stdout
-
-
-@pytest.fixture
 def puppet(node: Node) -> Iterator[Host]:
     """hal01 with a Puppet agent that runs and starts at boot; without one after the test."""
     host = node("hal01")
@@ -65,7 +57,7 @@ def test_kernel_settings_survive_a_boot(node: Node) -> None:
 def test_a_withdrawn_setting_is_gone_and_other_lines_stay(node: Node, name: str) -> None:
     saved = node(name).check_output("cat /etc/sysctl.conf")
     assert "tcp_keepalive_time" not in saved
-    assert "net.ipv4.tcp_syn_retries = 5" in saved.splitlines()
+    assert "net.ipv4.tcp_syn_retries=5" in saved.replace(" ", "").splitlines()
     assert saved.count("net.core.somaxconn") == 1
 
 
@@ -91,10 +83,13 @@ def test_the_journal_is_on_disk(node: Node, name: str) -> None:
     host = node(name)
     host.check_output("logger -t promise kept-over-a-boot")
     host.check_output("journalctl --sync")
-    assert "kept-over-a-boot" in host.check_output("journalctl --directory=/var/log/journal --identifier=promise --output=cat")
+    kept = host.check_output("journalctl --directory=/var/log/journal --identifier=promise --output=cat")
+    assert "kept-over-a-boot" in kept
 
 
-def test_faults_are_reported(node: Node, rollout: Rollout, mended: None) -> None:
+def test_faults_are_reported_a_puppet_agent_stops_the_play_and_beside_one_that_is_allowed_they_are_mended(
+    node: Node, rollout: Rollout, puppet: Host
+) -> None:
     host = node("hal01")
     host.check_output("sysctl -w net.core.somaxconn=128")
     host.check_output("echo net.ipv4.tcp_wmem = 1 2 3 >/etc/sysctl.d/zz-later.conf")
@@ -103,13 +98,8 @@ def test_faults_are_reported(node: Node, rollout: Rollout, mended: None) -> None
     host.check_output("ln -sf /usr/share/zoneinfo/Asia/Tokyo /etc/localtime")
     host.check_output("rpm -e lsof")
     host.check_output("ppc64_cpu --smt=1 && systemctl disable --quiet hal-smt")
-    host.check_output("mkdir -p /etc/systemd/journald.conf.d && printf '[Journal]\\nStorage=volatile\\n'"
-                      " >/etc/systemd/journald.conf.d/99-later.conf && rm -rf /var/log/journal"
-                      " && systemctl restart systemd-journald")
-    found = rollout.broken_promises("base", "hal01")
-    host.check_output("rm /etc/sysctl.d/zz-later.conf /etc/security/limits.d/99-later.conf"
-                      " /etc/systemd/journald.conf.d/99-later.conf && systemctl restart systemd-journald && ppc64_cpu --smt=4")
-    assert found == [
+    host.check_output("rm /etc/systemd/journald.conf.d/90-hal.conf && systemctl restart systemd-journald")
+    faults = [
         "base packages are installed [lsof]",
         "hardware threads a core",
         "hardware threads a core are set at boot",
@@ -120,41 +110,37 @@ def test_faults_are_reported(node: Node, rollout: Rollout, mended: None) -> None
         "time zone",
         "withdrawn kernel setting is not saved [net.ipv4.tcp_keepalive_time]",
     ]
+    assert rollout.broken_promises("base", "hal01") == sorted([*faults, "no Puppet agent manages this node"])
 
-
-def test_a_puppet_agent_stops_the_play_for_its_node_and_is_named(
-    rollout: Rollout, mended: None, puppet: Host
-) -> None:
-    puppet.check_output("sysctl -w net.core.somaxconn=128")
     done = rollout.converge()
     words = " ".join(done.stdout.split())
     assert done.returncode != 0
     assert "A Puppet agent still manages hal01: service puppet is running; service puppet starts at boot." in words
     assert "systemctl disable --now puppet" in words
     assert "base_puppet_coexist: true" in words
-    assert puppet.check_output("sysctl -n net.core.somaxconn") == "128", "the play went on"
-    assert "hal-mgmt2" not in [line.split()[1].strip("[]:") for line in done.stdout.splitlines() if line.startswith("fatal:")]
-    assert rollout.broken_promises("base", "hal01") == [
-        "kernel setting is in effect [net.core.somaxconn]", "no Puppet agent manages this node"]
+    assert "fatal: [hal-mgmt2]" not in done.stdout
+    assert host.check_output("sysctl -n net.core.somaxconn") == "128", "the play went on"
 
-
-def test_beside_a_puppet_agent_that_is_allowed_the_play_goes_on_with_a_warning(rollout: Rollout, puppet: Host) -> None:
+    # What others wrote to win over us, and the threads of a running node, are for an administrator.
+    host.check_output("rm /etc/sysctl.d/zz-later.conf /etc/security/limits.d/99-later.conf && ppc64_cpu --smt=4")
     done = rollout.converge("--limit", "hal01", molecule_nodes=1, base_puppet_coexist=True)
     assert done.returncode == 0, done.stdout
-    warning = rollout.promises("base", "hal01", base_puppet_coexist=True)["no Puppet agent works beside these roles"]
-    assert (warning["status"], warning["severity"]) == ("fail", "warning")
+    results = rollout.promises("base", "hal01", base_puppet_coexist=True).values()
+    wrong = [(result["id"], result["severity"]) for result in results if result["status"] in ("fail", "unknown")]
+    assert wrong == [("no Puppet agent works beside these roles", "warning")]
 
 
-@pytest.mark.parametrize(("plant", "sign"), [
-    ("echo '*/30 * * * * root /opt/puppetlabs/bin/puppet agent --onetime' >/etc/cron.d/puppet", "cron runs it: /etc/cron.d/puppet"),
-    (f"mkdir -p {PUPPET_STATE} && touch {PUPPET_STATE}/last_run_summary.yaml", "it last ran at "),
-    (f"mkdir -p {PUPPET_STATE} && touch {PUPPET_STATE}/agent_catalog_run.lock", "a run is under way: "),
-])
-def test_an_agent_without_a_service_is_noticed(rollout: Rollout, puppet: Host, plant: str, sign: str) -> None:
-    puppet.check_output(f"systemctl disable --quiet --now puppet && {plant}")
+def test_an_agent_without_a_service_is_noticed(rollout: Rollout, puppet: Host) -> None:
+    puppet.check_output(f"systemctl disable --quiet --now puppet && mkdir -p {PUPPET_STATE}"
+                        f" && touch {PUPPET_STATE}/last_run_summary.yaml {PUPPET_STATE}/agent_catalog_run.lock")
+    puppet.check_output("echo '*/30 * * * * root /opt/puppetlabs/bin/puppet agent --onetime' >/etc/cron.d/puppet")
     result = rollout.promises("base", "hal01")["no Puppet agent manages this node"]
     assert result["status"] == "fail"
-    assert sign in str(result["observed"])
+    signs = str(result["observed"])
+    assert "service" not in signs
+    assert "cron runs it: /etc/cron.d/puppet" in signs
+    assert f"a run is under way: {PUPPET_STATE}/agent_catalog_run.lock" in signs
+    assert "it last ran at " in signs
 
 
 def test_an_agent_that_is_disabled_or_long_gone_is_no_manager(rollout: Rollout, puppet: Host) -> None:

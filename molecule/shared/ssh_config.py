@@ -6,7 +6,6 @@ Nodes are trusted by the site's certificate authority, under their inventory nam
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 from collections.abc import Sequence

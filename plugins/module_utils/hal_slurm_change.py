@@ -183,7 +183,7 @@ def _nodes(old, new, node):
         unsafe, why = (), "slurmctld and slurmd must agree on the node's line"
         if key in _SHAPE:
             unsafe, why = ("slurmctld",), "slurmctld aborts jobs on a node whose sockets or cores changed"
-        elif key == "gres":
+        elif key == "gres" and before is not None:
             unsafe, why = ("slurmctld",), "slurmctld aborts jobs whose GPUs no longer fit"
         elif key == "port":
             unsafe, why = DAEMONS, "running steps look for slurmd at the old port"
@@ -247,9 +247,12 @@ def _gres_conf(old, new, node):
         return {name: [tuple(p for p in device if p[0] not in ("cores", "cpus")) for device in found]
                     for name, found in devices.items()}
     only_cores = without_cores(before) == without_cores(after)
+    # Jobs hold GPUs only where there were some: the devices of a new node, or a node's first ones, hurt none.
+    held = any(before.get(name) for name in changed)
     names = fold(name for name in changed if name) or "every node"
     return [Change("gres.conf", "devices of %s" % names, shown(before), shown(after), RESTART,
-                   RESTART if mine else RECONFIGURE, () if only_cores else ("slurmctld",), mine and not only_cores,
+                   RESTART if mine else RECONFIGURE, ("slurmctld",) if held and not only_cores else (),
+                   mine and not only_cores,
                    "slurmctld takes Cores= only when it starts" if only_cores
                    else "slurmctld and slurmd must agree on type and number; jobs whose GPUs no longer fit are aborted",
                    "gres.conf(5) Cores" if only_cores
@@ -332,7 +335,7 @@ def _refusal(need, unsafe, restart_ok, jobs_that_hurt, jobs_in_cluster):
         if jobs_in_cluster is None:
             return "it would lose running jobs, and whether any runs is not known"
         if jobs_in_cluster:
-            return "%s, and it would lose them: wait until they ended, no permission overrides this" % jobs(
+            return "%s, and it would lose them: repeat when none runs, no permission overrides this" % jobs(
                 jobs_in_cluster, "in the cluster")
         return ""
     if need == RECONFIGURE or restart_ok:

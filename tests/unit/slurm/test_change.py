@@ -151,6 +151,17 @@ def test_gpus_of_a_node_concern_its_slurmd_and_slurmctld() -> None:
     assert needed(on_01, "slurmd") == "reconfigure"
 
 
+def test_gpus_where_there_were_none_are_safe_and_others_are_not() -> None:
+    """A new node's GPUs, while jobs hold those of the others."""
+    two = "NodeName=hal[01-02] Name=gpu Type=v100 File=/dev/nvidia[0-3]\n"
+    three = two.replace("hal[01-02]", "hal[01-03]")
+    assert classify({"gres.conf": two}, {"gres.conf": three}, "22.05.8", "hal01")[0].unsafe == ()
+    assert classify({"gres.conf": three}, {"gres.conf": two}, "22.05.8", "hal01")[0].unsafe == ("slurmctld",)
+    bare = PLAIN.replace(" Gres=gpu:v100:4", "")
+    assert needs(bare, PLAIN)[2] == set()
+    assert needs(PLAIN, bare)[2] == {"slurmctld"}
+
+
 def test_cores_of_gpus_alone_are_safe() -> None:
     """gres.conf(5): "A restart of the slurmctld is needed for changes to the Cores option"."""
     old, new = (f"NodeName=hal01 Name=gpu File=/dev/nvidia0 Cores={cores}\n" for cores in ("0-79", "0-19"))

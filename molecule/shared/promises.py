@@ -1,6 +1,6 @@
 """Run playbooks from a test, and ask what a role promises on a node as it is now.
 
-For the tests that plant a fault in a finished node: the promise has to notice it, and a rollout has to mend or refuse it.
+For tests that plant a fault in a finished node: the promise has to notice it, and a rollout has to mend or refuse it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ class Rollout:
 
     def converge(self, *arguments: str, **variables: Any) -> subprocess.CompletedProcess[str]:
         """Run the scenario's converge.yml; stdout has what it printed, returncode whether it worked."""
-        return self._run(
-            ["ansible-playbook", *self._inventory, *arguments, *_extra(variables), str(self._scenario / "converge.yml")], {}
-        )
+        playbook = str(self._scenario / "converge.yml")
+        return self._run(["ansible-playbook", *self._inventory, *arguments, *_extra(variables), playbook], {})
 
     def promises(self, role: str, node: str, **variables: Any) -> dict[str, dict[str, Any]]:
         """Return what hal_expect says of a role on a node: {id: {status, observed, expected, ...}}."""

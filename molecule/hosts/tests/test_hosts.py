@@ -73,6 +73,7 @@ def test_faults_are_reported_and_mended_without_asking_another_node(node: Node, 
         "name survives a reboot",
         "no line in /etc/hosts that nobody declared",
         "node has its declared name",
+        "own name is not the loopback address",  # unknown: nothing answers to hal99
     ]
     assert "own name is not the loopback address" in rollout.broken_promises("hosts", "hal01")
     done = rollout.converge("--limit", "hal01", molecule_nodes=1)

@@ -70,8 +70,8 @@ def test_faults_are_reported_a_wrong_key_is_refused_and_the_role_mends_them(node
     refused = host.run(f"dnf --assumeyes install {PACKAGE}")
     assert refused.rc != 0, "a package installs without the key that signed it"
     assert not host.package(PACKAGE).is_installed
-    host.check_output("printf '[mine]\\nname=mine\\nbaseurl=file:///srv/hal-packages\\ngpgcheck=0\\n' >/etc/yum.repos.d/mine.repo")
-    host.check_output("sed -i s/gpgcheck=1/gpgcheck=0/ /etc/yum.repos.d/hal.repo")
+    host.check_output("cd /etc/yum.repos.d && sed -i s/gpgcheck=1/gpgcheck=0/ hal.repo"
+                      " && printf '[mine]\\nname=mine\\nbaseurl=file:///srv/hal-packages\\n' >mine.repo")
     assert rollout.broken_promises("repositories", "hal01") == [
         "declared signing keys are trusted",
         "exactly the declared repositories are in use",

@@ -74,7 +74,7 @@ class Runner:
         first = len(self.outcomes)
         while waiting or running:
             while waiting and len(running) < side_by_side:
-                running.append(self._start(waiting.pop(0), first + len(self.outcomes) + len(running)))
+                running.append(self._start(waiting.pop(0), len(self.outcomes) + len(running) + 1))
             time.sleep(0.2)
             for item in list(running):
                 if item.process.poll() is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -64,6 +66,33 @@ class Instance:
     def bring_up(self, runner: Runner) -> bool:
         """All of it, for whoever measures something else."""
         return runner.run(*self.images()) and runner.run(self.create()) and runner.run(self.rollout("rollout"))
+
+    def memory_mb(self) -> int | None:
+        """Memory of all processes in the nodes, shared pages counted once; None when it cannot be read."""
+        inspected = subprocess.run(
+            [
+                "molecule/shared/podman",
+                "inspect",
+                "--format",
+                "{{.State.Pid}}",
+                *(f"{NAME}-{name}" for name in self.names),
+            ],
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        try:
+            nodes = {os.readlink(f"/proc/{pid}/ns/pid") for pid in inspected.stdout.split()}
+        except OSError:
+            return None
+        total_kb = 0
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it may have ended meanwhile
+                if os.readlink(process / "ns" / "pid") in nodes:
+                    rollup = (process / "smaps_rollup").read_text()
+                    total_kb += sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+        return total_kb // 1024 or None
 
     def destroy(self) -> None:
         """Remove the nodes and their networks."""

@@ -48,7 +48,6 @@ NO_CHANGE = "rollout without changes"
 def measure(instance: Instance) -> Rollout:
     """Build what is missing, start the nodes, roll out, run the job, roll out again."""
     result, runner = Rollout(len(instance.names)), Runner("bench")
-    before = available_mb()
     stages = [*instance.images(), instance.create(), instance.rollout(FIRST)]
     for stage in stages:
         if not runner.run(stage):
@@ -59,17 +58,10 @@ def measure(instance: Instance) -> Rollout:
             runner.run(instance.rollout(NO_CHANGE))
             log = runner.outcomes[-1].log.read_text(errors="replace")
             result.changed = sum(int(changed) for _, _, changed, _, _ in RECAP.findall(log))
-        result.memory_mb = max(0, before - available_mb())
+        result.memory_mb = instance.memory_mb()
     result.seconds = {outcome.stage.name: outcome.seconds for outcome in runner.outcomes}
     result.failed = ", ".join(outcome.stage.name for outcome in runner.outcomes if not outcome.passed)
     return result
-
-
-def available_mb() -> int:
-    """Memory that the machine could still give, in MB."""
-    with open("/proc/meminfo") as lines:
-        values = dict(line.split(":") for line in lines)
-    return int(values["MemAvailable"].split()[0]) // 1024
 
 
 def table(result: Rollout) -> str:
@@ -86,9 +78,7 @@ def table(result: Rollout) -> str:
         said = f"{ratio:.2f} of the first, {result.changed} tasks changed"
         lines.append(f"  {NO_CHANGE:<28} {result.seconds[NO_CHANGE]:8.1f} s  {said}")
     if result.memory_mb is not None:
-        lines.append(
-            f"  memory that the running nodes take: about {result.memory_mb} MB (whole machine, before and after)"
-        )
+        lines.append(f"  memory of all processes in the nodes: {result.memory_mb} MB")
     if result.failed:
         lines.append(f"  FAILED: {result.failed}; what comes after it was not measured")
     return "\n".join(lines)

@@ -33,7 +33,10 @@ FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 NVIDIA_MAJOR = 195
 APPARMOR = Path("/sys/module/apparmor/parameters/enabled")
 OLDEST_PODMAN = 4
-READY_SECONDS = 60
+READY_SECONDS = 120
+# Each node's systemd and dbus watch files; the kernel's limit is per user, and its default of 128 ends at some 40 nodes.
+WATCHES = Path("/proc/sys/fs/inotify/max_user_instances")
+WATCHES_NEEDED = 1024
 WORKERS = 4
 
 
@@ -136,6 +139,8 @@ def create(plan: Plan) -> list[str]:
     """Make and start what is not there yet; return the names of the containers made. All answer on SSH at return."""
     need("ssh-keygen", "openssh-client")
     _check_podman()
+    if int(WATCHES.read_text()) < WATCHES_NEEDED:
+        capture(as_root(["sh", "-c", f"echo {WATCHES_NEEDED} > {WATCHES}"]))
     forwarding = FORWARDING.read_text().strip()
     with locked("nodes"):
         try:

@@ -49,7 +49,9 @@ def nodes(site: Site, *, memory_reserve_mb: int = 0) -> list[dict[str, Any]]:
                 "cpus": profile.cpus.total,
                 "memory_mb": memory_mb,
                 "gres": ",".join(f"gpu:{kind}:{len(gpus)}" for kind, gpus in _by_type(profile.gpus)),
-                "features": [profile_name, profile.arch, *(kind for kind, _ in _by_type(profile.gpus))],
+                "features": list(
+                    dict.fromkeys([profile_name, profile.arch, *(kind for kind, _ in _by_type(profile.gpus))])
+                ),
             }
         )
     return entries

@@ -71,6 +71,15 @@ def test_a_script_that_fails_prints_no_inventory(folder: Folder, small: str, roo
     assert "Traceback" not in done.stderr
 
 
+def test_a_script_run_by_a_python_that_lacks_something_says_so(folder: Folder, root: Path) -> None:
+    script = folder.write("inventory/hal_inventory.py", (root / "inventory" / "hal_inventory.py").read_text())
+    done = folder.run(sys.executable, "-I", "-S", script, "--list")  # -S: without the packages that are installed
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith(
+        f"{sys.executable} lacks yaml, pydantic, ClusterShell; make setup installs them into .venv\n"
+    )
+
+
 def test_the_script_is_never_taken_for_a_source_by_accident(folder: Folder, root: Path) -> None:
     done = folder.ansible("ansible-inventory", "--list", "-i", root / "inventory" / "hal_inventory.py")
     assert done.returncode != 0

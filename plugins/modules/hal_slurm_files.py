@@ -62,6 +62,7 @@ import pwd
 import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.text.converters import to_bytes
 
 DIRECTORY = {"path": {"type": "path", "required": True}, "owner": {"type": "str", "default": "root"},
              "mode": {"type": "str", "required": True}}
@@ -100,7 +101,7 @@ def directory(module, entry):
 
 def write(module, entry):
     """Make a file as declared; return (whether that changed it, its diff or None)."""
-    path, wanted = entry["path"], entry["content"].encode("utf-8")
+    path, wanted = entry["path"], to_bytes(entry["content"])
     found = None
     if os.path.isfile(path):
         with open(path, "rb") as stream:

@@ -155,9 +155,10 @@ def terminal_width() -> int:
 
 
 def last_line(log: Path) -> str:
-    """The last line of a log that says something, without control characters."""
+    """What a log says last: Ansible's running task, or else its last line; without control characters."""
     with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 4096))
-        lines = file.read().decode(errors="replace").splitlines()
-    speaking = (line.strip(" *") for line in reversed(lines) if line.strip(" *"))
-    return "".join(c for c in next(speaking, "") if c.isprintable())
+        file.seek(max(0, log.stat().st_size - 32768))
+        lines = [line.strip(" *") for line in file.read().decode(errors="replace").splitlines()]
+    tasks = [line for line in lines if line.startswith("TASK [")]
+    speaking = tasks[-1:] or [line for line in lines if line][-1:]
+    return "".join(c for c in "".join(speaking) if c.isprintable())

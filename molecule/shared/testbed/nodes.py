@@ -34,7 +34,7 @@ NVIDIA_MAJOR = 195
 APPARMOR = Path("/sys/module/apparmor/parameters/enabled")
 OLDEST_PODMAN = 4
 READY_SECONDS = 120
-# Each node's systemd and dbus watch files; the kernel's limit is per user, and its default of 128 ends at some 40 nodes.
+# Each systemd and dbus watches files; the kernel limits that per user, and its default of 128 ends at some 40 nodes.
 WATCHES = Path("/proc/sys/fs/inotify/max_user_instances")
 WATCHES_NEEDED = 1024
 WORKERS = 4

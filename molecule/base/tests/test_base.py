@@ -123,7 +123,7 @@ def test_faults_are_reported_a_puppet_agent_stops_the_play_and_beside_one_that_i
 
     # What others wrote to win over us, and the threads of a running node, are for an administrator.
     host.check_output("rm /etc/sysctl.d/zz-later.conf /etc/security/limits.d/99-later.conf && ppc64_cpu --smt=4")
-    done = rollout.converge("--limit", "hal01", molecule_nodes=1, base_puppet_coexist=True)
+    done = rollout.converge("--limit", "hal01", base_puppet_coexist=True)
     assert done.returncode == 0, done.stdout
     results = rollout.promises("base", "hal01", base_puppet_coexist=True).values()
     wrong = [(result["id"], result["severity"]) for result in results if result["status"] in ("fail", "unknown")]

@@ -76,7 +76,7 @@ def test_faults_are_reported_and_mended_without_asking_another_node(node: Node, 
         "own name is not the loopback address",  # unknown: nothing answers to hal99
     ]
     assert "own name is not the loopback address" in rollout.broken_promises("hosts", "hal01")
-    done = rollout.converge("--limit", "hal01", molecule_nodes=1)
+    done = rollout.converge("--limit", "hal01")
     assert done.returncode == 0, done.stdout
     assert [leads_to(host, entry["name"]) for entry in site("hosts")] == [entry["address"] for entry in site("hosts")]
     assert rollout.broken_promises("hosts", "hal01") == []

@@ -81,13 +81,13 @@ def test_faults_are_reported_a_wrong_key_is_refused_and_the_role_mends_them(node
     ]
 
     wrong = {"hal_packages": {"source": "/srv/hal-packages/RPM-GPG-KEY-hal", "fingerprint": "0" * 40}}
-    done = rollout.converge("--limit", "hal01", molecule_nodes=1, repositories_keys=wrong)
+    done = rollout.converge("--limit", "hal01", repositories_keys=wrong)
     assert done.returncode != 0
     assert "does not match any key fingerprints" in " ".join(done.stdout.split())
     assert WITHDRAWN in keys(host)
     assert len(keys(host)) == 1
 
-    done = rollout.converge("--limit", "hal01", molecule_nodes=1)
+    done = rollout.converge("--limit", "hal01")
     assert done.returncode == 0, done.stdout
     assert repositories(host) == ["hal-packages"]
     assert WITHDRAWN not in keys(host)

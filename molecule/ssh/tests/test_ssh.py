@@ -156,7 +156,7 @@ def test_faults_are_reported_and_mended_and_a_certificate_that_runs_out_soon_is_
         "user certificates of this site's authority are accepted, and no others",
     ]
 
-    done = rollout.converge("--limit", "hal01", molecule_nodes=1)
+    done = rollout.converge("--limit", "hal01")
     assert done.returncode == 0, done.stdout
     assert rollout.broken_promises("ssh", "hal01") == []
     shown = node("hal-mgmt2").check_output(f"ssh-keyscan -c -t ed25519 {address}")
@@ -166,7 +166,7 @@ def test_faults_are_reported_and_mended_and_a_certificate_that_runs_out_soon_is_
 
 def test_a_configuration_with_a_wrong_word_is_refused_and_the_old_one_stays(node: Node, rollout: Rollout) -> None:
     before = node("hal01").check_output("sha256sum /etc/ssh/sshd_config")
-    done = rollout.converge("--limit", "hal01", molecule_nodes=1, ssh_settings_extra={"Nonsense": "yes"})
+    done = rollout.converge("--limit", "hal01", ssh_settings_extra={"Nonsense": "yes"})
     assert done.returncode != 0
     assert "Bad configuration option: Nonsense" in done.stdout
     assert node("hal01").check_output("sha256sum /etc/ssh/sshd_config") == before
@@ -176,7 +176,7 @@ def test_a_configuration_that_locks_root_out_is_taken_back(node: Node, rollout: 
     """sshd -t has nothing against it: only a login shows it."""
     login.certify(AUTHORITY / "user_ca", "root")
     before = node("hal01").check_output("sha256sum /etc/ssh/sshd_config")
-    done = rollout.converge("--limit", "hal01", molecule_nodes=1, ssh_settings_extra={"AllowUsers": "nobody"})
+    done = rollout.converge("--limit", "hal01", ssh_settings_extra={"AllowUsers": "nobody"})
     assert done.returncode != 0
     assert "hal01 lets nobody in with the new configuration of sshd" in " ".join(done.stdout.split())
     assert login.attempt("hal01").stdout.strip() == "root"

@@ -96,7 +96,7 @@ def test_faults_of_the_running_daemon_are_reported_and_mended(node: Node, rollou
     assert {"chronyd runs", "chronyd starts at boot", "no second daemon sets the clock [ntpd]"} <= set(broken)
     assert rollout.promises("time", FOLLOWER)["clock is close to its server"]["status"] == "unknown"
 
-    done = rollout.converge("--limit", FOLLOWER, molecule_nodes=1)
+    done = rollout.converge("--limit", FOLLOWER)
     assert done.returncode == 0, done.stdout
     assert not host.service("ntpd").is_running
     assert rollout.broken_promises("time", FOLLOWER) == []

@@ -11,7 +11,9 @@ from testbed import nodes as containers
 from testbed.errors import VirtualNodesError
 
 PACKAGE_ACTIONS: dict[str, Callable[[str], object]] = {
-    "build": repository.build, "path": repository.location, "fingerprint": repository.fingerprint,
+    "build": repository.build,
+    "path": repository.location,
+    "fingerprint": repository.fingerprint,
 }
 
 

@@ -17,8 +17,13 @@ DEFAULT_SECURITY = "http://deb.debian.org/debian-security"
 DEBIAN_ARCH = {"x86_64": "amd64", "ppc64le": "ppc64el"}
 
 # Settings of the host that say how its mirrors are reached; they hold for every root that is filled from them.
-HOST_SETTINGS = ("Acquire::http", "Acquire::https", "Acquire::Check-Valid-Until", "Acquire::Check-Date",
-                 "Acquire::Retries")
+HOST_SETTINGS = (
+    "Acquire::http",
+    "Acquire::https",
+    "Acquire::Check-Valid-Until",
+    "Acquire::Check-Date",
+    "Acquire::Retries",
+)
 
 
 def sources(suite: str = SUITE) -> list[str]:
@@ -26,8 +31,12 @@ def sources(suite: str = SUITE) -> list[str]:
     mirror, security = DEFAULT_MIRROR, DEFAULT_SECURITY
     if shutil.which("apt-get"):
         fields = "$(REPO_URI) $(LABEL) $(ORIGIN)"
-        listed = subprocess.run(["apt-get", "indextargets", "--format", fields, "Created-By: Packages"],
-                                capture_output=True, text=True, check=False).stdout
+        listed = subprocess.run(
+            ["apt-get", "indextargets", "--format", fields, "Created-By: Packages"],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
         for line in listed.splitlines():
             uri, label, origin = line.split(" ", 2)
             if origin == "Debian" and label == "Debian":
@@ -37,8 +46,11 @@ def sources(suite: str = SUITE) -> list[str]:
     if not KEYRING.exists():
         raise VirtualNodesError(f"{KEYRING} is missing: apt install debian-archive-keyring")
     signed = f"[signed-by={KEYRING}]"
-    return [f"deb {signed} {mirror} {suite} main", f"deb {signed} {mirror} {suite}-updates main",
-            f"deb {signed} {security} {suite}-security main"]
+    return [
+        f"deb {signed} {mirror} {suite} main",
+        f"deb {signed} {mirror} {suite}-updates main",
+        f"deb {signed} {security} {suite}-security main",
+    ]
 
 
 def host_options() -> list[str]:
@@ -64,12 +76,21 @@ class Apt:
         status.write_text("")
         self.listing = folder / "sources.list"
         self.options = [
-            f"-oDir::Etc::SourceList={self.listing}", "-oDir::Etc::SourceParts=/dev/null", f"-oDir::State={folder}",
-            "-oDir::Etc::Preferences=/dev/null", "-oDir::Etc::PreferencesParts=/dev/null",
-            f"-oDir::State::lists={folder}/lists", f"-oDir::State::status={status}", f"-oDir::Cache={folder}/cache",
-            f"-oAPT::Architecture={DEBIAN_ARCH[arch]}", f"-oAPT::Architectures::={DEBIAN_ARCH[arch]}",
-            "-oAPT::Sandbox::User=root", "-oAPT::Install-Recommends=0", "-oAcquire::Languages=none",
-            "-oAPT::Update::Post-Invoke-Success=", "-oAcquire::Retries=3",
+            f"-oDir::Etc::SourceList={self.listing}",
+            "-oDir::Etc::SourceParts=/dev/null",
+            f"-oDir::State={folder}",
+            "-oDir::Etc::Preferences=/dev/null",
+            "-oDir::Etc::PreferencesParts=/dev/null",
+            f"-oDir::State::lists={folder}/lists",
+            f"-oDir::State::status={status}",
+            f"-oDir::Cache={folder}/cache",
+            f"-oAPT::Architecture={DEBIAN_ARCH[arch]}",
+            f"-oAPT::Architectures::={DEBIAN_ARCH[arch]}",
+            "-oAPT::Sandbox::User=root",
+            "-oAPT::Install-Recommends=0",
+            "-oAcquire::Languages=none",
+            "-oAPT::Update::Post-Invoke-Success=",
+            "-oAcquire::Retries=3",
         ]
 
     def update(self, log: Path) -> None:

@@ -91,12 +91,19 @@ def _build(name: str, arch: str, variant: str) -> None:
     apt = debian.Apt(work / f"lists-{arch}", arch)
     apt.update(log)
     command = [
-        mmdebstrap, "--mode=root", "--variant=minbase", f"--architectures={debian.DEBIAN_ARCH[arch]}",
-        f"--include={','.join(package_list('packages.txt'))}", f"--aptopt={options}",
+        mmdebstrap,
+        "--mode=root",
+        "--variant=minbase",
+        f"--architectures={debian.DEBIAN_ARCH[arch]}",
+        f"--include={','.join(package_list('packages.txt'))}",
+        f"--aptopt={options}",
         f"--dpkgopt={RECIPE / 'dpkg.cfg'}",
         # our hook has removed what these steps would clean up
         "--skip=cleanup/apt,cleanup/mmdebstrap",
-        *hooks, debian.SUITE, str(tar), *apt.lines,
+        *hooks,
+        debian.SUITE,
+        str(tar),
+        *apt.lines,
     ]
     try:
         logged(as_root(command, environment), log, f"building the node image for {arch}")

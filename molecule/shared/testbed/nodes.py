@@ -88,8 +88,10 @@ def read_plan(text: str) -> Plan:
             raise VirtualNodesError(f"plan of the nodes: {node.name}: has no management address")
         for name in attached(plan, node):
             if ipaddress.ip_address(node.addresses[name]) not in ipaddress.ip_network(plan.networks[name].cidr):
-                raise VirtualNodesError(f"plan of the nodes: {node.name}: {node.addresses[name]} is not in {name} "
-                                   f"{plan.networks[name].cidr}")
+                raise VirtualNodesError(
+                    f"plan of the nodes: {node.name}: {node.addresses[name]} is not in {name} "
+                    f"{plan.networks[name].cidr}"
+                )
     return plan
 
 
@@ -110,8 +112,13 @@ def gateway(plan: Plan, name: str) -> str:
 def container_options(plan: Plan, node: Node) -> list[str]:
     """Return the options of `podman create` for a node."""
     options = [
-        f"--name={plan.instance}-{node.name}", f"--hostname={node.name}", "--systemd=always", "--no-hosts",
-        f"--label={LABEL}={plan.instance}", f"--label=hal.node={node.name}", f"--cap-add={CAPABILITIES}",
+        f"--name={plan.instance}-{node.name}",
+        f"--hostname={node.name}",
+        "--systemd=always",
+        "--no-hosts",
+        f"--label={LABEL}={plan.instance}",
+        f"--label=hal.node={node.name}",
+        f"--cap-add={CAPABILITIES}",
         # Each container sees its own network settings here, and may change them; the rest of /proc/sys is the host's.
         "--volume=/proc/sys/net:/proc/sys/net",
         f"--mount=type=bind,source={plan.packages},destination=/srv/hal-packages,ro=true",
@@ -156,8 +163,10 @@ def _create(plan: Plan) -> list[str]:
     for node in plan.nodes:
         known = present.get(node.name)
         if known and known["definition"] != definition(plan, node):
-            raise VirtualNodesError(f"{plan.instance}-{node.name} was made from another image, repository or model: "
-                               "destroy the virtual nodes first")
+            raise VirtualNodesError(
+                f"{plan.instance}-{node.name} was made from another image, repository or model: "
+                "destroy the virtual nodes first"
+            )
     for name in plan.networks:
         if name in INTERFACES:
             _network(plan, name)
@@ -178,8 +187,10 @@ def _check_podman() -> None:
     version = capture([PODMAN, "--version"]).split()[-1]
     if int(version.partition(".")[0]) < OLDEST_PODMAN:
         raise VirtualNodesError(f"podman {version} is too old: {OLDEST_PODMAN}.0 or later (Debian 12, Ubuntu 24.04)")
-    if not any(Path(folder, "iptables").exists() or Path(folder, "nft").exists()
-               for folder in ("/usr/sbin", "/sbin", "/usr/bin")):
+    if not any(
+        Path(folder, "iptables").exists() or Path(folder, "nft").exists()
+        for folder in ("/usr/sbin", "/sbin", "/usr/bin")
+    ):
         raise VirtualNodesError("podman's networks need iptables: apt install iptables")
 
 
@@ -187,23 +198,46 @@ def _containers(instance: str) -> dict[str, dict[str, str]]:
     """Return state and definition of an instance's containers by node name."""
     text = capture([PODMAN, "ps", "--all", f"--filter=label={LABEL}={instance}", "--format=json"])
     listed = json.loads(text or "[]") or []
-    return {entry["Labels"]["hal.node"]: {"state": entry["State"], "id": entry["Id"],
-                                          "definition": entry["Labels"].get("hal.definition", "")}
-            for entry in listed if "hal.node" in entry["Labels"]}
+    return {
+        entry["Labels"]["hal.node"]: {
+            "state": entry["State"],
+            "id": entry["Id"],
+            "definition": entry["Labels"].get("hal.definition", ""),
+        }
+        for entry in listed
+        if "hal.node" in entry["Labels"]
+    }
 
 
 def _network(plan: Plan, name: str) -> None:
     full = f"{plan.instance}-{name}"
     if subprocess.run([PODMAN, "network", "exists", full], check=False).returncode == 0:
         return
-    capture([PODMAN, "network", "create", "--internal", f"--label={LABEL}={plan.instance}",
-             f"--subnet={plan.networks[name].cidr}", f"--gateway={gateway(plan, name)}", full])
+    capture(
+        [
+            PODMAN,
+            "network",
+            "create",
+            "--internal",
+            f"--label={LABEL}={plan.instance}",
+            f"--subnet={plan.networks[name].cidr}",
+            f"--gateway={gateway(plan, name)}",
+            full,
+        ]
+    )
 
 
 def _make(plan: Plan, node: Node) -> None:
     """Make one container with its host key and certificate in it, as an installer would leave them."""
-    capture([PODMAN, "create", *container_options(plan, node), f"--label=hal.definition={definition(plan, node)}",
-             plan.image])
+    capture(
+        [
+            PODMAN,
+            "create",
+            *container_options(plan, node),
+            f"--label=hal.definition={definition(plan, node)}",
+            plan.image,
+        ]
+    )
     name = f"{plan.instance}-{node.name}"
     try:
         capture([PODMAN, "cp", "-", f"{name}:/"], stdin=_archive(_files(plan, node)))
@@ -219,8 +253,20 @@ def _files(plan: Plan, node: Node) -> dict[str, tuple[int, bytes]]:
         key = Path(folder) / "ssh_host_ed25519_key"
         capture(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", node.name, "-f", key])
         principals = ",".join([node.name, node.fqdn, node.addresses["management"]])
-        capture(["ssh-keygen", "-q", "-s", plan.authorities / "host_ca", "-I", node.fqdn, "-h", "-n", principals,
-                 f"{key}.pub"])
+        capture(
+            [
+                "ssh-keygen",
+                "-q",
+                "-s",
+                plan.authorities / "host_ca",
+                "-I",
+                node.fqdn,
+                "-h",
+                "-n",
+                principals,
+                f"{key}.pub",
+            ]
+        )
         files = {
             "etc/ssh/ssh_host_ed25519_key": (0o600, key.read_bytes()),
             "etc/ssh/ssh_host_ed25519_key.pub": (0o644, key.with_suffix(".pub").read_bytes()),
@@ -236,19 +282,27 @@ def _files(plan: Plan, node: Node) -> dict[str, tuple[int, bytes]]:
 def sshd_config() -> str:
     """Return the image's sshd_config with the lines of an installed node: host certificate and user authority."""
     base = (Path(__file__).parent.parent / "image/files/etc/ssh/sshd_config").read_text()
-    return (base + "HostCertificate /etc/ssh/ssh_host_ed25519_key-cert.pub\n"
-            "TrustedUserCAKeys /etc/ssh/user_ca.pub\n")
+    return base + "HostCertificate /etc/ssh/ssh_host_ed25519_key-cert.pub\nTrustedUserCAKeys /etc/ssh/user_ca.pub\n"
 
 
 def gpu_unit(count: int) -> str:
     """Return a unit that makes the device nodes a driver would make; nothing answers behind them."""
     made = [f"/bin/mknod -m 0666 /dev/nvidia{index} c {NVIDIA_MAJOR} {index}" for index in range(count)]
     made.append(f"/bin/mknod -m 0666 /dev/nvidiactl c {NVIDIA_MAJOR} 255")
-    return "\n".join([
-        "[Unit]", f"Description=Device nodes of {count} GPUs (stand-in for the driver's)", "DefaultDependencies=no",
-        "Before=sysinit.target", "", "[Service]", "Type=oneshot", "RemainAfterExit=yes",
-        *(f"ExecStart=-{command}" for command in made), "",
-    ])
+    return "\n".join(
+        [
+            "[Unit]",
+            f"Description=Device nodes of {count} GPUs (stand-in for the driver's)",
+            "DefaultDependencies=no",
+            "Before=sysinit.target",
+            "",
+            "[Service]",
+            "Type=oneshot",
+            "RemainAfterExit=yes",
+            *(f"ExecStart=-{command}" for command in made),
+            "",
+        ]
+    )
 
 
 def _archive(files: Mapping[str, tuple[int, bytes]]) -> bytes:
@@ -278,15 +332,19 @@ def _wait(plan: Plan, node: Node) -> None:
             pass
         if time.monotonic() > end:
             name = f"{plan.instance}-{node.name}"
-            raise VirtualNodesError(f"{name}: no SSH answer from {address} within {READY_SECONDS} s; "
-                                    f"see: {PODMAN} exec {name} journalctl -b")
+            raise VirtualNodesError(
+                f"{name}: no SSH answer from {address} within {READY_SECONDS} s; "
+                f"see: {PODMAN} exec {name} journalctl -b"
+            )
         time.sleep(0.2)
     name = f"{plan.instance}-{node.name}"
     asked = ["timeout", str(READY_SECONDS), "systemctl", "is-system-running", "--wait"]
     done = subprocess.run([PODMAN, "exec", name, *asked], capture_output=True, text=True, check=False)
     if done.stdout.strip() != "running":
-        raise VirtualNodesError(f"{name}: systemd says {done.stdout.strip() or done.stderr.strip()!r}, not running; "
-                           f"see: {PODMAN} exec {name} systemctl --failed")
+        raise VirtualNodesError(
+            f"{name}: systemd says {done.stdout.strip() or done.stderr.strip()!r}, not running; "
+            f"see: {PODMAN} exec {name} systemctl --failed"
+        )
 
 
 def destroy(instance: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
@@ -57,6 +57,7 @@ class Recipe(Strict):
     """One package, as recipes.yml declares it; the comment at the head of that file explains the fields."""
 
     summary: str
+    arches: tuple[Literal["x86_64", "ppc64le"], ...] = ("x86_64", "ppc64le")
     payload: tuple[Name, ...] = ()
     libraries: tuple[Name, ...] = ()
     keep: tuple[AbsolutePath, ...] = ()
@@ -178,8 +179,13 @@ def _parse(path: Path, text: str) -> tuple[dict[str, Any], LocationLines, list[F
             for key, value in node.value:
                 inner = (*where, key.value)
                 if inner in lines:
-                    findings.append(Finding(key.start_mark.line + 1, ".".join(map(str, inner)),
-                                            f"is there twice, first in line {lines[inner]}"))
+                    findings.append(
+                        Finding(
+                            key.start_mark.line + 1,
+                            ".".join(map(str, inner)),
+                            f"is there twice, first in line {lines[inner]}",
+                        )
+                    )
                     continue
                 lines[inner] = key.start_mark.line + 1
                 walk(value, inner)

@@ -50,9 +50,15 @@ def build(arch: str = "x86_64") -> Path:
 
 
 def _build(target: Path, arch: str) -> None:
-    declared = recipes.load(RECIPES / "recipes.yml")
-    for program, package in (("rpmbuild", "rpm"), ("createrepo_c", "createrepo-c"), ("gpg", "gnupg"),
-                             ("dpkg-deb", "dpkg"), ("apt-get", "apt")):
+    every = recipes.load(RECIPES / "recipes.yml")
+    declared = {name: recipe for name, recipe in every.items() if arch in recipe.arches}
+    for program, package in (
+        ("rpmbuild", "rpm"),
+        ("createrepo_c", "createrepo-c"),
+        ("gpg", "gnupg"),
+        ("dpkg-deb", "dpkg"),
+        ("apt-get", "apt"),
+    ):
         need(program, package)
     log = cache_dir() / "log" / f"packages-{arch}.log"
     log.unlink(missing_ok=True)
@@ -106,8 +112,11 @@ def _sign(folder: Path, home: Path, log: Path) -> None:
         (folder / KEY_FILE).write_text(public)
         # Debian's rpm leaves the place of gpg open.
         settings = [f"--define=__gpg {need('gpg', 'gnupg')}", f"--define=_gpg_name {KEY_USER}"]
-        logged(["env", f"GNUPGHOME={home}", "rpmsign", *settings, "--addsign", *sorted(folder.glob("*.rpm"))], log,
-               "signing the packages")
+        logged(
+            ["env", f"GNUPGHOME={home}", "rpmsign", *settings, "--addsign", *sorted(folder.glob("*.rpm"))],
+            log,
+            "signing the packages",
+        )
     finally:
         logged(["gpgconf", "--homedir", home, "--kill", "all"], log, "stopping gpg's agent")
 

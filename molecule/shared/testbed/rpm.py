@@ -19,12 +19,30 @@ RELEASE = "1.deb12.el7"
 
 # Debian's own places and what nobody reads on a virtual node.
 DROPPED = (
-    "/etc/apparmor.d/*", "/etc/apt/*", "/etc/cron*/*", "/etc/default/*", "/etc/dhcp/*", "/etc/init.d/*",
-    "/etc/network/*", "/etc/mysql/*", "/etc/ppp/*", "/usr/lib/systemd/*", "/usr/lib/sysusers.d/*",
+    "/etc/apparmor.d/*",
+    "/etc/apt/*",
+    "/etc/cron*/*",
+    "/etc/default/*",
+    "/etc/dhcp/*",
+    "/etc/init.d/*",
+    "/etc/network/*",
+    "/etc/mysql/*",
+    "/etc/ppp/*",
+    "/usr/lib/systemd/*",
+    "/usr/lib/sysusers.d/*",
     "/usr/lib/tmpfiles.d/*",
-    "/usr/share/apport/*", "/usr/share/bug/*", "/usr/share/doc/*", "/usr/share/doc-base/*", "/usr/share/icons/*",
-    "/usr/share/applications/*", "/usr/share/info/*", "/usr/share/lintian/*", "/usr/share/locale/*", "/usr/share/man/*",
-    "/usr/share/menu/*", "/usr/share/pixmaps/*",
+    "/usr/share/apport/*",
+    "/usr/share/bug/*",
+    "/usr/share/doc/*",
+    "/usr/share/doc-base/*",
+    "/usr/share/icons/*",
+    "/usr/share/applications/*",
+    "/usr/share/info/*",
+    "/usr/share/lintian/*",
+    "/usr/share/locale/*",
+    "/usr/share/man/*",
+    "/usr/share/menu/*",
+    "/usr/share/pixmaps/*",
 )
 MERGED = ("/bin/", "/sbin/", "/lib/", "/lib64/")
 
@@ -106,7 +124,7 @@ def _moved(path: str, moves: Mapping[str, str]) -> str:
         return moves[path]
     for old, new in moves.items():
         if old.endswith("/") and path.startswith(old):
-            return new + path[len(old):]
+            return new + path[len(old) :]
     return path
 
 
@@ -124,14 +142,28 @@ def spec(name: str, recipe: Recipe, root: Path, version: str, origin: str) -> st
     """Return the spec file of a package whose files are below root."""
     what = "Stand-in of the virtual HAL: it has the name and the outside of the real package and does nothing."
     parts = [
-        "%global debug_package %{nil}", "%global __os_install_post %{nil}", "%global _build_id_links none",
+        "%global debug_package %{nil}",
+        "%global __os_install_post %{nil}",
+        "%global _build_id_links none",
         "%global _binary_payload w1.gzdio",
-        f"Name: {name}", f"Version: {version}", f"Release: {RELEASE}", f"Summary: {recipe.summary}",
-        "License: as the Debian packages it is made of", "AutoReqProv: no",
-        *(f"Requires: {word}" for word in recipe.requires), *(f"Provides: {word}" for word in recipe.provides),
-        "", "%description", what if recipe.stand_in else f"{recipe.summary}. For the virtual HAL, made of {origin}.",
-        "", "%install", f"cp -a {shlex.quote(str(root))}/. %{{buildroot}}/", "",
-        *_scriptlets(recipe, root), "%files", *_file_list(recipe, root),
+        f"Name: {name}",
+        f"Version: {version}",
+        f"Release: {RELEASE}",
+        f"Summary: {recipe.summary}",
+        "License: as the Debian packages it is made of",
+        "AutoReqProv: no",
+        *(f"Requires: {word}" for word in recipe.requires),
+        *(f"Provides: {word}" for word in recipe.provides),
+        "",
+        "%description",
+        what if recipe.stand_in else f"{recipe.summary}. For the virtual HAL, made of {origin}.",
+        "",
+        "%install",
+        f"cp -a {shlex.quote(str(root))}/. %{{buildroot}}/",
+        "",
+        *_scriptlets(recipe, root),
+        "%files",
+        *_file_list(recipe, root),
     ]
     return "\n".join(parts) + "\n"
 
@@ -146,8 +178,10 @@ def _scriptlets(recipe: Recipe, root: Path) -> list[str]:
         if user.name not in named:
             before.append(f"getent group {user.name} >/dev/null || groupadd -r {user.name} || exit 1")
         number = f" -u {user.uid}" if user.uid is not None else ""
-        before.append(f"getent passwd {user.name} >/dev/null || useradd -r{number} -M -g {user.name} -d {user.home} "
-                      f"-s {user.shell} -c {shlex.quote(user.comment)} {user.name} || exit 1")
+        before.append(
+            f"getent passwd {user.name} >/dev/null || useradd -r{number} -M -g {user.name} -d {user.home} "
+            f"-s {user.shell} -c {shlex.quote(user.comment)} {user.name} || exit 1"
+        )
     libraries = any(fnmatch.fnmatchcase(str(path), "*/usr/lib/*.so*") for path in root.rglob("*.so*"))
     after = [*(["ldconfig"] if libraries else []), *recipe.after]
     removal, gone = [], []
@@ -187,9 +221,20 @@ def build(name: str, recipe: Recipe, debs: Mapping[str, Path], files: Path, work
     version = version_of(recipe, debs)
     (work / "package.spec").write_text(spec(name, recipe, root, version, f"Debian's {origin}"))
     target = architecture_of(recipe, debs, arch)
-    logged(["rpmbuild", "-bb", "--quiet", f"--target={target}", f"--define=_topdir {work}",
-            f"--define=_rpmdir {work}/out", "--define=_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm",
-            work / "package.spec"], log, f"package {name}")
+    logged(
+        [
+            "rpmbuild",
+            "-bb",
+            "--quiet",
+            f"--target={target}",
+            f"--define=_topdir {work}",
+            f"--define=_rpmdir {work}/out",
+            "--define=_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm",
+            work / "package.spec",
+        ],
+        log,
+        f"package {name}",
+    )
     (made,) = (work / "out").glob("*.rpm")
     shutil.rmtree(root)
     return made

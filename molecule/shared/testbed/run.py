@@ -56,8 +56,9 @@ def logged(argv: Sequence[str | Path], log: Path, what: str, env: Mapping[str, s
         out.write(f"\n$ {shlex.join(command)}\n".encode())
         out.flush()
         environment = {**os.environ, **(env or {})}
-        code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment,
-                              check=False).returncode
+        code = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, check=False
+        ).returncode
     if code != 0:
         tail = log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
         head = f"{what} failed ({code}); the end of {log}:"

@@ -15,15 +15,27 @@ from testbed.errors import VirtualNodesError
 
 def document(**changes: Any) -> dict[str, Any]:
     """Return a plan of one GPU node, with changes."""
-    node = {"name": "hal01", "fqdn": "hal01.hal.example", "profile": "ac922",
-            "addresses": {"management": "10.64.0.101", "bmc": "10.64.1.101", "ipoib": "10.64.2.101"},
-            "macs": {"management": "02:48:41:4c:02:01"}, "gpus": [{"index": 0}, {"index": 1}]}
-    return {"instance": "virtual", "image": "localhost/hal-node:x",
-
-            "packages": "/cache/packages", "authorities": "/state/ca",
-            "networks": {"management": {"cidr": "10.64.0.0/24"}, "bmc": {"cidr": "10.64.1.0/24"},
-                         "ipoib": {"cidr": "10.64.2.0/24"}},
-            "nodes": [node], **changes}
+    node = {
+        "name": "hal01",
+        "fqdn": "hal01.hal.example",
+        "profile": "ac922",
+        "addresses": {"management": "10.64.0.101", "bmc": "10.64.1.101", "ipoib": "10.64.2.101"},
+        "macs": {"management": "02:48:41:4c:02:01"},
+        "gpus": [{"index": 0}, {"index": 1}],
+    }
+    return {
+        "instance": "virtual",
+        "image": "localhost/hal-node:x",
+        "packages": "/cache/packages",
+        "authorities": "/state/ca",
+        "networks": {
+            "management": {"cidr": "10.64.0.0/24"},
+            "bmc": {"cidr": "10.64.1.0/24"},
+            "ipoib": {"cidr": "10.64.2.0/24"},
+        },
+        "nodes": [node],
+        **changes,
+    }
 
 
 def plan(**changes: Any) -> nodes.Plan:
@@ -59,12 +71,15 @@ def test_another_image_or_address_is_another_definition() -> None:
     assert len({nodes.definition(each, each.nodes[0]) for each in (first, moved, again)}) == 3
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"nodes": []}, "nodes: there are none, so nothing would be made"),
-    ({"nodes": [{"name": "hal01", "fqdn": "x", "addresses": {}}]}, "hal01: has no management address"),
-    ({"networks": {"management": {"cidr": "10.9.0.0/24"}}}, "hal01: 10.64.0.101 is not in management 10.9.0.0/24"),
-    ({"colour": "red"}, "colour: Extra inputs are not permitted"),
-])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"nodes": []}, "nodes: there are none, so nothing would be made"),
+        ({"nodes": [{"name": "hal01", "fqdn": "x", "addresses": {}}]}, "hal01: has no management address"),
+        ({"networks": {"management": {"cidr": "10.9.0.0/24"}}}, "hal01: 10.64.0.101 is not in management 10.9.0.0/24"),
+        ({"colour": "red"}, "colour: Extra inputs are not permitted"),
+    ],
+)
 def test_a_plan_that_cannot_work_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(VirtualNodesError) as caught:
         plan(**change)

@@ -44,7 +44,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
 
 def test_an_unknown_field_is_named_with_its_line(tmp_path: Path) -> None:
     (finding,) = refused(tmp_path, GOOD.replace("folders:", "folder:"))
-    assert finding.startswith("recipes.yml:5: munge.folder: unknown field; the fields are summary, payload,")
+    assert finding.startswith("recipes.yml:5: munge.folder: unknown field; the fields are summary, arches, payload,")
 
 
 def test_a_mode_that_yaml_would_read_as_a_number_is_refused(tmp_path: Path) -> None:
@@ -54,8 +54,9 @@ def test_a_mode_that_yaml_would_read_as_a_number_is_refused(tmp_path: Path) -> N
 
 def test_an_owner_that_nobody_makes_is_refused(tmp_path: Path) -> None:
     (finding,) = refused(tmp_path, GOOD.replace("owner: munge", "owner: mungo"))
-    assert finding == ("recipes.yml:6: munge.folders./etc/munge: "
-                       "owner 'mungo' is made by no package that this one requires")
+    assert finding == (
+        "recipes.yml:6: munge.folders./etc/munge: owner 'mungo' is made by no package that this one requires"
+    )
 
 
 def test_a_required_package_without_recipe_is_refused(tmp_path: Path) -> None:
@@ -72,16 +73,19 @@ def test_a_stand_in_whose_unit_has_no_file_is_refused(tmp_path: Path) -> None:
     own = tmp_path / "files/puppet-agent/opt/puppet"
     own.parent.mkdir(parents=True)
     own.write_text("")
-    (finding,) = refused(tmp_path, "puppet-agent:\n  summary: x\n  stand_in: true\n  version: '6'\n"
-                                   "  units: [puppet.service]\n")
-    assert finding == ("recipes.yml:5: puppet-agent.units.0: "
-                       "no file puppet.service in files/puppet-agent/usr/lib/systemd/system/")
+    (finding,) = refused(
+        tmp_path, "puppet-agent:\n  summary: x\n  stand_in: true\n  version: '6'\n  units: [puppet.service]\n"
+    )
+    assert finding == (
+        "recipes.yml:5: puppet-agent.units.0: no file puppet.service in files/puppet-agent/usr/lib/systemd/system/"
+    )
 
 
 def test_a_package_without_any_file_is_refused(tmp_path: Path) -> None:
     findings = refused(tmp_path, "empty:\n  summary: x\n  version: '1'\n")
-    assert findings == ["recipes.yml:1: empty.payload: "
-                        "no payload, and no files in files/empty/: the package would be empty"]
+    assert findings == [
+        "recipes.yml:1: empty.payload: no payload, and no files in files/empty/: the package would be empty"
+    ]
 
 
 def test_a_package_given_twice_is_refused(tmp_path: Path) -> None:
@@ -94,11 +98,14 @@ def test_all_findings_come_at_once_in_the_order_of_the_file(tmp_path: Path) -> N
     assert [finding.split(":")[1] for finding in findings] == ["5", "7"]
 
 
-@pytest.mark.parametrize(("text", "what"), [
-    ("a: [", "recipes.yml:2: not YAML"),
-    ("- a\n", "recipes.yml:1: must be a mapping"),
-    ("", "recipes.yml:1: must be a mapping"),
-])
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("a: [", "recipes.yml:2: not YAML"),
+        ("- a\n", "recipes.yml:1: must be a mapping"),
+        ("", "recipes.yml:1: must be a mapping"),
+    ],
+)
 def test_what_is_no_mapping_is_refused(tmp_path: Path, text: str, what: str) -> None:
     assert refused(tmp_path, text + "\n" if text else text)[0].startswith(what)
 

@@ -15,13 +15,21 @@ from testbed.recipes import Group, Mode, Recipe, User
 def deb(tmp_path: Path) -> dict[str, Path]:
     """A small Debian package with a daemon, Debian's own unit and documentation."""
     tree = tmp_path / "tree"
-    for path in ("DEBIAN/control", "usr/sbin/timed-debian", "lib/systemd/system/timed.service",
-                 "usr/share/doc/timed/README", "etc/default/timed", "lib/x86_64-linux-gnu/libtime.so.1"):
+    for path in (
+        "DEBIAN/control",
+        "usr/sbin/timed-debian",
+        "lib/systemd/system/timed.service",
+        "usr/share/doc/timed/README",
+        "etc/default/timed",
+        "lib/x86_64-linux-gnu/libtime.so.1",
+    ):
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         (tree / path).write_text("")
     (tree / "usr/sbin/timed-debian").chmod(0o755)
-    (tree / "DEBIAN/control").write_text("Package: timed\nVersion: 2:4.3+x-2+deb12u3\nArchitecture: amd64\n"
-                                         "Maintainer: x <x@example.org>\nDescription: x\n")
+    (tree / "DEBIAN/control").write_text(
+        "Package: timed\nVersion: 2:4.3+x-2+deb12u3\nArchitecture: amd64\n"
+        "Maintainer: x <x@example.org>\nDescription: x\n"
+    )
     subprocess.run(["dpkg-deb", "--build", tree, tmp_path / "timed.deb"], check=True, capture_output=True)
     return {"timed": tmp_path / "timed.deb"}
 
@@ -50,7 +58,8 @@ def test_own_files_are_taken_and_a_missing_unit_is_an_error(tmp_path: Path, deb:
     unit.parent.mkdir(parents=True)
     unit.write_text("[Unit]\n")
     assert "/usr/lib/systemd/system/timed.service" in paths(
-        rpm.lay_out("timed", recipe, deb, tmp_path / "files", tmp_path / "two"))
+        rpm.lay_out("timed", recipe, deb, tmp_path / "files", tmp_path / "two")
+    )
 
 
 def test_a_move_of_nothing_is_an_error(tmp_path: Path, deb: dict[str, Path]) -> None:
@@ -71,10 +80,14 @@ def test_the_spec_declares_owners_folders_and_scriptlets(tmp_path: Path, deb: di
     own = tmp_path / "files/timed/etc/timed.conf"
     own.parent.mkdir(parents=True)
     own.write_text("x")
-    recipe = Recipe(summary="A clock", payload=("timed",), groups=(Group(name="clock", gid=27),),
-                    users=(User(name="timed", home="/var/lib/timed", comment="O'Clock"),),
-                    folders={"/var/lib/timed": Mode(mode="0700", owner="timed", group="timed")},
-                    modes={"/etc/timed.conf": Mode(mode="0640", group="timed")})
+    recipe = Recipe(
+        summary="A clock",
+        payload=("timed",),
+        groups=(Group(name="clock", gid=27),),
+        users=(User(name="timed", home="/var/lib/timed", comment="O'Clock"),),
+        folders={"/var/lib/timed": Mode(mode="0700", owner="timed", group="timed")},
+        modes={"/etc/timed.conf": Mode(mode="0640", group="timed")},
+    )
     root = rpm.lay_out("timed", recipe, deb, tmp_path / "files", tmp_path / "work")
     lines = rpm.spec("timed", recipe, root, "4.3", "timed 4.3").splitlines()
     assert '%dir %attr(0700, timed, timed) "/var/lib/timed"' in lines

@@ -148,8 +148,8 @@ def create(plan: Plan) -> list[str]:
     _check_podman()
     if int(WATCHES.read_text()) < WATCHES_NEEDED:
         capture(as_root(["sh", "-c", f"echo {WATCHES_NEEDED} > {WATCHES}"]))
-    forwarding = FORWARDING.read_text().strip()
     with locked("nodes"):
+        forwarding = FORWARDING.read_text().strip()
         try:
             return _create(plan)
         finally:

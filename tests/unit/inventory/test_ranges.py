@@ -74,3 +74,9 @@ def test_folding_is_clustershells() -> None:
 def test_folding_in_order_keeps_the_order(names: list[str], text: str) -> None:
     assert fold_in_order(names) == text
     assert (expand_list(text) if text else []) == names
+
+
+def test_the_limit_is_exact() -> None:
+    assert len(expand(f"n[1-{MAX_NAMES}]")) == MAX_NAMES
+    with pytest.raises(RangeError, match=f"stands for more than {MAX_NAMES} values"):
+        expand(f"n[0-{MAX_NAMES}]")

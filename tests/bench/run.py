@@ -72,7 +72,7 @@ def header(facts: dict[str, str]) -> str:
     return f"Seconds are of this machine at this time, which others may have used too: compare the ratios.\n{rows}"
 
 
-def measure_inventory(sizes: list[int], rounds: int) -> dict[int, dict[str, float]]:
+def measure_inventory(sizes: list[int], rounds: int) -> dict[int, dict[str, dict[str, float]]]:
     """Seconds of each way to read an inventory, by number of nodes; prints a table for each."""
     measured = {}
     for nodes in sizes:

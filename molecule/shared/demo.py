@@ -18,6 +18,7 @@ sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 from ClusterShell.NodeSet import NodeSet  # noqa: E402  found through the line above
 from ssh_config import Cluster  # noqa: E402
 from stages import Runner, Stage, say  # noqa: E402
+from strategy import environment  # noqa: E402
 
 OVERLAYS = {"full": "hal.yml", "mini": "mini.yml"}
 USER = "alice"
@@ -25,7 +26,7 @@ USER = "alice"
 
 def playbook(name: str, path: str, inventory: Sequence[str], *arguments: str) -> Stage:
     """A run of ansible-playbook on the virtual site."""
-    return Stage(name, ["ansible-playbook", *inventory, path, *arguments])
+    return Stage(name, ["ansible-playbook", *inventory, path, *arguments], env=environment())
 
 
 def job(cluster: Cluster, runner: Runner) -> bool:

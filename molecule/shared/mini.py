@@ -14,6 +14,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
 from ssh_config import Cluster  # noqa: E402  found through the line above
+from strategy import environment  # noqa: E402
 
 SOURCES = ("inventory/hal/hal.yml", "inventory/virtual/hal.yml", "tests/rollout/site.yml")
 INSTANCE = "mini-rollout"
@@ -55,8 +56,8 @@ class Mini:
         self.cluster = Cluster([PROJECT / source for source in SOURCES])
         self.inventory = [word for source in SOURCES for word in ("-i", str(PROJECT / source))]
 
-    def play(self, playbook: str, *arguments: str, inventory: Sequence[str] | None = None) -> Play:
-        """Run a playbook; its status is for the test to judge."""
+    def play(self, playbook: str, *arguments: str, inventory: Sequence[str] | None = None, plain: bool = False) -> Play:
+        """Run a playbook; its status is for the test to judge. `plain`: by Ansible alone, without mitogen."""
         done = subprocess.run(
             [
                 "ansible-playbook",
@@ -67,7 +68,12 @@ class Mini:
                 *arguments,
             ],
             cwd=PROJECT,
-            env={**os.environ, "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"), "ANSIBLE_FORCE_COLOR": "0"},
+            env={
+                **os.environ,
+                "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"),
+                "ANSIBLE_FORCE_COLOR": "0",
+                **({} if plain else environment()),
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

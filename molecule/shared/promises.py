@@ -32,8 +32,16 @@ class Rollout:
     def promises(self, role: str, node: str, **variables: Any) -> dict[str, dict[str, Any]]:
         """Return what hal_expect says of a role on a node: {id: {status, observed, expected, ...}}."""
         done = self._run(
-            ["ansible", node, *self._inventory, *_extra(variables), "-m", "hal_expect", "-a",
-             json.dumps({"role": role, "report_only": True})],
+            [
+                "ansible",
+                node,
+                *self._inventory,
+                *_extra(variables),
+                "-m",
+                "hal_expect",
+                "-a",
+                json.dumps({"role": role, "report_only": True}),
+            ],
             {"ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json", "ANSIBLE_LOAD_CALLBACK_PLUGINS": "true"},
         )
         assert done.returncode == 0, done.stdout + done.stderr
@@ -49,7 +57,12 @@ class Rollout:
         # MOLECULE_ and ANSIBLE_ variables of the calling molecule would turn the callback and the colours round.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
         return subprocess.run(
-            argv, cwd=PROJECT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            argv,
+            cwd=PROJECT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
             env={**inherited, "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", **environment},
         )
 

@@ -1,4 +1,4 @@
-"""How rollouts of the virtual HAL talk to their nodes: with mitogen, which keeps one Python a node instead of starting one a task.
+"""How rollouts of the virtual HAL talk to nodes: with mitogen, which keeps one Python a node instead of one a task.
 
 Opt-in for real sites, and proven equal here: what mitogen rolled out, plain Ansible finds nothing to change in
 (tests/rollout). HAL_STRATEGY=linear runs everything plainly.

@@ -102,7 +102,7 @@ class Runner:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", **stage.env},
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1", **stage.env},
             )
         if not self.live:
             say(f"... {stage.name}")

@@ -54,10 +54,12 @@ options:
 """
 
 EXAMPLES = r"""
+---
 # inventory/hal/hal.yml
 plugin: hal
 cluster: cluster.yml
 
+---
 # a part of it, virtual and on networks of its own
 plugin: hal
 cluster: ../../inventory/hal/cluster.yml

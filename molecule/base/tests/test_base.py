@@ -27,8 +27,10 @@ def puppet(node: Node) -> Iterator[Host]:
     host = node("hal01")
     host.check_output("dnf --quiet --assumeyes install puppet-agent && systemctl enable --quiet --now puppet")
     yield host
-    host.check_output(f"systemctl disable --quiet --now puppet; rm -rf {PUPPET_STATE} /etc/cron.d/puppet;"
-                      " dnf --quiet --assumeyes remove puppet-agent")
+    host.check_output(
+        f"systemctl disable --quiet --now puppet; rm -rf {PUPPET_STATE} /etc/cron.d/puppet;"
+        " dnf --quiet --assumeyes remove puppet-agent"
+    )
 
 
 @pytest.mark.parametrize("name", NODES)
@@ -37,11 +39,14 @@ def test_packages_are_installed(node: Node, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NODES)
-@pytest.mark.parametrize(("setting", "words"), [
-    ("net.core.somaxconn", ["4096"]),
-    ("net.ipv4.tcp_rmem", ["4096", "87380", "16777216"]),
-    ("net.ipv4.tcp_wmem", ["4096", "65536", "16777216"]),
-])
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("net.core.somaxconn", ["4096"]),
+        ("net.ipv4.tcp_rmem", ["4096", "87380", "16777216"]),
+        ("net.ipv4.tcp_wmem", ["4096", "65536", "16777216"]),
+    ],
+)
 def test_a_kernel_setting_is_in_effect(node: Node, name: str, setting: str, words: list[str]) -> None:
     assert node(name).check_output(f"sysctl -n {setting}").split() == words
 
@@ -131,8 +136,10 @@ def test_faults_are_reported_a_puppet_agent_stops_the_play_and_beside_one_that_i
 
 
 def test_an_agent_without_a_service_is_noticed(rollout: Rollout, puppet: Host) -> None:
-    puppet.check_output(f"systemctl disable --quiet --now puppet && mkdir -p {PUPPET_STATE}"
-                        f" && touch {PUPPET_STATE}/last_run_summary.yaml {PUPPET_STATE}/agent_catalog_run.lock")
+    puppet.check_output(
+        f"systemctl disable --quiet --now puppet && mkdir -p {PUPPET_STATE}"
+        f" && touch {PUPPET_STATE}/last_run_summary.yaml {PUPPET_STATE}/agent_catalog_run.lock"
+    )
     puppet.check_output("echo '*/30 * * * * root /opt/puppetlabs/bin/puppet agent --onetime' >/etc/cron.d/puppet")
     result = rollout.promises("base", "hal01")["no Puppet agent manages this node"]
     assert result["status"] == "fail"
@@ -146,6 +153,8 @@ def test_an_agent_without_a_service_is_noticed(rollout: Rollout, puppet: Host) -
 def test_an_agent_that_is_disabled_or_long_gone_is_no_manager(rollout: Rollout, puppet: Host) -> None:
     puppet.check_output(f"mkdir -p {PUPPET_STATE} && touch {PUPPET_STATE}/agent_disabled.lock")
     assert rollout.broken_promises("base", "hal01") == []
-    puppet.check_output(f"systemctl disable --quiet --now puppet; rm {PUPPET_STATE}/agent_disabled.lock;"
-                        f" touch -d '2 days ago' {PUPPET_STATE}/last_run_summary.yaml")
+    puppet.check_output(
+        f"systemctl disable --quiet --now puppet; rm {PUPPET_STATE}/agent_disabled.lock;"
+        f" touch -d '2 days ago' {PUPPET_STATE}/last_run_summary.yaml"
+    )
     assert rollout.broken_promises("base", "hal01") == []

@@ -59,8 +59,10 @@ def test_the_withdrawn_key_is_gone_and_the_declared_one_is_there(node: Node) -> 
 
 def test_a_variable_is_set_and_the_withdrawn_one_is_gone(node: Node) -> None:
     host = node("hal01")
-    shown = host.check_output("python3 -c 'import dnf; b = dnf.Base(); b.conf.substitutions.update_from_etc(\"/\");"
-                              " print(b.conf.substitutions.get(\"site\"), b.conf.substitutions.get(\"leftover\"))'")
+    shown = host.check_output(
+        'python3 -c \'import dnf; b = dnf.Base(); b.conf.substitutions.update_from_etc("/");'
+        ' print(b.conf.substitutions.get("site"), b.conf.substitutions.get("leftover"))\''
+    )
     assert shown == "hal None"
 
 
@@ -70,8 +72,10 @@ def test_faults_are_reported_a_wrong_key_is_refused_and_the_role_mends_them(node
     refused = host.run(f"dnf --assumeyes install {PACKAGE}")
     assert refused.rc != 0, "a package installs without the key that signed it"
     assert not host.package(PACKAGE).is_installed
-    host.check_output("cd /etc/yum.repos.d && sed -i s/gpgcheck=1/gpgcheck=0/ hal.repo"
-                      " && printf '[mine]\\nname=mine\\nbaseurl=file:///srv/hal-packages\\n' >mine.repo")
+    host.check_output(
+        "cd /etc/yum.repos.d && sed -i s/gpgcheck=1/gpgcheck=0/ hal.repo"
+        " && printf '[mine]\\nname=mine\\nbaseurl=file:///srv/hal-packages\\n' >mine.repo"
+    )
     assert rollout.broken_promises("repositories", "hal01") == [
         "declared signing keys are trusted",
         "exactly the declared repositories are in use",

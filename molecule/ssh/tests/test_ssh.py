@@ -42,12 +42,25 @@ class Login:
 
     def attempt(self, node: str, user: str = "root", **options: str) -> subprocess.CompletedProcess[str]:
         """Log in and print the account's name there."""
-        settings = {"IdentityFile": f'"{self.key}"', "CertificateFile": f'"{self.key}-cert.pub"', "ControlMaster": "no",
-                    "ControlPath": "none", "BatchMode": "yes", "User": user, "LogLevel": "ERROR", **options}
+        settings = {
+            "IdentityFile": f'"{self.key}"',
+            "CertificateFile": f'"{self.key}-cert.pub"',
+            "ControlMaster": "no",
+            "ControlPath": "none",
+            "BatchMode": "yes",
+            "User": user,
+            "LogLevel": "ERROR",
+            **options,
+        }
         words = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
         # The first value that ssh meets is the one it takes, so these come before the file.
-        return subprocess.run(["ssh", *words, "-F", str(self._cluster.ssh_config), node, "id -un"],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            ["ssh", *words, "-F", str(self._cluster.ssh_config), node, "id -un"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
 
 @pytest.fixture
@@ -109,18 +122,28 @@ def test_another_node_knows_it_too_but_is_not_let_in(node: Node, site: Site) -> 
 
 
 @pytest.mark.parametrize("name", NODES)
-@pytest.mark.parametrize(("setting", "value"), [
-    ("permitrootlogin", "without-password"), ("passwordauthentication", "no"), ("permitemptypasswords", "no"),
-    ("maxstartups", "100:30:300"), ("usedns", "no"), ("subsystem", "sftp internal-sftp"),
-])
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("permitrootlogin", "without-password"),
+        ("passwordauthentication", "no"),
+        ("permitemptypasswords", "no"),
+        ("maxstartups", "100:30:300"),
+        ("usedns", "no"),
+        ("subsystem", "sftp internal-sftp"),
+    ],
+)
 def test_sshd_has_the_setting(node: Node, name: str, setting: str, value: str) -> None:
     lines = node(name).check_output("/usr/sbin/sshd -T -C user=root,host=x,addr=127.0.0.1").splitlines()
     assert [line.split(" ", 1)[1] for line in lines if line.split(" ", 1)[0] == setting] == [value]
 
 
 def test_files_can_be_copied_through_the_built_in_sftp(cluster: Cluster, tmp_path: Path) -> None:
-    subprocess.run(["sftp", "-q", "-F", str(cluster.ssh_config), "hal01:/etc/centos-release", str(tmp_path / "copy")],
-                   check=True, capture_output=True)
+    subprocess.run(
+        ["sftp", "-q", "-F", str(cluster.ssh_config), "hal01:/etc/centos-release", str(tmp_path / "copy")],
+        check=True,
+        capture_output=True,
+    )
     assert "CentOS Linux release 7.7" in (tmp_path / "copy").read_text()
 
 
@@ -140,9 +163,11 @@ def test_faults_are_reported_and_mended_and_a_certificate_that_runs_out_soon_is_
     certificate = key.with_name(f"hal01_{address}-cert.pub")
     before = certificate.read_text()
     host.check_output(f"echo '{before.strip()}' >/etc/ssh/ssh_host_ed25519_key-cert.pub")
-    host.check_output("cd /etc/ssh && sed -i 's/^PermitRootLogin .*/PermitRootLogin yes/' sshd_config"
-                      " && sed -i 's/^MaxStartups .*/MaxStartups 10:30:100/' sshd_config"
-                      " && echo on-call >>principals.root && cat ssh_host_ed25519_key.pub >>user_ca.pub")
+    host.check_output(
+        "cd /etc/ssh && sed -i 's/^PermitRootLogin .*/PermitRootLogin yes/' sshd_config"
+        " && sed -i 's/^MaxStartups .*/MaxStartups 10:30:100/' sshd_config"
+        " && echo on-call >>principals.root && cat ssh_host_ed25519_key.pub >>user_ca.pub"
+    )
     host.check_output("echo 'hal02 ssh-ed25519 AAAA' >>/etc/ssh/ssh_known_hosts; chmod 666 /etc/ssh/ssh_known_hosts")
     host.check_output("systemctl disable --quiet sshd")
     assert rollout.broken_promises("ssh", "hal01") == [

@@ -88,10 +88,14 @@ def test_faults_of_the_running_daemon_are_reported_and_mended(node: Node, rollou
     for address in addresses(site, SERVERS):
         host.check_output(f"chronyc delete {address}")
     assert rollout.broken_promises("time", FOLLOWER) == [
-        "chronyd asks exactly the declared servers", "clock follows a declared server"]
+        "chronyd asks exactly the declared servers",
+        "clock follows a declared server",
+    ]
 
-    host.check_output("printf '[Service]\\nExecStart=/bin/sleep infinity\\n' >/etc/systemd/system/ntpd.service"
-                      " && systemctl daemon-reload && systemctl start ntpd && systemctl disable --quiet --now chronyd")
+    host.check_output(
+        "printf '[Service]\\nExecStart=/bin/sleep infinity\\n' >/etc/systemd/system/ntpd.service"
+        " && systemctl daemon-reload && systemctl start ntpd && systemctl disable --quiet --now chronyd"
+    )
     broken = rollout.broken_promises("time", FOLLOWER)
     assert {"chronyd runs", "chronyd starts at boot", "no second daemon sets the clock [ntpd]"} <= set(broken)
     assert rollout.promises("time", FOLLOWER)["clock is close to its server"]["status"] == "unknown"

@@ -28,8 +28,12 @@ def settings(filters: ModuleType, version: str, *layers: dict[str, object]) -> d
 
 
 def test_later_layers_win_whatever_the_case_and_null_withdraws(filters: ModuleType) -> None:
-    got = settings(filters, "22.05.8", {"KillWait": 30, "Prolog": "/a", "PrologFlags": ["Contain"]},
-                   {"killwait": 60, "PrologFlags": None})
+    got = settings(
+        filters,
+        "22.05.8",
+        {"KillWait": 30, "Prolog": "/a", "PrologFlags": ["Contain"]},
+        {"killwait": 60, "PrologFlags": None},
+    )
     assert got == {"KillWait": "60", "Prolog": "/a"}
 
 

@@ -11,8 +11,8 @@ DOCUMENTATION = r"""
 module: hal_slurm_files
 short_description: Write directories and files in one call
 description:
-  - What ansible.builtin.file and ansible.builtin.template do one by one, for a list. Files are rendered at the controller
-    with the template lookup. Each is replaced at once or not at all.
+  - What ansible.builtin.file and ansible.builtin.template do one by one, for a list.
+    Files are rendered at the controller with the template lookup. Each is replaced at once or not at all.
   - Nothing here is secret; diffs show everything.
 options:
   directories:

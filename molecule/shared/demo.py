@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -24,9 +25,9 @@ OVERLAYS = {"full": "hal.yml", "mini": "mini.yml"}
 USER = "alice"
 
 
-def playbook(name: str, path: str, inventory: Sequence[str], *arguments: str) -> Stage:
+def playbook(name: str, path: str, inventory: Sequence[str], env: Mapping[str, str] | None = None) -> Stage:
     """A run of ansible-playbook on the virtual site."""
-    return Stage(name, ["ansible-playbook", *inventory, path, *arguments], env=environment())
+    return Stage(name, ["ansible-playbook", *inventory, path], env=env or {})
 
 
 def job(cluster: Cluster, runner: Runner) -> bool:
@@ -45,6 +46,8 @@ def job(cluster: Cluster, runner: Runner) -> bool:
         return False
     lines = [line.split() for line in runner.outcomes[-1].log.read_text().splitlines() if line.strip()]
     rows = [line for line in lines if len(line) == 4 and line[0].isdigit()]
+    number = rows[0][0] if rows else "0"
+    await_record(cluster, login, number)
     visible: dict[str, NodeSet] = defaultdict(NodeSet)
     for _, node, _, devices in rows:
         visible[devices].add(node)
@@ -54,13 +57,21 @@ def job(cluster: Cluster, runner: Runner) -> bool:
         say(f"  {nodes!s:<12} GPUs {devices}: {len(nodes)} nodes x {len(devices.split(','))}")
     for command in (
         "sinfo",
-        f"sacct -j {rows[0][0] if rows else 0} -X -P -o JobID,JobName,User,Partition,State,AllocTRES",
+        f"sacct -j {number} -X -P -o JobID,JobName,User,Partition,State,AllocTRES",
     ):
         say(f"\n[{USER}@{login} ~]$ {command}\n{cluster.run(login, f'runuser -l {USER} -c {quote(command)}')}")
     if held != gpus or len(rows) != gpus:
         say(f"\nthe job held {held} GPUs with {len(rows)} tasks; the model has {gpus}")
         return False
     return True
+
+
+def await_record(cluster: Cluster, login: str, number: str) -> None:
+    """Return when accounting knows the job's user and partition: slurmctld tells slurmdbd a few seconds later."""
+    for _ in range(20):
+        if cluster.run(login, f"sacct -j {number} -X -n -P -o Partition").strip():
+            return
+        time.sleep(1)
 
 
 def quote(text: str) -> str:
@@ -88,7 +99,7 @@ def main() -> int:
     done = (
         built
         and runner.run(playbook(f"{len(names)} nodes", "molecule/shared/create.yml", inventory))
-        and runner.run(playbook("rollout of site.yml", "playbooks/site.yml", inventory))
+        and runner.run(playbook("rollout of site.yml", "playbooks/site.yml", inventory, environment()))
         and job(cluster, runner)
     )
     say(f"\n{runner.table()}\n")

@@ -1,5 +1,7 @@
 """How rollouts of the virtual HAL talk to nodes: with mitogen, which keeps one Python a node instead of one a task.
 
+Not for making nodes: mitogen binds itself, and with it the containers it would start, to one processor.
+
 Opt-in for real sites, and proven equal here: what mitogen rolled out, plain Ansible finds nothing to change in
 (tests/rollout). HAL_STRATEGY=linear runs everything plainly.
 """

@@ -72,7 +72,7 @@ class Mini:
                 **os.environ,
                 "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"),
                 "ANSIBLE_FORCE_COLOR": "0",
-                **({} if plain else environment()),
+                **({} if plain or "shared" in playbook else environment()),
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
+import pytest
 from mini import INSTANCE, Mini
 
 HOSTS = {"hal-login", "hal-mgmt1", "hal-mgmt2", "hal-data", "hal01", "hal02"}
@@ -58,8 +60,13 @@ def test_a_job_of_an_ordinary_user_holds_every_gpu(mini: Mini) -> None:
 
 
 def test_accounting_counts_the_gpus_of_the_job(mini: Mini) -> None:
-    rows = mini.cluster.run("hal-login", "sacct -a -X -n -P -S now-1hour -o User,State,AllocTRES").splitlines()
-    assert any(row.startswith("alice|COMPLETED|") and "gres/gpu=8" in row for row in rows), rows
+    rows: list[str] = []
+    for _ in range(30):  # slurmctld tells slurmdbd a few seconds later
+        rows = mini.cluster.run("hal-login", "sacct -a -X -n -P -S now-1hour -o User,State,AllocTRES").splitlines()
+        if any(row.startswith("alice|COMPLETED|") and "gres/gpu=8" in row for row in rows):
+            return
+        time.sleep(1)
+    pytest.fail(f"accounting has {rows}")
 
 
 def test_one_node_is_rolled_out_with_every_other_compute_node_stopped(mini: Mini) -> None:

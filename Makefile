@@ -49,7 +49,8 @@ molecule: setup ## the scenario of a role: make molecule ROLE=time
 test: setup ## lint, unit, property and contract tests, every scenario, a mini rollout
 	@$(PYTHON) tests/run.py lint unit scenarios rollout
 
-test-full: setup ## make test and the slow proofs: the full virtual HAL, ppc64le, one scenario after another
+test-full: setup ## make test and the slow proofs: every package on a node, the full virtual HAL, ppc64le nodes
+	@molecule/shared/prepare-controller --full
 	@$(PYTHON) tests/run.py lint unit scenarios rollout slow
 
 bench: setup ## ratios, measured side by side in one run

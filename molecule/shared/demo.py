@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
@@ -72,11 +73,6 @@ def await_record(cluster: Cluster, login: str, number: str) -> None:
         if cluster.run(login, f"sacct -j {number} -X -n -P -o Partition").strip():
             return
         time.sleep(1)
-
-
-def quote(text: str) -> str:
-    """`text` as one word of a shell."""
-    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ when it ends, so that a log of an unattended run shows where time went.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -95,9 +96,12 @@ class Runner:
     def _start(self, stage: Stage, number: int) -> _Running:
         log = self.folder / f"{number:02d}-{''.join(c if c.isalnum() else '-' for c in stage.name)}.log"
         now = time.monotonic()
+        # A program that is not there is a stage that failed, not the end of the run.
+        found = shutil.which(stage.argv[0], path=os.environ.get("PATH")) or (PROJECT / stage.argv[0]).is_file()
+        argv = stage.argv if found else ["sh", "-c", 'echo "$0 is not installed"; exit 127', stage.argv[0]]
         with log.open("wb") as output:
             process = subprocess.Popen(
-                stage.argv,
+                argv,
                 cwd=PROJECT,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

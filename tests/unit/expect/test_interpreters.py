@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -94,7 +95,7 @@ def test_every_reader_and_matcher_under_this_python(tmp_path: Path, version: str
                 {
                     "hosts": "localhost",
                     "gather_facts": False,
-                    "vars": {"ansible_python_interpreter": sys.executable},
+                    "vars": {"ansible_python_interpreter": quote(sys.executable)},
                     "tasks": [
                         {
                             "hal_expect": {"file": "expect.yml", "report_only": True},

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import pytest
@@ -58,7 +59,9 @@ class Site:
             )
         )
         (self.folder / "hosts").write_text(
-            f"here ansible_connection=local ansible_python_interpreter='{sys.executable}' inventory_says=inventory\n"
+            # Quoted for the shell that starts it, as a literal of the INI format, and for the line's words.
+            f"here ansible_connection=local ansible_python_interpreter={quote(repr(quote(sys.executable)))}"
+            " inventory_says=inventory\n"
         )
 
     def role(self, name: str, expect: object, **files: object) -> None:

@@ -100,7 +100,7 @@ def test_every_reader_and_matcher_under_this_python(tmp_path: Path, version: str
                         {
                             "hal_expect": {"file": "expect.yml", "report_only": True},
                             "register": "r",
-                            "vars": {"ansible_python_interpreter": python},
+                            "vars": {"ansible_python_interpreter": quote(python)},
                         },
                         {"copy": {"content": "{{ r | to_json }}", "dest": "{{ playbook_dir }}/result.json"}},
                     ],

@@ -112,6 +112,8 @@ def _differing(entry, row, now):
         raise ReservationError("reservation %s: nodes: %s" % (entry["name"], error))
     if entry.get("node_count") and int(row.get("NodeCnt") or 0) != int(entry["node_count"]):
         words.append("NodeCnt=%d" % int(entry["node_count"]))
+    if entry.get("partition") and row.get("PartitionName") != entry["partition"]:
+        words.append("PartitionName=" + entry["partition"])
     for key, column in (("accounts", "Accounts"), ("users", "Users")):
         if _names(entry.get(key)) != _names(row.get(column)):
             words.append("%s=%s" % (column, ",".join(entry.get(key) or [])))

@@ -153,8 +153,11 @@ def test_an_agent_without_a_service_is_noticed(rollout: Rollout, puppet: Host) -
 def test_an_agent_that_is_disabled_or_long_gone_is_no_manager(rollout: Rollout, puppet: Host) -> None:
     puppet.check_output(f"mkdir -p {PUPPET_STATE} && touch {PUPPET_STATE}/agent_disabled.lock")
     assert rollout.broken_promises("base", "hal01") == []
+    # The lock holds the agent; "puppet apply" does not look at it.
+    puppet.check_output("echo '0 * * * * root /opt/puppetlabs/bin/puppet apply /srv/site.pp' >/etc/cron.d/puppet")
+    assert rollout.broken_promises("base", "hal01") != []
     puppet.check_output(
-        f"systemctl disable --quiet --now puppet; rm {PUPPET_STATE}/agent_disabled.lock;"
+        f"systemctl disable --quiet --now puppet; rm {PUPPET_STATE}/agent_disabled.lock /etc/cron.d/puppet;"
         f" touch -d '2 days ago' {PUPPET_STATE}/last_run_summary.yaml"
     )
     assert rollout.broken_promises("base", "hal01") == []

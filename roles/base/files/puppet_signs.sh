@@ -2,8 +2,15 @@
 # Prints one line for each sign that a Puppet agent manages this node; nothing when there is none.
 # $1: a run that ended within this many hours counts. Read-only.
 #
-# "puppet agent --disable" leaves a lock that survives reboots and stops every run, whatever starts it: then nothing is printed.
+# "puppet agent --disable" leaves a lock that survives reboots and stops every run of the agent, whatever starts it: then the agent
+# shows no sign. "puppet apply" does not look at that lock.
 recent_minutes=$(( $1 * 60 ))
+
+cron_files() {
+  grep -lsE "$1" /etc/crontab /etc/cron.d/* /var/spool/cron/* | while read -r file; do echo "cron runs it: $file"; done
+}
+
+cron_files '^[^#]*puppet([[:space:]].*)?[[:space:]]apply'
 
 for state in /opt/puppetlabs/puppet/cache/state /var/lib/puppet/state; do
   [ -e "$state/agent_disabled.lock" ] && exit 0
@@ -14,8 +21,7 @@ for unit in puppet puppetagent pe-puppet; do
   systemctl is-enabled --quiet "$unit.service" 2>/dev/null && echo "service $unit starts at boot"
 done
 
-grep -lsE '^[^#]*puppet([[:space:]].*)?[[:space:]](agent|apply)|^[^#]*puppetd' /etc/crontab /etc/cron.d/* /var/spool/cron/* |
-  while read -r file; do echo "cron runs it: $file"; done
+cron_files '^[^#]*puppet([[:space:]].*)?[[:space:]]agent|^[^#]*puppetd'
 
 for state in /opt/puppetlabs/puppet/cache/state /var/lib/puppet/state; do
   [ -e "$state/agent_catalog_run.lock" ] && echo "a run is under way: $state/agent_catalog_run.lock"

@@ -68,6 +68,12 @@ def test_only_the_difference_is_changed(found: dict[str, dict[str, str]]) -> Non
     ]
 
 
+def test_another_partition_is_set(found: dict[str, dict[str, str]]) -> None:
+    assert argv([{**VISION, "partition": "cpu"}], found) == [
+        "update reservation ReservationName=vision PartitionName=cpu"
+    ]
+
+
 def test_users_instead_of_accounts_are_set_before_the_others_go(found: dict[str, dict[str, str]]) -> None:
     changed = {**VISION, "accounts": [], "users": ["alice"]}
     assert [line.split()[-1] for line in argv([changed], found)] == ["Users=alice", "Accounts="]

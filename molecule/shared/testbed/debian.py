@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -12,8 +13,6 @@ from testbed.run import capture, logged, say
 
 SUITE = "bookworm"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-DEFAULT_MIRROR = "http://deb.debian.org/debian"
-DEFAULT_SECURITY = "http://deb.debian.org/debian-security"
 DEBIAN_ARCH = {"x86_64": "amd64", "ppc64le": "ppc64el"}
 
 # Settings of the host that say how its mirrors are reached; they hold for every root that is filled from them.
@@ -26,9 +25,22 @@ HOST_SETTINGS = (
 )
 
 
+def default_mirrors() -> tuple[str, str]:
+    """Return mmdebstrap's own mirrors of Debian and its security updates, for a host that has none (Ubuntu)."""
+    program = shutil.which("mmdebstrap")
+    if program is None:
+        raise VirtualNodesError("mmdebstrap is missing: apt install mmdebstrap")
+    text = Path(program).read_text(encoding="utf-8", errors="replace")
+    found = [re.search(rf"'(https?://[\w.]+/{name})'", text) for name in ("debian", "debian-security")]
+    if not all(found):
+        raise VirtualNodesError(f"{program} names no mirror of Debian: add one to this host's apt sources")
+    mirror, security = (match[1] for match in found if match)
+    return mirror, security
+
+
 def sources(suite: str = SUITE) -> list[str]:
     """Return sources.list lines for a Debian suite, on the mirrors the host uses for Debian where it has any."""
-    mirror, security = DEFAULT_MIRROR, DEFAULT_SECURITY
+    mirror, security = default_mirrors()
     if shutil.which("apt-get"):
         fields = "$(REPO_URI) $(LABEL) $(ORIGIN)"
         listed = subprocess.run(

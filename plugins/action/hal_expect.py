@@ -10,6 +10,7 @@ from typing import Any
 from ansible import constants
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
+from ansible.template import Templar
 from ansible.utils.unsafe_proxy import wrap_var
 
 PROJECT = str(Path(__file__).resolve().parents[2])
@@ -107,9 +108,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         variables = task_vars
         if role and folder != own_path:
             variables = variables_in(folder, self._loader, task_vars, self._task.get_vars())
-        templar = self._templar.copy_with_new_env(
-            available_variables=variables, searchpath=[folder, *(task_vars.get("ansible_search_path") or [])]
-        )
+        # A Templar of its own: in a copy of the task's, lookup() goes on with the variables of the task.
+        templar = Templar(loader=self._loader, variables=variables)
+        templar.environment.loader.searchpath = [folder, *(task_vars.get("ansible_search_path") or [])]
         preparation = Preparation(templar, self._loader, variables, role)
         prepared: list[Prepared] = []
         names: set[str] = set()

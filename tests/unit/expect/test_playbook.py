@@ -332,6 +332,25 @@ def test_from_outside_a_role_variables_have_the_precedence_they_have_inside(site
     assert {**inside, "task_says": "task"} == observed
 
 
+def test_a_template_that_a_lookup_renders_sees_the_variables_of_the_role_and_the_item(site: Site) -> None:
+    rendered = "{{ lookup('ansible.builtin.template', role_path ~ '/templates/words.j2') }}"
+    site.role(
+        "demo",
+        [
+            {"id": "vars", "why": "w", "command": {"argv": ["echo", "{{ __rendered }}"]}, "equal": "default fixed -"},
+            entry("item", loop=["one"], command={"argv": ["echo", rendered]}, equal="default fixed {{ item }}"),
+        ],
+        defaults__main={"only_default": "default"},
+        vars__main={"only_fixed": "fixed", "__rendered": rendered},
+    )
+    template = site.folder / "roles/demo/templates/words.j2"
+    template.parent.mkdir()
+    template.write_text("{{ only_default }} {{ only_fixed }} {{ item | default('-') }}")
+    run = site.run({"hal_expect": {"role": "demo", "report_only": True}})
+    assert run.statuses() == {"vars": "pass", "item [one]": "pass"}, run.result
+    assert site.run(None, roles=("demo",)).status == 0
+
+
 def test_several_roles_take_one_call_and_each_its_own_variables(site: Site) -> None:
     for name in ("one", "two"):
         site.role(

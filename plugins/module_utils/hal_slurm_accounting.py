@@ -32,7 +32,7 @@ QOS = [
 ]
 ASSOCIATION = [
     ("parent", "Parent", "ParentName", "text"),
-    ("fairshare", "Fairshare", "Share", "number"),
+    ("fairshare", "Fairshare", "Share", "share"),
     ("qos", "QOS", "QOS", "list"),
     ("default_qos", "DefaultQOS", "DefaultQOS", "text"),
 ] + LIMITS + [
@@ -116,8 +116,22 @@ def seconds(text):
     return int(first) * 60 + int(second or 0)
 
 
+def share(value):
+    """Return a fairshare: a number, or "parent" (sacctmgr(1) Fairshare). A cleared one is 1. Raises AccountingError."""
+    if value is None or value == "":
+        return 1.0
+    if str(value).lower() == "parent":
+        return "parent"
+    try:
+        return float(value)
+    except ValueError:
+        raise AccountingError("%r is neither a number nor parent" % (value,))
+
+
 def normal(value, kind):
     """Return a value in one form, so that what is declared and what sacctmgr prints compare; None for nothing."""
+    if kind == "share":
+        return share(value)
     if value is None or value == "" or value == []:
         return None
     if kind == "number":
@@ -137,6 +151,8 @@ def normal(value, kind):
 def spelled(value, kind, found):
     """Return a value as sacctmgr's options want it; clearing one needs -1, of a TRES each by its name."""
     if value is None or value == []:
+        if kind == "share":
+            return "1"
         if kind == "tres":
             return ",".join("%s=-1" % item.split("=")[0] for item in (found or "").split(",") if item)
         return "-1" if kind in ("number", "time", "flags") else ""

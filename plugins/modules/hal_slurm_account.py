@@ -28,15 +28,16 @@ options:
     default: []
   accounts:
     description:
-      - Accounts. Keys are name, state, description, organization, parent, fairshare, qos (list), default_qos, max_jobs,
-        max_wall, grp_tres, grp_jobs.
+      - Accounts. Keys are name, state, description, organization, parent, fairshare (number, or C(parent)), qos (list),
+        default_qos, max_jobs, max_wall, grp_tres, grp_jobs.
     type: list
     elements: dict
     default: []
   users:
     description:
       - Users. Keys are name, state, accounts (list; the first is the default one; others are taken away), admin_level
-        (None, Operator, Administrator), fairshare, qos (list), default_qos, max_jobs, max_wall, grp_tres, grp_jobs.
+        (None, Operator, Administrator), fairshare (number, or C(parent)), qos (list), default_qos, max_jobs, max_wall,
+        grp_tres, grp_jobs.
     type: list
     elements: dict
     default: []

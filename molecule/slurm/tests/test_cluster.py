@@ -81,6 +81,11 @@ def test_qos_and_reservation_are_there(login: Host) -> None:
     )
 
 
+def test_users_share_as_declared(login: Host) -> None:
+    rows = login.check_output("sacctmgr -nP show assoc where account=isl format=User,Share").splitlines()
+    assert sorted(rows) == ["alice|5", "bob|parent", "|1"]
+
+
 def test_logs_can_be_rotated(login: Host) -> None:
     """The daemon goes on, and writes to the new file."""
     before = login.check_output("systemctl show --property MainPID slurmctld")

@@ -84,6 +84,25 @@ def test_a_null_clears_each_resource_by_its_name(state: State) -> None:
     ]
 
 
+def test_an_account_or_user_may_share_as_its_parent_does(state: State) -> None:
+    """sacctmgr(1) Fairshare: a number, or "parent". It shows the word, too; a cleared one is 1."""
+    parent = [{"name": "vision", "fairshare": "parent"}]
+    user = [{"name": "bob", "accounts": ["isl"], "fairshare": "parent"}]
+    assert argv(state, accounts=parent, users=user) == [
+        "modify account where name=vision cluster=hal set Fairshare=parent",
+        "modify user where name=bob account=isl cluster=hal set Fairshare=parent",
+    ]
+    key, row = ("vision", ""), {**state.associations["vision", ""], "Share": "parent"}
+    sharing = state._replace(associations={**state.associations, key: row})
+    assert argv(sharing, accounts=parent) == []
+    assert argv(sharing, accounts=[{"name": "vision", "fairshare": 10}]) == [
+        "modify account where name=vision cluster=hal set Fairshare=10"
+    ]
+    cleared = [{"name": "vision", "fairshare": None}]
+    assert argv(sharing, accounts=cleared) == ["modify account where name=vision cluster=hal set Fairshare=1"]
+    assert argv(state, accounts=[{"name": "isl", "fairshare": None}]) == []
+
+
 def test_what_an_entry_does_not_say_is_left_alone(state: State) -> None:
     assert argv(state, qos=[{"name": "prolonged"}], accounts=[{"name": "vision"}]) == []
 
@@ -124,6 +143,7 @@ def test_what_nobody_declared_is_shown(state: State) -> None:
         ({"qos": [{"max_wall": "1:0:0"}]}, "QOS without a name"),
         ({"qos": [{"name": "a", "max_wall": "a week"}]}, "a: max_wall: 'a week' is not a time"),
         ({"users": [{"name": "u"}]}, "user u: accounts is empty"),
+        ({"accounts": [{"name": "a", "fairshare": "much"}]}, "a: fairshare: 'much' is neither a number nor parent"),
         ({"accounts": [{"name": "a", "parent": "b"}, {"name": "b", "parent": "a"}]}, "each other's parents: a, b"),
         ({"accounts": [{"name": "a", "state": "gone"}]}, "account a: state is present or absent"),
     ],

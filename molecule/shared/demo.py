@@ -10,25 +10,20 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
-from ClusterShell.NodeSet import NodeSet  # noqa: E402  found through the line above
+from ansible_run import Ansible  # noqa: E402  found through the line above
+from ClusterShell.NodeSet import NodeSet  # noqa: E402
 from ssh_config import Cluster  # noqa: E402
 from stages import Runner, Stage, say  # noqa: E402
 from strategy import environment  # noqa: E402
 
 OVERLAYS = {"full": "hal.yml", "mini": "mini.yml"}
 USER = "alice"
-
-
-def playbook(name: str, path: str, inventory: Sequence[str], env: Mapping[str, str] | None = None) -> Stage:
-    """A run of ansible-playbook on the virtual site."""
-    return Stage(name, ["ansible-playbook", *inventory, path], env=env or {})
 
 
 def job(cluster: Cluster, runner: Runner) -> bool:
@@ -81,7 +76,7 @@ def main() -> int:
     parser.add_argument("--nodes", choices=sorted(OVERLAYS), default="full")
     options = parser.parse_args()
     sources = ["inventory/hal/hal.yml", f"inventory/virtual/{OVERLAYS[options.nodes]}"]
-    inventory = [word for source in sources for word in ("-i", source)]
+    ansible = Ansible(sources)
     os.environ.setdefault("ANSIBLE_CONFIG", str(PROJECT / "ansible.cfg"))
     cluster = Cluster([PROJECT / source for source in sources])
     names = cluster.slice("nodes")
@@ -94,8 +89,8 @@ def main() -> int:
     )
     done = (
         built
-        and runner.run(playbook(f"{len(names)} nodes", "molecule/shared/create.yml", inventory))
-        and runner.run(playbook("rollout of site.yml", "playbooks/site.yml", inventory, environment()))
+        and runner.run(Stage(f"{len(names)} nodes", ansible.command("molecule/shared/create.yml")))
+        and runner.run(Stage("rollout of site.yml", ansible.command("playbooks/site.yml"), env=environment()))
         and job(cluster, runner)
     )
     say(f"\n{runner.table()}\n")
@@ -106,7 +101,7 @@ def main() -> int:
         "Next:\n"
         f"  make ssh NODE=hal01{mini}                 a shell on a node; on hal-login try: sinfo, squeue, su - {USER}\n"
         f"  make site{mini}                           roll out again: nothing changes\n"
-        f"  .venv/bin/ansible-playbook {' '.join(inventory)} playbooks/site.yml --limit hal01 --tags slurm\n"
+        f"  .venv/bin/ansible-playbook -i {' -i '.join(sources)} playbooks/site.yml --limit hal01 --tags slurm\n"
         "  make clean                              remove every container, network and mount"
     )
     return 0

@@ -7,11 +7,9 @@ about a millisecond, in both ways alike.
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import statistics
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -77,7 +75,7 @@ class Comparison:
 
 
 class NotMeasured(Exception):
-    """A playbook failed, so there is nothing to count; the message says where its output is."""
+    """A playbook failed, so there is nothing to count; the message says what failed."""
 
 
 class Counting:
@@ -100,7 +98,6 @@ class Counting:
         """Roll site.yml out with these arguments. NotMeasured when it fails."""
         self.log.write_text("")
         environment = {
-            **os.environ,
             **{f"ANSIBLE_{program.upper()}_EXECUTABLE": str(self.state / "bin" / program) for program in PROGRAMS},
             "ANSIBLE_PIPELINING": str(pipelining),
             "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACK),
@@ -109,19 +106,10 @@ class Counting:
             "HAL_BENCH_CALLS": str(self.log),
         }
         began = time.monotonic()
-        with (self.state / "calls.log").open("w") as output:
-            done = subprocess.run(
-                self.instance.playbook("playbooks/site.yml", *arguments),
-                cwd=PROJECT,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                check=False,
-            )
+        done = self.instance.ansible.playbook("playbooks/site.yml", *arguments, environment=environment)
         seconds = time.monotonic() - began
-        if done.returncode != 0:
-            raise NotMeasured(f"the rollout failed; its output: {output.name}")
+        if done.status != 0:
+            raise NotMeasured(f"the rollout failed:\n{done.explain()}")
         return read_calls(seconds, self.log.read_text().splitlines(), json.loads(self.report.read_text()))
 
 

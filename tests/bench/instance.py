@@ -14,7 +14,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 if str(PROJECT / "molecule" / "shared") not in sys.path:
     sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
-from ssh_config import Cluster  # noqa: E402  found through the line above
+from ansible_run import VIRTUAL, Ansible  # noqa: E402  found through the line above
+from ssh_config import Cluster  # noqa: E402
 from stages import Runner, Stage  # noqa: E402
 
 NAME = "bench"
@@ -38,14 +39,10 @@ class Instance:
         }
         state.mkdir(parents=True, exist_ok=True)
         source.write_text(json.dumps(content))  # JSON is YAML
-        sources = [PROJECT / "inventory/hal/hal.yml", PROJECT / "inventory/virtual/hal.yml", source]
-        self.inventory = [word for path in sources for word in ("-i", str(path))]
+        sources = [*VIRTUAL, source]
+        self.ansible = Ansible(sources, virtual_name=NAME)
         self.cluster = Cluster(sources)
         self.names: list[str] = self.cluster.slice("nodes")
-
-    def playbook(self, path: str, *arguments: str) -> list[str]:
-        """The argv of ansible-playbook on these nodes."""
-        return ["ansible-playbook", *self.inventory, "-e", f"virtual_name={NAME}", path, *arguments]
 
     def images(self) -> Sequence[Stage]:
         """What the nodes are made of; nothing to do when it is there."""
@@ -57,11 +54,11 @@ class Instance:
 
     def create(self) -> Stage:
         """Start the nodes."""
-        return Stage(f"{len(self.names)} nodes", self.playbook("molecule/shared/create.yml"))
+        return Stage(f"{len(self.names)} nodes", self.ansible.command("molecule/shared/create.yml"))
 
     def rollout(self, name: str) -> Stage:
         """Roll site.yml out."""
-        return Stage(name, self.playbook("playbooks/site.yml"))
+        return Stage(name, self.ansible.command("playbooks/site.yml"))
 
     def bring_up(self, runner: Runner) -> bool:
         """All of it, for whoever measures something else."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tests.bench.instance import Instance
 
+from ansible_run import Run  # isort: skip
 from demo import job  # isort: skip  # tests.bench.instance has made it findable
 from stages import Runner  # isort: skip
-
-RECAP = re.compile(r"^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
 
 
 @dataclass
@@ -56,8 +54,8 @@ def measure(instance: Instance) -> Rollout:
         job(instance.cluster, runner)
         if runner.outcomes[-1].passed:
             runner.run(instance.rollout(NO_CHANGE))
-            log = runner.outcomes[-1].log.read_text(errors="replace")
-            result.changed = sum(int(changed) for _, _, changed, _, _ in RECAP.findall(log))
+            last = runner.outcomes[-1]
+            result.changed = sum(Run(last.status, last.log.read_text(errors="replace")).changes.values())
         result.memory_mb = instance.memory_mb()
     result.seconds = {outcome.stage.name: outcome.seconds for outcome in runner.outcomes}
     result.failed = ", ".join(outcome.stage.name for outcome in runner.outcomes if not outcome.passed)

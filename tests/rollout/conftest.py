@@ -17,8 +17,8 @@ from mini import Mini
 def mini() -> Iterator[Mini]:
     """Fresh nodes, nothing rolled out."""
     mini = Mini()
-    mini.play("molecule/shared/destroy.yml")
-    created = mini.play("molecule/shared/create.yml")
-    assert created.status == 0, created.output[-6000:]
+    mini.destroy()
+    created = mini.create()
+    assert created.status == 0, created.explain()
     yield mini
-    mini.play("molecule/shared/destroy.yml")
+    mini.destroy()

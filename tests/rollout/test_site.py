@@ -7,22 +7,23 @@ import time
 from pathlib import Path
 
 import pytest
+from ansible_run import Ansible
 from mini import INSTANCE, Mini
 
 HOSTS = {"hal-login", "hal-mgmt1", "hal-mgmt2", "hal-data", "hal01", "hal02"}
 
 
-def test_a_real_site_with_placeholders_is_refused_before_any_node_is_contacted(mini: Mini) -> None:
-    play = mini.play("playbooks/site.yml", inventory=["-i", "inventory/hal/hal.yml"])
+def test_a_real_site_with_placeholders_is_refused_before_any_node_is_contacted() -> None:
+    play = Ansible(["inventory/hal/hal.yml"]).playbook("playbooks/site.yml")
     assert play.status != 0
     assert "values of hal are placeholders, the first is" in play.output
     assert "UNREACHABLE" not in play.output
 
 
-def test_an_inventory_that_cannot_be_read_stops_the_playbook(mini: Mini, tmp_path: Path) -> None:
+def test_an_inventory_that_cannot_be_read_stops_the_playbook(tmp_path: Path) -> None:
     (tmp_path / "cluster.yml").write_text("format: 1\nname: broken\nnodes: {a: [}\n")
     (tmp_path / "hal.yml").write_text("plugin: hal\ncluster: cluster.yml\n")
-    play = mini.play("playbooks/site.yml", inventory=["-i", str(tmp_path / "hal.yml")])
+    play = Ansible([tmp_path / "hal.yml"]).playbook("playbooks/site.yml")
     assert play.status != 0
     assert "cluster.yml:3" in play.output
     assert "Traceback" not in play.output
@@ -30,7 +31,7 @@ def test_an_inventory_that_cannot_be_read_stops_the_playbook(mini: Mini, tmp_pat
 
 
 def test_check_mode_runs_through_on_bare_nodes(mini: Mini) -> None:
-    play = mini.play("playbooks/site.yml", "--check")
+    play = mini.site("--check")
     assert play.status == 0, play.explain()
     assert set(play.recap) == HOSTS
     missing = mini.cluster.run("hal01", "rpm -q munge || true")
@@ -38,14 +39,14 @@ def test_check_mode_runs_through_on_bare_nodes(mini: Mini) -> None:
 
 
 def test_the_rollout_reaches_every_server(mini: Mini) -> None:
-    play = mini.play("playbooks/site.yml")
+    play = mini.site()
     assert play.status == 0, play.explain()
     assert set(play.recap) == HOSTS
 
 
 def test_a_second_rollout_changes_nothing_anywhere(mini: Mini) -> None:
     """Without mitogen, where the first went through it: both come to the same."""
-    play = mini.play("playbooks/site.yml", plain=True)
+    play = mini.site(mitogen=False)
     assert play.status == 0, play.explain()
     assert set(play.recap) == HOSTS
     assert play.changes == {}, play.explain()
@@ -73,18 +74,18 @@ def test_accounting_counts_the_gpus_of_the_job(mini: Mini) -> None:
 def test_one_node_is_rolled_out_with_every_other_compute_node_stopped(mini: Mini) -> None:
     mini.podman("stop", "--time", "0", f"{INSTANCE}-hal02")
     try:
-        play = mini.play("playbooks/site.yml", "--limit", "hal01")
+        play = mini.site("--limit", "hal01")
         assert play.status == 0, play.explain()
         assert set(play.recap) == {"hal01"}
         assert play.changes == {}, play.explain()
     finally:
-        started = mini.play("molecule/shared/create.yml")  # starts what is stopped, and waits until it answers
-        assert started.status == 0, started.output[-3000:]
+        started = mini.create()
+        assert started.status == 0, started.explain()
 
 
 def test_a_tag_rolls_out_its_role_alone(mini: Mini) -> None:
     mini.cluster.run("hal02", "sed -i /hal-login/d /etc/hosts && sysctl -q -w net.core.somaxconn=77")
-    play = mini.play("playbooks/site.yml", "--limit", "hal02", "--tags", "hosts")
+    play = mini.site("--limit", "hal02", "--tags", "hosts")
     assert play.status == 0, play.explain()
     # Ansible validates the arguments of every role, whatever the tags.
     ran = set(re.findall(r"^TASK \[(\w+) : (?!Validating arguments)", play.output, re.MULTILINE))
@@ -94,6 +95,6 @@ def test_a_tag_rolls_out_its_role_alone(mini: Mini) -> None:
 
 
 def test_a_limit_that_matches_nothing_is_an_error(mini: Mini) -> None:
-    play = mini.play("playbooks/site.yml", "--limit", "hal99")
+    play = mini.site("--limit", "hal99")
     assert play.status != 0
     assert "Specified inventory, host pattern and/or --limit leaves us with no hosts to target" in play.output

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ansible_run import Run, of_scenario
 from testinfra.backend.base import CommandResult
 from testinfra.host import Host
 
@@ -51,31 +48,11 @@ def setting(host: Host, name: str) -> str:
     return str(host.check_output(f"scontrol show config | sed -n 's/^{name} *= *//p'"))
 
 
-@dataclass(frozen=True)
-class Run:
-    """A finished ansible-playbook."""
-
-    status: int
-    output: str
-
-    def changed(self, host: str) -> int:
-        """Return how many tasks changed something on a host."""
-        line = next(line for line in self.output.splitlines() if line.startswith(f"{host} ") and "changed=" in line)
-        return int(line.split("changed=")[1].split()[0])
-
-
-def playbook(path: Path, *arguments: str, source: str = "hal.yml", variables: Mapping[str, Any] | None = None) -> Run:
+def playbook(path: Path, *arguments: str, source: str = "hal.yml", **variables: Any) -> Run:
     """Run a playbook against the cluster, with variables over those of the scenario."""
-    command = [str(Path(sys.executable).with_name("ansible-playbook"))]
-    for inventory in ("inventory/hal/hal.yml", "inventory/virtual/hal.yml", f"molecule/{SCENARIO.name}/{source}"):
-        command += ["-i", str(PROJECT / inventory)]
-    command += ["-e", json.dumps({"virtual_name": SCENARIO.name, **(variables or {})}), str(path), *arguments]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-    environment |= {"ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"), "ANSIBLE_FORCE_COLOR": "0"}
-    done = subprocess.run(command, cwd=PROJECT, env=environment, text=True, capture_output=True, check=False)
-    return Run(done.returncode, done.stdout + done.stderr)
+    return of_scenario(SCENARIO, source).playbook(path, *arguments, **variables)
 
 
 def roll_out(*arguments: str, source: str = "hal.yml", **variables: Any) -> Run:
     """Roll the role out again."""
-    return playbook(SCENARIO / "tests" / "slurm.yml", *arguments, source=source, variables=variables)
+    return playbook(SCENARIO / "tests" / "slurm.yml", *arguments, source=source, **variables)

@@ -37,7 +37,7 @@ def test_a_restart_waits_for_the_running_job_and_is_done_after_it(node: Node, lo
     login.check_output(f"scancel {job}")
     wait_for("job", lambda: login.check_output("squeue --noheader"), lambda text: not text)
     done = roll_out(slurm_settings_site={"MaxJobCount": 10001})
-    assert done.status == 0, done.output
+    assert done.status == 0, done.explain()
     assert setting(login, "MaxJobCount") == "10001"
     assert pid(login, "slurmctld") != before["hal-login"]
     assert pid(node("hal01"), "slurmd") == before["hal01"], "slurmd does not need MaxJobCount"
@@ -52,17 +52,16 @@ def test_a_node_is_added_and_a_setting_taken_without_losing_a_job(node: Node, lo
     job = submit("--nodelist=hal01 --gres=gpu:v100:2")
     before = pid(login, "slurmctld")
     reconfigured = roll_out(slurm_settings_site={**site, "KillWait": 31})
-    assert reconfigured.status == 0, reconfigured.output
+    assert reconfigured.status == 0, reconfigured.explain()
     assert setting(login, "KillWait") == "31 sec"
     assert pid(login, "slurmctld") == before
     assert job_state(login, job) == "RUNNING"
 
-    grown = {"source": "grown.yml", "variables": {}}
     for path, limit in ((PROJECT / "molecule/shared/create.yml", ""), (SCENARIO / "prepare.yml", "hal03")):
-        made = playbook(path, *(["--limit", limit] if limit else []), **grown)  # type: ignore[arg-type]
-        assert made.status == 0, made.output
+        made = playbook(path, *(["--limit", limit] if limit else []), source="grown.yml")
+        assert made.status == 0, made.explain()
     done = roll_out(source="grown.yml", slurm_restart_ok=True)
-    assert done.status == 0, done.output
+    assert done.status == 0, done.explain()
     assert done.output.count("slurmctld needs") == 0
     shown = login.check_output("sinfo --noheader --partition gpu --Node --format '%N|%T'").splitlines()
     assert shown == ["hal01|mixed", "hal02|idle", "hal03|idle"]
@@ -75,6 +74,6 @@ def test_a_node_is_added_and_a_setting_taken_without_losing_a_job(node: Node, lo
 
     # One node alone, and nothing left to do there.
     only = roll_out("--limit", "hal03", source="grown.yml")
-    assert only.status == 0, only.output
-    assert only.changed("hal03") == 0
+    assert only.status == 0, only.explain()
+    assert only.recap["hal03"]["changed"] == 0
     assert "hal01 " not in only.output

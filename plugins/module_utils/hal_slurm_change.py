@@ -19,7 +19,7 @@ import re
 from ansible.module_utils.hal_slurm_conf import (SlurmConfError, fold, logical_lines, pairs, parse, parse_flat,
                                                  parse_gres)
 
-NOTHING, RECONFIGURE, RESTART = "nothing", "reconfigure", "restart"
+NOTHING, RECONFIGURE, RESTART, START = "nothing", "reconfigure", "restart", "start"
 DAEMONS = ("slurmctld", "slurmd")
 _ORDER = {NOTHING: 0, RECONFIGURE: 1, RESTART: 2}
 
@@ -347,16 +347,19 @@ def _refusal(need, unsafe, restart_ok, jobs_that_hurt, jobs_in_cluster):
     return ""
 
 
-def decide(daemon, running, changes, causes, restart_ok, jobs_on_node=None, jobs_in_cluster=None, out_of_order=""):
+def decide(daemon, running, changes, causes, restart_ok, jobs_on_node=None, jobs_in_cluster=None, out_of_order="",
+           announced=""):
     """Return the Plan for slurmctld or slurmd.
 
     running: whether it runs. changes: of classify. causes: further reasons to restart, as lines (binary replaced, ...).
     restart_ok: the permission. jobs_on_node, jobs_in_cluster: numbers, None for not known.
     out_of_order: why slurmd must wait for slurmctld, or "".
+    announced: what this run decided for slurmctld before (start, restart, or another action), "" if it did not. Both
+    daemons keep to it, though jobs may have begun or ended since; but no job that runs now is lost for it.
     A stopped daemon is always started: that hurts no job, and it is how a node comes back.
     """
     if not running:
-        return Plan("start", NOTHING, "", ["%s does not run" % daemon])
+        return Plan(START, NOTHING, "", ["%s does not run" % daemon])
     need = RESTART if causes else needed(changes, daemon)
     why = list(causes) + [describe(change) for change in changes if getattr(change, daemon) != NOTHING]
     if need == NOTHING:
@@ -366,7 +369,10 @@ def decide(daemon, running, changes, causes, restart_ok, jobs_on_node=None, jobs
     if daemon == "slurmctld" and need == RECONFIGURE:
         unsafe += [change for change in changes if change.unsafe]
     hurt = jobs_in_cluster if daemon == "slurmctld" else jobs_on_node
-    refused = _refusal(need, unsafe, restart_ok, hurt, jobs_in_cluster) or out_of_order
+    permitted = restart_ok or announced in (START, RESTART)
+    refused = _refusal(need, unsafe, permitted, hurt, jobs_in_cluster) or out_of_order
+    if need == RESTART and not refused and announced not in ("", START, RESTART):
+        refused = "this run decided before, when jobs ran or were not known, that it does not: repeat"
     if refused:
         return Plan(NOTHING, need, refused, why)
     return Plan(need, NOTHING, "", why)

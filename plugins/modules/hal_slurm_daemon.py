@@ -53,11 +53,19 @@ options:
   phase:
     description:
       - C(apply) does what is needed.
-      - C(stop_first), for slurmd, only stops it where the same run restarts slurmctld with another line for this node
+      - C(plan), for slurmctld, only says what C(apply) would do now. The nodes and C(apply) get its I(action) as
+        I(announced), so that all of them keep to one decision.
+      - C(stop_first), for slurmd, only stops it where slurmctld is about to (re)start with another line for this node
         (C(apply) starts it again). A slurmd that registers with the old line would get its node drained.
     type: str
-    choices: [apply, stop_first]
+    choices: [apply, plan, stop_first]
     default: apply
+  announced:
+    description:
+      - The I(action) that C(plan) returned on the controller in this run. An announced restart is done though jobs
+        began since, unless it would lose them; one that was not announced is not done.
+    type: str
+    choices: [nothing, start, reconfigure, restart]
   wait_seconds:
     description: How long a started daemon may take until it answers.
     type: int
@@ -81,7 +89,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 action:
-  description: What was done (or would be, in check mode); nothing, start, reconfigure, restart or stop.
+  description:
+    - What was done (or would be, in check mode and with C(plan)); nothing, start, reconfigure, restart or stop.
   type: str
   returned: always
 pending:
@@ -109,7 +118,7 @@ import re
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.hal_slurm_change import NOTHING, RESTART, Plan, classify, decide, stops_first
+from ansible.module_utils.hal_slurm_change import NOTHING, RESTART, START, Plan, classify, decide, stops_first
 from ansible.module_utils.hal_slurm_conf import expand, parse
 from ansible.module_utils.hal_slurm_process import epoch, unit_properties
 
@@ -141,6 +150,7 @@ class Daemon(object):
         self.record_dir = params["record_dir"] if self.name != "slurmdbd" else None
         self.node = params["node"]
         self.restart_ok = params["restart_ok"]
+        self.announced = params["announced"] or ""
         self.state = self.unit_state()
 
     # --- commands
@@ -196,7 +206,7 @@ class Daemon(object):
 
     def record(self):
         """Note that the daemon runs with the files as they are now."""
-        if not self.record_dir or self.module.check_mode:
+        if not self.record_dir or self.module.check_mode or self.module.params["phase"] == "plan":
             return
         if not os.path.isdir(self.record_dir):
             os.makedirs(self.record_dir, 0o755)
@@ -335,18 +345,19 @@ class Daemon(object):
         if self.name == "slurmdbd":
             # slurmctld keeps what it cannot deliver, so a restart of slurmdbd hurts no job.
             if not self.running:
-                return Plan("start", NOTHING, "", ["slurmdbd does not run"]), []
+                return Plan(START, NOTHING, "", ["slurmdbd does not run"]), []
             return Plan(RESTART if causes else NOTHING, NOTHING, "", causes), []
         if not self.running or not (changes or causes):
             return decide(self.name, self.running, changes, causes, self.restart_ok), changes
         on_node = self.jobs(self.node) if self.name == "slurmd" else None
         order = self.out_of_order(changes) if self.name == "slurmd" and self.module.params["phase"] == "apply" else ""
-        return decide(self.name, True, changes, causes, self.restart_ok, on_node, self.jobs(), order), changes
+        return decide(self.name, True, changes, causes, self.restart_ok, on_node, self.jobs(), order,
+                      self.announced), changes
 
-    def controller_will_restart(self, changes):
-        """Return whether slurmctld, judged as it judges itself, restarts with these changes now."""
-        plan = decide("slurmctld", True, changes, [], self.restart_ok, None, self.jobs())
-        return plan.action == RESTART
+    def stops_now(self, plan, changes):
+        """Return whether slurmd has to be down because slurmctld is about to learn another line for its node."""
+        return (self.running and self.announced in (START, RESTART) and plan.action == RESTART
+                and stops_first(changes))
 
 
 def main():
@@ -360,7 +371,8 @@ def main():
             "version": {"type": "str", "required": True},
             "node": {"type": "str"},
             "restart_ok": {"type": "bool", "default": False},
-            "phase": {"type": "str", "choices": ["apply", "stop_first"], "default": "apply"},
+            "phase": {"type": "str", "choices": ["apply", "plan", "stop_first"], "default": "apply"},
+            "announced": {"type": "str", "choices": [NOTHING, START, "reconfigure", RESTART]},
             "wait_seconds": {"type": "int", "default": 45},
         },
         required_if=[("name", "slurmd", ("node", "record_dir")), ("name", "slurmctld", ("record_dir",))],
@@ -368,20 +380,22 @@ def main():
     )
     daemon = Daemon(module)
     result = {"changed": False, "action": NOTHING, "pending": NOTHING, "blocked": "", "why": [], "unit_changes": []}
-    stop_phase = module.params["phase"] == "stop_first"
+    phase = module.params["phase"]
 
     if daemon.state["LoadState"] == "not-found":
         if not module.check_mode:
             module.fail_json(msg="%s: there is no unit %s; is its package installed?" % (daemon.name, daemon.unit))
-        if not stop_phase:
-            result.update(changed=True, action="start", unit_changes=["enabled"],
+        if phase == "apply":
+            result.update(changed=True, action=START, unit_changes=["enabled"],
                           why=["%s is not installed" % daemon.name])
         module.exit_json(**result)
 
     plan, changes = daemon.plan()
-    if stop_phase:
-        if (daemon.running and plan.action == RESTART and stops_first(changes)
-                and daemon.controller_will_restart(changes)):
+    if phase == "plan":
+        result.update(action=plan.action, pending=plan.pending, blocked=plan.blocked, why=plan.why)
+        module.exit_json(**result)
+    if phase == "stop_first":
+        if daemon.stops_now(plan, changes):
             if not module.check_mode:
                 daemon.systemctl("stop", daemon.unit)
             result.update(changed=True, action="stop", why=plan.why)

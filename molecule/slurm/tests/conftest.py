@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shlex import quote
 
 import pytest
 from testinfra.host import Host
@@ -36,3 +37,16 @@ def submit(login: Host) -> Iterator[Callable[..., str]]:
     for job in jobs:
         login.run(f"scancel {job}")
     wait_for("jobs at the end", lambda: login.check_output("squeue --noheader --all"), lambda text: not text)
+
+
+@pytest.fixture
+def squeue_that_says(login: Host) -> Iterator[Callable[[str, str], None]]:
+    """Return a function that puts a squeue before the real one on slurmctld's node: what it prints first, and later."""
+    path, memory = "/usr/local/bin/squeue", "/run/squeue-was-asked"
+
+    def plant(first: str, later: str) -> None:
+        lines = ["#!/bin/sh", f"if [ -e {memory} ]; then echo {later}; else touch {memory}; echo {first}; fi"]
+        login.check_output(f"rm -f {memory}; printf '%s\\n' {' '.join(map(quote, lines))} >{path}; chmod 755 {path}")
+
+    yield plant
+    login.check_output(f"rm -f {path} {memory}")

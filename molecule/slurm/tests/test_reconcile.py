@@ -44,6 +44,39 @@ def test_a_restart_waits_for_the_running_job_and_is_done_after_it(node: Node, lo
     login.check_output("sacctmgr --immediate delete qos where name=byhand")
 
 
+def test_nodes_and_slurmctld_keep_to_one_decision_though_a_job_ends_or_begins_meanwhile(
+    node: Node, login: Host, squeue_that_says: Callable[[str, str], None]
+) -> None:
+    """Each node's line changes, so its slurmd has to be down while slurmctld restarts, and only then."""
+
+    def state() -> list[str]:
+        return login.check_output("sinfo --noheader --partition gpu --Node --format '%N|%T|%m'").splitlines()
+
+    before = state()
+    assert [line.split("|")[1] for line in before] == ["idle", "idle"]
+    daemons = [("hal-login", "slurmctld"), ("hal01", "slurmd"), ("hal02", "slurmd")]
+    pids = [pid(node(name), unit) for name, unit in daemons]
+
+    squeue_that_says("1", "")
+    ended = roll_out(slurm_memory_reserve_mb=30000)
+    assert ended.status != 0, "a pending restart has to be seen"
+    assert [pid(node(name), unit) for name, unit in daemons] == pids
+    assert "this run decided before, when jobs ran or were not known, that it does not: repeat" in ended.words
+    assert state() == before
+
+    squeue_that_says("", "1")
+    began = roll_out(slurm_memory_reserve_mb=30000)
+    assert began.status == 0, began.explain()
+    assert not {*pids} & {pid(node(name), unit) for name, unit in daemons}
+    memory = int(before[0].split("|")[2]) - (30000 - 22144)
+    assert state() == [f"hal01|idle|{memory}", f"hal02|idle|{memory}"]
+
+    squeue_that_says("", "")
+    back = roll_out()
+    assert back.status == 0, back.explain()
+    assert state() == before
+
+
 def test_a_node_is_added_and_a_setting_taken_without_losing_a_job(node: Node, login: Host, submit: Submit) -> None:
     """First a reconfigure, which needs no permission; then, with permission, the restarts that a new node needs."""
     # What the test before may have left: only KillWait is to be new.

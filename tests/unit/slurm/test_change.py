@@ -259,3 +259,27 @@ def test_slurmd_waits_for_slurmctld() -> None:
 def test_a_replaced_program_is_a_reason_of_its_own() -> None:
     plan = decide("slurmd", True, [], ["/usr/sbin/slurmd was replaced"], False, 0, 0)
     assert (plan.action, plan.why) == ("restart", ["/usr/sbin/slurmd was replaced"])
+
+
+def test_slurmctld_restarts_as_announced_whatever_jobs_began_or_ended_since() -> None:
+    """Nodes have stopped their slurmd, or gone on with it, by what was announced."""
+
+    def later(announced: str, found: list[Any], jobs: int | None) -> tuple[str, str]:
+        plan = decide("slurmctld", True, found, [], False, jobs_in_cluster=jobs, announced=announced)
+        return plan.action, plan.pending
+
+    assert later("restart", SAFE, 3) == ("restart", "nothing")
+    assert later("restart", SAFE, None) == ("restart", "nothing")
+    assert later("nothing", SAFE, 0) == ("nothing", "restart")
+    assert later("nothing", SOFT, 0) == ("reconfigure", "nothing")
+    assert later("restart", UNSAFE, 1) == ("nothing", "restart"), "a job that began since is not lost all the same"
+    plan = decide("slurmctld", True, SAFE, [], True, jobs_in_cluster=0, announced="nothing")
+    assert plan.blocked == "this run decided before, when jobs ran or were not known, that it does not: repeat"
+
+
+def test_slurmd_stops_as_announced_unless_its_jobs_would_be_lost() -> None:
+    smaller = changes("NodeName=hal01 RealMemory=240000\n", "NodeName=hal01 RealMemory=2000\n")
+    assert stops_first(smaller)
+    assert decide("slurmd", True, smaller, [], False, 1, 1, announced="restart").action == "restart"
+    assert decide("slurmd", True, smaller, [], False, 1, 1).action == "nothing"
+    assert decide("slurmd", True, smaller + SPOOL, [], False, 1, 1, announced="restart").action == "nothing"

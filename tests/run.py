@@ -15,7 +15,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT / "molecule" / "shared"))
 
-from stages import Runner, Stage, say  # noqa: E402  found through the line above
+from stages import Outcome, Runner, Stage, say  # noqa: E402  found through the line above
 
 VIRTUAL = ("-i", "inventory/hal/hal.yml", "-i", "inventory/virtual/hal.yml")
 PARTS = ("lint", "unit", "scenarios", "rollout", "slow")
@@ -26,7 +26,8 @@ SCENARIOS_AT_ONCE = 2
 
 def pytest(name: str, *arguments: str) -> Stage:
     """A pytest run whose counts end up in the closing line."""
-    return Stage(name, ["pytest", f"--junitxml={REPORTS / name.replace(' ', '-')}.xml", *arguments])
+    report = REPORTS / f"{name.replace(' ', '-')}.xml"
+    return Stage(name, ["pytest", f"--junitxml={report}", *arguments], report=report)
 
 
 def lint() -> Sequence[Stage]:
@@ -57,15 +58,14 @@ def scenarios(only: str) -> Sequence[Stage]:
     names = sorted(path.parent.name for path in (PROJECT / "molecule").glob("*/molecule.yml"))
     if only and only not in names:
         sys.exit(f"no scenario {only!r}: there are {', '.join(names)}")
-    return [
-        Stage(
-            f"molecule {name}",
-            ["molecule", "-c", "molecule/base.yml", "test", "-s", name],
-            env={"PYTEST_ADDOPTS": f"--junitxml='{REPORTS / f'molecule-{name}.xml'}'"},
-        )
-        for name in names
-        if only in ("", name)
-    ]
+    return [molecule(name) for name in names if only in ("", name)]
+
+
+def molecule(scenario: str) -> Stage:
+    """A scenario, whose tests count too."""
+    report = REPORTS / f"molecule-{scenario}.xml"
+    argv = ["molecule", "-c", "molecule/base.yml", "test", "-s", scenario]
+    return Stage(f"molecule {scenario}", argv, env={"PYTEST_ADDOPTS": f"--junitxml='{report}'"}, report=report)
 
 
 def images() -> Sequence[Stage]:
@@ -78,15 +78,16 @@ def images() -> Sequence[Stage]:
     ]
 
 
-def counts() -> tuple[int, int, int]:
-    """Passed, failed and skipped test cases of all pytest runs."""
-    passed = failed = skipped = 0
-    for report in REPORTS.glob("*.xml"):
-        for suite in ET.parse(report).getroot().iter("testsuite"):
-            total, bad, left = (int(suite.get(key, 0)) for key in ("tests", "failures", "skipped"))
-            bad += int(suite.get("errors", 0))
-            passed, failed, skipped = passed + total - bad - left, failed + bad, skipped + left
-    return passed, failed, skipped
+def counts(outcome: Outcome) -> tuple[int, int, int]:
+    """What a stage adds to passed, failed and skipped: itself and the tests of its report; a failed one at least 1."""
+    total = failed = skipped = 0
+    if outcome.stage.report and not outcome.silent:
+        for suite in ET.parse(outcome.stage.report).getroot().iter("testsuite"):
+            number = {key: int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped")}
+            total += number["tests"]
+            failed += number["failures"] + number["errors"]
+            skipped += number["skipped"]
+    return total - failed - skipped + outcome.passed, max(failed, not outcome.passed), skipped
 
 
 def main() -> int:
@@ -114,13 +115,11 @@ def main() -> int:
                 runner.run(pytest("mini rollout", "tests/rollout", "-m", "not slow"))
             else:
                 runner.run(pytest("slow proofs", "-m", "slow", "tests"))
-    passed, failed, skipped = counts()
+    passed, failed, skipped = (sum(column) for column in zip(*map(counts, runner.outcomes), strict=True))
     broken = [outcome for outcome in runner.outcomes if not outcome.passed]
     say(f"\n{runner.table()}\n")
     for outcome in broken:
         say(f"failed: {outcome.stage.name}: {outcome.log.relative_to(PROJECT)}")
-    failed = max(failed, len(broken))
-    passed += sum(outcome.passed for outcome in runner.outcomes)
     say(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 0 if passed and not failed else 1
 

@@ -22,11 +22,12 @@ HEARTBEAT_SECONDS = 20
 
 @dataclass(frozen=True)
 class Stage:
-    """One command: `name` for people, `argv` run in the project's root, `env` added to ours."""
+    """One command: `name` for people, `argv` run in the project's root, `env` added to ours, `report` left behind."""
 
     name: str
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
+    report: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,13 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """True when the command exited with 0."""
-        return self.status == 0
+        """True when the command exited with 0 and left its report: no report, nothing proven."""
+        return self.status == 0 and not self.silent
+
+    @property
+    def silent(self) -> bool:
+        """True when the stage owes a report that is not there."""
+        return self.stage.report is not None and not self.stage.report.is_file()
 
 
 @dataclass
@@ -120,6 +126,8 @@ class Runner:
         if not outcome.passed:
             lines = item.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
             say("\n".join(f"    | {line}" for line in lines))
+            if outcome.silent:
+                say("    left no report of what it tested")
             say(f"    whole output: {item.log.relative_to(PROJECT)}")
 
     def _progress(self, running: Sequence[_Running]) -> None:

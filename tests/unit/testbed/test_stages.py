@@ -1,0 +1,51 @@
+"""The closing line of make test: what counts as proven."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import stages
+from stages import Runner, Stage
+
+from tests.run import counts
+
+REPORT = """<testsuites><testsuite tests="5" failures="1" errors="1" skipped="1"/></testsuites>"""
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
+    """A runner whose logs are not those of this project."""
+    monkeypatch.setattr(stages, "PROJECT", tmp_path)
+    return Runner("unit")
+
+
+def test_a_stage_that_leaves_no_report_has_failed(
+    runner: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not runner.run(Stage("quiet tests", ["true"], report=tmp_path / "report.xml"))
+    assert counts(runner.outcomes[0]) == (0, 1, 0)
+    assert "FAILED" in runner.table()
+    assert "left no report of what it tested" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("status", "report", "counted"),
+    [
+        (0, None, (1, 0, 0)),
+        (3, None, (0, 1, 0)),
+        (1, REPORT, (2, 2, 1)),
+        (1, '<testsuite tests="4" failures="0" errors="0" skipped="0"/>', (4, 1, 0)),
+        (0, '<testsuite tests="4" failures="0" errors="0" skipped="1"/>', (4, 0, 1)),
+    ],
+)
+def test_a_stage_counts_itself_and_its_tests(
+    runner: Runner, tmp_path: Path, status: int, report: str | None, counted: tuple[int, int, int]
+) -> None:
+    path = tmp_path / "report.xml" if report else None
+    if path and report:
+        path.write_text(report)
+    passed = runner.run(Stage("tests", [sys.executable, "-c", f"raise SystemExit({status})"], report=path))
+    assert passed == (status == 0)
+    assert counts(runner.outcomes[0]) == counted

@@ -5,6 +5,7 @@ SHELL := /bin/bash
 NODES ?= full
 ROLE ?=
 NODE ?=
+PARTS ?=
 INVENTORY := -i inventory/hal/hal.yml -i inventory/virtual/$(if $(filter mini,$(NODES)),mini,hal).yml
 PYTHON := .venv/bin/python
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -53,5 +54,5 @@ test-full: setup ## make test and the slow proofs: every package on a node, the 
 	@molecule/shared/prepare-controller --full
 	@$(PYTHON) tests/run.py lint unit scenarios rollout slow
 
-bench: setup ## ratios, measured side by side in one run
-	@$(PYTHON) tests/bench/run.py
+bench: setup ## ratios beside their goals: make bench PARTS='inventory calls' for some of them
+	@$(PYTHON) tests/bench/run.py $(PARTS)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.instance import PROJECT, Instance
+from tests.bench.part import Measured, NotMeasured, Session
 
 CALLBACK = PROJECT / "tests" / "bench" / "callback"
 PIPELINING = {"pipelining": "True", "no pipelining": "False"}
@@ -74,10 +75,6 @@ class Comparison:
         return {**asdict(self), "no_pipelining_over_pipelining": self.ratio()}
 
 
-class NotMeasured(Exception):
-    """A playbook failed, so there is nothing to count; the message says what failed."""
-
-
 class Counting:
     """Runs playbooks whose ssh calls are counted."""
 
@@ -124,11 +121,6 @@ def read_calls(seconds: float, log: Sequence[str], report: Sequence[Sequence[Any
         if kind != "skipped":
             tasks[role, node] += number
     return Calls(seconds, calls, tasks, sum(row[3] for row in report if row[2] == "changed"))
-
-
-def measure(instance: Instance, state: Path) -> Calls:
-    """The calls of a rollout that changes nothing, on every node."""
-    return Counting(instance, state).run()
 
 
 def compare(instance: Instance, state: Path, role: str, rounds: int) -> Comparison:
@@ -183,3 +175,17 @@ def as_json(run: Calls) -> dict[str, Any]:
         for role, node in keys
     ]
     return {"seconds": run.seconds, "changed": run.changed, "by_role_and_node": rows}
+
+
+def part(session: Session) -> Measured:
+    """The calls of a rollout that changes nothing, on every node."""
+    counted = Counting(session.rolled_out(), session.state).run()
+    print(table(counted), flush=True)
+    return Measured(as_json(counted))
+
+
+def pipelining(session: Session) -> Measured:
+    """The role of --role, its modules sent both ways."""
+    compared = compare(session.rolled_out(), session.state, session.options.role, session.options.rounds)
+    print(comparison_table(compared), flush=True)
+    return Measured(compared.as_json())

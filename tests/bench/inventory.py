@@ -1,16 +1,12 @@
-#!/usr/bin/env python3
 """How long an inventory takes: the plugin and the script against the same content as static JSON and YAML.
 
 Prints one table of ratios for each size, measured side by side in one run: every round runs each way once, and the
 median of the rounds counts. Ratios are of processor time, which others on the machine disturb less than the time on the
 wall; seconds are of this machine today. Writes only below a temporary folder.
-
-    python tests/bench/inventory.py [--nodes 22 1736 10000] [--rounds 3] [--json]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -25,8 +21,9 @@ from typing import Any
 
 import yaml
 
+from tests.bench.part import Goal, Measured, Session
+
 ROOT = Path(__file__).resolve().parents[2]
-GOAL_JSON, GOAL_YAML = 1.3, 4.0
 LABELS = {
     "json": "static JSON",
     "plugin": "plugin",
@@ -193,25 +190,21 @@ def table(nodes: int, measured: Mapping[str, Mapping[str, float]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
-    """Run the measurement and print it."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--nodes", type=int, nargs="+", default=[22, 1736, 10000])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", action="store_true", help="print one object with the seconds of each size")
-    options = parser.parse_args()
-    measured: dict[int, dict[str, dict[str, float]]] = {}
-    for nodes in options.nodes:
+def goals(nodes: int, measured: Mapping[str, Mapping[str, float]]) -> list[Goal]:
+    """What the plugin is held against, in processor time."""
+    cpu = {name: seconds["cpu_seconds"] for name, seconds in measured.items()}
+    return [
+        Goal(f"{nodes} nodes, plugin / static JSON", cpu["plugin"] / cpu["json"], 1.3),
+        Goal(f"{nodes} nodes, static YAML / plugin", cpu["yaml"] / cpu["plugin"], 4, at_least=True),
+    ]
+
+
+def part(session: Session) -> Measured:
+    """Each size in turn; the goals are those of the largest."""
+    measured = {}
+    for nodes in session.options.sizes:
         with tempfile.TemporaryDirectory(prefix="hal-bench-") as folder:
-            measured[nodes] = Bench(Path(folder), nodes).measure(options.rounds)
-        if not options.json:
-            print(table(nodes, measured[nodes]), flush=True)
-    if options.json:
-        print(json.dumps(measured, indent=2, sort_keys=True))
-    else:
-        print(f"goal at the largest size: plugin / JSON at most {GOAL_JSON}, YAML / plugin at least {GOAL_YAML:g}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+            measured[nodes] = Bench(Path(folder), nodes).measure(session.options.rounds)
+        print(table(nodes, measured[nodes]), flush=True)
+    largest = max(measured)
+    return Measured(measured, goals(largest, measured[largest]))

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tests.bench.instance import Instance
+from tests.bench.part import Goal, Measured, Session
 
 from ansible_run import Run  # isort: skip
 from demo import job  # isort: skip  # tests.bench.instance has made it findable
@@ -39,6 +40,7 @@ class Rollout:
         return found
 
 
+MEMORY_MB = 8192
 FIRST = "rollout of site.yml"
 NO_CHANGE = "rollout without changes"
 
@@ -80,3 +82,11 @@ def table(result: Rollout) -> str:
     if result.failed:
         lines.append(f"  FAILED: {result.failed}; what comes after it was not measured")
     return "\n".join(lines)
+
+
+def part(session: Session) -> Measured:
+    """From nothing to the job on nodes of its own."""
+    result = measure(session.bare())
+    print(table(result), flush=True)
+    goal = Goal(f"{result.nodes} nodes, memory of all processes in them", result.memory_mb, MEMORY_MB, unit=" MB")
+    return Measured(result.as_json(), [goal], result.failed)

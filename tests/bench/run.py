@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Ratios, measured side by side in one run (make bench). Nothing here passes or fails because of a time.
+"""Ratios, measured side by side in one run (make bench). Goals are said to be met or not; none fails the run.
 
 Parts: inventory (the plugin and the script against static JSON and YAML), rollout (the virtual HAL from nothing to a
 job on every GPU, then again), calls (how often Ansible goes to each node for each role), pipelining (the same role, its
-modules sent both ways).
+modules sent both ways). Each is a function in PARTS.
 
 The last three use a virtual HAL of their own, which is removed afterwards; one that `make demo` started is left alone.
 """
@@ -19,7 +19,7 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,15 @@ PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
 from tests.bench import calls, inventory, rollout  # noqa: E402  found through the line above
-from tests.bench.instance import Instance  # noqa: E402
+from tests.bench.part import NotMeasured, Part, Session  # noqa: E402
 
-from stages import Runner  # noqa: E402  # isort: skip
-
-PARTS = ("inventory", "rollout", "calls", "pipelining")
+# In the order they run: the rollout measures how the nodes come up, those after it use them.
+PARTS: dict[str, Part] = {
+    "inventory": inventory.part,
+    "rollout": rollout.part,
+    "calls": calls.part,
+    "pipelining": calls.pipelining,
+}
 STATE = PROJECT / ".state" / "bench"
 
 
@@ -72,47 +76,6 @@ def header(facts: dict[str, str]) -> str:
     return f"Seconds are of this machine at this time, which others may have used too: compare the ratios.\n{rows}"
 
 
-def measure_inventory(sizes: list[int], rounds: int) -> dict[int, dict[str, dict[str, float]]]:
-    """Seconds of each way to read an inventory, by number of nodes; prints a table for each."""
-    measured = {}
-    for nodes in sizes:
-        with tempfile.TemporaryDirectory(prefix="hal-bench-") as folder:
-            measured[nodes] = inventory.Bench(Path(folder), nodes).measure(rounds)
-        print(inventory.table(nodes, measured[nodes]), flush=True)
-    return measured
-
-
-def measure_nodes(options: argparse.Namespace) -> dict[str, Any]:
-    """The parts that need nodes. The nodes are removed whatever happens."""
-    results: dict[str, Any] = {}
-    instance = Instance(options.nodes, STATE)
-    instance.destroy()
-    try:
-        if "rollout" in options.parts:
-            whole = rollout.measure(instance)
-            print(rollout.table(whole), flush=True)
-            results["rollout"] = whole.as_json()
-            if whole.failed:
-                return results
-        elif not instance.bring_up(Runner("bench")):
-            return {"failed": "the nodes could not be rolled out"}
-        if "calls" in options.parts:
-            counted = calls.measure(instance, STATE)
-            print(calls.table(counted), flush=True)
-            results["calls"] = calls.as_json(counted)
-        if "pipelining" in options.parts:
-            compared = calls.compare(instance, STATE, options.role, options.rounds)
-            print(calls.comparison_table(compared), flush=True)
-            results["pipelining"] = compared.as_json()
-    except calls.NotMeasured as error:
-        print(error, flush=True)
-        results["failed"] = str(error)
-    finally:
-        if not options.keep:
-            instance.destroy()
-    return results
-
-
 def main() -> int:
     """Measure the parts asked for; 1 when one of them could not be measured, never because of a time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -131,18 +94,27 @@ def main() -> int:
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
     facts = machine()
-    results: dict[str, Any] = {"machine": facts}
+    results: dict[str, Any] = {"machine": facts, "goals": []}
     # What is printed on the way is for people; --json leaves stdout to the object.
     with contextlib.redirect_stdout(sys.stderr if options.json else sys.stdout):
         print(header(facts) + "\n", flush=True)
-        if "inventory" in options.parts:
-            results["inventory"] = measure_inventory(options.sizes, options.rounds)
-        if set(options.parts) - {"inventory"}:
-            results |= measure_nodes(options)
+        session = Session(options, STATE)
+        try:
+            for name in [name for name in PARTS if name in options.parts]:
+                measured = PARTS[name](session)
+                print("".join(f"{goal}\n" for goal in measured.goals), flush=True)
+                results[name] = measured.numbers
+                results["goals"] += [{**asdict(goal), "met": goal.met} for goal in measured.goals]
+                if measured.failed:
+                    raise NotMeasured(measured.failed)
+        except NotMeasured as error:
+            results["failed"] = f"{name}: {error}"
+            print(results["failed"], flush=True)
+        finally:
+            session.close()
     if options.json:
         print(json.dumps(results, indent=2, sort_keys=True))
-    failed = results.get("failed") or results.get("rollout", {}).get("failed")
-    return 1 if failed else 0
+    return 1 if "failed" in results else 0
 
 
 if __name__ == "__main__":

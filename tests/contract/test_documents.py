@@ -49,6 +49,27 @@ PLANTED = (
         ["README.md:1: roles/tiem does not exist; correct the name or write the file"],
     ),
     Planted(
+        documents.comments_mark_what_is_there,
+        {
+            "README.md": """
+                <!-- output -->
+                ```text
+                <!-- part of a page -->
+                ```
+                Times: <!-- times of make demo -->
+
+                <!-- contract: a reason --> `<!--` begins a comment
+                """,
+            "docs/a.md": "Text\n<!-- to do -->\n",
+            "roles/time/README.md": "<!-- example -->\n\n```yaml\n```\n",
+        },
+        [
+            "README.md:5: this comment marks no code block below it; fill it in or take it away",
+            "docs/a.md:2: this comment marks no code block below it; fill it in or take it away",
+            "roles/time/README.md:1: this comment marks no code block below it; fill it in or take it away",
+        ],
+    ),
+    Planted(
         documents.role_pages_name_their_variables,
         {
             "roles/time/defaults/main.yml": "time_zone: UTC\ntime_servers: []\n",

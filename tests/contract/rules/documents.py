@@ -94,6 +94,17 @@ def named_files_exist(root: Path) -> Iterator[Finding]:
 
 
 @rule
+def comments_mark_what_is_there(root: Path) -> Iterator[Finding]:
+    """A comment marks the code block that begins on the next line: one with nothing below was to be filled in."""
+    for page in _markdown(root):
+        texts = {number: (line, fenced) for number, line, fenced in _lines(page)}
+        for number, (line, fenced) in texts.items():
+            last = number == len(text_of(page).splitlines())
+            if "<!--" in CODE.sub("", line) and not fenced and (number + 1 in texts or last):
+                yield Finding(page, number, "this comment marks no code block below it; fill it in or take it away")
+
+
+@rule
 def role_pages_name_their_variables(root: Path) -> Iterator[Finding]:
     """A role's README names each public variable, or says where they are described."""
     for role in roles(root):

@@ -20,7 +20,7 @@ PARTS = {
 
 @rule
 def has_every_part(root: Path) -> Iterator[Finding]:
-    """Each role has the files that STYLE.md lists."""
+    """Each role has the same parts, so that a stranger finds anything in two guesses: those of PARTS."""
     for role in roles(root):
         for part, meaning in PARTS.items():
             if not (role / part).is_file():

@@ -50,7 +50,7 @@ def test_nodes_and_slurmctld_keep_to_one_decision_though_a_job_ends_or_begins_me
     """Each node's line changes, so its slurmd has to be down while slurmctld restarts, and only then."""
 
     def state() -> list[str]:
-        return login.check_output("sinfo --noheader --partition gpu --Node --format '%N|%T|%m'").splitlines()
+        return str(login.check_output("sinfo --noheader --partition gpu --Node --format '%N|%T|%m'")).splitlines()
 
     before = state()
     assert [line.split("|")[1] for line in before] == ["idle", "idle"]

@@ -218,7 +218,7 @@ COMPLETED = [
     ("hal-inventory completion ", ["bash", "zsh"]),
     ("hal-inventory -i ha", ["hal.yml"]),
 ]
-# An interactive zsh that is sent a line, then the keys to look for matches, to put all of them into the line, to tell it.
+# An interactive zsh that is sent a line, then keys: look for matches, put all of them into the line, tell it.
 ZSH_START = """
 PS1=; PATH="$PWD/bin:$PATH"
 autoload -Uz compinit && compinit -u -D

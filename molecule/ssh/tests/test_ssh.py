@@ -92,6 +92,11 @@ def test_a_users_certificate_opens_the_users_account_and_not_root(login: Login) 
     assert "Permission denied (publickey" in login.attempt("hal01", "bob").stderr
 
 
+def test_an_account_without_principals_is_closed_even_to_its_own_name(login: Login) -> None:
+    login.certify(AUTHORITY / "user_ca", "bob")
+    assert "Permission denied (publickey" in login.attempt("hal01", "bob").stderr
+
+
 def test_a_certificate_that_ran_out_is_refused(login: Login) -> None:
     login.certify(AUTHORITY / "user_ca", "root", "-V", "-2d:-1d")
     assert "Permission denied (publickey" in login.attempt("hal01").stderr
@@ -166,11 +171,14 @@ def test_faults_are_reported_and_mended_and_a_certificate_that_runs_out_soon_is_
     host.check_output(
         "cd /etc/ssh && sed -i 's/^PermitRootLogin .*/PermitRootLogin yes/' sshd_config"
         " && sed -i 's/^MaxStartups .*/MaxStartups 10:30:100/' sshd_config"
-        " && echo on-call >>principals.root && cat ssh_host_ed25519_key.pub >>user_ca.pub"
+        " && echo on-call >>principals.root"
+        " && sed -i 's|AuthorizedPrincipalsFile .*bob|AuthorizedPrincipalsFile none|' sshd_config"
+        " && cat ssh_host_ed25519_key.pub >>user_ca.pub"
     )
     host.check_output("echo 'hal02 ssh-ed25519 AAAA' >>/etc/ssh/ssh_known_hosts; chmod 666 /etc/ssh/ssh_known_hosts")
     host.check_output("systemctl disable --quiet sshd")
     assert rollout.broken_promises("ssh", "hal01") == [
+        "accounts open to the declared principals only [bob]",
         "accounts open to the declared principals only [root]",
         "host certificate is valid long enough",
         "nothing owned by root is writable by others in /etc/ssh",
@@ -187,6 +195,32 @@ def test_faults_are_reported_and_mended_and_a_certificate_that_runs_out_soon_is_
     shown = node("hal-mgmt2").check_output(f"ssh-keyscan -c -t ed25519 {address}")
     assert before.split()[1] not in shown
     assert certificate.read_text().split()[1] in shown
+
+
+def test_a_key_that_opens_root_is_reported_unless_it_was_declared(
+    node: Node, rollout: Rollout, login: Login, tmp_path: Path
+) -> None:
+    promise = "no key that nobody declared opens an account [root]"
+    line = login.key.with_suffix(".pub").read_text().strip()
+    keygen("-t", "ed25519", "-N", "", "-f", tmp_path / "other_ca")
+    authority = (tmp_path / "other_ca.pub").read_text().strip()
+    host = node("hal01")
+    try:
+        host.check_output(f"mkdir -p -m 700 /root/.ssh && echo '# by hand\n{line}' >>/root/.ssh/authorized_keys")
+        assert login.attempt("hal01", CertificateFile="none").stdout.strip() == "root"
+        assert rollout.broken_promises("ssh", "hal01") == [promise]
+        allowed = {"root": [line]}
+        assert rollout.broken_promises("ssh", "hal01", ssh_authorized_keys_allowed=allowed) == []
+        # Where sshd looks, whatever the file is called; and an authority of keys is a key as well.
+        host.check_output(f"echo 'cert-authority,principals=\"x\" {authority}' >>/etc/ssh/keys.root")
+        host.check_output("sed -i 's|^AuthorizedKeysFile.*|& /etc/ssh/keys.%u|' /etc/ssh/sshd_config")
+        result = rollout.promises("ssh", "hal01", ssh_authorized_keys_allowed=allowed)[promise]
+        assert (result["status"], result["observed"]) == ("fail", f'cert-authority,principals="x" {authority}')
+    finally:
+        host.check_output("rm -f /root/.ssh/authorized_keys /etc/ssh/keys.root")
+        host.check_output(
+            "sed -i 's|^AuthorizedKeysFile.*|AuthorizedKeysFile .ssh/authorized_keys|' /etc/ssh/sshd_config"
+        )
 
 
 def test_a_configuration_with_a_wrong_word_is_refused_and_the_old_one_stays(node: Node, rollout: Rollout) -> None:

@@ -33,6 +33,15 @@ def puppet(node: Node) -> Iterator[Host]:
     )
 
 
+@pytest.fixture
+def selinux_says(node: Node) -> Iterator[Callable[[str], None]]:
+    """Return a function that has hal01's getenforce say a mode; all is as before after the test."""
+    host, program, config = node("hal01"), "/usr/local/bin/getenforce", "/etc/selinux/config"
+    host.check_output(f"cp {config} {config}.before")
+    yield lambda mode: host.check_output(f"printf '#!/bin/sh\necho {mode}\n' >{program} && chmod 755 {program}")
+    host.check_output(f"rm -f {program}; mv {config}.before {config}")
+
+
 @pytest.mark.parametrize("name", NODES)
 def test_packages_are_installed(node: Node, name: str) -> None:
     assert node(name).run("rpm -q --queryformat '%{name} ' " + " ".join(PACKAGES)).stdout.split() == PACKAGES
@@ -90,6 +99,49 @@ def test_the_journal_is_on_disk(node: Node, name: str) -> None:
     host.check_output("journalctl --sync")
     kept = host.check_output("journalctl --directory=/var/log/journal --identifier=promise --output=cat")
     assert "kept-over-a-boot" in kept
+
+
+def selinux(rollout: Rollout, mode: str) -> dict[str, tuple[str, str, str]]:
+    """What the role says of SELinux on hal01 when `mode` is declared: {id: (status, severity, observed)}."""
+    results = rollout.promises("base", "hal01", base_selinux_mode=mode)
+    return {
+        name.removeprefix("SELinux mode "): (result["status"], result["severity"], result["observed"])
+        for name, result in results.items()
+        if name.startswith("SELinux")
+    }
+
+
+def test_a_mode_of_selinux_that_needs_a_boot_is_written_and_said_to_be_pending(
+    node: Node, rollout: Rollout, selinux_says: Callable[[str], None]
+) -> None:
+    """The role as on a site whose nodes came without SELinux, which is what this kernel is."""
+    selinux_says("Disabled")
+    done = rollout.converge(
+        "--limit", "hal01", base_selinux_mode="enforcing", base_packages_extra=["libselinux-python"]
+    )
+    assert done.status == 0, done.explain()
+    assert "pending reboot: Disabled now, enforcing after it" in done.words
+    assert "SELINUX=enforcing" in node("hal01").check_output("cat /etc/selinux/config").splitlines()
+    pending = "pending reboot: Disabled now, enforcing after it"
+    assert selinux(rollout, "enforcing") == {
+        "in effect": ("pass", "error", pending),
+        "waits for no reboot": ("fail", "warning", pending),
+        "after a reboot": ("pass", "error", "enforcing"),
+    }
+
+    # What is not in the file, and what could be set at once, waits for no boot: it is wrong.
+    assert selinux(rollout, "permissive") == {
+        "in effect": ("fail", "error", "Disabled"),
+        "waits for no reboot": ("pass", "warning", "Disabled"),
+        "after a reboot": ("fail", "error", "enforcing"),
+    }
+    selinux_says("Permissive")
+    assert selinux(rollout, "enforcing")["in effect"] == ("fail", "error", "Permissive")
+    node("hal01").check_output("sed -i 's/^SELINUX=.*/SELINUX=disabled/' /etc/selinux/config")
+    pending = "pending reboot: Permissive now, disabled after it"
+    assert selinux(rollout, "disabled")["waits for no reboot"] == ("fail", "warning", pending)
+    selinux_says("Disabled")
+    assert {status for status, _severity, _seen in selinux(rollout, "disabled").values()} == {"pass"}
 
 
 def test_faults_are_reported_a_puppet_agent_stops_the_play_and_beside_one_that_is_allowed_they_are_mended(

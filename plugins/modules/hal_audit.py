@@ -1,0 +1,192 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Compare a node with its record, in one call."""
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r'''
+---
+module: hal_audit
+short_description: Compare a node with what was recorded of it, in one call
+description:
+  - Reads every resource of the node's record and says what differs, evaluates expectations, looks into watched folders
+    for what nobody declared, and makes the standing checks.
+  - The action plugin of the same name, which C(playbooks/audit.yml) calls, adds the arguments and makes findings of the
+    answers.
+  - Only reads. Runs the same in check mode. Any number of audits can run at once.
+  - How to read and act on a report is in C(docs/audit.md).
+options:
+  node:
+    description: Name of the node in the inventory.
+    type: str
+    required: true
+  record:
+    description: The controller's copy of the node's record, as M(hal_record) returned it. It is used when the node's
+      own is not usable.
+    type: str
+    default: ""
+  questions:
+    description: Expectations, as M(hal_expect) sends them to a node.
+    type: list
+    elements: dict
+    default: []
+  roles:
+    description: Compare only what these roles manage. Default is everything.
+    type: list
+    elements: str
+    default: []
+  watched:
+    description:
+      - Folders in which every file has to be recorded or of a package. Each has V(path), in which patterns are
+        allowed, a last part V(**) means all folders below; V(names), patterns of file names that matter, default all;
+        V(accepted), patterns of full paths that are known; V(what), in words.
+    type: list
+    elements: dict
+    default: []
+  checks:
+    description: Standing checks to make.
+    type: list
+    elements: str
+    choices: [uid_0, kernel, packages, clock]
+    default: []
+attributes:
+  check_mode: {support: full, description: It only reads.}
+  diff_mode: {support: none, description: Differences are in RV(differences).}
+requirements:
+  - Python 2.7, or 3.6 or later, on the node. Nothing else. Without rpm, systemctl or getfacl what they tell is unknown.
+notes:
+  - Needs C(become). What may not be read is V(unreadable), and never clean.
+author: HAL toolkit
+'''
+
+EXAMPLES = r'''
+- name: Look at this node
+  hal_audit:
+    node: "{{ inventory_hostname }}"
+    watched:
+      - path: /etc/yum.repos.d
+        names: ["*.repo"]
+        what: package repositories
+    checks: [uid_0, kernel, packages, clock]
+  register: __audit_answer
+'''
+
+RETURN = r'''
+record:
+  description:
+    - Which record was compared with. V(status) is ok, none, corrupt, foreign, newer (format), older (than the copy) or
+      differs (from the copy, with its serial); V(used) is own, copy or none.
+    - V(packed) is there if its digest is not the copy's.
+  returned: success
+  type: dict
+  sample:
+    status: ok
+    reason: ""
+    used: own
+    serial: 17
+    digest: 5e88
+    sealed_at: "2026-11-21T04:00:00Z"
+    commit: abc1234
+    roles: {}
+differences:
+  description: What is not as recorded, each with the role, task, source, commit, converged_at and units of its entry.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - resource: file:/etc/chrony.conf
+      kind: mode
+      attribute: mode
+      should: "0644"
+      is: "0666"
+      note: ""
+      role: time
+      task: Write the configuration
+      source: roles/time/tasks/configure.yml:2
+      commit: abc1234
+      converged_at: "2026-11-21T04:00:00Z"
+      units: [chronyd.service]
+extra:
+  description: Files in watched folders that are neither recorded nor of a package.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{path: /etc/yum.repos.d/mine.repo, what: package repositories, type: file, note: ""}]
+packages:
+  description: V(extra), packages that no run installed; V(unknown), the reason why that cannot be said, or nothing.
+  returned: success
+  type: dict
+  sample: {extra: [nmap-ncat-6.40-19.el7.x86_64], unknown: ""}
+software:
+  description: Versions of the recorded packages.
+  returned: success
+  type: dict
+  sample: {slurm: 22.05.9-1.el7.x86_64}
+checks:
+  description: Results of the standing checks, status is pass, fail or unknown.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{check: uid_0, status: fail, observed: [root, toor], expected: [root], reason: users with uid 0}]
+answers:
+  description: Results of the questions, in their order, as M(hal_expect) has them.
+  returned: success
+  type: list
+  elements: dict
+problems:
+  description:
+    - What could not be looked at, and is not a matter of one resource. Not empty means that not everything was seen.
+  returned: success
+  type: list
+  elements: str
+more:
+  description: How many items were left out of a list that got too long, by its name.
+  returned: success
+  type: dict
+  sample: {differences: 0, extra: 0}
+counts:
+  description: How much was looked at.
+  returned: success
+  type: dict
+  sample: {resources: 312, questions: 80, watched_files: 61}
+seconds:
+  description: How long it took.
+  returned: success
+  type: float
+cpu_seconds:
+  description: CPU time of the module and what it started.
+  returned: success
+  type: float
+memory_mb:
+  description: The most memory the module, or something it started, had.
+  returned: success
+  type: float
+'''
+
+from ansible.module_utils.hal_audit_module import QuietModule, one_line
+from ansible.module_utils.hal_audit_look import look
+
+
+def main():
+    module = QuietModule(
+        argument_spec={
+            'node': {'type': 'str', 'required': True},
+            'record': {'type': 'str', 'default': '', 'no_log': False},
+            'questions': {'type': 'list', 'elements': 'dict', 'default': [], 'no_log': False},
+            'roles': {'type': 'list', 'elements': 'str', 'default': []},
+            'watched': {'type': 'list', 'elements': 'dict', 'default': []},
+            'checks': {'type': 'list', 'elements': 'str', 'default': [],
+                       'choices': ['uid_0', 'kernel', 'packages', 'clock']},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        answer = look(module.params)
+    except Exception as error:  # noqa: B902 - one line, whatever it is: arguments may hold what a traceback must not show
+        module.fail_json(msg=one_line('this node could not be audited', error), invocation={})
+    module.exit_json(changed=False, invocation={}, **answer)
+
+
+if __name__ == '__main__':
+    main()

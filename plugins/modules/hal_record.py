@@ -1,0 +1,143 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Seal what a run managed on a node into the node's record."""
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r'''
+---
+module: hal_record
+short_description: Seal what a run managed on a node into the node's record
+description:
+  - Observes every resource that a run reached on the node and merges it into C(/var/lib/hal/record.json), which the
+    audit compares with.
+  - What the run did not reach keeps its older entry. An entry whose task is gone becomes orphaned.
+  - The record is replaced as a whole or not at all, belongs to root alone, and holds no secret - of files that not
+    everybody may read it has keyed hashes.
+  - The callback C(hal_provenance) calls it at the end of a run. There is no need to call it from a play.
+  - The format of the record is in C(docs/audit.md).
+options:
+  node:
+    description: Name of the node in the inventory. A record of another node is put aside, and a new one begun.
+    type: str
+    required: true
+  run:
+    description:
+      - The run. V(id), V(commit), and V(started) and V(now), both as seconds since the epoch by the controller's clock.
+      - V(now) is when this was sent. The difference to the node's clock is taken out of V(windows).
+    type: dict
+    required: true
+  entries:
+    description:
+      - What the run managed, in the order in which it did. Each has V(resource), V(declared), V(role), V(task),
+        V(source), V(secret), V(units), V(inputs_hash).
+    type: list
+    elements: dict
+    default: []
+  roles:
+    description: Of each role that was loaded its V(inputs_hash) and V(tasks), the ids of all its tasks.
+    type: dict
+    default: {}
+  reached:
+    description: Ids of the tasks that ran and succeeded with all their items.
+    type: list
+    elements: str
+    default: []
+  skipped:
+    description: Ids of the tasks that were skipped for a reason that may be another next time.
+    type: list
+    elements: str
+    default: []
+  windows:
+    description: When tasks installed packages, as pairs of begin and end by the controller's clock.
+    type: list
+    elements: list
+    default: []
+  handled:
+    description: Units that handlers restarted or reloaded.
+    type: list
+    elements: str
+    default: []
+attributes:
+  check_mode: {support: none, description: Nothing is recorded in check mode. The module is skipped.}
+  diff_mode: {support: none, description: The record is not shown.}
+requirements:
+  - Python 2.7, or 3.6 or later, on the node. Nothing else.
+notes:
+  - Needs C(become).
+author: HAL toolkit
+'''
+
+EXAMPLES = r'''
+- name: Seal what this run managed
+  hal_record:
+    node: "{{ inventory_hostname }}"
+    run: {id: 7f3a, commit: abc1234, started: 1795233600, now: 1795233660}
+    entries:
+      - resource: file:/etc/chrony.conf
+        declared: {state: present, mode: "0644", owner: root, group: root}
+        role: time
+        task: Write the configuration
+        source: roles/time/tasks/configure.yml:2
+        units: [chronyd.service]
+    roles:
+      time: {inputs_hash: 9c1e, tasks: ["time|roles/time/tasks/configure.yml|Write the configuration"]}
+    reached: ["time|roles/time/tasks/configure.yml|Write the configuration"]
+'''
+
+RETURN = r'''
+serial:
+  description: Which seal of this node's record it is, counted from 1.
+  returned: success
+  type: int
+  sample: 17
+digest:
+  description: SHA-256 of the record's bytes.
+  returned: success
+  type: str
+record:
+  description: The record, compressed, in base64.
+  returned: success
+  type: str
+problems:
+  description: What was wrong and did not keep the record from being written.
+  returned: success
+  type: list
+  elements: str
+  sample: ["record.json was corrupt (not JSON): kept as /var/lib/hal/record.json.bad-1795233660, a new one is begun"]
+observed:
+  description: How many resources were observed.
+  returned: success
+  type: int
+  sample: 42
+'''
+
+from ansible.module_utils.hal_audit_module import QuietModule, one_line
+from ansible.module_utils.hal_audit_seal import SealError, seal
+
+
+def main():
+    module = QuietModule(
+        argument_spec={
+            'node': {'type': 'str', 'required': True},
+            'run': {'type': 'dict', 'required': True},
+            'entries': {'type': 'list', 'elements': 'dict', 'default': []},
+            'roles': {'type': 'dict', 'default': {}},
+            'reached': {'type': 'list', 'elements': 'str', 'default': []},
+            'skipped': {'type': 'list', 'elements': 'str', 'default': []},
+            'windows': {'type': 'list', 'elements': 'list', 'default': []},
+            'handled': {'type': 'list', 'elements': 'str', 'default': []},
+        },
+    )
+    try:
+        answer = seal(module.params)
+    except SealError as error:
+        module.fail_json(msg='%s' % error, invocation={})
+    except Exception as error:  # noqa: B902 - one line, whatever it is: arguments may hold what a traceback must not show
+        module.fail_json(msg=one_line('the record of this node was not written', error), invocation={})
+    module.exit_json(changed=False, invocation={}, **answer)
+
+
+if __name__ == '__main__':
+    main()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
@@ -14,6 +17,7 @@ from ssh_config import Cluster  # noqa: E402
 
 SOURCES = (*VIRTUAL, PROJECT / "tests/rollout/site.yml")
 INSTANCE = "mini-rollout"
+WITNESS = "/run/witness"
 
 
 class Mini:
@@ -34,6 +38,22 @@ class Mini:
     def site(self, *arguments: str, mitogen: bool = True) -> Run:
         """Run site.yml, as the demo does unless told otherwise."""
         return self.ansible.playbook("playbooks/site.yml", *arguments, mitogen=mitogen)
+
+    @contextmanager
+    def witness(self, node: str) -> Iterator[Callable[[], bool]]:
+        """Watch a node's processes; the function given says whether a Python of mitogen was among them.
+
+        mitogen calls its Python on a node 'python3(mitogen:USER@HOST:PID)'. Nobody else is asked: not the settings, not
+        what the controller loaded.
+        """
+        look = "pgrep -f '[m]itogen:'"  # not the shell that looks
+        self.cluster.run(node, f"while {look}; do sleep 0.2; done; rm -f {WITNESS}")
+        watch = f"until {look} >{WITNESS}; do sleep 0.2; done"
+        self.cluster.run(node, f"systemd-run --quiet --collect --unit=witness sh -c {quote(watch)}")
+        try:
+            yield lambda: self.cluster.run(node, f"test -s {WITNESS} && echo seen || true") == "seen\n"
+        finally:
+            self.cluster.run(node, "systemctl stop witness 2>/dev/null || true")
 
     def podman(self, *arguments: str) -> str:
         """Output of a podman command."""

@@ -39,17 +39,21 @@ def test_check_mode_runs_through_on_bare_nodes(mini: Mini) -> None:
 
 
 def test_the_rollout_reaches_every_server(mini: Mini) -> None:
-    play = mini.site()
-    assert play.status == 0, play.explain()
-    assert set(play.recap) == HOSTS
+    with mini.witness("hal01") as mitogen_was_there:
+        play = mini.site()
+        assert play.status == 0, play.explain()
+        assert set(play.recap) == HOSTS
+        assert mitogen_was_there()
 
 
 def test_a_second_rollout_changes_nothing_anywhere(mini: Mini) -> None:
     """Without mitogen, where the first went through it: both come to the same."""
-    play = mini.site(mitogen=False)
-    assert play.status == 0, play.explain()
-    assert set(play.recap) == HOSTS
-    assert play.changes == {}, play.explain()
+    with mini.witness("hal01") as mitogen_was_there:
+        play = mini.site(mitogen=False)
+        assert play.status == 0, play.explain()
+        assert set(play.recap) == HOSTS
+        assert play.changes == {}, play.explain()
+        assert not mitogen_was_there()
 
 
 def test_a_job_of_an_ordinary_user_holds_every_gpu(mini: Mini) -> None:

@@ -12,8 +12,10 @@ from typing import Any
 from hal_expect.vocabulary import (
     ENTRY_FIELDS,
     FLAG,
+    FLAG_WORDS,
     MATCHERS,
     NUMBER,
+    NUMBER_TEXT,
     NUMBERS,
     READERS,
     SERVICE_READS,
@@ -24,7 +26,6 @@ from hal_expect.vocabulary import (
 
 #: (path of keys to the faulty field, what is wrong)
 Problem = tuple[tuple[str | int, ...], str]
-FLAG_WORDS = ("true", "false", "yes", "no", "on", "off")
 
 
 def is_template(value: object) -> bool:
@@ -113,7 +114,7 @@ def _type_fault(value: object, kind: str) -> str:
 def _is_number(value: object) -> bool:
     if isinstance(value, bool):
         return False
-    return isinstance(value, int | float) or bool(re.fullmatch(r"[+-]?\d+(\.\d+)?", str(value)))
+    return isinstance(value, int | float) or bool(re.fullmatch(NUMBER_TEXT, str(value)))
 
 
 def _reader(entry: Mapping[str, Any]) -> Iterator[Problem]:

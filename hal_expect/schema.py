@@ -8,8 +8,10 @@ from typing import Any
 from hal_expect.vocabulary import (
     ENTRY_FIELDS,
     FLAG,
+    FLAG_WORDS,
     MATCHERS,
     NUMBER,
+    NUMBER_TEXT,
     NUMBERS,
     READERS,
     SERVICE_READS,
@@ -19,8 +21,8 @@ from hal_expect.vocabulary import (
 )
 
 TEMPLATE = {"type": "string", "pattern": r"\{\{|\{%"}
-FLAG_VALUE: dict[str, Any] = {"anyOf": [{"type": "boolean"}, {"enum": ["true", "false", "yes", "no", "on", "off"]}]}
-NUMBER_VALUE: dict[str, Any] = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[+-]?\d+(\.\d+)?$"}]}
+FLAG_VALUE: dict[str, Any] = {"anyOf": [{"type": "boolean"}, {"enum": list(FLAG_WORDS)}]}
+NUMBER_VALUE: dict[str, Any] = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^{NUMBER_TEXT}$"}]}
 TYPES: dict[str, dict[str, Any]] = {
     TEXT: {"type": "string", "pattern": r"\S"},
     NUMBER: NUMBER_VALUE,

@@ -33,3 +33,7 @@ READERS: dict[str, dict[str, Field]] = _words.READERS
 MATCHERS: dict[str, str] = _words.MATCHERS
 ENTRY_FIELDS: dict[str, Field] = _words.ENTRY_FIELDS
 SERVICE_READS: tuple[str, ...] = _words.SERVICE_READS
+
+#: What a flag or a number may be written as, beside YAML's own: a template's result is text.
+FLAG_WORDS = ("true", "false", "yes", "no", "on", "off")
+NUMBER_TEXT = r"[+-]?\d+(\.\d+)?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from hal_inventory.checks import Checks
 from hal_inventory.declared import ClusterFile, Nodes
@@ -145,35 +145,49 @@ def _plural(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
+def _by_network(
+    path: Path_, declared: Mapping[str, Sequence[str]], networks: Mapping[str, Network], checks: Checks
+) -> Iterator[tuple[Path_, Network, Sequence[str]]]:
+    """Yield where, in which network and what is declared; a fault for a network that does not exist."""
+    for name, values in declared.items():
+        where: Path_ = (*path, name)
+        if name in networks:
+            yield where, networks[name], values
+        elif name != MANAGEMENT:  # that it is missing was said once
+            checks.unknown(where, "unknown network", name, networks, "networks")
+
+
+def _address(path: Path_, text: str, example: str, checks: Checks) -> IPAddress | None:
+    """Return the address that a text is; a fault and None when it is none."""
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        checks.fault(path, f'"{text}" is not an address; write one such as {example}')
+        return None
+
+
 def _addresses(
     path: Path_, names: Sequence[str], declared: Nodes, networks: Mapping[str, Network], checks: Checks
 ) -> dict[str, list[IPAddress]]:
     columns: dict[str, list[IPAddress]] = {}
-    for name, values in declared.addresses.items():
-        where: Path_ = (*path, "addresses", name)
-        network = networks.get(name)
-        if network is None:
-            if name != MANAGEMENT:  # that it is missing was said once
-                checks.unknown(where, "unknown network", name, networks, "networks")
-            continue
+    for where, network, values in _by_network((*path, "addresses"), declared.addresses, networks, checks):
         column = _column(where, values, names, checks)
         if column is None:
             continue
         parsed: list[IPAddress] = []
+        example = str(next(network.cidr.hosts(), ""))
         noted = len(checks.document.findings)
         for node, text in zip(names, column, strict=True):
-            try:
-                address = ipaddress.ip_address(text)
-            except ValueError:
-                checks.fault(where, f'"{text}" is not an address; write one such as {next(network.cidr.hosts(), "")}')
+            address = _address(where, text, example, checks)
+            if address is None:
                 break
-            _inside(address, name, network.cidr, where, checks)
+            _inside(address, network.name, network.cidr, where, checks)
             if len(checks.document.findings) > noted:
                 break  # the first of a range says it all
             checks.once("address", str(address), where, node)
             parsed.append(address)
         if len(parsed) == len(names):
-            columns[name] = parsed
+            columns[network.name] = parsed
     if MANAGEMENT not in declared.addresses and MANAGEMENT in networks:
         checks.fault((*path, "addresses"), f'an address in network "{MANAGEMENT}" is missing')
     return columns
@@ -183,11 +197,10 @@ def expand_addresses(path: Path_, values: Sequence[str], names: Sequence[str], c
     """Return one address for each name, of whatever network; a fault and nothing when they do not fit."""
     column = _column(path, values, names, checks) or []
     for name, text in zip(names, column, strict=False):
-        try:
-            checks.once("address", str(ipaddress.ip_address(text)), path, name)
-        except ValueError:
-            checks.fault(path, f'"{text}" is not an address; write one such as 10.64.0.10')
+        address = _address(path, text, "10.64.0.10", checks)
+        if address is None:
             return []
+        checks.once("address", str(address), path, name)
     return column
 
 
@@ -195,13 +208,9 @@ def _macs(
     path: Path_, names: Sequence[str], declared: Nodes, networks: Mapping[str, Network], checks: Checks
 ) -> dict[str, list[str]]:
     columns: dict[str, list[str]] = {}
-    for name, values in declared.macs.items():
-        where: Path_ = (*path, "macs", name)
-        if name not in networks:
-            if name != MANAGEMENT:
-                checks.unknown(where, "unknown network", name, networks, "networks")
-            continue
-        if networks[name].kind == "infiniband":
+    for where, network, values in _by_network((*path, "macs"), declared.macs, networks, checks):
+        name = network.name
+        if network.kind == "infiniband":
             checks.fault(where, "an InfiniBand port has no MAC; take it away")
             continue
         if name not in declared.addresses and name != MANAGEMENT:

@@ -57,21 +57,11 @@ unit_missing:
 """
 
 import os
-import pwd
-import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hal_munge_key_text import KeyTextError, decode
+from ansible.module_utils.hal_node_files import content_of, has_user, replace_content
 from ansible.module_utils.hal_slurm_process import epoch, unit_properties
-
-
-def has_user(name):
-    """Return whether the user exists; before the package is installed there is no munge."""
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        return False
-    return True
 
 
 def main():
@@ -90,16 +80,10 @@ def main():
         wanted = decode(module.params["key"])
     except KeyTextError as error:
         module.fail_json(msg="munge key: %s" % error)
-    found = None
-    if os.path.exists(path):
-        with open(path, "rb") as stream:
-            found = stream.read()
+    found = content_of(path)
     changed = found != wanted
     if changed and not module.check_mode:
-        handle, temporary = tempfile.mkstemp(dir=module.tmpdir)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(wanted)
-        module.atomic_move(temporary, path)
+        replace_content(module, path, wanted)
     if os.path.exists(path) and (not module.check_mode or has_user(module.params["owner"])):
         changed = module.set_fs_attributes_if_different(
             module.load_file_common_arguments(dict(module.params, mode="0400", attributes=None)), changed)

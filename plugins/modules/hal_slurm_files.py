@@ -58,25 +58,15 @@ paths:
 """
 
 import os
-import pwd
-import tempfile
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.text.converters import to_bytes
+from ansible.module_utils.hal_node_files import content_of, has_user, replace_content
 
 DIRECTORY = {"path": {"type": "path", "required": True}, "owner": {"type": "str", "default": "root"},
              "mode": {"type": "str", "required": True}}
 FILE = {"path": {"type": "path", "required": True}, "content": {"type": "str", "required": True},
         "owner": {"type": "str", "default": "root"}, "mode": {"type": "str", "default": "0644"}}
-
-
-def has_user(name):
-    """Return whether the user exists; in a first check it does not."""
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        return False
-    return True
 
 
 def attributes(module, entry, changed):
@@ -102,11 +92,8 @@ def directory(module, entry):
 def write(module, entry):
     """Make a file as declared; return (whether that changed it, its diff or None)."""
     path, wanted = entry["path"], to_bytes(entry["content"])
-    found = None
-    if os.path.isfile(path):
-        with open(path, "rb") as stream:
-            found = stream.read()
-    elif os.path.lexists(path):
+    found = content_of(path)
+    if found is None and os.path.lexists(path):
         module.fail_json(msg="%s is there and is not a file" % path)
     changed = found != wanted
     diff = None
@@ -116,10 +103,7 @@ def write(module, entry):
     if changed and not module.check_mode:
         if not os.path.isdir(os.path.dirname(path)):
             module.fail_json(msg="%s: its directory is not there" % path)
-        handle, temporary = tempfile.mkstemp(dir=module.tmpdir)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(wanted)
-        module.atomic_move(temporary, path)
+        replace_content(module, path, wanted)
     return attributes(module, entry, changed), diff
 
 

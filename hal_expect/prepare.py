@@ -31,6 +31,7 @@ class Prepared:
     question: dict[str, Any] | None = None
     status: str = "unknown"
     reason: str = ""
+    finding: str = ""
 
     def result(self, answer: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the result as callers get it; `answer` is the node's {status, observed, reason}."""
@@ -103,6 +104,7 @@ class Preparation:
             "why": str(given.get("why") or ""),
             "severity": severity if severity in ("error", "warning") else "error",
             "secret": str(given.get("secret", False)).lower() not in ("false", "no", "off"),
+            "finding": str(given.get("finding") or ""),
         }
 
     def _one(self, entry: Any, base: dict[str, Any], variables: dict[str, Any]) -> Prepared:

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ansible import constants
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.template import Templar
@@ -17,9 +16,8 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_expect import report  # noqa: E402  found through the lines above
+from hal_expect import promises, report  # noqa: E402  found through the lines above
 from hal_expect.errors import ExpectationsError  # noqa: E402
-from hal_expect.files import check_file  # noqa: E402
 from hal_expect.prepare import Preparation, Prepared  # noqa: E402
 from hal_expect.roles import find_role, variables_in  # noqa: E402
 
@@ -54,17 +52,17 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             try:
                 prepared.extend(self._prepare(role, path, variables))
             except (ExpectationsError, AnsibleError) as error:
-                faults.append(_fault(role, _place(path), str(error)))
+                faults.append(promises.fault(role, promises.place(path), str(error)))
         limit = options["limit_ids"]
         if limit is not None:
             faults.extend(
-                _fault("", "limit_ids", f'no expectation has the id "{name}"')
+                promises.fault("", "limit_ids", f'no expectation has the id "{name}"')
                 for name in limit
                 if not any(_is_named(one, name) for one in prepared)
             )
             prepared = [one for one in prepared if any(_is_named(one, name) for name in limit)]
         if not prepared and not faults:
-            faults = [_fault("", "hal_expect", "nothing was checked: no role or id was named")]
+            faults = [promises.fault("", "hal_expect", "nothing was checked: no role or id was named")]
         results = [fault.result() for fault in faults] + self._evaluate(prepared, variables)
         host = str(variables.get("inventory_hostname", ""))
         return wrap_var({**result, **_verdict(results, options, _title(options, prepared), host)})  # type: ignore[no-any-return]
@@ -99,11 +97,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         if path is None:
             find_role(role, self._loader, own_path)  # says where it looked
             return []
-        if not os.path.isfile(path):
-            raise ExpectationsError("there is no such file" + (f": role {role} promises nothing" if role else ""))
-        entries = self._entries(path)
-        if not isinstance(entries, list) or not entries:
-            raise ExpectationsError("nothing was checked: the file has to be a list of expectations that is not empty")
+        entries = promises.read(path, self._loader, role)
         folder = os.path.dirname(path)
         variables = task_vars
         if role and folder != own_path:
@@ -112,53 +106,18 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         templar = Templar(loader=self._loader, variables=variables)
         templar.environment.loader.searchpath = [folder, *(task_vars.get("ansible_search_path") or [])]
         preparation = Preparation(templar, self._loader, variables, role)
-        prepared: list[Prepared] = []
-        names: set[str] = set()
-        for entry in entries:
-            position = getattr(entry, "ansible_pos", None)
-            source = f"{_place(path)}:{position[1] if position else 1}"
-            ones = preparation.prepare(entry, source)
-            name = entry.get("id") if isinstance(entry, dict) else None
-            if name in names:
-                ones = [_fault(role, source, "an id names one entry, this one is used twice", str(name))]
-            names.add(str(name))
-            prepared.extend(ones)
-        return prepared
-
-    def _entries(self, path: str) -> Any:
-        try:
-            return self._loader.load_from_file(path)
-        except AnsibleError as error:
-            faults = [f"line {fault.line} {fault.message}" for fault in check_file(path)]
-            raise ExpectationsError(faults[0] if faults else " ".join(str(error).split())) from error
+        return list(promises.prepare(entries, path, preparation, role))
 
     def _evaluate(self, prepared: list[Prepared], task_vars: dict[str, Any]) -> list[dict[str, Any]]:
         """Ask the node about everything there is a question for, in one call; none if there is no question."""
         questions = [one.question for one in prepared if one.question is not None]
         if not questions:
-            return [one.result() for one in prepared]
+            return promises.results(prepared, [])
         reply = self._execute_module(module_name="hal_expect", module_args={"entries": questions}, task_vars=task_vars)
         answers = reply.get("evaluated")
         if not isinstance(answers, list) or len(answers) != len(questions):
-            words = reply.get("msg") or "the module gave no results"
-            detail = " ".join(str(reply.get("module_stderr") or "").split())[-300:]
-            reason = f"the call on the node failed: {words}{': ' + detail if detail else ''}"
-            answers = [{"status": "unknown", "observed": None, "reason": reason}] * len(questions)
-        remaining = iter(answers)
-        return [one.result(next(remaining) if one.question is not None else None) for one in prepared]
-
-
-def _fault(role: str, source: str, reason: str, name: str = "expectations") -> Prepared:
-    """A file that cannot be loaded counts as one expectation whose truth is unknown."""
-    return Prepared(
-        id=name,
-        role=role,
-        source=source,
-        why="what is not checked may be wrong",
-        severity="error",
-        secret=False,
-        reason=reason,
-    )
+            answers = [{"status": "unknown", "observed": None, "reason": promises.no_answer(reply)}] * len(questions)
+        return promises.results(prepared, answers)
 
 
 def _is_named(one: Prepared, name: str) -> bool:
@@ -170,16 +129,6 @@ def _title(options: dict[str, Any], prepared: list[Prepared]) -> str:
         return str(options["file"])
     names = options["roles"] or ([options["role"]] if options["role"] else [])
     return ", ".join(names or dict.fromkeys(one.role for one in prepared)) or "hal_expect"
-
-
-def _place(path: str | None) -> str:
-    """Return a path as an administrator would type it: relative to the project, if it is in there."""
-    if path is None:
-        return "roles"
-    for base in (os.path.dirname(constants.CONFIG_FILE or ""), os.getcwd()):
-        if base and path.startswith(base + os.sep):
-            return os.path.relpath(path, base)
-    return path
 
 
 def _verdict(results: list[dict[str, Any]], options: dict[str, Any], title: str, host: str) -> dict[str, Any]:

@@ -80,4 +80,5 @@ ENTRY_FIELDS = {
     'loop': (ANY, None, False),
     'severity': (TEXT, ('error', 'warning'), False),
     'secret': (FLAG, None, False),
+    'finding': (TEXT, ('not-effective', 'hardware'), False),
 }

@@ -6,6 +6,7 @@ Ends with one line, 'N passed, N failed, N skipped', and exit status 0 only if s
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import sys
 import xml.etree.ElementTree as ET
@@ -97,6 +98,11 @@ def main() -> int:
     parser.add_argument("--scenario", default="", help="only this molecule scenario")
     options = parser.parse_args()
     REPORTS.mkdir(parents=True, exist_ok=True)
+    alone = (REPORTS / "lock").open("w")
+    try:
+        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit("tests/run.py: another run is on in this tree; both would use the same nodes and reports")
     for old in REPORTS.glob("*.xml"):
         old.unlink()
     os.environ.setdefault("ANSIBLE_CONFIG", str(PROJECT / "ansible.cfg"))

@@ -19,7 +19,7 @@ LIMITS = [
 ]
 QOS = [
     ("description", "Description", "Descr", "text"),
-    ("priority", "Priority", "Priority", "number"),
+    ("priority", "Priority", "Priority", "priority"),
     ("flags", "Flags", "Flags", "flags"),
     ("max_wall", "MaxWall", "MaxWall", "time"),
     ("max_tres_per_user", "MaxTRESPU", "MaxTRESPU", "tres"),
@@ -28,7 +28,7 @@ QOS = [
     ("max_submit_jobs_per_user", "MaxSubmitPU", "MaxSubmitPU", "number"),
 ] + LIMITS + [
     ("preempt", "Preempt", "Preempt", "list"),
-    ("usage_factor", "UsageFactor", "UsageFactor", "number"),
+    ("usage_factor", "UsageFactor", "UsageFactor", "factor"),
 ]
 ASSOCIATION = [
     ("parent", "Parent", "ParentName", "text"),
@@ -47,6 +47,8 @@ USER = [
     ("default_account", "DefaultAccount", "DefaultAccount", "text"),
     ("admin_level", "AdminLevel", "Admin", "text"),
 ]
+# What sacctmgr shows of a value that was never set, so null means this: sacctmgr(1), "Fairshare", "Priority", "UsageFactor".
+CLEARED = {"share": "1", "priority": "0", "factor": "1"}
 # Slurm makes these itself.
 OWN_QOS, OWN_ACCOUNTS, OWN_USERS = ("normal",), ("root",), ("root",)
 
@@ -117,9 +119,7 @@ def seconds(text):
 
 
 def share(value):
-    """Return a fairshare: a number, or "parent" (sacctmgr(1) Fairshare). A cleared one is 1. Raises AccountingError."""
-    if value is None or value == "":
-        return 1.0
+    """Return a fairshare: a number, or "parent" (sacctmgr(1) Fairshare). Raises AccountingError."""
     if str(value).lower() == "parent":
         return "parent"
     try:
@@ -130,11 +130,13 @@ def share(value):
 
 def normal(value, kind):
     """Return a value in one form, so that what is declared and what sacctmgr prints compare; None for nothing."""
+    if kind in CLEARED and (value is None or value == ""):
+        value = CLEARED[kind]
     if kind == "share":
         return share(value)
     if value is None or value == "" or value == []:
         return None
-    if kind == "number":
+    if kind in ("number", "priority", "factor"):
         return float(value)
     if kind == "time":
         return seconds(value)
@@ -151,8 +153,8 @@ def normal(value, kind):
 def spelled(value, kind, found):
     """Return a value as sacctmgr's options want it; clearing one needs -1, of a TRES each by its name."""
     if value is None or value == []:
-        if kind == "share":
-            return "1"
+        if kind in CLEARED:
+            return CLEARED[kind]
         if kind == "tres":
             return ",".join("%s=-1" % item.split("=")[0] for item in (found or "").split(",") if item)
         return "-1" if kind in ("number", "time", "flags") else ""

@@ -103,6 +103,14 @@ def test_an_account_or_user_may_share_as_its_parent_does(state: State) -> None:
     assert argv(state, accounts=[{"name": "isl", "fairshare": None}]) == []
 
 
+def test_what_a_qos_withdraws_goes_back_to_slurms_default_once(state: State) -> None:
+    """sacctmgr shows 0 and 1.000000 for a priority and a usage factor that were never set."""
+    withdrawn = [{"name": "prolonged", "priority": None, "usage_factor": None}]
+    assert argv(state, qos=withdrawn) == ["modify qos where name=prolonged set Priority=0"]
+    cleared = state._replace(qos={"prolonged": {**state.qos["prolonged"], "Priority": "0"}})
+    assert argv(cleared, qos=withdrawn) == []
+
+
 def test_what_an_entry_does_not_say_is_left_alone(state: State) -> None:
     assert argv(state, qos=[{"name": "prolonged"}], accounts=[{"name": "vision"}]) == []
 

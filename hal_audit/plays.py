@@ -1,0 +1,151 @@
+"""Read Ansible's plays and tasks: who owns what, all tasks of a role, and which handler restarts which unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.playbook.block import Block
+
+from hal_audit.recording import Owner
+from hal_audit.resources import COMMANDS, MANAGING, UNITS, module_name, units_of
+
+DYNAMIC = frozenset({"ansible.builtin.include_tasks", "ansible.builtin.include_role"})
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a task before it runs."""
+
+    owner: Owner
+    folder: str
+    module: str
+    looped: bool
+    handler: bool
+    manages: Any
+    loop: Any
+    # As written: what is templated does not say any more where it came from.
+    written: Any
+    variables: dict[str, Any]
+    conditions: tuple[str, ...]
+
+    @property
+    def records(self) -> bool:
+        """True when a call of it can own something or make a unit read its files."""
+        return self.manages is not None or self.module in MANAGING or self.module in UNITS
+
+
+def known(task: Any, base: str) -> Known | None:
+    """Return what there is to know of a task of a role; None for one that is in no role."""
+    role = task._role
+    if role is None:
+        return None
+    name, folder = role.get_name(), role.get_role_path()
+    path, _, line = task.get_path().rpartition(":")
+    place = relative(path, base)
+    words = getattr(task, "_ds", None)
+    words = words if isinstance(words, dict) else {}
+    title = words.get("name") or task.name or task.action
+    variables = task.vars if isinstance(task.vars, dict) else {}
+    return Known(
+        owner=Owner(name, f"{name}|{place}|{title}", f"{place}:{line}"),
+        folder=folder,
+        module=module_name(task.resolved_action or task.action),
+        looped=task.loop is not None or bool(task.loop_with),
+        handler=is_handler(task),
+        manages=variables.get("hal_manages"),
+        loop=words.get("loop", task.loop),
+        written=[value for key, value in words.items() if key != "name"],
+        variables=task.get_vars(),
+        conditions=tuple(str(one) for one in task.when or []),
+    )
+
+
+def is_handler(task: Any) -> bool:
+    """True for a handler: it acts on what tasks own."""
+    return hasattr(task, "notified_hosts")
+
+
+def only_looks(one: Known, task: Any) -> bool:
+    """True for a command that says it changes nothing."""
+    return one.module in COMMANDS and [str(word) for word in task.changed_when or []] == ["False"]
+
+
+def relative(path: str, base: str) -> str:
+    """A path below `base` as an administrator would type it there."""
+    try:
+        return str(Path(path).relative_to(base))
+    except ValueError:
+        return path
+
+
+def loaded_roles(play: Any, base: str) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return role -> (its folder, ids of all its tasks) for roles of a play that are loaded as a whole.
+
+    A role of which one file is called (tasks_from) says nothing about its other tasks.
+    """
+    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for listed in play.roles:
+        for role in [*listed.get_all_dependencies(), listed]:
+            if role._from_files.get("tasks"):
+                continue
+            tasks = [one for block in role._task_blocks for one in tasks_of(block)]
+            ids = {one.owner.task for one in (known(task, base) for task in tasks) if one is not None}
+            if any(module_name(task.action) in DYNAMIC for task in tasks):
+                ids.update(_ids_in_files(role, base))
+            found[role.get_name()] = (role.get_role_path(), tuple(sorted(ids)))
+    return found
+
+
+def tasks_of(block: Any) -> Iterator[Any]:
+    """Every task of a block, those of inner blocks included."""
+    for part in (block.block, block.rescue, block.always):
+        for one in part:
+            if isinstance(one, Block):
+                yield from tasks_of(one)
+            else:
+                yield one
+
+
+def _ids_in_files(role: Any, base: str) -> Iterator[str]:
+    """Ids of all tasks in the role's files: an include decides while running which of them are used."""
+    for path in sorted(Path(role.get_role_path(), "tasks").rglob("*.yml")):
+        try:
+            data = role._loader.load_from_file(str(path))
+        except AnsibleError:
+            continue
+        for name in _names(data):
+            yield f"{role.get_name()}|{relative(str(path), base)}|{name}"
+
+
+def _names(data: Any) -> Iterator[str]:
+    for one in data if isinstance(data, list) else []:
+        if isinstance(one, dict):
+            if one.get("name"):
+                yield str(one["name"])
+            for part in ("block", "rescue", "always"):
+                yield from _names(one.get(part))
+
+
+def handler_units(play: Any, templar: Any) -> dict[str, set[str]]:
+    """Return the name (or what it listens to) of each handler -> units that it restarts or reloads.
+
+    Handlers whose unit cannot be told before they run are left out.
+    """
+    found: dict[str, set[str]] = {}
+    for block in play.handlers:
+        for task in tasks_of(block):
+            module = module_name(task.resolved_action or task.action)
+            if module not in UNITS:
+                continue
+            try:
+                units = units_of(module, templar.template(dict(task.args)), {}).effective
+            except AnsibleError:
+                continue
+            listens = task.listen if isinstance(task.listen, list) else [task.listen] if task.listen else []
+            for name in {task.name, task.get_name(), task.get_name(include_role_fqcn=False), *listens} - {"", None}:
+                found.setdefault(str(name), set()).update(units)
+    return found

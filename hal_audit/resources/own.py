@@ -1,0 +1,81 @@
+"""The modules of this project."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from hal_audit.resources.model import ABSENT, PRESENT, Call, Resource, Units, file_mode, text
+
+
+def slurm_files(call: Call) -> list[Resource]:
+    """hal_slurm_files: directories and files; user and group have the same name."""
+    found = [Resource(f"file:{one['path']}", _attributes(one, "directory")) for one in _dicts(call, "directories")]
+    for one in _dicts(call, "files"):
+        declared = _attributes(one, "file")
+        if int(declared["mode"] or "0", 8) & 0o004:
+            declared["sha1"] = hashlib.sha1(text(one["content"]).encode("utf-8", "surrogateescape")).hexdigest()
+        found.append(Resource(f"file:{one['path']}", declared))
+    return found
+
+
+def _attributes(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    owner = text(entry.get("owner") or "root")
+    mode = file_mode(entry.get("mode") or "0644")
+    return {**PRESENT, "type": kind, "owner": owner, "group": owner, "mode": mode}
+
+
+def munge_key(call: Call) -> list[Resource]:
+    """hal_munge_key: a file that is secret whatever the task says."""
+    owner, group = call.text("owner", default="munge"), call.text("group", default="munge")
+    declared = {**PRESENT, "type": "file", "mode": "0400", "owner": owner, "group": group}
+    return [Resource(f"file:{call.text('path', default='/etc/munge/munge.key')}", declared, secret=True)]
+
+
+def slurm_daemon(call: Call) -> list[Resource]:
+    """hal_slurm_daemon: the unit; its files belong to the task that writes them."""
+    if call.text("phase") == "stop_first":
+        return []
+    declared = {"state": "started", "enabled": True, "masked": False}
+    return [Resource(f"service:{call.text('name')}.service", declared)]
+
+
+def slurm_daemon_units(call: Call) -> Units:
+    """The daemon reads these files. With nothing pending it runs with them, however old it is."""
+    if call.text("phase") == "stop_first":
+        return Units()
+    unit = f"{call.text('name')}.service"
+    files = call.items("files") + call.items("unit_files")
+    readers = {f"file:{path}": (unit,) for path in files}
+    return Units((unit,) if call.result.get("pending") == "nothing" else (), readers)
+
+
+def slurm_accounts(call: Call) -> list[Resource]:
+    """hal_slurm_account: QOS, accounts and users, each with the fields that are declared."""
+    kinds = {"qos": "slurm-qos", "accounts": "slurm-account", "users": "slurm-user"}
+    return [_entry(kind, one) for name, kind in kinds.items() for one in _dicts(call, name)]
+
+
+def slurm_reservations(call: Call) -> list[Resource]:
+    """hal_slurm_reservation."""
+    return [_entry("slurm-reservation", one) for one in _dicts(call, "reservations")]
+
+
+def _entry(kind: str, entry: Mapping[str, Any]) -> Resource:
+    resource = f"{kind}:{entry.get('name')}"
+    if entry.get("state") == "absent":
+        return Resource(resource, ABSENT)
+    fields = {str(key): _plain(value) for key, value in entry.items() if key not in ("name", "state")}
+    return Resource(resource, {**PRESENT, **fields})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [text(one) for one in value]
+    return value if value is None or isinstance(value, (bool, int, float)) else text(value)
+
+
+def _dicts(call: Call, name: str) -> list[Mapping[str, Any]]:
+    value = call.get(name)
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, (list, tuple)) else []

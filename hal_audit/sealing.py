@@ -1,0 +1,175 @@
+"""The closing step of a run: tell each host what the run did there, and keep a copy of the record it makes of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible import constants, context
+from ansible.errors import AnsibleError
+from ansible.executor.task_queue_manager import TaskQueueManager
+from ansible.playbook.play import Play
+from ansible.plugins.callback import CallbackBase
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+from hal_audit.errors import AuditError
+from hal_audit.store import Store, read_json
+
+# Arguments of hal_record that a spool has.
+ARGUMENTS = ("node", "entries", "roles", "reached", "skipped", "windows", "handled")
+
+
+@dataclass
+class Outcome:
+    """What came of it: resources observed by host, and what went wrong: reason -> hosts."""
+
+    observed: dict[str, int] = field(default_factory=dict)
+    problems: dict[str, set[str]] = field(default_factory=dict)
+    notes: dict[str, set[str]] = field(default_factory=dict)
+
+    def problem(self, reason: str, hosts: Iterable[str]) -> None:
+        """Remember a reason for these hosts."""
+        self.problems.setdefault(reason, set()).update(hosts)
+
+
+class SealingPlay(Play):  # type: ignore[misc]  # Ansible has no types
+    """Runs whatever --tags and --skip-tags said."""
+
+    def __init__(self) -> None:
+        """As a play without tags."""
+        super().__init__()
+        self.only_tags = frozenset({"all"})
+        self.skip_tags: set[str] = set()
+
+
+class Results(CallbackBase):  # type: ignore[misc]  # Ansible has no types
+    """Prints nothing, keeps what hosts answered."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        """Answers go to `outcome`."""
+        super().__init__()
+        self.outcome = outcome
+        self.answered: set[str] = set()
+
+    def v2_runner_on_ok(self, result: Any) -> None:
+        """The node has stored it."""
+        host = result._host.get_name()
+        self.answered.add(host)
+        self.outcome.observed[host] = int(result._result.get("observed") or 0)
+        for note in result._result.get("problems") or []:
+            self.outcome.notes.setdefault(str(note), set()).add(host)
+
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        """The node could not."""
+        self._not_stored(result)
+
+    def v2_runner_on_unreachable(self, result: Any) -> None:
+        """The node did not answer."""
+        self._not_stored(result)
+
+    def _not_stored(self, result: Any) -> None:
+        host = result._host.get_name()
+        self.answered.add(host)
+        stderr = str(result._result.get("module_stderr") or "").strip().splitlines()[-1:]
+        words = " ".join([str(result._result.get("msg") or "no reason given"), *stderr])
+        self.outcome.problem(" ".join(words.split()), [host])
+
+
+def seal(
+    hosts: Mapping[str, Store],
+    run: str,
+    logins: Mapping[str, Mapping[str, Any]],
+    play: Any,
+    passwords: Mapping[str, str],
+) -> Outcome:
+    """Give each host its spools, oldest first, in one play for all hosts that are logged in to alike.
+
+    Connections are those of the run: the same process, the same variables, the same control sockets.
+    """
+    outcome = Outcome()
+    alike: dict[tuple[tuple[str, Any], ...], list[str]] = {}
+    for host in hosts:
+        login = tuple(sorted((key, value) for key, value in logins.get(host, {}).items()))
+        alike.setdefault(login, []).append(host)
+    for login, names in alike.items():
+        task = {"run": run, "folders": {name: str(hosts[name].folder.parent) for name in names}}
+        _play(names, {"hal_record": task, **dict(login)}, play, passwords, outcome)
+    return outcome
+
+
+def _play(names: list[str], task: Mapping[str, Any], play: Any, passwords: Mapping[str, str], outcome: Outcome) -> None:
+    manager, loader = play._variable_manager, play._loader
+    inventory = manager._inventory
+    restriction = inventory._restriction
+    inventory.remove_restriction()
+    results = Results(outcome)
+    queue = TaskQueueManager(
+        inventory=inventory,
+        variable_manager=manager,
+        loader=loader,
+        passwords=dict(passwords),
+        stdout_callback=results,
+        run_additional_callbacks=False,
+        forks=context.CLIARGS.get("forks"),
+    )
+    queue._start_at_done = True  # --start-at-task was for the run
+    try:
+        content = {
+            "name": "Record what was managed",
+            "hosts": names,
+            "gather_facts": "no",
+            "strategy": strategy(),
+            "any_errors_fatal": "no",
+            "tasks": [{"name": "Record what was managed", **task}],
+        }
+        queue.run(SealingPlay().load_data(content, variable_manager=manager, loader=loader))
+    except AnsibleError as error:
+        outcome.problem(" ".join(str(error).split()), set(names) - results.answered)
+        return
+    finally:
+        queue.cleanup()
+        inventory._restriction = restriction
+    silent = set(names) - results.answered
+    if silent:
+        outcome.problem("the closing step did not run there", silent)
+
+
+def strategy() -> str:
+    """The plain one, or mitogen's when the run goes through it: its connections are there."""
+    configured = str(constants.DEFAULT_STRATEGY)
+    return "mitogen_linear" if configured.startswith("mitogen") else "ansible.builtin.linear"
+
+
+def requests(store: Store, host: str, run: str) -> list[tuple[Any, dict[str, Any]]]:
+    """Return (spool, arguments of hal_record) for everything that a host has not been told, oldest first."""
+    found = []
+    for path in store.pending(host, run):
+        document = read_json(path)
+        missing = [key for key in (*ARGUMENTS, "run") if key not in document]
+        if missing:
+            raise AuditError(f"{path} has no {missing[0]}: remove it, the next rollout records what it had")
+        arguments = {key: document[key] for key in ARGUMENTS}
+        found.append((path, {**arguments, "run": {**document["run"], "now": round(time.time(), 3)}}))
+    return found
+
+
+def folded(hosts: Iterable[str]) -> str:
+    """Hosts as an administrator writes them: hal[01-16],hal-login."""
+    names = sorted(hosts)
+    try:
+        return str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
+    except NodeSetException:
+        return ",".join(names)
+
+
+def words(outcome: Outcome) -> tuple[list[str], list[str]]:
+    """Return (what was done, warnings), a line each."""
+    lines = []
+    if outcome.observed:
+        number, nodes = sum(outcome.observed.values()), len(outcome.observed)
+        plural = "s" if nodes > 1 else ""
+        lines.append(f"Recorded {number} resources of {nodes} node{plural} ({folded(outcome.observed)})")
+    warnings = [f"{folded(hosts)}: not recorded: {reason}" for reason, hosts in sorted(outcome.problems.items())]
+    return lines, warnings + [f"{folded(hosts)}: {note}" for note, hosts in sorted(outcome.notes.items())]

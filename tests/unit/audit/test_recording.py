@@ -1,0 +1,73 @@
+"""What a host is told of a run: the last owner, what was reached, and never a secret."""
+
+from __future__ import annotations
+
+from hal_audit.recording import Host, Owner, Run, proposal, spool
+from hal_audit.resources import Resource
+
+FIRST = Owner("time", "time|a.yml|First", "a.yml:1")
+SECOND = Owner("time", "time|a.yml|Second", "a.yml:9")
+RUN = Run.begin("abc", 1795233600.0)
+
+
+def test_runs_sort_by_time() -> None:
+    assert RUN.id.startswith("20261121T040000Z-")
+    assert RUN.id != Run.begin("abc", 1795233600.0).id
+    assert RUN.id < Run.begin("abc", 1795233601.0).id
+
+
+def test_the_last_owner_wins_and_what_both_declare_adds_up() -> None:
+    host = Host()
+    host.manages(FIRST, [Resource("file:/x", {"state": "present", "sha1": "a"})], ["x.service"], False)
+    host.manages(SECOND, [Resource("file:/x", {"state": "present", "mode": "0600"})], ["y.service"], True)
+    (entry,) = spool("n", RUN, host, {"time": "h"})["entries"]
+    assert entry["task"] == SECOND.task
+    assert entry["declared"] == {"state": "present", "sha1": "a", "mode": "0600"}
+    assert entry["units"] == ["x.service", "y.service"]
+    assert entry["inputs_hash"] == "h"
+
+
+def test_what_was_removed_is_not_declared_any_more() -> None:
+    host = Host()
+    host.manages(FIRST, [Resource("file:/x", {"state": "present", "mode": "0600"})], [], False)
+    host.manages(SECOND, [Resource("file:/x", {"state": "absent"})], [], True)
+    assert host.entries["file:/x"].declared == {"state": "absent"}
+
+
+def test_once_secret_always_secret() -> None:
+    host = Host()
+    host.manages(FIRST, [Resource("file:/x", {"state": "present"}, secret=True)], [], False)
+    host.manages(SECOND, [Resource("file:/x", {"state": "present", "sha1": "a"})], [], False)
+    (entry,) = spool("n", RUN, host, {})["entries"]
+    assert entry["secret"] is True
+    assert entry["declared"] == {"state": "present"}
+
+
+def test_a_task_counts_as_reached_only_if_every_call_of_it_was_whole() -> None:
+    host = Host()
+    host.tried("a", True)
+    host.tried("b", True)
+    host.tried("b", False)
+    host.tried("b", True)
+    host.skipped("c", transient=True)
+    host.skipped("d", transient=False)
+    document = spool("n", RUN, host, {})
+    assert document["reached"] == ["a", "d"]
+    assert document["skipped"] == ["c"]
+
+
+def test_readers_of_a_file_are_its_units_whoever_owns_it() -> None:
+    host = Host()
+    host.reads({"file:/x": ["slurmd.service"]})
+    host.manages(FIRST, [Resource("file:/x", {})], [], False)
+    (entry,) = spool("n", RUN, host, {})["entries"]
+    assert (entry["units"], entry["task"]) == (["slurmd.service"], FIRST.task)
+
+
+def test_a_proposal_tells_what_is_there_from_what_is_not() -> None:
+    host = Host()
+    host.manages(FIRST, [Resource("file:/x", {})], [], False)
+    host.manages(FIRST, [Resource("file:/y", {})], [], True)
+    document = proposal("n", RUN, host, {})
+    assert [one["resource"] for one in document["adoptable"]] == ["file:/x"]
+    assert [one["resource"] for one in document["differs"]] == ["file:/y"]

@@ -5,16 +5,183 @@ Standard library only, Python 2.7 and 3.6 or later: this file is shipped to node
 """
 from __future__ import absolute_import, division, print_function
 
+import difflib
+import os
+import resource
+import stat
+import time
+
+from ansible.module_utils import hal_audit_record as records
+from ansible.module_utils.hal_audit_checks import make_checks
+from ansible.module_utils.hal_audit_compare import Now, compare
+from ansible.module_utils.hal_audit_files import MOST_KEPT
+from ansible.module_utils.hal_audit_node import Node, shown_name, small_file
+from ansible.module_utils.hal_audit_observe import Survey, kind_of, name_of
+from ansible.module_utils.hal_audit_packages import unexplained
+from ansible.module_utils.hal_audit_secrets import read_key
+from ansible.module_utils.hal_audit_watch import look_for_extra, recorded_paths
+from ansible.module_utils.hal_expect_evaluate import evaluate
+from ansible.module_utils.hal_expect_process import read_guarded
+from ansible.module_utils.hal_expect_values import Unreadable, found, to_text
+
 __metaclass__ = type
 
+MOST_DIFFERENCES = 1000
+MOST_ITEMS = 200
+MOST_DIFFS = 100
+MOST_DIFF_LINES = 40
+MOST_LINE = 300  # characters
 
-def look(request):
+
+def look(request, node=None):
     """Return what hal_audit returns. Never raises for what is on the node."""
+    request, node, began = to_text(request), node or Node(), time.time()
+    cpu = _cpu()
+    record, said = choose(request, node)
+    survey = Survey(node, read_key(node))
+    entries = _entries(record, request.get('roles') or [])
+    units = {unit for entry in entries for unit in entry.get('units') or []}
+    seen = survey.observe(entries, more_units=units)
+    now = Now(node.now(), survey.units, record['effective'] if record else {})
+    differences = [one for entry in entries for one in compare(entry, seen[entry['resource']], now)]
+    _add_diffs(differences, entries, node)
+    every = record['entries'] if record else []
+    extra, watched, problems = look_for_extra(request.get('watched') or [], recorded_paths(every), node)
+    strange, unknown = _packages(record, survey, every)
+    checks = make_checks(request.get('checks') or [], survey, record, strange, unknown)
+    answers = evaluate(request.get('questions') or [])
+    problems = survey.problems + _unseen_units(units, survey) + problems
     return {
-        'record': {'status': 'none', 'reason': 'there is no record', 'used': 'none', 'serial': 0, 'digest': '',
-                   'sealed_at': '', 'commit': '', 'roles': {}},
-        'differences': [], 'extra': [], 'packages': {'extra': [], 'unknown': 'there is no record'}, 'software': {},
-        'checks': [], 'answers': [], 'problems': [], 'more': {'differences': 0, 'extra': 0},
-        'counts': {'resources': 0, 'questions': 0, 'watched_files': 0},
-        'seconds': 0.0, 'cpu_seconds': 0.0, 'memory_mb': 0.0,
+        'record': said,
+        'differences': [_cut(one) for one in differences[:MOST_DIFFERENCES]],
+        'extra': extra[:MOST_ITEMS],
+        'packages': {'extra': strange[:MOST_ITEMS], 'unknown': unknown},
+        'software': _software(entries, seen),
+        'checks': checks, 'answers': answers, 'problems': problems[:MOST_ITEMS],
+        'more': {'differences': max(0, len(differences) - MOST_DIFFERENCES),
+                 'extra': max(0, len(extra) - MOST_ITEMS), 'packages': max(0, len(strange) - MOST_ITEMS)},
+        'counts': {'resources': len(entries), 'questions': len(answers), 'watched_files': watched},
+        'seconds': round(time.time() - began, 3), 'cpu_seconds': round(_cpu() - cpu, 3),
+        'memory_mb': round(max(resource.getrusage(who).ru_maxrss for who in (
+            resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024.0, 1),
     }
+
+
+def _cpu():
+    return sum(usage.ru_utime + usage.ru_stime for usage in (
+        resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)))
+
+
+def choose(request, node):
+    """Return (the record to compare with, or None; what is said of it)."""
+    status, reason, content = 'ok', '', b''
+    own = copy = None
+    copied = b''
+    try:
+        content = records.read_content(node)
+        own = records.judge(content, request['node'], node.machine_id())
+    except records.RecordError as error:
+        status, reason = error.status, error.reason
+    try:
+        if request.get('record'):
+            copied = records.unpack(request['record'])
+            copy = records.judge(copied, request['node'], node.machine_id())
+    except records.RecordError as error:
+        reason += '%sthe copy of the controller is %s: %s' % ('; ' if reason else '', error.status, error.reason)
+    if own and copy:
+        if own['serial'] < copy['serial']:
+            status, reason = 'older', 'seal %d is here, the controller has seal %d' % (own['serial'], copy['serial'])
+        elif own['serial'] == copy['serial'] and content != copied:
+            status, reason = 'differs', 'it is not what was sealed as number %d' % own['serial']
+    used = 'own' if status == 'ok' else 'copy' if copy else 'none'
+    record = {'own': own, 'copy': copy, 'none': None}[used]
+    said = {'status': status, 'reason': reason, 'used': used, 'serial': 0, 'digest': '', 'sealed_at': '', 'commit': '',
+            'roles': {}, 'problem': records.exposed(node)}
+    if record:
+        said.update({name: record[name] for name in ('serial', 'sealed_at', 'commit', 'roles')})
+        said['digest'] = records.digest(content if used == 'own' else copied)
+    if used == 'own' and content != copied:
+        said['packed'] = records.pack(content)
+    return record, said
+
+
+def _entries(record, roles):
+    """Return the entries to compare, the first of each resource."""
+    out, known = [], set()
+    for entry in record['entries'] if record else []:
+        if entry['resource'] not in known and (not roles or entry.get('role') in roles):
+            known.add(entry['resource'])
+            out.append(entry)
+    return out
+
+
+def _unseen_units(units, survey):
+    unseen = {state.reason for state in survey.units.values() if isinstance(state, Unreadable)}
+    if not units or not unseen:
+        return []
+    return ['whether units run with their files is not known: %s' % '; '.join(sorted(unseen)[:3])]
+
+
+def _packages(record, survey, entries):
+    """Return (["name-evr.arch"] that nobody explains, the reason why that is not known or '')."""
+    if not record:
+        return [], 'there is no record to compare with'
+    explained = record['packages'].get('explained')
+    if explained is None:
+        return [], 'packages were not recorded'
+    named = {name_of(entry['resource']) for entry in entries if kind_of(entry['resource']) == 'package'}
+    try:
+        return unexplained(explained, survey.installed.get(), named), ''
+    except Unreadable as error:
+        return [], error.reason
+
+
+def _software(entries, seen):
+    software = {}
+    for entry in entries:
+        answer = seen[entry['resource']]
+        if kind_of(entry['resource']) == 'package' and isinstance(answer, dict) and answer.get('version'):
+            software[name_of(entry['resource'])] = ' '.join(answer['version'])
+    return software
+
+
+def _add_diffs(differences, entries, node):
+    """Add `diff` to changes of small readable texts whose recorded content is stored."""
+    secret = {entry['resource'] for entry in entries if entry.get('secret')}
+    wanted = [one for one in differences if one['kind'] == 'changed' and one['attribute'] in ('sha256', 'size', 'sha1')
+              and one['resource'].startswith('file:') and one['resource'] not in secret]
+    hashes = {entry['resource']: (entry.get('observed') or {}).get('sha256') for entry in entries}
+    wanted = [one for one in wanted if hashes.get(one['resource'])][:MOST_DIFFS]
+    requests = [{'path': name_of(one['resource']), 'sha256': hashes[one['resource']]} for one in wanted]
+    for one, answer in zip(wanted, read_guarded(lambda ask: found(_diff(ask, node)), requests, most_hangs=3)):
+        if not isinstance(answer, Unreadable) and answer.value:
+            one['diff'] = answer.value
+
+
+def _diff(ask, node):
+    """Return the lines of a diff from the recorded content to what is there; [] if either may not be shown."""
+    path = node.path(ask['path'])
+    if not os.lstat(path).st_mode & stat.S_IROTH:
+        return []
+    before = small_file(node.state('content/' + ask['sha256']), MOST_KEPT)
+    after = small_file(path, MOST_KEPT)
+    if before is None or after is None or b'\0' in after:
+        return []
+    try:
+        before, after = before.decode('utf-8'), after.decode('utf-8')
+    except UnicodeDecodeError:
+        return []
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), 'recorded', 'now', n=1, lineterm=''))
+    lines = [shown_name(line) for line in lines] or ['only the ends of lines differ']
+    lines = [line if len(line) <= MOST_LINE else line[:MOST_LINE] + '...' for line in lines]
+    if len(lines) > MOST_DIFF_LINES:
+        lines = lines[:MOST_DIFF_LINES - 1] + ['... %d more lines' % (len(lines) - MOST_DIFF_LINES + 1)]
+    return lines
+
+
+def _cut(difference):
+    for name in ('should', 'is'):
+        value = difference[name]
+        if isinstance(value, list) and len(value) > MOST_ITEMS:
+            difference[name] = value[:MOST_ITEMS] + ['... %d more' % (len(value) - MOST_ITEMS)]
+    return difference

@@ -5,13 +5,123 @@ Standard library only, Python 2.7 and 3.6 or later: this file is shipped to node
 """
 from __future__ import absolute_import, division, print_function
 
+from ansible.module_utils import hal_audit_record as records
+from ansible.module_utils.hal_audit_merge import (
+    is_gone, merge, merged_roles, node_windows, observed_entry)
+from ansible.module_utils.hal_audit_node import Node, as_bytes, from_iso, iso
+from ansible.module_utils.hal_audit_observe import Survey, kind_of, name_of
+from ansible.module_utils.hal_audit_packages import explain
+from ansible.module_utils.hal_expect_values import Unreadable, to_text
+
 __metaclass__ = type
+
+CLOCK_SECONDS = 300
 
 
 class SealError(Exception):
     """The record was not written; the old one is as it was. The message is one line."""
 
 
-def seal(request):
+def seal(request, node=None):
     """Return {serial, digest, record, problems, observed}. Raises SealError."""
-    raise SealError('not there yet')
+    request, node = to_text(request), node or Node()
+    _check(request)
+    try:
+        records.prepare(node)
+        with records.locked(node):
+            return _seal(request, node)
+    except records.WriteError as error:
+        raise SealError('%s' % error)
+
+
+def _check(request):
+    run = request.get('run') or {}
+    for name in ('started', 'now'):
+        value = run.get(name)
+        try:
+            float(value if value is not None else 0)
+        except (TypeError, ValueError):
+            raise SealError('run.%s has to be seconds since the epoch, not "%s"' % (name, value))
+    for number, entry in enumerate(request.get('entries') or []):
+        wrong = records.entry_wrong(entry)
+        if wrong:
+            raise SealError('entry %d of the run: %s' % (number + 1, wrong))
+    for window in request.get('windows') or []:
+        try:
+            _begin, _end = [float(one) for one in window]
+        except (TypeError, ValueError):
+            raise SealError('windows are pairs of begin and end, as seconds since the epoch')
+    for name, role in (request.get('roles') or {}).items():
+        if not isinstance(role, dict) or not isinstance(role.get('tasks') or [], list):
+            raise SealError('role %s of the run: it has to be a mapping with a list of tasks' % name)
+
+
+def _seal(request, node):
+    now, problems = node.now(), []
+    old = _old_record(request['node'], node, now, problems)
+    key, lost = records.ensure_key(node)
+    if lost:
+        problems.append('record.key was not usable; a new one is made, secrets recorded before cannot be compared')
+    fresh, stay = merge(old['entries'], request, now)
+    before = {entry['resource']: entry for entry in old['entries']}
+    orphans = [entry for entry in stay.values() if entry.get('orphaned')]
+    survey = Survey(node, key)
+    seen = survey.observe(list(fresh.values()) + orphans, keep=node.state('content'))
+    problems.extend(survey.problems)
+    entries = {entry['resource']: entry for entry in stay.values()
+               if not (entry.get('orphaned') and is_gone(entry, seen[entry['resource']]))}
+    texts = {}
+    for resource, entry in fresh.items():
+        answer = seen[resource]
+        entries[resource] = observed_entry(entry, answer, before.get(resource), key, now)
+        if not isinstance(answer, Unreadable) and answer.get('content') is not None and 'sha256' in answer:
+            texts[answer['sha256']] = as_bytes(answer['content'])
+    record = {
+        'format': records.FORMAT, 'node': request['node'], 'machine_id': node.machine_id(),
+        'serial': int(old['serial']) + 1, 'sealed_at': iso(now), 'run': '%s' % (request['run'].get('id') or ''),
+        'commit': '%s' % (request['run'].get('commit') or ''),
+        'roles': merged_roles(old['roles'], request, now),
+        'effective': dict(old['effective'], **{unit: int(now) for unit in request.get('handled') or []}),
+        'packages': _packages(old, request, entries, survey, now, problems),
+        'entries': [entries[resource] for resource in sorted(entries)],
+    }
+    wanted = {entry['observed']['sha256'] for entry in record['entries']
+              if not entry.get('secret') and (entry.get('observed') or {}).get('sha256')}
+    content = records.to_bytes(record)
+    records.write(node, content, texts, wanted)
+    return {'serial': record['serial'], 'digest': records.digest(content), 'record': records.pack(content),
+            'problems': problems, 'observed': len(seen)}
+
+
+def _old_record(name, node, now, problems):
+    """Return the record so far, or an empty one. Raises SealError for one that a newer version wrote."""
+    empty = {'serial': 0, 'entries': [], 'roles': {}, 'effective': {}, 'packages': {}}
+    try:
+        record = records.judge(records.read_content(node), name, node.machine_id())
+    except records.RecordError as error:
+        if error.status == records.NONE:
+            return empty
+        if error.status == records.NEWER:
+            raise SealError('the record of this node is newer than this version of the project: %s; nothing was written'
+                            % error.reason)
+        aside = records.put_aside(node, now)
+        problems.append('the record was %s (%s): kept as %s, a new one is begun' % (error.status, error.reason, aside))
+        return empty
+    sealed = from_iso(record['sealed_at'])
+    if sealed is not None and sealed > now + CLOCK_SECONDS:
+        problems.append('the clock went back: the record was sealed at %s, now it is %s' % (
+            record['sealed_at'], iso(now)))
+    return record
+
+
+def _packages(old, request, entries, survey, now, problems):
+    packages = old['packages']
+    try:
+        installed = survey.installed.get()
+    except Unreadable as error:
+        problems.append('packages are not recorded: %s' % error.reason)
+        return packages
+    named = {name_of(resource) for resource, entry in entries.items()
+             if kind_of(resource) == 'package' and not entry.get('orphaned')}
+    return {'explained': explain(packages.get('explained'), installed, node_windows(request, now), named),
+            'since': packages.get('since') or iso(now)}

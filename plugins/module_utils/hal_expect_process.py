@@ -113,14 +113,18 @@ def _kill_group(process):
         time.sleep(0.02)
 
 
-def read_guarded(read, requests, timeout_seconds=FILE_TIMEOUT_SECONDS):
+def read_guarded(read, requests, timeout_seconds=FILE_TIMEOUT_SECONDS, most_hangs=None):
     """Return [read(request), ...] as Reading or Unreadable, computed in a child process.
 
     A network file system that hangs would hang the caller for good; here it costs one entry `timeout_seconds`, further
-    ones AFTER_A_HANG_SECONDS each, and the rest is read by a new child.
+    ones AFTER_A_HANG_SECONDS each, and the rest is read by a new child. After `most_hangs` the rest is not asked.
     """
-    results = []
+    results, children = [], 0
     while len(results) < len(requests):
+        if most_hangs is not None and children >= most_hangs:
+            left = Unreadable('not asked: %d reads before it did not come to an end' % children)
+            return results + [left] * (len(requests) - len(results))
+        children += 1
         results.extend(_one_child(read, requests[len(results):], timeout_seconds))
         timeout_seconds = min(timeout_seconds, AFTER_A_HANG_SECONDS)
     return results

@@ -1,0 +1,96 @@
+# -*- coding: utf-8 -*-
+"""Watched folders: files that are neither recorded nor of a package.
+
+Standard library only, Python 2.7 and 3.6 or later: this file is shipped to nodes.
+"""
+from __future__ import absolute_import, division, print_function
+
+import errno
+import fnmatch
+import glob
+import os
+
+from ansible.module_utils.hal_audit_files import kind
+from ansible.module_utils.hal_audit_node import shown_name
+from ansible.module_utils.hal_audit_observe import kind_of, name_of
+from ansible.module_utils.hal_audit_packages import owned
+from ansible.module_utils.hal_expect_process import read_guarded
+from ansible.module_utils.hal_expect_values import Unreadable, found
+
+__metaclass__ = type
+
+MOST_FILES = 20000  # of one folder and all below it
+BELOW = '/**'
+
+
+def recorded_paths(entries):
+    """Return the paths that the record knows, whatever it knows of them."""
+    paths = set()
+    for entry in entries:
+        name, what = name_of(entry['resource']), kind_of(entry['resource'])
+        if what == 'file' and (entry.get('declared') or {}).get('state') != 'absent':
+            paths.add(name)
+        elif what in ('line', 'repository'):
+            paths.add(name.partition('#')[0])
+    return paths
+
+
+def look_for_extra(watched, recorded, node):
+    """Return ([{path, what, type, note}], number of files looked at, [problems])."""
+    problems, seen = [], {}
+    for one, answer in zip(watched, read_guarded(lambda one: found(_files(one, node)), watched, most_hangs=3)):
+        if isinstance(answer, Unreadable):
+            problems.append('%s: %s' % (one.get('path'), answer.reason))
+            continue
+        problems.extend(answer.value['problems'])
+        for path, what in answer.value['files']:
+            seen.setdefault(path, (one, what))
+    strange = sorted(path for path, (one, _what) in seen.items()
+                     if path not in recorded and not _accepted(path, one.get('accepted') or []))
+    try:
+        of_packages = owned([node.path(path) for path in strange if '\\x' not in path], node) if strange else set()
+    except Unreadable as error:
+        problems.append('whose files %d in watched folders are is not known: %s' % (len(strange), error.reason))
+        return [], len(seen), problems
+    extra = []
+    for path in strange:
+        if '\\x' not in path and node.path(path) in of_packages:
+            continue
+        note = 'its name is not UTF-8' if '\\x' in path else ''
+        extra.append({'path': path, 'what': seen[path][0].get('what') or '', 'type': seen[path][1], 'note': note})
+    return extra, len(seen), problems
+
+
+def _accepted(path, patterns):
+    return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def _files(one, node):
+    """Return {files: [(path as text, type)], problems: [text]} of one watched path. Runs in a child that may hang."""
+    pattern, names = one.get('path') or '', one.get('names') or []
+    deep = pattern.endswith(BELOW)
+    folders = glob.glob(node.path(pattern[:-len(BELOW)] if deep else pattern))
+    files, problems, below = [], [], len(node.path('/')) - 1
+    todo = sorted(folders)
+    while todo:
+        folder = todo.pop()
+        try:
+            content = sorted(os.listdir(folder))
+        except EnvironmentError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                problems.append('%s: %s' % (shown_name(folder[below:]), os.strerror(error.errno)))
+            continue
+        for name in content:
+            path = os.path.join(folder, name)
+            try:
+                what = kind(os.lstat(path).st_mode)
+            except EnvironmentError:
+                continue
+            if what == 'directory':
+                todo.extend([path] if deep else [])
+            elif not names or any(fnmatch.fnmatchcase(shown_name(name), wanted) for wanted in names):
+                files.append((shown_name(path[below:]), what))
+        if len(files) > MOST_FILES:
+            problems.append('%s: more than %d files; not all were looked at' % (pattern, MOST_FILES))
+            break
+    return {'files': files, 'problems': problems}

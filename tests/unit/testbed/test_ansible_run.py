@@ -35,7 +35,8 @@ PLAY = """
 @pytest.fixture
 def ansible() -> Ansible:
     """Ansible on the model of HAL; only localhost is asked."""
-    return Ansible(["inventory/hal/hal.yml"], one="first", two="never")
+    interpreter = "{{ ansible_playbook_python | quote }}"  # its path may have a blank
+    return Ansible(["inventory/hal/hal.yml"], one="first", two="never", ansible_python_interpreter=interpreter)
 
 
 def test_a_recap_is_read_and_what_matters_is_explained() -> None:

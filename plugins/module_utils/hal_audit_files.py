@@ -58,7 +58,7 @@ def observe_files(requests, node, key):
 
 
 def _by_file_system(paths, node):
-    """Return lists of positions: one for each mounted network file system, since all of it hangs, and one for the rest."""
+    """Return lists of positions: one for each network file system, since all of it hangs, and one for the rest."""
     try:
         mounts = parse_mounts(node.text('/proc/self/mountinfo') or '')
     except Unreadable:

@@ -6,6 +6,7 @@ Standard library only, Python 2.7 and 3.6 or later: this file is shipped to node
 from __future__ import absolute_import, division, print_function
 
 import difflib
+import hashlib
 import os
 import resource
 import stat
@@ -165,7 +166,7 @@ def _diff(ask, node):
         return []
     before = small_file(node.state('content/' + ask['sha256']), MOST_KEPT)
     after = small_file(path, MOST_KEPT)
-    if before is None or after is None or b'\0' in after:
+    if before is None or after is None or b'\0' in after or hashlib.sha256(before).hexdigest() != ask['sha256']:
         return []
     try:
         before, after = before.decode('utf-8'), after.decode('utf-8')

@@ -26,7 +26,7 @@ ESCAPE = 'hal_escape'
 def _escape(error):
     """Show bytes that are no UTF-8 as \\xNN. Python 2.7 has backslashreplace for encoding only."""
     wrong = bytearray(error.object[error.start:error.end])
-    return ''.join('\\x%02x' % byte for byte in wrong), error.end
+    return u''.join(u'\\x%02x' % byte for byte in wrong), error.end
 
 
 codecs.register_error(ESCAPE, _escape)

@@ -240,8 +240,11 @@ def locked(node, seconds=LOCK_SECONDS):
         os.close(descriptor)  # and with it the lock
 
 
-def replace(path, content):
-    """Write a file that root alone can read, whole or not at all. Raises EnvironmentError."""
+def replace(path, content, durable=True):
+    """Write a file that root alone can read, whole or not at all. Raises EnvironmentError.
+
+    Without `durable` it may be lost when the power fails: for what is checked before it is used.
+    """
     temporary = path + as_bytes('.new-%d' % os.getpid())
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -249,7 +252,8 @@ def replace(path, content):
             left = content
             while left:
                 left = left[os.write(descriptor, left):]
-            os.fsync(descriptor)
+            if durable:
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
         os.rename(temporary, path)
@@ -257,11 +261,12 @@ def replace(path, content):
         with _suppressed():
             os.unlink(temporary)
         raise
-    folder = os.open(os.path.dirname(path), os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    if durable:
+        folder = os.open(os.path.dirname(path), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 @contextlib.contextmanager
@@ -281,7 +286,7 @@ def write(node, content, texts, wanted):
     with _one_line('the record was not written, the old one is as it was'):
         clean(node)
         for name, text in sorted(texts.items()):
-            replace(node.state('content/' + name), text)
+            replace(node.state('content/' + name), text, durable=False)
         replace(node.state(NAME), content)
     with _suppressed():  # too many contents do no harm
         for name in os.listdir(node.state('content')):

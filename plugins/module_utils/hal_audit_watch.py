@@ -11,7 +11,7 @@ import glob
 import os
 
 from ansible.module_utils.hal_audit_files import kind
-from ansible.module_utils.hal_audit_node import shown_name
+from ansible.module_utils.hal_audit_node import as_bytes, shown_name
 from ansible.module_utils.hal_audit_observe import kind_of, name_of
 from ansible.module_utils.hal_audit_packages import owned
 from ansible.module_utils.hal_expect_process import read_guarded
@@ -43,21 +43,22 @@ def look_for_extra(watched, recorded, node):
             problems.append('%s: %s' % (one.get('path'), answer.reason))
             continue
         problems.extend(answer.value['problems'])
-        for path, what in answer.value['files']:
-            seen.setdefault(path, (one, what))
-    strange = sorted(path for path, (one, _what) in seen.items()
+        for path, what, plain in answer.value['files']:
+            seen.setdefault(path, (one, what, plain))
+    strange = sorted(path for path, (one, _what, _plain) in seen.items()
                      if path not in recorded and not _accepted(path, one.get('accepted') or []))
     try:
-        of_packages = owned([node.path(path) for path in strange if '\\x' not in path], node) if strange else set()
+        of_packages = owned([node.path(path) for path in strange if seen[path][2]], node)
     except Unreadable as error:
         problems.append('whose files %d in watched folders are is not known: %s' % (len(strange), error.reason))
         return [], len(seen), problems
     extra = []
     for path in strange:
-        if '\\x' not in path and node.path(path) in of_packages:
+        one, what, plain = seen[path]
+        if plain and node.path(path) in of_packages:
             continue
-        note = 'its name is not UTF-8' if '\\x' in path else ''
-        extra.append({'path': path, 'what': seen[path][0].get('what') or '', 'type': seen[path][1], 'note': note})
+        note = '' if plain else 'its name is not UTF-8, or has control characters'
+        extra.append({'path': path, 'what': one.get('what') or '', 'type': what, 'note': note})
     return extra, len(seen), problems
 
 
@@ -66,7 +67,7 @@ def _accepted(path, patterns):
 
 
 def _files(one, node):
-    """Return {files: [(path as text, type)], problems: [text]} of one watched path. Runs in a child that may hang."""
+    """Return {files: [(path as text, type, whether the text is exact)], problems: [text]} of one watched path."""
     pattern, names = one.get('path') or '', one.get('names') or []
     deep = pattern.endswith(BELOW)
     folders = glob.glob(node.path(pattern[:-len(BELOW)] if deep else pattern))
@@ -89,7 +90,8 @@ def _files(one, node):
             if what == 'directory':
                 todo.extend([path] if deep else [])
             elif not names or any(fnmatch.fnmatchcase(shown_name(name), wanted) for wanted in names):
-                files.append((shown_name(path[below:]), what))
+                shown = shown_name(path[below:])
+                files.append((shown, what, as_bytes(shown) == path[below:]))
         if len(files) > MOST_FILES:
             problems.append('%s: more than %d files; not all were looked at' % (pattern, MOST_FILES))
             break

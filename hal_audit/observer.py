@@ -41,7 +41,7 @@ class Observer:
         self.unreachable: set[str] = set()
         self.troubles: dict[str, set[str]] = {}
         self.play: Any = None
-        self._roles: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._roles: dict[str, recording.LoadedRole] = {}
         self._handlers: dict[str, set[str]] = {}
         self._known: dict[str, plays.Known | None] = {}
         self._started: dict[str, float] = {}
@@ -108,7 +108,9 @@ class Observer:
         one = self._observed(result)
         if one is None:
             return
-        self._host(result, one).tried(one.owner.task, complete=False)
+        host = self._host(result, one)
+        host.tried(one.owner.task, complete=False)
+        host.broken.add(one.owner.role)
         if one.module in PACKAGE_MODULES:
             self._window(result)
 
@@ -122,6 +124,9 @@ class Observer:
         """A host does not answer: nothing can be stored there, unless the task says that this may happen."""
         if not result._task_fields.get("ignore_unreachable"):
             self.unreachable.add(result._host.get_name())
+            one = self._observed(result)
+            if one is not None:
+                self.hosts[result._host.get_name()].broken.add(one.owner.role)
 
     # --- what is kept
 
@@ -158,7 +163,7 @@ class Observer:
     def _inputs_hash(self, name: str, role: str, store: Store) -> str:
         if (name, role) not in self._inputs:
             host = self.hosts[name]
-            folder = host.folders.get(role) or host.roles[role][0]
+            folder = host.folders.get(role) or host.roles[role].folder
             self._inputs[name, role] = inputs.inputs_hash(folder, self._variables[name], store.key(), self._role_files)
         return self._inputs[name, role]
 
@@ -255,7 +260,7 @@ class Observer:
                 name = result._host.get_name()
                 self.troubles.setdefault(f"{one.owner.source}: hal_manages: {error}", set()).add(name)
                 return []
-        return [Resource(str(each["resource"]), dict(each.get("declared") or {})) for each in said or []]
+        return [plays.said(each) for each in said or []]
 
     # --- judgements that need the variables behind a text
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ansible import context
 from ansible.errors import AnsibleError
 from ansible.playbook.block import Block
 
-from hal_audit.recording import Owner
-from hal_audit.resources import COMMANDS, MANAGING, UNITS, module_name, units_of
+from hal_audit.recording import LoadedRole, Owner
+from hal_audit.resources import COMMANDS, MANAGING, UNITS, Resource, module_name, units_of
+from hal_audit.resources.model import PRESENT
 
 DYNAMIC = frozenset({"ansible.builtin.include_tasks", "ansible.builtin.include_role"})
 
@@ -64,6 +66,13 @@ def known(task: Any, base: str) -> Known | None:
     )
 
 
+def said(one: Any) -> Resource:
+    """A resource of hal_manages: {resource, declared}, or its name alone for one that shall be there."""
+    if isinstance(one, dict):
+        return Resource(str(one["resource"]), dict(one.get("declared") or {}))
+    return Resource(str(one), PRESENT)
+
+
 def is_handler(task: Any) -> bool:
     """True for a handler: it acts on what tasks own."""
     return hasattr(task, "notified_hosts")
@@ -82,12 +91,12 @@ def relative(path: str, base: str) -> str:
         return path
 
 
-def loaded_roles(play: Any, base: str) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return role -> (its folder, ids of all its tasks) for roles of a play that are loaded as a whole.
+def loaded_roles(play: Any, base: str) -> dict[str, LoadedRole]:
+    """Return the roles of a play that are loaded as a whole, by name, with the ids of all their tasks.
 
     A role of which one file is called (tasks_from) says nothing about its other tasks.
     """
-    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    found: dict[str, LoadedRole] = {}
     for listed in play.roles:
         for role in [*listed.get_all_dependencies(), listed]:
             if role._from_files.get("tasks"):
@@ -96,8 +105,14 @@ def loaded_roles(play: Any, base: str) -> dict[str, tuple[str, tuple[str, ...]]]
             ids = {one.owner.task for one in (known(task, base) for task in tasks) if one is not None}
             if any(module_name(task.action) in DYNAMIC for task in tasks):
                 ids.update(_ids_in_files(role, base))
-            found[role.get_name()] = (role.get_role_path(), tuple(sorted(ids)))
+            whole = not context.CLIARGS.get("start_at_task") and all(_wanted(task, play) for task in tasks)
+            found[role.get_name()] = LoadedRole(role.get_role_path(), tuple(sorted(ids)), whole)
     return found
+
+
+def _wanted(task: Any, play: Any) -> bool:
+    """True when --tags and --skip-tags let a task run."""
+    return bool(task.evaluate_tags(play.only_tags, play.skip_tags, all_vars={}))
 
 
 def tasks_of(block: Any) -> Iterator[Any]:

@@ -55,6 +55,15 @@ class Entry:
     changed: bool
 
 
+@dataclass(frozen=True)
+class LoadedRole:
+    """A role of a play. `whole`: no tag or starting point leaves out any of its tasks."""
+
+    folder: str
+    tasks: tuple[str, ...]
+    whole: bool = True
+
+
 @dataclass
 class Host:
     """What happened on one host."""
@@ -66,8 +75,9 @@ class Host:
     readers: dict[str, set[str]] = field(default_factory=dict)
     handled: dict[str, None] = field(default_factory=dict)
     windows: list[list[float]] = field(default_factory=list)
-    # Role: (its folder, ids of its tasks), of those that were loaded as a whole.
-    roles: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    # Those that were loaded as a whole, by name, and those of which a task failed.
+    roles: dict[str, LoadedRole] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
     folders: dict[str, str] = field(default_factory=dict)
     dirty: bool = False
 
@@ -84,6 +94,8 @@ class Host:
             declared = dict(one.declared)
             if old and old.declared.get("state") == declared.get("state", old.declared.get("state")):
                 declared = {**old.declared, **declared}
+                if not (old.declared.get("content") is False is one.declared.get("content")):
+                    declared.pop("content", None)  # one of them knows what is in it
             entry = Entry(owner, declared, one.secret, set(units), changed)
             if old:
                 entry.secret = entry.secret or old.secret
@@ -126,10 +138,7 @@ def spool(node: str, run: Run, host: Host, inputs: Mapping[str, str]) -> dict[st
         "node": node,
         "run": run.document(),
         "entries": [_entry(resource, one, host, inputs) for resource, one in sorted(host.entries.items())],
-        "roles": {
-            role: {"inputs_hash": inputs.get(role, ""), "tasks": sorted(set(tasks))}
-            for role, (_, tasks) in sorted(host.roles.items())
-        },
+        "roles": {name: _role(name, one, host, inputs) for name, one in sorted(host.roles.items())},
         "reached": sorted(task for task, complete in host.tasks.items() if complete),
         "skipped": sorted(host.transient),
         "windows": host.windows,
@@ -146,10 +155,7 @@ def proposal(node: str, run: Run, host: Host, inputs: Mapping[str, str]) -> dict
         "run": run.document(),
         "adoptable": [entry for resource, entry in entries.items() if not host.entries[resource].changed],
         "differs": [entry for resource, entry in entries.items() if host.entries[resource].changed],
-        "roles": {
-            role: {"inputs_hash": inputs.get(role, ""), "tasks": sorted(set(tasks))}
-            for role, (_, tasks) in sorted(host.roles.items())
-        },
+        "roles": {name: _role(name, one, host, inputs) for name, one in sorted(host.roles.items())},
     }
 
 
@@ -163,4 +169,13 @@ def _entry(resource: str, entry: Entry, host: Host, inputs: Mapping[str, str]) -
         "secret": entry.secret,
         "units": sorted(entry.units | host.readers.get(resource, set())),
         "inputs_hash": inputs.get(entry.owner.role, ""),
+    }
+
+
+def _role(name: str, role: LoadedRole, host: Host, inputs: Mapping[str, str]) -> dict[str, Any]:
+    """`complete`: the node now is as the role's inputs say, not only in parts."""
+    return {
+        "inputs_hash": inputs.get(name, ""),
+        "tasks": sorted(set(role.tasks)),
+        "complete": role.whole and name not in host.broken,
     }

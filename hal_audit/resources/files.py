@@ -47,6 +47,8 @@ def file(call: Call) -> list[Resource]:
         declared["type"] = kind
     if state == "link":
         declared = {**PRESENT, "type": "link", "target": call.text("src")}
+    if kind == "file":
+        declared["content"] = False  # whatever is in it: a log file, somebody else's file
     return [_file(path, declared)]
 
 

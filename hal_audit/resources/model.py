@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 # What may be kept of a secret resource: nothing that comes from its content.
-OPEN_ATTRIBUTES = frozenset({"state", "type", "mode", "owner", "group", "target", "enabled", "masked"})
+OPEN_ATTRIBUTES = frozenset({"state", "type", "mode", "owner", "group", "target", "enabled", "masked", "content"})
 TRUE = frozenset({"y", "yes", "on", "1", "true", "t"})
 FALSE = frozenset({"n", "no", "off", "0", "false", "f"})
 OCTAL = re.compile(r"^0?[0-7]{3,4}$")

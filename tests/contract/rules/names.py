@@ -73,5 +73,6 @@ def _task(role: Path, task: Task) -> Iterator[Finding]:
     variables = body.get("vars")
     if isinstance(variables, Map) and task.short not in ("include_role", "import_role"):
         for name in variables:
-            if not str(name).startswith("ansible_"):
+            # hal_manages is read by the record of what roles manage.
+            if not str(name).startswith("ansible_") and name != "hal_manages":
                 yield from _private(role, task.path, variables.at(name), name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hal_audit.recording import Host, Owner, Run, proposal, spool
+from hal_audit.recording import Host, LoadedRole, Owner, Run, proposal, spool
 from hal_audit.resources import Resource
 
 FIRST = Owner("time", "time|a.yml|First", "a.yml:1")
@@ -71,3 +71,24 @@ def test_a_proposal_tells_what_is_there_from_what_is_not() -> None:
     document = proposal("n", RUN, host, {})
     assert [one["resource"] for one in document["adoptable"]] == ["file:/x"]
     assert [one["resource"] for one in document["differs"]] == ["file:/y"]
+
+
+def test_a_role_is_complete_unless_tags_or_a_failure_left_out_a_part() -> None:
+    host = Host()
+    host.roles = {"a": LoadedRole("/a", ("t",)), "b": LoadedRole("/b", ()), "c": LoadedRole("/c", (), whole=False)}
+    host.broken.add("b")
+    roles = spool("n", RUN, host, {"a": "h"})["roles"]
+    assert roles["a"] == {"inputs_hash": "h", "tasks": ["t"], "complete": True}
+    assert {name: one["complete"] for name, one in roles.items()} == {"a": True, "b": False, "c": False}
+
+
+def test_content_is_left_alone_only_if_nobody_declares_it() -> None:
+    host = Host()
+    touched, written = Resource("file:/x", {"content": False}), Resource("file:/x", {"sha1": "a"})
+    host.manages(FIRST, [touched], [], False)
+    host.manages(SECOND, [touched], [], False)
+    assert host.entries["file:/x"].declared == {"content": False}
+    host.manages(FIRST, [written], [], False)
+    assert host.entries["file:/x"].declared == {"sha1": "a"}
+    host.manages(SECOND, [touched], [], False)
+    assert host.entries["file:/x"].declared == {"sha1": "a"}

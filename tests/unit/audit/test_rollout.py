@@ -53,6 +53,8 @@ def test_a_failed_host_is_told_what_it_got_and_the_others_all(tmp_path: Path, st
     assert resources(run, "hal01") == ["folder", "hal01"]
     assert resources(run, "hal02") == ["hal02"]
     assert run.told["hal02"][0]["reached"] == [TASK("Write it")]
+    assert run.told["hal01"][0]["roles"]["sample"]["complete"] is True
+    assert run.told["hal02"][0]["roles"]["sample"]["complete"] is False
     assert "hal03" not in run.told
     assert "Recorded 3 resources of 2 nodes (hal[01-02])" in run.text
     assert "WARNING" not in run.text.replace("[WARNING]: Using run_once", "")
@@ -66,6 +68,7 @@ def test_tags_and_start_at_task_do_not_keep_the_run_from_being_recorded(site: Si
     # The role was loaded as a whole: tasks that were not asked for are still its tasks.
     assert run.request["roles"]["sample"]["tasks"] == [TASK("Make a folder"), TASK("Write it")]
     assert run.request["reached"] == [TASK("Make a folder")]
+    assert run.request["roles"]["sample"]["complete"] is False
 
 
 @pytest.mark.parametrize("words", [["--check"], ["--syntax-check"], ["--list-tasks"], ["--list-hosts"]])
@@ -130,6 +133,9 @@ def test_a_killed_run_leaves_what_it_did(site: Site) -> None:
         while not (site.node / "folder").exists() and time.monotonic() < deadline:
             time.sleep(0.1)
         os.killpg(process.pid, signal.SIGKILL)
+    # Its workers hold the folder until they are gone, too.
+    while not Store(site.state).pending("here") and time.monotonic() < deadline:
+        time.sleep(0.1)
     (spool,) = Store(site.state).pending("here")
     assert [Path(one["resource"]).name for one in json.loads(spool.read_text())["entries"]] == ["here"]
     run = site.run(roles=["sample"])
@@ -191,14 +197,16 @@ def test_commands_say_what_they_manage(site: Site) -> None:
                 "loop": ["a", "b"],
                 "vars": {"hal_manages": [{"resource": "file:/etc/{{ item }}", "declared": {"state": "{{ how }}"}}]},
             },
+            {"name": "By name", "ansible.builtin.command": {"argv": ["true"]}, "vars": {"hal_manages": "{{ names }}"}},
             {"name": "Look", "ansible.builtin.command": {"argv": ["true"]}, "vars": {"hal_manages": []}},
         ],
-        defaults={"how": "present"},
+        defaults={"how": "present", "names": ["package:x"]},
     )
     run = site.run()
     assert {name: one["declared"] for name, one in run.entries.items()} == {
         "file:/etc/a": {"state": "present"},
         "file:/etc/b": {"state": "present"},
+        "package:x": {"state": "present"},
     }
 
 

@@ -24,6 +24,8 @@ KINDS = {'mode': 'mode', 'owner': 'owner', 'group': 'owner', 'type': 'type', 'ta
          'options': 'options'}
 CONTENT = ('sha256', 'keyed', 'size')
 ONLY_DECLARED = {'service': ('state', 'enabled'), 'user': ('groups',), 'sysctl': ('value',)}
+#: What an observation leaves out when the node has none: declared it is missing. Any key of a repository is so, too.
+MAY_LACK = {'sysctl': ('value', 'saved'), 'mount': ('saved',), 'selinux': ('mode',)}
 #: Words of fstab that are flags of the kernel, and the word that means their contrary.
 FLAGS = {'ro': 'rw', 'nosuid': 'suid', 'nodev': 'dev', 'noexec': 'exec', 'noatime': 'atime', 'nodiratime': 'diratime'}
 EFFECTIVE_SECONDS = 1
@@ -117,8 +119,8 @@ def _attributes(kind, recorded, declared, seen, leave=()):
         if name in ONLY_DECLARED.get(kind, ()) and name not in declared:
             continue
         is_now = seen.get(name)
-        if name in declared and (name in seen or name in recorded) and not _as_declared(
-                kind, name, declared[name], is_now):
+        known = name in seen or name in recorded or kind == 'repository' or name in MAY_LACK.get(kind, ())
+        if name in declared and known and not _as_declared(kind, name, declared[name], is_now):
             out.append((_kind(name), name, declared[name], is_now, ''))
         elif recorded.get('state') != 'absent' and recorded and not _as_recorded(recorded.get(name), is_now):
             out.append((_kind(name), name, recorded.get(name), is_now, ''))
@@ -168,8 +170,17 @@ def _file(entry, recorded, declared, seen):
     leave = CONTENT + ('sha1', 'sha1_keyed', 'content')
     if 'acl' not in seen or 'acl' not in recorded:  # there is, or was, no getfacl: said once for all files
         leave += ('acl',)
+    if 'acl' not in leave and recorded['acl'] != seen['acl'] and _differ_in_group(recorded.get('mode'), seen['mode']):
+        leave += ('mode',)  # the group's digit of a mode is the mask of an ACL
     out = _attributes('file', recorded, declared, seen, leave)
     return out if declared.get('content') is False else _content(recorded, declared, seen) + out
+
+
+def _differ_in_group(one, other):
+    try:
+        return (int(one, 8) ^ int(other, 8)) & ~0o070 == 0
+    except (TypeError, ValueError):
+        return False
 
 
 def _content(recorded, declared, seen):

@@ -217,6 +217,8 @@ def parse_acls(out):
         lines = [line.split('\t')[0].rstrip() for line in block.split('\n') if line.strip()]
         if lines and lines[0].startswith('# file: '):
             beyond = [line for line in lines if not line.startswith(('#', 'user::', 'other::'))]
+            if not any(line.startswith('mask::') for line in beyond):  # then the group's are in the mode
+                beyond = [line for line in beyond if not line.startswith('group::')]
             acls[_plain(lines[0][len('# file: '):])] = sorted(beyond)
     return acls
 

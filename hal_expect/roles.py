@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,29 @@ def find_role(name: str, loader: Any, caller: str | None) -> str:
     raise ExpectationsError(f"there is no role {name} in {', '.join(folders)}")
 
 
+@dataclass(frozen=True)
+class Layers:
+    """The variables that a role brings with it: the lowest layer, and one above the host's."""
+
+    folder: str
+    defaults: Variables
+    fixed: Variables
+
+    def around(self, outer: Mapping[str, Any], own: Mapping[str, Any], extra: Mapping[str, Any]) -> Variables:
+        """Return the variables as a task of the role sees them. See `variables_in`."""
+        name = os.path.basename(self.folder)
+        magic = {"role_name": name, "ansible_role_name": name, "role_path": self.folder}
+        variables: Variables = {}
+        for layer in (self.defaults, outer, self.fixed, own, extra, magic):
+            variables = combine_vars(variables, dict(layer))
+        return variables
+
+
+def layers(path: str, loader: Any) -> Layers:
+    """Read the variables of the role at `path`."""
+    return Layers(path, *_role_variables(path, loader, ()))
+
+
 def variables_in(path: str, loader: Any, outer: Mapping[str, Any], own: Mapping[str, Any]) -> Variables:
     """Return the variables as a task of the role at `path` would see them, from outside of it.
 
@@ -36,12 +60,7 @@ def variables_in(path: str, loader: Any, outer: Mapping[str, Any], own: Mapping[
     task and its blocks), extra vars. Differs from a task in the role in one point: set_fact of a name that is also in
     the role's vars/ cannot be told from an inventory variable here, so the role's vars win.
     """
-    defaults, fixed = _role_variables(path, loader, ())
-    variables: Variables = {}
-    magic = {"role_name": os.path.basename(path), "ansible_role_name": os.path.basename(path), "role_path": path}
-    for layer in (defaults, outer, fixed, own, load_extra_vars(loader), magic):
-        variables = combine_vars(variables, dict(layer))
-    return variables
+    return layers(path, loader).around(outer, own, load_extra_vars(loader))
 
 
 def _role_variables(path: str, loader: Any, above: tuple[str, ...]) -> tuple[Variables, Variables]:

@@ -1,0 +1,115 @@
+"""The program ``hal-audit``: reads arguments, calls one function a command, prints, and sets the exit status.
+
+Exit status of ``run``: 0 clean, 1 error, 2 drift, 3 not everything could be seen. Of others 0 or 1. 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from hal_audit.errors import AuditError
+from hal_expect.errors import ExpectationsError
+from hal_inventory.errors import HalInventoryError
+
+CLEAN, ERROR, INTERRUPTED = 0, 1, 130
+
+
+class Parser(argparse.ArgumentParser):
+    """Refuses in one line, with the exit status of an error: 2 would say drift."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with what is wrong."""
+        self.exit(ERROR, f"{self.prog}: {message}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit status."""
+    try:
+        options = _parser().parse_args(arguments)
+        if options.command is None:
+            _parser().print_help()
+            return ERROR
+        status = _COMMANDS[options.command](options)
+        sys.stdout.flush()
+    except (AuditError, ExpectationsError, HalInventoryError) as error:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        return ERROR
+    except BrokenPipeError:
+        # Whoever read has had enough (head, less): not a fault, and nothing more may be written at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLEAN
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status
+
+
+def _parser() -> Parser:
+    common = Parser(add_help=False)
+    common.add_argument(
+        "-i",
+        "--inventory",
+        dest="sources",
+        metavar="SOURCE",
+        action="append",
+        default=[],
+        help="inventory source, as Ansible's; repeatable (default: as ansible.cfg says)",
+    )
+    common.add_argument("--json", dest="as_json", action="store_true", help="print JSON")
+    parser = Parser(prog="hal-audit", description="Is every node still what was declared, and if not, what changed?")
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", parser_class=Parser)
+
+    def command(name: str, does: str) -> Parser:
+        return commands.add_parser(name, help=does, description=does[:1].upper() + does[1:] + ".", parents=[common])
+
+    run = command("run", "compare nodes with what was declared; one call a node, nothing is changed")
+    run.add_argument("--limit", metavar="PATTERN", default="", help="only these nodes")
+    run.add_argument("--role", metavar="ROLE", dest="roles", action="append", default=[], help="only this; repeatable")
+    run.add_argument("--forks", type=int, metavar="N", default=0, help="nodes at once (default: as ansible.cfg says)")
+    show = command("show", "show the record of a node as the controller has it")
+    show.add_argument("node", metavar="NODE")
+    show.add_argument("--role", metavar="ROLE", dest="roles", action="append", default=[], help="only this; repeatable")
+    adopt = command("adopt", "propose records for nodes that this toolkit never rolled out")
+    adopt.add_argument("--limit", metavar="PATTERN", default="", help="only these nodes")
+    adopt.add_argument("--accept", action="store_true", help="record on the nodes what was proposed last")
+    for one in (run, adopt):
+        one.add_argument("rest", nargs="*", metavar="-- OPTION", help="options for ansible-playbook, after --")
+    completion = command("completion", "print a completion script")
+    completion.add_argument("shell", choices=["bash", "zsh"])
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from hal_audit.cli.run import run
+
+    return run(options)
+
+
+def _show(options: argparse.Namespace) -> int:
+    from hal_audit.cli.show import show
+
+    return show(options)
+
+
+def _adopt(options: argparse.Namespace) -> int:
+    from hal_audit.cli.adopt import adopt
+
+    return adopt(options)
+
+
+def _completion(options: argparse.Namespace) -> int:
+    from hal_audit.cli.completion import script
+
+    sys.stdout.write(script(options.shell, tuple(_COMMANDS)))
+    return CLEAN
+
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "run": _run,
+    "show": _show,
+    "adopt": _adopt,
+    "completion": _completion,
+}

@@ -1,0 +1,385 @@
+"""What an audit has to say: findings, made of the answer of one node and the questions it was asked.
+
+Knows nothing of Ansible. Whatever a node answers becomes findings; an answer that is none becomes one, too.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+CLEAN, ERROR, DRIFT, INCOMPLETE = 0, 1, 2, 3
+SECRET = "(secret)"
+# Names of the standing checks, and what their findings are called.
+CHECKS = {"uid_0": "uid-0", "kernel": "kernel", "clock": "clock", "packages": "package-extra"}
+# Readers of expectations, and how the resource they read is called. What differs there fails for that reason.
+READ_RESOURCES = {
+    "file": ("file", "path"),
+    "package": ("package", "name"),
+    "service": ("service", "name"),
+    "sysctl": ("sysctl", "name"),
+    "mount": ("mount", "path"),
+    "kernel-module": ("kernel-module", "name"),
+}
+UNIT_TYPES = (".service", ".socket", ".timer", ".mount", ".target", ".path", ".slice", ".swap", ".automount")
+# What differs of a file when its content does.
+CONTENT = {"changed", "sha256", "sha1", "keyed", "size"}
+WORDS = {
+    "changed": "the content is another",
+    "missing": "it is missing",
+    "present": "it is there, and should not be",
+    "owner": "the owner is another",
+    "mode": "the mode is another",
+    "type": "it is of another type",
+    "target": "the link leads elsewhere",
+    "acl": "it has another access list",
+    "immutable": "it is marked immutable",
+    "version": "the version is another",
+    "state": "the state is another",
+    "enabled": "enablement is another",
+    "masked": "the mask is another",
+    "drop_ins": "the unit has other drop-ins",
+    "saved": "the saved setting is another",
+    "live": "the live setting is another",
+    "options": "the options in force are others",
+    "not-effective": "what runs does not have it yet",
+    "unreadable": "it cannot be read",
+    "orphaned": "no task manages it any more",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is not as declared (drift), or could not be seen (unknown). findings.schema.json explains it."""
+
+    host: str
+    kind: str
+    resource: str
+    status: str = "drift"
+    cause: str = ""
+    summary: str = ""
+    attribute: str = ""
+    should: Any = None
+    is_: Any = None
+    diff: tuple[str, ...] = ()
+    role: str = ""
+    task: str = ""
+    source: str = ""
+    commit: str = ""
+    since: str = ""
+    severity: str = "error"
+    why: str = ""
+    follows: str = ""
+    repair: str = ""
+    units: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        data = asdict(self)
+        data["is"] = data.pop("is_")
+        return {**data, "diff": list(self.diff), "units": list(self.units)}
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Finding:
+        """A finding from its document."""
+        lists = {name: tuple(data.get(name) or ()) for name in ("diff", "units")}
+        known = {**data, "is_": data.get("is"), **lists}
+        known.pop("is", None)
+        return cls(**known)
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What is right though nobody declares it: a pattern, and why."""
+
+    pattern: str
+    reason: str
+
+
+def exit_status(findings: Iterable[Finding], nodes: int) -> int:
+    """Return 0 clean, 2 drift, 3 not everything was seen. Nothing looked at is not clean. Warnings do not count."""
+    counted = [one for one in findings if one.severity != "warning"]
+    if any(one.status == "drift" for one in counted):
+        return DRIFT
+    return INCOMPLETE if counted or not nodes else CLEAN
+
+
+def order(one: Finding) -> tuple[Any, ...]:
+    """Findings by role: what differs on the node, what is declared otherwise, then promises; each by resource."""
+    kind = 2 if one.resource.startswith("expectation:") else int(one.cause == "declaration")
+    return (one.role == "", one.role, kind, one.resource, one.kind, one.attribute, one.host)
+
+
+def unreachable(host: str, reason: str) -> Finding:
+    """A node that did not answer."""
+    return Finding(host, "unreachable", "node", "unknown", summary=_line(reason))
+
+
+def unreadable(host: str, reason: str) -> Finding:
+    """A node whose answer is none."""
+    return Finding(host, "unreadable", "node", "unknown", summary=_line(reason))
+
+
+def of_answer(
+    host: str,
+    answer: Mapping[str, Any],
+    expectations: Sequence[Mapping[str, Any]],
+    packages: Sequence[Accepted] = (),
+    *,
+    partial: bool = False,
+) -> list[Finding]:
+    """Return what one node's answer says. `expectations` are hal_expect's results with `finding` and `reads`.
+
+    `partial`: only some roles were asked for.
+    """
+    found = list(_record(host, answer.get("record")))
+    no_record = any(one.kind == "no-record" for one in found)
+    found += [
+        *(_difference(host, one) for one in _dicts(answer, "differences")),
+        *(_extra(host, one) for one in _dicts(answer, "extra")),
+        *_packages(host, answer.get("packages"), packages, no_record),
+        *(one for check in _dicts(answer, "checks") for one in _check(host, check)),
+        *(unreadable(host, str(problem)) for problem in answer.get("problems") or []),
+        *_more(host, answer.get("more")),
+    ]
+    found.extend(_expectation(host, one) for one in expectations if one["status"] in ("fail", "unknown"))
+    looked_at = answer.get("counts")
+    resources = looked_at.get("resources") if isinstance(looked_at, Mapping) else 0
+    asked = [one for one in expectations if one["status"] != "skipped"]
+    if not resources and not asked and not no_record:
+        what = "none of these roles manages anything here" if partial else "neither resources nor expectations"
+        found.append(Finding(host, "nothing-checked", "node", "unknown", summary=f"nothing was checked: {what}"))
+    return found
+
+
+def problem_of(answer: object) -> str:
+    """Return why this is no answer of the module; "" if it is one."""
+    if not isinstance(answer, Mapping):
+        return "the module gave no answer"
+    for name, kind in (("record", Mapping), ("differences", list), ("answers", list), ("counts", Mapping)):
+        if not isinstance(answer.get(name), kind):
+            return f"the module's answer has no {name}"
+    if any(not isinstance(one, Mapping) or not one.get("resource") for one in answer["differences"]):
+        return "the module's answer has a difference of no resource"
+    return ""
+
+
+def expectation(result: Mapping[str, Any]) -> str:
+    """Return how the finding of an expectation calls it."""
+    return f"expectation:{result['role']}: {result['id']}"
+
+
+def followed(found: Iterable[Finding], questions: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+    """Return the findings, with `follows` in expectations that fail because of what differs on the same node.
+
+    `questions` has what each expectation asked.
+    """
+    every = list(found)
+    differing: dict[str, set[str]] = {}
+    for one in every:
+        if one.cause and one.status == "drift" and one.resource not in questions:
+            differing.setdefault(one.resource, set()).update({one.kind, one.attribute})
+    answers = []
+    for one in every:
+        resource, read = read_by(questions.get(one.resource, {}))
+        follows = one.status == "drift" and _explains(differing.get(resource, set()), resource, read)
+        answers.append(replace(one, follows=resource) if follows else one)
+    return answers
+
+
+def read_by(question: Mapping[str, Any]) -> tuple[str, str]:
+    """Return (the resource that an expectation looks at, what of it); ("", "") if no task could manage it."""
+    for reader, (kind, name) in READ_RESOURCES.items():
+        request = question.get(reader)
+        if isinstance(request, Mapping) and request.get(name):
+            text = str(request[name])
+            suffix = ".service" if kind == "service" and not text.endswith(UNIT_TYPES) else ""
+            return f"{kind}:{text}{suffix}", str(request.get("read") or "content")
+    return "", ""
+
+
+def _explains(differing: set[str], resource: str, read: str) -> bool:
+    """Tell whether what differs of a resource is what an expectation looked at."""
+    if not resource.startswith("file:") or differing & {"missing", "present", "type", "not-rolled-out", "orphaned"}:
+        return bool(differing)
+    return bool(differing & (CONTENT if read in ("content", "lines", "sha256", "size") else {read}))
+
+
+def with_repair(one: Finding, limit: str, options: str) -> Finding:
+    """Return the finding with the command that repairs it, or what there is to do."""
+    return replace(one, repair=repair(one, limit, options))
+
+
+def repair(one: Finding, limit: str, options: str) -> str:
+    """Return a command if there is one: a rollout of the role, or a restart. `options` name the inventory."""
+    limited = f" --limit {limit}" if limit != "all" else ""
+    site = f"ansible-playbook {options}playbooks/site.yml{limited}"
+    tags = f" --tags {one.role}" if one.role else ""
+    if one.kind == "not-effective" and one.units:
+        return (
+            f"ansible {options}--become -m ansible.builtin.systemd_service"
+            f" -a 'name={one.units[0]} state=restarted' {limit}"
+        )
+    if one.kind in ("no-record", "nothing-checked"):
+        return site
+    if one.kind in _ADVICE:
+        return _ADVICE[one.kind]
+    if one.kind in ("unreachable", "unreadable") and not one.role:
+        return ""
+    return site + tags if one.role else ""
+
+
+_ADVICE = {
+    "extra": "remove it, let a role declare it, or say in audit_accepted why it is right",
+    "package-extra": "remove it, let a role declare it, or say in audit_packages_accepted why it is right",
+    "uid-0": "take the uid away from every user but root",
+    "kernel": "reboot the node when its jobs allow it",
+    "clock": "see what chronyc tracking says there",
+    "hardware": "have a look at the node; no rollout repairs this",
+    "orphaned": "nobody manages it: remove it from the node, or declare it again",
+    "out-of-step": "declare one version for both, and roll it out",
+}
+
+
+def _record(host: str, record: object) -> Iterator[Finding]:
+    if not isinstance(record, Mapping):
+        yield Finding(host, "record", "record:node", "unknown", summary="the module did not say which record it used")
+        return
+    status, reason, used = (str(record.get(name) or "") for name in ("status", "reason", "used"))
+    if status in ("ok", ""):
+        return
+    if status == "none" and used != "copy":
+        words = "this node was never converged by this toolkit; hal-audit adopt proposes a record"
+        yield Finding(host, "no-record", "record:node", "unknown", summary=words)
+        return
+    words = {
+        "none": "the node's record is gone",
+        "corrupt": "the node's record is damaged",
+        "foreign": "the node's record is that of another node",
+        "newer": "the node's record has a newer format than this toolkit knows",
+        "older": "the node's record is older than the controller's copy",
+        "differs": "the node's record is not the one that was stored there",
+    }.get(status, f"the node's record: {status}")
+    reason = f": {reason}" if reason else ""
+    compared = "; compared with the controller's copy" if used == "copy" else ""
+    yield Finding(
+        *(host, "record", "record:node", "unknown" if used == "none" or status == "newer" else "drift", "node"),
+        summary=_line(f"{words}{reason}{compared}"),
+    )
+
+
+def _difference(host: str, one: Mapping[str, Any]) -> Finding:
+    kind = str(one.get("kind") or "changed")
+    units = tuple(str(unit) for unit in one.get("units") or ())
+    words = WORDS.get(kind, kind)
+    if kind == "not-effective" and units:
+        words = f"{units[0]} runs with an older one"
+    note = str(one.get("note") or "")
+    return Finding(
+        host,
+        kind,
+        str(one["resource"]),
+        "unknown" if kind == "unreadable" else "drift",
+        "declaration" if kind == "orphaned" else "node",
+        _line(f"{words}: {note}" if note else words),
+        str(one.get("attribute") or ""),
+        one.get("should"),
+        one.get("is"),
+        tuple(str(line) for line in one.get("diff") or ()),
+        str(one.get("role") or ""),
+        task_title(str(one.get("task") or "")),
+        str(one.get("source") or ""),
+        str(one.get("commit") or ""),
+        str(one.get("converged_at") or ""),
+        units=units,
+    )
+
+
+def task_title(identity: str) -> str:
+    """Return the name of a task from its id, "<role>|<file>|<name>"."""
+    return identity.split("|", 2)[2] if identity.count("|") >= 2 else identity
+
+
+def _extra(host: str, one: Mapping[str, Any]) -> Finding:
+    note = f": {one['note']}" if one.get("note") else ""
+    return Finding(
+        *(host, "extra", f"file:{one.get('path')}", "drift", "node"),
+        summary=_line(f"neither a role nor a package has it ({one.get('what') or 'watched files'}){note}"),
+        is_=str(one.get("type") or "file"),
+    )
+
+
+def _packages(host: str, packages: object, accepted: Sequence[Accepted], recorded_nothing: bool) -> Iterator[Finding]:
+    if not isinstance(packages, Mapping):
+        return
+    for name in packages.get("extra") or []:
+        bare = str(name).rsplit("-", 2)[0]
+        if any(fnmatch.fnmatch(str(name), one.pattern) or fnmatch.fnmatch(bare, one.pattern) for one in accepted):
+            continue
+        yield Finding(
+            *(host, "package-extra", f"package:{bare}", "drift", "node"),
+            summary="installed since the last converge, and by no rollout",
+            is_=str(name),
+        )
+    if packages.get("unknown") and not recorded_nothing:
+        words = _line(f"which packages nobody declared cannot be told: {packages['unknown']}")
+        yield Finding(host, "package-extra", "packages:all", "unknown", summary=words)
+
+
+def _check(host: str, one: Mapping[str, Any]) -> Iterator[Finding]:
+    name, status = str(one.get("check")), str(one.get("status"))
+    if status == "pass" or name == "packages":  # of which every package is a finding
+        return
+    yield Finding(
+        *(host, CHECKS.get(name, name), f"check:{name}", "drift" if status == "fail" else "unknown", "node"),
+        summary=_line(str(one.get("reason") or "")),
+        should=one.get("expected"),
+        is_=one.get("observed"),
+    )
+
+
+def _more(host: str, more: object) -> Iterator[Finding]:
+    for name, number in sorted(more.items()) if isinstance(more, Mapping) else ():
+        if number:
+            words = f"{number} more {name} than an answer may have; repair these, and look again"
+            yield Finding(host, "changed", "node", "drift", "node", words)
+
+
+def _expectation(host: str, one: Mapping[str, Any]) -> Finding:
+    failed = one["status"] == "fail"
+    reason = str(one.get("reason") or "")
+    return Finding(
+        host,
+        str(one.get("finding") or "expectation"),
+        expectation(one),
+        "drift" if failed else "unknown",
+        "node" if failed else "",
+        _line(reason or str(one["why"])),
+        why=_line(str(one["why"])),
+        should=one.get("expected"),
+        is_=one.get("observed"),
+        role=str(one["role"]),
+        source=str(one["source"]),
+        severity=str(one["severity"]),
+    )
+
+
+def _dicts(answer: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    found = answer.get(name)
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def _line(text: str) -> str:
+    """One line, nothing in it that drives a terminal."""
+    words = " ".join(text.split())
+    return words if words.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
+
+
+def shown(value: Any) -> str:
+    """Return a value as one line for people."""
+    if isinstance(value, str):
+        return _line(value) if value.strip() else json.dumps(value)
+    return _line(json.dumps(value, ensure_ascii=False, sort_keys=True))

@@ -1,0 +1,58 @@
+"""Audit one node: ask it about its record and all expectations in one call, and make findings of the answer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible.utils.unsafe_proxy import wrap_var
+
+PROJECT = str(Path(__file__).resolve().parents[2])
+if PROJECT not in sys.path:
+    sys.path.append(PROJECT)
+
+from hal_audit.errors import AuditError  # noqa: E402  found through the lines above
+from hal_audit.examine import Examination  # noqa: E402
+from hal_audit.redeclare import declared_now  # noqa: E402
+
+ARGUMENTS = {
+    "node": {"type": "str"},
+    "roles": {"type": "list", "elements": "str", "default": []},
+}
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
+    """Only looks, so it does the same in check mode. The findings are for the callback hal_audit_report."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return ok for a clean node; else failed with one short line, or unreachable."""
+        variables = task_vars or {}
+        result: dict[str, Any] = super().run(tmp, variables)
+        _valid, options = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        host = str(variables["inventory_hostname"])
+        one = Examination(host, self._loader, variables, self._task.get_vars(), tuple(options["roles"]))
+        unreachable = False
+        try:
+            reply = self._execute_module(module_name="hal_audit", module_args=one.arguments(), task_vars=variables)
+            payload = one.payload(reply, declared_now(self._task, host))
+        except AnsibleConnectionFailure as error:
+            unreachable = True
+            payload = one.unreachable(str(error.message))
+        except (AuditError, AnsibleError, OSError) as error:
+            payload = one.unreadable(str(error))
+        found = [finding for finding in payload["findings"] if finding["severity"] != "warning"]
+        if unreachable:
+            result.update(unreachable=True)
+        elif found:
+            result.update(failed=True)
+        number = len(payload["findings"])
+        words = f"{number} finding{'' if number == 1 else 's'}, see the report below" if number else "as declared"
+        # Ansible prints what failed as a whole, but not how it was called: the report is printed once for all nodes.
+        return wrap_var({**result, "changed": False, "msg": words, "invocation": {"audit": payload}})  # type: ignore[no-any-return]

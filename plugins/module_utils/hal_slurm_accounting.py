@@ -47,7 +47,7 @@ USER = [
     ("default_account", "DefaultAccount", "DefaultAccount", "text"),
     ("admin_level", "AdminLevel", "Admin", "text"),
 ]
-# What sacctmgr shows of a value that was never set, so null means this: sacctmgr(1), "Fairshare", "Priority", "UsageFactor".
+# What sacctmgr shows of a value that was never set; null means this. sacctmgr(1): Fairshare, Priority, UsageFactor.
 CLEARED = {"share": "1", "priority": "0", "factor": "1"}
 # Slurm makes these itself.
 OWN_QOS, OWN_ACCOUNTS, OWN_USERS = ("normal",), ("root",), ("root",)

@@ -187,11 +187,18 @@ def exposed(node):
 def prepare(node):
     """Make the folders. Raises WriteError."""
     with _one_line('%s cannot be made' % node.state().decode('utf-8', 'replace')):
-        if not os.path.isdir(node.state()):
-            os.makedirs(node.state(), 0o700)
+        _folder(node.state())
         os.chmod(node.state(), 0o700)
-        if not os.path.isdir(node.state('content')):
-            os.mkdir(node.state('content'), 0o700)
+        _folder(node.state('content'))
+
+
+def _folder(path):
+    """Make a folder and those above it, unless they are there. Another run may be doing the same."""
+    try:
+        os.makedirs(path, 0o700)
+    except EnvironmentError as error:
+        if error.errno != errno.EEXIST or not os.path.isdir(path):
+            raise
 
 
 def ensure_key(node):

@@ -113,7 +113,7 @@ def package(name: str, *version: Any) -> Callable[[FakeNode], Any]:
     def change(hal: FakeNode) -> None:
         hal.packages.pop(name, None)
         if version:
-            hal.packages[name] = (*version, "x86_64", 5)  # type: ignore[assignment]
+            hal.packages[name] = (*version, "x86_64", 5)
 
     return change
 

@@ -310,6 +310,15 @@ def test_a_device_where_a_file_should_be_is_not_opened(hal: FakeNode) -> None:
     assert [(one["kind"], one["is"]) for one in hal.look()["differences"]] == [("type", "char")]
 
 
+def test_a_fifo_is_not_opened(hal: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ansible.module_utils import hal_audit_files
+
+    os.mkfifo(hal.path("/etc/pipe"))
+    monkeypatch.setattr(hal_audit_files.os, "open", None)
+    seen = hal_audit_files.file_attributes(os.fsencode(hal.path("/etc/pipe")), {"path": "/etc/pipe"}, b"")
+    assert seen["type"] == "fifo"
+
+
 @pytest.mark.parametrize("what", ["fifo", "socket"])
 def test_something_else_where_a_table_should_be_is_unreadable(hal: FakeNode, what: str) -> None:
     hal.write("/etc/sshd_config", "a\n")
@@ -474,3 +483,27 @@ def test_without_a_program_only_what_it_tells_is_unknown(hal: FakeNode, program:
     if program == "rpm":
         assert [one["status"] for one in answer["checks"]] == ["unknown", "unknown"]
         assert answer["packages"]["unknown"] == "there is no program rpm"
+
+
+def test_a_file_system_that_hangs_costs_its_own_files_only(hal: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ansible.module_utils import hal_audit_files, hal_expect_process
+
+    hal.write("/proc/self/mountinfo", "1 1 0:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:2 / /gpfs rw - gpfs gpfs0 rw\n")
+    names = ["/etc/chrony.conf", *(f"/gpfs/{number}" for number in range(50))]
+    for name in names:
+        hal.write(name, "x\n")
+    hal.seal(*[entry(f"file:{name}") for name in names])
+    real = hal_audit_files.file_attributes
+
+    def hanging(path: bytes, *more: Any) -> Any:
+        if b"/gpfs/" in path:
+            time.sleep(60)
+        return real(path, *more)
+
+    monkeypatch.setattr(hal_audit_files, "file_attributes", hanging)
+    monkeypatch.setattr(hal_expect_process.read_guarded, "__defaults__", (0.3, None))
+    began = time.monotonic()
+    answer = hal.look()
+    assert time.monotonic() - began < 10
+    assert [one[:2] for one in kinds(answer)] == [(f"file:{name}", "unreadable") for name in sorted(names[1:])]
+    assert "not asked: 3 reads before it did not come to an end" in {one["note"] for one in answer["differences"]}

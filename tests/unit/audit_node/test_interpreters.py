@@ -204,6 +204,7 @@ def test_sealing_and_auditing_under_this_python(tmp_path: Path, version: str) ->
     assert {one["check"]: one["status"] for one in answer["checks"]} == dict.fromkeys(audit["checks"], "pass")
     assert [one["status"] for one in answer["answers"]] == ["pass"]
     assert answer["record"]["status"] == "ok"
+    assert answer["memory_mb"] < 50
     assert "packed" not in answer["record"]
 
     (root / "etc/größe").unlink()

@@ -127,7 +127,7 @@ class Examination:
 
     def _declared(self, record: Mapping[str, Any], declared: Any) -> list[Finding]:
         """Return what the project declares now and did not when the record was made."""
-        if declared is None or record.get("status") == "none" or not self.copy or self.store is None:
+        if declared is None or record.get("used") == "none" or not self.copy or self.store is None:
             return []
         try:
             document = json.loads(self.copy)

@@ -175,7 +175,8 @@ class Painter:
 def command(words: str, width: int) -> list[str]:
     """Break a command where a shell takes it, before its options."""
     lines: list[str] = []
-    for part in re.split(r" (?=--?[a-z]|\S+$)", words):
+    last = r"|\S+$" if words.startswith("ansible ") else ""  # the nodes
+    for part in re.split(rf" (?=--?[a-z]{last})", words):
         if lines and len(lines[-1]) + len(part) + 3 <= width:
             lines[-1] += f" {part}"
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -22,6 +23,9 @@ from hal_inventory.cli.output import Answer, Table
 from hal_inventory.cli.output import show as print_answer
 from hal_inventory.ranges import fold
 
+# What ansible-playbook prints.
+TASK = re.compile(r"^TASK \[(.*)\] \**$")
+FATAL = re.compile(r"^(?:fatal|failed): \[([^\]\s]+)")
 Proposals = Mapping[str, Mapping[str, Any]]
 
 
@@ -52,16 +56,21 @@ def adopt(options: argparse.Namespace) -> int:
     if not found:
         raise AuditError(f"check mode proposed nothing: {playbook.reason(done.returncode, done.stdout, done.stderr)}")
     silent = sorted(set(nodes) - set(found))
-    print_answer(
-        Answer(dict(found), [*_tables(found), *_closing(found, silent, done.returncode)]), as_json=options.as_json
-    )
+    stopped = stops(done.stdout)
+    for node, proposal in found.items():
+        # Of a role in which check mode ended nobody knows whether it is as declared.
+        proposal["stopped"] = sorted(task.partition(" : ")[0] for task, nodes in stopped.items() if node in nodes)
+        write_json(stores[node].proposal(node), proposal)
+    answer = Answer(dict(found), [*_parts(found), "\n".join(_closing(found, silent, stopped))])
+    print_answer(answer, as_json=options.as_json)
     return 0
 
 
 def spool(proposal: Mapping[str, Any], run: Run) -> dict[str, Any]:
-    """Return what the node is told: what it has as declared. A role of which something differs is not rolled out."""
-    incomplete = {entry["role"] for entry in proposal["differs"]}
-    roles = {name: one for name, one in proposal["roles"].items() if name not in incomplete}
+    """Return what the node is told: what it has as declared. Roles count as rolled out if all of them is."""
+    whole = {entry["role"] for entry in proposal["adoptable"]} - {entry["role"] for entry in proposal["differs"]}
+    whole -= set(proposal.get("stopped") or ())
+    roles = {name: one for name, one in proposal["roles"].items() if name in whole}
     return {
         "format": proposal["format"],
         "node": proposal["node"],
@@ -126,29 +135,47 @@ def _proposals(stores: Mapping[str, Store]) -> dict[str, dict[str, Any]]:
     return {node: read_json(one.proposal(node)) for node, one in stores.items() if one.proposal(node).is_file()}
 
 
-def _tables(found: Proposals) -> list[Table]:
-    tables = []
-    for name, title in (("differs", "not as declared, a rollout changes it"), ("adoptable", "as declared, recorded")):
+def stops(text: str) -> dict[str, list[str]]:
+    """Return task -> nodes for which a run of ansible-playbook ended there."""
+    found: dict[str, list[str]] = {}
+    task = ""
+    for line in text.splitlines():
+        heading = TASK.match(line)
+        task = heading[1] if heading else task
+        fatal = FATAL.match(line)
+        if fatal:
+            found.setdefault(task, []).append(fatal[1])
+    return found
+
+
+def _parts(found: Proposals) -> list[str | Table]:
+    parts: list[str | Table] = []
+    for name, title in (
+        ("differs", "Not as declared: a rollout changes these"),
+        ("adoptable", "As declared: these can be recorded"),
+    ):
         gathered: dict[tuple[str, str, str], list[str]] = {}
         for node, proposal in found.items():
             for entry in proposal[name]:
                 key = (str(entry["role"]), str(entry["resource"]), task_title(str(entry["task"])))
                 gathered.setdefault(key, []).append(node)
-        rows = [[title, fold(nodes), *key] for key, nodes in sorted(gathered.items())]
+        rows = [[fold(nodes), *key] for key, nodes in sorted(gathered.items())]
         if rows:
-            tables.append(Table(["state", "nodes", "role", "resource", "task"], rows))
-    return tables
+            parts += [title, Table(["nodes", "role", "resource", "task"], rows)]
+    return parts
 
 
-def _closing(found: Proposals, silent: Sequence[str], status: int) -> list[str]:
+def _closing(found: Proposals, silent: Sequence[str], stopped: Mapping[str, Sequence[str]]) -> list[str]:
     adoptable = sum(len(one["adoptable"]) for one in found.values())
     differs = sum(len(one["differs"]) for one in found.values())
     lines = [
-        f"{len(found)} node{'s' if len(found) > 1 else ''}: {adoptable} resources are as declared, {differs} are not."
-        " Nothing is recorded yet; hal-audit adopt --accept records those that are."
+        f"{len(found)} node{'s' if len(found) > 1 else ''}: {adoptable} resources are as declared, {differs} are not.",
+        "Nothing is recorded yet: hal-audit adopt --accept records those that are.",
     ]
     if silent:
         lines.append(f"Nothing could be proposed for {fold(silent)}.")
-    if status:
-        lines.append("Check mode did not come to its end on every node: what comes after is in no list.")
+    lines.extend(
+        f'Check mode ended on {fold(nodes)} at "{task}": what comes after it is in no list.'
+        for task, nodes in stopped.items()
+    )
     return lines

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -27,6 +28,7 @@ READ_RESOURCES = {
 UNIT_TYPES = (".service", ".socket", ".timer", ".mount", ".target", ".path", ".slice", ".swap", ".automount")
 # What differs of a file when its content does.
 CONTENT = {"changed", "sha256", "sha1", "keyed", "size"}
+UNIT_FILE = re.compile(r"file:/etc/systemd/system/([^/]+?)(?:\.d/.*)?$")
 WORDS = {
     "changed": "the content is another",
     "missing": "it is missing",
@@ -173,7 +175,9 @@ def expectation(result: Mapping[str, Any]) -> str:
 
 
 def followed(found: Iterable[Finding], questions: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
-    """Return the findings, with `follows` in expectations that fail because of what differs on the same node.
+    """Return the findings, with `follows` in those that are there because of what differs on the same node.
+
+    An expectation fails because of the resource it looks at; a mask and a drop-in of a unit are files, too.
 
     `questions` has what each expectation asked.
     """
@@ -185,7 +189,12 @@ def followed(found: Iterable[Finding], questions: Mapping[str, Mapping[str, Any]
     answers = []
     for one in every:
         resource, read = read_by(questions.get(one.resource, {}))
-        follows = one.status == "drift" and _explains(differing.get(resource, set()), resource, read)
+        unit = UNIT_FILE.match(one.resource) if one.kind == "extra" else None
+        if unit:
+            resource = f"service:{unit[1]}"
+            follows = bool(differing.get(resource, set()) & {"masked", "drop_ins", "enabled", "changed"})
+        else:
+            follows = one.status == "drift" and _explains(differing.get(resource, set()), resource, read)
         answers.append(replace(one, follows=resource) if follows else one)
     return answers
 
@@ -274,7 +283,10 @@ def _record(host: str, record: object) -> Iterator[Finding]:
 def _difference(host: str, one: Mapping[str, Any]) -> Finding:
     kind = str(one.get("kind") or "changed")
     units = tuple(str(unit) for unit in one.get("units") or ())
+    attribute = str(one.get("attribute") or "")
     words = WORDS.get(kind, kind)
+    if kind == "changed" and attribute and attribute not in CONTENT:
+        words = f"its {attribute.replace('_', ' ')} is another"
     if kind == "not-effective" and units:
         words = f"{units[0]} runs with an older one"
     note = str(one.get("note") or "")
@@ -285,7 +297,7 @@ def _difference(host: str, one: Mapping[str, Any]) -> Finding:
         "unknown" if kind == "unreadable" else "drift",
         "declaration" if kind == "orphaned" else "node",
         _line(f"{words}: {note}" if note else words),
-        str(one.get("attribute") or ""),
+        attribute,
         one.get("should"),
         one.get("is"),
         tuple(str(line) for line in one.get("diff") or ()),

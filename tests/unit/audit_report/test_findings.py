@@ -182,6 +182,29 @@ def test_an_expectation_follows_what_it_looked_at(
     assert found[1].follows == ("file:/etc/chrony.conf" if follows else "")
 
 
+@pytest.mark.parametrize(
+    ("kind", "path", "follows"),
+    [
+        ("masked", "chronyd.service", True),
+        ("drop_ins", "chronyd.service.d/mine.conf", True),
+        ("state", "chronyd.service", False),
+        ("masked", "other.service", False),
+    ],
+)
+def test_a_mask_and_a_drop_in_are_not_said_twice(healthy: Answer, kind: str, path: str, follows: bool) -> None:
+    healthy["differences"] = [difference(resource="service:chronyd.service", kind=kind, attribute=kind)]
+    healthy["extra"] = [{"path": f"/etc/systemd/system/{path}", "what": "units", "type": "link"}]
+    found = {one.kind: one for one in subject.followed(findings(healthy), {})}
+    assert found["extra"].follows == ("service:chronyd.service" if follows else "")
+
+
+def test_a_difference_names_the_attribute(healthy: Answer) -> None:
+    healthy["differences"] = [difference(resource="user:slurm", kind="changed", attribute="shell")]
+    assert findings(healthy)[0].summary == "its shell is another"
+    healthy["differences"] = [difference(kind="changed", attribute="keyed")]
+    assert findings(healthy)[0].summary == "the content is another"
+
+
 def test_a_unit_is_known_with_and_without_suffix() -> None:
     assert subject.read_by({"service": {"name": "chronyd", "read": "running"}})[0] == "service:chronyd.service"
     assert subject.read_by({"service": {"name": "a.timer"}})[0] == "service:a.timer"

@@ -200,9 +200,9 @@ def test_a_mask_and_a_drop_in_are_not_said_twice(healthy: Answer, kind: str, pat
 
 def test_a_difference_names_the_attribute(healthy: Answer) -> None:
     healthy["differences"] = [difference(resource="user:slurm", kind="changed", attribute="shell")]
-    assert findings(healthy)[0].summary == "its shell is another"
+    assert findings(healthy)[0].summary == "its shell differs"
     healthy["differences"] = [difference(kind="changed", attribute="keyed")]
-    assert findings(healthy)[0].summary == "the content is another"
+    assert findings(healthy)[0].summary == "the content differs"
 
 
 def test_a_unit_is_known_with_and_without_suffix() -> None:
@@ -211,9 +211,24 @@ def test_a_unit_is_known_with_and_without_suffix() -> None:
     assert subject.read_by({"command": {"argv": ["id"]}}) == ("", "")
 
 
+def test_a_file_by_which_a_unit_was_changed_is_no_second_finding() -> None:
+    mask, drop_in, other = (
+        Finding("hal05", "extra", f"file:/etc/systemd/system/{name}", cause="node")
+        for name in ("chronyd.service", "munge.service.d/nice.conf", "miner.service")
+    )
+    differing = [
+        Finding("hal05", "masked", "service:chronyd.service", cause="node", attribute="masked"),
+        Finding("hal05", "drop_ins", "service:munge.service", cause="node", attribute="drop_ins"),
+    ]
+    told = subject.followed([mask, drop_in, other, *differing], {})
+    assert [one.follows for one in told] == ["service:chronyd.service", "service:munge.service", "", "", ""]
+    assert [one.follows for one in subject.followed([mask, drop_in, other], {})] == ["", "", ""]
+
+
 DRIFT = Finding("hal05", "mode", "file:/x")
 UNKNOWN = replace(DRIFT, status="unknown")
-WARNING = replace(DRIFT, severity="warning")
+WARNING = replace(DRIFT, kind="expectation", severity="warning")
+HARDWARE = replace(WARNING, kind="hardware")
 
 
 @pytest.mark.parametrize(
@@ -225,6 +240,7 @@ WARNING = replace(DRIFT, severity="warning")
         ([DRIFT, UNKNOWN], 2, 2),
         ([WARNING], 1, 0),
         ([WARNING, UNKNOWN], 1, 3),
+        ([HARDWARE], 1, 2),
     ],
 )
 def test_exit_status(found: list[Finding], nodes: int, expected: int) -> None:

@@ -29,7 +29,7 @@ def test_equal_findings_are_one_with_a_range(healthy: Answer, documented: Docume
     text = report.text(documented(on(findings(healthy), "hal03", "hal04", "hal05")))
     assert text == (
         "time\n"
-        "  hal[03-05]  file /etc/chrony.conf: the mode is another\n"
+        "  hal[03-05]  file /etc/chrony.conf: the mode differs\n"
         "    should   0644\n"
         "    is       0666\n"
         "    task     Write the configuration of chronyd,\n"

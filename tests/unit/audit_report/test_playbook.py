@@ -55,7 +55,7 @@ class Site:
         self.write(
             "hosts",
             f"[web]\nn1\nn2\n[all:vars]\nansible_connection=local\nansible_python_interpreter={python}\n"
-            f"hal_state_dir={json.dumps(str(self.folder / 'state'))}\n",
+            f"hal_audit_dir={json.dumps(str(self.folder / 'state'))}\n",
         )
         settings = ["inventory = hosts", "roles_path = roles", "library = modules", "retry_files_enabled = False"]
         settings += [f"action_plugins = {PROJECT}/plugins/action", "callbacks_enabled = hal_audit_report"]
@@ -90,7 +90,7 @@ class Site:
         return self.call(sys.executable, "-m", "hal_audit", *arguments)
 
     def document(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads((self.folder / "state" / "audit" / "last.json").read_text())
+        document: dict[str, Any] = json.loads((self.folder / "state" / "last.json").read_text())
         jsonschema.validate(document, json.loads((PROJECT / "hal_audit" / "findings.schema.json").read_text()))
         return document
 
@@ -108,7 +108,7 @@ def test_a_clean_site(site: Site) -> None:
     assert asked["questions"] == [{"service": {"name": "web", "read": "running"}, "equal": True, "secret": False}]
     assert {"/etc/yum.repos.d", "/etc/sudoers.d"} <= {one["path"] for one in asked["watched"]}
     assert asked["checks"] == ["uid_0", "kernel", "packages", "clock"]
-    last = site.folder / "state" / "audit" / "last.json"
+    last = site.folder / "state" / "last.json"
     assert site.document()["status"] == 0
     assert last.stat().st_mode & 0o777 == 0o600
 
@@ -258,7 +258,7 @@ def test_a_record_is_shown(site: Site) -> None:
         "roles": {},
         "entries": [entry],
     }
-    site.write("state/audit/records/n1.json", json.dumps(record))
+    site.write("state/records/n1.json", json.dumps(record))
     text = site.hal_audit("show", "n1").stdout
     assert re.search(r"file:/x +web +abc +2026-11-20T18:02:00Z +roles/web/tasks/main.yml:2 +Write x", text)
     assert json.loads(site.hal_audit("show", "n1", "--json").stdout) == record

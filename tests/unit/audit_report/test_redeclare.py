@@ -65,7 +65,7 @@ PAGE = """{# page #}
 {% for one in web_folders %}
   {{ one }}: {{ web_words }}
 {% endfor %}
-\\1 {{ ansible_managed }}
+\\1 {{ ansible_managed }} {{ 'a\\\\b' }}
 
 """
 
@@ -236,6 +236,12 @@ def test_what_a_run_decides_is_said_to_be_so(role: Role) -> None:
     entries = [one for one in role.record() if not one["resource"].endswith("after")]
     (one,) = [one for one in role.found(entries) if one.kind == "inputs-changed"]
     assert "After having seen" in one.summary
+
+
+def test_a_default_for_what_a_run_registers_decides_nothing(role: Role) -> None:
+    entries = role.record()
+    role.tasks(lambda text: text.replace("__web_seen.rc == 0", "(__web_seen | default({'rc': 1})).rc == 0"))
+    assert role.short(entries) == set()
 
 
 def test_a_broken_template_costs_its_task_only(role: Role) -> None:

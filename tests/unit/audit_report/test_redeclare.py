@@ -240,7 +240,7 @@ def test_what_a_run_decides_is_said_to_be_so(role: Role) -> None:
 
 def test_a_default_for_what_a_run_registers_decides_nothing(role: Role) -> None:
     entries = role.record()
-    role.tasks(lambda text: text.replace("__web_seen.rc == 0", "(__web_seen | default({'rc': 1})).rc == 0"))
+    role.tasks(lambda text: text.replace("__web_seen.rc == 0", "(__web_seen | default(dict(rc=1))).rc == 0"))
     assert role.short(entries) == set()
 
 

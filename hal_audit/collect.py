@@ -68,7 +68,7 @@ class Collector:
         payload = (result._result.get("invocation") or {}).get("audit")
         if isinstance(payload, dict):
             self.audit.add(host, payload)
-            self._stores.add(str(payload.get("state_dir") or ""))
+            self._stores.add(str(payload.get("audit_dir") or ""))
         else:
             words = str(result._result.get("msg") or "no reason given")
             self.audit.lost((findings.unreachable if unreachable else findings.unreadable)(host, words))

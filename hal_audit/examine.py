@@ -43,7 +43,7 @@ class Examination:
         every = questions.ROLES.of(groups, self.loader)
         self.roles = [name for name in every if not self.only or name in self.only]
         self.prepared = questions.prepare(self.roles, self.loader, self.variables, self.own)
-        self.store = Store(str(self._setting("hal_state_dir", str, "")))
+        self.store = Store(str(self._setting("hal_audit_dir", str, "")))
         path = self.store.record(self.host)
         self.copy = path.read_bytes() if path.is_file() else b""
         left_out = self._list("audit_checks_left_out")
@@ -106,7 +106,7 @@ class Examination:
             "node": dict(node),
             "findings": [one.document() for one in found],
             "in_step": [one for one in steps if groups.intersection(one)],
-            "state_dir": str(self.store.folder.parent) if self.store else "",
+            "audit_dir": str(self.store.folder) if self.store else "",
         }
 
     def _expectations(self, answers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -194,10 +194,10 @@ class Observer:
             return False
         manager, loader = self.play._variable_manager, self.play._loader
         values = manager.get_vars(host=host)
-        raw = values.get("hal_state_dir")
+        raw = values.get("hal_audit_dir")
         if raw is None:
             self._ignored.add(name)
-            self.troubles.setdefault("hal_state_dir is not set", set()).add(name)
+            self.troubles.setdefault("hal_audit_dir is not set", set()).add(name)
             return False
         if str(raw) not in self._shared:
             self._shared[str(raw)] = Store(str(Templar(loader=loader, variables=values).template(raw)))

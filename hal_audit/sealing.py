@@ -94,7 +94,7 @@ def seal(
         login = tuple(sorted((key, value) for key, value in logins.get(host, {}).items()))
         alike.setdefault(login, []).append(host)
     for login, names in alike.items():
-        task = {"run": run, "folders": {name: str(hosts[name].folder.parent) for name in names}}
+        task = {"run": run, "folders": {name: str(hosts[name].folder) for name in names}}
         _play(names, {"hal_record": task, **dict(login)}, play, passwords, outcome)
     return outcome
 

@@ -21,11 +21,11 @@ KEY_BYTES = 32
 
 
 class Store:
-    """The folder `audit` below hal_state_dir. Files are replaced at once or not at all."""
+    """The folder hal_audit_dir. Files are replaced at once or not at all."""
 
-    def __init__(self, state_dir: str | Path) -> None:
+    def __init__(self, folder: str | Path) -> None:
         """Nothing is made before something is written."""
-        self.folder = Path(state_dir) / "audit"
+        self.folder = Path(folder)
         self._lock = -1
 
     @property

@@ -93,7 +93,7 @@ def _accept(options: argparse.Namespace, stores: Mapping[str, Store]) -> int:
         write_json(stores[node].spool(run.id, node), spool(proposal, run))
     tree = Path(tempfile.mkdtemp(prefix="hal-audit-"))
     try:
-        task = {"run": run.id, "folders": {node: str(stores[node].folder.parent) for node in found}}
+        task = {"run": run.id, "folders": {node: str(stores[node].folder) for node in found}}
         command = [
             playbook.program("ansible"),
             *playbook.arguments(options.sources, "", options.rest),

@@ -52,7 +52,7 @@ class Inventory:
 
         values = self._variables.get_vars(host=self._manager.get_host(node))
         try:
-            folder = Templar(self._loader, values).template(values["hal_state_dir"])
+            folder = Templar(self._loader, values).template(values["hal_audit_dir"])
         except (KeyError, AnsibleError) as error:
-            raise AuditError(f"hal_state_dir of {node} cannot be told: {error}") from None
+            raise AuditError(f"hal_audit_dir of {node} cannot be told: {error}") from None
         return Store(str(folder))

@@ -21,7 +21,7 @@ short_description: Print what an audit found, once for all nodes
 description:
   - Gathers the results of all tasks of M(hal_audit) in a run, nodes that cannot be reached included, and prints one
     report at its end. In runs without such a task it does nothing.
-  - The result is also written to C(hal_state_dir)/audit/last.json.
+  - The result is also written to C(hal_audit_dir)/last.json.
   - C(hal-audit run) reads the result from the file that C(HAL_AUDIT_DOCUMENT) names, and prints it itself.
 requirements: [Enabled in C(callbacks_enabled) of ansible.cfg]
 author: HAL toolkit

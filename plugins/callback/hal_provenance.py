@@ -23,10 +23,10 @@ type: aggregate
 short_description: Record what roles manage on each node
 description:
   - Notes for every task of a role which resources it manages, and who owns them. When the run ends, well or not, one
-    call a node observes these resources and stores the record there; a copy stays in C(hal_state_dir)/audit.
+    call a node observes these resources and stores the record there; a copy stays in C(hal_audit_dir).
   - What could not be told to a node stays at the controller and is told at the next run that reaches it.
   - In check mode nothing is recorded. With C(HAL_PROVENANCE=propose) in the environment check mode writes what it found
-    to be as declared into C(hal_state_dir)/audit/proposals.
+    to be as declared into C(hal_audit_dir)/proposals.
   - Of tasks with C(no_log), and of arguments that come from vaulted variables, only names, owners and modes are kept.
 requirements: [Enabled in C(callbacks_enabled) of ansible.cfg]
 author: HAL toolkit

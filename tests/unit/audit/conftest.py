@@ -106,7 +106,7 @@ pipelining = True
             "ansible_connection": "local",
             # Quoted for the shell that starts it.
             "ansible_python_interpreter": quote(sys.executable),
-            "hal_state_dir": str(self.state),
+            "hal_audit_dir": str(self.state),
             "node": str(self.node),
             **variables,
         }

@@ -93,7 +93,7 @@ def test_check_mode_proposes_when_asked(site: Site) -> None:
     document = json.loads(proposal.read_text())
     assert [Path(one["resource"]).name for one in document["adoptable"]] == ["folder"]
     assert [Path(one["resource"]).name for one in document["differs"]] == ["here"]
-    assert sorted(path.name for path in (site.state / "audit").iterdir()) == ["key", "proposals"]
+    assert sorted(path.name for path in site.state.iterdir()) == ["key", "proposals"]
     assert proposal.stat().st_mode & 0o777 == 0o600
 
 
@@ -159,12 +159,12 @@ def test_tasks_outside_of_roles_are_nobodys(site: Site) -> None:
 
 def test_a_host_without_a_state_folder_is_named(site: Site) -> None:
     site.inventory({"here": {}})
-    text = (site.folder / "hosts.yml").read_text().replace("hal_state_dir", "other")
+    text = (site.folder / "hosts.yml").read_text().replace("hal_audit_dir", "other")
     (site.folder / "hosts.yml").write_text(text)
     site.role(tasks=[WRITE])
     run = site.run()
     assert (run.status, run.told) == (0, {})
-    assert "here: not recorded: hal_state_dir is not set" in run.words
+    assert "here: not recorded: hal_audit_dir is not set" in run.words
 
 
 def test_notified_handlers_tell_which_units_read_a_file(site: Site) -> None:
@@ -297,7 +297,7 @@ from hal_audit.store import Store
 class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         path = {str(site.folder / "roles/sample")!r}
-        key = Store(task_vars["hal_state_dir"]).key()
+        key = Store(task_vars["hal_audit_dir"]).key()
         return {{"changed": False, "msg": "hash=" + inputs_hash(path, task_vars, key)}}
 """
     )

@@ -30,7 +30,7 @@ def modes(folder: Path) -> set[str]:
 
 
 def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = Store(tmp_path / "audit")
     store.key()
     write_json(store.spool("r1", "hal01"), {})
     write_json(store.proposal("hal01"), {})
@@ -41,15 +41,15 @@ def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> Non
 
 
 def test_the_key_stays(tmp_path: Path) -> None:
-    assert Store(tmp_path).key() == Store(tmp_path).key()
-    assert len(Store(tmp_path).key()) == 32
+    assert Store(tmp_path / "audit").key() == Store(tmp_path).key()
+    assert len(Store(tmp_path / "audit").key()) == 32
 
 
 def test_a_damaged_key_is_named(tmp_path: Path) -> None:
-    Store(tmp_path).key()
+    Store(tmp_path / "audit").key()
     (tmp_path / "audit/key").write_bytes(b"x")
     with pytest.raises(AuditError, match=r"audit/key has 1 bytes instead of 32"):
-        Store(tmp_path).key()
+        Store(tmp_path / "audit").key()
 
 
 def test_spools_come_oldest_first_and_go_when_told(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ class Accepted:
 def exit_status(findings: Iterable[Finding], nodes: int) -> int:
     """Return 0 clean, 2 drift, 3 not everything was seen. Nothing looked at is not clean.
 
-    Promises that are warnings do not count, unless they say what they find (hardware): a rollout goes on, an audit tells.
+    Promises that are warnings do not count, unless they say what they find (hardware).
     """
     counted = [one for one in findings if one.severity != "warning" or one.kind != "expectation"]
     if any(one.status == "drift" for one in counted):

@@ -1,4 +1,4 @@
-"""Bring up the virtual HAL and run a job on all of its GPUs: image, nodes, site.yml, srun. `make demo` calls this.
+"""Bring up the virtual HAL, run a job on all of its GPUs, audit it. `make demo` calls this.
 
 Can be run again: what is there already is kept, and a second rollout changes nothing.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -24,6 +26,7 @@ from strategy import environment  # noqa: E402
 
 OVERLAYS = {"full": "hal.yml", "mini": "mini.yml"}
 USER = "alice"
+DRIFT = 2  # exit status of hal-audit
 
 
 def job(cluster: Cluster, runner: Runner) -> bool:
@@ -62,6 +65,31 @@ def job(cluster: Cluster, runner: Runner) -> bool:
     return True
 
 
+def audit(cluster: Cluster, runner: Runner, sources: Sequence[str]) -> bool:
+    """Audit all nodes, which has to be clean; then change a file on one of them, and show what an audit says of it."""
+    options = ["run", *(word for source in sources for word in ("-i", source))]
+    run = [str(Path(sys.executable).with_name("hal-audit")), *options]
+    typed = f"$ .venv/bin/hal-audit {' '.join(options)}\n"
+    if not runner.run(Stage("audit", run)):
+        return False
+    say(f"\n{typed}{runner.outcomes[-1].log.read_text()}")
+    node = cluster.slice("nodes", where="compute and gpu")[-1]
+    fault = "sed -i 's/^server .*/server 192.0.2.1 iburst/' /etc/chrony.conf"
+    cluster.run(node, "cp --preserve /etc/chrony.conf /run/chrony.conf")
+    say(f"[root@{node} ~]# {fault}\n")
+    try:
+        cluster.run(node, fault)
+        seen = subprocess.run(run, cwd=PROJECT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        say(f"{typed}{seen.stdout}{seen.stderr}")
+    finally:
+        cluster.run(node, "cp --preserve /run/chrony.conf /etc/chrony.conf")
+    if seen.returncode != DRIFT or "Write the configuration of chronyd" not in seen.stdout:
+        say(f"the audit did not find the fault on {node}: exit status {seen.returncode}")
+        return False
+    say(f"({node} is as before.)")
+    return True
+
+
 def await_record(cluster: Cluster, login: str, number: str) -> None:
     """Return when accounting knows the job's user and partition: slurmctld tells slurmdbd a few seconds later."""
     for _ in range(20):
@@ -71,7 +99,7 @@ def await_record(cluster: Cluster, login: str, number: str) -> None:
 
 
 def main() -> int:
-    """Run the stages; 0 when the job held every GPU of the model."""
+    """Run the stages; 0 when the job held every GPU of the model and the audit told right from wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", choices=sorted(OVERLAYS), default="full")
     options = parser.parse_args()
@@ -92,6 +120,7 @@ def main() -> int:
         and runner.run(Stage(f"{len(names)} nodes", ansible.command("molecule/shared/create.yml")))
         and runner.run(Stage("rollout of site.yml", ansible.command("playbooks/site.yml"), env=environment()))
         and job(cluster, runner)
+        and audit(cluster, runner, sources)
     )
     say(f"\n{runner.table()}\n")
     if not done:
@@ -101,6 +130,7 @@ def main() -> int:
         "Next:\n"
         f"  make ssh NODE=hal01{mini}                 a shell on a node; on hal-login try: sinfo, squeue, su - {USER}\n"
         f"  make site{mini}                           roll out again: nothing changes\n"
+        f"  .venv/bin/hal-audit run -i {' -i '.join(sources)} --limit hal01\n"
         f"  .venv/bin/ansible-playbook -i {' -i '.join(sources)} playbooks/site.yml --limit hal01 --tags slurm\n"
         "  make clean                              remove every container, network and mount"
     )

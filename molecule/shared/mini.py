@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
@@ -18,6 +22,34 @@ from ssh_config import Cluster  # noqa: E402
 SOURCES = (*VIRTUAL, PROJECT / "tests/rollout/site.yml")
 INSTANCE = "mini-rollout"
 WITNESS = "/run/witness"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A finished hal-audit run: exit status, what it printed, and the document if it printed one."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """What --json prints."""
+        assert self.stdout, self.stderr
+        document: Mapping[str, Any] = json.loads(self.stdout)
+        return document
+
+    @property
+    def findings(self) -> Sequence[Mapping[str, Any]]:
+        """All findings."""
+        findings: Sequence[Mapping[str, Any]] = self.document["findings"]
+        return findings
+
+    @property
+    def nodes(self) -> Mapping[str, Mapping[str, Any]]:
+        """What was looked at, by node."""
+        nodes: Mapping[str, Mapping[str, Any]] = self.document["nodes"]
+        return nodes
 
 
 class Mini:
@@ -38,6 +70,18 @@ class Mini:
     def site(self, *arguments: str, mitogen: bool = True) -> Run:
         """Run site.yml, as the demo does unless told otherwise."""
         return self.ansible.playbook("playbooks/site.yml", *arguments, mitogen=mitogen)
+
+    def audit(self, *arguments: str, text: bool = False, **variables: Any) -> Audit:
+        """Run hal-audit; `variables` are given to Ansible."""
+        given = ["--extra-vars", json.dumps({**self.ansible.variables, **variables})]
+        form = [] if text else ["--json"]
+        argv = [self.program("hal-audit"), "run", *self.ansible.inventory, *form, *arguments, "--", *given]
+        done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, check=False)
+        return Audit(done.returncode, done.stdout, done.stderr)
+
+    def program(self, name: str) -> str:
+        """A program of the virtual environment that runs us."""
+        return str(Path(sys.executable).with_name(name))
 
     @contextmanager
     def witness(self, node: str) -> Iterator[Callable[[], bool]]:

@@ -41,7 +41,7 @@ def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> Non
 
 
 def test_the_key_stays(tmp_path: Path) -> None:
-    assert Store(tmp_path / "audit").key() == Store(tmp_path).key()
+    assert Store(tmp_path / "audit").key() == Store(tmp_path / "audit").key()
     assert len(Store(tmp_path / "audit").key()) == 32
 
 

@@ -1,0 +1,224 @@
+"""The audit of the small virtual HAL that test_site.py rolled out: clean, with faults of every kind, repaired."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from mini import INSTANCE, Audit, Mini
+
+FAULTS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("faults.yml").read_text())
+NODES = {"hal-login", "hal-mgmt1", "hal-mgmt2", "hal-data", "hal01", "hal02"}
+# A module, or a handler, that says "changed" in check mode; with the task above it.
+CHANGED = re.compile(r"^(?:TASK|RUNNING HANDLER) \[(?P<task>[^]]*)\]|^changed: \[(?P<host>[^]]*)\]", re.MULTILINE)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rolled_out(mini: Mini) -> None:
+    """When test_site.py was left out, there is no rollout yet."""
+    if "not installed" in mini.cluster.run("hal01", "rpm -q slurm || true"):
+        assert mini.site().status == 0
+    mini.cluster.run("hal-login", "squeue --noheader")  # slurmctld answers
+
+
+def expected() -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Each finding of faults.yml with its node; promises that a fault breaks are among them."""
+    for fault in FAULTS:
+        for finding in fault["finds"]:
+            yield fault["node"], finding
+        for promise in fault.get("also", []):
+            yield fault["node"], {"kind": "expectation", "resource": f"expectation:{promise}"}
+
+
+def matches(node: str, wanted: Mapping[str, str], found: Mapping[str, Any]) -> bool:
+    """Whether a finding is the one that a fault has to make: node, kind, resource, and owner if it is said."""
+    pattern = wanted["resource"].replace("[", "[[]") if "*" not in wanted["resource"] else wanted["resource"]
+    if "[*]" in pattern:
+        pattern = pattern.replace("[*]", "[[]*]")
+    return (
+        found["host"] == node
+        and found["kind"] == wanted["kind"]
+        and fnmatchcase(found["resource"], pattern)
+        and all(found[name] == wanted[name] for name in ("role", "task") if name in wanted)
+    )
+
+
+def told(found: Mapping[str, Any]) -> str:
+    """A finding in a line, for messages."""
+    return f"{found['host']} {found['kind']} {found['resource']} ({found['role']}: {found['task']}) {found['summary']}"
+
+
+def clean(audit: Audit) -> None:
+    """Fail with what was found."""
+    assert [told(one) for one in audit.findings] == [], audit.stderr
+    assert audit.status == 0, audit.stderr
+    assert set(audit.nodes) == NODES
+    for name, node in audit.nodes.items():
+        assert node["resources"] >= 25, f"{name}: an audit of nothing is not clean"
+        assert node["expectations"] >= 25, f"{name}: an audit of nothing is not clean"
+
+
+def test_what_was_just_rolled_out_is_clean(mini: Mini) -> None:
+    clean(mini.audit())
+
+
+def test_every_fault_is_found_on_its_node_with_its_owner_and_nothing_else_is(mini: Mini) -> None:
+    assert len(FAULTS) >= 25
+    for fault in FAULTS:
+        mini.cluster.run(fault["node"], fault["plant"])
+    audit = mini.audit()
+    assert audit.status == 2, audit.stderr
+    # What only follows from another finding names it.
+    findings = [one for one in audit.findings if not one["follows"]]
+    wanted = list(expected())
+    missed = [f"{node} {one}" for node, one in wanted if not any(matches(node, one, found) for found in findings)]
+    assert missed == []
+    more = [told(found) for found in findings if not any(matches(node, one, found) for node, one in wanted)]
+    assert more == []
+    assert {one["cause"] for one in findings if one["status"] == "drift"} == {"node"}
+
+
+def test_a_report_says_what_is_what_should_be_whose_it_is_and_how_to_repair_it(mini: Mini) -> None:
+    text = mini.audit("--limit", "hal01", text=True).stdout
+    words = " ".join(text.split())
+    assert "file /etc/chrony.conf" in words
+    assert "+# by hand" in words
+    assert "Write the configuration of chronyd, roles/time/tasks/configure.yml" in words
+    assert re.search(r"playbooks/site\.yml --limit hal01 --tags time", words.replace("\\ ", ""))
+    assert "\033[" not in text, "colour in a pipe"
+
+
+def test_no_secret_is_in_what_was_found_or_stored(mini: Mini) -> None:
+    key = mini.cluster.run("hal-login", "od -An -tx1 /etc/munge/munge.key | tr -d ' \\n'").strip()
+    password = mini.cluster.run("hal-mgmt1", "sed -n 's/^StoragePass=//p' /etc/slurm/slurmdbd.conf").strip()
+    assert len(key) > 60
+    assert len(password) > 10
+    stored = mini.audit().stdout
+    for node in NODES:
+        stored += mini.cluster.run(node, "cat /var/lib/hal/record.json; cat /var/lib/hal/content/* 2>/dev/null || true")
+    for secret in (password, key, bytes.fromhex(key).decode(errors="replace")):
+        assert secret not in stored
+    modes = mini.cluster.run("hal01", "stat -c '%a %U' /var/lib/hal /var/lib/hal/record.json /var/lib/hal/record.key")
+    assert modes.splitlines() == ["700 root", "600 root", "600 root"]
+
+
+def test_check_mode_agrees_wherever_it_can_see_a_fault(mini: Mini) -> None:
+    play = mini.ansible.playbook("playbooks/site.yml", "--check", "--diff", mitogen=True)
+    task, seen = "", set[tuple[str, str]]()
+    for hit in CHANGED.finditer(play.stdout):
+        task = hit["task"] or task
+        if hit["host"]:
+            seen.add((hit["host"].split(" ")[0], task.rpartition(" : ")[2]))
+    told_by_check = {
+        fault["fault"]: any(
+            node == fault["node"] and task == finding.get("task") for finding in fault["finds"] for node, task in seen
+        )
+        for fault in FAULTS
+    }
+    assert told_by_check == {fault["fault"]: fault["check"] for fault in FAULTS}, play.explain()
+
+
+def test_repaired_is_clean(mini: Mini) -> None:
+    for fault in FAULTS:
+        if "undo" in fault:
+            mini.cluster.run(fault["node"], fault["undo"])
+    play = mini.site()
+    assert play.status == 0, play.explain()
+    clean(mini.audit())
+
+
+def record(mini: Mini, node: str) -> Mapping[str, Mapping[str, Any]]:
+    """The entries of a node's record, by resource."""
+    stored = json.loads(mini.cluster.run(node, "cat /var/lib/hal/record.json"))
+    return {entry["resource"]: entry for entry in stored["entries"]}
+
+
+def test_another_declaration_is_told_from_a_change_on_the_node(mini: Mini) -> None:
+    mini.cluster.run("hal01", "echo '# by hand' >>/etc/hosts")
+    audit = mini.audit("--limit", "hal01,hal02", base_journal_max_mb=9)
+    mini.cluster.run("hal01", "sed -i '/by hand/d' /etc/hosts")
+    assert audit.status == 2, audit.stderr
+    found = sorted((one["host"], one["cause"], one["kind"], one["resource"]) for one in audit.findings)
+    journal = "file:/etc/systemd/journald.conf.d/90-hal.conf"
+    assert [one for one in found if one[2] not in ("inputs-changed", "expectation")] == [
+        ("hal01", "declaration", "declared-differently", journal),
+        ("hal01", "node", "changed", "file:/etc/hosts"),
+        ("hal02", "declaration", "declared-differently", journal),
+    ]
+
+
+def test_a_rollout_that_fails_half_way_keeps_the_older_truth_of_what_it_did_not_reach(mini: Mini) -> None:
+    before = record(mini, "hal01")
+    play = mini.ansible.playbook(
+        "playbooks/site.yml", "--limit", "hal01", mitogen=True, time_chronyd_options="--broken"
+    )
+    assert play.status != 0, "chronyd started with an option that it does not have"
+    after = record(mini, "hal01")
+    options = "file:/etc/sysconfig/chronyd"
+    assert after[options]["observed"]["sha256"] != before[options]["observed"]["sha256"]
+    assert after["file:/etc/slurm/slurm.conf"] == before["file:/etc/slurm/slurm.conf"]
+    assert set(after) == set(before)
+    audit = mini.audit("--limit", "hal01")
+    told_of = {(one["kind"], one["resource"], one["cause"]) for one in audit.findings}
+    assert ("declared-differently", options, "declaration") in told_of
+    assert ("state", "service:chronyd.service", "node") in told_of
+    assert {one["role"] for one in audit.findings} == {"time"}
+    assert mini.site("--limit", "hal01").status == 0
+    assert mini.audit("--limit", "hal01").status == 0
+
+
+def test_a_record_that_is_damaged_foreign_or_gone_and_a_node_that_is_off_are_named(mini: Mini) -> None:
+    folder = "/var/lib/hal"
+    other = mini.cluster.run("hal01", f"cat {folder}/record.json")
+    mini.cluster.run("hal01", f"truncate -s 1000 {folder}/record.json")
+    mini.cluster.run("hal02", f"cat >{folder}/record.json <<'EOF'\n{other}\nEOF")
+    mini.cluster.run("hal-data", f"rm {folder}/record.json")
+    mini.podman("stop", "--time", "0", f"{INSTANCE}-hal-mgmt2")
+    audit = mini.audit()
+    found = {one["host"]: (one["kind"], one["summary"]) for one in audit.findings}
+    assert set(found) == {"hal01", "hal02", "hal-data", "hal-mgmt2"}, [told(one) for one in audit.findings]
+    assert len(audit.findings) == 4, [told(one) for one in audit.findings]
+    for node, words in (("hal01", "damaged"), ("hal02", "another node"), ("hal-data", "gone")):
+        assert found[node][0] == "record"
+        assert words in found[node][1]
+        assert "compared with the controller's copy" in found[node][1]
+    assert found["hal-mgmt2"][0] == "unreachable"
+    assert audit.status == 2, "a record that somebody changed is drift"
+    assert mini.create().status == 0
+    play = mini.site("--limit", "hal01,hal02,hal-data")
+    assert play.status == 0, play.explain()
+
+
+def test_ten_audits_of_a_cluster_at_work_find_nothing(mini: Mini) -> None:
+    """Jobs run, logs are rotated, people log in, a node reboots."""
+    mini.cluster.run(
+        "hal-login",
+        "systemd-run --quiet --collect --unit=work runuser -l alice -c"
+        " 'while srun --partition=gpu --gres=gpu:v100:1 --nodes=2 sleep 2; do :; done'",
+    )
+    try:
+        for number in range(10):
+            if number == 3:
+                mini.podman("stop", "--time", "0", f"{INSTANCE}-hal02")
+                assert mini.create().status == 0
+                mini.cluster.run("hal-login", wait_for_node("hal02"))
+            mini.cluster.run(
+                "hal01", "logrotate --force /etc/logrotate.d/hal-slurm; touch /etc/hosts; su - bob -c true"
+            )
+            clean(mini.audit())
+    finally:
+        mini.cluster.run("hal-login", "systemctl stop work; scancel --user alice")
+
+
+def wait_for_node(name: str) -> str:
+    """A command that returns when Slurm can use a node again."""
+    state = f"sinfo --noheader --nodes {name} --format %T | head -1"
+    return (
+        f"for i in $(seq 60); do case $({state}) in idle|mixed|allocated) exit 0;; esac; sleep 1; done; {state}; exit 1"
+    )

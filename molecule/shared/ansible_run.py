@@ -94,6 +94,10 @@ class Ansible:
         called = ["-m", name, "-a", json.dumps(arguments)]
         return self._run([*self._program("ansible", variables), hosts, *called], JSON_OUTPUT)
 
+    def ping(self, environment: Mapping[str, str] | None = None) -> Run:
+        """`ansible all -m ping`: the least that Ansible can do on every node."""
+        return self._run([*self._program("ansible", {}), "all", "-m", "ping"], environment or {})
+
     def command(self, path: str | Path, *arguments: str, **variables: Any) -> list[str]:
         """The argv that runs a playbook, for those who start it themselves."""
         return [*self._program("ansible-playbook", variables), str(path), *arguments]

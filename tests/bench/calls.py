@@ -91,16 +91,20 @@ class Counting:
             wrapper.write_text(WRAPPER.format(program=program, real=shlex.quote(real)))
             wrapper.chmod(0o755)
 
+    def environment(self) -> dict[str, str]:
+        """What makes Ansible use the wrappers. Their log begins anew."""
+        self.log.write_text("")
+        programs = {f"ANSIBLE_{program.upper()}_EXECUTABLE": str(self.state / "bin" / program) for program in PROGRAMS}
+        return {**programs, "HAL_BENCH_CALLS": str(self.log)}
+
     def run(self, *arguments: str, pipelining: bool = True) -> Calls:
         """Roll site.yml out with these arguments. NotMeasured when it fails."""
-        self.log.write_text("")
         environment = {
-            **{f"ANSIBLE_{program.upper()}_EXECUTABLE": str(self.state / "bin" / program) for program in PROGRAMS},
+            **self.environment(),
             "ANSIBLE_PIPELINING": str(pipelining),
             "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACK),
             "ANSIBLE_CALLBACKS_ENABLED": "hal_bench_calls",
             "HAL_BENCH_REPORT": str(self.report),
-            "HAL_BENCH_CALLS": str(self.log),
         }
         began = time.monotonic()
         done = self.instance.ansible.playbook("playbooks/site.yml", *arguments, environment=environment)

@@ -139,7 +139,7 @@ class Examination:
                 name
                 for name in self.roles
                 if name in recorded
-                and recorded[name].get("inputs_hash") != inputs.inputs_hash(folders[name], known, key, INPUTS)
+                and _inputs_of(recorded[name]) != {inputs.inputs_hash(folders[name], known, key, INPUTS)}
             ]
             every = questions.ROLES.of(self.variables.get("group_names") or [], self.loader)
             return list(declared(self, changed, every, recorded, entries))
@@ -177,6 +177,11 @@ class Examination:
 
 
 INPUTS = inputs.Roles()
+
+
+def _inputs_of(role: Mapping[str, Any]) -> set[Any]:
+    """What a role was rolled out with: once as a whole, and perhaps in part by a later run that failed."""
+    return {role.get(name) for name in ("inputs_hash", "begun") if name == "inputs_hash" or name in role}
 
 
 def default_watched() -> list[dict[str, Any]]:

@@ -82,13 +82,19 @@ def merge(old, request, now):
 
 
 def merged_roles(old, request, now):
-    """Return the roles of the record after a run. One that did not complete keeps its older inputs, if it had any."""
+    """Return the roles of the record after a run.
+
+    One that did not complete keeps its older inputs, if it had any; other ones that it began with are noted beside them.
+    """
     roles = dict(old)
     for name, role in (request.get('roles') or {}).items():
         new = {'inputs_hash': role.get('inputs_hash') or '', 'tasks': sorted(role.get('tasks') or []),
                'commit': (request.get('run') or {}).get('commit') or '', 'converged_at': iso(now)}
         if role.get('complete') is False and name in roles:
+            begun = new['inputs_hash']
             new = dict(roles[name], tasks=new['tasks'])
+            if begun != new['inputs_hash']:
+                new['begun'] = begun
         roles[name] = new
     return roles
 

@@ -84,7 +84,7 @@ def merge(old, request, now):
 def merged_roles(old, request, now):
     """Return the roles of the record after a run.
 
-    One that did not complete keeps its older inputs, if it had any; other ones that it began with are noted beside them.
+    One that did not complete keeps its older inputs, if it had any; those that it began with are noted beside them.
     """
     roles = dict(old)
     for name, role in (request.get('roles') or {}).items():

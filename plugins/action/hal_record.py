@@ -14,7 +14,7 @@ if PROJECT not in sys.path:
 
 from hal_audit.errors import AuditError  # noqa: E402  found through the lines above
 from hal_audit.sealing import requests  # noqa: E402
-from hal_audit.store import Store  # noqa: E402
+from hal_audit.store import Store, pack  # noqa: E402
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
@@ -34,7 +34,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         observed = 0
         try:
             for spool, arguments in requests(store, host, self._task.args["run"]):
-                reply = self._execute_module(module_name="hal_record", module_args=arguments, task_vars=variables)
+                copy = store.record(host)
+                told = {**arguments, "copy": pack(copy.read_bytes()) if copy.is_file() else ""}
+                reply = self._execute_module(module_name="hal_record", module_args=told, task_vars=variables)
                 if reply.get("failed") or "record" not in reply:
                     return {**result, **reply, "failed": True}
                 store.keep_record(host, reply["record"], reply["digest"])

@@ -38,7 +38,7 @@ def look(request, node=None):
     """Return what hal_audit returns. Never raises for what is on the node."""
     request, node, began = to_text(request), node or Node(), time.time()
     cpu = _cpu()
-    record, said = choose(request, node)
+    record, said = records.choose(request['node'], request.get('record'), node)
     survey = Survey(node, read_key(node))
     entries = _entries(record, request.get('roles') or [])
     units = {unit for entry in entries for unit in entry.get('units') or []}
@@ -71,39 +71,6 @@ def look(request, node=None):
 def _cpu():
     return sum(usage.ru_utime + usage.ru_stime for usage in (
         resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)))
-
-
-def choose(request, node):
-    """Return (the record to compare with, or None; what is said of it)."""
-    status, reason, content = 'ok', '', b''
-    own = copy = None
-    copied = b''
-    try:
-        content = records.read_content(node)
-        own = records.judge(content, request['node'], node.machine_id())
-    except records.RecordError as error:
-        status, reason = error.status, error.reason
-    try:
-        if request.get('record'):
-            copied = records.unpack(request['record'])
-            copy = records.judge(copied, request['node'], node.machine_id())
-    except records.RecordError as error:
-        reason += '%sthe copy of the controller is %s: %s' % ('; ' if reason else '', error.status, error.reason)
-    if own and copy:
-        if own['serial'] < copy['serial']:
-            status, reason = 'older', 'seal %d is here, the controller has seal %d' % (own['serial'], copy['serial'])
-        elif own['serial'] == copy['serial'] and content != copied:
-            status, reason = 'differs', 'it is not what was sealed as number %d' % own['serial']
-    used = 'own' if status == 'ok' else 'copy' if copy else 'none'
-    record = {'own': own, 'copy': copy, 'none': None}[used]
-    said = {'status': status, 'reason': reason, 'used': used, 'serial': 0, 'digest': '', 'sealed_at': '', 'commit': '',
-            'roles': {}, 'problem': records.exposed(node)}
-    if record:
-        said.update({name: record[name] for name in ('serial', 'sealed_at', 'commit', 'roles')})
-        said['digest'] = records.digest(content if used == 'own' else copied)
-    if used == 'own' and content != copied:
-        said['packed'] = records.pack(content)
-    return record, said
 
 
 def _entries(record, roles):

@@ -171,6 +171,42 @@ def read_content(node):
     return content
 
 
+def choose(name, packed, node):
+    """Return (the record that counts, or None; what is said of it): the node's own, or else the controller's copy.
+
+    packed  the copy, or nothing
+    """
+    status, reason, content = 'ok', '', b''
+    own = copy = None
+    copied = b''
+    try:
+        content = read_content(node)
+        own = judge(content, name, node.machine_id())
+    except RecordError as error:
+        status, reason = error.status, error.reason
+    try:
+        if packed:
+            copied = unpack(packed)
+            copy = judge(copied, name, node.machine_id())
+    except RecordError as error:
+        reason += '%sthe copy of the controller is %s: %s' % ('; ' if reason else '', error.status, error.reason)
+    if own and copy:
+        if own['serial'] < copy['serial']:
+            status, reason = 'older', 'seal %d is here, the controller has seal %d' % (own['serial'], copy['serial'])
+        elif own['serial'] == copy['serial'] and content != copied:
+            status, reason = 'differs', 'it is not what was sealed as number %d' % own['serial']
+    used = 'own' if status == 'ok' else 'copy' if copy else 'none'
+    record = {'own': own, 'copy': copy, 'none': None}[used]
+    said = {'status': status, 'reason': reason, 'used': used, 'serial': 0, 'digest': '', 'sealed_at': '', 'commit': '',
+            'roles': {}, 'problem': exposed(node)}
+    if record:
+        said.update({name: record[name] for name in ('serial', 'sealed_at', 'commit', 'roles')})
+        said['digest'] = digest(content if used == 'own' else copied)
+    if used == 'own' and content != copied:
+        said['packed'] = pack(content)
+    return record, said
+
+
 def exposed(node):
     """Return why somebody other than root could read or write the record, '' if nobody can."""
     for path, wanted in ((node.state(), 0o700), (node.state(NAME), 0o600)):

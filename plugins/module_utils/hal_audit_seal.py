@@ -58,7 +58,7 @@ def _check(request):
 
 def _seal(request, node):
     now, problems = node.now(), []
-    old = _old_record(request['node'], node, now, problems)
+    old = _old_record(request, node, now, problems)
     key, lost = records.ensure_key(node)
     if lost:
         problems.append('record.key was not usable; a new one is made, secrets recorded before cannot be compared')
@@ -74,6 +74,8 @@ def _seal(request, node):
     for resource, entry in fresh.items():
         answer = seen[resource]
         entries[resource] = observed_entry(entry, answer, before.get(resource), key, now)
+        if not old['serial'] and entries[resource]['observed_since'] < _started(request, now):
+            entries[resource]['observed_since'] = 0  # whether a daemon was told before the first record, nobody knows
         if not isinstance(answer, Unreadable) and answer.get('content') is not None and 'sha256' in answer:
             texts[answer['sha256']] = as_bytes(answer['content'])
     record = {
@@ -93,20 +95,30 @@ def _seal(request, node):
             'problems': problems, 'observed': len(seen)}
 
 
-def _old_record(name, node, now, problems):
-    """Return the record so far, or an empty one. Raises SealError for one that a newer version wrote."""
-    empty = {'serial': 0, 'entries': [], 'roles': {}, 'effective': {}, 'packages': {}}
-    try:
-        record = records.judge(records.read_content(node), name, node.machine_id())
-    except records.RecordError as error:
-        if error.status == records.NONE:
-            return empty
-        if error.status == records.NEWER:
-            raise SealError('the record of this node is newer than this version of the project: %s; nothing was written'
-                            % error.reason)
+def _started(request, now):
+    """Return when the run began, by the node's clock."""
+    run = request.get('run') or {}
+    return float(run.get('started') or 0) + now - float(run.get('now') or now)
+
+
+def _old_record(request, node, now, problems):
+    """Return the record so far, from the controller's copy if need be, or an empty one.
+
+    Raises SealError for one that a newer version wrote.
+    """
+    record, said = records.choose(request['node'], request.get('copy'), node)
+    status, reason = said['status'], said['reason']
+    if status == records.NEWER:
+        raise SealError('the record of this node is newer than this version of the project: %s; nothing was written'
+                        % reason)
+    then = "the controller's copy is taken up" if record else 'a new one is begun'
+    if status in (records.CORRUPT, records.FOREIGN):
         aside = records.put_aside(node, now)
-        problems.append('the record was %s (%s): kept as %s, a new one is begun' % (error.status, error.reason, aside))
-        return empty
+        problems.append('the record was %s (%s): kept as %s, %s' % (status, reason, aside, then))
+    elif status != 'ok' and record:
+        problems.append('the record was %s (%s): %s' % ('gone' if status == records.NONE else status, reason, then))
+    if record is None:
+        return {'serial': 0, 'entries': [], 'roles': {}, 'effective': {}, 'packages': {}}
     sealed = from_iso(record['sealed_at'])
     if sealed is not None and sealed > now + CLOCK_SECONDS:
         problems.append('the clock went back: the record was sealed at %s, now it is %s' % (

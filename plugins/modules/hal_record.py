@@ -59,6 +59,12 @@ options:
     type: list
     elements: str
     default: []
+  copy:
+    description:
+      - The record as the controller has it, compressed, in base64. Taken up where the node's own is gone, damaged, or
+        older.
+    type: str
+    default: ''
 attributes:
   check_mode: {support: none, description: Nothing is recorded in check mode. The module is skipped.}
   diff_mode: {support: none, description: The record is not shown.}
@@ -128,6 +134,7 @@ def main():
             'skipped': {'type': 'list', 'elements': 'str', 'default': []},
             'windows': {'type': 'list', 'elements': 'list', 'default': []},
             'handled': {'type': 'list', 'elements': 'str', 'default': []},
+            'copy': {'type': 'str', 'default': ''},
         },
     )
     try:

@@ -26,7 +26,7 @@ from ansible.module_utils.basic import AnsibleModule
 def main():
     module = AnsibleModule(argument_spec={name: {"type": kind} for name, kind in dict(
         node="str", run="dict", entries="list", roles="dict", reached="list", skipped="list", windows="list",
-        handled="list").items()})
+        handled="list", copy="str").items()})
     folder = %(folder)r
     if os.path.exists(os.path.join(folder, "broken")):
         module.fail_json(msg="no space left on the node")

@@ -494,3 +494,28 @@ def test_a_role_that_did_not_complete_keeps_its_older_inputs(hal: FakeNode) -> N
     hal.seal(roles={"time": {"inputs_hash": "2", "tasks": []}})
     role = json.loads(hal.record())["roles"]["time"]
     assert (role["inputs_hash"], role.get("begun")) == ("2", None)
+
+
+def test_a_record_that_is_lost_goes_on_from_the_controllers_copy(hal: FakeNode) -> None:
+    hal.write("/etc/chrony.conf", "server one\n")
+    hal.seal(entry(CONF, units=["chronyd.service"]), handled=["chronyd.service"])
+    before = json.loads(hal.record())
+    copy = hal.seal(entry("sysctl:vm.swappiness"))["record"]
+    hal.path("/var/lib/hal/record.json").unlink()
+    hal.now += 10
+    sealed = hal.seal(entry("sysctl:vm.swappiness"), copy=copy)
+    assert sealed["problems"] == [
+        "the record was gone (there is no record on the node): the controller's copy is taken up"
+    ]
+    after = json.loads(hal.record())
+    assert (after["serial"], after["effective"]) == (3, before["effective"])
+    assert [one for one in after["entries"] if one["resource"] == CONF] == before["entries"]
+
+
+def test_whether_a_daemon_was_told_before_the_first_record_is_not_guessed(hal: FakeNode) -> None:
+    hal.write("/etc/chrony.conf", "server one\n")
+    os.utime(hal.path("/etc/chrony.conf"), (hal.now - 90, hal.now - 90))
+    since_boot = monotonic_seconds() - 120
+    hal.units["chronyd.service"] = {"ExecMainStartTimestampMonotonic": str(int(since_boot * 1e6))}
+    hal.seal(entry(CONF, units=["chronyd.service"]))
+    assert hal.look()["differences"] == []

@@ -100,10 +100,15 @@ class Audit:
             "resources": total("resources"),
             "expectations": total("expectations"),
             "watched_files": total("watched_files"),
-            "drift": sum(one.status == "drift" for one in found),
+            "drift": differences(found),
             "unknown": sum(one.status == "unknown" for one in found),
             "warnings": sum(one.severity == "warning" for one in found),
         }
+
+
+def differences(found: Iterable[Finding]) -> int:
+    """How many things differ; what is there only because of another one is not counted twice."""
+    return sum(one.status == "drift" and not one.follows for one in found)
 
 
 def limit(hosts: Iterable[str], groups: Mapping[str, Sequence[str]]) -> str:
@@ -124,6 +129,6 @@ def _counts(host: str, node: Mapping[str, Any], found: Sequence[Finding]) -> dic
     mine = [one for one in found if one.host == host]
     return {
         **kept,
-        "drift": sum(one.status == "drift" for one in mine),
+        "drift": differences(mine),
         "unknown": sum(one.status == "unknown" for one in mine),
     }

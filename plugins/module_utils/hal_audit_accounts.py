@@ -8,6 +8,7 @@ from __future__ import absolute_import, division, print_function
 import grp
 import pwd
 
+from ansible.module_utils.hal_audit_node import everybody_reads
 from ansible.module_utils.hal_audit_secrets import REPOSITORY, keyed
 from ansible.module_utils.hal_expect_process import read_guarded
 from ansible.module_utils.hal_expect_values import Unreadable, found, to_text
@@ -50,7 +51,7 @@ class Accounts:
         return answer.value
 
     def with_uid_0(self):
-        return sorted(name for name, fields in self.users.items() if fields[2] == '0')
+        return sorted(name for name, fields in self.users.items() if int(fields[2]) == 0)
 
 
 def _there(node, path):
@@ -88,10 +89,14 @@ def _group_of(name):
 
 
 def observe_cron(user, name, secret, node, key):
-    text = None
+    text, public = None, False
     for folder in CRON_FOLDERS:
-        text = node.text(folder + user) if text is None else text
+        if text is None:
+            text = node.text(folder + user)
+            public = text is not None and everybody_reads(folder + user, node)
     out = job(text or '', name)
+    if 'job' in out:
+        out['public'] = public
     if secret and 'job' in out:
         out['job_keyed'] = keyed(key, out.pop('job'))
     return out

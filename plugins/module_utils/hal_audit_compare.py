@@ -8,6 +8,7 @@ from __future__ import absolute_import, division, print_function
 from ansible.module_utils.hal_audit_node import iso
 from ansible.module_utils.hal_audit_observe import ASIDE, kind_of
 from ansible.module_utils.hal_audit_packages import pinned
+from ansible.module_utils.hal_audit_secrets import TEXTS, is_keyed
 from ansible.module_utils.hal_audit_services import started_at
 from ansible.module_utils.hal_audit_slurm import compared, is_over, same_field
 from ansible.module_utils.hal_expect_values import Unreadable, as_flag, is_text, same, to_text
@@ -34,10 +35,11 @@ EFFECTIVE_SECONDS = 1
 class Now:
     """What comparing needs of the node beside the resource itself."""
 
-    def __init__(self, epoch, units, effective):
+    def __init__(self, epoch, units, effective, key_id=None):
         self.epoch = epoch
         self.units = units
         self.effective = effective
+        self.key_id = key_id
 
 
 def compare(entry, seen, now):
@@ -58,15 +60,38 @@ def compare(entry, seen, now):
     if entry.get('unreadable'):
         out.append(_difference(entry, 'unreadable', '', None, None, 'it could not be read when it was recorded: %s'
                                % entry['unreadable']))
-    out.extend(_difference(entry, *found) for found in _of_kind(kind, entry, recorded, declared, seen, now))
+    other_key = _other_key(entry, now)
+    if other_key:
+        recorded, declared, seen = (_without_keyed(one) for one in (recorded, declared, seen))
+    if other_key and kind == 'line':
+        out.append(_difference(entry, 'unreadable', 'state', None, None, other_key))
+    else:
+        found = _of_kind(kind, entry, recorded, declared, seen, now)
+        if seen.get('public') is False:
+            found = [one[:2] + (SECRET, SECRET) + one[4:] if one[1] in TEXTS else one for one in found]
+        out.extend(_difference(entry, *one) for one in found)
+        if other_key and not any(one['kind'] in ('missing', 'present', 'type') or one['attribute'] in CONTENT
+                                 for one in out):
+            out.append(_difference(entry, 'unreadable', 'keyed', None, None, other_key))
     if not any(one['kind'] in ('changed', 'missing', 'present', 'version', 'type', 'target', 'unreadable')
                for one in out):
         out.extend(_not_effective(entry, now))
     return out
 
 
+def _other_key(entry, now):
+    """Return why keyed hashes of an entry tell nothing; '' if they do, or it has none."""
+    if now.key_id is None or not entry.get('key_id') or entry['key_id'] == now.key_id:
+        return ''
+    return 'its hash was made with another key' if now.key_id else 'the key of its hash is lost'
+
+
+def _without_keyed(attributes):
+    return {name: value for name, value in attributes.items() if not is_keyed(name, value)}
+
+
 def _difference(entry, kind, attribute, should, seen, note=''):
-    if entry.get('secret') and attribute not in OPEN or attribute == 'keyed':
+    if entry.get('secret') and attribute not in OPEN or is_keyed(attribute, should):
         should, seen = (None if one is None else SECRET for one in (should, seen))
     out = {name: entry.get(name, [] if name == 'units' else '') for name in OWNER}
     out.update({'resource': entry['resource'], 'kind': kind, 'attribute': attribute, 'should': should, 'is': seen,

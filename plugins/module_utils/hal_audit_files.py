@@ -17,7 +17,7 @@ import re
 import stat
 import time
 
-from ansible.module_utils.hal_audit_node import as_bytes, shown_name
+from ansible.module_utils.hal_audit_node import as_bytes, folders_open, shown_name
 from ansible.module_utils.hal_audit_secrets import hasher, keyed
 from ansible.module_utils.hal_expect_files import KINDS, NOT_THERE
 from ansible.module_utils.hal_expect_mounts import parse as parse_mounts
@@ -47,7 +47,8 @@ def observe_files(requests, node, key):
     keep    whether to return small readable text as `content`, unless keep/<sha256> is there
     """
     def read(request):
-        return found(_caught(node.path(request['path']), request, key))
+        reachable = folders_open(request['path'], node)
+        return found(_caught(node.path(request['path']), dict(request, reachable=reachable), key))
 
     results = [None] * len(requests)
     for positions in _by_file_system([request['path'] for request in requests], node):
@@ -112,7 +113,7 @@ def file_attributes(path, request, key):
 
 def _content(descriptor, status, out, request, key):
     out['size'] = status.st_size
-    protected = bool(request.get('secret')) or not status.st_mode & stat.S_IROTH
+    protected = bool(request.get('secret')) or not status.st_mode & stat.S_IROTH or not request.get('reachable', True)
     how = request.get('hash') or ('keyed' if protected else 'sha256')
     if request.get('size') is not None and status.st_size > LARGE and status.st_size != request['size']:
         return  # another size is another content
@@ -123,6 +124,7 @@ def _content(descriptor, status, out, request, key):
         out['unhashed'] = 'the key of its hash is lost'
         return
     digest = hasher(key) if how == 'keyed' else hashlib.sha256()
+    plain = hashlib.sha256() if how == 'keyed' and request.get('keep') else None
     sha1 = hashlib.sha1() if request.get('sha1') else None
     kept = [] if request.get('keep') and not protected and status.st_size <= MOST_KEPT else None
     deadline = time.time() + HASH_SECONDS
@@ -131,6 +133,8 @@ def _content(descriptor, status, out, request, key):
         if not chunk:
             break
         digest.update(chunk)
+        if plain:
+            plain.update(chunk)
         if sha1:
             sha1.update(chunk)
         if kept is not None:
@@ -139,6 +143,8 @@ def _content(descriptor, status, out, request, key):
             out['unhashed'] = 'reading it takes more than %d s: only its size is compared' % HASH_SECONDS
             return
     out[how] = digest.hexdigest()
+    if plain:
+        out['plain'] = plain.hexdigest()  # for who seals, to compare with an older record: never recorded
     if sha1:
         out['sha1'] = sha1.hexdigest()
         if key:

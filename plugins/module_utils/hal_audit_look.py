@@ -16,10 +16,10 @@ from ansible.module_utils import hal_audit_record as records
 from ansible.module_utils.hal_audit_checks import make_checks
 from ansible.module_utils.hal_audit_compare import Now, compare
 from ansible.module_utils.hal_audit_files import MOST_KEPT
-from ansible.module_utils.hal_audit_node import Node, shown_name, small_file
+from ansible.module_utils.hal_audit_node import Node, everybody_reads, shown_name, small_file
 from ansible.module_utils.hal_audit_observe import Survey, kind_of, name_of
 from ansible.module_utils.hal_audit_packages import unexplained
-from ansible.module_utils.hal_audit_secrets import read_key
+from ansible.module_utils.hal_audit_secrets import id_of, read_key
 from ansible.module_utils.hal_audit_watch import look_for_extra, recorded_paths
 from ansible.module_utils.hal_expect_evaluate import evaluate
 from ansible.module_utils.hal_expect_process import read_guarded
@@ -43,7 +43,7 @@ def look(request, node=None):
     entries = _entries(record, request.get('roles') or [])
     units = {unit for entry in entries for unit in entry.get('units') or []}
     seen = survey.observe(entries, more_units=units)
-    now = Now(node.now(), survey.units, record['effective'] if record else {})
+    now = Now(node.now(), survey.units, record['effective'] if record else {}, id_of(survey.key))
     differences = [one for entry in entries for one in compare(entry, seen[entry['resource']], now)]
     _add_diffs(differences, entries, node)
     every = record['entries'] if record else []
@@ -129,7 +129,7 @@ def _add_diffs(differences, entries, node):
 def _diff(ask, node):
     """Return the lines of a diff from the recorded content to what is there; [] if either may not be shown."""
     path = node.path(ask['path'])
-    if not os.lstat(path).st_mode & stat.S_IROTH:
+    if stat.S_ISLNK(os.lstat(path).st_mode) or not everybody_reads(ask['path'], node):
         return []
     before = small_file(node.state('content/' + ask['sha256']), MOST_KEPT)
     after = small_file(path, MOST_KEPT)

@@ -85,6 +85,28 @@ class Node:
             return ''
 
 
+def folders_open(path, node):
+    """Say whether everybody may pass the folders above a file, those that links lead through as well."""
+    root = os.path.realpath(as_bytes(node.root)).rstrip(b'/') + b'/'
+    parents = set()
+    for folder in (os.path.dirname(node.path(path)), os.path.realpath(os.path.dirname(node.path(path)))):
+        while folder.startswith(root):
+            parents.add(folder)
+            folder = os.path.dirname(folder)
+    try:
+        return all(os.stat(folder).st_mode & stat.S_IXOTH for folder in parents)
+    except EnvironmentError:
+        return False
+
+
+def everybody_reads(path, node):
+    """Say whether everybody may read a file."""
+    try:
+        return bool(os.stat(node.path(path)).st_mode & stat.S_IROTH) and folders_open(path, node)
+    except EnvironmentError:
+        return False
+
+
 def small_file(path, most):
     """Return the bytes of a regular file; None if it is something else (never waits for a FIFO) or over `most`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)

@@ -10,7 +10,7 @@ import os
 from ansible.module_utils.hal_audit_accounts import Accounts, observe_cron, observe_repository
 from ansible.module_utils.hal_audit_files import NOT_THERE, observe_files, read_acls
 from ansible.module_utils.hal_audit_lines import observe_line
-from ansible.module_utils.hal_audit_node import small_file
+from ansible.module_utils.hal_audit_node import folders_open, small_file
 from ansible.module_utils.hal_audit_packages import observe_packages, read_installed
 from ansible.module_utils.hal_audit_services import observe_units, read_units
 from ansible.module_utils.hal_audit_slurm import Databases, Slurm
@@ -23,7 +23,7 @@ __metaclass__ = type
 
 MOST_LINES_FILE = 16 * 1024 * 1024
 #: What an observation says beside attributes: never part of a record.
-ASIDE = ('since', 'content', 'unhashed', 'near', 'sha1', 'sha1_keyed', 'public')
+ASIDE = ('since', 'content', 'unhashed', 'near', 'sha1', 'sha1_keyed', 'public', 'plain')
 
 
 def kind_of(resource):
@@ -124,7 +124,8 @@ class Survey:
             return self.accounts.get().group(name)
         if kind == 'cron':
             user, _hash, title = name.partition('#')
-            return observe_cron(user, title, entry.get('secret'), self.node, self.key)
+            secret = entry.get('secret') or 'job_keyed' in declared or 'job_keyed' in (entry.get('observed') or {})
+            return observe_cron(user, title, secret, self.node, self.key)
         if kind == 'kernel-module':
             return observe_kernel_module(name, self.node)
         if kind == 'repository':
@@ -154,10 +155,10 @@ class Survey:
         answers = observe_files(requests, self.node, self.key)
         results = {'file:' + request['path']: answer if isinstance(answer, Unreadable) else answer.value
                    for request, answer in zip(requests, answers)}
-        self._acls(results, entries)
+        self._acls(results, entries, sealing=keep is not None)
         return results
 
-    def _acls(self, results, entries):
+    def _acls(self, results, entries, sealing):
         paths = [name_of(resource) for resource, one in results.items()
                  if isinstance(one, dict) and one.get('type') in ('file', 'directory')]
         if not paths:
@@ -165,6 +166,9 @@ class Survey:
         try:
             acls = read_acls(paths, self.node)
         except Unreadable as error:
+            if sealing:
+                self.problems.append('ACLs of %d files are not recorded: %s' % (len(paths), error.reason))
+                return
             known = sum(1 for entry in entries if 'acl' in (entry.get('observed') or {}))
             if known:
                 self.problems.append('ACLs of %d files cannot be compared: %s' % (known, error.reason))
@@ -195,7 +199,7 @@ class Survey:
             if content is None:
                 raise Unreadable('%s is not a regular file of at most %d MiB' % (path, MOST_LINES_FILE // 1024 // 1024))
             text, since = to_text(content), status.st_mtime
-            public = bool(status.st_mode & 0o004)
+            public = bool(status.st_mode & 0o004) and folders_open(path, self.node)
         except EnvironmentError as error:
             if error.errno not in NOT_THERE:
                 raise Unreadable('%s: %s' % (path, os.strerror(error.errno) if error.errno else error))

@@ -25,7 +25,10 @@ __metaclass__ = type
 FORMAT = 1
 MOST_RECORD = 64 * 1024 * 1024  # bytes
 NAME = 'record.json'
+KEY = 'record.key'
 LOCK_SECONDS = 30
+#: What has to be root's alone, and its mode.
+OURS = (('', 0o700), (NAME, 0o600), (KEY, 0o600), ('content', 0o700))
 NUMBER = (int, float) if str is not bytes else (int, float, long)  # type: ignore[name-defined]  # noqa: F821
 
 #: What a record may be, beside ok.
@@ -139,9 +142,11 @@ def entry_wrong(entry):
     for name in ('declared', 'observed', 'orphaned'):
         if not isinstance(entry.get(name, {}), dict):
             return '"%s" is no mapping' % name
-    for name in ('role', 'task', 'source', 'commit', 'converged_at', 'inputs_hash', 'unreadable'):
+    for name in ('role', 'task', 'source', 'commit', 'converged_at', 'inputs_hash', 'unreadable', 'key_id'):
         if not is_text(entry.get(name, '')):
             return '"%s" is no text' % name
+    if not isinstance(entry.get('changed', True), bool):
+        return '"changed" is neither true nor false'
     units = entry.get('units', [])
     if not isinstance(units, list) or not all(is_text(unit) for unit in units):
         return '"units" is no list of texts'
@@ -209,11 +214,15 @@ def choose(name, packed, node):
 
 def exposed(node):
     """Return why somebody other than root could read or write the record, '' if nobody can."""
-    for path, wanted in ((node.state(), 0o700), (node.state(NAME), 0o600)):
+    for name, wanted in OURS:
+        path = node.state(name)
         try:
             status = os.stat(path)
         except EnvironmentError:
             continue
+        if status.st_uid not in (0, os.geteuid()):
+            return '%s belongs to the user with number %d, it should be root\'s' % (
+                path.decode('utf-8', 'replace'), status.st_uid)
         if stat.S_IMODE(status.st_mode) & ~wanted:
             return '%s has mode %04o, it should have %04o' % (
                 path.decode('utf-8', 'replace'), stat.S_IMODE(status.st_mode), wanted)
@@ -224,8 +233,21 @@ def prepare(node):
     """Make the folders. Raises WriteError."""
     with _one_line('%s cannot be made' % node.state().decode('utf-8', 'replace')):
         _folder(node.state())
-        os.chmod(node.state(), 0o700)
         _folder(node.state('content'))
+        for name, mode in OURS:
+            _own(node.state(name), mode)
+
+
+def _own(path, mode):
+    """Make a file or folder root's alone, if it is there."""
+    try:
+        status = os.stat(path)
+    except EnvironmentError:
+        return
+    if status.st_uid not in (0, os.geteuid()):
+        os.chown(path, os.geteuid(), os.getegid())
+    if stat.S_IMODE(status.st_mode) & ~mode:
+        os.chmod(path, mode)
 
 
 def _folder(path):
@@ -238,19 +260,22 @@ def _folder(path):
 
 
 def ensure_key(node):
-    """Return (the key of keyed hashes, whether an unusable one was replaced). Raises WriteError."""
+    """Return (the key of keyed hashes, '' or what was wrong with it so that it is new: gone, not usable).
+
+    Raises WriteError.
+    """
     with _one_line('the key of this node cannot be written'):
         try:
-            key = small_file(node.state('record.key'), LENGTH)
+            key = small_file(node.state(KEY), LENGTH)
         except EnvironmentError as error:
             if error.errno != errno.ENOENT:
                 raise
             key = b''
         if key is not None and len(key) == LENGTH:
-            return key, False
+            return key, ''
         new = make_key()
-        replace(node.state('record.key'), new)
-        return new, key != b''
+        replace(node.state(KEY), new)
+        return new, 'gone' if key == b'' else 'not usable'
 
 
 @contextlib.contextmanager

@@ -60,8 +60,8 @@ def _seal(request, node):
     now, problems = node.now(), []
     old = _old_record(request, node, now, problems)
     key, lost = records.ensure_key(node)
-    if lost:
-        problems.append('record.key was not usable; a new one is made, secrets recorded before cannot be compared')
+    if lost and (old['serial'] or lost != 'gone'):
+        problems.append('record.key was %s; a new one is made, secrets recorded before cannot be compared' % lost)
     fresh, stay = merge(old['entries'], request, now)
     before = {entry['resource']: entry for entry in old['entries']}
     orphans = [entry for entry in stay.values() if entry.get('orphaned')]
@@ -73,7 +73,7 @@ def _seal(request, node):
     texts = {}
     for resource, entry in fresh.items():
         answer = seen[resource]
-        entries[resource] = observed_entry(entry, answer, before.get(resource), key, now)
+        entries[resource] = observed_entry(entry, answer, before.get(resource), key, now, set(before) | set(fresh))
         if not old['serial'] and entries[resource]['observed_since'] < _started(request, now):
             entries[resource]['observed_since'] = 0  # whether a daemon was told before the first record, nobody knows
         if not isinstance(answer, Unreadable) and answer.get('content') is not None and 'sha256' in answer:

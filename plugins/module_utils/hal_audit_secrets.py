@@ -10,6 +10,7 @@ import hmac
 import os
 
 from ansible.module_utils.hal_audit_node import as_bytes, small_file
+from ansible.module_utils.hal_expect_values import is_text
 
 __metaclass__ = type
 
@@ -27,6 +28,16 @@ def read_key(node):
     except EnvironmentError:
         return b''
     return key if key is not None and len(key) == LENGTH else b''
+
+
+def id_of(key):
+    """Return what tells keys apart and says nothing about them; '' without a key."""
+    return hashlib.sha256(key).hexdigest()[:8] if key else ''
+
+
+def is_keyed(name, value):
+    """Say whether an attribute is a keyed hash."""
+    return name == 'keyed' or name.endswith('_keyed') or is_text(value) and value.startswith('keyed ')
 
 
 def make_key():
@@ -53,13 +64,13 @@ def conceal(key, declared, protected):
     return out
 
 
-def conceal_texts(key, attributes):
-    """Return attributes of a secret entry with keyed hashes for texts."""
-    out = {name: value for name, value in attributes.items() if name not in TEXTS}
+def conceal_texts(key, attributes, patterns=False):
+    """Return attributes of a secret entry with keyed hashes for texts. `patterns`: they may stay, nothing is secret."""
+    out = {name: value for name, value in attributes.items() if name not in TEXTS or (patterns and name == 'regexp')}
     if 'block' in attributes:
         out['lines_keyed'] = [keyed(key, line.rstrip()) for line in attributes['block'].splitlines() if line.strip()]
     if 'lines' in attributes:
         out['lines_keyed'] = [keyed(key, line.rstrip()) for line in attributes['lines']]
     if 'job' in attributes:
-        out['job_keyed'] = keyed(key, attributes['job'])
+        out['job_keyed'] = keyed(key, attributes['job'].strip())
     return out

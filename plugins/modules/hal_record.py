@@ -32,6 +32,8 @@ options:
     description:
       - What the run managed, in the order in which it did. Each has V(resource), V(declared), V(role), V(task),
         V(source), V(secret), V(units), V(inputs_hash).
+      - V(changed) says whether its task changed something, default true. If not, then what is neither declared nor
+        as it was recorded is not recorded anew, so that the audit goes on telling it.
     type: list
     elements: dict
     default: []

@@ -17,7 +17,7 @@ if SHIPPED not in ansible.module_utils.__path__:
     ansible.module_utils.__path__.append(SHIPPED)
 
 from ansible.module_utils.hal_audit_compare import Now, compare  # noqa: E402  found through the lines above
-from ansible.module_utils.hal_audit_merge import GONE, RELEASED, merge, task_id  # noqa: E402
+from ansible.module_utils.hal_audit_merge import GONE, RELEASED, merge, observed_entry, task_id  # noqa: E402
 from ansible.module_utils.hal_audit_record import RecordError, judge, pack, to_bytes, unpack  # noqa: E402
 
 NOW = 1_795_233_660
@@ -283,6 +283,38 @@ def test_an_attribute_that_went_away_is_found(kind: str, data: st.DataObject) ->
         if name in ("sha256", "keyed"):
             seen["unhashed"] = "too large"
         assert len(compare(entry, seen, NOTHING)) == 1, name
+
+
+def resealed(old: dict[str, Any], seen: dict[str, Any], changed: bool) -> dict[str, Any]:
+    """What the record has of an entry after another run, as hal_record does it."""
+    run = {name: value for name, value in old.items() if name not in ("observed", "observed_since")}
+    fresh, _stay = merge([old], {"entries": [{**run, "changed": changed}]}, NOW)
+    entry: dict[str, Any] = observed_entry(fresh[old["resource"]], copy.deepcopy(seen), old, b"k" * 32, NOW)
+    return entry
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OBSERVED if kind not in ("package", "line", "slurm")])
+@settings(max_examples=25)
+@given(st.data())
+def test_a_run_that_did_not_repair_a_drift_does_not_hide_it(kind: str, data: st.DataObject) -> None:
+    entry = data.draw(recorded(kind)) | {"secret": False}
+    seen = entry["observed"]
+    for changed in (False, True):
+        assert compare(resealed(entry, seen, changed), seen, NOTHING) == []
+    for name, value in sorted(seen.items()):
+        if name in ("state", *entry["declared"], *NOT_COMPARED.get(kind, ()), "job"):
+            continue
+        drifted = {**seen, name: other(value)}
+        assert compare(entry, drifted, NOTHING)
+        once = resealed(entry, drifted, changed=False)
+        again = resealed(once, drifted, changed=False)
+        for one in (once, again):
+            assert compare(one, drifted, NOTHING), name
+            assert compare(one, seen, NOTHING) == [], name
+        taken = resealed(once, drifted, changed=True)
+        passed_by = ("immutable", "drop_ins", "masked") + (("acl",) if drifted.get("acl") else ())
+        if kind != "selinux":  # what is configured and not in force is said in any case
+            assert bool(compare(taken, drifted, NOTHING)) == (name in passed_by), name
 
 
 @given(entries(observed=True), st.integers(0, 400), st.integers(0, 255))

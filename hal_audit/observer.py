@@ -103,14 +103,18 @@ class Observer:
         else:
             host.tried(one.owner.task, whole)
 
-    def failed(self, result: Any) -> None:
-        """A task failed: what it manages keeps its older entry."""
+    def failed(self, result: Any, *, ignored: bool = False) -> None:
+        """A task failed: what it manages keeps its older entry. The role goes on if that is ignored or rescued."""
         one = self._observed(result)
         if one is None:
             return
         host = self._host(result, one)
         host.tried(one.owner.task, complete=False)
-        host.broken.add(one.owner.role)
+        rescue = plays.rescue_of(result._task, self.base)
+        if rescue and not ignored:
+            host.rescued(*rescue)
+        elif not ignored:
+            host.broken.add(one.owner.role)
         if one.module in PACKAGE_MODULES:
             self._window(result)
 

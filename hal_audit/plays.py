@@ -16,6 +16,7 @@ from hal_audit.resources import COMMANDS, MANAGING, UNITS, Resource, module_name
 from hal_audit.resources.model import PRESENT
 
 DYNAMIC = frozenset({"ansible.builtin.include_tasks", "ansible.builtin.include_role"})
+NO_RESULT = DYNAMIC | {"ansible.builtin.meta"}
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,42 @@ def loaded_roles(play: Any, base: str) -> dict[str, LoadedRole]:
             if any(module_name(task.action) in DYNAMIC for task in tasks):
                 ids.update(_ids_in_files(role, base))
             whole = not context.CLIARGS.get("start_at_task") and all(_wanted(task, play) for task in tasks)
-            found[role.get_name()] = LoadedRole(role.get_role_path(), tuple(sorted(ids)), whole)
+            needed = _needed(role, base)
+            found[role.get_name()] = LoadedRole(role.get_role_path(), tuple(sorted(ids)), whole, needed)
+    return found
+
+
+def _needed(role: Any, base: str) -> frozenset[str]:
+    """Ids of the tasks that give a result on every host. Those of a rescue do not, unless something fails."""
+    found: set[str] = set()
+    for task in (one for block in role._task_blocks for one in tasks_of(block, rescue=False)):
+        elsewhere = task.delegate_to or task.run_once or task.check_mode
+        if task._role is role and not elsewhere and module_name(task.action) not in NO_RESULT:
+            one = known(task, base)
+            found.update({one.owner.task} if one else ())
+    return frozenset(found)
+
+
+def rescue_of(task: Any, base: str) -> tuple[set[str], set[str]] | None:
+    """Return (ids of the tasks that are left out when this one fails, ids of their rescue); None without one."""
+    inner, outer = task, task._parent
+    while outer is not None:
+        if isinstance(outer, Block) and outer.rescue and _is_in(inner, outer.block):
+            return _ids(outer.block, base), _ids(outer.rescue, base)
+        inner, outer = outer, outer._parent
+    return None
+
+
+def _is_in(one: Any, tasks: Any) -> bool:
+    return any(one._uuid == each._uuid for each in tasks)
+
+
+def _ids(blocks: Any, base: str) -> set[str]:
+    found = set()
+    for task in (one for part in blocks for one in ([part] if not isinstance(part, Block) else tasks_of(part))):
+        one = known(task, base)
+        if one is not None and module_name(task.action) not in NO_RESULT:
+            found.add(one.owner.task)
     return found
 
 
@@ -115,12 +151,12 @@ def _wanted(task: Any, play: Any) -> bool:
     return bool(task.evaluate_tags(play.only_tags, play.skip_tags, all_vars={}))
 
 
-def tasks_of(block: Any) -> Iterator[Any]:
-    """Every task of a block, those of inner blocks included."""
-    for part in (block.block, block.rescue, block.always):
+def tasks_of(block: Any, *, rescue: bool = True) -> Iterator[Any]:
+    """Every task of a block, those of inner blocks included; without a rescue if nothing is to fail."""
+    for part in (block.block, block.rescue if rescue else [], block.always):
         for one in part:
             if isinstance(one, Block):
-                yield from tasks_of(one)
+                yield from tasks_of(one, rescue=rescue)
             else:
                 yield one
 

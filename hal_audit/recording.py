@@ -57,11 +57,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class LoadedRole:
-    """A role of a play. `whole`: no tag or starting point leaves out any of its tasks."""
+    """A role of a play. `whole`: no tag or starting point leaves out any of its tasks.
+
+    `needed`: those of its tasks that every host comes by when nothing fails.
+    """
 
     folder: str
     tasks: tuple[str, ...]
     whole: bool = True
+    needed: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -78,6 +82,9 @@ class Host:
     # Those that were loaded as a whole, by name, and those of which a task failed.
     roles: dict[str, LoadedRole] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    # Tasks that a rescue took the place of, and those of the rescue.
+    replaced: set[str] = field(default_factory=set)
+    rescue: set[str] = field(default_factory=set)
     folders: dict[str, str] = field(default_factory=dict)
     dirty: bool = False
 
@@ -116,6 +123,17 @@ class Host:
         if transient:
             self.transient.add(task)
 
+    def rescued(self, replaced: Iterable[str], rescue: Iterable[str]) -> None:
+        """A task failed and its block has a rescue: that one has to be done instead."""
+        self.replaced.update(replaced)
+        self.rescue.update(rescue)
+
+    def complete(self, name: str) -> bool:
+        """True when the node now is as a role's inputs say, not only in parts: a run can end anywhere."""
+        role = self.roles[name]
+        needed = (role.needed | (self.rescue & set(role.tasks))) - self.replaced
+        return role.whole and name not in self.broken and needed <= self.tasks.keys()
+
     def effective(self, units: Iterable[str]) -> None:
         """Units that now run with their files."""
         self.dirty = True
@@ -137,7 +155,11 @@ def spool(node: str, run: Run, host: Host, inputs: Mapping[str, str]) -> dict[st
         "format": FORMAT,
         "node": node,
         "run": run.document(),
-        "entries": [_entry(resource, one, host, inputs) for resource, one in sorted(host.entries.items())],
+        # The node accepts what it sees there only of what the run has made.
+        "entries": [
+            {**_entry(resource, one, host, inputs), "changed": one.changed}
+            for resource, one in sorted(host.entries.items())
+        ],
         "roles": {name: _role(name, one, host, inputs) for name, one in sorted(host.roles.items())},
         "reached": sorted(task for task, complete in host.tasks.items() if complete),
         "skipped": sorted(host.transient),
@@ -173,9 +195,8 @@ def _entry(resource: str, entry: Entry, host: Host, inputs: Mapping[str, str]) -
 
 
 def _role(name: str, role: LoadedRole, host: Host, inputs: Mapping[str, str]) -> dict[str, Any]:
-    """`complete`: the node now is as the role's inputs say, not only in parts."""
     return {
         "inputs_hash": inputs.get(name, ""),
         "tasks": sorted(set(role.tasks)),
-        "complete": role.whole and name not in host.broken,
+        "complete": host.complete(name),
     }

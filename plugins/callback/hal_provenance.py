@@ -74,7 +74,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """A task failed."""
-        self.observer.failed(result)
+        self.observer.failed(result, ignored=ignore_errors)
 
     def v2_runner_on_skipped(self, result: Any) -> None:
         """A task was left out."""

@@ -82,6 +82,28 @@ def test_a_role_is_complete_unless_tags_or_a_failure_left_out_a_part() -> None:
     assert {name: one["complete"] for name, one in roles.items()} == {"a": True, "b": False, "c": False}
 
 
+def test_a_role_is_complete_only_when_the_host_came_by_all_its_tasks() -> None:
+    host = Host()
+    host.roles = {"a": LoadedRole("/a", ("t", "u", "included", "r"), needed=frozenset({"t", "u"}))}
+    host.tried("t", True)
+    assert spool("n", RUN, host, {})["roles"]["a"]["complete"] is False
+    host.skipped("u", transient=True)
+    assert spool("n", RUN, host, {})["roles"]["a"]["complete"] is True
+    host.rescued(["t", "u"], ["r"])
+    assert spool("n", RUN, host, {})["roles"]["a"]["complete"] is False
+    host.tried("r", True)
+    assert spool("n", RUN, host, {})["roles"]["a"]["complete"] is True
+
+
+def test_a_resource_is_changed_if_any_of_its_tasks_changed_it() -> None:
+    host = Host()
+    host.manages(FIRST, [Resource("file:/x"), Resource("file:/y")], [], False)
+    host.manages(SECOND, [Resource("file:/x")], [], True)
+    host.manages(FIRST, [Resource("file:/x")], [], False)
+    changed = {one["resource"]: one["changed"] for one in spool("n", RUN, host, {})["entries"]}
+    assert changed == {"file:/x": True, "file:/y": False}
+
+
 def test_content_is_left_alone_only_if_nobody_declares_it() -> None:
     host = Host()
     touched, written = Resource("file:/x", {"content": False}), Resource("file:/x", {"sha1": "a"})

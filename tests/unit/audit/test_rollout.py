@@ -142,6 +142,46 @@ def test_a_killed_run_leaves_what_it_did(site: Site) -> None:
     assert [one["run"]["id"] < run.told["here"][1]["run"]["id"] for one in run.told["here"]] == [True, False]
 
 
+def test_a_role_that_was_interrupted_is_not_complete(site: Site) -> None:
+    pause = {"name": "Wait", "ansible.builtin.command": {"argv": ["sleep", "60"]}, "changed_when": False}
+    site.role(tasks=[FOLDER, pause])
+    (site.folder / "play.yml").write_text(json.dumps([{"hosts": "all", "gather_facts": False, "roles": ["sample"]}]))
+    with subprocess.Popen(
+        [str(Path(sys.executable).with_name("ansible-playbook")), "play.yml"],
+        cwd=site.folder,
+        env={**os.environ, "ANSIBLE_CONFIG": str(site.folder / "ansible.cfg")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not (site.node / "folder").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGINT)
+    (spool,) = Store(site.state).pending("here")
+    assert json.loads(spool.read_text())["roles"]["sample"]["complete"] is False
+
+
+def test_items_say_whether_they_were_changed(site: Site) -> None:
+    one = {"path": "{{ node }}/{{ item }}", "state": "directory"}
+    site.role(tasks=[{"name": "Make folders", "ansible.builtin.file": one, "loop": ["old", "new"]}])
+    (site.node / "old").mkdir()
+    changed = {Path(name).name: one["changed"] for name, one in site.run().entries.items()}
+    assert changed == {"old": False, "new": True}
+
+
+def test_a_failure_that_is_ignored_or_rescued_leaves_its_role_complete(site: Site) -> None:
+    fail = {"name": "Fail", "ansible.builtin.command": {"argv": ["false"]}}
+    rescue = {"name": "Instead", "ansible.builtin.command": {"argv": ["true"]}}
+    site.role(tasks=[{**fail, "name": "Try", "ignore_errors": True}, {"block": [fail, FOLDER], "rescue": [rescue]}])
+    role = site.run().request["roles"]["sample"]
+    assert role["complete"] is True
+    rescue["ansible.builtin.command"] = {"argv": ["false"]}
+    site.role(tasks=[WRITE, {"block": [fail, FOLDER], "rescue": [rescue]}])
+    assert site.run().request["roles"]["sample"]["complete"] is False
+
+
 def test_delegated_tasks_belong_to_no_node_and_run_once_to_one(tmp_path: Path) -> None:
     site = Site(tmp_path, ("hal01", "hal02"))
     site.role(tasks=[WRITE, {**FOLDER, "delegate_to": "localhost"}, {**FOLDER, "name": "Once", "run_once": True}])

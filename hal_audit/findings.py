@@ -268,7 +268,11 @@ def _record(host: str, record: object) -> Iterator[Finding]:
     if not isinstance(record, Mapping):
         yield Finding(host, "record", "record:node", "unknown", summary="the module did not say which record it used")
         return
-    status, reason, used = (str(record.get(name) or "") for name in ("status", "reason", "used"))
+    status, reason, used, problem = (str(record.get(name) or "") for name in ("status", "reason", "used", "problem"))
+    if problem:
+        yield Finding(
+            host, "record", "record:node", "drift", "node", _line(f"others could get at the record: {problem}")
+        )
     if status in ("ok", ""):
         return
     if status == "none" and used != "copy":

@@ -21,6 +21,9 @@ NOT_IN_REPOSITORY = {
     *("name", "description", "file", "reposdir", "state"),
     *("owner", "group", "mode", "attributes", "unsafe_writes", "selevel", "serole", "setype", "seuser"),
 }
+# Never told to anybody; the node compares them with what they were.
+REPOSITORY_SECRETS = {"password", "proxy_password", "sslclientkey"}
+PASSWORD_IN_URL = re.compile(r"://[^/\s@]+@")
 
 
 def packages(call: Call) -> list[Resource]:
@@ -167,8 +170,11 @@ def repository(call: Call) -> list[Resource]:
         return [Resource(f"repository:{file}#{name}", ABSENT)]
     declared: dict[str, Any] = {**PRESENT, "name": call.text("description")}
     for key, value in call.arguments.items():
-        if value is not None and key not in NOT_IN_REPOSITORY:
-            declared[key] = _in_repository(value)
+        if value is None or key in NOT_IN_REPOSITORY or key in REPOSITORY_SECRETS:
+            continue
+        words = _in_repository(value)
+        if not PASSWORD_IN_URL.search(words):
+            declared[key] = words
     return [Resource(f"repository:{file}#{name}", declared)]
 
 

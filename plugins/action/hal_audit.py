@@ -16,6 +16,7 @@ if PROJECT not in sys.path:
 
 from hal_audit.errors import AuditError  # noqa: E402  found through the lines above
 from hal_audit.examine import Examination  # noqa: E402
+from hal_audit.findings import CLEAN, Finding, exit_status  # noqa: E402
 from hal_audit.redeclare import declared_now  # noqa: E402
 
 ARGUMENTS = {
@@ -47,10 +48,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             payload = one.unreachable(str(error.message))
         except (AuditError, AnsibleError, OSError) as error:
             payload = one.unreadable(str(error))
-        found = [finding for finding in payload["findings"] if finding["severity"] != "warning"]
         if unreachable:
             result.update(unreachable=True)
-        elif found:
+        elif exit_status(map(Finding.read, payload["findings"]), nodes=1) != CLEAN:
             result.update(failed=True)
         number = len(payload["findings"])
         words = f"{number} finding{'' if number == 1 else 's'}, see the report below" if number else "as declared"

@@ -276,3 +276,18 @@ def test_arguments_that_make_no_sense_are_no_reason_to_stop(module: str) -> None
         names = ("name", "path", "dest", "key", "line", "regexp", "value", "block", "files", "mode", "state")
         identities(module, dict.fromkeys(names, value), {})
     identities(module, {}, {})
+
+
+def test_passwords_of_a_repository_are_not_kept() -> None:
+    arguments: dict[str, Any] = {
+        "name": "site",
+        "description": "Site",
+        "baseurl": ["https://me:pw@example.org/a", "https://example.org/b"],
+        "gpgkey": "https://example.org/key@1",
+        "password": "pw",
+        "proxy": "http://me:pw@proxy:3128",
+        "proxy_password": "pw",
+        "sslclientkey": "pw",
+    }
+    (one,) = found("yum_repository", **arguments).values()
+    assert one == {"state": "present", "name": "Site", "gpgkey": "https://example.org/key@1"}

@@ -302,3 +302,10 @@ def test_a_document_has_what_it_was_made_of(healthy: Answer, documented: Callabl
     assert [replace(Finding.read(one), repair="") for one in document["findings"]] == found
     assert document["nodes"]["hal05"]["drift"] == 1
     assert document["summary"]["resources"] == 12
+
+
+def test_a_record_that_others_can_read_is_drift(healthy: Answer) -> None:
+    healthy["record"]["problem"] = "/var/lib/hal/record.json has mode 0644, it should have 0600"
+    (one,) = findings(healthy)
+    assert (one.kind, one.resource, one.status, one.cause) == ("record", "record:node", "drift", "node")
+    assert "has mode 0644" in one.summary

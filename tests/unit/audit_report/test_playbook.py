@@ -195,6 +195,14 @@ def test_an_expectation_that_fails(site: Site) -> None:
     assert (one["resource"], one["should"], one["is"]) == ("expectation:web: it runs", {"equal": True}, False)
 
 
+@pytest.mark.parametrize(("settings", "status"), [("", 0), (", kind: hardware", 2)])
+def test_a_warning_fails_the_play_only_if_it_counts(site: Site, settings: str, status: int) -> None:
+    expect = "- {id: it runs, why: w, service: {name: web, read: running}, equal: true, severity: warning%s}"
+    site.write("roles/web/expect.yml", expect % settings.replace("kind", "finding"))
+    site.answers("n1", answers=[{"status": "fail", "observed": False, "reason": "it is masked"}])
+    assert (site.playbook().returncode, site.document()["status"]) == (status, status)
+
+
 def test_a_broken_expectation_file_is_unknown(site: Site) -> None:
     site.write("roles/web/expect.yml", "- [")
     site.playbook()

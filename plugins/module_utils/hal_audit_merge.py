@@ -124,8 +124,10 @@ def observed_entry(entry, seen, old, key, now, managed=()):
     before = old.get('observed') or {}
     if isinstance(seen, Unreadable):
         entry['unreadable'] = seen.reason
-        entry['observed'] = {}
-        entry['observed_since'] = int(now)
+        same_key = old.get('key_id', id_of(key)) == id_of(key)
+        entry['observed'] = {name: value for name, value in before.items()
+                             if name not in TEXTS and (same_key or not is_keyed(name, value))}
+        entry['observed_since'] = old['observed_since'] if before and 'observed_since' in old else int(now)
         entry['declared'] = conceal(key, conceal_texts(key, entry['declared'], not entry.get('secret')), True)
         return _with_key_id(entry, key)
     private = seen.get('public') is False

@@ -281,3 +281,15 @@ def test_an_owner_that_nobody_declares_stays_a_finding(hal: FakeNode, monkeypatc
     monkeypatch.setattr(hal_audit_files, "user_name", lambda number: "mallory")
     hal.seal(one)
     assert kinds(hal.look()) == [(CONF, "owner", "owner")]
+
+
+def test_what_cannot_be_read_for_one_run_is_not_forgotten(hal: FakeNode) -> None:
+    unit = entry(UNIT, declared={"state": "started"}, changed=False)
+    hal.units["chronyd.service"] = {}
+    hal.seal(unit)
+    hal.missing.add("systemctl")
+    hal.seal(unit)
+    hal.missing.clear()
+    hal.units["chronyd.service"] = {"LoadState": "masked"}
+    hal.seal(unit)
+    assert (UNIT, "masked", "masked") in kinds(hal.look())

@@ -15,6 +15,9 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 REGISTERED = re.compile(r"^\s*(?:-\s+)?register:\s*[\"']?(\w+)", re.MULTILINE)
 SET_FACT = re.compile(r"^(?P<indent>[ -]*)(?:ansible\.builtin\.)?set_fact:[ \t]*(?:\{(?P<inline>.*)\})?", re.MULTILINE)
 KEY = re.compile(r"^(?P<indent>\s+)[\"']?(?P<name>[A-Za-z_]\w*)[\"']?:")
+EXPRESSION = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)
+INCLUDED = re.compile(r"\b(?:include|import|from|extends)\s+[\"']([^\"']+)")
+VAULT = b"$ANSIBLE_VAULT"
 # What a role makes its node from. Documentation and expectations change nothing there.
 FOLDERS = ("defaults", "files", "handlers", "library", "tasks", "templates", "vars")
 # Set by Ansible for the run, not by anybody's declaration.
@@ -164,6 +167,49 @@ def is_vaulted(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(is_vaulted(one) for one in value)
     return getattr(value, "_ciphertext", None) is not None
+
+
+class EncryptedFiles:
+    """Names of variables from files that are encrypted as a whole: nothing in their values says so."""
+
+    def __init__(self) -> None:
+        """Nothing looked at yet."""
+        self._files: dict[str, bool] = {}
+
+    def names(self, loader: Any) -> frozenset[str]:
+        """The names in those files that Ansible's loader has read so far."""
+        read = dict(getattr(loader, "_FILE_CACHE", {}))
+        return frozenset(
+            str(name)
+            for path, content in read.items()
+            if isinstance(content, Mapping) and self.encrypted(path)
+            for name in content
+        )
+
+    def encrypted(self, path: str) -> bool:
+        """True for a file that begins as ansible-vault makes it."""
+        if path not in self._files:
+            try:
+                with open(path, "rb") as stream:
+                    self._files[path] = stream.read(len(VAULT)) == VAULT
+            except OSError:
+                self._files[path] = False
+        return self._files[path]
+
+
+def expressions(path: Path) -> str:
+    """Return what a template evaluates, and templates beside it that it includes by name; "" if it cannot be read."""
+    seen: set[Path] = set()
+    pending, found = [path], []
+    while pending:
+        one = pending.pop()
+        if one in seen or not one.is_file():
+            continue
+        seen.add(one)
+        for text in EXPRESSION.findall(_text(one)):
+            found.append(text)
+            pending.extend(folder / name for name in INCLUDED.findall(text) for folder in (one.parent, path.parent))
+    return "\n".join(found)
 
 
 def strings(value: Any) -> Iterator[str]:

@@ -15,11 +15,13 @@ from ansible.template import Templar
 
 from hal_audit import inputs, plays, recording
 from hal_audit.errors import AuditError
-from hal_audit.resources import PACKAGE_MODULES, Resource, identities, units_of
+from hal_audit.resources import COMMANDS, PACKAGE_MODULES, Resource, identities, units_of
 from hal_audit.store import Store, write_json
 
 PROJECT = Path(__file__).resolve().parents[1]
 SECRET_NAME = "vault_"
+# Modules whose result is content.
+TELLING = COMMANDS | {"ansible.builtin.slurp", "ansible.builtin.uri"}
 # A run that is killed loses at most what it did in this time.
 SPOOL_SECONDS = 15
 # A condition with one of these may be another next time: files at the controller, who takes part, check mode.
@@ -49,6 +51,9 @@ class Observer:
         self._variables: dict[str, inputs.Variables] = {}
         self._judged: dict[tuple[str, str, str], bool] = {}
         self._role_files = inputs.Roles()
+        self._encrypted = inputs.EncryptedFiles()
+        # Names that tasks made from secrets.
+        self._secret_names: set[str] = set()
         self._shared: dict[str, Store] = {}
         self._inputs: dict[tuple[str, str], str] = {}
         self._begun: set[Path] = set()
@@ -95,6 +100,7 @@ class Observer:
         if one is None:
             return
         host = self._host(result, one)
+        self._made(one, result)
         if not one.looped:
             self._note(one, result)
         whole = (result._host.get_name(), result._task._uuid) not in self._incomplete
@@ -272,7 +278,31 @@ class Observer:
         """True for no_log, and for arguments that lead to a vaulted value."""
         if result._task_fields.get("no_log") or "censored" in result._result:
             return True
-        return self._leads(one, result._host, "secret", one.written)
+        loader, arguments = self.play._loader, result._task_fields.get("args") or {}
+        text = plays.template_text(one, arguments, loader)
+        if one.module == "ansible.builtin.copy" and self._source_is_encrypted(one, arguments, loader):
+            return True
+        return self._leads(one, result._host, "secret", [one.written, text])
+
+    def _source_is_encrypted(self, one: plays.Known, arguments: Mapping[str, Any], loader: Any) -> bool:
+        source = arguments.get("src")
+        if not isinstance(source, str) or arguments.get("remote_src"):
+            return False
+        try:
+            return self._encrypted.encrypted(loader.path_dwim_relative_stack([one.folder], "files", source))
+        except AnsibleError:
+            return False
+
+    def _made(self, one: plays.Known, result: Any) -> None:
+        """Remember names that are made from a secret: facts, and what a command says that has one."""
+        names: set[str] = set()
+        if one.module == "ansible.builtin.set_fact":
+            names.update(result._task_fields.get("args") or {})
+        if one.module in TELLING and result._task_fields.get("register"):
+            names.add(str(result._task_fields["register"]))
+        if names - self._secret_names and self._secret(one, result):
+            self._secret_names |= names
+            self._judged = {asked: answer for asked, answer in self._judged.items() if answer}
 
     def _transient(self, one: plays.Known, result: Any) -> bool:
         """True when a task was skipped for a reason that the next run may not have."""
@@ -293,8 +323,10 @@ class Observer:
             values = {**role[0], **variables.values, **role[1], **one.variables}
             reached = inputs.Variables(values).reach(inputs.words(texts))
             if what == "secret":
+                known = self._secret_names | self._encrypted.names(self.play._loader)
                 self._judged[asked] = any(
-                    name.startswith(SECRET_NAME) or inputs.is_vaulted(values.get(name)) for name in reached
+                    name in known or name.startswith(SECRET_NAME) or inputs.is_vaulted(values.get(name))
+                    for name in reached
                 )
             else:
                 made = self._role_files.made_while_running(one.folder)

@@ -11,11 +11,14 @@ from ansible import context
 from ansible.errors import AnsibleError
 from ansible.playbook.block import Block
 
+from hal_audit import inputs
 from hal_audit.recording import LoadedRole, Owner
 from hal_audit.resources import COMMANDS, MANAGING, UNITS, Resource, module_name, units_of
 from hal_audit.resources.model import PRESENT
 
 DYNAMIC = frozenset({"ansible.builtin.include_tasks", "ansible.builtin.include_role"})
+# Keys of a task from which nothing gets into what it writes.
+NO_CONTENT = frozenset({"name", "when", "changed_when", "failed_when", "until", "notify", "tags"})
 NO_RESULT = DYNAMIC | {"ansible.builtin.meta"}
 
 
@@ -61,10 +64,22 @@ def known(task: Any, base: str) -> Known | None:
         handler=is_handler(task),
         manages=variables.get("hal_manages"),
         loop=words.get("loop", task.loop),
-        written=[value for key, value in words.items() if key != "name"],
+        written=[value for key, value in words.items() if key not in NO_CONTENT],
         variables=task.get_vars(),
         conditions=tuple(str(one) for one in task.when or []),
     )
+
+
+def template_text(one: Known, arguments: Any, loader: Any) -> str:
+    """Return what the template of a task evaluates: a secret may be in there and nowhere in the task."""
+    source = arguments.get("src")
+    if one.module != "ansible.builtin.template" or not isinstance(source, str):
+        return ""
+    try:
+        path = loader.path_dwim_relative_stack([one.folder], "templates", source)
+    except AnsibleError:
+        return ""
+    return inputs.expressions(Path(path))
 
 
 def said(one: Any) -> Resource:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ansible.parsing.yaml.objects import AnsibleVaultEncryptedUnicode
 
-from hal_audit.inputs import Roles, Variables, inputs_hash, made_names
+from hal_audit.inputs import Roles, Variables, expressions, inputs_hash, made_names
 
 KEY = b"k" * 32
 
@@ -97,3 +97,13 @@ def test_names_that_tasks_make() -> None:
   register: "sixth"
 """
     assert set(made_names(text)) == {"first", "second", "fourth", "fifth", "sixth"}
+
+
+def test_what_a_template_evaluates_is_not_its_prose(tmp_path: Path) -> None:
+    (tmp_path / "a.j2").write_text("prose {{ one }}\n{% include 'b.j2' %}\n")
+    (tmp_path / "b.j2").write_text("{% if two %}words{% endif %}{% include 'a.j2' %}")
+    assert (
+        expressions(tmp_path / "a.j2")
+        == "{{ one }}\n{% include 'b.j2' %}\n{% if two %}\n{% endif %}\n{% include 'a.j2' %}"
+    )
+    assert expressions(tmp_path / "missing.j2") == ""

@@ -182,6 +182,48 @@ def test_a_failure_that_is_ignored_or_rescued_leaves_its_role_complete(site: Sit
     assert site.run().request["roles"]["sample"]["complete"] is False
 
 
+def write(name: str, content: str) -> dict[str, Any]:
+    return {
+        "name": f"Write {name}",
+        "ansible.builtin.copy": {"content": content, "dest": "{{ node }}/" + name, "mode": "0644"},
+    }
+
+
+def test_secrets_are_recognised_wherever_they_come_from(site: Site) -> None:
+    template = {"src": "page.j2", "dest": "{{ node }}/template", "mode": "0644"}
+    echo = {"name": "Say", "ansible.builtin.command": {"argv": ["echo", "{{ token }}"]}, "register": "__said"}
+    site.role(
+        tasks=[
+            write("open", "nothing but {{ colour }}"),
+            {**write("conditional", "x"), "when": "token | length > 0"},
+            write("file", "{{ token }}"),
+            {"name": "Derive", "ansible.builtin.set_fact": {"derived": "{{ token }}!"}},
+            {"name": "Derive again", "ansible.builtin.set_fact": {"derived_again": "{{ derived }}!"}},
+            write("fact", "{{ derived_again }}"),
+            {**echo, "changed_when": False},
+            write("result", "{{ __said.stdout }}"),
+            {"name": "Fill in", "ansible.builtin.template": template},
+        ],
+        templates__page_j2="the page {{ vault_word }}",
+    )
+    (site.folder / "password").write_text("p")
+    variables = site.folder / "group_vars" / "all.yml"
+    variables.parent.mkdir()
+    variables.write_text("token: hidden\ncount: 3\n")
+    vault = Path(sys.executable).with_name("ansible-vault")
+    subprocess.run(
+        [str(vault), "encrypt", "--vault-password-file", "password", str(variables)],
+        cwd=site.folder,
+        env={**os.environ, "ANSIBLE_CONFIG": str(site.folder / "ansible.cfg")},
+        check=True,
+        capture_output=True,
+    )
+    run = site.run("--vault-password-file", "password", "-e", "vault_word=w colour=red")
+    secret = {Path(name).name for name, one in run.entries.items() if one["secret"]}
+    assert secret == {"file", "fact", "result", "template"}
+    assert {Path(name).name for name in run.entries} - secret == {"open", "conditional"}
+
+
 def test_delegated_tasks_belong_to_no_node_and_run_once_to_one(tmp_path: Path) -> None:
     site = Site(tmp_path, ("hal01", "hal02"))
     site.role(tasks=[WRITE, {**FOLDER, "delegate_to": "localhost"}, {**FOLDER, "name": "Once", "run_once": True}])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +46,15 @@ class Declared:
             self.certain.add(resource)
 
 
+# Which task of any role of the host declares a resource now.
+OwnerOf = Callable[[str], "Owner | None"]
+
+
+def nobody(_resource: str) -> Owner | None:
+    """No role declares it."""
+    return None
+
+
 def whole_roles(
     host: str,
     roles: Sequence[str],
@@ -54,6 +63,7 @@ def whole_roles(
     entries: Sequence[Mapping[str, Any]],
     *,
     partial: bool,
+    owner_of: OwnerOf = nobody,
 ) -> Iterator[Finding]:
     """Yield roles that the host has and its record does not, and what it has of roles that are not its any more."""
     for name in roles:
@@ -62,11 +72,17 @@ def whole_roles(
             yield Finding(host, "not-rolled-out", f"role:{name}", "drift", "declaration", words, role=name)
     for entry in entries if not partial else ():
         if entry["role"] not in every and not entry.get("orphaned"):
-            yield _orphaned(host, entry, f"the node has not got the role {entry['role']} any more")
+            reason = f"the node has not got the role {entry['role']} any more"
+            yield _left(host, entry, owner_of(str(entry["resource"])), reason)
 
 
 def compare(
-    host: str, role: str, declared: Declared, entries: Sequence[Mapping[str, Any]], commit: str
+    host: str,
+    role: str,
+    declared: Declared,
+    entries: Sequence[Mapping[str, Any]],
+    commit: str,
+    owner_of: OwnerOf = nobody,
 ) -> Iterator[Finding]:
     """Yield what a rollout of the role would change because it declares something else than it did."""
     mine = {str(one["resource"]): one for one in entries if one["role"] == role and not one.get("orphaned")}
@@ -93,7 +109,7 @@ def compare(
         if task in declared.tasks and task not in declared.loaded:
             continue  # in a file that is included while running
         gone = "its task no longer manages it" if task in declared.tasks else "its task is gone"
-        yield _orphaned(host, entry, gone)
+        yield _left(host, entry, owner_of(resource), gone)
     if undecided or declared.fault:
         yield _inputs_changed(host, role, list(undecided.values()), declared.fault, commit)
 
@@ -143,6 +159,22 @@ def _new(host: str, resource: str, now: Entry) -> Finding:
         role=now.owner.role,
         task=task_title(now.owner.task),
         source=now.owner.source,
+    )
+
+
+def _left(host: str, entry: Mapping[str, Any], now: Owner | None, reason: str) -> Finding:
+    """What its task let go of: another role has taken it over, or nobody has."""
+    if now is None:
+        return _orphaned(host, entry, reason)
+    return Finding(
+        *(host, "declared-differently", str(entry["resource"]), "drift", "declaration"),
+        f"the role {now.role} declares it now",
+        *("declared by", now.role, str(entry["role"])),
+        role=now.role,
+        task=task_title(now.task),
+        source=now.source,
+        commit=str(entry.get("commit") or ""),
+        since=str(entry.get("converged_at") or ""),
     )
 
 

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -24,7 +25,7 @@ from hal_audit import inputs, plays
 from hal_audit.differing import Declared, Undecided, compare, whole_roles
 from hal_audit.findings import Finding
 from hal_audit.observer import OF_THE_MOMENT, SECRET_NAME, base_folder
-from hal_audit.recording import Host
+from hal_audit.recording import Host, Owner
 from hal_audit.resources import MANAGING, Resource, identities
 
 WRITING = {"ansible.builtin.template", "ansible.builtin.copy"}
@@ -89,7 +90,8 @@ class Static:
         arguments = templar.template(dict(task.args))
         omit = variables.get("omit")
         arguments = {name: value for name, value in arguments.items() if value != omit}
-        secret = bool(templar.template(task.no_log)) or self._secret(known, task.args)
+        text = plays.template_text(one, arguments, self.play._loader)
+        secret = bool(templar.template(task.no_log)) or self._secret(known, [one.written, text])
         found: list[Resource] = []
         if one.manages is not None:
             said = templar.template(one.manages) or []
@@ -207,7 +209,11 @@ class Static:
 
     def _secret(self, known: inputs.Variables, value: Any) -> bool:
         names = known.reach(inputs.words("\n".join(inputs.strings(value))))
-        return any(name.startswith(SECRET_NAME) or inputs.is_vaulted(known.values.get(name)) for name in names)
+        encrypted = _ENCRYPTED.names(self.play._loader)
+        return any(
+            name in encrypted or name.startswith(SECRET_NAME) or inputs.is_vaulted(known.values.get(name))
+            for name in names
+        )
 
     def _variables(self, task: Any) -> dict[str, Any]:
         manager = self.play._variable_manager
@@ -225,21 +231,31 @@ def declared_now(task: Any, host: str) -> Callable[..., Iterator[Finding]]:
         recorded: Mapping[str, Any],
         entries: Sequence[Mapping[str, Any]],
     ) -> Iterator[Finding]:
-        yield from whole_roles(host, examination.roles, every, recorded, entries, partial=bool(examination.only))
-        manager = task._variable_manager
-        for name in changed:
+        @cache
+        def declared(name: str) -> Declared:
+            manager = task._variable_manager
             try:
                 play = _play(name, host, manager, examination.loader)
-                static = Static(play, play.roles[0], manager._inventory.get_host(host), _TEXTS)
-                declared = static.declared()
+                return Static(play, play.roles[0], manager._inventory.get_host(host), _TEXTS).declared()
             except (AnsibleError, OSError) as error:
-                declared = Declared(fault=_words(error))
-            yield from compare(host, name, declared, entries, str(recorded[name].get("commit") or ""))
+                return Declared(fault=_words(error))
+
+        def owner_of(resource: str) -> Owner | None:
+            names = [*changed, *(name for name in every if name not in changed)]
+            owners = (declared(name).entries.get(resource) for name in names)
+            return next((one.owner for one in owners if one), None)
+
+        partial = bool(examination.only)
+        yield from whole_roles(host, examination.roles, every, recorded, entries, partial=partial, owner_of=owner_of)
+        for name in changed:
+            commit = str(recorded[name].get("commit") or "")
+            yield from compare(host, name, declared(name), entries, commit, owner_of)
 
     return findings
 
 
 _TEXTS = inputs.Roles()
+_ENCRYPTED = inputs.EncryptedFiles()
 
 
 def _play(role: str, host: str, manager: Any, loader: Any) -> Any:

@@ -20,6 +20,7 @@ from ansible.vars.manager import VariableManager
 
 from hal_audit.differing import Declared, compare, whole_roles
 from hal_audit.findings import Finding
+from hal_audit.recording import Owner
 from hal_audit.redeclare import Static, _play
 
 TASKS = """
@@ -230,6 +231,25 @@ def test_a_task_that_is_gone_leaves_orphans(role: Role) -> None:
     found = [one for one in role.found(entries) if one.kind == "orphaned"]
     assert {one.resource.rpartition("/")[2] for one in found} == {"package:httpd", "a", "b"}
     assert {one.summary for one in found} == {"no task manages it any more: its task is gone"}
+
+
+def test_what_another_role_has_taken_over_is_no_orphan(role: Role) -> None:
+    entries = role.record()
+    role.without("Install")
+    new = Owner("other", "other|roles/other/tasks/main.yml|Install", "roles/other/tasks/main.yml:1")
+    owners = {"package:httpd": new}
+    found = list(compare("n1", "web", role.declared(), entries, "abc1234", owners.get))
+    (one,) = [one for one in found if one.resource == "package:httpd"]
+    assert (one.kind, one.should, one.is_, one.role) == ("declared-differently", "other", "web", "other")
+    (gone,) = whole_roles("n1", [], [], {}, [entries[0]], partial=False, owner_of=lambda _resource: new)
+    assert gone.kind == "declared-differently"
+
+
+def test_a_template_with_a_secret_is_secret(role: Role) -> None:
+    role.write("templates/page.j2", "{{ vault_web_key }}")
+    (entry,) = [one for name, one in role.declared().entries.items() if name.endswith("page")]
+    assert entry.secret
+    assert "sha1" not in entry.declared
 
 
 def test_what_a_run_decides_is_said_to_be_so(role: Role) -> None:

@@ -87,10 +87,10 @@ class Node:
 
 def folders_open(path, node):
     """Say whether everybody may pass the folders above a file, those that links lead through as well."""
-    root = os.path.realpath(as_bytes(node.root)).rstrip(b'/') + b'/'
+    root = os.path.realpath(as_bytes(node.root) or b'/').rstrip(b'/') + b'/'
     parents = set()
     for folder in (os.path.dirname(node.path(path)), os.path.realpath(os.path.dirname(node.path(path)))):
-        while folder.startswith(root):
+        while folder.startswith(root) and folder not in parents:  # above / is /
             parents.add(folder)
             folder = os.path.dirname(folder)
     try:

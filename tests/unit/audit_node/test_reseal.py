@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -293,3 +294,10 @@ def test_what_cannot_be_read_for_one_run_is_not_forgotten(hal: FakeNode) -> None
     hal.units["chronyd.service"] = {"LoadState": "masked"}
     hal.seal(unit)
     assert (UNIT, "masked", "masked") in kinds(hal.look())
+
+
+def test_folders_are_followed_up_to_the_real_root_and_no_further() -> None:
+    from ansible.module_utils.hal_audit_node import Node, folders_open
+
+    assert folders_open("/etc/passwd", Node()) is True
+    assert folders_open("/root/x", Node()) is bool(Path("/root").stat().st_mode & 0o001)

@@ -98,6 +98,14 @@ def test_recording_is_what_a_rollout_costs_more() -> None:
     assert "20.8" in audit.recording_table(costs, nodes=6)
 
 
+@pytest.mark.parametrize(("most", "known"), [(20.9, True), (21.1, False)])
+def test_runs_that_spread_more_than_recording_may_cost_say_nothing_of_it(most: float, known: bool) -> None:
+    costs = {audit.ON: [Cost(60, 20, 606)] * 3, audit.OFF: [Cost(60, cpu, 600) for cpu in (20, 20, most)]}
+    for pair in (costs, {audit.ON: costs[audit.OFF], audit.OFF: costs[audit.ON]}):
+        cpu = audit.recording_goals(pair, nodes=6)[0]
+        assert cpu.met is (True if known else None)
+
+
 def test_a_thousand_resources_are_a_thousand() -> None:
     found = audit.entries(["package:a", "package:a", "service:b.service", "file:/c", "file:/d"], 3)
     assert [one["resource"] for one in found] == ["package:a", "service:b.service", "file:/c"]

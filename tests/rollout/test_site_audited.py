@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -99,10 +100,15 @@ def test_no_secret_is_in_what_was_found_or_stored(mini: Mini) -> None:
     password = mini.cluster.run("hal-mgmt1", "sed -n 's/^StoragePass=//p' /etc/slurm/slurmdbd.conf").strip()
     assert len(key) > 60
     assert len(password) > 10
-    stored = mini.audit().stdout
+    stored = mini.audit().stdout + mini.audit(text=True).stdout
+    kept = list((PROJECT / ".state/virtual/audit" / INSTANCE).rglob("*.json"))
+    assert kept, "the controller keeps nothing"
+    stored += "".join(path.read_text() for path in kept)
     for node in NODES:
         stored += mini.cluster.run(node, "cat /var/lib/hal/record.json; cat /var/lib/hal/content/* 2>/dev/null || true")
-    for secret in (password, key, bytes.fromhex(key).decode(errors="replace")):
+    raw = bytes.fromhex(key)
+    spelled = (key, raw.decode("latin-1"), raw.decode(errors="replace"), b64encode(raw).decode())
+    for secret in (password, *spelled, *(json.dumps(one)[1:-1] for one in spelled)):
         assert secret not in stored
     modes = mini.cluster.run("hal01", "stat -c '%a %U' /var/lib/hal /var/lib/hal/record.json /var/lib/hal/record.key")
     assert modes.splitlines() == ["700 root", "600 root", "600 root"]

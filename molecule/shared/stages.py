@@ -6,6 +6,7 @@ when it ends, so that a log of an unattended run shows where time went.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 TAIL_LINES = 40
+FAILURES = ("fatal: [", "failed: [", "ERROR! ")  # how Ansible begins the account of a failed task
 HEARTBEAT_SECONDS = 20
 
 
@@ -124,8 +126,7 @@ class Runner:
         self._clear()
         say(f"{'ok ' if outcome.passed else 'FAILED'} {outcome.stage.name} ({clock(outcome.seconds)})")
         if not outcome.passed:
-            lines = item.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
-            say("\n".join(f"    | {line}" for line in lines))
+            say("\n".join(f"    | {line}" for line in excerpt(item.log.read_text(errors="replace"))))
             if outcome.silent:
                 say("    left no report of what it tested")
             say(f"    whole output: {item.log.relative_to(PROJECT)}")
@@ -156,6 +157,17 @@ def say(text: str) -> None:
 def clock(seconds: float) -> str:
     """Seconds as m:ss."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def excerpt(text: str) -> list[str]:
+    """What to read of a failed stage: the end of its output, before that what Ansible said failed further up."""
+    lines = text.splitlines()
+    tail = max(0, len(lines) - TAIL_LINES)
+    for number, line in enumerate(lines[:tail]):
+        if line.startswith(FAILURES):
+            block = list(itertools.takewhile(str.strip, lines[number : min(tail, number + TAIL_LINES)]))
+            return [*block, "[...]", *lines[tail:]]
+    return lines[tail:]
 
 
 def terminal_width() -> int:

@@ -22,6 +22,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from testbed.bridges import remove_abandoned
 from testbed.cache import locked
 from testbed.errors import VirtualNodesError
 from testbed.run import PODMAN, as_root, capture, need
@@ -145,6 +146,7 @@ def definition(plan: Plan, node: Node) -> str:
 def create(plan: Plan) -> list[str]:
     """Make and start what is not there yet; return the names of the containers made. All answer on SSH at return."""
     need("ssh-keygen", "openssh-client")
+    need("ip", "iproute2")
     _check_podman()
     if int(WATCHES.read_text()) < WATCHES_NEEDED:
         capture(as_root(["sh", "-c", f"echo {WATCHES_NEEDED} > {WATCHES}"]))
@@ -213,6 +215,7 @@ def _network(plan: Plan, name: str) -> None:
     full = f"{plan.instance}-{name}"
     if subprocess.run([PODMAN, "network", "exists", full], check=False).returncode == 0:
         return
+    remove_abandoned(plan.networks[name].cidr)
     capture(
         [
             PODMAN,

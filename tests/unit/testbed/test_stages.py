@@ -49,3 +49,10 @@ def test_a_stage_counts_itself_and_its_tests(
     passed = runner.run(Stage("tests", [sys.executable, "-c", f"raise SystemExit({status})"], report=path))
     assert passed == (status == 0)
     assert counts(runner.outcomes[0]) == counted
+
+
+def test_a_failed_stage_shows_what_ansible_said_before_the_end() -> None:
+    said = ["TASK [Make the containers]", "fatal: [localhost]: FAILED! => ", "    msg: subnet in use", ""]
+    after = [f"line {number}" for number in range(stages.TAIL_LINES)]
+    assert stages.excerpt("\n".join([*said, *after])) == [*said[1:3], "[...]", *after]
+    assert stages.excerpt("\n".join([*said, "RECAP"])) == [*said, "RECAP"]

@@ -67,7 +67,7 @@ options:
     type: str
     choices: [nothing, start, reconfigure, restart]
   wait_seconds:
-    description: How long a started daemon may take until it answers.
+    description: How long a started daemon may take until it answers, and slurmctld until it has heard of a slurmd.
     type: int
     default: 45
 author: [HAL toolkit]
@@ -324,6 +324,15 @@ class Daemon(object):
                 return
             time.sleep(0.5)
 
+    def wait_until_known(self):
+        """Wait until slurmctld has heard of this node: after its own restart it knows none until they answer it."""
+        end = time.time() + self.module.params["wait_seconds"]
+        while time.time() < end:
+            seen = self.seen_by_controller(self.node)
+            if not seen or "UNK" not in seen.get("State", ""):
+                return
+            time.sleep(0.5)
+
     def act(self, action):
         """Do start, restart or reconfigure, wait for the daemon and record what it runs with."""
         if action == "reconfigure":
@@ -406,6 +415,8 @@ def main():
         daemon.act(plan.action)
     elif plan.action == NOTHING and plan.pending == NOTHING and changes:
         daemon.record()
+    if daemon.name == "slurmd" and daemon.running and not module.check_mode:
+        daemon.wait_until_known()
     result.update(changed=plan.action != NOTHING or bool(result["unit_changes"]), action=plan.action,
                   pending=plan.pending, blocked=plan.blocked, why=plan.why)
     module.exit_json(**result)

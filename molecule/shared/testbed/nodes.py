@@ -216,18 +216,20 @@ def _network(plan: Plan, name: str) -> None:
     if subprocess.run([PODMAN, "network", "exists", full], check=False).returncode == 0:
         return
     remove_abandoned(plan.networks[name].cidr)
-    capture(
-        [
-            PODMAN,
-            "network",
-            "create",
-            "--internal",
-            f"--label={LABEL}={plan.instance}",
-            f"--subnet={plan.networks[name].cidr}",
-            f"--gateway={gateway(plan, name)}",
-            full,
-        ]
-    )
+    create = [
+        PODMAN,
+        "network",
+        "create",
+        "--internal",
+        f"--label={LABEL}={plan.instance}",
+        f"--subnet={plan.networks[name].cidr}",
+        f"--gateway={gateway(plan, name)}",
+        full,
+    ]
+    capture(create)
+    # podman keeps the addresses that a killed run had taken, by network name, and forgets them only with the network.
+    capture([PODMAN, "network", "rm", full])
+    capture(create)
 
 
 def _make(plan: Plan, node: Node) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from testbed import kernel
 from testbed.bridges import remove_abandoned
 from testbed.cache import locked
 from testbed.errors import VirtualNodesError
@@ -48,6 +49,8 @@ class Node(BaseModel):
 
     name: str
     fqdn: str
+    arch: str
+    kernel: str
     addresses: dict[str, str]
     macs: dict[str, str] = {}
     gpus: tuple[dict[str, Any], ...] = ()
@@ -139,7 +142,7 @@ def container_options(plan: Plan, node: Node) -> list[str]:
 
 def definition(plan: Plan, node: Node) -> str:
     """Return a hash that changes when the container would be made differently."""
-    text = json.dumps([plan.image, len(node.gpus), container_options(plan, node)])
+    text = json.dumps([plan.image, len(node.gpus), node.kernel, node.arch, container_options(plan, node)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -277,6 +280,7 @@ def _files(plan: Plan, node: Node) -> dict[str, tuple[int, bytes]]:
             "etc/ssh/ssh_host_ed25519_key.pub": (0o644, key.with_suffix(".pub").read_bytes()),
             "etc/ssh/ssh_host_ed25519_key-cert.pub": (0o644, Path(f"{key}-cert.pub").read_bytes()),
         }
+    files |= kernel.files(node.kernel, node.arch)
     files["etc/ssh/user_ca.pub"] = (0o644, (plan.authorities / "user_ca.pub").read_bytes())
     files["etc/ssh/sshd_config"] = (0o600, sshd_config().encode())
     if node.gpus:

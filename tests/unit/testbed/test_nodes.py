@@ -19,6 +19,8 @@ def document(**changes: Any) -> dict[str, Any]:
         "name": "hal01",
         "fqdn": "hal01.hal.example",
         "profile": "ac922",
+        "arch": "ppc64le",
+        "kernel": "4.18.0-80.7.2.el7",
         "addresses": {"management": "10.64.0.101", "bmc": "10.64.1.101", "ipoib": "10.64.2.101"},
         "macs": {"management": "02:48:41:4c:02:01"},
         "gpus": [{"index": 0}, {"index": 1}],
@@ -75,7 +77,7 @@ def test_another_image_or_address_is_another_definition() -> None:
     ("change", "message"),
     [
         ({"nodes": []}, "nodes: there are none, so nothing would be made"),
-        ({"nodes": [{"name": "hal01", "fqdn": "x", "addresses": {}}]}, "hal01: has no management address"),
+        ({"nodes": [{"name": "hal01", "fqdn": "x", "arch": "x86_64", "kernel": "3", "addresses": {}}]}, "hal01: has no management address"),
         ({"networks": {"management": {"cidr": "10.9.0.0/24"}}}, "hal01: 10.64.0.101 is not in management 10.9.0.0/24"),
         ({"colour": "red"}, "colour: Extra inputs are not permitted"),
     ],

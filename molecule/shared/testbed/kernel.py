@@ -1,0 +1,105 @@
+"""What a node has of the kernel that the model declares for it: its name, modules, boot entry and initramfs.
+
+All containers run the kernel of this machine; what cannot be had of another one is in docs/centos7.md, guard 6.
+"""
+
+from __future__ import annotations
+
+import lzma
+import struct
+from collections.abc import Mapping
+
+# e_machine of ELF, and what follows the release in a module's vermagic.
+MACHINES = {"ppc64le": (21, "SMP mod_unload modversions mprofile-kernel"), "x86_64": (62, "SMP mod_unload modversions")}
+# A few modules of the kernel package, and what they need, as `modules.dep` has them.
+MODULES = {
+    "kernel/drivers/infiniband/core/ib_core.ko.xz": (),
+    "kernel/drivers/infiniband/hw/mlx5/mlx5_ib.ko.xz": (
+        "kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko.xz",
+        "kernel/drivers/infiniband/core/ib_core.ko.xz",
+    ),
+    "kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko.xz": (),
+    "kernel/drivers/gpu/drm/nouveau/nouveau.ko.xz": (),
+    "kernel/fs/xfs/xfs.ko.xz": (),
+}
+
+
+def release(kernel: str, arch: str) -> str:
+    """Return what `uname -r` prints for a kernel of the model: on Enterprise Linux the architecture belongs to it."""
+    return f"{kernel}.{arch}"
+
+
+def files(kernel: str, arch: str) -> dict[str, tuple[int, bytes]]:
+    """Return mode and content, by path, of what an installed kernel package and its boot entry leave on a node."""
+    name = release(kernel, arch)
+    folder = f"usr/lib/modules/{name}"
+    made: dict[str, tuple[int, bytes]] = {
+        "etc/hal-node/kernel": (0o644, f"{name}\n".encode()),
+        f"boot/vmlinuz-{name}": (0o755, b"stand-in of the virtual HAL: nothing boots from here\n"),
+        f"boot/initramfs-{name}.img": (0o600, f"initramfs of {name} (stand-in of the virtual HAL)\n".encode()),
+        "boot/grub2/grub.cfg": (0o600, _grub(name).encode()),
+        "boot/grub2/grubenv": (0o644, f"# GRUB Environment Block\nsaved_entry={title(name)}\n".encode()),
+        f"{folder}/modules.dep": (
+            0o644,
+            "".join(f"{a}: {' '.join(b)}".rstrip() + "\n" for a, b in MODULES.items()).encode(),
+        ),
+        f"{folder}/modules.order": (0o644, "".join(f"{path.removesuffix('.xz')}\n" for path in MODULES).encode()),
+        f"{folder}/modules.builtin": (0o644, b"kernel/fs/proc/proc.ko\nkernel/lib/zlib_inflate/zlib_inflate.ko\n"),
+    }
+    for path in MODULES:
+        made[f"{folder}/{path}"] = (
+            0o644,
+            lzma.compress(module(kernel, arch, path), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32),
+        )
+    return made
+
+
+def title(name: str) -> str:
+    """Return the title of a kernel's boot entry, as new-kernel-pkg of CentOS 7 writes it."""
+    return f"CentOS Linux ({name}) 7 (Core)"
+
+
+def _grub(name: str) -> str:
+    """Return a grub.cfg with one entry. Petitboot and grubby read the same lines as GRUB itself."""
+    return "\n".join(
+        [
+            "load_env",
+            'set default="${saved_entry}"',
+            f"menuentry '{title(name)}' --class centos --class gnu-linux --class gnu --class os --unrestricted {{",
+            f"\tlinux /vmlinuz-{name} root=/dev/mapper/centos-root ro crashkernel=auto rd.lvm.lv=centos/root",
+            f"\tinitrd /initramfs-{name}.img",
+            "}",
+            "",
+        ]
+    )
+
+
+def module(kernel: str, arch: str, path: str) -> bytes:
+    """Return a kernel module as far as modinfo reads it: an object file whose .modinfo says for which kernel it is."""
+    machine, flags = MACHINES[arch]
+    name = path.rpartition("/")[2].partition(".")[0]
+    info = {"license": "GPL", "name": name, "intree": "Y", "vermagic": f"{release(kernel, arch)} {flags} "}
+    return _object_file(machine, {".modinfo": _strings(info)})
+
+
+def _strings(info: Mapping[str, str]) -> bytes:
+    return b"".join(f"{key}={value}".encode() + b"\0" for key, value in info.items())
+
+
+def _object_file(machine: int, sections: Mapping[str, bytes]) -> bytes:
+    """Return a relocatable ELF file, 64 bits, little endian, with these sections."""
+    named = {"": b"", **sections, ".shstrtab": b""}
+    names = b"".join(name.encode() + b"\0" for name in named)
+    named[".shstrtab"] = names
+    header, entry = 64, 64
+    body, table, name_at = b"", b"", 0
+    for name, content in named.items():
+        kind = {"": 0, ".shstrtab": 3}.get(name, 1)  # null, string table, program data
+        offset = header + len(body) if name else 0
+        table += struct.pack("<IIQQQQIIQQ", name_at, kind, 0, 0, offset, len(content), 0, 0, 1 if name else 0, 0)
+        body += content
+        name_at += len(name.encode()) + 1
+    start = header + len(body)
+    identity = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
+    counts = (0, header, 0, 0, entry, len(named), len(named) - 1)
+    return identity + struct.pack("<HHIQQQIHHHHHH", 1, machine, 1, 0, 0, start, *counts) + body + table

@@ -1,4 +1,4 @@
-"""A kernel that is not the declared one is found and named, wherever it hides; the package manager keeps the declared."""
+"""A kernel that is not the declared one is found and named, wherever it hides; yum and dnf keep the declared one."""
 
 from __future__ import annotations
 

@@ -112,6 +112,15 @@ class Declared(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+InterfaceName = Annotated[
+    str,
+    _checked(
+        lambda text: re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,14}", text),
+        "the name of an interface; write one such as eno1: at most 15 letters, digits, - and _",
+    ),
+]
+
+
 class Network(Declared):
     """A network that nodes have addresses in."""
 
@@ -164,6 +173,14 @@ class Hca(Declared):
     rate_gbps: Positive
 
 
+class Interface(Declared):
+    """The network interface by which machines of a profile are in a network; with members it is a bond of those."""
+
+    name: InterfaceName
+    members: tuple[InterfaceName, ...] = ()
+    bond_mode: Literal["active-backup", "802.3ad", "balance-xor", "balance-rr"] | None = None
+
+
 class Profile(Declared):
     """A kind of machine: what all nodes of it have in common."""
 
@@ -174,6 +191,7 @@ class Profile(Declared):
     numa: tuple[NumaNode, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     hcas: tuple[Hca, ...] = ()
+    interfaces: Mapping[str, Interface] = {}
     bmc: Literal["openbmc", "supermicro", "idrac", "redfish", "ipmi"] | None = None
     reimage: Literal["allowed", "refused"] = "refused"
     kernel: Text

@@ -10,6 +10,7 @@ from hal_inventory.declared import Array, ClusterFile, FileSystem, Partition, Sw
 from hal_inventory.expand import expand_addresses, expand_networks, expand_nodes
 from hal_inventory.expressions import Names
 from hal_inventory.hardware import check_profile
+from hal_inventory.interfaces import check_interfaces
 from hal_inventory.model import FileSystemUse, Node, Placeholder, Site
 from hal_inventory.names import ARCHITECTURES, GPU_GROUP, RESERVED, ROLES
 from hal_inventory.reader import Document, Path_, field_name
@@ -31,6 +32,7 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
     nodes = expand_nodes(cluster, networks, checks)
     for name, profile in cluster.profiles.items():
         check_profile(name, profile, checks)
+        check_interfaces(name, profile, networks, checks)
     _check_group_names(cluster, nodes, checks)
 
     members = _basic_members(cluster, nodes)

@@ -71,5 +71,9 @@ def _profile(name: str, profile: Profile) -> dict[str, Any]:
         "numa": [numa.model_dump() for numa in profile.numa],
         "gpus": [gpu.model_dump() for gpu in profile.gpus],
         "hcas": [hca.model_dump() for hca in profile.hcas],
+        "interfaces": {
+            network: {**interface.model_dump(), "members": list(interface.members)}
+            for network, interface in profile.interfaces.items()
+        },
         "reimage": profile.reimage,
     }

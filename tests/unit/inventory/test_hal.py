@@ -72,6 +72,10 @@ def test_a_host_has_exactly_these_variables(hal: Site) -> None:
             for at in range(4)
         ],
         "hcas": [{"model": "ConnectX-5", "ports": 2, "rate_gbps": 100}],
+        "interfaces": {
+            "management": {"name": "enP5p1s0f0", "members": [], "bond_mode": None},
+            "ipoib": {"name": "ib0", "members": [], "bond_mode": None},
+        },
         "bmc": {"kind": "openbmc", "address": "10.64.1.105"},
         "reimage": "allowed",
         "services": [],

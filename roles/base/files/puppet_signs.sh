@@ -16,10 +16,16 @@ for state in /opt/puppetlabs/puppet/cache/state /var/lib/puppet/state; do
   [ -e "$state/agent_disabled.lock" ] && exit 0
 done
 
-for unit in puppet puppetagent pe-puppet; do
-  systemctl is-active --quiet "$unit.service" && echo "service $unit is running"
-  systemctl is-enabled --quiet "$unit.service" 2>/dev/null && echo "service $unit starts at boot"
-done
+systemctl show --property=Id,ActiveState,UnitFileState puppet.service puppetagent.service pe-puppet.service | awk -F= '
+  function told() {
+    sub(/[.]service$/, "", value["Id"])
+    if (value["ActiveState"] == "active") print "service " value["Id"] " is running"
+    if (value["UnitFileState"] ~ /^enabled/) print "service " value["Id"] " starts at boot"
+    split("", value)
+  }
+  /^$/ { told(); next }
+  { value[$1] = $2 }
+  END { told() }'
 
 cron_files '^[^#]*puppet([[:space:]].*)?[[:space:]]agent|^[^#]*puppetd'
 

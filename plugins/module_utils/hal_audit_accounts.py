@@ -9,7 +9,7 @@ import grp
 import pwd
 
 from ansible.module_utils.hal_audit_node import everybody_reads
-from ansible.module_utils.hal_audit_secrets import REPOSITORY, keyed
+from ansible.module_utils.hal_audit_secrets import PASSWORD_IN_URL, REPOSITORY, keyed
 from ansible.module_utils.hal_expect_process import read_guarded
 from ansible.module_utils.hal_expect_values import Unreadable, found, to_text
 
@@ -125,7 +125,8 @@ def observe_repository(name, node, key):
         return {'state': 'absent'}
     out = {'state': 'present'}
     for setting, value in settings.items():
-        out[setting] = 'keyed ' + keyed(key, value) if setting in REPOSITORY and value else value
+        secret = setting in REPOSITORY or PASSWORD_IN_URL.search(value)
+        out[setting] = 'keyed ' + keyed(key, value) if secret and value else value
     return out
 
 

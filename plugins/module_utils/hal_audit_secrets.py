@@ -8,6 +8,7 @@ from __future__ import absolute_import, division, print_function
 import hashlib
 import hmac
 import os
+import re
 
 from ansible.module_utils.hal_audit_node import as_bytes, small_file
 from ansible.module_utils.hal_expect_values import is_text
@@ -19,6 +20,8 @@ LENGTH = 32
 TEXTS = ('lines', 'block', 'regexp', 'job')
 #: Settings of a repository that are secrets in any case.
 REPOSITORY = ('password', 'proxy_password', 'sslclientkey')
+#: An address that has a user's password in it.
+PASSWORD_IN_URL = re.compile(r'://[^/\s@]+@')
 
 
 def read_key(node):

@@ -57,7 +57,8 @@ def whole(hal: FakeNode) -> FakeNode:
         "/etc/sysctl.d/hal.conf": "vm.swappiness = 1\n",
         "/etc/fstab": "/dev/sdb1 /scratch xfs noatime 0 0\n",
         "/etc/selinux/config": "SELINUX=enforcing\n",
-        REPOSITORY: "[hal]\nname=HAL\ngpgcheck=1\nenabled=1\npassword=hunter2\n",
+        REPOSITORY: "[hal]\nname=HAL\ngpgcheck=1\nenabled=1\npassword=hunter2\n"
+        "baseurl=https://hal:hunter4@mirror.example/7\n",
         "/proc/sys/vm/swappiness": "1\n",
         "/proc/self/mountinfo": MOUNTS,
         "/sys/module/nvidia/initstate": "live\n",
@@ -174,12 +175,25 @@ FAULTS: dict[str, tuple[Callable[[FakeNode], Any], tuple[str, str, str]]] = {
         ("kernel-module:nvidia", "live", "loaded"),
     ),
     "repository": (
-        again(REPOSITORY, "[hal]\nname=HAL\ngpgcheck=0\nenabled=1\npassword=hunter2\n"),
+        again(
+            REPOSITORY,
+            "[hal]\nname=HAL\ngpgcheck=0\nenabled=1\npassword=hunter2\nbaseurl=https://hal:hunter4@mirror.example/7\n",
+        ),
         (f"repository:{REPOSITORY}#hal", "changed", "gpgcheck"),
     ),
     "repository's password": (
-        again(REPOSITORY, "[hal]\nname=HAL\ngpgcheck=1\nenabled=1\npassword=hunter3\n"),
+        again(
+            REPOSITORY,
+            "[hal]\nname=HAL\ngpgcheck=1\nenabled=1\npassword=hunter3\nbaseurl=https://hal:hunter4@mirror.example/7\n",
+        ),
         (f"repository:{REPOSITORY}#hal", "changed", "password"),
+    ),
+    "password in a repository's address": (
+        again(
+            REPOSITORY,
+            "[hal]\nname=HAL\ngpgcheck=1\nenabled=1\npassword=hunter2\nbaseurl=https://hal:hunter5@mirror.example/7\n",
+        ),
+        (f"repository:{REPOSITORY}#hal", "changed", "baseurl"),
     ),
     "rpm key": (lambda hal: hal.keys.clear(), ("rpm-key:352c64e5", "missing", "state")),
     "host name": (again("/etc/hostname", "hal06\n"), ("hostname:static", "changed", "name")),
@@ -197,7 +211,7 @@ def test_what_was_sealed_is_clean(whole: FakeNode) -> None:
     assert answer["problems"] == []
     assert [one["status"] for one in answer["checks"]] == ["pass"] * 4
     assert answer["counts"]["resources"] == len(ENTRIES)
-    assert b"hunter2" not in whole.record()
+    assert b"hunter" not in whole.record()
 
 
 @pytest.mark.parametrize("name", FAULTS)

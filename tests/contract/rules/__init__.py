@@ -2,6 +2,8 @@
 
 from tests.contract.rules import (
     arguments,
+    centos7_systemd,
+    centos7_tools,
     documents,
     expectations,
     files,
@@ -19,6 +21,8 @@ from tests.contract.rules import (
 
 __all__ = [
     "arguments",
+    "centos7_systemd",
+    "centos7_tools",
     "documents",
     "expectations",
     "files",

@@ -1,0 +1,146 @@
+"""What goes wrong is one line that says what, and a promise that does not hold. Each test leaves all as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from backup_cluster import KEEP, SCENARIO, STORE, newest, save, status, store
+from promises import Rollout
+from testinfra.host import Host
+
+Broken = Callable[..., list[str]]
+
+
+@pytest.fixture
+def broken() -> Broken:
+    """Return a function: a node -> ids of its promises that do not hold."""
+    rollout = Rollout(SCENARIO)
+
+    def ask(name: str, **variables: object) -> list[str]:
+        return rollout.broken_promises("backup", name, **variables)
+
+    return ask
+
+
+@contextmanager
+def planted(host: Host, fault: str, undo: str) -> Iterator[None]:
+    """A fault, and its end."""
+    host.check_output(fault)
+    try:
+        yield
+    finally:
+        host.check_output(undo)
+
+
+def edited(path: str, edit: str) -> tuple[str, str]:
+    """Commands that change a file and put it back."""
+    return f"cp -p {path} /run/edited && sed -i '{edit}' {path}", f"mv /run/edited {path}"
+
+
+def fails(host: Host, server: Host, words: str) -> None:
+    """Assert that a backup says why it fails, leaves nothing on either side, and keeps what was stored before."""
+    before = store(server)["nodes"]["hal-mgmt1"]["archives"]
+    assert save(host).rc != 0
+    error = status(host)["error"]
+    assert words in error
+    assert "\n" not in error
+    assert store(server)["nodes"]["hal-mgmt1"]["archives"] == before
+    assert status(host)["archive"] == before[0]
+    assert server.check_output(f"find {STORE} -name '*.part'") == ""
+    assert host.check_output("find /var/lib/hal-backup -name 'run-*'") == ""
+
+
+def test_all_promises_hold(broken: Broken) -> None:
+    assert {name: broken(name) for name in ("hal-mgmt1", "hal-login", "hal-data")} == {
+        "hal-mgmt1": [],
+        "hal-login": [],
+        "hal-data": [],
+    }
+
+
+def test_a_server_that_is_down(database: Host, server: Host, broken: Broken) -> None:
+    with planted(database, *edited("/etc/hal-backup/job.json", r"s/\"address\": \".*\"/\"address\": \"10.65.56.99\"/")):
+        fails(database, server, "hal-data did not take the archive: ssh: ssh: connect to host 10.65.56.99 port 22:")
+        assert broken("hal-mgmt1") == ["the last backup was not killed", "the last backup went well"]
+    assert save(database).rc == 0
+    assert broken("hal-mgmt1") == []
+
+
+def test_a_store_without_room(database: Host, server: Host, broken: Broken) -> None:
+    more = edited("/etc/hal-backup/store.json", r"s/\"reserve_mb\": [0-9]*/\"reserve_mb\": 900000000/")
+    with planted(server, *more):
+        fails(database, server, "hal-data did not take the archive: ssh: no room for hal-mgmt1-")
+    assert broken("hal-data", backup_store_reserve_mb=900000000) == ["there is room for more archives"]
+    assert broken("hal-mgmt1", backup_reserve_mb=900000000) == [
+        "the last backup was not killed",
+        "the last backup went well",
+        "there is room for making an archive",
+    ]
+
+
+def test_a_disk_that_is_full_in_the_middle(database: Host, server: Host) -> None:
+    """A real one, of 64 kB: smaller than the archive, which the check before could not know."""
+    folder = f"{STORE}/hal-mgmt1"
+    mount = f"mount -t tmpfs -o size=64k,mode=0700,uid=$(id -u hal-backup) none {folder}"
+    small = f"mv {folder} /run/real && mkdir {folder} && {mount}"
+    with planted(server, small, f"umount {folder} && rmdir {folder} && mv /run/real {folder}"):
+        # Without the check that comes first: the disk itself says no.
+        with planted(server, *edited("/etc/hal-backup/store.json", r"s/\"reserve_mb\": [0-9]*/\"reserve_mb\": -100/")):
+            assert save(database).rc != 0
+        assert "the disk is full: nothing is stored" in status(database)["error"]
+        assert server.check_output(f"find {folder} -type f -name '*.gpg*'") == ""
+    assert save(database).rc == 0
+
+
+def test_a_database_that_does_not_answer(database: Host, server: Host) -> None:
+    with planted(database, "systemctl stop slurmdbd mariadb", "systemctl start mariadb slurmdbd"):
+        fails(database, server, "mysqldump:")
+    assert save(database).rc == 0
+
+
+def test_an_old_archive_a_timer_that_is_off_and_another_key(database: Host, server: Host, broken: Broken) -> None:
+    with planted(
+        database,
+        *edited(
+            "/var/lib/hal-backup/status.json",
+            r"s/\"stored\": {/\"stored\": {/; /\"stored\"/,/}/s/\"at\": [0-9]*/\"at\": 1000/",
+        ),
+    ):
+        assert broken("hal-mgmt1") == ["the newest archive that the server has is not too old"]
+    with planted(
+        database, "systemctl disable --quiet --now hal-backup.timer", "systemctl enable --quiet --now hal-backup.timer"
+    ):
+        assert broken("hal-mgmt1") == ["the nightly backup is waited for", "the nightly backup starts at boot"]
+    with planted(database, *edited("/etc/hal-backup/public.asc", "3s/./A/")):
+        assert broken("hal-mgmt1") == ["archives are encrypted for the site's key"]
+    with planted(
+        database, "mv /etc/hal-backup/id_ed25519-cert.pub /run/", "mv /run/id_ed25519-cert.pub /etc/hal-backup/"
+    ):
+        assert broken("hal-mgmt1") == ["the certificate for sending is valid long enough"]
+    more = {"munge": [{"name": "more", "kind": "files", "paths": ["/etc/munge"]}]}
+    assert broken("hal-mgmt1", backup_sources_extra=more) == ["the newest archive has what is declared"]
+
+
+def test_what_is_wrong_in_the_store_is_seen_from_the_server(server: Host, broken: Broken) -> None:
+    name = f"{STORE}/hal-mgmt1/{newest(server, 'hal-mgmt1')}"
+    with planted(server, f"cp -p {name} /run/whole && truncate -s -1 {name}", f"cp -p /run/whole {name}"):
+        assert server.run("systemctl start hal-backup-check.service").rc != 0
+        assert broken("hal-data") == ["no archive is damaged"]
+    server.check_output(f"{KEEP} check")
+    with planted(server, f"mv {STORE}/hal-login /run/", f"mv /run/hal-login {STORE}/"):
+        assert broken("hal-data") == ["every node that is saved has an archive of the last days [hal-login]"]
+    with planted(server, f"mv {STORE}/controller /run/", f"mv /run/controller {STORE}/"):
+        assert broken("hal-data") == ["the site's authorities are saved"]
+    with planted(server, f"chmod 755 {STORE}", f"chmod 700 {STORE}"):
+        assert broken("hal-data") == ["only the account of the store can look at archives"]
+    with planted(
+        server,
+        "systemctl disable --quiet --now hal-backup-check.timer",
+        "systemctl enable --quiet --now hal-backup-check.timer",
+    ):
+        assert broken("hal-data") == [
+            "archives are read again every day [enabled]",
+            "archives are read again every day [running]",
+        ]

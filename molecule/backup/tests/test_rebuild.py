@@ -1,0 +1,202 @@
+"""The management node and the login node are lost and made again, empty. What users had is there again.
+
+First what a restore refuses, then the two nodes. The last file of the scenario: it takes nodes apart.
+"""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+from pathlib import Path
+
+import pytest
+from ansible_run import PROJECT, Run
+from backup_cluster import (
+    KEEP,
+    SCENARIO,
+    STORE,
+    Node,
+    accounted,
+    code_of,
+    job,
+    made_anew,
+    newest,
+    play,
+    restore,
+    save,
+    submit,
+    wait_for,
+)
+from testinfra.host import Host
+
+ROWS = ("JobID", "User", "Account", "State", "ExitCode", "AllocTRES")
+
+
+def state_of(login: Host, number: str) -> str:
+    return job(login, number).get("JobState", "")
+
+
+def pids(host: Host) -> str:
+    return str(host.check_output("systemctl show --property MainPID,ExecMainStartTimestamp slurmdbd mariadb munge"))
+
+
+def refused(host: Host, words: str, run: Run) -> None:
+    """Assert that a restore says so in one line and that no daemon noticed it."""
+    assert run.status != 0
+    assert words in run.words, run.explain()
+    assert not host.run("ls -d /tmp/hal-restore-* /root/.ansible/tmp/hal-restore-* 2>/dev/null").stdout
+
+
+def test_a_restore_refuses_what_it_should(database: Host, login: Host, server: Host, tmp_path: Path) -> None:
+    assert save(database).rc == 0
+    name = newest(server, "hal-mgmt1")
+    path = f"{STORE}/hal-mgmt1/{name}"
+    before = pids(database)
+
+    refused(database, f"newest first: {name}", restore("hal-mgmt1"))
+    refused(database, "There is no archive hal-mgmt1-x", restore("hal-mgmt1", restore_archive="hal-mgmt1-x"))
+    refused(database, "names 2 nodes; archives are of one node", restore("hal-mgmt1:hal-login", restore_archive=name))
+
+    size = int(server.check_output(f"stat -c %s {path}"))
+    server.check_output(f"cp -p {path} /run/whole && truncate -s {size // 2} {path}")
+    try:
+        truncated = restore("hal-mgmt1", restore_archive=name)
+    finally:
+        server.check_output(f"cp -p /run/whole {path}")
+    words = f"{name} is damaged: {size // 2} bytes that are not what was stored. Nothing was touched."
+    refused(database, words, truncated)
+
+    make = ["sh", str(PROJECT / "roles/backup/files/make_key_pair.sh"), str(tmp_path / "other"), "another site"]
+    subprocess.run(make, check=True, capture_output=True)
+    other = (tmp_path / "other" / "private.asc").read_text()
+    wrong = restore("hal-mgmt1", restore_archive=name, backup_private_key=other)
+    refused(database, f"{name} was encrypted for key ", wrong)
+    assert "the private key given is of" in wrong.words
+    assert other.splitlines()[5] not in wrong.output
+
+    foreign = tmp_path / newest(server, "hal-login")
+    foreign.write_bytes(base64.b64decode(server.check_output(f"base64 -w0 {STORE}/hal-login/{foreign.name}")))
+    stranger = restore("hal-mgmt1", restore_archive=str(foreign))
+    refused(database, "is an archive of hal-login of site hal, not of hal-mgmt1 of site hal", stranger)
+
+    # Something happens after the archive was made.
+    number = submit(login, "--nodelist=hal01 --begin=now+1hour")
+    row = wait_for("accounting", lambda: login.check_output(f"sacct -a -X -n -P -j {number} -o JobID"), bool)
+    assert row == number
+    newer = restore("hal-mgmt1", restore_archive=name)
+    assert "slurm_database: " in newer.words
+    assert "NEWER than the archive; stops slurmdbd meanwhile" in newer.words
+    refused(database, "slurm_database on hal-mgmt1 changed after the archive was made", newer)
+    login.check_output(f"scancel {number}")
+
+    assert pids(database) == before
+    assert int(server.check_output(f"find {STORE} -name '*.part' | wc -l")) == 0
+
+
+def restored(name: str, archive: str, sources: list[str]) -> None:
+    """Show, check, refuse, restore: as an administrator does it."""
+    chosen = {"restore_archive": archive, "restore_sources": sources}
+    shown = restore(name, **chosen)
+    assert shown.status != 0
+    code = code_of(shown)
+    checked = restore(name, "--check", **chosen)
+    assert checked.status == 0, checked.explain()
+    assert checked.changes == {}
+    other = restore(name, restore_confirm="00000000", **chosen)
+    assert other.status != 0
+    assert "another plan than the one with code 00000000" in other.words
+    done = restore(name, restore_confirm=code, **chosen)
+    assert done.status == 0, done.explain()
+    for source in sources:
+        assert f"{source}: " in done.words
+
+
+def test_the_management_node_is_lost_and_restored(node: Node, login: Host, server: Host) -> None:
+    ended = submit(login, "--nodelist=hal01 --gres=gpu:v100:1", seconds=1)
+    wait_for("job", lambda: state_of(login, ended), lambda state: bool(state == "COMPLETED"))
+    running = submit(login, "--nodelist=hal01 --gres=gpu:v100:2")
+    wait_for("job", lambda: state_of(login, running), lambda state: bool(state == "RUNNING"))
+    pending = submit(login, f"--nodelist=hal01 --dependency=afterok:{running}")
+    own = [f"{ended}|alice|isl|COMPLETED|0:0|", f"{running}|alice|isl|RUNNING|0:0|"]
+    wait_for(
+        "accounting",
+        lambda: accounted(login, *ROWS),
+        lambda rows: all(any(row.startswith(one) for row in rows) for one in own),
+    )
+    host = node("hal-mgmt1")
+    assert save(host).rc == 0
+    archive = newest(server, "hal-mgmt1")
+    jobs = accounted(login, *ROWS)
+    ask = (
+        "sacctmgr -nP show assoc format=Cluster,Account,User,Share,QOS; sacctmgr -nP show qos format=Name,Flags,MaxWall"
+    )
+    limits = login.check_output(ask)
+    assert "alice" in limits
+    assert "prolonged" in limits
+    key = host.file("/etc/munge/munge.key").sha256sum
+
+    made_anew("hal-mgmt1")
+    assert not host.file("/etc/munge").exists, "it is empty"
+    assert not host.file("/var/lib/mysql").exists
+    below = play(SCENARIO / "base.yml", "--limit", "hal-mgmt1")
+    assert below.status == 0, below.explain()
+    restored("hal-mgmt1", archive, ["slurm_database", "munge_key"])
+    assert not host.service("slurmdbd").is_running, "it must not start before its database is there"
+    for playbook in ("slurm.yml", "tests/backup.yml"):
+        done = play(SCENARIO / playbook, "--limit", "hal-mgmt1")
+        assert done.status == 0, done.explain()
+
+    assert host.file("/etc/munge/munge.key").sha256sum == key
+    credential = host.check_output("munge -n").strip()
+    assert "Success (0)" in login.check_output("echo '%s' | unmunge", credential)
+    assert accounted(login, *ROWS) == jobs
+    assert login.check_output(ask) == limits
+    assert state_of(login, running) == "RUNNING"
+    assert job(login, running)["Restarts"] == "0"
+    assert state_of(login, pending) == "PENDING"
+    # And it is accounting again: the end of the running job arrives.
+    login.check_output(f"scancel {pending} {running}")
+    wait_for(
+        "accounting",
+        lambda: login.check_output(f"sacct -a -X -n -P -j {running} -o State"),
+        lambda state: str(state).startswith("CANCELLED"),
+    )
+
+
+def test_the_login_node_is_lost_and_restored(node: Node, login: Host, server: Host) -> None:
+    running = submit(login, "--nodelist=hal01 --gres=gpu:v100:2")
+    wait_for("job", lambda: state_of(login, running), lambda state: bool(state == "RUNNING"))
+    pending = submit(login, f"--nodelist=hal01 --dependency=afterok:{running}")
+    step = node("hal01").check_output("pgrep -x slurmstepd")
+    public = login.check_output("cat /etc/ssh/ssh_host_ed25519_key.pub").split()[1]
+    # Until slurmctld has written what it knows.
+    saved = "/var/spool/slurmctld"
+    wait_for("state", lambda: login.run(f"ls {saved}/hash.*/job.{pending}").rc, lambda status: bool(status == 0))
+    wait_for("state", lambda: login.run(f"find {saved}/job_state -newer {saved}/hash.{int(pending) % 10}").stdout, bool)
+    assert save(login).rc == 0
+    archive = newest(server, "hal-login")
+
+    made_anew("hal-login")
+    assert not login.file("/var/spool/slurmctld").exists, "it is empty"
+    below = play(SCENARIO / "base.yml", "--limit", "hal-login")
+    assert below.status == 0, below.explain()
+    restored("hal-login", archive, ["slurm_state", "munge_key", "host_keys"])
+    assert not login.service("slurmctld").is_running
+    for playbook in ("base.yml", "slurm.yml", "tests/backup.yml"):
+        done = play(SCENARIO / playbook, "--limit", "hal-login")
+        assert done.status == 0, done.explain()
+
+    assert login.check_output("cat /etc/ssh/ssh_host_ed25519_key.pub").split()[1] == public
+    assert state_of(login, running) == "RUNNING"
+    assert job(login, running)["Restarts"] == "0"
+    assert node("hal01").check_output("pgrep -x slurmstepd") == step, "the same process"
+    assert state_of(login, pending) == "PENDING"
+    assert job(login, pending)["Reason"] == "Dependency"
+    assert submit(login, "--nodelist=hal01 --begin=now+1hour") == str(int(pending) + 1), "job ids go on counting"
+    assert server.run(f"{KEEP} check").rc == 0
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_jobs(node: Node) -> None:
+    """What tests of other files left in the queue is not meant here."""
+    node("hal-login").check_output("scancel --user=alice")

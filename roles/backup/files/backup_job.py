@@ -1,0 +1,190 @@
+# -*- coding: utf-8 -*-
+"""The nightly job: save what is declared, encrypt it, hand it over, remember what came of it. Python 2.7 and 3.
+
+backup_job.py CONFIG save          make an archive and send it
+backup_job.py CONFIG save FILE     make an archive at this place
+backup_job.py CONFIG status        what is stored, as JSON
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+
+import backup_archive
+import backup_sources
+from backup_common import SUFFIX, Problem, load, main, need_room, run, save, sha256
+
+NEVER = {"archive": "", "sources": [], "key_sha256": "", "at": 0, "room": 0}
+
+
+def save_now(config, output=None):
+    """Make one archive; nothing but the archive is left behind."""
+    with open(os.path.join(config["work"], "lock"), "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (IOError, OSError):
+            raise Problem("another backup runs on %s" % config["node"])
+        sweep(config["work"])
+        folder = tempfile.mkdtemp(prefix="run-", dir=config["work"])
+        try:
+            return _save(config, folder, output)
+        finally:
+            shutil.rmtree(folder)
+
+
+def sweep(work):
+    """Remove what a run left that was killed."""
+    for name in os.listdir(work):
+        if name.startswith("run-"):
+            shutil.rmtree(os.path.join(work, name))
+
+
+def _save(config, folder, output):
+    began = int(time.time())
+    need_room(config["work"], remembered(config)["stored"].get("room", 0), config["reserve_mb"], "an archive")
+    stage = os.path.join(folder, "stage")
+    os.mkdir(stage)
+    done = []
+    for source in config["sources"]:
+        done.append(dict(source, **backup_sources.save(source, os.path.join(stage, source["name"]))))
+    plain = os.path.join(folder, "archive.tar.gz")
+    manifest = {"site": config["site"], "node": config["node"], "made": began, "sources": done}
+    backup_archive.pack(stage, manifest, plain)
+    room = _size(stage) + 2 * os.path.getsize(plain)
+    shutil.rmtree(stage)
+    name = config["node"] + time.strftime("-%Y%m%dT%H%M%SZ", time.gmtime(began)) + SUFFIX
+    sealed = os.path.join(folder, name)
+    with open(config["key"], "rb") as key:
+        backup_archive.encrypt(plain, sealed, key.read())
+    os.unlink(plain)
+    stored = {
+        "archive": name,
+        "at": began,
+        "sha256": sha256(sealed),
+        "size": os.path.getsize(sealed),
+        "sources": [source["name"] for source in done],
+        "key_sha256": sha256(config["key"]),
+        "room": room,
+    }
+    if output:
+        shutil.move(sealed, output)
+    else:
+        send(config["server"], sealed, stored)
+    return stored
+
+
+def _size(folder):
+    return sum(os.lstat(os.path.join(where, name)).st_size for where, _, names in os.walk(folder) for name in names)
+
+
+def send(server, path, stored):
+    """Hand an archive over; the server answers when it has read it again from its disk."""
+    argv = ["ssh", "-F", "/dev/null", "-T", "-i", server["identity"], "-l", server["user"]]
+    options = {
+        "BatchMode": "yes",
+        "ConnectTimeout": "20",
+        "GlobalKnownHostsFile": "/etc/ssh/ssh_known_hosts",
+        "HostKeyAlias": server["name"],
+        "IdentitiesOnly": "yes",
+        "ServerAliveInterval": "30",
+        "StrictHostKeyChecking": "yes",
+        "UserKnownHostsFile": "none",
+    }
+    for name in sorted(options):
+        argv += ["-o", "%s=%s" % (name, options[name])]
+    argv += [server["address"], "put %(archive)s %(size)d %(sha256)s" % stored]
+    try:
+        with open(path, "rb") as archive:
+            answer = run(argv, stdin=archive).split()
+    except Problem as error:
+        raise Problem("%s did not take the archive: %s" % (server["name"], error))
+    if answer != ["stored", stored["archive"], stored["sha256"]]:
+        raise Problem(
+            "%s did not say that it stored the archive: %s" % (server["name"], " ".join(answer)[:200] or "no answer")
+        )
+
+
+def remembered(config):
+    """What the runs before left: `last`, the result of the last run, and `stored`, the last archive the server took."""
+    path = os.path.join(config["work"], "status.json")
+    return load(path) if os.path.exists(path) else {"last": {}, "stored": dict(NEVER)}
+
+
+def remember(config, error, stored):
+    """Keep the result of a run."""
+    status = remembered(config)
+    status["last"] = {"at": int(time.time()), "error": error}
+    status["stored"] = stored or status["stored"]
+    save(os.path.join(config["work"], "status.json"), status)
+
+
+def due(config, stored, age_hours):
+    """Why an archive has to be made now and not at night; empty when none has to."""
+    reasons = []
+    if not stored["archive"]:
+        return ["none was ever stored"]
+    if age_hours > config["max_age_hours"]:
+        reasons.append("the last one stored is %.0f hours old" % age_hours)
+    if stored["sources"] != [source["name"] for source in config["sources"]]:
+        reasons.append("other sources are declared than it has")
+    if stored["key_sha256"] != sha256(config["key"]):
+        reasons.append("it was encrypted for another key")
+    return reasons
+
+
+def days_left(certificate):
+    """For how many days the certificate is still valid; -1 when there is none."""
+    if not os.path.exists(certificate):
+        return -1
+    found = re.search(r"Valid: from \S+ to (\S+)", run(["ssh-keygen", "-L", "-f", certificate]))
+    if not found:
+        return -1
+    return int((time.mktime(time.strptime(found.group(1), "%Y-%m-%dT%H:%M:%S")) - time.time()) // 86400)
+
+
+def status(config):
+    """Return what expectations and administrators ask for."""
+    seen = remembered(config)
+    stored = seen["stored"]
+    age_hours = round((time.time() - stored["at"]) / 3600.0, 1)
+    return {
+        "age_hours": age_hours,
+        "archive": stored["archive"],
+        "certificate_days_left": days_left(config["server"]["identity"] + "-cert.pub"),
+        "due": due(config, stored, age_hours),
+        "error": seen["last"].get("error", ""),
+        "sources": stored["sources"],
+    }
+
+
+def command(arguments):
+    """Do what the command line says."""
+    config = load(arguments[0])
+    if arguments[1:] == ["status"]:
+        json.dump(status(config), sys.stdout, indent=1, sort_keys=True)
+        sys.stdout.write("\n")
+        return 0
+    if arguments[1] != "save" or len(arguments) > 3:
+        raise Problem("save, save FILE or status, not %s" % " ".join(arguments[1:]))
+    if len(arguments) == 3:
+        print(json.dumps(save_now(config, arguments[2])))
+        return 0
+    try:
+        stored = save_now(config)
+    except Exception as error:
+        remember(config, str(error) or error.__class__.__name__, None)
+        raise
+    remember(config, "", stored)
+    print("%(archive)s is stored, %(size)d bytes" % stored)
+    return 0
+
+
+if __name__ == "__main__":
+    main(command)

@@ -1,0 +1,327 @@
+# -*- coding: utf-8 -*-
+"""On the node: show what a restore would replace, and restore. What is replaced is set aside. Python 2.7 and 3.
+
+    backup_restore.py look RESULT SOURCE...                  what is there now, as JSON; changes nothing
+    backup_restore.py put ARCHIVE FOLDER NEWER SOURCE...     NEWER: newer-ok, or newer-refused
+
+Everything is unpacked and checked before the first source is replaced, and each source is replaced in one step.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import contextlib
+import errno
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+import backup_archive
+from backup_common import Problem, load, main, need_room, run, sha256
+from backup_sources import DUMP, STATE, copy_file, setting
+
+RESERVE_MB = 64
+
+
+def clock(stamp):
+    """A time as people read it."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(stamp))
+
+
+def active(unit):
+    """Whether a unit runs."""
+    with open(os.devnull, "wb") as nothing:
+        return subprocess.call(["systemctl", "is-active", "--quiet", unit], stdout=nothing, stderr=nothing) == 0
+
+
+def chosen(manifest, names):
+    """Return the sources of an archive by name."""
+    have = {source["name"]: source for source in manifest["sources"]}
+    for name in names:
+        if name not in have:
+            raise Problem("the archive has no %s; it has %s" % (name, ", ".join(sorted(have))))
+    return [have[name] for name in names]
+
+
+# ---------------------------------------------------------------- files
+def _files_below(folder):
+    for where, _, names in os.walk(folder):
+        for name in names:
+            yield os.path.join(where, name)
+
+
+def look_at_files(source, made):
+    """Files that are there, and the newest of them."""
+    found = []
+    for path in source["paths"]:
+        found += list(_files_below(path)) if os.path.isdir(path) else [path] if os.path.lexists(path) else []
+    if not found:
+        return "nothing is there", False
+    newest = max(os.lstat(path).st_mtime for path in found)
+    return "%d files, the newest of %s" % (len(found), clock(newest)), newest > made
+
+
+def prepare_files(source, folder):
+    """Put the files beside their places."""
+    pairs = []
+    for path in _files_below(folder):
+        place = "/" + os.path.relpath(path, folder)
+        if os.path.islink(path) or not os.path.exists(place) or sha256(path) != sha256(place):
+            if not os.path.isdir(os.path.dirname(place)):
+                _make_like(os.path.dirname(path), os.path.dirname(place))
+            copy_file(path, place + ".restoring")
+            pairs.append(place)
+    return pairs
+
+
+def _make_like(model, folder):
+    if not os.path.isdir(os.path.dirname(folder)):
+        _make_like(os.path.dirname(model), os.path.dirname(folder))
+    seen = os.lstat(model)
+    os.mkdir(folder)
+    os.chmod(folder, seen.st_mode & 0o7777)
+    os.chown(folder, seen.st_uid, seen.st_gid)
+
+
+def replace_files(source, places, aside):
+    """Rename each into its place, keeping what was there."""
+    for place in places:
+        if os.path.lexists(place):
+            kept = os.path.join(aside, source["name"] + place)
+            if not os.path.isdir(os.path.dirname(kept)):
+                os.makedirs(os.path.dirname(kept))
+            copy_file(place, kept)
+        os.rename(place + ".restoring", place)
+    return "%d files replaced" % len(places)
+
+
+def forget_files(source, places):
+    """Take back what was prepared."""
+    for place in places or ():
+        if os.path.lexists(place + ".restoring"):
+            os.unlink(place + ".restoring")
+
+
+# ---------------------------------------------------------------- slurmctld's state
+def look_at_slurm_state(source, made):
+    """Whether slurmctld runs, and when it saved its jobs last."""
+    state = os.path.join(setting(source["conf"], "StateSaveLocation"), "job_state")
+    if not os.path.exists(state):
+        return "no state is there", False
+    words = "state of %s" % clock(os.stat(state).st_mtime)
+    if active("slurmctld"):
+        words += ", slurmctld runs with %d jobs" % len(run(["squeue", "--noheader", "--all"]).splitlines())
+    return words, os.stat(state).st_mtime > made
+
+
+def prepare_slurm_state(source, folder):
+    """Put the state beside its place, as slurm's own."""
+    place = setting(source["conf"], "StateSaveLocation")
+    try:
+        slurm = pwd.getpwnam("slurm")
+    except KeyError:
+        raise Problem("there is no user slurm: roll out the role slurm's installation first")
+    beside = place + ".restoring"
+    shutil.rmtree(beside, ignore_errors=True)
+    shutil.copytree(os.path.join(folder, STATE), beside, symlinks=True)
+    for path in [beside] + [
+        os.path.join(where, name) for where, dirs, names in os.walk(beside) for name in dirs + names
+    ]:
+        os.lchown(path, slurm.pw_uid, slurm.pw_gid)
+    os.chmod(beside, 0o700)
+    return place
+
+
+def replace_slurm_state(source, place, aside):
+    """Exchange the folders."""
+    former = "%s.before-%s" % (place, os.path.basename(aside))
+    if os.path.isdir(place):
+        os.rename(place, former)
+    os.rename(place + ".restoring", place)
+    return "restored; what was there is %s" % former if os.path.isdir(former) else "restored"
+
+
+def forget_slurm_state(source, place):
+    """Take back what was prepared."""
+    if place:
+        shutil.rmtree(place + ".restoring", ignore_errors=True)
+
+
+# ---------------------------------------------------------------- a database
+def sql(source, statement, database="", stdin=None):
+    """Return the rows that MariaDB answers, as lists of text."""
+    argv = ["mysql", "--socket=" + source["socket"], "--user=root", "--batch", "--skip-column-names"]
+    rows = run(argv + (["--execute=" + statement] if statement else []) + ([database] if database else []), stdin=stdin)
+    return [line.split("\t") for line in rows.splitlines()]
+
+
+def tables(source, database):
+    """Return the names of a database's tables."""
+    found = sql(source, "SELECT table_name FROM information_schema.tables WHERE table_schema = '%s'" % database)
+    return sorted(row[0] for row in found)
+
+
+def look_at_mariadb(source, made):
+    """How many jobs slurmdbd's database has, and when it changed last."""
+    if not os.path.exists(source["socket"]):
+        return "MariaDB does not run", False
+    names = tables(source, source["database"])
+    if not names:
+        return "no tables are there", False
+    times, jobs = [0], 0
+    for name in names:
+        if name.endswith("_job_table"):
+            count, newest = sql(
+                source, "SELECT COUNT(*), COALESCE(MAX(mod_time), 0) FROM %s" % name, source["database"]
+            )[0]
+            jobs += int(count)
+            times.append(int(newest))
+        elif name == "txn_table":
+            times.append(
+                int(sql(source, "SELECT COALESCE(MAX(timestamp), 0) FROM txn_table", source["database"])[0][0])
+            )
+    words = "%d tables, %d jobs, last change %s" % (len(names), jobs, clock(max(times)) if max(times) else "never")
+    if active("slurmdbd"):
+        words += ", slurmdbd runs"
+    return words, max(times) > made
+
+
+def prepare_mariadb(source, folder):
+    """Load the dump into a database of its own."""
+    if not os.path.exists(source["socket"]):
+        raise Problem("MariaDB does not run: there is no %s" % source["socket"])
+    dump = os.path.join(folder, DUMP)
+    need_room(
+        os.path.dirname(source["socket"]), 2 * os.path.getsize(dump), RESERVE_MB, "the dump of " + source["database"]
+    )
+    beside = source["database"] + "_restoring"
+    sql(source, "DROP DATABASE IF EXISTS %s; CREATE DATABASE %s" % (beside, beside))
+    try:
+        with open(dump, "rb") as statements:
+            sql(source, "", beside, stdin=statements)
+        loaded = len(tables(source, beside))
+        if loaded != source["tables"]:
+            raise Problem("the dump gave %d tables; there were %d" % (loaded, source["tables"]))
+    except Exception:
+        forget_mariadb(source, beside)
+        raise
+    return beside
+
+
+def replace_mariadb(source, beside, aside):
+    """Exchange all tables in one statement, which MariaDB does wholly or not at all."""
+    former = "%s_before_%s" % (source["database"], os.path.basename(aside))
+    sql(source, "CREATE DATABASE IF NOT EXISTS %s" % source["database"])
+    present = tables(source, source["database"])
+    renames = ["%s.%s TO %s.%s" % (source["database"], name, former, name) for name in present]
+    renames += ["%s.%s TO %s.%s" % (beside, name, source["database"], name) for name in tables(source, beside)]
+    if present:
+        sql(source, "CREATE DATABASE %s" % former)
+    sql(source, "RENAME TABLE " + ", ".join(renames))
+    sql(source, "DROP DATABASE " + beside)
+    return "restored; what was there is database %s" % former if present else "restored"
+
+
+def forget_mariadb(source, beside):
+    """Take back what was prepared."""
+    if beside:
+        sql(source, "DROP DATABASE IF EXISTS " + beside)
+
+
+LOOK = {"files": look_at_files, "slurm_state": look_at_slurm_state, "mariadb": look_at_mariadb}
+PREPARE = {"files": prepare_files, "slurm_state": prepare_slurm_state, "mariadb": prepare_mariadb}
+REPLACE = {"files": replace_files, "slurm_state": replace_slurm_state, "mariadb": replace_mariadb}
+FORGET = {"files": forget_files, "slurm_state": forget_slurm_state, "mariadb": forget_mariadb}
+
+
+def look(manifest, names):
+    """What is there now of each source, and whether it is newer than the archive. `id`: what is confirmed."""
+    seen = []
+    for source in chosen(manifest, names or [source["name"] for source in manifest["sources"]]):
+        there, newer = LOOK[source["kind"]](source, manifest["made"])
+        line = "%s: %s%s" % (source["name"], there, ". NEWER than the archive" if newer else "")
+        if source.get("stops"):
+            line += "; stops %s meanwhile" % ", ".join(source["stops"])
+        seen.append(
+            {
+                "name": source["name"],
+                "kind": source["kind"],
+                "there": there,
+                "newer": newer,
+                "line": line,
+                "id": "%s %s" % (source["name"], newer),
+            }
+        )
+    return {"made": clock(manifest["made"]), "sources": seen}
+
+
+def put(archive, work, newer_ok, names):
+    """Restore sources of a decrypted archive."""
+    manifest = backup_archive.check(archive)
+    sources = chosen(manifest, names)
+    for seen in look(manifest, names)["sources"]:
+        if seen["newer"] and not newer_ok:
+            raise Problem(
+                "%s is newer than the archive (%s): %s" % (seen["name"], clock(manifest["made"]), seen["there"])
+            )
+    need_room(work, 3 * os.path.getsize(archive), RESERVE_MB, "the unpacked archive")
+    folder = tempfile.mkdtemp(prefix="unpacked-", dir=work)
+    ready, stopped = [], []
+    try:
+        _unpack(archive, folder, names)
+        for source in sources:
+            ready.append((source, PREPARE[source["kind"]](source, os.path.join(folder, source["name"]))))
+        stopped = _stop(sources)
+        return _replace(ready)
+    except (IOError, OSError) as error:
+        where = "%s: %s" % (error.filename, error.strerror) if error.filename else error.strerror
+        raise Problem("the disk is full: %s" % where if error.errno == errno.ENOSPC else where)
+    finally:
+        for source, what in ready:
+            FORGET[source["kind"]](source, what)
+        shutil.rmtree(folder)
+        for unit in stopped:
+            run(["systemctl", "start", unit])
+
+
+def _unpack(archive, folder, names):
+    """Take the chosen sources out, with owners by name: a rebuilt node may have other numbers."""
+    with contextlib.closing(tarfile.open(archive, "r:gz")) as content:
+        wanted = [member for member in content if member.name.split("/")[0] in names]
+        content.extractall(folder, members=wanted)
+
+
+def _stop(sources):
+    units = [unit for source in sources for unit in source.get("stops", []) if active(unit)]
+    for unit in units:
+        run(["systemctl", "stop", unit])
+    return units
+
+
+def _replace(ready):
+    aside = os.path.join("/var/lib/hal-backup", "before", time.strftime("%Y%m%dT%H%M%S"))
+    done = []
+    for number, (source, what) in enumerate(list(ready)):
+        done.append("%s: %s" % (source["name"], REPLACE[source["kind"]](source, what, aside)))
+        ready[number] = (source, None)  # nothing to take back any more
+    return done
+
+
+def command(arguments):
+    """Do what the command line says."""
+    if arguments[0] == "look":
+        json.dump(look(load(arguments[1])["manifest"], arguments[2:]), sys.stdout, indent=1, sort_keys=True)
+    elif arguments[0] == "put":
+        print("\n".join(put(arguments[1], arguments[2], arguments[3] == "newer-ok", arguments[4:])))
+    else:
+        raise Problem("look or put, not %s" % arguments[0])
+    return 0
+
+
+if __name__ == "__main__":
+    main(command)

@@ -1,0 +1,153 @@
+# -*- coding: utf-8 -*-
+"""Copy what a source has into a folder, so that what is copied belongs together. Python 2.7 and 3."""
+
+from __future__ import absolute_import, division, print_function
+
+import errno
+import os
+import re
+import shutil
+import stat
+import time
+
+from backup_common import Problem, run
+
+DUMP = "dump.sql"
+STATE = "state"
+END_OF_DUMP = b"-- Dump completed"
+TRIES = 40  # of 50 ms: how long a file may be away while its daemon exchanges it
+
+
+def copy_file(source, target):
+    """Copy a file or link with owner, mode and time."""
+    seen = os.lstat(source)
+    if stat.S_ISLNK(seen.st_mode):
+        os.symlink(os.readlink(source), target)
+    elif stat.S_ISREG(seen.st_mode):
+        shutil.copy2(source, target)
+    else:
+        return  # a socket or a pipe has nothing to keep
+    os.lchown(target, seen.st_uid, seen.st_gid)
+
+
+def copy_tree(source, target, left_out=()):
+    """Copy a folder; what vanishes meanwhile was temporary. `left_out`: names at its top."""
+    seen = os.lstat(source)
+    if not os.path.isdir(target):
+        os.makedirs(target)
+    for name in sorted(os.listdir(source)):
+        if name in left_out:
+            continue
+        below = os.path.join(source, name)
+        try:
+            if os.path.isdir(below) and not os.path.islink(below):
+                copy_tree(below, os.path.join(target, name))
+            else:
+                copy_file(below, os.path.join(target, name))
+        except (IOError, OSError) as error:
+            if error.errno != errno.ENOENT:
+                raise
+    shutil.copystat(source, target)
+    os.lchown(target, seen.st_uid, seen.st_gid)
+
+
+def save_files(source, into):
+    """Copy the declared files and folders. Below `into` each has its own path."""
+    left_out = source.get("left_out", ())
+    for path in source["paths"]:
+        target = os.path.join(into, path.lstrip("/"))
+        if not os.path.lexists(path):
+            raise Problem("%s: %s is not there" % (source["name"], path))
+        if not os.path.isdir(os.path.dirname(target)):
+            os.makedirs(os.path.dirname(target))
+        if os.path.isdir(path):
+            copy_tree(path, target, left_out)
+        else:
+            copy_file(path, target)
+    return {}
+
+
+def setting(path, name):
+    """Return a value of slurm.conf."""
+    try:
+        with open(path) as conf:
+            found = re.findall(r"(?im)^\s*%s\s*=\s*(\S+)" % name, conf.read())
+    except (IOError, OSError) as error:
+        raise Problem("%s cannot be read: %s" % (path, error.strerror))
+    if not found:
+        raise Problem("%s has no %s" % (path, name))
+    return found[-1]
+
+
+def save_slurm_state(source, into):
+    """Copy StateSaveLocation while slurmctld runs.
+
+    slurmctld writes each file anew (x.new), links the former one to x.old and takes x away before it puts the new one
+    there. So a file is whole whenever it is there, and may be missing for a moment. State files come first and the
+    folders with the jobs' scripts after them: a job that the copied state has then also has its script, unless it
+    ended meanwhile.
+    """
+    folder = setting(source["conf"], "StateSaveLocation")
+    if not os.path.isdir(folder):
+        raise Problem("%s: %s, the StateSaveLocation of %s, is not there" % (source["name"], folder, source["conf"]))
+    target = os.path.join(into, STATE)
+    os.makedirs(target)
+    names = [name for name in os.listdir(folder) if not os.path.isdir(os.path.join(folder, name))]
+    wanted = {name[:-4] if name.endswith((".old", ".new")) else name for name in names}
+    for name in sorted(wanted):
+        _copy_exchanged(folder, name, target)
+    if "job_state" not in wanted or not os.path.exists(os.path.join(target, "job_state")):
+        raise Problem("%s: %s has no job_state: slurmctld has never saved there" % (source["name"], folder))
+    for name in sorted(os.listdir(folder)):
+        if os.path.isdir(os.path.join(folder, name)):
+            copy_tree(os.path.join(folder, name), os.path.join(target, name))
+    seen = os.lstat(folder)
+    shutil.copystat(folder, target)
+    os.lchown(target, seen.st_uid, seen.st_gid)
+    return {"location": folder}
+
+
+def _copy_exchanged(folder, name, target):
+    for _ in range(TRIES):
+        try:
+            return copy_file(os.path.join(folder, name), os.path.join(target, name))
+        except (IOError, OSError) as error:
+            if error.errno != errno.ENOENT:
+                raise
+            if not os.path.lexists(os.path.join(folder, name + ".old")):
+                return None  # gone for good
+            time.sleep(0.05)
+    return None
+
+
+def save_mariadb(source, into):
+    """Dump one database as it is at one moment; nobody waits for it.
+
+    Root comes in over the socket, as the system's root. A site that gave it a password has it in root's ~/.my.cnf,
+    which the programs read themselves: there is no password on a command line.
+    """
+    path = os.path.join(into, DUMP)
+    argv = ["mysqldump", "--socket=" + source["socket"], "--user=root", "--single-transaction", "--quick", "--hex-blob"]
+    with open(path, "wb") as dump:
+        run(argv + [source["database"]], stdout=dump)
+    with open(path, "rb") as dump:
+        dump.seek(max(0, os.path.getsize(path) - 200))
+        if END_OF_DUMP not in dump.read():
+            raise Problem("%s: mysqldump ended early: its last line is missing" % source["name"])
+    tables = 0
+    with open(path, "rb") as dump:
+        for line in dump:
+            tables += line.startswith(b"CREATE TABLE ")
+    return {"tables": tables}
+
+
+KINDS = {"files": save_files, "slurm_state": save_slurm_state, "mariadb": save_mariadb}
+
+
+def save(source, into):
+    """Copy one source into a new folder; return what a restore has to know beside the declaration."""
+    os.makedirs(into)
+    try:
+        return KINDS[source["kind"]](source, into)
+    except (IOError, OSError) as error:
+        raise Problem("%s: %s: %s" % (source["name"], error.filename or into, error.strerror))

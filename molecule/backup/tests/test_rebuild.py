@@ -44,7 +44,7 @@ def refused(host: Host, words: str, run: Run) -> None:
     """Assert that a restore says so in one line and that no daemon noticed it."""
     assert run.status != 0
     assert words in run.words, run.explain()
-    assert not host.run("ls -d /tmp/hal-restore-* /root/.ansible/tmp/hal-restore-* 2>/dev/null").stdout
+    assert not host.run("ls -d /var/tmp/hal-restore-* 2>/dev/null").stdout
 
 
 def test_a_restore_refuses_what_it_should(database: Host, login: Host, server: Host, tmp_path: Path) -> None:

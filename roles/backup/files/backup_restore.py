@@ -23,9 +23,10 @@ import time
 
 import backup_archive
 from backup_common import Problem, load, main, need_room, run, sha256
-from backup_sources import DUMP, STATE, copy_file, setting
+from backup_sources import DUMP, STATE, copy_file, make_like, setting
 
 RESERVE_MB = 64
+ASIDE = "/var/lib/hal-backup/before"
 
 
 def clock(stamp):
@@ -67,25 +68,20 @@ def look_at_files(source, made):
 
 
 def prepare_files(source, folder):
-    """Put the files beside their places."""
-    pairs = []
-    for path in _files_below(folder):
-        place = "/" + os.path.relpath(path, folder)
-        if os.path.islink(path) or not os.path.exists(place) or sha256(path) != sha256(place):
-            if not os.path.isdir(os.path.dirname(place)):
-                _make_like(os.path.dirname(path), os.path.dirname(place))
-            copy_file(path, place + ".restoring")
-            pairs.append(place)
-    return pairs
-
-
-def _make_like(model, folder):
-    if not os.path.isdir(os.path.dirname(folder)):
-        _make_like(os.path.dirname(model), os.path.dirname(folder))
-    seen = os.lstat(model)
-    os.mkdir(folder)
-    os.chmod(folder, seen.st_mode & 0o7777)
-    os.chown(folder, seen.st_uid, seen.st_gid)
+    """Put the files that differ beside their places."""
+    places = []
+    try:
+        for path in _files_below(folder):
+            place = "/" + os.path.relpath(path, folder)
+            if os.path.islink(path) or not os.path.exists(place) or sha256(path) != sha256(place):
+                if not os.path.isdir(os.path.dirname(place)):
+                    make_like(os.path.dirname(path), os.path.dirname(place))
+                places.append(place)
+                copy_file(path, place + ".restoring")
+    except Exception:
+        forget_files(source, places)
+        raise
+    return places
 
 
 def replace_files(source, places, aside):
@@ -115,7 +111,11 @@ def look_at_slurm_state(source, made):
         return "no state is there", False
     words = "state of %s" % clock(os.stat(state).st_mtime)
     if active("slurmctld"):
-        words += ", slurmctld runs with %d jobs" % len(run(["squeue", "--noheader", "--all"]).splitlines())
+        words += ", slurmctld runs"
+        try:
+            words += " with %d jobs" % len(run(["squeue", "--noheader", "--all"]).splitlines())
+        except Problem:
+            pass  # it does not answer: that is why somebody restores
     return words, os.stat(state).st_mtime > made
 
 
@@ -128,7 +128,11 @@ def prepare_slurm_state(source, folder):
         raise Problem("there is no user slurm: roll out the role slurm's installation first")
     beside = place + ".restoring"
     shutil.rmtree(beside, ignore_errors=True)
-    shutil.copytree(os.path.join(folder, STATE), beside, symlinks=True)
+    try:
+        shutil.copytree(os.path.join(folder, STATE), beside, symlinks=True)
+    except (shutil.Error, IOError, OSError) as error:
+        forget_slurm_state(source, place)
+        raise Problem("%s cannot be written: %s" % (beside, error))
     for path in [beside] + [
         os.path.join(where, name) for where, dirs, names in os.walk(beside) for name in dirs + names
     ]:
@@ -304,7 +308,7 @@ def _stop(sources):
 
 
 def _replace(ready):
-    aside = os.path.join("/var/lib/hal-backup", "before", time.strftime("%Y%m%dT%H%M%S"))
+    aside = os.path.join(ASIDE, time.strftime("%Y%m%dT%H%M%S"))
     done = []
     for number, (source, what) in enumerate(list(ready)):
         done.append("%s: %s" % (source["name"], REPLACE[source["kind"]](source, what, aside)))

@@ -30,6 +30,16 @@ def copy_file(source, target):
     os.lchown(target, seen.st_uid, seen.st_gid)
 
 
+def make_like(model, folder):
+    """Make a folder, and those above it that are missing, with mode and owner of another one."""
+    if not os.path.isdir(os.path.dirname(folder)):
+        make_like(os.path.dirname(model), os.path.dirname(folder))
+    seen = os.stat(model)
+    os.mkdir(folder)
+    os.chmod(folder, stat.S_IMODE(seen.st_mode))
+    os.chown(folder, seen.st_uid, seen.st_gid)
+
+
 def copy_tree(source, target, left_out=()):
     """Copy a folder; what vanishes meanwhile was temporary. `left_out`: names at its top."""
     seen = os.lstat(source)
@@ -59,7 +69,7 @@ def save_files(source, into):
         if not os.path.lexists(path):
             raise Problem("%s: %s is not there" % (source["name"], path))
         if not os.path.isdir(os.path.dirname(target)):
-            os.makedirs(os.path.dirname(target))
+            make_like(os.path.dirname(path), os.path.dirname(target))
         if os.path.isdir(path):
             copy_tree(path, target, left_out)
         else:

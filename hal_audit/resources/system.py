@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hal_audit.resources.model import ABSENT, PRESENT, Call, Resource, Units, number, text, truth
+from hal_audit.resources.model import ABSENT, PRESENT, Call, Resource, Units, content_id, number, text, truth
 
 ARCH = re.compile(r"\.(x86_64|ppc64le|ppc64|aarch64|i[3-6]86|noarch)$")
 # name-version-release or name-version; java-1.8.0-openjdk is a name: its last part has no digit first.
@@ -23,6 +23,8 @@ NOT_IN_REPOSITORY = {
 }
 # Never told to anybody; the node compares them with what they were.
 REPOSITORY_SECRETS = {"password", "proxy_password", "sslclientkey"}
+# What sefcontext calls a kind of file -> as it stands in file_contexts.
+FILE_KINDS = {"a": "  ", "f": "--", "d": "-d", "c": "-c", "b": "-b", "s": "-s", "l": "-l", "p": "-p"}
 PASSWORD_IN_URL = re.compile(r"://[^/\s@]+@")
 
 
@@ -202,6 +204,27 @@ def host_name(call: Call) -> list[Resource]:
 def selinux(call: Call) -> list[Resource]:
     """selinux: the mode that is configured."""
     return [Resource("selinux:mode", {"mode": call.text("state")})]
+
+
+def selinux_boolean(call: Call) -> list[Resource]:
+    """seboolean: the line of what this site changed in the policy; without `persistent` nothing outlasts a boot."""
+    name = call.text("name")
+    if not call.flag("persistent"):
+        return []
+    return [_local_policy("booleans.local", name, {**PRESENT, "lines": [f"{name}={int(call.flag('state') or False)}"]})]
+
+
+def file_context(call: Call) -> list[Resource]:
+    """sefcontext: the line that semanage writes, as libsemanage formats it."""
+    target, kind = call.text("target", "path"), FILE_KINDS[call.text("ftype", default="a")]
+    if call.absent():
+        return [_local_policy("file_contexts.local", target, {**ABSENT, "regexp": f"^{re.escape(target)} {kind} "})]
+    label = ":".join([call.text("seuser", default="system_u"), "object_r", call.text("setype"), "s0"])
+    return [_local_policy("file_contexts.local", target, {**PRESENT, "lines": [f"{target} {kind} {label}"]})]
+
+
+def _local_policy(file: str, name: str, declared: Mapping[str, Any]) -> Resource:
+    return Resource(f"line:/etc/selinux/targeted/active/{file}#{content_id(name)}", declared)
 
 
 def time_zone(call: Call) -> list[Resource]:

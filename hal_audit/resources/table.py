@@ -40,9 +40,11 @@ MANAGING: dict[str, Callable[[Call], list[Resource]]] = {
     "ansible.builtin.systemd_service": system.service,
     "ansible.builtin.user": system.user,
     "ansible.posix.mount": system.mount,
+    "ansible.posix.seboolean": system.selinux_boolean,
     "ansible.posix.selinux": system.selinux,
     "ansible.posix.sysctl": system.sysctl,
     "community.general.modprobe": system.kernel_module,
+    "community.general.sefcontext": system.file_context,
     "community.general.timezone": system.time_zone,
     # databases
     "community.mysql.mysql_db": system.databases,

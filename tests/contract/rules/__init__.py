@@ -8,6 +8,7 @@ from tests.contract.rules import (
     expectations,
     files,
     layers,
+    locked,
     names,
     node_python,
     packages,
@@ -16,6 +17,7 @@ from tests.contract.rules import (
     role_shape,
     scenarios,
     secrets,
+    selinux,
     tasks,
 )
 
@@ -27,6 +29,7 @@ __all__ = [
     "expectations",
     "files",
     "layers",
+    "locked",
     "names",
     "node_python",
     "packages",
@@ -35,5 +38,6 @@ __all__ = [
     "role_shape",
     "scenarios",
     "secrets",
+    "selinux",
     "tasks",
 ]

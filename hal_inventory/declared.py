@@ -106,6 +106,15 @@ Label = Annotated[
 ]
 
 
+Part = Annotated[
+    str,
+    _checked(
+        lambda text: re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_/.-]{0,62}", text),
+        "a part's name; write letters, digits, _, -, . and /",
+    ),
+]
+
+
 class Declared(BaseModel):
     """Base: no unknown fields, no conversion of types, no change after reading."""
 
@@ -205,6 +214,9 @@ class Nodes(Declared):
     addresses: Mapping[str, PerNode]
     macs: Mapping[str, PerNode] = {}
     serial: PerNode | None = None
+    port_guids: Mapping[Part, PerNode] = {}
+    disks: Mapping[Part, PerNode] = {}
+    gpu_uuids: Mapping[Part, PerNode] = {}
     aliases: tuple[Text, ...] = ()
 
 

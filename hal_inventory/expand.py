@@ -13,6 +13,9 @@ from hal_inventory.names import RESERVED, is_node_name
 from hal_inventory.ranges import MAX_NAMES
 from hal_inventory.reader import Path_
 
+PARTS = {"port_guids": "GUID", "disks": "WWN", "gpu_uuids": "UUID"}
+"""Fields with the identities of a node's parts, and what one of them is called."""
+
 _MAC = re.compile(r"([0-9a-f]{2}:){5}[0-9a-f]{2}")
 
 
@@ -107,6 +110,7 @@ def _expand_entry(
         if not is_node_name(alias):
             checks.fault((*path, "aliases"), f'"{alias}" is not a host name; write small letters, digits and -')
         checks.once("alias", alias, (*path, "aliases"), names[0] if names else "")
+    parts = {kind: _parts(path, names, declared, kind, checks) for kind in PARTS}
     placeholders = _placeholders(path, declared, checks)
     return [
         Node(
@@ -116,6 +120,7 @@ def _expand_entry(
             addresses={network: column[at] for network, column in addresses.items()},
             macs={network: column[at] for network, column in macs.items()},
             serial=serials[at] if serials else None,
+            parts={kind: {part: column[at] for part, column in columns.items()} for kind, columns in parts.items()},
             aliases=declared.aliases if len(names) == 1 else (),
             placeholders=placeholders,
         )
@@ -237,6 +242,19 @@ def _serials(path: Path_, names: Sequence[str], declared: Nodes, checks: Checks)
     for node, text in zip(names, column or (), strict=False):
         checks.once("serial", text, where, node)
     return column
+
+
+def _parts(path: Path_, names: Sequence[str], declared: Nodes, kind: str, checks: Checks) -> dict[str, list[str]]:
+    """Return one identity a node for each part of a kind; none may be used twice."""
+    columns: dict[str, list[str]] = {}
+    for part, values in getattr(declared, kind).items():
+        where: Path_ = (*path, kind, part)
+        column = _column(where, values, names, checks)
+        for node, text in zip(names, column or (), strict=False):
+            checks.once(PARTS[kind], text, where, node)
+        if column is not None:
+            columns[part] = column
+    return columns
 
 
 def _placeholders(path: Path_, declared: Nodes, checks: Checks) -> frozenset[str]:

@@ -32,7 +32,10 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One server. ``placeholders`` names the fields (``serial``, ``addresses.bmc``) that nobody has filled in yet."""
+    """One server. ``placeholders`` names the fields (``serial``, ``addresses.bmc``) that nobody has filled in yet.
+
+    ``parts`` are the identities of its parts: GUIDs of ports, world-wide names of disks, UUIDs of GPUs, each by name.
+    """
 
     name: str
     role: str
@@ -40,6 +43,7 @@ class Node:
     addresses: Mapping[str, IPAddress]
     macs: Mapping[str, str]
     serial: str | None = None
+    parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     placeholders: frozenset[str] = frozenset()
 

@@ -82,6 +82,14 @@ def _parser() -> argparse.ArgumentParser:
     validate = command("validate", "check sources and models; findings, then a summary")
     validate.add_argument("files", nargs="*", metavar="FILE", help="a cluster.yml or a source (default: the sources)")
     validate.add_argument("--placeholders", action="store_true", help="list the placeholders")
+    capture = command("capture", "propose what machines say about themselves for cluster.yml, as a diff")
+    capture.add_argument(
+        "files", nargs="*", metavar="FILE", help="what the script printed on a machine; - is standard input"
+    )
+    capture.add_argument("--script", action="store_true", help="print the script that machines run (Python 2.7 or 3)")
+    capture.add_argument(
+        "--node", metavar="NODE", help="the node that a single FILE is of (default: by name or address)"
+    )
     command("schema", "print the JSON Schema of cluster.yml")
     completion = command("completion", "print a completion script")
     completion.add_argument("shell", choices=["bash", "zsh"])
@@ -183,6 +191,21 @@ def _validate(options: argparse.Namespace, sources: Sequence[str]) -> int:
     return verdict.status
 
 
+def _capture(options: argparse.Namespace, sources: Sequence[str]) -> int:
+    from hal_inventory.cli.capture import capture, script
+
+    if options.script:
+        sys.stdout.write(script())
+        return OK
+    verdict = capture(source_of(sources), options.files, node=options.node)
+    if getattr(options, "as_json", False):
+        _print(verdict.answer, options)
+    else:
+        sys.stdout.write(verdict.diff)
+        sys.stderr.write(verdict.remarks)
+    return verdict.status
+
+
 def _schema(options: argparse.Namespace, sources: Sequence[str]) -> int:
     from hal_inventory.declared import ClusterFile
 
@@ -193,7 +216,18 @@ def _schema(options: argparse.Namespace, sources: Sequence[str]) -> int:
 def _completion(options: argparse.Namespace, sources: Sequence[str]) -> int:
     from hal_inventory.cli.completion import script
 
-    flags = ("-i", "--inventory", "--json", "--list", "--host", "--expand", "--placeholders", "--help")
+    flags = (
+        "-i",
+        "--inventory",
+        "--json",
+        "--list",
+        "--host",
+        "--expand",
+        "--placeholders",
+        "--script",
+        "--node",
+        "--help",
+    )
     sys.stdout.write(script(options.shell, commands=tuple(_COMMANDS), options=flags, kinds=KINDS))
     return OK
 
@@ -205,6 +239,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
     "nodes": _nodes,
     "names": _names,
     "validate": _validate,
+    "capture": _capture,
     "schema": _schema,
     "completion": _completion,
 }

@@ -17,7 +17,7 @@ _hal_inventory() {
     done
     case $before in
         -i|--inventory) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
-        --host) choices=$(hal-inventory "${sources[@]}" nodes all --expand 2>/dev/null) ;;
+        --host|--node) choices=$(hal-inventory "${sources[@]}" nodes all --expand 2>/dev/null) ;;
         *)
             case $command:$word in
                 *:-*) choices="%(options)s" ;;
@@ -25,7 +25,7 @@ _hal_inventory() {
                 show:*) choices="%(kinds)s $(hal-inventory "${sources[@]}" names 2>/dev/null)" ;;
                 list:*|nodes:*|graph:*) choices="and or not all $(hal-inventory "${sources[@]}" names 2>/dev/null)" ;;
                 completion:*) choices="bash zsh" ;;
-                validate:*) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+                validate:*|capture:*) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
             esac ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
@@ -48,7 +48,7 @@ _hal_inventory() {
     done
     case $before in
         -i|--inventory) _files; return ;;
-        --host) choices=(${(f)"$(hal-inventory $sources nodes all --expand 2>/dev/null)"}) ;;
+        --host|--node) choices=(${(f)"$(hal-inventory $sources nodes all --expand 2>/dev/null)"}) ;;
         *)
             if [[ ${words[CURRENT]} == -* ]]; then
                 choices=(%(options)s)
@@ -58,7 +58,7 @@ _hal_inventory() {
                     show) choices=(%(kinds)s ${(f)"$(hal-inventory $sources names 2>/dev/null)"}) ;;
                     list|nodes|graph) choices=(and or not all ${(f)"$(hal-inventory $sources names 2>/dev/null)"}) ;;
                     completion) choices=(bash zsh) ;;
-                    validate) _files; return ;;
+                    validate|capture) _files; return ;;
                 esac
             fi ;;
     esac

@@ -36,6 +36,7 @@ def pack(site: Site) -> Packed:
                     "serial": node.serial,
                     "addresses": {network: str(address) for network, address in node.addresses.items()},
                     "macs": dict(node.macs),
+                    **node.parts,
                     "bmc": _bmc(site, node, bmc_networks),
                     "services": services[name],
                 },

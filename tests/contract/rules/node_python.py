@@ -62,8 +62,9 @@ SYNTAX: tuple[tuple[type[ast.AST] | tuple[type[ast.AST], ...], str], ...] = (
 
 
 def sources(root: Path) -> list[Path]:
-    """Everything in Python that Ansible carries to a node."""
+    """Everything in Python that is carried to a node."""
     found = [*(root / "plugins" / "modules").rglob("*.py"), *(root / "plugins" / "module_utils").rglob("*.py")]
+    found += (root / "hal_inventory" / "capture").glob("node.py")
     for role in roles(root):
         for path in (role / "files").rglob("*"):
             if path.is_file() and (

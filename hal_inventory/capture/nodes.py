@@ -1,0 +1,189 @@
+"""What captures say of single nodes: serial numbers, MACs, and the identities of parts."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hal_inventory.capture.edit import Value
+from hal_inventory.capture.machine import Machine
+from hal_inventory.capture.work import Seen, Work
+from hal_inventory.declared import Nodes
+from hal_inventory.model import MANAGEMENT
+from hal_inventory.ranges import expand_list
+from hal_inventory.reader import Path_, Scalar
+from hal_inventory.reader import Sequence as SequenceTree
+
+
+def propose_for_nodes(work: Work) -> None:
+    """Go through the entries of nodes that have been captured."""
+    for key, declared in work.cluster.nodes.items():
+        names = expand_list(key)
+        seen = [one for one in work.seen if one.node in names]
+        if seen:
+            _Entry(work, ("nodes", key), names, declared).propose(seen)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One entry of the model: a node, or the nodes of a range."""
+
+    work: Work
+    path: Path_
+    names: Sequence[str]
+    declared: Nodes
+
+    def propose(self, seen: Sequence[Seen]) -> None:
+        """Answer placeholders, add what is not declared, and name contradictions."""
+        path = self.path
+        self._column((*path, "serial"), [(one, one.machine.serial) for one in seen])
+        groups: dict[str, dict[str, list[tuple[Seen, str | None]]]] = {}
+        for one in seen:
+            for network, mac in self._macs(one):
+                groups.setdefault("macs", {}).setdefault(network, []).append((one, mac))
+            for kind, parts in _parts(one.machine).items():
+                for part, identity in parts.items():
+                    groups.setdefault(kind, {}).setdefault(part, []).append((one, identity))
+        for kind, parts_ in groups.items():
+            new = []
+            for part, values in parts_.items():
+                if self.work.editor.has((*path, kind, part)):
+                    self._column((*path, kind, part), values)
+                elif column := self._new_column((*path, kind, part), values):
+                    new.append((part, column))
+            if new and not self.work.editor.add((*path, kind), new):
+                self.work.fault(
+                    path, f"{kind} cannot be added to what is written in one line; write the entry line by line"
+                )
+
+    def _macs(self, one: Seen) -> Iterator[tuple[str, str]]:
+        """Give the MAC of each network that the node has an address in."""
+        for network in self.declared.addresses:
+            kind = self.work.site.networks[network].kind
+            if kind == "bmc" and one.machine.bmc_macs:
+                yield network, self._bmc_mac(one, network)
+            elif kind == "ethernet" and one.machine.links and (mac := self._port(one, network)):
+                yield network, mac
+
+    def _bmc_mac(self, one: Seen, network: str) -> str:
+        """Return the MAC of the BMC's port in the network; its first where none has an address there."""
+        cidr = self.work.site.networks[network].cidr
+        ports = one.machine.bmc_macs
+        return next((mac for mac, addresses in ports if any(_inside(text, cidr) for text in addresses)), ports[0][0])
+
+    def _port(self, one: Seen, network: str) -> str | None:
+        """Return the MAC of the interface that is declared for a network, or that has an address in it."""
+        links, cidr = one.machine.links, self.work.site.networks[network].cidr
+        declared = self.work.site.profile_of(one.node).interfaces.get(network)
+        name = declared.name if declared else ""
+        name = name or next((link for text, link in one.machine.addresses.items() if _inside(text, cidr)), "")
+        name = name.partition(".")[0]  # a VLAN is on its port
+        ports = sorted(link.name for link in links.values() if link.master == name) or [name]
+        if ports[0] in links:
+            return links[ports[0]].mac
+        if network == MANAGEMENT:
+            connected = sorted(
+                f"{link.name} {link.mac}"
+                for link in links.values()
+                if link.kind == "ether" and link.carrier and not link.master
+            )
+            looked_for = f"no interface {name}" if name else f"no interface with an address in {cidr}"
+            self.work.unclear(
+                one, "outputs.ip_link", f"{looked_for} for {network}; connected are {', '.join(connected) or 'none'}"
+            )
+        return None
+
+    def _column(self, path: Path_, captured: Sequence[tuple[Seen, str | None]]) -> None:
+        """Put captured values where placeholders are, and compare them with the rest."""
+        answers = self._answers(path, captured)
+        if not answers:
+            return
+        if not self.work.editor.has(path):
+            column = self._new_column(path, captured)
+            if column and not self.work.editor.add_single(path, column):
+                self.work.fault(
+                    path[:-1], f"{path[-1]} cannot be added to what is written in one line; write it line by line"
+                )
+            return
+        before = self._written(path)
+        after = [self._settled(path, value, answers.get(value.node)) for value in before]
+        if after == before:
+            return
+        if [value.text for value in after] == [value.text for value in before] and not any(
+            v.placeholder for v in after
+        ):
+            self.work.editor.confirm(path)
+        else:
+            self.work.editor.replace_column(path, after)
+
+    def _settled(self, path: Path_, value: Value, answer: tuple[Seen, str] | None) -> Value:
+        if answer is None:
+            return value
+        one, text = answer
+        if value.placeholder:
+            self.work.note(path, one, text)
+            return Value(text, False, value.node)
+        if value.text.lower() != text.lower():
+            self.work.fault(path, f"{value.node} has {value.text} here; {one.source} says {text}")
+        return value
+
+    def _new_column(self, path: Path_, captured: Sequence[tuple[Seen, str | None]]) -> list[Value] | None:
+        """Return a column of a field that is not there; nodes that nobody asked yet get placeholders."""
+        answers = self._answers(path, captured)
+        for one, text in answers.values():
+            self.work.note(path, one, text)
+        if path[-2] == "macs" and len(answers) < len(self.names):
+            missing = ", ".join(name for name in self.names if name not in answers)
+            self.work.fault(
+                path,
+                f"is not declared yet and can be added when all nodes of the entry are captured; missing: {missing}",
+            )
+            return None
+        return [
+            Value(answers[name][1], False, name)
+            if name in answers
+            else Value(f"PLACEHOLDER-{name}-{path[-1]}".upper().replace("/", "-"), True, name)
+            for name in self.names
+        ]
+
+    def _answers(self, path: Path_, captured: Sequence[tuple[Seen, str | None]]) -> dict[str, tuple[Seen, str]]:
+        """Return the one answer for each node; captures that contradict each other are a fault and no answer."""
+        answers: dict[str, tuple[Seen, str]] = {}
+        refused: set[str] = set()
+        for one, text in captured:
+            if not text:
+                continue
+            if not text.isprintable() or any(mark in text for mark in "[]{}"):
+                self.work.unclear(one, str(path[-1]), f"{text!r} cannot stand in a model")
+                continue
+            first = answers.setdefault(one.node, (one, text))
+            if first[1].lower() != text.lower():
+                self.work.fault(path, f"{one.node}: {first[0].source} says {first[1]}, {one.source} says {text}")
+                refused.add(one.node)
+        return {name: answer for name, answer in answers.items() if name not in refused}
+
+    def _written(self, path: Path_) -> list[Value]:
+        """Return what is written, one value a node."""
+        tree = self.work.tree(path)
+        items = tree.items if isinstance(tree, SequenceTree) else [tree]
+        values = [
+            (text, item.placeholder) for item in items if isinstance(item, Scalar) for text in expand_list(item.text)
+        ]
+        return [Value(text, placeholder, name) for (text, placeholder), name in zip(values, self.names, strict=True)]
+
+
+def _parts(machine: Machine) -> Mapping[str, Mapping[str, str]]:
+    """Return the identities of a machine's parts, by the fields of the model."""
+    return {
+        "port_guids": {port.name: port.guid for port in machine.ports},
+        "disks": {disk.name: disk.wwn for disk in machine.disks if disk.wwn},
+        "gpu_uuids": {str(gpu.index): gpu.uuid for gpu in machine.gpus.answered} if machine.gpus else {},
+    }
+
+
+def _inside(text: str, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
+    try:
+        return ipaddress.ip_address(text) in network
+    except ValueError:
+        return False

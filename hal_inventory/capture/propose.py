@@ -1,0 +1,73 @@
+"""A proposal for a cluster.yml from captures: placeholders that they answer, parts it has not named, contradictions."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from hal_inventory.capture.document import BmcCapture, Capture
+from hal_inventory.capture.edit import Editor
+from hal_inventory.capture.machine import Machine, of_bmc, of_node
+from hal_inventory.capture.nodes import propose_for_nodes
+from hal_inventory.capture.profiles import propose_for_profiles
+from hal_inventory.capture.work import Proposal, Seen, Work
+from hal_inventory.errors import ClusterFileError, Finding
+from hal_inventory.load import load_bytes
+from hal_inventory.model import Site
+from hal_inventory.reader import parse
+from hal_inventory.shape import declarations
+
+
+def propose(content: bytes, file: str, captures: Sequence[tuple[str, Capture]], *, node: str | None = None) -> Proposal:
+    """Return what captures propose for the model ``content``; ``node`` names the machine of a single capture."""
+    site = load_bytes(content, file)
+    document = parse(content, file)
+    cluster, _ = declarations(document)
+    assert cluster is not None  # load_bytes has read it
+    work = Work(document, cluster, site, Editor(content.decode("utf-8-sig")))
+    for source, capture in captures:
+        machine = of_bmc(capture) if isinstance(capture, BmcCapture) else of_node(capture)
+        work.result.findings += [Finding(source, 0, fault.field, fault.message) for fault in machine.faults]
+        name = node or _node_of(site, capture, machine)
+        if name is None:
+            said = capture.address if isinstance(capture, BmcCapture) else capture.host
+            where = "address" if isinstance(capture, BmcCapture) else "host"
+            message = f'"{said}" is no node of site {site.name}; name the machine with --node'
+            work.result.findings.append(Finding(source, 0, where, message))
+        else:
+            work.seen.append(Seen(source, name, machine))
+    propose_for_nodes(work)
+    propose_for_profiles(work)
+    text = work.editor.result()
+    if text != work.editor.text:
+        try:
+            load_bytes(text.encode(), file)
+        except ClusterFileError as error:
+            work.result.findings += [
+                Finding(one.file, one.line, one.field, f"with what was captured: {one.message}")
+                for one in error.findings
+            ]
+            return Proposal(findings=work.result.findings)
+        lines = difflib.unified_diff(
+            work.editor.text.splitlines(keepends=True), text.splitlines(keepends=True), f"a/{file}", f"b/{file}"
+        )
+        work.result.diff = "".join(lines)
+    return work.result
+
+
+def _node_of(site: Site, capture: Capture, machine: Machine) -> str | None:
+    """Return the node that a machine is: by its name, its serial number, or an address that the model gives to one."""
+    if machine.host in site.nodes:
+        return machine.host
+    asked = capture.address if isinstance(capture, BmcCapture) else ""
+    name = asked.partition(".")[0].lower()
+    for candidate in (name, name.removesuffix("-bmc"), name.removeprefix("bmc-")):
+        if candidate in site.nodes:
+            return candidate
+    addresses = {asked, *machine.addresses}
+    for each in site.nodes.values():
+        if machine.serial and each.serial == machine.serial:
+            return each.name
+        if addresses & {str(address) for address in each.addresses.values()}:
+            return each.name
+    return None

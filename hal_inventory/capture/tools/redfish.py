@@ -1,0 +1,54 @@
+"""Redfish: serial number, model, memory and the BMC's own ports. Members are found by type: makers name them apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hal_inventory.capture.tools.dmidecode import value
+
+_MAC = re.compile(r"([0-9a-f]{2}:){5}[0-9a-f]{2}")
+Resources = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a BMC says of its machine; ``macs`` are those of the BMC's ports by their addresses."""
+
+    serial: str | None
+    model: str | None
+    memory_mb: int
+    host_name: str | None
+    macs: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def parse(resources: Resources) -> Machine:
+    """Return the machine. OpenBMC has model and serial number at the system, the LC92x's BMC at a chassis."""
+    system = next(_of_type(resources, "ComputerSystem"), {})
+    bodies = [system, *_of_type(resources, "Chassis")]
+    memory = (system.get("MemorySummary") or {}).get("TotalSystemMemoryGiB")
+    return Machine(
+        serial=next((found for body in bodies if (found := value(body.get("SerialNumber")))), None),
+        model=next(
+            (found for body in bodies for name in ("Model", "PartNumber") if (found := value(body.get(name)))), None
+        ),
+        memory_mb=int(memory * 1024) if isinstance(memory, (int, float)) else 0,
+        host_name=value(system.get("HostName")),
+        macs=tuple(_macs(resources)),
+    )
+
+
+def _of_type(resources: Resources, name: str) -> Iterator[Mapping[str, Any]]:
+    for path in sorted(resources):
+        if str(resources[path].get("@odata.type", "")).startswith(f"#{name}."):
+            yield resources[path]
+
+
+def _macs(resources: Resources) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for path in sorted(resources):
+        port = resources[path]
+        mac = str(port.get("PermanentMACAddress") or port.get("MACAddress") or "").lower()
+        if "/Managers/" in path and _MAC.fullmatch(mac):
+            yield mac, tuple(str(one.get("Address")) for one in port.get("IPv4Addresses") or [])

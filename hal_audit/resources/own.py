@@ -33,6 +33,12 @@ def munge_key(call: Call) -> list[Resource]:
     return [Resource(f"file:{call.text('path', default='/etc/munge/munge.key')}", declared, secret=True)]
 
 
+def package_mirror(call: Call) -> list[Resource]:
+    """hal_package_mirror: the link to the published snapshot; what is in it is an expectation of the role."""
+    target = f"snapshots/{call.result.get('snapshot')}"
+    return [Resource(f"file:{call.text('folder')}/current", {**PRESENT, "type": "link", "target": target})]
+
+
 def slurm_daemon(call: Call) -> list[Resource]:
     """hal_slurm_daemon: the unit; its files belong to the task that writes them."""
     if call.text("phase") == "stop_first":

@@ -1,0 +1,60 @@
+"""Ansible lookup plugin: the lock file of a site's packages, read and checked by hal_packages."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+if _ROOT not in sys.path:
+    sys.path.insert(0, _ROOT)
+
+from hal_packages.errors import HalPackagesError  # noqa: E402  found only now
+from hal_packages.lock import load_once  # noqa: E402  found only now
+from hal_packages.mirrored import mirrored  # noqa: E402  found only now
+
+DOCUMENTATION = r"""
+name: hal_packages
+short_description: The lock file of a site's packages
+description:
+  - Returns what the mirror is made from, as M(hal_package_mirror) takes it. A lock file that cannot be used is an error
+    with file, line and field.
+options:
+  _terms:
+    description: The lock file.
+    required: true
+  keys:
+    description: Signing keys by id, each a mapping of C(source) and C(fingerprint), as C(repositories_keys).
+    type: dict
+    default: {}
+"""
+
+EXAMPLES = r"""
+- ansible.builtin.debug:
+    msg: "{{ lookup('hal_packages', mirror_lock_file, keys=repositories_keys).unverified }}"
+"""
+
+RETURN = r"""
+_raw:
+  description: >-
+    V(digest), V(trees) (repository, arch, url, packages), V(keys) (id, source, fingerprint), V(unverified) (names as
+    repository/arch/name), V(sums_sha256) (of the list of checksums that a mirror of it has).
+  type: list
+  elements: dict
+"""
+
+
+class LookupModule(LookupBase):  # type: ignore[misc]
+    """Thin: hal_packages reads and checks."""
+
+    def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
+        """Return one mapping for each lock file."""
+        try:
+            return [mirrored(load_once(Path(str(term))), kwargs.get("keys") or {}) for term in terms]
+        except HalPackagesError as error:
+            raise AnsibleError(f"lookup hal_packages: {error}") from None

@@ -6,18 +6,29 @@ NODES ?= full
 ROLE ?=
 NODE ?=
 PARTS ?=
+SITE ?= hal
+VAULT_PASSWORD_FILE ?=
+ROTATE ?=
+KEY ?=
+PRINCIPALS ?=
+DAYS ?= 30
+DIR ?= wheelhouse
+WHEELHOUSE ?=
 INVENTORY := -i inventory/hal/hal.yml -i inventory/virtual/$(if $(filter mini,$(NODES)),mini,hal).yml
 PYTHON := .venv/bin/python
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 
-.PHONY: help setup demo site ssh clean distclean lint unit check molecule test test-full bench
+.PHONY: help setup wheelhouse demo site ssh secrets certificate clean distclean lint unit check molecule test test-full bench
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
 
-setup: ## system packages and .venv on this machine
-	@molecule/shared/prepare-controller
+setup: ## system packages and .venv on this machine (WHEELHOUSE=DIR: the Python packages from there, without a network)
+	@HAL_WHEELHOUSE='$(or $(WHEELHOUSE),$(HAL_WHEELHOUSE))' molecule/shared/prepare-controller
+
+wheelhouse: setup ## all Python packages as files, for a controller without a network (DIR=wheelhouse)
+	@molecule/shared/wheelhouse '$(DIR)'
 
 demo: setup ## the virtual HAL up to a job on all GPUs (NODES=mini for a small one)
 	@$(PYTHON) molecule/shared/demo.py --nodes $(NODES)
@@ -27,6 +38,14 @@ site: setup ## roll the running virtual HAL out again
 
 ssh: setup ## log in to a virtual node: make ssh NODE=hal05
 	@$(PYTHON) molecule/shared/ssh_config.py $(INVENTORY) --login '$(NODE)'
+
+secrets: setup ## the secrets of a site that are missing: make secrets SITE=hal VAULT_PASSWORD_FILE=FILE (ROTATE=NAME)
+	@$(PYTHON) -m hal_secrets --site '$(SITE)' $(if $(VAULT_PASSWORD_FILE),--vault-password-file '$(VAULT_PASSWORD_FILE)') --rotate '$(ROTATE)'
+
+certificate: setup ## a user certificate: make certificate USER=alice KEY=alice.pub PRINCIPALS=root DAYS=30
+	@test '$(origin USER)' = 'command line' -a -n '$(KEY)' || { echo 'make certificate USER=NAME KEY=FILE.pub' >&2; exit 2; }
+	@ansible-playbook -i inventory/$(SITE)/hal.yml playbooks/certificate.yml -e "certificate_user='$(USER)'" \
+	  -e "certificate_key='$(abspath $(KEY))'" -e "certificate_principals='$(PRINCIPALS)'" -e "certificate_days='$(DAYS)'"
 
 clean: ## remove every virtual node, network and mount
 	@molecule/shared/clean

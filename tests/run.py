@@ -34,7 +34,8 @@ def pytest(name: str, *arguments: str) -> Stage:
 def lint() -> Sequence[Stage]:
     """Linters and type checkers over the whole tree."""
     node_side = sorted(str(path.relative_to(PROJECT)) for path in (PROJECT / "plugins").rglob("*.py"))
-    scripts = ["molecule/shared/podman", "molecule/shared/prepare-controller", "molecule/shared/clean", ".ci/run"]
+    shared = ("podman", "prepare-controller", "clean", "wheelhouse")
+    scripts = [*(f"molecule/shared/{name}" for name in shared), ".ci/run"]
     return [
         Stage("ruff", ["ruff", "check", "."]),
         Stage("ruff format", ["ruff", "format", "--check", "."]),

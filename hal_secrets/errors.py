@@ -1,0 +1,7 @@
+"""What can go wrong: one root error, whose text is one line for an administrator and never holds a secret."""
+
+from __future__ import annotations
+
+
+class SecretError(Exception):
+    """A secret that cannot be made, stored or read."""

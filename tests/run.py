@@ -50,7 +50,18 @@ def lint() -> Sequence[Stage]:
 def unit() -> Sequence[Stage]:
     """Tests that need no node."""
     return [
-        pytest("unit and property tests", "tests/unit", "tests/property", "-m", "not slow"),
+        # Each file in one process: what its fixtures make is made once.
+        pytest(
+            "unit and property tests",
+            "-n",
+            "auto",
+            "--dist",
+            "loadfile",
+            "tests/unit",
+            "tests/property",
+            "-m",
+            "not slow",
+        ),
         pytest("contract tests", "tests/contract"),
     ]
 

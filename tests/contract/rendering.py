@@ -1,0 +1,234 @@
+"""Render what roles write, for hosts of the real model and as a rollout would, without contacting a node.
+
+Ansible's settings are those of a process, so each inventory has one of its own: `python -m tests.contract.rendering`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.contract import project
+
+# The real site, and the overlay that the virtual one puts on it.
+INVENTORIES = {
+    "HAL": ("inventory/hal/hal.yml",),
+    "the virtual HAL": ("inventory/hal/hal.yml", "inventory/virtual/hal.yml"),
+}
+SECRET = re.compile(r"\bvault_\w+")
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A text as one host gets it, or why there is none: of a template, or of the task at `line` of a file of tasks."""
+
+    path: str
+    line: int
+    site: str
+    host: str
+    destination: str = ""
+    text: str = ""
+    fault: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@functools.cache
+def rendered(root: Path, variables: tuple[str, ...] = ()) -> tuple[Rendered, ...]:
+    """Return all templates of roles, and the texts that stand in tasks, for one host of each kind that has the role.
+
+    `variables` are worked out beside them.
+    """
+    environment = {
+        **os.environ,
+        "ANSIBLE_CONFIG": str(project.PROJECT / "ansible.cfg"),
+        "ANSIBLE_ROLES_PATH": str(root / "roles"),
+        "PYTHONPATH": str(project.PROJECT),
+    }
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.contract.rendering", json.dumps([str(root), site, variables])],
+            cwd=project.PROJECT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for site in INVENTORIES
+    ]
+    found: list[Rendered] = []
+    for process in running:
+        output, errors = process.communicate()
+        if process.returncode:
+            raise RuntimeError(f"nothing was rendered: {errors[-2000:]}")
+        found += [Rendered(**entry) for entry in json.loads(output)]
+    return tuple(found)
+
+
+def templates(root: Path) -> list[Path]:
+    """Every template of every role."""
+    return sorted(path for path in (root / "roles").glob("*/templates/**/*") if path.is_file())
+
+
+def every_branch(text: str, unknown: str) -> str:
+    """The text of a template with all its branches and without its expressions: what rendering may leave out."""
+    text = re.sub(r"\{#.*?#\}", "", text, flags=re.S)
+    text = re.sub(r"\{\{.*?\}\}", unknown, text, flags=re.S)
+    # As Ansible trims: a statement takes the end of its line with it.
+    return re.sub(r"\{%.*?%\}\n?", "", text, flags=re.S)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A template with a task that uses it, if one does by itself; or a task with a text in it."""
+
+    path: Path
+    line: int
+    text: str
+    task: project.Task | None
+
+
+def _sources(role: Path) -> Iterator[_Source]:
+    tasks = [task for task in project.role_tasks(role) if isinstance(task.arguments, dict)]
+    for path in sorted(path for path in (role / "templates").rglob("*") if path.is_file()):
+        writers = [task for task in tasks if task.short == "template" and _named(task) == path.name]
+        for task in writers or (None,):
+            yield _Source(path, 1, project.text_of(path), task)
+    for task in tasks:
+        if task.short == "copy" and isinstance(task.arguments.get("content"), str):
+            yield _Source(task.path, task.line, task.arguments["content"], task)
+
+
+def _named(task: project.Task) -> str:
+    return Path(str(task.arguments.get("src"))).name
+
+
+class _Site:
+    """One inventory, loaded by Ansible itself."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        # Only in the process that renders: importing Ansible reads its configuration.
+        from ansible.inventory.manager import InventoryManager
+        from ansible.parsing.dataloader import DataLoader
+        from ansible.plugins.loader import init_plugin_loader
+        from ansible.vars.manager import VariableManager
+
+        init_plugin_loader([])
+        self.root = root
+        self.name = name
+        self.loader = DataLoader()
+        self.loader.set_basedir(str(root / "playbooks"))
+        sources = [str(project.PROJECT / source) for source in INVENTORIES[name]]
+        self.inventory = InventoryManager(loader=self.loader, sources=sources)
+        self.manager = VariableManager(loader=self.loader, inventory=self.inventory)
+        # Any text does for a secret here. None is read, and none is made.
+        self.manager._extra_vars = dict.fromkeys(self._secrets(), "0f1e2d3c4b5a69788796a5b4c3d2e1f0" * 4)
+
+    def render(self, role: Path, variables: list[str]) -> Iterator[Rendered]:
+        """Everything that a role writes, for one host of each kind that has it."""
+        from hal_audit.templating import QuickTemplar
+
+        sources = list(_sources(role))
+        for host, known in self._hosts(role):
+            templar = QuickTemplar(loader=self.loader, variables=known)
+            templar.environment.loader.searchpath = [str(role / "templates"), str(role)]
+            for source in sources:
+                for more in _uses(templar, source, known):
+                    yield self._one(templar, source, host, {**known, **more}, variables)
+
+    def _secrets(self) -> Iterator[str]:
+        for folder in (self.root / "roles", project.PROJECT / "inventory"):
+            for path in folder.rglob("*.yml"):
+                yield from SECRET.findall(project.text_of(path))
+
+    def _hosts(self, role: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The first host of each kind in the group of a role, with the variables that the role has there."""
+        from ansible.playbook.play import Play
+
+        from hal_audit.plays import tasks_of
+
+        group = self.inventory.groups.get(role.name)
+        kinds: dict[tuple[str, str], Any] = {}
+        for host in sorted(group.get_hosts() if group else (), key=lambda host: str(host.name)):
+            node = host.get_vars().get("hal_node", {})
+            kinds.setdefault((node.get("role", ""), node.get("profile", "")), host)
+        if not kinds:
+            return
+        names = [host.name for host in kinds.values()]
+        content = {"name": role.name, "hosts": names, "gather_facts": "no", "roles": [role.name]}
+        play = Play.load(content, variable_manager=self.manager, loader=self.loader)
+        task = next((task for block in play.roles[0]._task_blocks for task in tasks_of(block)), None)
+        for host in kinds.values():
+            known = self.manager.get_vars(play=play, host=host, task=task)
+            yield str(host.name), {**known, "role_path": str(role), "role_name": role.name}
+
+    def _one(self, templar: Any, source: _Source, host: str, known: dict[str, Any], variables: list[str]) -> Rendered:
+        from ansible.template import generate_ansible_template_vars
+
+        here = {**known, **generate_ansible_template_vars(source.path.name, str(source.path))}
+        text, fault = _template(
+            templar,
+            here,
+            source.text,
+            preserve_trailing_newlines=True,
+            escape_backslashes=False,
+            overrides={"trim_blocks": True, "lstrip_blocks": False},
+            convert_data=False,
+        )
+        destination, _ = _template(templar, known, source.task.arguments.get("dest") if source.task else None)
+        return Rendered(
+            path=source.path.relative_to(self.root).as_posix(),
+            line=source.line,
+            site=self.name,
+            host=host,
+            destination=str(destination or ""),
+            text=str(text or ""),
+            fault=fault,
+            variables={name: str(_template(templar, known, known[name])[0]) for name in variables if name in known},
+        )
+
+
+def _uses(templar: Any, source: _Source, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The variables that a task adds, for each item of its loop."""
+    task = source.task
+    if task is None:
+        yield {}
+        return
+    more: dict[str, Any] = {}
+    for body in (*task.outer, task.body):
+        more.update(body.get("vars") or {})
+    if "loop" not in task.body:
+        yield more
+        return
+    name = (task.keyword("loop_control") or {}).get("loop_var", "item")
+    items, _ = _template(templar, {**known, **more}, task.body["loop"])
+    for item in items if isinstance(items, list) else ():
+        yield {**more, name: item}
+
+
+def _template(templar: Any, variables: Mapping[str, Any], value: Any, **options: Any) -> tuple[Any, str]:
+    """Return (the value, why there is none)."""
+    templar.available_variables = variables
+    try:
+        return templar.template(value, **options), ""
+    except Exception as error:  # a template can raise anything; a host that does not get it may lack what it needs
+        return None, " ".join(str(error).split())[:300]
+
+
+def main(argument: str) -> int:
+    """Print what one site's hosts get, as JSON."""
+    root, name, variables = json.loads(argument)
+    site = _Site(Path(root), name)
+    print(json.dumps([asdict(one) for role in project.roles(Path(root)) for one in site.render(role, variables)]))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1]))

@@ -1,0 +1,117 @@
+"""What roles write for a daemon is what CentOS 7's release of it understands (docs/centos7.md, guard 3)."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+from tests.contract import project
+from tests.contract.el7.daemons.formats import UNKNOWN, Format, formats
+from tests.contract.el7.daemons.syntax import Statement
+from tests.contract.project import Finding, rule
+from tests.contract.rendering import Rendered, every_branch, rendered, templates
+
+OTHERS = Path("tests/contract/el7/other_templates.yml")
+# Modules that change a part of a file: what the daemon then reads is nowhere in the project.
+PARTIAL = frozenset({"blockinfile", "lineinfile", "replace", "ini_file"})
+#: A template, or a task with a text in it: (file, line)
+Place = tuple[Path, int]
+
+
+@rule
+def every_template_is_claimed(root: Path) -> Iterator[Finding]:
+    """A role's template is of a kind that has a list, or it is said why it needs none."""
+    reasons = project.load_map(root / OTHERS)
+    claimed = {path for path, _ in _claimed(root)}
+    for template in templates(root):
+        path = template.relative_to(root / "roles").as_posix()
+        if template not in claimed and not any(fnmatch(path, pattern) for pattern in reasons):
+            yield Finding(
+                template, 1, f"no list of tests/contract/el7/daemons claims it; add a list, or a reason to {OTHERS}"
+            )
+    for pattern in reasons:
+        if "*" not in pattern and not (root / "roles" / pattern).is_file():
+            yield Finding(root / OTHERS, reasons.at(pattern), f"there is no roles/{pattern}")
+
+
+@rule
+def every_directive_is_known(root: Path) -> Iterator[Finding]:
+    """Rendered for hosts of the real and of the virtual HAL, and with all branches: the daemon knows all of it."""
+    for (path, line), one in _claimed(root).items():
+        good = [text for text in _texts(root)[path, line] if not text.fault]
+        if not good:
+            why = next((text.fault for text in _texts(root)[path, line]), "no host of HAL is in the role's group")
+            yield Finding(path, line, f"it was rendered for no host, so nothing was checked: {why}")
+        seen = set()
+        for text in good:
+            release = text.variables.get(one.release_variable, "")
+            # The virtual HAL's values are for Debian's programs, unless the site declares the release.
+            values = text.site == "HAL" or bool(one.release_variable)
+            for statement, problem in one.problems(text.text, release, values=values):
+                if problem not in seen:
+                    yield Finding(
+                        path, _line(path, line, statement), f"{problem}; as {text.host} of {text.site} gets it"
+                    )
+                seen.add(problem)
+            for statement, problem in _branches(path, one, release):
+                if problem not in seen:
+                    yield Finding(path, _line(path, line, statement), f"{problem}; in a branch that no host took")
+                seen.add(problem)
+    for path in sorted((root / "roles").glob("*/files/**/*")):
+        for one in (one for one in formats() if path.is_file() and not one.release_variable and one.claims(path.name)):
+            for statement, problem in one.problems(project.text_of(path)):
+                yield Finding(path, _line(path, 1, statement), problem)
+
+
+@rule
+def a_configuration_is_written_whole(root: Path) -> Iterator[Finding]:
+    """What a daemon reads can be rendered: a role does not change lines of what a package put there."""
+    for role in project.roles(root):
+        for task in project.role_tasks(role):
+            arguments = task.arguments if task.short in PARTIAL and isinstance(task.arguments, dict) else {}
+            destination = str(arguments.get("dest") or arguments.get("path") or "")
+            one = next((one for one in formats() if destination and one.claims("", [destination])), None)
+            if one:
+                yield task.finding(
+                    f"{task.short} changes a part of {destination}; write it whole, for {one.title}'s list"
+                )
+
+
+def _texts(root: Path) -> dict[Place, list[Rendered]]:
+    found: dict[Place, list[Rendered]] = defaultdict(list)
+    for text in rendered(root, tuple(sorted({one.release_variable for one in formats()} - {""}))):
+        found[root / text.path, text.line].append(text)
+    return found
+
+
+def _claimed(root: Path) -> dict[Place, Format]:
+    """The kind of each text that has a list: by where it goes, else by the name of the template."""
+    found: dict[Place, Format] = {}
+    texts = _texts(root)
+    for place in {*texts, *((path, 1) for path in templates(root))}:
+        goes = [text.destination for text in texts[place] if text.destination]
+        name = place[0].name.removesuffix(".j2") if place[0].parent.name != "tasks" else ""
+        kinds = [one for one in formats() if one.claims("", goes)] or [
+            one for one in formats() if name and one.claims(name)
+        ]
+        found.update({place: kinds[0]} if kinds else {})
+    return dict(sorted(found.items()))
+
+
+def _branches(path: Path, one: Format, release: str) -> list[tuple[Statement, str]]:
+    """Names in all branches of a template. XML without its values is none, so it is left out."""
+    if one.data["syntax"] == "xml" or path.parent.name == "tasks":
+        return []
+    text = every_branch(project.text_of(path), UNKNOWN)
+    return [(statement, problem) for statement, problem in one.problems(text, release) if statement.name]
+
+
+def _line(path: Path, line: int, statement: Statement) -> int:
+    """Where a directive is written; the task or the first line when a variable brought it."""
+    name = re.compile(rf"(?<![\w-]){re.escape(statement.name)}(?![\w-])", re.I)
+    lines = project.text_of(path).splitlines()
+    found = (number for number, text in enumerate(lines, 1) if number >= line and statement.name and name.search(text))
+    return next(found, line)

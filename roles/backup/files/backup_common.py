@@ -19,6 +19,14 @@ class Problem(Exception):
     """What went wrong, in one line for the administrator."""
 
 
+NUMBERS = ("reserve_mb", "max_age_hours", "keep_daily", "keep_weekly")  # Ansible's templates give them as text
+
+
+def configuration(path):
+    """Return a configuration as the role wrote it."""
+    return {name: int(value) if name in NUMBERS else value for name, value in load(path).items()}
+
+
 def load(path):
     """Return a JSON file's content."""
     try:

@@ -19,7 +19,7 @@ import time
 
 import backup_archive
 import backup_sources
-from backup_common import SUFFIX, Problem, load, main, need_room, run, save, sha256
+from backup_common import SUFFIX, Problem, configuration, load, main, need_room, run, save, sha256
 
 NEVER = {"archive": "", "sources": [], "key_sha256": "", "at": 0, "room": 0}
 
@@ -166,7 +166,7 @@ def status(config):
 
 def command(arguments):
     """Do what the command line says."""
-    config = load(arguments[0])
+    config = configuration(arguments[0])
     if arguments[1:] == ["status"]:
         json.dump(status(config), sys.stdout, indent=1, sort_keys=True)
         sys.stdout.write("\n")

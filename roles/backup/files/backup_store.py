@@ -21,7 +21,7 @@ import re
 import sys
 import time
 
-from backup_common import MEGABYTE, SUFFIX, Problem, free_mb, load, main, need_room, save, sha256
+from backup_common import MEGABYTE, SUFFIX, Problem, configuration, free_mb, load, main, need_room, save, sha256
 
 ASKED = re.compile(r"put (?P<name>[\w.-]+) (?P<size>\d{1,15}) (?P<sha256>[0-9a-f]{64})(?: (?P<word>[0-9a-f]{64}))?")
 
@@ -173,7 +173,7 @@ def has(config, node, word):
 
 def command(arguments):
     """Do what the command line says."""
-    config, what = load(arguments[0]), arguments[1]
+    config, what = configuration(arguments[0]), arguments[1]
     if what == "put":
         stream = getattr(sys.stdin, "buffer", sys.stdin)
         put(config, arguments[2], os.environ.get("SSH_ORIGINAL_COMMAND", ""), stream)

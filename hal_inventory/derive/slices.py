@@ -9,7 +9,7 @@ from typing import Any
 from hal_inventory.derive import slurm
 from hal_inventory.errors import HalInventoryError, UnknownNameError
 from hal_inventory.model import MANAGEMENT, Site
-from hal_inventory.ranges import fold
+from hal_inventory.ranges import expand_list, fold
 from hal_inventory.restrict import select
 from hal_inventory.suggest import did_you_mean
 
@@ -19,9 +19,19 @@ def site(site: Site) -> dict[str, Any]:
     return {"name": site.name, "domain": site.domain, "virtual": site.virtual}
 
 
-def placeholders(site: Site) -> list[dict[str, Any]]:
-    """Return the values of the model that nobody has filled in yet, restricted or not."""
-    return [{"field": one.field, "line": one.line, "value": one.value} for one in site.placeholders]
+def placeholders(site: Site, *, node: str = "") -> list[dict[str, Any]]:
+    """Return the values of the model that nobody has filled in yet, restricted or not; only a node's own when named."""
+    return [
+        {"field": one.field, "line": one.line, "value": one.value}
+        for one in site.placeholders
+        if not node or _is_of(one.field, node)
+    ]
+
+
+def _is_of(field: str, node: str) -> bool:
+    """Tell whether a field belongs to the entry of a node: ``nodes.hal[01-16].serial`` to hal05's."""
+    kind, _, rest = field.partition(".")
+    return kind == "nodes" and node in expand_list(rest.partition(".")[0])
 
 
 def networks(site: Site) -> dict[str, dict[str, Any]]:

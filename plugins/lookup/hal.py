@@ -35,6 +35,9 @@ options:
     description: For V(nodes) and V(nodeset), an expression such as V(gpu and not hal05).
     type: str
     default: all
+  node:
+    description: For V(placeholders), only those of this node.
+    type: str
   name:
     description: For V(service), the service.
     type: str

@@ -14,7 +14,7 @@ from ssh_config import STATE, Cluster
 from testinfra.host import Host
 
 NODES = ["hal-mgmt2", "hal01"]
-AUTHORITY = STATE / "ca"
+AUTHORITY = STATE / "scenario-ssh" / "ca"
 Node = Callable[[str], Host]
 Site = Callable[..., Any]
 
@@ -174,6 +174,7 @@ def test_faults_are_reported_and_mended_and_a_certificate_that_runs_out_soon_is_
         " && echo on-call >>principals.root"
         " && sed -i 's|AuthorizedPrincipalsFile .*bob|AuthorizedPrincipalsFile none|' sshd_config"
         " && cat ssh_host_ed25519_key.pub >>user_ca.pub"
+        " && rm revoked_keys && ssh-keygen -q -k -f revoked_keys ssh_host_ed25519_key.pub"
     )
     host.check_output("echo 'hal02 ssh-ed25519 AAAA' >>/etc/ssh/ssh_known_hosts; chmod 666 /etc/ssh/ssh_known_hosts")
     host.check_output("systemctl disable --quiet sshd")
@@ -187,6 +188,7 @@ def test_faults_are_reported_and_mended_and_a_certificate_that_runs_out_soon_is_
         "setting of sshd for users [maxstartups]",
         "sshd starts at boot",
         "user certificates of this site's authority are accepted, and no others",
+        "what was revoked is refused",
     ]
 
     done = rollout.converge("--limit", "hal01")

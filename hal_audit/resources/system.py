@@ -207,24 +207,21 @@ def selinux(call: Call) -> list[Resource]:
 
 
 def selinux_boolean(call: Call) -> list[Resource]:
-    """seboolean: the line of what this site changed in the policy; without `persistent` nothing outlasts a boot."""
-    name = call.text("name")
-    if not call.flag("persistent"):
-        return []
-    return [_local_policy("booleans.local", name, {**PRESENT, "lines": [f"{name}={int(call.flag('state') or False)}"]})]
+    """seboolean: the value in effect, as the kernel shows it (now, and as of the next commit)."""
+    name, value = call.text("name"), int(call.flag("state") or False)
+    return [
+        Resource(f"line:/sys/fs/selinux/booleans/{name}#{content_id(name)}", {**PRESENT, "lines": [f"{value} {value}"]})
+    ]
 
 
 def file_context(call: Call) -> list[Resource]:
     """sefcontext: the line that semanage writes, as libsemanage formats it."""
     target, kind = call.text("target", "path"), FILE_KINDS[call.text("ftype", default="a")]
+    resource = f"line:/etc/selinux/targeted/active/file_contexts.local#{content_id(target)}"
     if call.absent():
-        return [_local_policy("file_contexts.local", target, {**ABSENT, "regexp": f"^{re.escape(target)} {kind} "})]
+        return [Resource(resource, {**ABSENT, "regexp": f"^{re.escape(target)} {kind} "})]
     label = ":".join([call.text("seuser", default="system_u"), "object_r", call.text("setype"), "s0"])
-    return [_local_policy("file_contexts.local", target, {**PRESENT, "lines": [f"{target} {kind} {label}"]})]
-
-
-def _local_policy(file: str, name: str, declared: Mapping[str, Any]) -> Resource:
-    return Resource(f"line:/etc/selinux/targeted/active/{file}#{content_id(name)}", declared)
+    return [Resource(resource, {**PRESENT, "lines": [f"{target} {kind} {label}"]})]
 
 
 def time_zone(call: Call) -> list[Resource]:

@@ -133,7 +133,7 @@ def _paths(root: Path) -> Iterator[tuple[Resource, str, str]]:
     """Each path that is written, with the kind of file."""
     found = declared.of_project(root)
     for one in found.resources:
-        if one.kind in IN_FILES and not one.absent:
+        if one.kind in IN_FILES and not one.absent and not one.key.startswith("/sys/"):
             yield one, one.key.partition("#")[0], str(one.declared.get("type", "file"))
 
 

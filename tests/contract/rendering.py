@@ -125,49 +125,46 @@ class _Site:
         self.name = name
         self.loader = DataLoader()
         self.loader.set_basedir(str(root / "playbooks"))
-        sources = [str(project.PROJECT / source) for source in INVENTORIES[name]]
-        self.inventory = InventoryManager(loader=self.loader, sources=sources)
+        self.sources = [str(project.PROJECT / source) for source in INVENTORIES[name]]
+        self.inventory = InventoryManager(loader=self.loader, sources=self.sources)
         self.manager = VariableManager(loader=self.loader, inventory=self.inventory)
+        self.known: dict[str, dict[str, Any]] = {}
         # Any text does for a secret here. None is read, and none is made.
-        self.manager._extra_vars = dict.fromkeys(self._secrets(), "0f1e2d3c4b5a69788796a5b4c3d2e1f0" * 4)
+        self.secrets = dict.fromkeys(self._secrets(), "0f1e2d3c4b5a69788796a5b4c3d2e1f0" * 4)
 
     def render(self, role: Path, variables: list[str]) -> Iterator[Rendered]:
         """Everything that a role writes, for one host of each kind that has it."""
         from hal_audit.templating import QuickTemplar
+        from hal_expect.roles import layers
 
         sources = list(_sources(role))
-        for host, known in self._hosts(role):
+        own = layers(str(role), self.loader)
+        for host in self._hosts(role) if sources else ():
+            known = own.around(self._variables(host), {}, self.secrets)
             templar = QuickTemplar(loader=self.loader, variables=known)
             templar.environment.loader.searchpath = [str(role / "templates"), str(role)]
             for source in sources:
                 for more in _uses(templar, source, known):
-                    yield self._one(templar, source, host, {**known, **more}, variables)
+                    yield self._one(templar, source, str(host.name), {**known, **more}, variables)
 
     def _secrets(self) -> Iterator[str]:
         for folder in (self.root / "roles", project.PROJECT / "inventory"):
             for path in folder.rglob("*.yml"):
                 yield from SECRET.findall(project.text_of(path))
 
-    def _hosts(self, role: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The first host of each kind in the group of a role, with the variables that the role has there."""
-        from ansible.playbook.play import Play
-
-        from hal_audit.plays import tasks_of
-
+    def _hosts(self, role: Path) -> Iterator[Any]:
+        """One host of each kind in the group of a role: those in the same groups are alike."""
         group = self.inventory.groups.get(role.name)
-        kinds: dict[tuple[str, str], Any] = {}
+        kinds: dict[tuple[str, ...], Any] = {}
         for host in sorted(group.get_hosts() if group else (), key=lambda host: str(host.name)):
-            node = host.get_vars().get("hal_node", {})
-            kinds.setdefault((node.get("role", ""), node.get("profile", "")), host)
-        if not kinds:
-            return
-        names = [host.name for host in kinds.values()]
-        content = {"name": role.name, "hosts": names, "gather_facts": "no", "roles": [role.name]}
-        play = Play.load(content, variable_manager=self.manager, loader=self.loader)
-        task = next((task for block in play.roles[0]._task_blocks for task in tasks_of(block)), None)
-        for host in kinds.values():
-            known = self.manager.get_vars(play=play, host=host, task=task)
-            yield str(host.name), {**known, "role_path": str(role), "role_name": role.name}
+            kinds.setdefault(tuple(sorted(group.name for group in host.get_groups())), host)
+        yield from kinds.values()
+
+    def _variables(self, host: Any) -> dict[str, Any]:
+        if host.name not in self.known:
+            found = self.manager.get_vars(host=host)
+            self.known[host.name] = {**found, "ansible_inventory_sources": self.sources}
+        return self.known[host.name]
 
     def _one(self, templar: Any, source: _Source, host: str, known: dict[str, Any], variables: list[str]) -> Rendered:
         from ansible.template import generate_ansible_template_vars

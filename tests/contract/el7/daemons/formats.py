@@ -162,11 +162,17 @@ class Format:
 
     def _of_value(self, statement: Statement, release: str) -> Iterator[str]:
         rule = self._values.get(statement.name.lower())
-        for word in rule.items(statement.value) if rule and UNKNOWN not in statement.value else ():
-            lack = rule.words.lack(word, release) if rule else None
-            if lack is not None:
-                why = lack or (f"it came with {self._later[word.lower()]}" if word.lower() in self._later else "")
-                yield f"{statement.name} {word}: {self._said(release)} does not know it{f' ({why})' if why else ''}"
+        if rule is None or UNKNOWN in statement.value:
+            return
+        for word in rule.items(statement.value):
+            lack = rule.words.lack(word, release)
+            if lack is None:
+                continue
+            later = self._later.get(word.lower())
+            why = lack or (f"it came with {later}" if later else "")
+            yield f"{statement.name} {word}: {self._said(release)} does not know it{f' ({why})' if why else ''}"
+            if rule.valued is not None:
+                return  # what follows may belong to it
 
     def _said(self, release: str) -> str:
         return f"{self.title} {release}".strip()

@@ -15,11 +15,12 @@ SAMPLES: dict[str, tuple[str, str, list[str]]] = {
         server a iburst minpoll 4 nts
         allow
         ! comment
-        local stratum 8 orphan
+        local stratum 8 orphan activate 1
         sourcedir /etc/chrony/sources.d
         """,
         [
             "server nts: chrony 3.4 does not know it (it came with 4.0)",
+            "local activate: chrony 3.4 does not know it",
             "sourcedir: chrony 3.4 does not know it (it came with 4.0)",
         ],
     ),

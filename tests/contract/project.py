@@ -262,13 +262,21 @@ def play_tasks(path: Path) -> Iterator[Task]:
             yield from tasks_in(path, play.get(part), (play,))
 
 
+def _imports_playbook(body: Any) -> bool:
+    return isinstance(body, Map) and any(str(key).rpartition(".")[2] == "import_playbook" for key in body)
+
+
 def all_tasks(root: Path) -> Iterator[Task]:
-    """The tasks of roles, playbooks and scenarios, and of the task files that scenarios share."""
+    """The tasks of roles, playbooks and scenarios, and of the task files that these share."""
     for role in roles(root):
         yield from role_tasks(role)
     with_plays = playbooks(root)
     for path in with_plays:
         yield from play_tasks(path)
+    for path in sorted((root / "playbooks").rglob("*.yml")):
+        document = load(path)
+        if path not in with_plays and isinstance(document, list):
+            yield from tasks_in(path, [body for body in document if not _imports_playbook(body)])
     for path in sorted((root / "molecule").glob("*/**/*.yml")):
         if path not in with_plays and "tasks" in path.relative_to(root).parts:
             yield from tasks_in(path, load(path))

@@ -47,6 +47,29 @@ PLANTED = (
         [f"{MODULE}:1: no molecule/python2/cases/hal_x.yml; it runs the module and asserts what it returns"],
     ),
     Planted(
+        node_python.everything_else_runs_under_2_7,
+        {
+            MODULE: HEAD + "from ansible.module_utils.hal_a import x\n",
+            "plugins/module_utils/hal_a.py": HEAD + "import hal_b\n",
+            "plugins/module_utils/hal_b.py": HEAD + "from ansible.module_utils import hal_d as d\n",
+            "plugins/module_utils/hal_d.py": HEAD,
+            "plugins/module_utils/hal_c.py": HEAD + "from ansible.module_utils.hal_a import x\n",
+            "roles/backup/files/job.py": HEAD + "import common\n",
+            "roles/backup/files/common.py": HEAD,
+            "roles/backup/files/open": "#!/usr/bin/python\nimport common\n",
+            "hal_inventory/capture/node.py": HEAD,
+            "molecule/python2/cases/backup.yml": "- command: /usr/bin/python /srv/job.py x; reopen a_node.py\n",
+        },
+        [
+            f"{place}:1: no case in molecule/python2/cases runs or imports it; write one that does"
+            for place in (
+                "hal_inventory/capture/node.py",
+                "plugins/module_utils/hal_c.py",
+                "roles/backup/files/open",
+            )
+        ],
+    ),
+    Planted(
         node_python.imports_what_both_have,
         {
             MODULE: """

@@ -20,9 +20,23 @@ PLANTED = (
                   ansible.builtin.package: {name: chrony, state: present, enablerepo: epel, use: yum}
                 - name: dnf only
                   ansible.builtin.package: {name: chrony, nobest: true}
+                - name: As text
+                  ansible.builtin.package: name=chrony nobest=true
+                """,
+            "playbooks/tasks/more.yml": "- name: In its own file\n  ansible.builtin.package: {name: x, nobest: 1}\n",
+            "playbooks/site.yml": """
+                - hosts: all
+                  module_defaults:
+                    ansible.builtin.package: {use: yum, allowerasing: true}
+                  roles: [time]
                 """,
         },
-        [f"{TASKS}:4: nobest is not an argument of both yum and dnf; do without it"],
+        [
+            "playbooks/site.yml:3: allowerasing is not an argument of both yum and dnf; do without it",
+            "playbooks/tasks/more.yml:2: nobest is not an argument of both yum and dnf; do without it",
+            f"{TASKS}:4: nobest is not an argument of both yum and dnf; do without it",
+            f"{TASKS}:6: nobest is not an argument of both yum and dnf; do without it",
+        ],
     ),
     Planted(
         packages.unit_tasks_fit_systemd,
@@ -38,8 +52,12 @@ PLANTED = (
     ),
     Planted(
         packages.managers_are_not_named,
-        {TASKS: "- name: One\n  ansible.builtin.yum: {name: x}\n- name: Two\n  ansible.builtin.service: {name: x}\n"},
+        {
+            TASKS: "- name: One\n  ansible.builtin.yum: {name: x}\n- name: Two\n  ansible.builtin.service: {name: x}\n",
+            "roles/time/handlers/main.yml": "- name: Three\n  community.general.dnf_versionlock: {name: x}\n",
+        },
         [
+            "roles/time/handlers/main.yml:2: dnf_versionlock needs dnf, which CentOS 7 does not have",
             f"{TASKS}:2: yum is one manager only; use ansible.builtin.package",
             f"{TASKS}:4: service is one manager only; use ansible.builtin.systemd_service",
         ],

@@ -148,6 +148,39 @@ def every_module_runs_under_2_7(root: Path) -> Iterator[Finding]:
             yield Finding(path, 1, f"no {case}; it runs the module and asserts what it returns")
 
 
+@rule
+def everything_else_runs_under_2_7(root: Path) -> Iterator[Finding]:
+    """Each script is run by a case of the scenario python2, and each library is imported by what runs there."""
+    cases = "\n".join(text_of(path) for path in sorted((root / "molecule/python2/cases").glob("*.yml")))
+    code = {path: text_of(path) for path in sources(root)}
+    modules = {path for path in code if path.parent == root / "plugins" / "modules"}
+    ran = modules | {path for path in code if re.search(rf"(?<![\w.-]){re.escape(path.name)}\b", cases)}
+    waiting = list(ran)
+    while waiting:
+        names = _imported(code[waiting.pop()])
+        reached = {path for path in code if path.stem in names} - ran
+        ran |= reached
+        waiting += reached
+    for path in sorted(set(code) - ran):
+        if code[path].strip():
+            yield Finding(path, 1, "no case in molecule/python2/cases runs or imports it; write one that does")
+
+
+def _imported(text: str) -> set[str]:
+    """The last part of the name of each module that is imported."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return set()
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names |= {alias.name.rpartition(".")[2] for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module.rpartition(".")[2])
+    return names
+
+
 def python2() -> str | None:
     """A Python 2.7 of this machine that really is one: a version manager's shim of that name may run nothing."""
     found = shutil.which("python2.7")

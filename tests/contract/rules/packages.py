@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import yaml
 
-from tests.contract.project import Finding, Map, all_tasks, rule
+from tests.contract.project import Finding, Map, Task, all_tasks, playbooks, plays, rule
 
 # Only one of the two package managers, or found out by gathering facts.
 INSTEAD = {
@@ -35,30 +36,50 @@ def shared_arguments() -> frozenset[str]:
     return frozenset(both[0] & both[1]) | {"use"}
 
 
+def _arguments(root: Path, module: str) -> Iterator[tuple[Path, int, str]]:
+    """Path, line and name of each argument that the module gets: from a task, in either form, or by module_defaults."""
+    for task in all_tasks(root):
+        if task.short == module:
+            yield from _of_task(task)
+        yield from _defaults(task.path, task.body, module)
+    for path in playbooks(root):
+        for play in plays(path):
+            yield from _defaults(path, play, module)
+
+
+def _of_task(task: Task) -> Iterator[tuple[Path, int, str]]:
+    if isinstance(task.arguments, Map):
+        for name in task.arguments:
+            yield task.path, task.arguments.at(name), name
+    elif isinstance(task.arguments, str):
+        for name in re.findall(r"(?:^|\s)(\w+)=", task.arguments):
+            yield task.path, task.body.at(task.module), name
+    more = task.body.get("args")
+    for name in more if isinstance(more, Map) else ():
+        yield task.path, more.at(name), name
+
+
+def _defaults(path: Path, body: Map, module: str) -> Iterator[tuple[Path, int, str]]:
+    for name, arguments in (body.get("module_defaults") or {}).items():
+        if name.rpartition(".")[2] == module and isinstance(arguments, Map):
+            for argument in arguments:
+                yield path, arguments.at(argument), argument
+
+
 @rule
 def package_tasks_fit_both_managers(root: Path) -> Iterator[Finding]:
     """Packages come through ansible.builtin.package with arguments that yum and dnf share."""
-    for task in all_tasks(root):
-        if task.short != "package" or not isinstance(task.arguments, Map):
-            continue
-        for name in task.arguments:
-            if name not in shared_arguments():
-                yield Finding(
-                    task.path, task.arguments.at(name), f"{name} is not an argument of both yum and dnf; do without it"
-                )
+    for path, line, name in _arguments(root, "package"):
+        if name not in shared_arguments():
+            yield Finding(path, line, f"{name} is not an argument of both yum and dnf; do without it")
 
 
 @rule
 def unit_tasks_fit_systemd(root: Path) -> Iterator[Finding]:
     """Units are handled by ansible.builtin.systemd_service with arguments that systemd 219 has a meaning for."""
-    for task in all_tasks(root):
-        if task.short != "systemd_service" or not isinstance(task.arguments, Map):
-            continue
-        for name in task.arguments:
-            if name not in UNIT_ARGUMENTS:
-                yield Finding(
-                    task.path, task.arguments.at(name), f"{name}; use only {', '.join(sorted(UNIT_ARGUMENTS))}"
-                )
+    for path, line, name in _arguments(root, "systemd_service"):
+        if name not in UNIT_ARGUMENTS:
+            yield Finding(path, line, f"{name}; use only {', '.join(sorted(UNIT_ARGUMENTS))}")
 
 
 @rule
@@ -67,3 +88,5 @@ def managers_are_not_named(root: Path) -> Iterator[Finding]:
     for task in all_tasks(root):
         if task.module.startswith("ansible.builtin.") and task.short in INSTEAD:
             yield task.finding(f"{task.short} is one manager only; use {INSTEAD[task.short]}", task.module)
+        elif task.short.startswith("dnf_") or task.short == "copr":
+            yield task.finding(f"{task.short} needs dnf, which CentOS 7 does not have", task.module)

@@ -14,7 +14,6 @@ or 3, standard library alone.
 from __future__ import absolute_import, division, print_function
 
 import base64
-import datetime
 import getpass
 import glob
 import io
@@ -26,6 +25,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 
 try:
     from urllib.error import URLError
@@ -47,6 +47,7 @@ COMMANDS = {
     "nvidia_smi": ["nvidia-smi", "-q"],
     "uname": ["uname", "-r"],
 }
+SECRET = "SNMP Community String"  # a password of the BMC, which ipmitool shows
 FILES = (
     "/proc/device-tree/model",
     "/proc/device-tree/system-id",
@@ -63,6 +64,11 @@ BELOW = ("EthernetInterfaces", "NetworkProtocol")
 def text(content):
     """Return bytes as text that JSON can hold; NULs end the properties of a device tree."""
     return content.decode("utf-8", "replace").replace("\0", "")
+
+
+def without_secrets(said):
+    """Return what a program said, less what nobody may read in a file."""
+    return "".join(line for line in said.splitlines(True) if not line.startswith(SECRET))
 
 
 def run(argv):
@@ -84,7 +90,7 @@ def run(argv):
         timer.cancel()
     if process.returncode == -9:
         return {"argv": argv, "status": None, "stdout": "", "stderr": "no answer within %d s" % SECONDS}
-    return {"argv": argv, "status": process.returncode, "stdout": text(out), "stderr": text(err)}
+    return {"argv": argv, "status": process.returncode, "stdout": without_secrets(text(out)), "stderr": text(err)}
 
 
 def read(path):
@@ -172,7 +178,7 @@ def main(arguments):
         sys.stderr.write("%s: %s\n" % (options.redfish, getattr(error, "reason", None) or error))
         return 1
     document["format"] = FORMAT
-    document["taken_at"] = datetime.datetime.utcnow().strftime("%Y-%m-%dT%H:%M:%SZ")
+    document["taken_at"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     sys.stdout.write(json.dumps(document, indent=1, sort_keys=True) + "\n")
     return 0
 

@@ -19,6 +19,7 @@ import pytest
 from hal_inventory.capture.document import NodeCapture, parse_capture
 from hal_inventory.cli.capture import SCRIPT
 
+CAPTURES = Path(__file__).parent / "captures"
 VERSIONS = ("2.7", "3.6", "3.8", "3.10", "3.12")
 RESOURCES: dict[str, dict[str, Any]] = {
     "/redfish/v1/Systems": {"Members": [{"@odata.id": "/redfish/v1/Systems/system"}]},
@@ -58,6 +59,8 @@ def test_a_machine_is_read_by_the_tools_that_it_has(python: str, tmp_path: Path)
         "#!/bin/sh\nprintf 'Model name: Gr\\303\\266\\303\\237e \\377\\n'; echo no >&2; exit 3\n"
     )
     (tmp_path / "lscpu").chmod(0o755)
+    (tmp_path / "ipmitool").write_text(f"#!/bin/sh\ncat {CAPTURES}/ipmitool/lan_print.txt\n")
+    (tmp_path / "ipmitool").chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/bin:/usr/bin", "LC_ALL": "C"}
     # Over ssh it comes on standard input: there is no file of it on the machine.
     done = subprocess.run([python, "-"], input=SCRIPT.read_bytes(), capture_output=True, check=False, env=environment)
@@ -66,6 +69,9 @@ def test_a_machine_is_read_by_the_tools_that_it_has(python: str, tmp_path: Path)
     assert isinstance(capture, NodeCapture)
     lscpu = capture.outputs["lscpu"]
     assert (lscpu.status, lscpu.stderr, lscpu.stdout) == (3, "no\n", "Model name: Größe \ufffd\n")
+    assert "MAC Address             : 00:1e:67:58:97:56\n" in capture.outputs["ipmitool"].stdout
+    assert "SNMP Community String" not in capture.outputs["ipmitool"].stdout
+    assert done.stderr == b""
     assert "-P" in capture.outputs["lsblk"].argv
     missing = capture.outputs["nvidia_smi"]
     assert (missing.status, missing.stderr) == (None, "No such file or directory")

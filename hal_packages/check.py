@@ -91,7 +91,8 @@ def _means(name: str, key: str, package: Package) -> bool:
 def _missing(file: LockFile, nodes: Nodes, name: str) -> str:
     elsewhere = [f"{repository}/{arch}" for repository, arch, tree in file.lock.trees() if _has(tree, name)]
     where = f"{file.name} has it only for {', '.join(elsewhere)}" if elsewhere else f"{file.name} does not have it"
-    return f"no package of that name for {nodes.nodeset} ({nodes.arch}): {where}; run hal-packages lock, or name it there under unverified"
+    advice = "run hal-packages lock, or name it there under unverified"
+    return f"no package of that name for {nodes.nodeset} ({nodes.arch}): {where}; {advice}"
 
 
 def against_metadata(file: LockFile, site: Site, metadata: AtHand) -> Report:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from tests.contract.rules import locked
 
 sys.path.insert(0, str(PROJECT / "molecule" / "shared"))
 
-from testbed import repository  # noqa: E402  found through the line above
+from testbed import repository
 
 SITE, LOCK = "inventory/hal", "inventory/hal/packages.lock.yml"
 TASKS = "roles/time/tasks/main.yml"
@@ -128,12 +127,12 @@ def test_releases_closure_and_conflicts_of_the_site_hold(tmp_path: Path) -> None
 
 
 @pytest.fixture
-def virtual() -> Iterator[Path]:
+def virtual() -> Path:
     """The virtual HAL's own repository, where it is built."""
     place = repository.location()
     if not (place / "repodata").is_dir():
         pytest.skip("not checked: the package repository is not built; molecule/shared/setup packages build")
-    yield place
+    return place
 
 
 def test_the_virtual_hal_is_locked_and_checked_from_its_own_repository(virtual: Path, tmp_path: Path) -> None:

@@ -97,9 +97,9 @@ def test_keys_and_addresses_that_are_not_the_declared_ones_are_found(world: Worl
 
 def test_a_dependency_that_is_not_locked_is_found(world: World, tmp_path: Path) -> None:
     found = texts(checked(world, tmp_path, ["tool"], lambda tree: tree["packages"].pop("tool-libs")))
-    assert found == [
-        "hal[01-02] (x86_64): package tool-1.2-1.el7.x86_64 requires tool-libs, but none of the providers can be installed",
-        "hal[01-02] (x86_64): package tool-libs-1.0-1.el7.x86_64 is not locked",
+    assert [one.removeprefix("hal[01-02] (x86_64): ") for one in found] == [
+        "package tool-1.2-1.el7.x86_64 requires tool-libs, but none of the providers can be installed",
+        "package tool-libs-1.0-1.el7.x86_64 is not locked",
     ]
 
 

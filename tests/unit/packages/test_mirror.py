@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from ansible.module_utils.hal_mirror_fetch import MirrorError, fetch
@@ -35,7 +35,7 @@ class Server(http.server.BaseHTTPRequestHandler):
 
     breaks_after: int | None = None
     ranges = True
-    asked: list[str | None] = []
+    asked: ClassVar[list[str | None]] = []
 
     def do_GET(self) -> None:
         """One file, whatever the path."""

@@ -93,7 +93,7 @@ class Mini:
         look = "pgrep -f '[m]itogen:'"  # not the shell that looks
         self.cluster.run(node, f"while {look}; do sleep 0.2; done; rm -f {WITNESS}")
         watch = f"until {look} >{WITNESS}; do sleep 0.2; done"
-        self.cluster.run(node, f"systemd-run --quiet --collect --unit=witness sh -c {quote(watch)}")
+        self.cluster.run(node, f"/usr/bin/systemd-run --quiet --collect --unit=witness sh -c {quote(watch)}")
         try:
             yield lambda: self.cluster.run(node, f"test -s {WITNESS} && echo seen || true") == "seen\n"
         finally:

@@ -210,7 +210,7 @@ def test_ten_audits_of_a_cluster_at_work_find_nothing(mini: Mini) -> None:
     """Jobs run, logs are rotated, people log in, a node reboots."""
     mini.cluster.run(
         "hal-login",
-        "systemd-run --quiet --collect --unit=work runuser -l alice -c"
+        "/usr/bin/systemd-run --quiet --collect --unit=work runuser -l alice -c"
         " 'while srun --partition=gpu --gres=gpu:v100:1 --nodes=2 sleep 2; do :; done'",
     )
     try:

@@ -96,7 +96,7 @@ def test_the_clock_shows_the_time_of_the_zone(node: Node, name: str) -> None:
 def test_the_journal_is_on_disk(node: Node, name: str) -> None:
     host = node(name)
     host.check_output("logger -t promise kept-over-a-boot")
-    host.check_output("journalctl --sync")
+    host.check_output("/usr/bin/journalctl --sync")
     kept = host.check_output("journalctl --directory=/var/log/journal --identifier=promise --output=cat")
     assert "kept-over-a-boot" in kept
 

@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from testbed import debian
+from testbed import debian, old_programs
 from testbed.cache import cache_dir, content_hash, locked
 from testbed.errors import VirtualNodesError
 from testbed.run import PODMAN, SHARED, as_root, capture, logged, need, say
@@ -34,6 +34,7 @@ def reference(arch: str = "x86_64", variant: str = "normal") -> str:
 def _recipe(arch: str, variant: str) -> list[Path]:
     """Return the files that this image is made from: the common ones, and those of its architecture and variant."""
     parts = [RECIPE / name for name in ("packages.txt", "dpkg.cfg", "customize", "base-rpms", "base-rpms.txt", "files")]
+    parts += [old_programs.TABLE, old_programs.CHECK, Path(old_programs.__file__)]
     if variant == "python2":
         parts += [RECIPE / "python2", RECIPE / "python2.txt"]
     return [*parts, *(path for path in [RECIPE / arch] if path.is_dir())]
@@ -77,7 +78,9 @@ def _build(name: str, arch: str, variant: str) -> None:
     work = cache_dir() / "image"
     work.mkdir(parents=True, exist_ok=True)
     tar = work / f"{name.rpartition(':')[2]}.tar"
-    environment = {"ARCH": arch, "HERE": str(RECIPE), "HOOK": str(RECIPE / "customize")}
+    scripts = work / f"old-programs-{arch}-{variant}"
+    old_programs.write(scripts)
+    environment = {"ARCH": arch, "HERE": str(RECIPE), "HOOK": str(RECIPE / "customize"), "OLD_PROGRAMS": str(scripts)}
     if arch != "x86_64":
         _check_emulation(arch)
     hooks = []

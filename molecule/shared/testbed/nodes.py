@@ -347,7 +347,7 @@ def _wait(plan: Plan, node: Node) -> None:
             )
         time.sleep(0.2)
     name = f"{plan.instance}-{node.name}"
-    asked = ["timeout", str(READY_SECONDS), "systemctl", "is-system-running", "--wait"]
+    asked = ["timeout", str(READY_SECONDS), "/usr/bin/systemctl", "is-system-running", "--wait"]
     done = subprocess.run([PODMAN, "exec", name, *asked], capture_output=True, text=True, check=False)
     if done.stdout.strip() != "running":
         raise VirtualNodesError(

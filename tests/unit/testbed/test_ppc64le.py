@@ -36,7 +36,7 @@ def node() -> Iterator[None]:
 
 
 def test_systemd_comes_up_with_no_failed_unit() -> None:
-    script = "until [ -S /run/dbus/system_bus_socket ]; do sleep 1; done; systemctl is-system-running --wait"
+    script = "until [ -S /run/dbus/system_bus_socket ]; do sleep 1; done; /usr/bin/systemctl is-system-running --wait"
     assert on_node(f"timeout 300 bash -c '{script}'") == "running"
 
 

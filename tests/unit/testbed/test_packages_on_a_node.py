@@ -52,7 +52,9 @@ def node() -> Iterator[None]:
         capture_output=True,
     )
     try:
-        answer("until [ -S /run/dbus/system_bus_socket ]; do sleep 0.1; done; /usr/bin/systemctl is-system-running --wait")
+        answer(
+            "until [ -S /run/dbus/system_bus_socket ]; do sleep 0.1; done; /usr/bin/systemctl is-system-running --wait"
+        )
         answer(
             "printf '[hal]\\nname=hal\\nbaseurl=file:///srv/hal-packages\\ngpgcheck=1\\n"
             "gpgkey=file:///srv/hal-packages/RPM-GPG-KEY-hal\\n' >/etc/yum.repos.d/hal.repo"

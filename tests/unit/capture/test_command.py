@@ -102,11 +102,3 @@ def test_a_call_that_cannot_work_says_so_in_one_line(
 def test_the_script_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["capture", "--script"]) == 0
     assert capsys.readouterr().out == SCRIPT.read_text()
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_a_shell_completes_the_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    text = capsys.readouterr().out
-    assert " capture" in text
-    assert "--script --node" in text

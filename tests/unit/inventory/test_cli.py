@@ -217,6 +217,9 @@ COMPLETED = [
     ("hal-inventory --js", ["--json"]),
     ("hal-inventory completion ", ["bash", "zsh"]),
     ("hal-inventory -i ha", ["hal.yml"]),
+    ("hal-inventory capture ha", ["hal.yml"]),
+    ("hal-inventory capture --sc", ["--script"]),
+    ("hal-inventory -i hal.yml capture --node wo", ["worker1", "worker2", "worker3", "worker4"]),
 ]
 # An interactive zsh that is sent a line, then keys: look for matches, put all of them into the line, tell it.
 ZSH_START = """

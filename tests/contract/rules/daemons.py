@@ -41,25 +41,14 @@ def every_template_is_claimed(root: Path) -> Iterator[Finding]:
 def every_directive_is_known(root: Path) -> Iterator[Finding]:
     """Rendered for hosts of the real and of the virtual HAL, and with all branches: the daemon knows all of it."""
     for (path, line), one in _claimed(root).items():
-        good = [text for text in _texts(root)[path, line] if not text.fault]
-        if not good:
-            why = next((text.fault for text in _texts(root)[path, line]), "no host of HAL is in the role's group")
+        texts = _texts(root)[path, line]
+        seen: dict[str, Finding] = {}
+        for statement, problem, where in _problems(path, one, [text for text in texts if not text.fault]):
+            seen.setdefault(problem, Finding(path, _line(path, line, statement), f"{problem}; {where}"))
+        yield from seen.values()
+        if all(text.fault for text in texts):
+            why = texts[0].fault if texts else "no host of HAL is in the role's group"
             yield Finding(path, line, f"it was rendered for no host, so nothing was checked: {why}")
-        seen = set()
-        for text in good:
-            release = text.variables.get(one.release_variable, "")
-            # The virtual HAL's values are for Debian's programs, unless the site declares the release.
-            values = text.site == "HAL" or bool(one.release_variable)
-            for statement, problem in one.problems(text.text, release, values=values):
-                if problem not in seen:
-                    yield Finding(
-                        path, _line(path, line, statement), f"{problem}; as {text.host} of {text.site} gets it"
-                    )
-                seen.add(problem)
-            for statement, problem in _branches(path, one, release):
-                if problem not in seen:
-                    yield Finding(path, _line(path, line, statement), f"{problem}; in a branch that no host took")
-                seen.add(problem)
     for path in sorted((root / "roles").glob("*/files/**/*")):
         for one in (one for one in formats() if path.is_file() and not one.release_variable and one.claims(path.name)):
             for statement, problem in one.problems(project.text_of(path)):
@@ -101,17 +90,29 @@ def _claimed(root: Path) -> dict[Place, Format]:
     return dict(sorted(found.items()))
 
 
-def _branches(path: Path, one: Format, release: str) -> list[tuple[Statement, str]]:
-    """Names in all branches of a template. XML without its values is none, so it is left out."""
+def _problems(path: Path, one: Format, texts: list[Rendered]) -> Iterator[tuple[Statement, str, str]]:
+    """(directive, what is wrong, who gets it), of what hosts get and then of all branches of a template."""
+    for text in texts:
+        # The virtual HAL's values are for Debian's programs, unless the site declares the release.
+        values = text.site == "HAL" or bool(one.release_variable)
+        for statement, problem in one.problems(text.text, text.variables.get(one.release_variable, ""), values=values):
+            yield statement, problem, f"as {text.host} of {text.site} gets it"
     if one.data["syntax"] == "xml" or path.parent.name == "tasks":
-        return []
-    text = every_branch(project.text_of(path), UNKNOWN)
-    return [(statement, problem) for statement, problem in one.problems(text, release) if statement.name]
+        return  # XML without its values is none
+    branches = every_branch(project.text_of(path), UNKNOWN)
+    for release in sorted({text.variables.get(one.release_variable, "") for text in texts}):
+        for statement, problem in one.problems(branches, release):
+            if statement.name:
+                yield statement, problem, "in a branch that no host took"
 
 
 def _line(path: Path, line: int, statement: Statement) -> int:
     """Where a directive is written; the task or the first line when a variable brought it."""
     name = re.compile(rf"(?<![\w-]){re.escape(statement.name)}(?![\w-])", re.I)
-    lines = project.text_of(path).splitlines()
-    found = (number for number, text in enumerate(lines, 1) if number >= line and statement.name and name.search(text))
-    return next(found, line)
+    lines = [
+        (number, text.strip())
+        for number, text in enumerate(project.text_of(path).splitlines(), 1)
+        if number >= line and statement.name and name.search(text)
+    ]
+    begins = (number for number, text in lines if name.match(text))
+    return next(begins, lines[0][0] if lines else line)

@@ -179,9 +179,8 @@ class Format:
 
     def _plain(self, name: str, vocabulary: Sequence[Words]) -> str:
         """A name as the list has it; "" for one that the daemon skips when it does not know it."""
-        first, *others = self.data.get("same_letters", " ")[::-1]
-        for other in others:
-            name = name.replace(other, first)
+        if "same_letters" in self.data:  # the first is read as the second
+            name = name.replace(*self.data["same_letters"])
         if name.startswith(tuple(self.data.get("free_prefixes", ()))):
             return ""
         for prefix in self.data.get("prefixes", ()):

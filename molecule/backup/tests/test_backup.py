@@ -44,7 +44,7 @@ def test_a_node_saves_every_night_what_it_alone_has(node: Node, name: str) -> No
     host = node(name)
     assert host.service("hal-backup.timer").is_enabled
     assert host.service("hal-backup.timer").is_running
-    timer = host.check_output("systemctl show --property TimersCalendar --value hal-backup.timer")
+    timer = host.check_output("/usr/bin/systemctl show --property TimersCalendar --value hal-backup.timer")
     assert f"*-*-* {'02:30' if name == 'hal-mgmt1' else '02:45'}:00" in timer
     state = status(host)
     assert set(state["sources"]) == SAVED[name]

@@ -219,7 +219,7 @@ def _network(plan: Plan, name: str) -> None:
     if subprocess.run([PODMAN, "network", "exists", full], check=False).returncode == 0:
         return
     remove_abandoned(plan.networks[name].cidr)
-    create = [
+    create: list[str | Path] = [
         PODMAN,
         "network",
         "create",

@@ -13,7 +13,6 @@ from tests.contract.rules import centos7_systemd
 UNIT = "roles/mirror/templates/mirror.service.j2"
 DROP_IN = "roles/slurm/templates/slurmd.unit.conf.j2"
 TIMER = "roles/backup/files/backup.timer"
-JOURNALD = "roles/base/templates/journald.conf.j2"
 TASKS = "roles/mirror/tasks/configure.yml"
 
 PLANTED = (
@@ -39,12 +38,10 @@ PLANTED = (
                 """,
             DROP_IN: "[Service]\nLimitMEMLOCK=infinity\n{{ setting }}=1\nStartLimitBurst=3\nOOMPolicy=kill\n",
             TIMER: "[Timer]\nOnCalendar=daily\nRandomizedDelaySec=1h\nFixedRandomDelay=yes\n",
-            JOURNALD: "[Journal]\nStorage=persistent\nRateLimitIntervalSec=30s\n",
             "roles/time/templates/other.conf.j2": "[defaults]\nanything = 1\n",
         },
         [
             "roles/backup/files/backup.timer:4: FixedRandomDelay= in [Timer]: not in systemd 219 (CentOS 7)",
-            f"{JOURNALD}:3: RateLimitIntervalSec= in [Journal]: not in systemd 219 (CentOS 7)",
             f"{UNIT}:4: StartLimitIntervalSec= in [Unit]: not in systemd 219 (CentOS 7)",
             f"{UNIT}:13: StateDirectory= in [Service]: not in systemd 219 (CentOS 7)",
             f"{DROP_IN}:5: OOMPolicy= in [Service]: not in systemd 219 (CentOS 7)",
@@ -117,6 +114,5 @@ def test_the_units_of_the_roles_were_looked_at() -> None:
     seen = {str(path.relative_to(PROJECT)) for path, _, _ in centos7_systemd.units(PROJECT)}
     assert {
         "roles/base/templates/hal-smt.service.j2",
-        JOURNALD,
         "roles/slurm/templates/slurmd.unit.conf.j2",
     } <= seen

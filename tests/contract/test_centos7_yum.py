@@ -9,49 +9,25 @@ import pytest
 from tests.contract.planting import Planted
 from tests.contract.rules import centos7_yum
 
-TEMPLATE = "roles/repositories/templates/hal.repo.j2"
 TASKS = "roles/repositories/tasks/configure.yml"
-FILE = "roles/repositories/files/yum.conf"
-VARIABLES = "inventory/hal/group_vars/all/repositories.yml"
-NOT_KNOWN = "not in yum 3.4.3 (CentOS 7)"
 SITE = "inventory/hal/group_vars/all/site.yml"
 CLUSTER = "inventory/hal/cluster.yml"
 
 PLANTED = (
     Planted(
-        centos7_yum.repository_options_are_yums,
+        centos7_yum.repository_tasks_fit_yum,
         {
-            TEMPLATE: """
-                {% for repository in used %}
-                [{{ repository.key }}]
-                name={{ repository.name }}
-                module_hotfixes=1
-                {{ option }}={{ value }}
-                {% endfor %}
-                """,
-            FILE: "[main]\nkeepcache=0\nfastestmirror=1\n[a]\nexcludepkgs=slurm*\n",
             TASKS: """
                 - name: Describe
                   ansible.builtin.yum_repository:
                     name: a
                     description: A
+                    includepkgs: [a]
                     state: present
                     countme: true
                 """,
-            VARIABLES: """
-                repositories_enabled:
-                  epel:
-                    baseurl: http://x
-                    options: {exclude: "slurm*", user_agent: x}
-                """,
         },
-        [
-            f"{VARIABLES}:4: user_agent: {NOT_KNOWN} [repository]; it would do without it",
-            f"{FILE}:3: fastestmirror: {NOT_KNOWN} [main]; it would do without it",
-            f"{FILE}:5: excludepkgs: {NOT_KNOWN} [repository]; it would do without it",
-            f"{TASKS}:6: countme: {NOT_KNOWN} [repository]; it would do without it",
-            f"{TEMPLATE}:4: module_hotfixes: {NOT_KNOWN} [repository]; it would do without it",
-        ],
+        [f"{TASKS}:7: countme: not in yum 3.4.3 (CentOS 7); do without it"],
     ),
     Planted(
         centos7_yum.real_sites_have_yum_and_its_python,
@@ -95,7 +71,6 @@ def test_what_was_planted_is_found(planted: Planted, tmp_path: Path) -> None:
 
 
 def test_the_table_has_yums_options_and_not_dnfs() -> None:
-    options = centos7_yum.known()
-    assert {"baseurl", "gpgkey", "includepkgs", "skip_if_unavailable", "cost"} <= options["repository"]
-    assert not {"module_hotfixes", "excludepkgs", "countme", "priority"} & options["repository"]
-    assert {"installonly_limit", "exclude", "tsflags"} <= options["main"]
+    options = centos7_yum.options()
+    assert {"baseurl", "gpgkey", "includepkgs", "skip_if_unavailable", "cost"} <= options
+    assert not {"module_hotfixes", "excludepkgs", "countme", "priority"} & options

@@ -1,4 +1,4 @@
-"""Units, drop-ins and timers, and systemd's own configuration, as systemd 219 of CentOS 7.7 reads them."""
+"""Units, drop-ins and timers, as systemd 219 of CentOS 7.7 reads them."""
 
 from __future__ import annotations
 
@@ -40,14 +40,12 @@ class Known:
 
 @functools.cache
 def known() -> Known:
-    """The table, with what was backported, and the sections of systemd's own configuration."""
+    """The table, with what was backported."""
     table: dict[str, Any] = yaml.safe_load(TABLE.read_text())
     sections = {
         name: frozenset([*text.split(), *table["backported"].get(name, "").split()])
         for name, text in table["sections"].items()
     }
-    for file in table["configuration"].values():
-        sections.update({name: frozenset(text.split()) for name, text in file.items()})
     return Known(
         sections,
         {name: frozenset(text.split()) for name, text in table["values"].items()},
@@ -57,7 +55,7 @@ def known() -> Known:
 
 
 def units(root: Path) -> Iterator[tuple[Path, int, str]]:
-    """Every unit, drop-in and configuration of systemd that roles and playbooks write: path, first line, text."""
+    """Every unit and drop-in that roles and playbooks write: path, first line, text."""
     for role in roles(root):
         for path in sorted([*role.glob("templates/**/*"), *role.glob("files/**/*")]):
             if path.is_file() and path.suffix in TEXT_FILES and is_unit(path.name, text_of(path)):
@@ -71,8 +69,7 @@ def units(root: Path) -> Iterator[tuple[Path, int, str]]:
 def is_unit(name: str, text: str) -> bool:
     """By its name, or by the sections it has."""
     found = {match.group(1) for line in text.splitlines() if (match := SECTION.match(line))}
-    ours = set(known().sections)
-    return bool(UNIT_FILE.search(name)) or bool(found & OF_UNITS) or (bool(found) and found <= ours)
+    return bool(UNIT_FILE.search(name)) or bool(found & OF_UNITS)
 
 
 def _written_in_tasks(tasks: Iterator[Task]) -> Iterator[tuple[Path, int, str]]:

@@ -6,7 +6,6 @@ import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -16,17 +15,13 @@ from tests.contract.project import (
     Map,
     all_tasks,
     load_map,
-    roles,
     rule,
     text_lines,
-    text_of,
     without_comment,
 )
-from tests.contract.rules.centos7_systemd import HELD, directives
 
-TABLE = PROJECT / "tests" / "contract" / "el7" / "yum_3.4.3.yml"
-YUM = "yum 3.4.3 (CentOS 7)"
-REPOSITORY_FILE = re.compile(r"(?:\.repo|^yum\.conf)(?:\.j2)?$")
+# Files of yum are guard 3's, with the same list.
+TABLE = PROJECT / "tests" / "contract" / "el7" / "daemons" / "yum_repository.yml"
 # What ansible.builtin.yum_repository does with the file, rather than writes into it.
 OF_THE_MODULE = frozenset(
     [
@@ -40,43 +35,18 @@ INTERPRETER = re.compile(r"\bansible_python_interpreter\b[\"']?\s*[:=]\s*(.*)")
 
 
 @functools.cache
-def known() -> dict[str, frozenset[str]]:
-    """Options of yum.conf's [main], and of a repository."""
-    return {name: frozenset(text.split()) for name, text in yaml.safe_load(TABLE.read_text()).items()}
+def options() -> frozenset[str]:
+    """The options of a repository."""
+    return frozenset(yaml.safe_load(TABLE.read_text())["scopes"]["*"]["words"])
 
 
 @rule
-def repository_options_are_yums(root: Path) -> Iterator[Finding]:
-    """What describes a repository, in a file, a task or a variable, is an option that yum reads."""
-    for role in roles(root):
-        for path in sorted([*role.glob("templates/**/*"), *role.glob("files/**/*")]):
-            if path.is_file() and REPOSITORY_FILE.search(path.name):
-                for line, section, name, _ in directives(text_of(path)):
-                    yield from _option(path, line, name, "main" if section == "main" else "repository")
+def repository_tasks_fit_yum(root: Path) -> Iterator[Finding]:
+    """ansible.builtin.yum_repository writes options that yum reads; it does without any other, silently."""
     for task in all_tasks(root):
         if task.short == "yum_repository" and isinstance(task.arguments, Map):
-            for name in set(task.arguments) - OF_THE_MODULE:
-                yield from _option(task.path, task.arguments.at(name), name, "repository")
-    variables = [*(root / "inventory").glob("*/group_vars/**/*.yml"), *(root / "roles").glob("*/defaults/*.yml")]
-    for path in sorted(variables):
-        for entry in _options_in(load_map(path)):
-            for name in entry:
-                yield from _option(path, entry.at(name), name, "repository")
-
-
-def _option(path: Path, line: int, name: str, section: str) -> Iterator[Finding]:
-    if name not in known()[section] and HELD not in name:
-        yield Finding(path, line, f"{name}: not in {YUM} [{section}]; it would do without it")
-
-
-def _options_in(variables: Map) -> Iterator[Map]:
-    """The `options` of each repository in a variable of the role repositories."""
-    for name, value in variables.items():
-        if str(name).startswith("repositories_") and isinstance(value, Map):
-            for repository in value.values():
-                options: Any = repository.get("options") if isinstance(repository, Map) else None
-                if isinstance(options, Map):
-                    yield options
+            for name in set(task.arguments) - OF_THE_MODULE - options():
+                yield Finding(task.path, task.arguments.at(name), f"{name}: not in yum 3.4.3 (CentOS 7); do without it")
 
 
 @rule

@@ -97,6 +97,14 @@ SAMPLES: dict[str, tuple[str, str, list[str]]] = {
         "[Journal]\nStorage=persistent\nRateLimitIntervalSec=30s\nSystemMaxFiles=9\n",
         ["RateLimitIntervalSec in Journal", "SystemMaxFiles in Journal"],
     ),
+    "limits": (
+        "",
+        "# who  type  item  value\n*  -  memlock  unlimited\n@a  mild  nofile  9\nroot  hard  nonewprivs  1\n",
+        [
+            "mild in type: pam_limits 1.1 does not know it",
+            "nonewprivs in item: pam_limits 1.1 does not know it (it came with 1.5)",
+        ],
+    ),
     "logind": ("", "[Login]\nKillUserProcesses=no\nSessionsMax=9\n", ["SessionsMax in Login"]),
     "logrotate": (
         "",

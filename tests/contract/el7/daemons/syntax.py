@@ -95,6 +95,16 @@ def logrotate(text: str, scopes: Collection[str], comments: str) -> Iterator[Sta
             yield Statement("", name, value)
 
 
+def limits(text: str, scopes: Collection[str], comments: str) -> Iterator[Statement]:
+    """Four columns: who, type, item, value."""
+    for line in _lines(text, comments):
+        columns = line.split()
+        if len(columns) < 4:
+            raise UnreadableError(f"not four columns: {line!r}")
+        yield Statement("type", columns[1], "")
+        yield Statement("item", columns[2], columns[3])
+
+
 def xml(text: str, scopes: Collection[str], comments: str) -> Iterator[Statement]:
     """Elements in the scope `element`, the attributes of each in a scope of its name."""
     try:
@@ -204,5 +214,5 @@ def _name_and_value(line: str, also: str = "=") -> tuple[str, str]:
 
 
 PARSERS: dict[str, Parser] = {
-    parser.__name__: parser for parser in (words, ini, slurm, httpd, logrotate, xml, dhcpd, rsyslog)
+    parser.__name__: parser for parser in (words, ini, slurm, httpd, logrotate, limits, xml, dhcpd, rsyslog)
 }

@@ -106,8 +106,11 @@ def save_slurm_state(source, into):
     wanted = {name[:-4] if name.endswith((".old", ".new")) else name for name in names}
     for name in sorted(wanted):
         _copy_exchanged(folder, name, target)
-    if "job_state" not in wanted or not os.path.exists(os.path.join(target, "job_state")):
-        raise Problem("%s: %s has no job_state: slurmctld has never saved there" % (source["name"], folder))
+    if "clustername" not in wanted:
+        raise Problem("%s: %s has no clustername: slurmctld has never run with it" % (source["name"], folder))
+    # A controller that just started for the first time has none yet.
+    if "job_state" in wanted and not os.path.exists(os.path.join(target, "job_state")):
+        raise Problem("%s: %s has no job_state but a former one: look at slurmctld's log" % (source["name"], folder))
     for name in sorted(os.listdir(folder)):
         if os.path.isdir(os.path.join(folder, name)):
             copy_tree(os.path.join(folder, name), os.path.join(target, name))

@@ -26,6 +26,7 @@ def node(programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simp
     state = tmp_path / "slurmctld"
     (state / "hash.1").mkdir(parents=True)
     (state / "job_state").write_text("saved")
+    (state / "clustername").write_text("hal\n")
     (tmp_path / "slurm.conf").write_text(f"StateSaveLocation={state}\n")
     key = tmp_path / "etc" / "munge.key"
     key.parent.mkdir(mode=0o700)

@@ -65,10 +65,17 @@ def test_scripts_are_copied_after_the_state_that_names_them(
     assert order.index("job_state") < order.index("script")
 
 
-def test_a_controller_that_never_saved_is_no_backup(programs: Any, slurm: dict[str, Any], tmp_path: Path) -> None:
-    for path in slurm["state"].glob("job_state*"):
-        path.unlink()
-    with pytest.raises(programs.common.Problem, match="has no job_state: slurmctld has never saved there"):
+def test_a_folder_that_is_not_slurmctlds_is_no_backup(
+    programs: Any, slurm: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (slurm["state"] / "job_state").unlink()
+    monkeypatch.setattr(programs.sources, "TRIES", 2)
+    with pytest.raises(programs.common.Problem, match="has no job_state but a former one"):
+        programs.sources.save(slurm, str(tmp_path / "gone"))
+    (slurm["state"] / "job_state.old").unlink()
+    programs.sources.save(slurm, str(tmp_path / "first start"))
+    (slurm["state"] / "clustername").unlink()
+    with pytest.raises(programs.common.Problem, match="has no clustername: slurmctld has never run with it"):
         programs.sources.save(slurm, str(tmp_path / "copy"))
     slurm["conf"] = str(tmp_path / "no.conf")
     with pytest.raises(programs.common.Problem, match=r"no\.conf cannot be read: No such file"):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hal_inventory.capture.edit import Value
 from hal_inventory.capture.machine import Machine
-from hal_inventory.capture.work import Seen, Work
+from hal_inventory.capture.work import Seen, Work, inside
 from hal_inventory.declared import Nodes
 from hal_inventory.model import MANAGEMENT
 from hal_inventory.ranges import expand_list
@@ -70,15 +69,12 @@ class _Entry:
         """Return the MAC of the BMC's port in the network; its first where none has an address there."""
         cidr = self.work.site.networks[network].cidr
         ports = one.machine.bmc_macs
-        return next((mac for mac, addresses in ports if any(_inside(text, cidr) for text in addresses)), ports[0][0])
+        return next((mac for mac, addresses in ports if any(inside(text, cidr) for text in addresses)), ports[0][0])
 
     def _port(self, one: Seen, network: str) -> str | None:
-        """Return the MAC of the interface that is declared for a network, or that has an address in it."""
+        """Return the MAC of the interface that is declared for a network, or has an address in it; a VLAN has its port's."""
         links, cidr = one.machine.links, self.work.site.networks[network].cidr
-        declared = self.work.site.profile_of(one.node).interfaces.get(network)
-        name = declared.name if declared else ""
-        name = name or next((link for text, link in one.machine.addresses.items() if _inside(text, cidr)), "")
-        name = name.partition(".")[0]  # a VLAN is on its port
+        name = (self.work.declared_interface(one, network) or self.work.interface(one, network) or "").partition(".")[0]
         ports = sorted(link.name for link in links.values() if link.master == name) or [name]
         if ports[0] in links:
             return links[ports[0]].mac
@@ -180,10 +176,3 @@ def _parts(machine: Machine) -> Mapping[str, Mapping[str, str]]:
         "disks": {disk.name: disk.wwn for disk in machine.disks if disk.wwn},
         "gpu_uuids": {str(gpu.index): gpu.uuid for gpu in machine.gpus.answered} if machine.gpus else {},
     }
-
-
-def _inside(text: str, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
-    try:
-        return ipaddress.ip_address(text) in network
-    except ValueError:
-        return False

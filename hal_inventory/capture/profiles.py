@@ -36,6 +36,9 @@ class _Kind:
         path, profile = self.path, self.profile
         for steps, fact, agrees in self._facts():
             self._single((*path, *steps), [(one, fact(one.machine)) for one in seen], agrees)
+        for network in profile.interfaces:
+            names = [(one, self.work.interface(one, network)) for one in seen]
+            self._single((*path, "interfaces", network, "name"), names, _same)
         for one in seen:
             self._numa((*path, "numa"), profile, one)
             self._gpus((*path, "gpus"), profile, one)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass, field
 
 from hal_inventory.capture.edit import Editor
 from hal_inventory.capture.machine import Machine
 from hal_inventory.declared import ClusterFile
 from hal_inventory.errors import Finding
-from hal_inventory.model import Site
-from hal_inventory.reader import Document, Path_, Tree, field_name
+from hal_inventory.model import IPNetwork, Site
+from hal_inventory.reader import Document, Path_, Scalar, Tree, field_name
 from hal_inventory.reader import Mapping as MappingTree
 from hal_inventory.reader import Sequence as SequenceTree
 
@@ -80,3 +81,21 @@ class Work:
             else:
                 return None
         return here
+
+    def declared_interface(self, one: Seen, network: str) -> str | None:
+        """Return the interface that a machine's profile declares for a network; None for a placeholder."""
+        tree = self.tree(("profiles", self.site.nodes[one.node].profile, "interfaces", network, "name"))
+        return tree.text if isinstance(tree, Scalar) and not tree.placeholder else None
+
+    def interface(self, one: Seen, network: str) -> str | None:
+        """Return the interface that has an address in a network."""
+        cidr = self.site.networks[network].cidr
+        return next((name for text, name in one.machine.addresses.items() if inside(text, cidr)), None)
+
+
+def inside(text: str, network: IPNetwork) -> bool:
+    """Tell whether a text is an address of a network."""
+    try:
+        return ipaddress.ip_address(text) in network
+    except ValueError:
+        return False

@@ -242,6 +242,15 @@ def test_a_port_that_cannot_be_told_is_asked_for(machine: Machine) -> None:
     ) in told(done)
 
 
+def test_an_interface_that_is_declared_is_the_one_that_is_looked_at(machine: Machine) -> None:
+    model = EMBER.replace("    bmc: openbmc\n", "    bmc: openbmc\n    interfaces: {management: {name: em2}}\n")
+    ports = link("em1", "70:e2:84:14:33:65") + link("em2", "70:e2:84:14:33:66").replace("2: ", "3: ", 1)
+    done = proposal(machine("front", ip_link=ports), model=model)
+    assert '+    macs: {management: "70:e2:84:14:33:66"}' in changed(done)
+    other = proposal(machine("front", ip_link=ports, ip_address=address("em1", "10.20.0.1")), model=model)
+    assert "cluster.yml:15: profiles.server.interfaces.management.name: is em2; 0.json says em1" in told(other)
+
+
 def test_a_bmc_tells_its_mac_and_the_serial_number(captured: Captured) -> None:
     port = json.loads(captured("redfish/witherspoon_port.json"))
     chassis = {"@odata.type": "#Chassis.v1_4_0.Chassis", **json.loads(captured("redfish/lc922_chassis.json"))}
@@ -273,8 +282,7 @@ def test_hal_takes_a_whole_machine_and_stays_a_valid_model(machine: Machine, cap
     """hal05 on the real model: every placeholder of its own is answered in one diff, and nothing else moves."""
     model = HAL.read_text()
     site = load_bytes(model.encode(), "x")
-    declared = site.profiles["ac922"].interfaces.get("management")
-    name = declared.name if declared and declared.name else "enP5p1s0f0"
+    name = "enP48p1s0f0"
     lscpu = captured("lscpu/ac922.txt").replace("16\n", "20\n", 1).replace(" 128", " 160").replace("0-63", "0-79")
     done = proposal(
         machine(
@@ -282,6 +290,7 @@ def test_hal_takes_a_whole_machine_and_stays_a_valid_model(machine: Machine, cap
             {"/proc/device-tree/system-id": "7861A1A"},
             lscpu=lscpu.replace("64-127", "80-159"),
             ip_link=link(name, "70:e2:84:14:33:65"),
+            ip_address=address(name, "10.64.0.105"),
             ipmitool=captured("ipmitool/lan_print.txt"),
             uname="4.18.0-80.7.2.el7.ppc64le",
         ),
@@ -292,7 +301,8 @@ def test_hal_takes_a_whole_machine_and_stays_a_valid_model(machine: Machine, cap
     assert (after["hal05"].serial, after["hal05"].macs["management"]) == ("7861A1A", "70:e2:84:14:33:65")
     assert after["hal04"] == site.nodes["hal04"]
     removed = [line for line in changed(done) if line.startswith("-")]
-    assert len(removed) == 2  # the line of the serial numbers, and that of the MACs
+    assert len(removed) == 3  # the lines of the interface, the serial numbers and the MACs
+    assert f"+      management: {{name: {name}}}" in changed(done)
 
 
 @pytest.mark.parametrize(

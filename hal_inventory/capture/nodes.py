@@ -72,7 +72,7 @@ class _Entry:
         return next((mac for mac, addresses in ports if any(inside(text, cidr) for text in addresses)), ports[0][0])
 
     def _port(self, one: Seen, network: str) -> str | None:
-        """Return the MAC of the interface that is declared for a network, or has an address in it; a VLAN has its port's."""
+        """Return the MAC of the interface that is declared for a network, or has an address in it."""
         links, cidr = one.machine.links, self.work.site.networks[network].cidr
         name = (self.work.declared_interface(one, network) or self.work.interface(one, network) or "").partition(".")[0]
         ports = sorted(link.name for link in links.values() if link.master == name) or [name]

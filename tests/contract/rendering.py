@@ -87,23 +87,39 @@ def every_branch(text: str, unknown: str) -> str:
 
 @dataclass(frozen=True)
 class _Source:
-    """A template with a task that uses it, if one does by itself; or a task with a text in it."""
+    """A text with expressions, where it goes if that is said, and the task whose variables it has."""
 
     path: Path
     line: int
     text: str
-    task: project.Task | None
+    destination: str = ""
+    task: project.Task | None = None
 
 
 def _sources(role: Path) -> Iterator[_Source]:
+    """Templates, texts in tasks, and files listed in variables: {path: ..., content: ...}."""
     tasks = [task for task in project.role_tasks(role) if isinstance(task.arguments, dict)]
     for path in sorted(path for path in (role / "templates").rglob("*") if path.is_file()):
         writers = [task for task in tasks if task.short == "template" and _named(task) == path.name]
-        for task in writers or (None,):
-            yield _Source(path, 1, project.text_of(path), task)
+        for task in writers:
+            yield _Source(path, 1, project.text_of(path), str(task.arguments.get("dest", "")), task)
+        if not writers:
+            yield _Source(path, 1, project.text_of(path))
     for task in tasks:
         if task.short == "copy" and isinstance(task.arguments.get("content"), str):
-            yield _Source(task.path, task.line, task.arguments["content"], task)
+            yield _Source(task.path, task.line, task.arguments["content"], str(task.arguments.get("dest", "")), task)
+    for path in sorted([*role.glob("defaults/**/*.yml"), *role.glob("vars/**/*.yml")]):
+        for one in _mappings(project.load(path)):
+            content = one.get("content")
+            if isinstance(content, str) and isinstance(one.get("path"), str) and "template" not in content:
+                yield _Source(path, one.line, content, one["path"])
+
+
+def _mappings(value: Any) -> Iterator[project.Map]:
+    if isinstance(value, project.Map):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _mappings(one)
 
 
 def _named(task: project.Task) -> str:
@@ -179,7 +195,7 @@ class _Site:
             overrides={"trim_blocks": True, "lstrip_blocks": False},
             convert_data=False,
         )
-        destination, _ = _template(templar, known, source.task.arguments.get("dest") if source.task else None)
+        destination, _ = _template(templar, known, source.destination)
         return Rendered(
             path=source.path.relative_to(self.root).as_posix(),
             line=source.line,

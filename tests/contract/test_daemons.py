@@ -90,6 +90,12 @@ PLANTED = (
                 AccountingStoreFlags=job_comment
                 PrologFlags=Contain,DeferBatch
                 """,
+            "roles/slurm/vars/main.yml": """
+                __slurm_name: hal
+                __slurm_files:
+                  - {path: "/etc/logrotate.d/{{ __slurm_name }}", content: "/var/log/x {\\n  minage 3\\n}\\n"}
+                  - {path: /etc/slurm/slurm.conf, content: "{{ lookup('ansible.builtin.template', 'slurm.conf.j2') }}"}
+                """,
             "roles/slurm/files/logrotate-slurm": "/var/log/slurm/*.log {\n  createolddir 0755 root root\n}\n",
         },
         [
@@ -100,6 +106,8 @@ PLANTED = (
             "(it came with 21.08); as hal-login of HAL gets it",
             "roles/slurm/templates/slurm.conf.j2:2: PrologFlags DeferBatch: Slurm 20.02 does not know it "
             "(it came with 22.05); as hal-login of HAL gets it",
+            "roles/slurm/vars/main.yml:3: minage: logrotate 3.8 does not know it (it came with 3.11.0); "
+            "as hal-login of HAL gets it",
             "roles/ssh/templates/sshd_config.j2:1: LogVerbose: OpenSSH 7.4 does not know it (it came with 8.5); "
             "as hal-data of HAL gets it",
             "roles/ssh/templates/sshd_config.j2:2: Ciphers aes512-gcm@openssh.com: OpenSSH 7.4 does not know it; "

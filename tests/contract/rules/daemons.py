@@ -17,7 +17,7 @@ from tests.contract.rendering import Rendered, every_branch, rendered, templates
 OTHERS = Path("tests/contract/el7/other_templates.yml")
 # Modules that change a part of a file: what the daemon then reads is nowhere in the project.
 PARTIAL = frozenset({"blockinfile", "lineinfile", "replace", "ini_file"})
-#: A template, or a task with a text in it: (file, line)
+#: A template; a task or a variable with a text in it: (file, line)
 Place = tuple[Path, int]
 
 
@@ -82,7 +82,7 @@ def _claimed(root: Path) -> dict[Place, Format]:
     texts = _texts(root)
     for place in {*texts, *((path, 1) for path in templates(root))}:
         goes = [text.destination for text in texts[place] if text.destination]
-        name = place[0].name.removesuffix(".j2") if place[0].parent.name != "tasks" else ""
+        name = place[0].name.removesuffix(".j2") if place[0].suffix != ".yml" else ""
         kinds = [one for one in formats() if one.claims("", goes)] or [
             one for one in formats() if name and one.claims(name)
         ]
@@ -97,7 +97,7 @@ def _problems(path: Path, one: Format, texts: list[Rendered]) -> Iterator[tuple[
         values = text.site == "HAL" or bool(one.release_variable)
         for statement, problem in one.problems(text.text, text.variables.get(one.release_variable, ""), values=values):
             yield statement, problem, f"as {text.host} of {text.site} gets it"
-    if one.data["syntax"] == "xml" or path.parent.name == "tasks":
+    if one.data["syntax"] == "xml" or path.suffix == ".yml":
         return  # XML without its values is none
     branches = every_branch(project.text_of(path), UNKNOWN)
     for release in sorted({text.variables.get(one.release_variable, "") for text in texts}):

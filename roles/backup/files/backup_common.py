@@ -102,9 +102,9 @@ def run(argv, stdin=None, stdout=None):
         raise Problem("%s cannot be started: %s" % (argv[0], error.strerror))
     output, errors = process.communicate(stdin if isinstance(stdin, bytes) else None)
     if process.returncode:
-        raise Problem(
-            "%s: %s" % (os.path.basename(argv[0]), last_line(errors) or "exit status %d" % process.returncode)
-        )
+        said = last_line(errors) or "exit status %d" % process.returncode
+        own = os.path.basename(argv[0]) + ": "
+        raise Problem(said if said.startswith(own) else own + said)
     return (output or b"").decode("utf-8", "replace")
 
 

@@ -64,10 +64,15 @@ class Editor:
                 self._changes.append((start, tag.end(), ""))
 
     def replace_column(self, path: Path_, column: Sequence[Value]) -> None:
-        """Put one value for each node in the place of what is there."""
+        """Put one value for each node in the place of what is there; of a list with one item a node, what differs."""
         node = self._find(path)
         assert node is not None, path
-        self._put(node, self._column(column, self._indent(node.start_mark.index)))
+        if isinstance(node, yaml.SequenceNode) and len(node.value) == len(column):
+            for item, one in zip(node.value, column, strict=True):
+                if (item.value, item.tag == PLACEHOLDER_TAG) != (one.text, one.placeholder):
+                    self._put(item, _written(one))
+        else:
+            self._put(node, self._column(column, self._indent(node.start_mark.index)))
 
     def add(self, path: Path_, columns: Sequence[tuple[str, Sequence[Value]]]) -> bool:
         """Add columns, by name, to the mapping at ``path``, made if its parent is there; False if it cannot be."""
@@ -115,7 +120,7 @@ class Editor:
         return here
 
     def _put(self, node: yaml.Node, text: str) -> None:
-        self._changes.append((node.start_mark.index, node.end_mark.index, text))
+        self._changes.append((node.start_mark.index, _last(node).end_mark.index, text))
 
     def _insert(self, mapping: yaml.MappingNode, key: str, column: Sequence[Value]) -> None:
         if mapping.flow_style:
@@ -129,9 +134,7 @@ class Editor:
 
     def _end_of(self, node: yaml.Node) -> int:
         """Return where the line ends on which the last value of a collection is: a comment behind it stays with it."""
-        while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
-            node = node.value[-1][1] if isinstance(node, yaml.MappingNode) else node.value[-1]
-        end = self.text.find("\n", node.end_mark.index)
+        end = self.text.find("\n", _last(node).end_mark.index)
         return len(self.text) if end < 0 else end
 
     def _indent(self, at: int) -> int:
@@ -141,7 +144,7 @@ class Editor:
     @staticmethod
     def _column(column: Sequence[Value], indent: int) -> str:
         """Return one value as itself, several as a list with a line, and the node's name, for each."""
-        written = [f"{PLACEHOLDER_TAG + ' ' if one.placeholder else ''}{scalar(one.text)}" for one in column]
+        written = [_written(one) for one in column]
         if len(column) == 1:
             return written[0]
         width = max(map(len, written)) + 1
@@ -150,6 +153,17 @@ class Editor:
             for text, one in zip(written, column, strict=True)
         ]
         return "\n".join(["[", *lines, f"{' ' * (indent + 2)}]"])
+
+
+def _last(node: yaml.Node) -> yaml.Node:
+    """Return the last value of a block of lines, however deep: only that one knows where the block ends."""
+    while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        node = node.value[-1][1] if isinstance(node, yaml.MappingNode) else node.value[-1]
+    return node
+
+
+def _written(value: Value) -> str:
+    return f"{PLACEHOLDER_TAG + ' ' if value.placeholder else ''}{scalar(value.text)}"
 
 
 def _key(name: str) -> str:

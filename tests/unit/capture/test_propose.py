@@ -115,6 +115,35 @@ def test_one_node_of_a_range_is_answered_and_the_others_keep_their_placeholders(
     ]
 
 
+@pytest.mark.parametrize(
+    ("written", "lines"),
+    [
+        (
+            "    serial:\n      - ABC1  #\n      - !placeholder NODE2  # two\n      - !placeholder NODE3  #\n",
+            ["-      - !placeholder NODE2  # two", "+      - XYZ2  # two"],
+        ),
+        (
+            "    serial:\n      - ABC1\n      - !placeholder NODE[2-3]  # two\n",
+            [
+                "-      - ABC1",
+                "-      - !placeholder NODE[2-3]  # two",
+                "+      [",
+                "+          ABC1,                # node1",
+                "+          XYZ2,                # node2",
+                "+          !placeholder NODE3,  # node3",
+                "+        ]  # two",
+            ],
+        ),
+    ],
+)
+def test_a_list_that_is_written_line_by_line_keeps_its_comments(
+    machine: Machine, written: str, lines: list[str]
+) -> None:
+    model = EMBER.replace('    serial: [ABC1, !placeholder "NODE[2-3]"]\n', written)
+    done = proposal(machine("node2", {"/proc/device-tree/system-id": "XYZ2"}), model=model)
+    assert changed(done) == lines
+
+
 def test_a_placeholder_that_turns_out_right_loses_its_tag_only(machine: Machine) -> None:
     both = [machine(f"node{at}", {"/proc/device-tree/system-id": f"NODE{at}"}) for at in (2, 3)]
     assert changed(proposal(*both)) == [

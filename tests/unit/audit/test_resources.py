@@ -234,6 +234,12 @@ def test_a_secret_line_is_named_by_its_task() -> None:
     assert dict(first.declared) == {"state": "present"}
 
 
+def test_a_mirror_is_the_link_to_its_published_snapshot() -> None:
+    (one,) = identities("hal_package_mirror", {"folder": "/srv/mirror/www"}, {"snapshot": "0123456789abcdef"})
+    assert one.resource == "file:/srv/mirror/www/current"
+    assert one.declared == {"state": "present", "type": "link", "target": "snapshots/0123456789abcdef"}
+
+
 def test_the_munge_key_is_secret_whatever_the_task_says() -> None:
     (one,) = identities("hal_munge_key", {"key": "00ff"}, {})
     assert one.secret

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import store
+import store  # type: ignore[import-not-found]  # beside this file, on PYTHONPATH of the run
 
 
 def is_selinux_enabled() -> int:
@@ -12,7 +12,8 @@ def is_selinux_enabled() -> int:
 
 def security_get_boolean_active(name: str) -> int:
     """The value in effect."""
-    return store.load()["live"][name]
+    value: int = store.load()["live"][name]
+    return value
 
 
 def security_set_boolean(name: str, value: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import store
+import store  # type: ignore[import-not-found]  # beside this file, on PYTHONPATH of the run
 
 Boolean = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import store
+import store  # type: ignore[import-not-found]  # beside this file, on PYTHONPATH of the run
 
 
 class booleanRecords:  # its name there

@@ -35,6 +35,9 @@ def bootstrap(*arguments: str, **variables: Any) -> Run:
 @pytest.fixture
 def stranger() -> str:
     """hal06 as if it had been installed anew; return the fingerprint that its console shows."""
+    # A machine that was installed anew has no connection left: the record of a run before keeps its own for a minute.
+    for socket in (Path.home() / ".ansible" / "cp").glob("first-*"):
+        subprocess.run(["ssh", "-O", "exit", "-o", f"ControlPath={socket}", "hal06"], capture_output=True, check=False)
     password = (STATE / "secrets" / "first_contact_password").read_text().strip()
     return console("hal06", FORGET, password).split()[1]
 
@@ -93,7 +96,7 @@ def test_a_wrong_password_is_refused_and_nothing_is_changed(node: Node, stranger
     before = console("hal06", LOOK)
     done = bootstrap("--limit", "hal06", bootstrap_host_keys={"hal06": stranger}, bootstrap_password="no")
     assert done.status != 0
-    assert "Invalid/incorrect password" in done.words
+    assert "Invalid/incorrect username/password" in done.words
     assert console("hal06", LOOK) == before
     assert bootstrap(bootstrap_host_keys={"hal06": stranger}).status == 0
     assert node("hal05").check_output("id -un") == "root"

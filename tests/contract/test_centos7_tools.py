@@ -29,6 +29,8 @@ PLANTED = (
                     cmd: |
                       test -e /x && findmnt -nJ / | head -1
                       for unit in a b; do value=$(systemctl show --value -p MainPID $unit); done
+                - name: Of dnf only
+                  ansible.builtin.command: "{{ hal_package_manager }} --refresh makecache"
                 - name: Good
                   ansible.builtin.command: ip -o -{{ network_version }} addr show dev eth0
                 """,
@@ -94,6 +96,7 @@ PLANTED = (
             f"{TASKS}:5: lsblk: not in util-linux 2.23 (CentOS 7): --json",
             f"{TASKS}:7: findmnt: not in util-linux 2.23 (CentOS 7): -J",
             f"{TASKS}:8: systemctl: not in systemd 219 (CentOS 7): --value",
+            f"{TASKS}:12: yum: not in yum 3.4.3 (CentOS 7): --refresh",
             "roles/network/templates/a.service.j2:2: ip: not in iproute 4.11 (CentOS 7): --json",
             "roles/network/templates/cron.j2:2: tar: not in tar 1.26 (CentOS 7): --zstd",
             "roles/network/templates/logrotate.j2:4: journalctl: not in systemd 219 (CentOS 7): --sync",

@@ -33,6 +33,8 @@ sys.path.insert(0, str(PROJECT / "molecule" / "shared"))
 from testbed import old_programs
 
 Call = tuple[Path, int, list[str]]
+YUM = PROJECT / "tests" / "contract" / "el7" / "yum_program.yml"
+MANAGER = re.compile(r"\{\{[^{}]*package_manager\b[^{}]*\}\}")
 SHELL_LINE = re.compile(r"^#!.*\b(?:ba|da)?sh\b")
 JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 # The beginning of a list that an expression makes: {{ ['getent', 'hosts'] + names }}.
@@ -44,8 +46,9 @@ CRON_LINE = re.compile(r"^(?:@\w+|[\d*/,-]+(?:\s+[\d*/,a-zA-Z-]+){4})\s+(?:[a-z_
 
 @functools.cache
 def table() -> dict[str, old_programs.Program]:
-    """The programs whose options are known."""
-    return old_programs.programs()
+    """The programs whose options are known. dnf stands for yum, so what is asked of it must be in yum."""
+    yum = old_programs.programs(YUM)
+    return {**old_programs.programs(), **yum, "dnf": yum["yum"]}
 
 
 @functools.cache
@@ -107,7 +110,7 @@ def _commands(root: Path) -> Iterator[Call]:
 
 
 def _held(text: object) -> str:
-    return JINJA.sub(HELD, str(text))
+    return JINJA.sub(HELD, MANAGER.sub("yum", str(text)))
 
 
 def _script(path: Path, line: int, text: object) -> Iterator[Call]:

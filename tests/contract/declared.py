@@ -75,6 +75,9 @@ class Call:
     role: str
     module: str
     arguments: Mapping[str, Any]
+    path: Path
+    line: int
+    host: str
 
 
 @dataclass
@@ -119,7 +122,10 @@ class _Role(Static):
         for nameless in [name for name in gathered.entries if name.endswith(":")]:
             del gathered.entries[nameless]
             raise CannotTellError("what it manages has no name before")
-        self.calls.append(Call(one.owner.role, one.module, bare.args))
+        place, _, line = one.owner.source.rpartition(":")
+        self.calls.append(
+            Call(one.owner.role, one.module, bare.args, Path(self.base) / place, int(line), self.host.name)
+        )
 
 
 def _without_content(value: Any) -> Any:

@@ -46,6 +46,8 @@ PLANTED = (
                     files: [{path: /data/slurm.conf, content: x}]
                 - name: Another kind of file
                   ansible.builtin.copy: {dest: /etc/localtime, content: x}
+                - name: A setting of the kernel
+                  ansible.posix.sysctl: {name: vm.swappiness, value: 1, sysctl_file: /etc/planted.sysctl}
                 - name: A name that a rule for something else fits
                   ansible.builtin.lineinfile: {path: /etc/my.cnf.d/hostname.cnf, line: x}
                 """,
@@ -55,6 +57,7 @@ PLANTED = (
             f"{TASKS}:1: /etc/planted.conf: nobody is known to read it; {TABLE}",
             f"{TASKS}:3: /data/slurm.conf: nobody is known to read it; {TABLE}",
             f"{TASKS}:6: /etc/localtime: a file there gets etc_t, not locale_t; {LABEL}",
+            f"{TASKS}:8: /etc/planted.sysctl: nobody is known to read it; {TABLE}",
         ],
     ),
     Planted(
@@ -236,6 +239,10 @@ def test_ports_have_the_label_of_the_narrowest_range() -> None:
     assert rules.may_bind("sshd_t", "tcp", 22)
     assert not rules.may_bind("sshd_t", "tcp", 2222)
     assert not rules.may_bind("httpd_t", "tcp", 8090)
+
+
+def test_every_row_of_the_table_is_needed() -> None:
+    assert selinux.unused_rows(project.PROJECT) == []
 
 
 def test_the_rules_saw_what_roles_write() -> None:

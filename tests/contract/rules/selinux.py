@@ -129,19 +129,35 @@ def _allowed(one: Resource, path: str, type_: str, what: str, reader: str) -> It
         yield one.finding(f"{path}: {reader} runs as {domain}, which may not {verb} {type_}; it needs {LABEL}")
 
 
+def unused_rows(root: Path) -> list[str]:
+    """Rows of the table that no role needs."""
+    written = {_row_name(path) for _, path, _ in _paths(root)}
+    return [path for path in _table()["paths"] if path not in written]
+
+
 def _paths(root: Path) -> Iterator[tuple[Resource, str, str]]:
     """Each path that is written, with the kind of file."""
     found = declared.of_project(root)
     for one in found.resources:
         if one.kind in IN_FILES and not one.absent and not one.key.startswith("/sys/"):
             yield one, one.key.partition("#")[0], str(one.declared.get("type", "file"))
+    for call in found.calls:
+        if call.module == "ansible.posix.sysctl" and call.arguments.get("state", "present") == "present":
+            path = str(call.arguments.get("sysctl_file", "/etc/sysctl.conf"))
+            yield Resource(call.role, f"file:{path}", {}, call.path, call.line, call.host), path, "file"
 
 
 def _row(path: str) -> Mapping[str, Any] | None:
-    """The longest entry of the table that fits."""
-    rows: dict[str, dict[str, Any]] = _table()["paths"]
-    fitting = [key for key in rows if path == key.rstrip("/") or (key.endswith("/") and path.startswith(key))]
-    return rows[max(fitting, key=len)] if fitting else None
+    row: Mapping[str, Any] | None = _table()["paths"].get(_row_name(path))
+    return row
+
+
+def _row_name(path: str) -> str:
+    """The longest entry of the table that fits; "" when none does."""
+    fitting = [
+        key for key in _table()["paths"] if path == key.rstrip("/") or (key.endswith("/") and path.startswith(key))
+    ]
+    return max(fitting, key=len, default="")
 
 
 def _domain(unit: str) -> str:

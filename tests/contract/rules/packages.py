@@ -55,8 +55,9 @@ def _of_task(task: Task) -> Iterator[tuple[Path, int, str]]:
         for name in re.findall(r"(?:^|\s)(\w+)=", task.arguments):
             yield task.path, task.body.at(task.module), name
     more = task.body.get("args")
-    for name in more if isinstance(more, Map) else ():
-        yield task.path, more.at(name), name
+    if isinstance(more, Map):
+        for name in more:
+            yield task.path, more.at(name), name
 
 
 def _defaults(path: Path, body: Map, module: str) -> Iterator[tuple[Path, int, str]]:

@@ -118,7 +118,8 @@ def test_a_revoked_host_key_is_believed_by_no_node_and_not_by_the_controller(
     seen = node("hal-mgmt2").run(ask).stderr
     assert "REVOKED" in seen
     assert "Host key verification failed" in seen
-    here = of_scenario(SCENARIO).playbook(SCENARIO / "converge.yml", "--limit", "hal01")
+    fresh = {"ANSIBLE_SSH_ARGS": "-o ControlMaster=no -o ControlPath=none -o PreferredAuthentications=publickey"}
+    here = of_scenario(SCENARIO).playbook(SCENARIO / "converge.yml", "--limit", "hal01", environment=fresh)
     assert here.recap["hal01"]["unreachable"] == 1, here.explain()
     assert "REVOKED" in here.output
 

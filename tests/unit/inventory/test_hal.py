@@ -112,6 +112,8 @@ def test_placeholders_are_listed_with_their_lines(hal: Site) -> None:
     assert "nodes.hal[01-16].serial" in fields
     assert all(one["line"] > 1 and one["value"] for one in listed)
     assert [one["line"] for one in listed] == sorted(one["line"] for one in listed)
+    own = [one["field"] for one in slice_of(hal, "placeholders", node="hal05")]
+    assert own == [field for field in fields if field.startswith("nodes.hal[01-16].")]
 
 
 def test_slurm_nodes_are_those_of_the_group(hal: Site) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import tarfile
 import tempfile
 
-from backup_common import FORMAT, Problem, last_line, run, sha256, sha256_of
+from backup_common import FORMAT, Problem, last_line, native, run, sha256, sha256_of, text
 
 MANIFEST = "MANIFEST.json"
 
@@ -36,7 +36,7 @@ def _digests(folder):
         for name in names:
             path = os.path.join(where, name)
             if os.path.isfile(path) and not os.path.islink(path):
-                found[os.path.relpath(path, folder)] = sha256(path)
+                found[text(os.path.relpath(path, folder))] = sha256(path)
     return found
 
 
@@ -53,7 +53,7 @@ def check(path):
                 if member.name == MANIFEST:
                     manifest = json.loads(archive.extractfile(member).read().decode("utf-8"))
                 elif member.isreg():
-                    seen[member.name] = sha256_of(archive.extractfile(member))
+                    seen[text(member.name)] = sha256_of(archive.extractfile(member))
     except (tarfile.TarError, EOFError, IOError, OSError, ValueError) as error:
         raise Problem("%s is damaged: %s" % (path, error))
     if manifest is None:
@@ -64,8 +64,8 @@ def check(path):
         different = sorted(
             name for name in set(seen) | set(manifest["files"]) if seen.get(name) != manifest["files"].get(name)
         )
-        raise Problem("%s is damaged: %s is not what the manifest says" % (path, different[0]))
-    return manifest
+        raise Problem("%s is damaged: %s is not what the manifest says" % (path, native(different[0])))
+    return native(manifest)
 
 
 @contextlib.contextmanager

@@ -27,11 +27,29 @@ def configuration(path):
     return {name: int(value) if name in NUMBERS else value for name, value in load(path).items()}
 
 
+def native(value):
+    """Return what JSON gave with Python's own strings: names of files are bytes in Python 2, whatever the locale."""
+    if isinstance(value, dict):
+        return {native(key): native(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [native(item) for item in value]
+    if str is bytes and isinstance(value, type(u"")):
+        return value.encode("utf-8")
+    return value
+
+
+def text(name):
+    """Return a file's name as JSON can hold it, the same in Python 2 and 3; what is no UTF-8 is replaced."""
+    if not isinstance(name, bytes):
+        name = name.encode("utf-8", "surrogateescape")
+    return name.decode("utf-8", "replace")
+
+
 def load(path):
     """Return a JSON file's content."""
     try:
         with open(path) as source:
-            return json.load(source)
+            return native(json.load(source))
     except (IOError, OSError, ValueError) as error:
         raise Problem("%s cannot be read: %s" % (path, error))
 

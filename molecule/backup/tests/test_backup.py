@@ -66,7 +66,7 @@ def test_the_archives_hold_what_the_nodes_have(node: Node, server: Host, tmp_pat
         assert "-- Dump completed" in dump
     (tmp_path / "b").mkdir()
     with contents(server, "hal-login", tmp_path / "b") as archive:
-        assert archive.getmember("slurm_state/state/job_state").uname == "slurm"
+        assert archive.getmember("slurm_state/state/clustername").uname == "slurm"
         public = node("hal-login").check_output("cat /etc/ssh/ssh_host_ed25519_key.pub")
         assert text(archive, "host_keys/etc/ssh/ssh_host_ed25519_key.pub").decode().strip() == public
 
@@ -113,7 +113,7 @@ def ask(host: Host, words: str, address: str, account: str = "hal-backup") -> An
     """Use the node's key for something else."""
     return host.run(
         "ssh -F /dev/null -o BatchMode=yes -o UserKnownHostsFile=none -o HostKeyAlias=hal-data"
-        f" -i /etc/hal-backup/id_ed25519 {account}@{address} '{words}' </dev/null"
+        f" -i /etc/hal-backup/id_ed25519 {account}@{address} '{words}' </dev/null || exit 1"
     )
 
 

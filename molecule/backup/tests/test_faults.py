@@ -69,7 +69,7 @@ def test_a_server_that_is_down(database: Host, server: Host, broken: Broken) -> 
 
 
 def test_a_store_without_room(database: Host, server: Host, broken: Broken) -> None:
-    more = edited("/etc/hal-backup/store.json", r"s/\"reserve_mb\": [0-9]*/\"reserve_mb\": 900000000/")
+    more = edited("/etc/hal-backup/store.json", r"s/\"reserve_mb\": \"*[0-9]*\"*/\"reserve_mb\": 900000000/")
     with planted(server, *more):
         fails(database, server, "hal-data did not take the archive: ssh: no room for hal-mgmt1-")
     assert broken("hal-data", backup_store_reserve_mb=900000000) == ["there is room for more archives"]
@@ -78,19 +78,19 @@ def test_a_store_without_room(database: Host, server: Host, broken: Broken) -> N
         "the last backup went well",
         "there is room for making an archive",
     ]
+    assert save(database).rc == 0
 
 
 def test_a_disk_that_is_full_in_the_middle(database: Host, server: Host) -> None:
-    """A real one, of 64 kB: smaller than the archive, which the check before could not know."""
-    folder = f"{STORE}/hal-mgmt1"
-    mount = f"mount -t tmpfs -o size=64k,mode=0700,uid=$(id -u hal-backup) none {folder}"
-    small = f"mv {folder} /run/real && mkdir {folder} && {mount}"
-    with planted(server, small, f"umount {folder} && rmdir {folder} && mv /run/real {folder}"):
-        # Without the check that comes first: the disk itself says no.
-        with planted(server, *edited("/etc/hal-backup/store.json", r"s/\"reserve_mb\": [0-9]*/\"reserve_mb\": -100/")):
-            assert save(database).rc != 0
+    """A real one with 16 kB left, which is less than the archive; the check that comes first is made to miss it."""
+    folder, full = f"{STORE}/hal-mgmt1", "/dev/shm/full"
+    fill = f"{{ dd if=/dev/zero of={full}.rest bs=64k 2>/dev/null || true; }} && truncate -s -16K {full}.rest"
+    link = f"mkdir -m 700 {full} && chown hal-backup {full} && {fill} && mv {folder} /run/real && ln -s {full} {folder}"
+    miss = edited("/etc/hal-backup/store.json", r"s/\"reserve_mb\": \"*[0-9]*\"*/\"reserve_mb\": -100/")
+    with planted(server, link, f"rm -rf {folder} {full} {full}.rest && mv /run/real {folder}"), planted(server, *miss):
+        assert save(database).rc != 0
         assert "the disk is full: nothing is stored" in status(database)["error"]
-        assert server.check_output(f"find {folder} -type f -name '*.gpg*'") == ""
+        assert server.check_output(f"find {full} -type f -name '*.gpg*'") == ""
     assert save(database).rc == 0
 
 

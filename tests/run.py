@@ -34,7 +34,7 @@ def pytest(name: str, *arguments: str) -> Stage:
 def lint() -> Sequence[Stage]:
     """Linters and type checkers over the whole tree."""
     node_side = sorted(str(path.relative_to(PROJECT)) for path in (PROJECT / "plugins").rglob("*.py"))
-    shared = ("podman", "prepare-controller", "clean", "wheelhouse")
+    shared = ("podman", "prepare-controller", "clean", "wheelhouse", "image/old_programs.sh")
     scripts = [*(f"molecule/shared/{name}" for name in shared), ".ci/run"]
     return [
         Stage("ruff", ["ruff", "check", "."]),

@@ -47,7 +47,6 @@ def command(arguments):
     result = {"error": "", "manifest": {}, "sha256": ""}
     try:
         result["manifest"] = opened(archive, folder, site, node, wanted, key)
-        result["manifest"].pop("files")
         result["sha256"] = sha256(archive)
     except Problem as error:
         result["error"] = str(error)

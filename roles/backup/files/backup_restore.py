@@ -56,15 +56,19 @@ def _files_below(folder):
             yield os.path.join(where, name)
 
 
-def look_at_files(source, made):
-    """Files that are there, and the newest of them."""
+def look_at_files(source, manifest):
+    """Files that are there, and the newest of them. The same content is not newer, whenever it was written."""
     found = []
     for path in source["paths"]:
         found += list(_files_below(path)) if os.path.isdir(path) else [path] if os.path.lexists(path) else []
     if not found:
         return "nothing is there", False
-    newest = max(os.lstat(path).st_mtime for path in found)
-    return "%d files, the newest of %s" % (len(found), clock(newest)), newest > made
+    saved = manifest["files"]
+    other = [path for path in found if os.path.islink(path) or sha256(path) != saved.get(source["name"] + path)]
+    if not other:
+        return "%d files, the same as in the archive" % len(found), False
+    newest = max(os.lstat(path).st_mtime for path in other)
+    return "%d files differ, the newest of %s" % (len(other), clock(newest)), newest > manifest["made"]
 
 
 def prepare_files(source, folder):
@@ -104,7 +108,7 @@ def forget_files(source, places):
 
 
 # ---------------------------------------------------------------- slurmctld's state
-def look_at_slurm_state(source, made):
+def look_at_slurm_state(source, manifest):
     """Whether slurmctld runs, and when it saved its jobs last."""
     state = os.path.join(setting(source["conf"], "StateSaveLocation"), "job_state")
     if not os.path.exists(state):
@@ -116,7 +120,7 @@ def look_at_slurm_state(source, made):
             words += " with %d jobs" % len(run(["squeue", "--noheader", "--all"]).splitlines())
         except Problem:
             pass  # it does not answer: that is why somebody restores
-    return words, os.stat(state).st_mtime > made
+    return words, os.stat(state).st_mtime > manifest["made"]
 
 
 def prepare_slurm_state(source, folder):
@@ -170,7 +174,7 @@ def tables(source, database):
     return sorted(row[0] for row in found)
 
 
-def look_at_mariadb(source, made):
+def look_at_mariadb(source, manifest):
     """How many jobs slurmdbd's database has, and when it changed last."""
     if not os.path.exists(source["socket"]):
         return "MariaDB does not run", False
@@ -192,7 +196,7 @@ def look_at_mariadb(source, made):
     words = "%d tables, %d jobs, last change %s" % (len(names), jobs, clock(max(times)) if max(times) else "never")
     if active("slurmdbd"):
         words += ", slurmdbd runs"
-    return words, max(times) > made
+    return words, max(times) > manifest["made"]
 
 
 def prepare_mariadb(source, folder):
@@ -247,7 +251,7 @@ def look(manifest, names):
     """What is there now of each source, and whether it is newer than the archive. `id`: what is confirmed."""
     seen = []
     for source in chosen(manifest, names or [source["name"] for source in manifest["sources"]]):
-        there, newer = LOOK[source["kind"]](source, manifest["made"])
+        there, newer = LOOK[source["kind"]](source, manifest)
         line = "%s: %s%s" % (source["name"], there, ". NEWER than the archive" if newer else "")
         if source.get("stops"):
             line += "; stops %s meanwhile" % ", ".join(source["stops"])

@@ -113,7 +113,7 @@ def test_the_plan_says_what_is_there(programs: Any, node: SimpleNamespace, tmp_p
     manifest = json.loads((tmp_path / "stage" / "MANIFEST.json").read_text())
     plan = programs.restore.look(manifest, [])
     assert [one["name"] for one in plan["sources"]] == ["munge_key", "slurm_state"]
-    assert "1 files, the newest of" in plan["sources"][0]["line"]
+    assert "1 files, the same as in the archive; stops munge" in plan["sources"][0]["line"]
     assert "slurmctld runs; stops slurmctld meanwhile" in plan["sources"][1]["line"]
     (tmp_path / "bin" / "squeue").write_text("#!/bin/sh\necho 1\necho 2\n")
     (tmp_path / "bin" / "squeue").chmod(0o755)

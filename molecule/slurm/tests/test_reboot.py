@@ -135,7 +135,7 @@ def test_a_node_whose_jobs_do_not_end_is_not_rebooted_and_the_next_run_continues
         ("hal-login", "not permitted: hal-login; reboot_roles_ok has to name their role. Nothing was changed."),
         ("", "an empty expression"),
         ("hal77", 'unknown name "hal77"'),
-        ("gpu and login", "empty"),
+        ("gpu and login", "reboot_nodes names no node"),
     ],
 )
 def test_what_nobody_can_have_meant_is_refused(login: Host, nodes: str, message: str) -> None:

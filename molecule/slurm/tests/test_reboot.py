@@ -114,13 +114,12 @@ def test_a_node_whose_jobs_do_not_end_is_not_rebooted_and_the_next_run_continues
     assert "DRAIN" in state(login, "hal01")
     login.check_output(f"scancel {job}")
     # Broken, so that it may not be given back: the promise is seen to be asked.
-    node("hal01").check_output("systemctl disable --quiet munge")
+    node("hal01").check_output("chmod 666 /etc/slurm/slurm.conf")
     done = reboot("hal01")
     assert done.status != 0
-    assert "munged starts at boot" in done.words or "munge starts at boot" in done.words
+    assert "slurm.conf cannot be changed by users" in done.words
     assert "DRAIN" in state(login, "hal01")
-    node("hal01").check_output("systemctl enable --quiet --now munge")
-    node("hal01").check_output("systemctl restart slurmd")
+    node("hal01").check_output("chmod 644 /etc/slurm/slurm.conf")
     done = reboot("hal01")
     assert done.status == 0, done.explain()
     assert "drained by an earlier run" in done.words
@@ -130,7 +129,7 @@ def test_a_node_whose_jobs_do_not_end_is_not_rebooted_and_the_next_run_continues
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ("all", "reboot_nodes is every node of the site"),
+        ("all", "not permitted: hal-login,hal-mgmt1"),
         ("hal[01-02] or hal-login or hal-mgmt1", "not permitted: hal-login,hal-mgmt1"),
         ("hal-login", "not permitted: hal-login; reboot_roles_ok has to name their role. Nothing was changed."),
         ("", "an empty expression"),

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from shlex import quote
 
 import pytest
-from testinfra.host import Host
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 from slurm_cluster import Node, as_user, job_state, wait_for
+from testinfra.host import Host
 
 
 @pytest.fixture

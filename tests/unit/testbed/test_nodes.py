@@ -77,7 +77,10 @@ def test_another_image_or_address_is_another_definition() -> None:
     ("change", "message"),
     [
         ({"nodes": []}, "nodes: there are none, so nothing would be made"),
-        ({"nodes": [{"name": "hal01", "fqdn": "x", "arch": "x86_64", "kernel": "3", "addresses": {}}]}, "hal01: has no management address"),
+        (
+            {"nodes": [{"name": "hal01", "fqdn": "x", "arch": "x86_64", "kernel": "3", "addresses": {}}]},
+            "hal01: has no management address",
+        ),
         ({"networks": {"management": {"cidr": "10.9.0.0/24"}}}, "hal01: 10.64.0.101 is not in management 10.9.0.0/24"),
         ({"colour": "red"}, "colour: Extra inputs are not permitted"),
     ],

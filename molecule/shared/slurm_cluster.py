@@ -1,4 +1,4 @@
-"""What the tests of this scenario share: commands as a user, jobs, and a further rollout over the running cluster."""
+"""What the tests of the scenario slurm share: commands as a user, jobs, a further rollout over the running cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from testinfra.backend.base import CommandResult
 from testinfra.host import Host
 
 Node = Callable[[str], Host]
-SCENARIO = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[1]))
+SCENARIO = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[1] / "slurm"))
 PROJECT = SCENARIO.parents[1]
 
 

@@ -107,7 +107,7 @@ def selinux(rollout: Rollout, mode: str) -> dict[str, tuple[str, str, str]]:
     return {
         name.removeprefix("SELinux mode "): (result["status"], result["severity"], result["observed"])
         for name, result in results.items()
-        if name.startswith("SELinux")
+        if name.startswith("SELinux mode")
     }
 
 

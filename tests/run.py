@@ -74,11 +74,22 @@ def scenarios(only: str) -> Sequence[Stage]:
     return [molecule(name) for name in names if only in ("", name)]
 
 
-def molecule(scenario: str) -> Stage:
-    """A scenario, whose tests count too."""
-    report = REPORTS / f"molecule-{scenario}.xml"
+def slow_scenarios() -> Sequence[Stage]:
+    """The slow tests of scenarios, which rebuild nodes."""
+    marked = {
+        path.parents[1].name
+        for path in (PROJECT / "molecule").glob("*/tests/test_*.py")
+        if "pytest.mark.slow" in path.read_text()
+    }
+    return [molecule(name, "slow") for name in sorted(marked)]
+
+
+def molecule(scenario: str, which: str = "not slow") -> Stage:
+    """A scenario, whose tests count too; of its tests those that are slow, or the others."""
+    name = f"molecule {scenario}" + (": slow tests" if which == "slow" else "")
+    report = REPORTS / f"molecule-{scenario}-{which.replace(' ', '-')}.xml"
     argv = ["molecule", "-c", "molecule/base.yml", "test", "-s", scenario]
-    return Stage(f"molecule {scenario}", argv, env={"PYTEST_ADDOPTS": f"--junitxml='{report}'"}, report=report)
+    return Stage(name, argv, env={"PYTEST_ADDOPTS": f"--junitxml='{report}' -m '{which}'"}, report=report)
 
 
 def images() -> Sequence[Stage]:
@@ -132,7 +143,7 @@ def main() -> int:
             elif part == "rollout":
                 runner.run(pytest("mini rollout", "tests/rollout", "-m", "not slow"))
             else:
-                runner.run(pytest("slow proofs", "-m", "slow", "tests"))
+                runner.run(pytest("slow proofs", "-m", "slow", "tests"), *slow_scenarios())
     passed, failed, skipped = (sum(column) for column in zip(*map(counts, runner.outcomes), strict=True))
     broken = [outcome for outcome in runner.outcomes if not outcome.passed]
     say(f"\n{runner.table()}\n")

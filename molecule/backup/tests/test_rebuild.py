@@ -112,6 +112,7 @@ def restored(name: str, archive: str, sources: list[str], **permission: bool) ->
         assert f"{source}: " in done.words
 
 
+@pytest.mark.slow
 def test_the_management_node_is_lost_and_restored(node: Node, login: Host, server: Host) -> None:
     ended = submit(login, "--nodelist=hal01 --gres=gpu:v100:1", seconds=1)
     wait_for("job", lambda: state_of(login, ended), lambda state: bool(state == "COMPLETED"))
@@ -164,6 +165,7 @@ def test_the_management_node_is_lost_and_restored(node: Node, login: Host, serve
     )
 
 
+@pytest.mark.slow
 def test_the_login_node_is_lost_and_restored(node: Node, login: Host, server: Host) -> None:
     running = submit(login, "--nodelist=hal01 --gres=gpu:v100:2")
     wait_for("job", lambda: state_of(login, running), lambda state: bool(state == "RUNNING"))

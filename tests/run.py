@@ -23,6 +23,8 @@ PARTS = ("lint", "unit", "scenarios", "rollout", "slow")
 REPORTS = PROJECT / ".state" / "reports"
 # Scenarios wait for daemons more than they compute: two at once keep two cores busy.
 SCENARIOS_AT_ONCE = 2
+# These take longest, so they begin first: none is left alone at the end.
+LONG = ("slurm", "base", "backup", "mirror")
 
 
 def pytest(name: str, *arguments: str) -> Stage:
@@ -71,6 +73,7 @@ def scenarios(only: str) -> Sequence[Stage]:
     names = sorted(path.parent.name for path in (PROJECT / "molecule").glob("*/molecule.yml"))
     if only and only not in names:
         sys.exit(f"no scenario {only!r}: there are {', '.join(names)}")
+    names.sort(key=lambda name: LONG.index(name) if name in LONG else len(LONG))
     return [molecule(name) for name in names if only in ("", name)]
 
 

@@ -121,7 +121,7 @@ def test_a_revoked_host_key_is_believed_by_no_node_and_not_by_the_controller(
     fresh = {"ANSIBLE_SSH_ARGS": "-o ControlMaster=no -o ControlPath=none -o PreferredAuthentications=publickey"}
     here = of_scenario(SCENARIO).playbook(SCENARIO / "converge.yml", "--limit", "hal01", environment=fresh)
     assert here.recap["hal01"]["unreachable"] == 1, here.explain()
-    assert "REVOKED" in here.output
+    assert "REVOKED" in here.output, here.explain()
 
 
 def test_the_key_of_the_controller_itself_is_not_revoked_by_a_slip(node: Node) -> None:

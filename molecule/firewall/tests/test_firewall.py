@@ -1,0 +1,176 @@
+"""What was declared is reached from another node, and nothing else is."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from promises import Rollout
+from testinfra.host import Host
+
+SERVER, LOGIN, OTHER = "hal01", "hal-login", "hal-mgmt1"
+UNDECLARED, SLURMD, SRUN = 9999, 6818, 61500
+IFCFG = "/etc/sysconfig/network-scripts/ifcfg-eth0"
+Node = Callable[[str], Host]
+Site = Callable[..., Any]
+
+ANSWER = """
+import os, socket, sys, time
+listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listening.bind(("0.0.0.0", int(sys.argv[1])))
+listening.listen(5)
+while True:
+    connection, _ = listening.accept()
+    while not os.path.exists(sys.argv[2]):
+        time.sleep(0.1)
+    connection.sendall(b"hello")
+    connection.close()
+"""
+ASK = """
+import socket, sys
+try:
+    print(socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=int(sys.argv[3])).recv(5).decode())
+except OSError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def rollout() -> Rollout:
+    return Rollout(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]))
+
+
+def addresses(site: Site, name: str) -> dict[str, str]:
+    found: dict[str, str] = next(host["addresses"] for host in site("hosts") if host["name"] == name)
+    return found
+
+
+@contextmanager
+def listener(host: Host, port: int, after: str = "/") -> Iterator[None]:
+    """A program of nobody's that listens on all addresses of a node, and answers once the file `after` is there."""
+    unit = f"listener-{port}"
+    host.check_output(f"/usr/bin/systemd-run --quiet --unit={unit} python3 -c {shlex.quote(ANSWER)} {port} {after}")
+    try:
+        host.check_output(f"for i in $(seq 50); do ss -ltn | grep -q ':{port} ' && exit; sleep 0.1; done; exit 1")
+        yield
+    finally:
+        host.check_output(f"systemctl stop {unit}")
+
+
+def ask(host: Host, address: str, port: int) -> str:
+    answer: str = host.check_output(f"python3 -c {shlex.quote(ASK)} {address} {port} 3")
+    return answer.strip()
+
+
+def test_an_undeclared_port_is_closed_and_a_declared_one_open(node: Node, site: Site) -> None:
+    management = addresses(site, SERVER)["management"]
+    for port, expected in ((UNDECLARED, "No route to host"), (SLURMD, "hello"), (SRUN, "hello")):
+        with listener(node(SERVER), port):
+            assert ask(node(SERVER), "127.0.0.1", port) == "hello"
+            assert expected in ask(node(OTHER), management, port)
+
+
+def test_processes_of_jobs_find_each_other(node: Node, site: Site) -> None:
+    """A node of Slurm may come in on any high port; this is the only one here, so the rule itself is looked at."""
+    rules = node(SERVER).check_output("nft list chain inet firewalld filter_IN_management_allow")
+    assert f"ip saddr {addresses(site, SERVER)['management']} tcp dport 1024-65535 accept" in rules
+    with listener(node(SERVER), UNDECLARED):
+        assert ask(node(OTHER), addresses(site, SERVER)["ipoib"], UNDECLARED) == "hello"
+
+
+def test_ports_follow_the_services_of_the_model(node: Node, site: Site) -> None:
+    """slurmdbd is on the management node and slurmctld on the login node: each has its own port open."""
+    for name, port, other in ((OTHER, 6819, 6817), (LOGIN, 6817, 6819)):
+        address = addresses(site, name)["management"]
+        with listener(node(name), port), listener(node(name), other):
+            assert ask(node(SERVER), address, port) == "hello"
+            assert "No route to host" in ask(node(SERVER), address, other)
+
+
+@pytest.mark.parametrize("name", [SERVER, LOGIN, OTHER])
+def test_interfaces_are_where_they_belong_and_the_rest_is_closed(node: Node, name: str) -> None:
+    active = node(name).check_output("firewall-cmd --get-active-zones").split()
+    assert [word for word in active if word != "(default)"] == [
+        "ipoib",
+        "interfaces:",
+        "ib0",
+        "management",
+        "interfaces:",
+        "eth0",
+    ]
+    assert node(name).check_output("firewall-cmd --get-default-zone") == "other"
+    assert node(name).check_output("firewall-cmd --zone=other --list-ports").split() == ["22/tcp"]
+    assert node(name).service("firewalld").is_enabled
+
+
+def test_what_was_set_up_by_hand_is_gone(node: Node) -> None:
+    assert "old" not in node(SERVER).check_output("firewall-cmd --permanent --get-zones").split()
+    assert "9999" not in node(SERVER).check_output("firewall-cmd --zone=management --list-ports")
+
+
+def test_the_file_of_an_interface_names_its_zone(node: Node) -> None:
+    """What ifup of Enterprise Linux 7 would tell firewalld at the next boot."""
+    assert node(SERVER).file(IFCFG).content_string == "DEVICE=eth0\nONBOOT=yes\nZONE=management\n"
+
+
+def test_what_somebody_opens_is_reported_and_withdrawn(node: Node, rollout: Rollout, site: Site) -> None:
+    """In one rollout, which leaves a kept zone alone and breaks no connection."""
+    host, address = node(SERVER), addresses(site, SERVER)["management"]
+    host.check_output(
+        f"firewall-cmd --quiet --zone=management --add-port={UNDECLARED}/tcp"
+        " && firewall-cmd --quiet --zone=management --add-service=ftp"
+        f" && firewall-cmd --quiet --zone=management --remove-port={SLURMD}/tcp"
+        " && firewall-cmd --quiet --zone=trusted --change-interface=ib0"
+        " && firewall-cmd --quiet --zone=dmz --add-source=192.0.2.0/24"
+        " && firewall-cmd --quiet --permanent --zone=dmz --add-source=192.0.2.0/24"
+        " && firewall-cmd --quiet --direct --add-rule ipv4 filter INPUT 0 -p tcp --dport 9998 -j ACCEPT"
+        " && printf '<zone><short>late</short></zone>\\n' >/etc/firewalld/zones/late.xml"
+        f" && sed -i /ZONE/d {IFCFG}"
+    )
+    promises = rollout.promises("firewall", SERVER, firewall_kept_zones=["dmz"])
+    assert sorted(name for name, one in promises.items() if one["status"] == "fail") == [
+        "interfaces stay in their zones after a boot [management]",
+        "no zone that nobody declared waits for the next reload",
+        "nothing else is open",
+        "what is declared is open",
+    ]
+    assert set(promises["nothing else is open"]["observed"]) == {
+        "direct rule ipv4 filter INPUT 0 -p tcp --dport 9998 -j ACCEPT",
+        f"management port {UNDECLARED}/tcp",
+        "management service ftp",
+        "trusted interface ib0",
+        "trusted target ACCEPT",
+    }
+    with listener(host, UNDECLARED, after="/run/go"):
+        question = f"python3 -c {shlex.quote(ASK)} {address} {UNDECLARED} 120 >/run/answer"
+        node(OTHER).check_output(f"/usr/bin/systemd-run --quiet --unit=asking sh -c {shlex.quote(question)}")
+        host.check_output(f"for i in $(seq 50); do ss -tn | grep -q ':{UNDECLARED} ' && exit; sleep 0.1; done; exit 1")
+        done = rollout.converge("--limit", SERVER, firewall_kept_zones=["dmz"])
+        assert done.status == 0, done.explain()
+        assert "No route to host" in ask(node(OTHER), address, UNDECLARED)
+        host.check_output("touch /run/go")
+        node(OTHER).check_output("for i in $(seq 100); do [ -s /run/answer ] && exit; sleep 0.1; done; exit 1")
+        assert node(OTHER).file("/run/answer").content_string.strip() == "hello"
+    assert "192.0.2.0/24" in host.check_output("firewall-cmd --zone=dmz --list-sources")
+    assert rollout.broken_promises("firewall", SERVER) == [  # nobody keeps the zone now
+        "no zone that nobody declared waits for the next reload",
+        "nothing else is open",
+    ]
+
+
+def test_a_stopped_firewall_is_reported_and_started(node: Node, rollout: Rollout) -> None:
+    host = node(SERVER)
+    host.check_output("systemctl disable --quiet --now firewalld")
+    promises = rollout.promises("firewall", SERVER)
+    assert promises["firewalld runs"]["status"] == "fail"
+    assert promises["nothing else is open"]["status"] == "unknown"
+    done = rollout.converge("--limit", SERVER)  # which ends with the promises
+    assert done.status == 0, done.explain()
+    assert host.service("firewalld").is_running
+    assert host.service("firewalld").is_enabled

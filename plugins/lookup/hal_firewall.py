@@ -1,0 +1,123 @@
+"""Ansible lookup plugin: the zones of a node's firewall. What they are is decided in hal_firewall."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.playbook.conditional import Conditional
+from ansible.plugins.lookup import LookupBase
+from ansible.template import Templar
+from ansible.utils.vars import load_extra_vars
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+if _ROOT not in sys.path:
+    sys.path.insert(0, _ROOT)
+
+from hal_expect.errors import ExpectationsError  # noqa: E402  found only now
+from hal_expect.roles import find_role, layers  # noqa: E402  found only now
+from hal_firewall import openings, zones  # noqa: E402  found only now
+from hal_firewall.errors import FirewallError  # noqa: E402  found only now
+
+DOCUMENTATION = r"""
+name: hal_firewall
+short_description: What the firewall of a node lets in
+description:
+  - Collects C(firewall.yml) of every role that the host has (the group with the role's name), fills in its templates
+    with the variables of that role, and makes zones of firewalld of it, one for each network that the node is in.
+  - So a port is written once, in the role whose daemon listens there.
+options:
+  _terms:
+    description: V(zones), the only one.
+    required: true
+  interfaces:
+    description: By network of the model, the interface that the node is in it by, with its C(name).
+    type: dict
+    required: true
+  networks:
+    description: Names of all networks of the model.
+    type: list
+    elements: str
+    required: true
+  trusted:
+    description: Networks in which everything is let in.
+    type: list
+    elements: str
+    default: []
+  extra:
+    description: Further openings, in the form of firewall.yml without O(ignore:when).
+    type: list
+    elements: dict
+    default: []
+"""
+
+EXAMPLES = r"""
+- ansible.builtin.debug:
+    msg: "{{ lookup('hal_firewall', 'zones', interfaces={'management': {'name': 'eth0'}}, networks=['management']) }}"
+"""
+
+RETURN = r"""
+_raw:
+  description: One list of zones with C(name), C(interface), C(xml), its file, and C(shown), what it reads as in force.
+  type: list
+  elements: list
+"""
+
+_answers: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+
+
+class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+    """Reads and templates; what it means is decided in hal_firewall."""
+
+    def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
+        """Return the zones as one list."""
+        if terms != ["zones"]:
+            raise AnsibleError("lookup hal_firewall: zones is all it knows")
+        outer = variables or {}
+        # Expectations ask several times. Ansible makes a process for each task and host, so nothing old is found here.
+        asked = (os.getpid(), outer.get("inventory_hostname"), repr(sorted(kwargs.items())))
+        if asked not in _answers:
+            _answers.clear()
+            _answers[asked] = self._zones(outer, kwargs)
+        return [_answers[asked]]
+
+    def _zones(self, outer: dict[str, Any], kwargs: Mapping[str, Any]) -> list[dict[str, Any]]:
+        try:
+            found = [one for name in sorted(outer.get("group_names") or []) for one in self._role(name, outer)]
+            found += [openings.opening(one) for one in kwargs.get("extra") or []]
+            interfaces = {network: one["name"] for network, one in kwargs["interfaces"].items()}
+            made = zones.zones(found, kwargs["networks"], interfaces, kwargs.get("trusted") or [])
+        except (FirewallError, ExpectationsError) as error:
+            raise AnsibleError(f"lookup hal_firewall: {error}") from None
+        return [{"name": one.name, "interface": one.interface, "xml": one.xml(), "shown": one.shown()} for one in made]
+
+    def _role(self, name: str, outer: dict[str, Any]) -> Iterator[openings.Opening]:
+        """Yield the openings of the role that a group has the name of; none where there is no role or no file."""
+        try:
+            folder = find_role(name, self._loader, None)
+        except ExpectationsError:
+            return  # a group without a role of its own
+        path = os.path.join(folder, "firewall.yml")
+        if not os.path.isfile(path):
+            return
+        seen = layers(folder, self._loader).around(outer, {}, load_extra_vars(self._loader))
+        templar = Templar(loader=self._loader, variables=seen)
+        for entry in self._loader.load_from_file(path) or []:
+            try:
+                openings.check_fields(entry)
+                if self._applies(entry, templar, seen):
+                    yield openings.opening({key: templar.template(value) for key, value in _declared(entry)})
+            except (FirewallError, AnsibleError) as error:
+                raise FirewallError(f"{os.path.relpath(path, _ROOT)}: {error}") from None
+
+    def _applies(self, entry: Mapping[str, Any], templar: Any, variables: dict[str, Any]) -> bool:
+        condition = Conditional(loader=self._loader)
+        condition.when = [entry.get("when", True)]
+        return bool(condition.evaluate_conditional(templar, variables))
+
+
+def _declared(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((key, value) for key, value in entry.items() if key != "when")

@@ -1,0 +1,127 @@
+"""What the roles of this project open on the nodes of HAL: read by the lookup, as a rollout reads it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hal_firewall.errors import FirewallError
+from hal_firewall.openings import check_fields, parse_ports
+
+ROOT = Path(__file__).resolve().parents[3]
+FILES = sorted(ROOT.glob("roles/*/firewall.yml"))
+PLAY = """
+- hosts: all
+  gather_facts: false
+  connection: local
+  tasks:
+    - import_role: {name: firewall, tasks_from: validate}
+    - debug: {var: __firewall_open}
+"""
+
+
+def validated(folder: Path, limit: str, **variables: Any) -> subprocess.CompletedProcess[str]:
+    """What comes before the first task that contacts a node."""
+    playbook = folder / "play.yml"
+    playbook.write_text(PLAY)
+    sources = [word for name in ("hal", "virtual") for word in ("-i", f"inventory/{name}/hal.yml")]
+    environment = {
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
+        "ANSIBLE_CALLBACKS_ENABLED": "",
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+    }
+    program = str(Path(sys.executable).with_name("ansible-playbook"))
+    return subprocess.run(
+        [program, *sources, "--limit", limit, "--extra-vars", json.dumps(variables), str(playbook)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[str]]:
+    """By node of the virtual HAL, the lines that its running firewall has to show."""
+    done = validated(tmp_path_factory.mktemp("play"), "hal-login,hal-mgmt1,hal-mgmt2,hal-data,hal05")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    tasks: list[Any] = json.loads(done.stdout)["plays"][0]["tasks"]
+    return {host: result["__firewall_open"] for host, result in tasks[-1]["hosts"].items()}
+
+
+def ports(lines: list[str], zone: str) -> set[str]:
+    return {line.rpartition(" ")[2] for line in lines if line.startswith(f"{zone} port ")}
+
+
+def test_each_node_opens_what_its_services_need_and_nothing_else(opened: Mapping[str, list[str]]) -> None:
+    everywhere = {"22/tcp"}
+    slurm = {"61001-63000/tcp"}
+    scale = {"1191/tcp", "60000-61000/tcp"}
+    assert {"hal-login", "hal-mgmt1", "hal-mgmt2", "hal-data", "hal05"} == set(opened)
+    assert everywhere | slurm | scale | {"6817/tcp"} == ports(opened["hal-login"], "management")
+    assert everywhere | slurm | scale | {"6818/tcp"} == ports(opened["hal05"], "management")
+    assert everywhere | scale | {"2049/tcp"} == ports(opened["hal-data"], "management")
+    management = ports(opened["hal-mgmt1"], "management")
+    assert {"6819/tcp", "123/udp", "67/udp", "69/udp", "80/tcp", "8086/tcp"} <= management
+    assert not {"6817/tcp", "6818/tcp", "3306/tcp"} & management
+
+
+def test_no_node_opens_the_database_of_accounting(opened: Mapping[str, list[str]]) -> None:
+    assert [host for host, lines in opened.items() if any("3306" in line for line in lines)] == []
+
+
+def test_processes_of_jobs_come_from_nodes_of_jobs_alone(opened: Mapping[str, list[str]]) -> None:
+    rules = [line for line in opened["hal05"] if line.startswith("management rule ")]
+    sources = {rule.split('address="')[1].split('"')[0] for rule in rules}
+    # The 16 nodes and the one for tests, in as few networks as cover exactly them.
+    assert sources == {"10.64.0.15", "10.64.0.101", "10.64.0.102/31", "10.64.0.104/29", "10.64.0.112/30", "10.64.0.116"}
+    assert all("1024-65535" in rule for rule in rules)
+    assert [line for line in opened["hal-data"] if " rule " in line] == []
+
+
+def test_an_unnamed_interface_lets_in_ssh_alone(opened: Mapping[str, list[str]]) -> None:
+    for lines in opened.values():
+        assert ports(lines, "other") == {"22/tcp"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"ansible_port": 2222}, "Nothing would be let in on port 2222 in zone management"),
+        (
+            {"firewall_interfaces": {"management": {"name": "eth0"}}},
+            "hal05 is in ipoib, and the model does not say by which interface",
+        ),
+    ],
+)
+def test_a_firewall_that_would_shut_out_is_refused(tmp_path: Path, variables: dict[str, Any], message: str) -> None:
+    done = validated(tmp_path, "hal05", **variables)
+    assert done.returncode != 0
+    assert message in done.stdout
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
+def test_every_file_is_well_formed(path: Path) -> None:
+    entries = yaml.safe_load(path.read_text())
+    assert entries
+    for entry in entries:
+        check_fields(entry)
+        for port in entry["ports"]:
+            assert "{{" in port or parse_ports(port)
+    assert len({entry["id"] for entry in entries}) == len(entries)
+
+
+def test_a_slip_in_a_file_would_be_found() -> None:
+    with pytest.raises(FirewallError, match="unknown field prots"):
+        check_fields({"id": "x", "prots": ["1/tcp"], "ports": ["1/tcp"], "why": "x"})

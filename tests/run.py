@@ -24,7 +24,7 @@ REPORTS = PROJECT / ".state" / "reports"
 # Scenarios wait for daemons more than they compute: two at once keep two cores busy.
 SCENARIOS_AT_ONCE = 2
 # These take longest, so they begin first: none is left alone at the end.
-LONG = ("slurm", "base", "backup", "mirror")
+LONG = ("slurm", "base", "backup", "ssh", "firewall", "mirror")
 
 
 def pytest(name: str, *arguments: str) -> Stage:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+import random
 from ansible.module_utils.hal_mirror_fetch import MirrorError, fetch
 from ansible.module_utils.hal_mirror_keys import by_package, fault_of, primary_fingerprints
 from ansible.module_utils.hal_mirror_snapshot import (
@@ -24,7 +25,7 @@ from ansible.module_utils.hal_mirror_snapshot import (
     switch,
 )
 
-CONTENT = os.urandom(300_000)
+CONTENT = random.Random(7).randbytes(300_000)  # the same in every process of a run
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 CAPTURES = Path(__file__).parent / "captures" / "rpmkeys"
 CENTOS = "24C6A8A7F4A80EB5"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import http.server
 import os
+import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import random
 from ansible.module_utils.hal_mirror_fetch import MirrorError, fetch
 from ansible.module_utils.hal_mirror_keys import by_package, fault_of, primary_fingerprints
 from ansible.module_utils.hal_mirror_snapshot import (

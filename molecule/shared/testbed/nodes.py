@@ -35,6 +35,7 @@ FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 NVIDIA_MAJOR = 195
 APPARMOR = Path("/sys/module/apparmor/parameters/enabled")
 OLDEST_PODMAN = 4
+LEASES = Path("/run/containers/networks/ipam.db")  # which container has which address, of all podman networks
 READY_SECONDS = 120
 # Each systemd and dbus watches files; the kernel limits that per user, and its default of 128 ends at some 40 nodes.
 WATCHES = Path("/proc/sys/fs/inotify/max_user_instances")
@@ -172,6 +173,9 @@ def _create(plan: Plan) -> list[str]:
                 f"{plan.instance}-{node.name} was made from another image, repository or model: "
                 "destroy the virtual nodes first"
             )
+    if not capture([PODMAN, "ps", "--quiet"]).strip():
+        # podman gives back an address when a container stops; those of a killed run would be taken until the next boot.
+        capture(as_root(["rm", "-f", str(LEASES)]))
     for name in plan.networks:
         if name in INTERFACES:
             _network(plan, name)
@@ -219,20 +223,18 @@ def _network(plan: Plan, name: str) -> None:
     if subprocess.run([PODMAN, "network", "exists", full], check=False).returncode == 0:
         return
     remove_abandoned(plan.networks[name].cidr)
-    create: list[str | Path] = [
-        PODMAN,
-        "network",
-        "create",
-        "--internal",
-        f"--label={LABEL}={plan.instance}",
-        f"--subnet={plan.networks[name].cidr}",
-        f"--gateway={gateway(plan, name)}",
-        full,
-    ]
-    capture(create)
-    # podman keeps the addresses that a killed run had taken, by network name, and forgets them only with the network.
-    capture([PODMAN, "network", "rm", full])
-    capture(create)
+    capture(
+        [
+            PODMAN,
+            "network",
+            "create",
+            "--internal",
+            f"--label={LABEL}={plan.instance}",
+            f"--subnet={plan.networks[name].cidr}",
+            f"--gateway={gateway(plan, name)}",
+            full,
+        ]
+    )
 
 
 def _make(plan: Plan, node: Node) -> None:

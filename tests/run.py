@@ -21,8 +21,8 @@ from stages import Outcome, Runner, Stage, say  # noqa: E402  found through the 
 VIRTUAL = ("-i", "inventory/hal/hal.yml", "-i", "inventory/virtual/hal.yml")
 PARTS = ("lint", "unit", "scenarios", "rollout", "slow")
 REPORTS = PROJECT / ".state" / "reports"
-# Scenarios wait for daemons more than they compute: two at once keep two cores busy.
-SCENARIOS_AT_ONCE = 2
+# What runs on nodes waits for daemons more than it computes: two at once keep two cores busy.
+AT_ONCE = 2
 # These take longest, so they begin first: none is left alone at the end.
 LONG = ("slurm", "base", "backup", "ssh", "firewall", "mirror")
 
@@ -134,19 +134,22 @@ def main() -> int:
     os.environ.setdefault("ANSIBLE_CONFIG", str(PROJECT / "ansible.cfg"))
 
     runner = Runner("test")
-    for part in options.parts:
-        say(f"\n== {part}")
-        if part == "lint":
-            runner.run(*lint(), side_by_side=2)
-        elif part == "unit":
-            runner.run(*unit())
-        elif runner.run(*images(), side_by_side=2):
-            if part == "scenarios":
-                runner.run(*scenarios(options.scenario), side_by_side=SCENARIOS_AT_ONCE)
-            elif part == "rollout":
-                runner.run(pytest("mini rollout", "tests/rollout", "-m", "not slow"))
-            else:
-                runner.run(pytest("slow proofs", "-m", "slow", "tests"), *slow_scenarios())
+    if "lint" in options.parts:
+        say("\n== lint")
+        runner.run(*lint(), side_by_side=2)
+    if "unit" in options.parts:
+        say("\n== unit")
+        runner.run(*unit())
+    on_nodes = [part for part in PARTS[2:] if part in options.parts]
+    if on_nodes:
+        say(f"\n== {', '.join(on_nodes)}")
+    if on_nodes and runner.run(*images(), side_by_side=2):
+        # The rollout waits for its nodes half of the time, and they are nobody else's: scenarios run beside it.
+        rollout = [pytest("mini rollout", "tests/rollout", "-m", "not slow")] if "rollout" in on_nodes else []
+        short = [*rollout, *(scenarios(options.scenario) if "scenarios" in on_nodes else [])]
+        runner.run(*short, side_by_side=AT_ONCE)
+        if "slow" in on_nodes:
+            runner.run(pytest("slow proofs", "-m", "slow", "tests"), *slow_scenarios())
     passed, failed, skipped = (sum(column) for column in zip(*map(counts, runner.outcomes), strict=True))
     broken = [outcome for outcome in runner.outcomes if not outcome.passed]
     say(f"\n{runner.table()}\n")

@@ -58,6 +58,7 @@ class Mini:
     def __init__(self) -> None:
         self.cluster = Cluster(SOURCES)
         self.ansible = Ansible(SOURCES, virtual_name=INSTANCE)
+        self.rolled_out = False
 
     def create(self) -> Run:
         """Make the nodes that are missing, start those that are stopped, and wait until they answer."""
@@ -69,7 +70,9 @@ class Mini:
 
     def site(self, *arguments: str, mitogen: bool = True) -> Run:
         """Run site.yml, as the demo does unless told otherwise."""
-        return self.ansible.playbook("playbooks/site.yml", *arguments, mitogen=mitogen)
+        play = self.ansible.playbook("playbooks/site.yml", *arguments, mitogen=mitogen)
+        self.rolled_out = self.rolled_out or (play.status == 0 and not arguments)
+        return play
 
     def audit(self, *arguments: str, text: bool = False, **variables: Any) -> Audit:
         """Run hal-audit; `variables` are given to Ansible."""

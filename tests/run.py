@@ -24,7 +24,7 @@ PARTS = ("lint", "unit", "scenarios", "rollout", "slow")
 REPORTS = PROJECT / ".state" / "reports"
 # What runs on nodes waits for daemons more than it computes: three at once keep two cores busy.
 AT_ONCE = 3
-# These run without mitogen, the others through it: where Ansible's own way to connect is what is tested, and two as any.
+# These run without mitogen, the others through it: those about connections, and two like any other.
 PLAIN = ("python2", "ssh", "first_contact", "firewall", "munge", "time")
 # These take longest, so they begin first: none is left alone at the end.
 LONG = ("slurm", "base", "backup", "ssh", "firewall", "mirror")

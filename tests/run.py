@@ -22,8 +22,8 @@ from stages import Outcome, Runner, Stage, say  # noqa: E402
 VIRTUAL = ("-i", "inventory/hal/hal.yml", "-i", "inventory/virtual/hal.yml")
 PARTS = ("lint", "unit", "scenarios", "rollout", "slow")
 REPORTS = PROJECT / ".state" / "reports"
-# What runs on nodes waits for daemons more than it computes: three at once keep two cores busy.
-AT_ONCE = 3
+# What runs on nodes waits for daemons half of the time: two at once keep two cores busy.
+AT_ONCE = 2
 # These run without mitogen, the others through it: those about connections, and two like any other.
 PLAIN = ("python2", "ssh", "first_contact", "firewall", "munge", "time")
 # These take longest, so they begin first: none is left alone at the end.

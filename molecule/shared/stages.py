@@ -6,20 +6,24 @@ when it ends, so that a log of an unattended run shows where time went.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 PROJECT = Path(__file__).resolve().parents[2]
 TAIL_LINES = 40
 FAILURES = ("fatal: [", "failed: [", "ERROR! ")  # how Ansible begins the account of a failed task
 HEARTBEAT_SECONDS = 20
+GRACE_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -78,18 +82,31 @@ class Runner:
         self.began = time.monotonic()
 
     def run(self, *stages: Stage, side_by_side: int = 1) -> bool:
-        """Run all stages, at most `side_by_side` at once. True when every one passed; all are run either way."""
+        """Run all stages, at most `side_by_side` at once. True when every one passed; all are run either way.
+
+        Interrupted (SIGINT, SIGTERM) it ends the stages that run, with all that they started.
+        """
         waiting, running = list(stages), list[_Running]()
         first = len(self.outcomes)
-        while waiting or running:
-            while waiting and len(running) < side_by_side:
-                running.append(self._start(waiting.pop(0), len(self.outcomes) + len(running) + 1))
-            time.sleep(0.2)
-            for item in list(running):
-                if item.process.poll() is not None:
-                    running.remove(item)
-                    self._end(item)
-            self._progress(running)
+        before = signal.signal(signal.SIGTERM, _interrupted)
+        try:
+            while waiting or running:
+                while waiting and len(running) < side_by_side:
+                    running.append(self._start(waiting.pop(0), len(self.outcomes) + len(running) + 1))
+                time.sleep(0.2)
+                for item in list(running):
+                    if item.process.poll() is not None:
+                        running.remove(item)
+                        self._end(item)
+                self._progress(running)
+        except BaseException:
+            for item in running:
+                _stop(item.process)
+            if running:
+                say(f"interrupted: {', '.join(item.stage.name for item in running)}; make clean removes virtual nodes")
+            raise
+        finally:
+            signal.signal(signal.SIGTERM, before)
         return all(outcome.passed for outcome in self.outcomes[first:])
 
     def table(self) -> str:
@@ -147,6 +164,37 @@ class Runner:
     def _clear(self) -> None:
         if self.live:
             sys.stdout.write("\r\033[K")
+
+
+def _interrupted(number: int, _frame: object) -> NoReturn:
+    """Leave by an exception, as Ctrl-C does."""
+    sys.exit(128 + number)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End a stage and what it started: asked first, then killed.
+
+    By its children and not as a session: one of its own would keep sudo from the terminal.
+    """
+    family = _with_descendants(process.pid)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for member in family:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(member, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_SECONDS)
+
+
+def _with_descendants(pid: int) -> list[int]:
+    parents = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # The name, in parentheses, may have blanks; then state and parent (proc(5)).
+            parents.append((int(path.parent.name), int(path.read_text().rpartition(")")[2].split()[1])))
+    family = [pid]
+    for member in family:  # grows while it is read
+        family.extend(child for child, parent in parents if parent == member)
+    return family
 
 
 def say(text: str) -> None:

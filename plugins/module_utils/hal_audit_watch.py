@@ -28,7 +28,7 @@ def recorded_paths(entries):
     paths = set()
     for entry in entries:
         name, what = name_of(entry['resource']), kind_of(entry['resource'])
-        if what == 'file' and (entry.get('declared') or {}).get('state') != 'absent':
+        if what == 'file':
             paths.add(name)
         elif what in ('line', 'repository'):
             paths.add(name.partition('#')[0])

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from mini import INSTANCE, PROJECT, Audit, Mini
+from small_packages import Workshop
 
 FAULTS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("faults.yml").read_text())
 NODES = {"hal-login", "hal-mgmt1", "hal-mgmt2", "hal-data", "hal01", "hal02"}
@@ -32,7 +33,7 @@ def expected() -> Iterator[tuple[str, Mapping[str, str]]]:
     """Each finding of faults.yml with its node; promises that a fault breaks are among them."""
     for fault in FAULTS:
         for finding in fault["finds"]:
-            yield fault["node"], finding
+            yield finding.get("node", fault["node"]), finding
         for promise in fault.get("also", []):
             yield fault["node"], {"kind": "expectation", "resource": f"expectation:{promise}"}
 
@@ -69,9 +70,13 @@ def test_what_was_just_rolled_out_is_clean(mini: Mini) -> None:
     clean(mini.audit())
 
 
-def test_every_fault_is_found_on_its_node_with_its_owner_and_nothing_else_is(mini: Mini) -> None:
+def test_every_fault_is_found_on_its_node_with_its_owner_and_nothing_else_is(mini: Mini, tmp_path: Path) -> None:
     assert len(FAULTS) >= 25
+    workshop = Workshop(tmp_path / "workshop")
     for fault in FAULTS:
+        for name, version in fault.get("packages", {}).items():
+            made = workshop.package(name, tmp_path, None, version=version)
+            mini.podman("cp", str(made), f"{INSTANCE}-{fault['node']}:/root/{name}.rpm")
         mini.cluster.run(fault["node"], fault["plant"])
     audit = mini.audit()
     assert audit.status == 2, audit.stderr

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -56,3 +60,26 @@ def test_a_failed_stage_shows_what_ansible_said_before_the_end() -> None:
     after = [f"line {number}" for number in range(stages.TAIL_LINES)]
     assert stages.excerpt("\n".join([*said, *after])) == [*said[1:3], "[...]", *after]
     assert stages.excerpt("\n".join([*said, "RECAP"])) == [*said, "RECAP"]
+
+
+def test_a_run_that_is_stopped_stops_what_it_started(tmp_path: Path) -> None:
+    noted = tmp_path / "pid"
+    program = (
+        f"import stages, sys; stages.PROJECT = stages.Path({str(tmp_path)!r}); from stages import Runner, Stage;"
+        f"Runner('unit').run(Stage('long', ['sh', '-c', 'sh -c \"echo \\$\\$ >{noted}; sleep 300\"; :']))"
+    )
+    folder = str(Path(stages.__file__).parent)
+    run = subprocess.Popen(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": folder}, stdout=subprocess.PIPE, text=True
+    )
+    for _ in range(100):
+        if noted.exists() and noted.read_text():
+            break
+        time.sleep(0.1)
+    grandchild = int(noted.read_text())
+    run.send_signal(signal.SIGTERM)
+    said, _nothing = run.communicate(timeout=30)
+    assert run.returncode == 128 + signal.SIGTERM
+    assert "interrupted: long" in said
+    state = Path(f"/proc/{grandchild}/stat")  # nobody may have asked yet how it ended
+    assert not state.exists() or ") Z " in state.read_text()

@@ -451,6 +451,15 @@ def test_watched_folders(whole: FakeNode) -> None:
     assert sum(call[:2] == ["rpm", "-qf"] for call in whole.calls) == 1
 
 
+def test_a_file_that_a_role_took_away_is_reported_once(whole: FakeNode) -> None:
+    gone = entry("file:/etc/yum.repos.d/old.repo", declared={"state": "absent"})
+    whole.seal(gone)
+    whole.write("/etc/yum.repos.d/old.repo", "")
+    answer = whole.look(watched=[{"path": "/etc/yum.repos.d", "names": ["*.repo"], "what": "repositories"}])
+    assert [one["kind"] for one in answer["differences"] if one["resource"] == gone["resource"]] == ["present"]
+    assert answer["extra"] == []
+
+
 def test_one_call_a_program(whole: FakeNode) -> None:
     whole.calls.clear()
     whole.look(checks=["uid_0", "kernel", "packages", "clock"])

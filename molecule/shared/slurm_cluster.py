@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,6 @@ from testinfra.host import Host
 Node = Callable[[str], Host]
 SCENARIO = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[1] / "slurm"))
 PROJECT = SCENARIO.parents[1]
-
-
-def wait_for(what: str, read: Callable[[], Any], wanted: Callable[[Any], bool], seconds: float = 30) -> Any:
-    """Return what is read once it is as wanted; fail with the last value when it never is."""
-    end = time.monotonic() + seconds
-    while True:
-        value = read()
-        if wanted(value):
-            return value
-        assert time.monotonic() < end, f"{what}: after {seconds:.0f} s still {value!r}"
-        time.sleep(0.5)
 
 
 def as_user(host: Host, user: str, command: str) -> CommandResult:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,17 +20,6 @@ STORE = "/srv/hal-backup"
 JOB = "python3 -B /usr/libexec/hal-backup/backup_job.py /etc/hal-backup/job.json"
 KEEP = "runuser -u hal-backup -- python3 -B /usr/libexec/hal-backup/backup_store.py /etc/hal-backup/store.json"
 CODE = re.compile(r"restore_confirm=([0-9a-f]{8})")
-
-
-def wait_for(what: str, read: Callable[[], Any], wanted: Callable[[Any], bool], seconds: float = 40) -> Any:
-    """Return what is read once it is as wanted; fail with the last value when it never is."""
-    end = time.monotonic() + seconds
-    while True:
-        value = read()
-        if wanted(value):
-            return value
-        assert time.monotonic() < end, f"{what}: after {seconds:.0f} s still {value!r}"
-        time.sleep(0.5)
 
 
 def play(path: str | Path, *arguments: str, **variables: Any) -> Run:

@@ -26,9 +26,9 @@ from backup_cluster import (
     restore,
     save,
     submit,
-    wait_for,
 )
 from testinfra.host import Host
+from waiting import wait_for
 
 ROWS = ("JobID", "User", "Account", "State", "ExitCode", "AllocTRES")
 

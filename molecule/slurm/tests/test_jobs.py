@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from slurm_cluster import as_user, wait_for
+from slurm_cluster import as_user
 from testinfra.host import Host
+from waiting import wait_for
 
 GONE = "Requested node configuration is not available"
 TIME = "Requested time limit is invalid"

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 from ansible_run import Run
-from slurm_cluster import PROJECT, SCENARIO, job_state, playbook, wait_for
+from slurm_cluster import PROJECT, SCENARIO, job_state, playbook
 from testinfra.host import Host
+from waiting import wait_for
 
 Node = Callable[[str], Host]
 PODMAN = str(PROJECT / "molecule/shared/podman")

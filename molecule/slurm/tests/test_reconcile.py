@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from slurm_cluster import PROJECT, SCENARIO, Node, job_state, pid, playbook, roll_out, setting, wait_for
+from slurm_cluster import PROJECT, SCENARIO, Node, job_state, pid, playbook, roll_out, setting
 from testinfra.host import Host
+from waiting import wait_for
 
 Submit = Callable[..., str]
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import http.server
 import json
 import os
-import shutil
 import ssl
 import subprocess
 import threading
@@ -18,6 +16,7 @@ import pytest
 
 from hal_inventory.capture.document import NodeCapture, parse_capture
 from hal_inventory.cli.capture import SCRIPT
+from tests.unit.interpreters import interpreter
 
 CAPTURES = Path(__file__).parent / "captures"
 VERSIONS = ("2.7", "3.6", "3.8", "3.10", "3.12")
@@ -33,25 +32,10 @@ RESOURCES: dict[str, dict[str, Any]] = {
 }
 
 
-@functools.cache
-def interpreter(version: str) -> str:
-    """Return the path of a Python of this version; '' if there is none that runs. As in tests/unit/audit_node."""
-    name = os.environ.get("HAL_TEST_PYTHON" + version.replace(".", "")) or shutil.which(f"python{version}")
-    if not name:
-        return ""
-    probe = "import sys; sys.stdout.write('%d.%d %s' % (sys.version_info[:2] + (sys.executable,)))"
-    done = subprocess.run([name, "-c", probe], capture_output=True, text=True, check=False)
-    found, _, path = done.stdout.partition(" ")
-    return path if done.returncode == 0 and found == version else ""
-
-
 @pytest.fixture(params=VERSIONS)
 def python(request: pytest.FixtureRequest) -> str:
     version: str = request.param
-    found = interpreter(version)
-    if not found:
-        pytest.skip(f"no Python {version} here; HAL_TEST_PYTHON{version.replace('.', '')} can name one")
-    return found
+    return interpreter(version)
 
 
 def test_a_machine_is_read_by_the_tools_that_it_has(python: str, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ Interpreters are found as python2.7, python3.6, ... on PATH, or named by HAL_TES
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import shutil
@@ -16,6 +15,8 @@ from shlex import quote
 from typing import Any
 
 import pytest
+
+from tests.unit.interpreters import interpreter
 
 PROJECT = Path(__file__).resolve().parents[3]
 VERSIONS = ("2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12")
@@ -67,23 +68,9 @@ EXPECTED = {
 }
 
 
-@functools.cache
-def interpreter(version: str) -> str:
-    """Return the path of a Python of this version; '' if there is none that runs."""
-    name = os.environ.get("HAL_TEST_PYTHON" + version.replace(".", "")) or shutil.which(f"python{version}")
-    if not name:
-        return ""
-    probe = "import sys; sys.stdout.write('%d.%d %s' % (sys.version_info[:2] + (sys.executable,)))"
-    done = subprocess.run([name, "-c", probe], capture_output=True, text=True, check=False)
-    found, _, path = done.stdout.partition(" ")
-    return path if done.returncode == 0 and found == version else ""
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_reader_and_matcher_under_this_python(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
-    if not python:
-        pytest.skip(f"no Python {version} here; HAL_TEST_PYTHON{version.replace('.', '')} can name one")
     (tmp_path / "text").write_text("Größe 5\nzwei Wörter\n", encoding="utf-8")
     (tmp_path / "text").chmod(0o640)
     (tmp_path / "bytes").write_bytes(b"\xff\n")

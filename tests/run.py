@@ -16,16 +16,13 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT / "molecule" / "shared"))
 
-import strategy  # noqa: E402  found through the line above
-from stages import Outcome, Runner, Stage, say  # noqa: E402
+from stages import Outcome, Runner, Stage, say  # noqa: E402  found through the line above
 
 VIRTUAL = ("-i", "inventory/hal/hal.yml", "-i", "inventory/virtual/hal.yml")
 PARTS = ("lint", "unit", "scenarios", "rollout", "slow")
 REPORTS = PROJECT / ".state" / "reports"
 # What runs on nodes waits for daemons half of the time: two at once keep two cores busy.
 AT_ONCE = 2
-# These run without mitogen, the others through it: those about connections, and two like any other.
-PLAIN = ("python2", "ssh", "first_contact", "firewall", "munge", "time")
 # These take longest, so they begin first: none is left alone at the end.
 LONG = ("slurm", "base", "backup", "ssh", "firewall", "mirror")
 
@@ -95,8 +92,7 @@ def molecule(scenario: str, which: str = "not slow") -> Stage:
     name = f"molecule {scenario}" + (": slow tests" if which == "slow" else "")
     report = REPORTS / f"molecule-{scenario}-{which.replace(' ', '-')}.xml"
     argv = ["molecule", "-c", "molecule/base.yml", "test", "-s", scenario]
-    quick = {} if scenario in PLAIN else strategy.environment()
-    return Stage(name, argv, env={**quick, "PYTEST_ADDOPTS": f"--junitxml='{report}' -m '{which}'"}, report=report)
+    return Stage(name, argv, env={"PYTEST_ADDOPTS": f"--junitxml='{report}' -m '{which}'"}, report=report)
 
 
 def images() -> Sequence[Stage]:

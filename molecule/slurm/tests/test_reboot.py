@@ -67,6 +67,7 @@ def test_the_plan_is_shown_and_nothing_is_done(login: Host, submit: Callable[...
     assert state(login, "hal02") == "IDLE"
 
 
+@pytest.mark.slow
 def test_it_waits_for_a_job_reboots_and_gives_the_node_back(
     node: Node, login: Host, submit: Callable[..., str], firmware: None
 ) -> None:
@@ -87,6 +88,7 @@ def test_it_waits_for_a_job_reboots_and_gives_the_node_back(
     assert state(login, "hal01") == "IDLE"
 
 
+@pytest.mark.slow
 def test_a_node_that_an_administrator_drained_is_rebooted_and_stays_drained(
     node: Node, login: Host, firmware: None
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from small_packages import Workshop
 
 FAULTS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("faults.yml").read_text())
 NODES = {"hal-login", "hal-mgmt1", "hal-mgmt2", "hal-data", "hal01", "hal02"}
+BUSY = {"hal-login", "hal01", "hal02"}
 # A module, or a handler, that says "changed" in check mode; with the task above it.
 CHANGED = re.compile(r"^(?:TASK|RUNNING HANDLER) \[(?P<task>[^]]*)\]|^changed: \[(?P<host>[^]]*)\]", re.MULTILINE)
 
@@ -56,11 +57,11 @@ def told(found: Mapping[str, Any]) -> str:
     return f"{found['host']} {found['kind']} {found['resource']} ({found['role']}: {found['task']}) {found['summary']}"
 
 
-def clean(audit: Audit) -> None:
-    """Fail with what was found."""
+def clean(audit: Audit, nodes: Set[str] = NODES) -> None:
+    """Fail with what was found, and when not all of these nodes were looked at."""
     assert [told(one) for one in audit.findings] == [], audit.stderr
     assert audit.status == 0, audit.stderr
-    assert set(audit.nodes) == NODES
+    assert set(audit.nodes) == nodes
     for name, node in audit.nodes.items():
         assert node["resources"] >= 25, f"{name}: an audit of nothing is not clean"
         assert node["expectations"] >= 25, f"{name}: an audit of nothing is not clean"
@@ -213,7 +214,7 @@ def test_a_record_that_is_damaged_foreign_or_gone_and_a_node_that_is_off_are_nam
 
 
 def test_ten_audits_of_a_cluster_at_work_find_nothing(mini: Mini) -> None:
-    """Jobs run, logs are rotated, people log in, a node reboots."""
+    """Jobs run, logs are rotated, people log in, a node reboots; meanwhile the nodes are audited where it happens."""
     mini.cluster.run(
         "hal-login",
         "/usr/bin/systemd-run --quiet --collect --unit=work runuser -l alice -c"
@@ -231,7 +232,10 @@ def test_ten_audits_of_a_cluster_at_work_find_nothing(mini: Mini) -> None:
             mini.cluster.run(
                 "hal01", "logrotate --force /etc/logrotate.d/hal-slurm; touch /etc/hosts; su - bob -c true"
             )
-            clean(mini.audit())
+            if number in (0, 9):
+                clean(mini.audit())
+            else:
+                clean(mini.audit("--limit", ",".join(sorted(BUSY))), BUSY)
     finally:
         mini.cluster.run("hal-login", "systemctl stop work; scancel --user alice")
 

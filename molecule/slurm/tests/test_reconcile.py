@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from slurm_cluster import PROJECT, SCENARIO, Node, job_state, pid, playbook, roll_out, setting
 from testinfra.host import Host
 from waiting import wait_for
@@ -45,6 +46,7 @@ def test_a_restart_waits_for_the_running_job_and_is_done_after_it(node: Node, lo
     login.check_output("sacctmgr --immediate delete qos where name=byhand")
 
 
+@pytest.mark.slow
 def test_nodes_and_slurmctld_keep_to_one_decision_though_a_job_ends_or_begins_meanwhile(
     node: Node, login: Host, squeue_that_says: Callable[[str, str], None]
 ) -> None:

@@ -23,6 +23,8 @@ PARTS = ("lint", "unit", "scenarios", "rollout", "slow")
 REPORTS = PROJECT / ".state" / "reports"
 # What runs on nodes waits for daemons half of the time: two at once keep two cores busy.
 AT_ONCE = 2
+# Their roles are in the rollout; what else their scenarios prove waits for test-full, or the gate takes half an hour.
+LATER = ("backup", "mirror")
 # These take longest, so they begin first: none is left alone at the end.
 LONG = ("slurm", "base", "backup", "ssh", "firewall", "mirror")
 
@@ -68,13 +70,13 @@ def unit() -> Sequence[Stage]:
     ]
 
 
-def scenarios(only: str) -> Sequence[Stage]:
-    """One molecule run for each scenario, or for the one named."""
+def scenarios(only: str, later: bool) -> Sequence[Stage]:
+    """One molecule run for each scenario, or for the one named; of those that can wait only if `later`."""
     names = sorted(path.parent.name for path in (PROJECT / "molecule").glob("*/molecule.yml"))
     if only and only not in names:
         sys.exit(f"no scenario {only!r}: there are {', '.join(names)}")
     names.sort(key=lambda name: LONG.index(name) if name in LONG else len(LONG))
-    return [molecule(name) for name in names if only in ("", name)]
+    return [molecule(name) for name in names if name == only or (not only and (later or name not in LATER))]
 
 
 def slow_scenarios() -> Sequence[Stage]:
@@ -146,7 +148,7 @@ def main() -> int:
     if on_nodes and runner.run(*images(), side_by_side=2):
         # The rollout waits for its nodes half of the time, and they are nobody else's: scenarios run beside it.
         rollout = [pytest("mini rollout", "tests/rollout", "-m", "not slow")] if "rollout" in on_nodes else []
-        short = [*rollout, *(scenarios(options.scenario) if "scenarios" in on_nodes else [])]
+        short = [*rollout, *(scenarios(options.scenario, "slow" in on_nodes) if "scenarios" in on_nodes else [])]
         runner.run(*short, side_by_side=AT_ONCE)
         if "slow" in on_nodes:
             runner.run(pytest("slow proofs", "-m", "slow", "tests"), *slow_scenarios())

@@ -72,7 +72,8 @@ lines=$(
     END {
       at = 2
       for (left = word[1]; left > 0; left--) {
-        line = "direct rule " word[at] " " word[at + 1] " " word[at + 2] " " word[at + 3]; at += 4
+        line = "direct rule"
+        for (part = 0; part < 4; part++) line = line " " quoted(word[at++])  # family, table, chain, priority
         for (arguments = word[at++]; arguments > 0; arguments--) line = line " " quoted(word[at++])
         print line
       }

@@ -79,6 +79,12 @@ def test_a_daemon_that_does_not_answer_is_no_closed_firewall(tmp_path: Path, los
     assert done.stdout == ""
 
 
+def test_every_word_of_a_direct_rule_is_quoted_for_the_shell_that_withdraws_it(tmp_path: Path) -> None:
+    done = opened(tmp_path, CAPTURE.replace('"INPUT"', '"IN;PUT"').replace('"two words"', '"it\'s"'))
+    assert "direct rule ipv4 filter 'IN;PUT' 0 -p tcp" in done.stdout
+    assert """--comment 'it'"'"'s' -j ACCEPT""" in done.stdout
+
+
 def test_a_zone_of_another_form_is_no_closed_zone(tmp_path: Path) -> None:
     cut = [line.partition(" false")[0] if "trusted" in line[:30] else line for line in CAPTURE.splitlines()]
     done = opened(tmp_path, "".join(f"{line}\n" for line in cut))

@@ -15,15 +15,31 @@ def slurm_files(call: Call) -> list[Resource]:
     for one in _dicts(call, "files"):
         declared = _attributes(one, "file")
         if int(declared["mode"] or "0", 8) & 0o004:
-            declared["sha1"] = hashlib.sha1(text(one["content"]).encode("utf-8", "surrogateescape")).hexdigest()
+            declared["sha1"] = _sha1(one["content"])
         found.append(Resource(f"file:{one['path']}", declared))
     return found
+
+
+def _sha1(content: Any) -> str:
+    return hashlib.sha1(text(content).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _attributes(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
     owner = text(entry.get("owner") or "root")
     mode = file_mode(entry.get("mode") or "0644")
     return {**PRESENT, "type": kind, "owner": owner, "group": owner, "mode": mode}
+
+
+def network_files(call: Call) -> list[Resource]:
+    """hal_network: files of interfaces, and those that it took away; what is in force is an expectation of the role."""
+    if call.text("phase") != "write":
+        return []
+    found = [
+        Resource(f"file:{one.get('path')}", {**_attributes({}, "file"), "sha1": _sha1(one.get("text"))})
+        for one in _dicts(call, "devices")
+    ]
+    withdrawn = call.result.get("withdrawn") or []
+    return found + [Resource(f"file:/etc/sysconfig/network-scripts/{name}", ABSENT) for name in withdrawn]
 
 
 def munge_key(call: Call) -> list[Resource]:

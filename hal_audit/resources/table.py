@@ -51,6 +51,7 @@ MANAGING: dict[str, Callable[[Call], list[Resource]]] = {
     "community.mysql.mysql_user": system.database_user,
     # this project's
     "hal_munge_key": own.munge_key,
+    "hal_network": own.network_files,
     "hal_package_mirror": own.package_mirror,
     "hal_slurm_account": own.slurm_accounts,
     "hal_slurm_daemon": own.slurm_daemon,

@@ -1,0 +1,95 @@
+"""Ansible lookup plugin: the interfaces of a node and their files. What they are is decided in hal_network."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+if _ROOT not in sys.path:
+    sys.path.insert(0, _ROOT)
+
+from hal_network.errors import NetworkError  # noqa: E402  found only now
+from hal_network.ifcfg import Policy, devices  # noqa: E402  found only now
+
+DOCUMENTATION = r"""
+name: hal_network
+short_description: The interfaces of a node, and their files for EL7's network scripts
+description:
+  - Makes an interface of each network that the node has an address in, and of each member of a bond.
+  - The result is what module P(hal_network#module) takes as O(hal_network#module:devices).
+options:
+  _terms:
+    description: V(devices), the only one.
+    required: true
+  node:
+    description: The node, as C(hal_node).
+    type: dict
+    required: true
+  networks:
+    description: All networks of the model, as lookup('hal', 'networks').
+    type: dict
+    required: true
+  interfaces:
+    description: By network, the interface with C(name), C(members), C(bond_mode); that of the node if none are given.
+    type: dict
+  route_order:
+    description: Networks whose gateway may be the default route; the first that has one and that the node is in.
+    type: list
+    elements: str
+    default: []
+  ipoib_mode:
+    description: V(datagram) or V(connected); nothing is said of it if it is null.
+    type: str
+  bonding_options:
+    description: Options of every bond, beside its mode.
+    type: str
+    default: ""
+  zones:
+    description: Networks that are a zone of the firewall.
+    type: list
+    elements: str
+    default: []
+  extra:
+    description: Further settings by network.
+    type: dict
+    default: {}
+"""
+
+EXAMPLES = r"""
+- ansible.builtin.debug:
+    msg: "{{ lookup('hal_network', 'devices', node=hal_node, networks=lookup('hal', 'networks')) }}"
+"""
+
+RETURN = r"""
+_raw:
+  description: >-
+    One list of interfaces with C(name), C(network), C(path) and C(text) of the file, and what is true when it is in
+    force: C(address), C(mtu), C(mac), C(gateway), C(mode), C(master), C(members), C(bond_mode).
+  type: list
+  elements: list
+"""
+
+_POLICY = frozenset(("route_order", "ipoib_mode", "bonding_options", "zones", "extra"))
+
+
+class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+    """Thin: asks hal_network."""
+
+    def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
+        """Return the interfaces as one list."""
+        if terms != ["devices"]:
+            raise AnsibleError("lookup hal_network: devices is all it knows")
+        node, networks = kwargs.pop("node"), kwargs.pop("networks")
+        interfaces = kwargs.pop("interfaces", node["interfaces"])
+        if unknown := sorted(set(kwargs) - _POLICY):
+            raise AnsibleError(f"lookup hal_network: unknown argument {unknown[0]}")
+        try:
+            made = devices(node, networks, interfaces, Policy(**kwargs))
+        except NetworkError as error:
+            raise AnsibleError(f"lookup hal_network: {node['name']}: {error}") from None
+        return [[one.plain() for one in made]]

@@ -1,0 +1,170 @@
+# -*- coding: utf-8 -*-
+"""What the kernel has of interfaces, from the text that ip prints (iproute 4.11 has no JSON) and from /sys and /proc.
+
+Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import re
+
+_LINK = re.compile(r"^\d+: ([^:@\s]+)(?:@[^:\s]+)?: <([^>]*)> (.*)$")
+_ADDRESS = re.compile(r"^\d+: (\S+)\s+inet (\S+) (.*)$")
+#: What /proc/net/bonding calls the modes: bond_mode_name() in drivers/net/bonding/bond_main.c.
+BOND_MODES = {
+    "load balancing (round-robin)": "balance-rr",
+    "fault-tolerance (active-backup)": "active-backup",
+    "load balancing (xor)": "balance-xor",
+    "fault-tolerance (broadcast)": "broadcast",
+    "IEEE 802.3ad Dynamic link aggregation": "802.3ad",
+    "transmit load balancing": "balance-tlb",
+    "adaptive load balancing": "balance-alb",
+}
+
+
+def links(text):
+    """Return {device: {up, mtu, mac, master}} of `ip -o link`."""
+    found = {}
+    for line in text.splitlines():
+        match = _LINK.match(line)
+        if not match:
+            continue
+        words = match.group(3).replace("\\", " ").split()
+        after = dict(zip(words, words[1:]))
+        mac = next((after[word] for word in words[:-1] if word.startswith("link/")), None)
+        found[match.group(1)] = {
+            "up": "UP" in match.group(2).split(","),
+            "mtu": int(after["mtu"]),
+            "mac": mac,
+            "master": after.get("master"),
+        }
+    return found
+
+
+def addresses(text):
+    """Return {device: [{address, broadcast}]} of `ip -o -4 addr`; the address with its prefix."""
+    found = {}
+    for line in text.splitlines():
+        match = _ADDRESS.match(line)
+        if match:
+            words = match.group(3).split()
+            broadcast = words[words.index("brd") + 1] if "brd" in words else None
+            found.setdefault(match.group(1), []).append({"address": match.group(2), "broadcast": broadcast})
+    return found
+
+
+def default_routes(text):
+    """Return {device: [gateway]} of `ip -4 route show default`; a route without a gateway has None."""
+    found = {}
+    for line in text.splitlines():
+        words = line.split()
+        after = dict(zip(words, words[1:]))
+        if words[:1] == ["default"] and "dev" in after:
+            found.setdefault(after["dev"], []).append(after.get("via"))
+    return found
+
+
+def bond(text):
+    """Return {mode, members} of /proc/net/bonding/<bond>; the mode in the words of BONDING_OPTS."""
+    found = {"mode": None, "members": []}
+    for line in text.splitlines():
+        key, _, value = line.partition(": ")
+        if key == "Bonding Mode":
+            name = value.split(" (fail_over_mac")[0].strip()
+            found["mode"] = BOND_MODES.get(name, name)
+        elif key == "Slave Interface":
+            found["members"].append(value.strip())
+    return found
+
+
+def server_address(ssh_connection):
+    """Return the address that the connection was made to, from SSH_CONNECTION: its third word (sshd, session.c)."""
+    return _connection(ssh_connection)[2]
+
+
+def client_address(ssh_connection):
+    """Return the address that the connection came from."""
+    return _connection(ssh_connection)[0]
+
+
+def _connection(text):
+    words = (text or "").split()
+    if len(words) != 4:
+        return [None] * 4
+    return [word.partition("%")[0][7 if word.startswith("::ffff:") else 0:] for word in words]
+
+
+def device_of_route(text):
+    """Return the device of `ip -o route get ADDRESS`, None if there is no such route."""
+    words = text.split()
+    return dict(zip(words, words[1:])).get("dev")
+
+
+def head_of(device):
+    """Return the interface that is brought up and taken down for a declared one: its bond, or itself."""
+    return device.get("master") or device["name"]
+
+
+def foreign(device, link):
+    """Return what makes ifup refuse an interface for ever, None if nothing does."""
+    wanted, found = device.get("mac"), (link or {}).get("mac")
+    if wanted and found and found.lower() != wanted.lower():
+        return "%s has the MAC %s, the model says %s" % (device["name"], found.lower(), wanted.lower())
+    return None
+
+
+def differences(device, now):
+    """Return what of a declared interface is not in force, as words.
+
+    `now`: what the functions above returned, as links, addresses, routes, modes and bonds.
+    """
+    name = device["name"]
+    link = now["links"].get(name)
+    if link is None:
+        return ["does not exist"]
+    found = []
+    if not link["up"]:
+        found.append("is down")
+    if link["master"] != device.get("master"):
+        found.append("is %s, not %s" % (_membership(link["master"]), _membership(device.get("master"))))
+    if device.get("mtu") and link["mtu"] != device["mtu"]:
+        found.append("has MTU %d, not %d" % (link["mtu"], device["mtu"]))
+    if device.get("mode") and now["modes"].get(name) != device["mode"]:
+        found.append("is in %s mode, not %s" % (now["modes"].get(name) or "no", device["mode"]))
+    if device.get("members"):
+        found += _of_bond(device, now["bonds"].get(name) or {"mode": None, "members": []})
+    if not device.get("master"):
+        found += _of_addresses(device, now)
+    return found
+
+
+def _membership(master):
+    return "a member of %s" % master if master else "a member of no bond"
+
+
+def _of_bond(device, bond_now):
+    found = []
+    if bond_now["mode"] != device["bond_mode"]:
+        found.append("is a bond in mode %s, not %s" % (bond_now["mode"], device["bond_mode"]))
+    if sorted(bond_now["members"]) != sorted(device["members"]):
+        found.append("has the members %s, not %s" % (_words(bond_now["members"]), _words(device["members"])))
+    return found
+
+
+def _of_addresses(device, now):
+    found = []
+    listed = [one["address"] for one in now["addresses"].get(device["name"], [])]
+    wanted = [device["address"]] if device.get("address") else []
+    if sorted(listed) != sorted(wanted):
+        found.append("has %s, not %s" % (_words(listed), _words(wanted)))
+    gateways = [one or "no gateway" for one in now["routes"].get(device["name"], [])]
+    declared = [device["gateway"]] if device.get("gateway") else []
+    if gateways != declared:
+        found.append("has the default route by %s, not by %s" % (_words(gateways), _words(declared)))
+    return found
+
+
+def _words(some):
+    return ", ".join(sorted(some)) or "none"

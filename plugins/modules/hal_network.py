@@ -1,0 +1,404 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Write files of network scripts, and put them in force with a way back."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: hal_network
+short_description: Write ifcfg files, and put them in force with a timed roll-back
+description:
+  - An interface is changed only while a timer stands ready to put its files and what the kernel had of it back. Who
+    changes it comes in again by a new connection and confirms.
+  - With O(phase=write) files are written, and what the kernel has is compared with them. No interface is touched.
+  - With O(phase=apply) the timer is started, and a moment later ifdown and ifup are run for the interfaces that differ,
+    in a unit of their own, so that this answer gets out.
+  - With O(phase=confirm) the timer is stopped if the interfaces are as declared now; if not, they are put back at once.
+  - ifup and ifdown are those of EL7's package initscripts. The units hal-network-rollback.service and .timer and the
+    program that O(phase=apply) starts come with the role network.
+options:
+  phase:
+    description: What to do.
+    type: str
+    choices: [write, apply, confirm]
+    required: true
+  devices:
+    description: All interfaces that are declared, as lookup plugin hal_network returns them.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name: {type: str, required: true, description: The interface.}
+      network: {type: str, required: true, description: The network of the model that it is in.}
+      path: {type: path, required: true, description: Where its file belongs.}
+      text: {type: str, required: true, description: The content of its file.}
+      address: {type: str, description: Its address with the prefix; none for a member of a bond.}
+      mtu: {type: int, description: Its MTU; any if none is given.}
+      mac: {type: str, description: The MAC that it has to have; any if none is given.}
+      gateway: {type: str, description: The default route by it; none if none is given.}
+      mode: {type: str, description: The mode of IPoIB; any if none is given.}
+      master: {type: str, description: The bond that it is a member of.}
+      members: {type: list, elements: str, default: [], description: The members of a bond.}
+      bond_mode: {type: str, description: The mode of a bond.}
+  contact_ok:
+    description: Whether O(phase=apply) may change the interface that this connection came in by.
+    type: bool
+    default: false
+  wait_seconds:
+    description: How long O(phase=confirm) waits for ifup to end.
+    type: int
+    default: 30
+author: [HAL toolkit]
+attributes:
+  check_mode: {support: full, description: Says which files and interfaces would be changed.}
+  diff_mode: {support: full, description: Shows files before and after.}
+"""
+
+EXAMPLES = r"""
+- name: Write the files of interfaces
+  hal_network:
+    phase: write
+    devices: "{{ lookup('hal_network', 'devices', node=hal_node, networks=lookup('hal', 'networks')) }}"
+  register: written
+
+- name: Show what is not in force
+  ansible.builtin.debug:
+    var: written.pending
+"""
+
+RETURN = r"""
+pending:
+  description: What is not in force, by interface; a bond stands for its members.
+  type: list
+  elements: dict
+  returned: when O(phase) is V(write) or V(apply)
+  contains:
+    name: {type: str, description: The interface that would be taken down and brought up., returned: always}
+    why: {type: list, elements: str, description: What differs., returned: always}
+    contact: {type: bool, description: "Whether this connection needs it, or that cannot be told.", returned: always}
+withdrawn:
+  description: Files that would bring up a declared interface, too, and were taken away.
+  type: list
+  elements: str
+  returned: when O(phase) is V(write)
+started:
+  description: Interfaces that are being changed now.
+  type: list
+  elements: str
+  returned: when O(phase) is V(apply)
+server_address:
+  description: The address of the node that this connection was made to, if that can be told.
+  type: str
+  returned: when O(phase) is V(apply)
+server_device:
+  description: The interface that has this address.
+  type: str
+  returned: when O(phase) is V(apply)
+"""
+
+import os
+import shutil
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.text.converters import to_bytes, to_text
+from ansible.module_utils.hal_network_files import PREFIX, competing
+from ansible.module_utils.hal_network_live import (addresses, bond, client_address, default_routes, device_of_route,
+                                                   differences, foreign, head_of, links, server_address)
+from ansible.module_utils.hal_node_files import content_of, replace_content
+
+SCRIPTS = "/etc/sysconfig/network-scripts"
+# Forgotten at a boot, as is what the kernel had: files as they were when they were last in force, by interface.
+RUN = "/run/hal/network"
+SAVED = RUN + "/saved"
+LIVE = RUN + "/live"        # what files/rollback.sh makes of the kernel's state
+CHANGED = RUN + "/changed"  # names of the interfaces that a change is about
+DONE = RUN + "/done"        # what ifdown and ifup said, once they have ended
+# Kept over a boot: a node that is switched off before anybody confirms comes up with its old files.
+ROLLBACK = "/var/lib/hal/network/rollback"
+UNIT = "hal-network-rollback"
+CHANGE = "/usr/libexec/hal-network/change"
+DEVICE = {
+    "name": {"type": "str", "required": True}, "network": {"type": "str", "required": True},
+    "path": {"type": "path", "required": True}, "text": {"type": "str", "required": True}, "address": {"type": "str"},
+    "mtu": {"type": "int"}, "mac": {"type": "str"}, "gateway": {"type": "str"}, "mode": {"type": "str"},
+    "master": {"type": "str"}, "members": {"type": "list", "elements": "str", "default": []},
+    "bond_mode": {"type": "str"},
+}
+
+
+def main():
+    """Do one phase."""
+    module = AnsibleModule(
+        argument_spec={
+            "phase": {"type": "str", "choices": ["write", "apply", "confirm"], "required": True},
+            "devices": {"type": "list", "elements": "dict", "required": True, "options": DEVICE},
+            "contact_ok": {"type": "bool", "default": False},
+            "wait_seconds": {"type": "int", "default": 30},
+        },
+        supports_check_mode=True,
+    )
+    result = {"write": write, "apply": apply, "confirm": confirm}[module.params["phase"]](module)
+    module.exit_json(**result)
+
+
+# ---------------------------------------------------------------- files
+
+def write(module):
+    """Write what differs, and say what is not in force."""
+    devices = module.params["devices"]
+    now = look(module)
+    wrong = [foreign(device, now["links"].get(device["name"])) for device in devices]
+    wrong = [one for one in wrong if one]
+    if wrong:
+        module.fail_json(msg="%s. ifup would leave it down: nothing was written. Is the cable in another port, or"
+                             " the model wrong?" % "; ".join(wrong))
+    if not os.path.isdir(SCRIPTS):
+        module.fail_json(msg="there is no %s: the package initscripts brings it" % SCRIPTS)
+    pending = pending_of(module, now)
+    waiting = {one["name"] for one in pending}
+    diffs = [write_file(module, device, waiting) for device in devices]
+    withdrawn = competing(files_there(), devices)
+    heads = {device["name"]: head_of(device) for device in devices}
+    diffs += [withdraw(module, name, heads[withdrawn[name]], waiting) for name in sorted(withdrawn)]
+    if not module.check_mode:
+        forget(set(heads.values()) - waiting)
+    diffs = [one for one in diffs if one]
+    return {"changed": bool(diffs), "diff": diffs, "pending": pending, "withdrawn": sorted(withdrawn)}
+
+
+def files_there():
+    """Return {name: text} of the folder of network scripts."""
+    names = sorted(name for name in os.listdir(SCRIPTS) if name.startswith(PREFIX))
+    return {name: shown(content_of(SCRIPTS + "/" + name)) for name in names}
+
+
+def shown(content):
+    """Return bytes of a file, or None, as text."""
+    return to_text(content or b"", errors="surrogate_or_replace")
+
+
+def write_file(module, device, waiting):
+    """Write the file of an interface; return the diff, None where nothing differs."""
+    path = device["path"]
+    before, wanted = content_of(path), to_bytes(device["text"])
+    different = before != wanted
+    if different and not module.check_mode:
+        keep(path, before, head_of(device), waiting)
+        replace_content(module, path, wanted)
+    if os.path.exists(path):
+        arguments = {"path": path, "owner": "root", "group": "root", "mode": "0644", "seuser": None, "serole": None,
+                     "setype": None, "selevel": None, "unsafe_writes": False, "attributes": None}
+        different = module.set_fs_attributes_if_different(module.load_file_common_arguments(arguments), different)
+    if not different:
+        return None
+    return {"before_header": path, "after_header": path, "before": shown(before), "after": device["text"]}
+
+
+def withdraw(module, name, head, waiting):
+    """Take away a file that would bring up a declared interface, too; return the diff."""
+    path = SCRIPTS + "/" + name
+    before = content_of(path)
+    if not module.check_mode:
+        keep(path, before, head, waiting)
+        os.unlink(path)
+    return {"before_header": path, "after_header": path, "before": shown(before), "after": ""}
+
+
+def keep(path, content, head, waiting):
+    """Keep a file as it was when it was in force, for the way back; what an earlier run kept is older and stays."""
+    folder = SAVED + "/" + head
+    copy = folder + "/" + os.path.basename(path)
+    if head not in waiting or os.path.exists(copy) or os.path.exists(copy + ".absent"):
+        return
+    if not os.path.isdir(folder):
+        os.makedirs(folder, 0o700)
+    if content is None:
+        put(copy + ".absent", [])
+    else:
+        shutil.copy2(path, copy)
+
+
+def forget(heads):
+    """Forget older files of interfaces that are as their files say."""
+    for head in heads:
+        shutil.rmtree(SAVED + "/" + head, ignore_errors=True)
+
+
+# ---------------------------------------------------------------- what is in force
+
+def look(module):
+    """Return what the kernel has, in the form that differences() reads."""
+    now = {"links": links(run(module, "ip", "-o", "link")),
+           "addresses": addresses(run(module, "ip", "-o", "-4", "addr")),
+           "routes": default_routes(run(module, "ip", "-4", "route", "show", "default")), "modes": {}, "bonds": {}}
+    for name in now["links"]:
+        mode = content_of("/sys/class/net/%s/mode" % name)
+        if mode is not None:
+            now["modes"][name] = to_text(mode).strip()
+        members = content_of("/proc/net/bonding/" + name)
+        if members is not None:
+            now["bonds"][name] = bond(to_text(members))
+    return now
+
+
+def pending_of(module, now):
+    """Return [{name, why, contact}] of the interfaces that are not as declared; a bond with its members is one."""
+    found = {}
+    for device in module.params["devices"]:
+        words = differences(device, now)
+        if words:
+            prefix = device["name"] + " " if device["master"] else ""
+            found.setdefault(head_of(device), []).extend(prefix + word for word in words)
+    needed = contact_heads(module, now)
+    return [{"name": name, "why": found[name], "contact": needed is None or name in needed} for name in sorted(found)]
+
+
+def contact_heads(module, now):
+    """Return what this connection needs: the interface that it came in by, and that of the answers; None if unknown."""
+    connection = ssh_connection()
+    server, client = server_address(connection), client_address(connection)
+    if not server:
+        return None
+    needed = set(devices_with(server, now))
+    route = ["ip", "-o", "route", "get", client]
+    needed.add(device_of_route(module.run_command(route, environ_update={"LC_ALL": "C"})[1]))
+    needed.discard(None)
+    if not needed:
+        return None
+    heads = {device["name"]: head_of(device) for device in module.params["devices"]}
+    return {heads.get(name, name) for name in needed}
+
+
+def devices_with(address, now):
+    """Return the interfaces that have an address."""
+    return sorted(name for name, listed in now["addresses"].items()
+                  if address in [one["address"].partition("/")[0] for one in listed])
+
+
+def ssh_connection():
+    """Return SSH_CONNECTION of this process or of the nearest above it: sudo does not hand it on."""
+    pid = os.getpid()
+    while pid > 1:
+        try:
+            with open("/proc/%d/environ" % pid, "rb") as stream:
+                for entry in stream.read().split(b"\0"):
+                    if entry.startswith(b"SSH_CONNECTION="):
+                        return to_text(entry.partition(b"=")[2])
+            with open("/proc/%d/stat" % pid, "rb") as stream:
+                pid = int(stream.read().rpartition(b")")[2].split()[1])
+        except (IOError, OSError, ValueError):
+            return None
+    return None
+
+
+# ---------------------------------------------------------------- a change
+
+def apply(module):
+    """Start the timer that puts everything back, then the change of what is permitted."""
+    now = look(module)
+    pending = pending_of(module, now)
+    # What is not there cannot be brought up, but a bond is made by ifup.
+    bonds = {device["name"] for device in module.params["devices"] if device["members"]}
+    started = [one["name"] for one in pending if (module.params["contact_ok"] or not one["contact"])
+               and (one["name"] in now["links"] or one["name"] in bonds)]
+    server = server_address(ssh_connection())
+    result = {"changed": bool(started), "started": started, "server_address": server,
+              "server_device": next(iter(devices_with(server, now)), None),
+              "pending": [one for one in pending if one["name"] not in started]}
+    if not started or module.check_mode:
+        return result
+    if os.path.isdir(ROLLBACK):
+        module.fail_json(msg="%s is there: an earlier change was neither confirmed nor put back. `systemctl start"
+                             " %s.service` puts it back" % (ROLLBACK, UNIT))
+    shutil.rmtree(ROLLBACK + ".new", ignore_errors=True)
+    os.makedirs(ROLLBACK + ".new/files", 0o700)
+    if not os.path.isdir(RUN):
+        os.makedirs(RUN, 0o700)
+    for path in (DONE, LIVE):
+        if os.path.exists(path):
+            os.unlink(path)
+    absent = []
+    for head in started:
+        folder = SAVED + "/" + head
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+            if name.endswith(".absent"):
+                absent.append(name[:-len(".absent")])
+            else:
+                shutil.copy2(folder + "/" + name, ROLLBACK + ".new/files/")
+    put(ROLLBACK + ".new/absent", absent)
+    put(LIVE, live(module, now, started))
+    put(CHANGED, started)
+    os.rename(ROLLBACK + ".new", ROLLBACK)
+    run(module, "systemctl", "restart", UNIT + ".timer")
+    # A unit of an earlier change that failed would keep its name.
+    module.run_command(["systemctl", "reset-failed", "hal-network-change.service"])
+    run(module, "systemd-run", "--quiet", "--unit=hal-network-change", "/bin/sh", CHANGE, *started)
+    return result
+
+
+def live(module, now, heads):
+    """Return what the kernel has of interfaces, as commands of files/rollback.sh in the order in which they work."""
+    names = [device["name"] for device in module.params["devices"] if head_of(device) in heads]
+    there = [name for name in names if name in now["links"]]
+    lines = ["%s absent" % name for name in names if name not in there]
+    lines += ["%s mode %s" % (name, now["modes"][name]) for name in there if name in now["modes"]]
+    lines += ["%s alone" % name for name in there if not now["links"][name]["master"]]
+    for name in there:
+        if name in now["bonds"]:
+            lines.append("%s bond %s" % (name, " ".join([now["bonds"][name]["mode"]] + now["bonds"][name]["members"])))
+    for name in there:
+        lines.append("%s flush" % name)
+        lines.append("%s mtu %d" % (name, now["links"][name]["mtu"]))
+        lines.append("%s %s" % (name, "up" if now["links"][name]["up"] else "down"))
+        for one in now["addresses"].get(name, []):
+            broadcast = " brd " + one["broadcast"] if one["broadcast"] else ""
+            lines.append("%s addr %s%s" % (name, one["address"], broadcast))
+    for name in there:
+        for route in run(module, "ip", "-4", "route", "show", "dev", name).splitlines():
+            if "proto kernel" not in route:
+                lines.append("route %s dev %s" % (route.strip(), name))
+    return lines
+
+
+def confirm(module):
+    """Keep what is in force, if that is what was declared; put it back at once if not."""
+    until = time.time() + module.params["wait_seconds"]
+    while not os.path.exists(DONE) and time.time() < until:
+        time.sleep(0.2)
+    started = to_text(content_of(CHANGED) or b"").split()
+    pending = [one for one in pending_of(module, look(module)) if one["name"] in started]
+    if module.check_mode:
+        return {"changed": False}
+    if not pending and os.path.exists(DONE):
+        try:
+            os.rename(ROLLBACK, ROLLBACK + ".confirmed")  # whoever renames it first has it: this, or the timer
+        except OSError:
+            module.fail_json(msg="too late: the timer has put %s back already" % ", ".join(started))
+        run(module, "systemctl", "stop", UNIT + ".timer")
+        shutil.rmtree(ROLLBACK + ".confirmed")
+        forget(started)
+        return {"changed": True}
+    run(module, "systemctl", "start", "--no-block", UNIT + ".service")
+    said = to_text(content_of(DONE) or b"ifup did not end in time").strip()
+    why = "; ".join("%s %s" % (one["name"], ", ".join(one["why"])) for one in pending)
+    return module.fail_json(msg="%s: files and interfaces are put back as they were. ifdown and ifup said: %s" % (
+        why or ", ".join(started), said or "nothing"))
+
+
+def run(module, *argv):
+    """Output of a program that has to succeed."""
+    return module.run_command(list(argv), check_rc=True, environ_update={"LC_ALL": "C"})[1]
+
+
+def put(path, lines):
+    """Write lines."""
+    with open(path, "wb") as stream:
+        stream.write(to_bytes("".join(line + "\n" for line in lines)))
+
+
+if __name__ == "__main__":
+    main()

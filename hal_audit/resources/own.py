@@ -31,15 +31,13 @@ def _attributes(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def network_files(call: Call) -> list[Resource]:
-    """hal_network: files of interfaces, and those that it took away; what is in force is an expectation of the role."""
+    """hal_network: the files of interfaces; what is in force is an expectation of the role."""
     if call.text("phase") != "write":
         return []
-    found = [
+    return [
         Resource(f"file:{one.get('path')}", {**_attributes({}, "file"), "sha1": _sha1(one.get("text"))})
         for one in _dicts(call, "devices")
     ]
-    withdrawn = call.result.get("withdrawn") or []
-    return found + [Resource(f"file:/etc/sysconfig/network-scripts/{name}", ABSENT) for name in withdrawn]
 
 
 def munge_key(call: Call) -> list[Resource]:

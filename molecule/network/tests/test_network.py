@@ -49,7 +49,8 @@ def addresses(host: Host, interface: str) -> list[str]:
 
 
 def route(host: Host) -> str:
-    return host.check_output("ip -4 route show default").strip()
+    shown: str = host.check_output("ip -4 route show default")
+    return shown.strip()
 
 
 def files(host: Host) -> list[str]:

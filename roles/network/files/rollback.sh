@@ -11,7 +11,7 @@ sys=/sys/class/net
 
 # Whoever renames it first has it: this, or a confirmation. "undone" is there before if an earlier run of this was cut short.
 [ ! -d "$state/rollback" ] || mv -T "$state/rollback" "$state/undone"
-cd "$state/undone" || exit 0
+cd "$state/undone" 2>/dev/null || exit 0
 systemctl stop hal-network-change.service hal-network-rollback.timer 2>/dev/null
 
 for file in files/*; do

@@ -246,6 +246,14 @@ def test_the_munge_key_is_secret_whatever_the_task_says() -> None:
     assert dict(one.declared) == {"mode": "0400", "owner": "munge", "group": "munge", **FILE}
 
 
+def test_files_of_interfaces_are_recorded_where_they_are_written() -> None:
+    devices = [{"name": "eth0", "path": "/etc/sysconfig/network-scripts/ifcfg-eth0", "text": "x\n"}]
+    declared = {"mode": "0644", "owner": "root", "group": "root", "sha1": "6fcf9dfbd479ed82697fee719b9f8c610a11ff2a"}
+    written = found("hal_network", phase="write", devices=devices)
+    assert written == {"file:/etc/sysconfig/network-scripts/ifcfg-eth0": {**FILE, **declared}}
+    assert found("hal_network", phase="apply", devices=devices) == {}
+
+
 def test_slurms_files_daemon_and_accounts() -> None:
     files = found(
         "hal_slurm_files",

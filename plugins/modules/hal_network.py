@@ -264,8 +264,7 @@ def contact_heads(module, now):
     if not server:
         return None
     needed = set(devices_with(server, now))
-    route = ["ip", "-o", "route", "get", client]
-    needed.add(device_of_route(module.run_command(route, environ_update={"LC_ALL": "C"})[1]))
+    needed.add(device_of_route(run(module, "ip", "-o", "route", "get", client, check_rc=False)))
     needed.discard(None)
     if not needed:
         return None
@@ -335,7 +334,7 @@ def apply(module):
     os.rename(ROLLBACK + ".new", ROLLBACK)
     run(module, "systemctl", "restart", UNIT + ".timer")
     # A unit of an earlier change that failed would keep its name.
-    module.run_command(["systemctl", "reset-failed", "hal-network-change.service"])
+    run(module, "systemctl", "reset-failed", "hal-network-change.service", check_rc=False)
     run(module, "systemd-run", "--quiet", "--unit=hal-network-change", "/bin/sh", CHANGE, *started)
     return result
 
@@ -389,9 +388,11 @@ def confirm(module):
         why or ", ".join(started), said or "nothing"))
 
 
-def run(module, *argv):
-    """Output of a program that has to succeed."""
-    return module.run_command(list(argv), check_rc=True, environ_update={"LC_ALL": "C"})[1]
+def run(module, *argv, **more):
+    """Output of a program, which has to succeed unless check_rc is False; PATH may lack sbin."""
+    program = module.get_bin_path(argv[0], required=True)
+    return module.run_command([program] + list(argv[1:]), check_rc=more.get("check_rc", True),
+                              environ_update={"LC_ALL": "C"})[1]
 
 
 def put(path, lines):

@@ -150,6 +150,20 @@ def test_the_interface_of_the_connection_changes_with_both_permissions(node: Nod
     assert rollout.broken_promises("network", PLAIN) == []
 
 
+def test_a_new_address_is_confirmed_at_the_new_address(node: Node, rollout: Rollout, tmp_path: Path) -> None:
+    """Ansible comes in by the old one, and goes on by the new one; then back."""
+    model = (SCENARIO / "cluster.yml").read_text()
+    (tmp_path / "cluster.yml").write_text(model.replace("management: 10.65.58.101,", "management: 10.65.58.150,"))
+    (tmp_path / "hal.yml").write_text("plugin: hal\ncluster: cluster.yml\nvirtual: true\n")
+    both = {"network_apply_ok": True, "network_apply_contact_ok": True}
+    moved = rollout.converge("-i", str(tmp_path / "hal.yml"), "--limit", PLAIN, ansible_host="10.65.58.101", **both)
+    assert moved.status == 0, moved.explain()
+    back = rollout.converge("--limit", PLAIN, ansible_host="10.65.58.150", **both)
+    assert back.status == 0, back.explain()
+    assert addresses(node(PLAIN), "eth0") == ["10.65.58.101/24"]
+    undisturbed(node(PLAIN))
+
+
 def test_a_wrong_address_is_undone_by_the_timer(node: Node, rollout: Rollout) -> None:
     """The model says an address that nobody reaches; Ansible comes in by the one that the node still has."""
     done = rollout.converge(

@@ -173,6 +173,7 @@ def test_a_wrong_address_is_undone_by_the_timer(node: Node, rollout: Rollout) ->
         PLAIN,
         network_apply_ok=True,
         network_apply_contact_ok=True,
+        network_rollback_seconds=30,  # the least
         ansible_host="10.65.58.101",
     )
     assert done.status != 0

@@ -3,11 +3,16 @@
 # hal-network-rollback.timer runs. What the scripts said is in /run/hal/network/done when they have ended.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 run=/run/hal/network
+scripts=/etc/sysconfig/network-scripts
 sleep 2 # so that the answer of who started this gets out
 {
-  # NetworkManager lets go of what has NM_CONTROLLED=no once it has read that.
-  ! command -v nmcli >/dev/null || nmcli connection reload
   for device; do
+    # NetworkManager lets go of what has NM_CONTROLLED=no once it has read that. Of this interface and its members: "reload" would be of all.
+    if command -v nmcli >/dev/null; then
+      for file in "$scripts/ifcfg-$device" $(grep -lx "MASTER=$device" "$scripts"/ifcfg-*); do
+        nmcli connection load "$file"
+      done
+    fi
     ifdown "$device"
     ifup "$device"
   done

@@ -14,13 +14,14 @@ sys=/sys/class/net
 cd "$state/undone" 2>/dev/null || exit 0
 systemctl stop hal-network-change.service hal-network-rollback.timer 2>/dev/null
 
-for file in files/*; do
-  [ ! -f "$file" ] || cp -p "$file" "$scripts/"
-done
 while read -r name; do
   rm -f "$scripts/$name"
 done <absent
-! command -v nmcli >/dev/null || nmcli connection reload 2>/dev/null
+for file in files/*; do
+  [ -f "$file" ] || continue
+  cp -p "$file" "$scripts/"
+  ! command -v nmcli >/dev/null || nmcli connection load "$scripts/${file#files/}" 2>/dev/null
+done
 
 # DEVICE MODE MEMBER...
 rebuild_bond() {

@@ -40,7 +40,7 @@ def node(tmp_path: Path) -> Path:
     (tmp_path / "sys/eno2/master").symlink_to("../bond1")
     (tmp_path / "sys/bond0/bonding/slaves").write_text("eno4\n")
     (tmp_path / "sys/bond0/bonding/mode").write_text("802.3ad 4\n")
-    for name in ("ip", "systemctl", "logger"):
+    for name in ("ip", "nmcli", "systemctl", "logger"):
         program = tmp_path / "bin" / name
         program.write_text(f'#!/bin/sh\necho "{name} $*" >>{tmp_path}/called\n')
         program.chmod(0o755)
@@ -72,7 +72,11 @@ def test_files_and_what_the_kernel_had_are_back(node: Path) -> None:
     (node / "live").write_text(LIVE)
     called = run(node)
     assert scripts(node) == {"ifcfg-eno2": "old\n", "ifcfg-Wired_1": "old\n", "ifcfg-else": "somebody's\n"}
-    assert called[:1] == ["systemctl stop hal-network-change.service hal-network-rollback.timer"]
+    assert called[:3] == [
+        "systemctl stop hal-network-change.service hal-network-rollback.timer",
+        f"nmcli connection load {node}/scripts/ifcfg-Wired_1",
+        f"nmcli connection load {node}/scripts/ifcfg-eno2",
+    ]
     assert [line for line in called if line.startswith("ip ")] == [
         "ip link delete dev bond1",
         "ip link set dev eno2 nomaster",

@@ -9,8 +9,8 @@ from typing import Any
 from hal_audit.resources.model import ABSENT, PRESENT, Call, Resource, Units, file_mode, text
 
 
-def slurm_files(call: Call) -> list[Resource]:
-    """hal_slurm_files: directories and files; user and group have the same name."""
+def files(call: Call) -> list[Resource]:
+    """hal_files: directories and files; user and group have the same name."""
     found = [Resource(f"file:{one['path']}", _attributes(one, "directory")) for one in _dicts(call, "directories")]
     for one in _dicts(call, "files"):
         declared = _attributes(one, "file")

@@ -50,12 +50,12 @@ MANAGING: dict[str, Callable[[Call], list[Resource]]] = {
     "community.mysql.mysql_db": system.databases,
     "community.mysql.mysql_user": system.database_user,
     # this project's
+    "hal_files": own.files,
     "hal_munge_key": own.munge_key,
     "hal_network": own.network_files,
     "hal_package_mirror": own.package_mirror,
     "hal_slurm_account": own.slurm_accounts,
     "hal_slurm_daemon": own.slurm_daemon,
-    "hal_slurm_files": own.slurm_files,
     "hal_slurm_reservation": own.slurm_reservations,
 }
 

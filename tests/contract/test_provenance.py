@@ -27,7 +27,7 @@ PLANTED = (
                 - name: In a block
                   block:
                     - name: Of this project
-                      hal_slurm_files: {}
+                      hal_files: {}
                 """,
             "roles/x/handlers/main.yml": "- name: Act\n  ansible.builtin.command: x\n  changed_when: true\n",
         },

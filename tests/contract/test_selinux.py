@@ -42,7 +42,7 @@ PLANTED = (
                 - name: Nobody reads it
                   ansible.builtin.copy: {dest: "/etc/{{ planted_name }}.conf", content: x}
                 - name: A module of this project
-                  hal_slurm_files:
+                  hal_files:
                     files: [{path: /data/slurm.conf, content: x}]
                 - name: Another kind of file
                   ansible.builtin.copy: {dest: /etc/localtime, content: x}

@@ -53,7 +53,7 @@ TASKS = [
          signing_key="{{ node }}/key", type="host", identifier="x", valid_from="always", valid_to="forever"),
     task("ansible.builtin.package", name=["one", "two"], state="latest", use="stand_in"),
     task("ansible.builtin.service", name="ours", state="restarted", enabled=True, use="stand_in"),
-    task("hal_slurm_files", directories=[{"path": "{{ node }}/slurm", "mode": "0755", "owner": "{{ me }}"}],
+    task("hal_files", directories=[{"path": "{{ node }}/slurm", "mode": "0755", "owner": "{{ me }}"}],
          files=[{"path": "{{ node }}/slurm/x", "content": "{{ 'x' }}", "owner": "{{ me }}"}]),
 ]  # fmt: skip
 LOOPED = {

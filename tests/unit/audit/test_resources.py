@@ -23,7 +23,7 @@ def test_a_builtin_module_has_one_name(name: str) -> None:
 
 def test_other_names_are_kept() -> None:
     assert module_name("ansible.posix.mount") == "ansible.posix.mount"
-    assert module_name("ansible.legacy.hal_slurm_files") == "hal_slurm_files"
+    assert module_name("ansible.legacy.hal_files") == "hal_files"
 
 
 def test_no_module_both_manages_and_only_looks() -> None:
@@ -254,9 +254,9 @@ def test_files_of_interfaces_are_recorded_where_they_are_written() -> None:
     assert found("hal_network", phase="apply", devices=devices) == {}
 
 
-def test_slurms_files_daemon_and_accounts() -> None:
+def test_files_and_slurms_daemon_and_accounts() -> None:
     files = found(
-        "hal_slurm_files",
+        "hal_files",
         directories=[{"path": "/etc/slurm", "mode": "0755"}],
         files=[{"path": "/etc/slurm/a", "content": "x\n"}, {"path": "/etc/slurm/b", "content": "x", "mode": "0600"}],
     )

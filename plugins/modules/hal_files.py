@@ -8,7 +8,7 @@ __metaclass__ = type
 
 DOCUMENTATION = r"""
 ---
-module: hal_slurm_files
+module: hal_files
 short_description: Write directories and files in one call
 description:
   - What ansible.builtin.file and ansible.builtin.template do one by one, for a list.
@@ -42,7 +42,7 @@ attributes:
 
 EXAMPLES = r"""
 - name: Write the configuration
-  hal_slurm_files:
+  hal_files:
     directories:
       - {path: /etc/slurm, mode: "0755"}
     files:

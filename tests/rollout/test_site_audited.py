@@ -83,6 +83,8 @@ def test_every_fault_is_found_on_its_node_with_its_owner_and_nothing_else_is(min
     assert audit.status == 2, audit.stderr
     # What only follows from another finding names it.
     findings = [one for one in audit.findings if not one["follows"]]
+    followed = {(one["host"], one["follows"]) for one in audit.findings if one["follows"]}
+    assert followed <= {(one["host"], one["resource"]) for one in findings}
     wanted = list(expected())
     missed = [f"{node} {one}" for node, one in wanted if not any(matches(node, one, found) for found in findings)]
     assert missed == []

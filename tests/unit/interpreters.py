@@ -1,4 +1,4 @@
-"""Other Pythons for tests of what runs on nodes."""
+"""Pythons for tests of what runs on nodes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import functools
 import os
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+
+# Where this machine stands in for a node: not that of .venv, which is below a folder that may have a blank in its name.
+LOCAL = str(Path(sys.executable).resolve())
 
 
 def interpreter(version: str) -> str:

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import pytest
 import yaml
+
+from tests.unit.interpreters import LOCAL
 
 PROJECT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(PROJECT))
@@ -104,8 +105,7 @@ pipelining = True
         """Hosts with their variables, and variables of all."""
         everybody = {
             "ansible_connection": "local",
-            # Quoted for the shell that starts it.
-            "ansible_python_interpreter": quote(sys.executable),
+            "ansible_python_interpreter": LOCAL,
             "hal_audit_dir": str(self.state),
             "node": str(self.node),
             **variables,

@@ -102,6 +102,10 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Ran]:
     """One rollout with all of them."""
     site = Site(tmp_path_factory.mktemp("modules"))
     (site.folder / "library/stand_in.py").write_text(STAND_IN)
+    programs = site.folder.parent / "bin"
+    programs.mkdir()
+    (programs / "sysctl").write_text("#!/bin/sh\necho 60\n")  # not on every machine, and nothing is to be set
+    (programs / "sysctl").chmod(0o755)
     role = site.role(
         tasks=[*TASKS, LOOPED, WITH, *HIDDEN],
         files__own="x\n",
@@ -131,7 +135,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Ran]:
         f"origin: {origin}\nme: {me}\nopen: {SECRET}\nvault_word: {SECRET}\nalias: '{{{{ vault_word }}}}'\n"
         f"encrypted: {encrypted}\n"
     )
-    done = site.run("--vault-password-file", "password")
+    done = site.run("--vault-password-file", "password", PATH=f"{programs}:{os.environ['PATH']}")
     assert done.status == 0, done.text
     return site, done
 

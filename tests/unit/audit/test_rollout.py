@@ -17,6 +17,7 @@ import pytest
 from hal_audit.inputs import inputs_hash
 from hal_audit.store import Store
 from tests.unit.audit.conftest import PROJECT, Ran, Site
+from tests.unit.interpreters import LOCAL
 
 WRITE = {
     "name": "Write it",
@@ -143,7 +144,9 @@ def test_a_killed_run_leaves_what_it_did(site: Site) -> None:
 
 
 def test_a_role_that_was_interrupted_is_not_complete(site: Site) -> None:
-    pause = {"name": "Wait", "ansible.builtin.command": {"argv": ["sleep", "60"]}, "changed_when": False}
+    begun = site.node / "begun"  # then the task before it is known to have ended
+    wait = ["sh", "-c", 'touch "$0" && sleep 60', "{{ node }}/begun"]
+    pause = {"name": "Wait", "ansible.builtin.command": {"argv": wait}, "changed_when": False}
     site.role(tasks=[FOLDER, pause])
     (site.folder / "play.yml").write_text(json.dumps([{"hosts": "all", "gather_facts": False, "roles": ["sample"]}]))
     with subprocess.Popen(
@@ -155,9 +158,8 @@ def test_a_role_that_was_interrupted_is_not_complete(site: Site) -> None:
         start_new_session=True,
     ) as process:
         deadline = time.monotonic() + 60
-        while not (site.node / "folder").exists() and time.monotonic() < deadline:
+        while not begun.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
-        time.sleep(1)
         os.killpg(process.pid, signal.SIGINT)
     (spool,) = Store(site.state).pending("here")
     assert json.loads(spool.read_text())["roles"]["sample"]["complete"] is False
@@ -227,7 +229,8 @@ def test_secrets_are_recognised_wherever_they_come_from(site: Site) -> None:
 def test_delegated_tasks_belong_to_no_node_and_run_once_to_one(tmp_path: Path) -> None:
     site = Site(tmp_path, ("hal01", "hal02"))
     site.role(tasks=[WRITE, {**FOLDER, "delegate_to": "localhost"}, {**FOLDER, "name": "Once", "run_once": True}])
-    run = site.run()
+    # localhost would use the Python of .venv, whose path may have a blank.
+    run = site.run("-e", f"ansible_python_interpreter={LOCAL}")
     assert resources(run, "hal01") == ["folder", "hal01"]
     assert run.told["hal01"][0]["entries"][0]["task"] == TASK("Once")
     assert resources(run, "hal02") == ["hal02"]

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import interpreter
+from tests.unit.interpreters import LOCAL, interpreter
 
 PROJECT = Path(__file__).resolve().parents[3]
 VERSIONS = ("2.7", "3.6", "3.8", "3.10", "3.12")
@@ -127,7 +127,7 @@ def call(folder: Path, python: str, module: str, arguments: dict[str, Any]) -> d
     play = {
         "hosts": "localhost",
         "gather_facts": False,
-        "vars": {"ansible_python_interpreter": quote(sys.executable)},
+        "vars": {"ansible_python_interpreter": LOCAL},
         # A node's locale is not the controller's.
         "environment": {"LC_ALL": "C", "LANG": "C", "PATH": environment["PATH"]},
         "tasks": [{**task, "ignore_errors": True}, keep],

@@ -9,13 +9,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import jsonschema
 import pytest
 
 from tests.unit.audit_report.conftest import HEALTHY, PROJECT, difference
+from tests.unit.interpreters import LOCAL
 
 BIN = Path(sys.executable).parent
 MODULE = """#!/usr/bin/python
@@ -51,10 +51,9 @@ class Site:
         self.write("roles/web/expect.yml", EXPECT)
         self.write("roles/web/defaults/main.yml", "web_runs: true\n")
         self.write("modules/hal_audit.py", MODULE.replace("FOLDER", str(self.folder)))
-        python = quote(repr(quote(sys.executable)))
         self.write(
             "hosts",
-            f"[web]\nn1\nn2\n[all:vars]\nansible_connection=local\nansible_python_interpreter={python}\n"
+            f"[web]\nn1\nn2\n[all:vars]\nansible_connection=local\nansible_python_interpreter={LOCAL}\n"
             f"hal_audit_dir={json.dumps(str(self.folder / 'state'))}\n",
         )
         settings = ["inventory = hosts", "roles_path = roles", "library = modules", "retry_files_enabled = False"]

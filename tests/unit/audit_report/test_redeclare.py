@@ -22,6 +22,7 @@ from hal_audit.differing import Declared, compare, whole_roles
 from hal_audit.findings import Finding
 from hal_audit.recording import Owner
 from hal_audit.redeclare import Static, _play
+from tests.unit.interpreters import LOCAL
 
 TASKS = """
 - name: Write the page
@@ -175,7 +176,7 @@ def test_checksums_are_those_of_a_run(role: Role) -> None:
         env={
             **os.environ,
             "ANSIBLE_CONFIG": str(role.folder / "ansible.cfg"),
-            "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+            "ANSIBLE_PYTHON_INTERPRETER": LOCAL,
         },
         capture_output=True,
         text=True,

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.unit.interpreters import LOCAL
+
 PROJECT = Path(__file__).resolve().parents[3]
 STAND_IN = Path(__file__).resolve().parent / "stand_in"
 POLICY = {"httpd_can_network_connect": 0, "use_nfs_home_dirs": 0, "nis_enabled": 1}
@@ -48,7 +50,7 @@ class Node:
         for name, program in (("getsebool", GETSEBOOL), ("semanage", SEMANAGE), ("getenforce", GETENFORCE)):
             (folder / "bin").mkdir(exist_ok=True)
             path = folder / "bin" / name
-            path.write_text(f"#!{sys.executable}\n{program}")
+            path.write_text(f"#!{LOCAL}\n{program}")
             path.chmod(0o755)
 
     def keep(self, **values: dict[str, int]) -> None:
@@ -77,9 +79,7 @@ class Node:
         variables = {"base_selinux_booleans": booleans, "base_selinux_mode": mode, "hal_node": {"arch": "x86_64"}}
         play = {"hosts": "all", "gather_facts": False, "vars": variables, "tasks": tasks}
         (self.folder / "play.yml").write_text(yaml.safe_dump([play], sort_keys=False))
-        (self.folder / "hosts").write_text(
-            f"here ansible_connection=local ansible_python_interpreter={sys.executable}\n"
-        )
+        (self.folder / "hosts").write_text(f"here ansible_connection=local ansible_python_interpreter={LOCAL}\n")
         said.unlink(missing_ok=True)
         done = subprocess.run(
             [Path(sys.executable).parent / "ansible-playbook", "-i", self.folder / "hosts", self.folder / "play.yml"],

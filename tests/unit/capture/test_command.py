@@ -1,4 +1,4 @@
-"""The command on the controller: a diff that patch takes, remarks beside it, JSON, and errors in one line."""
+"""The command on the controller: a diff that applies, remarks beside it, JSON, and errors in one line."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_diff_applies_and_then_there_is_nothing_to_propose(
     assert main(["-i", "site/hal.yml", "capture", file]) == 0
     said = capsys.readouterr()
     assert said.err == ""
-    subprocess.run(["patch", "-p1"], input=said.out, text=True, check=True, capture_output=True)
+    subprocess.run(["git", "apply"], input=said.out, text=True, check=True, capture_output=True)
     assert load("site/cluster.yml").nodes["front"].serial == "7GTKD92"
     assert load("site/cluster.yml").placeholders == ()
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import interpreter
+from tests.unit.interpreters import LOCAL, interpreter
 
 PROJECT = Path(__file__).resolve().parents[3]
 VERSIONS = ("2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12")
@@ -82,7 +82,7 @@ def test_every_reader_and_matcher_under_this_python(tmp_path: Path, version: str
                 {
                     "hosts": "localhost",
                     "gather_facts": False,
-                    "vars": {"ansible_python_interpreter": quote(sys.executable)},
+                    "vars": {"ansible_python_interpreter": LOCAL},
                     "tasks": [
                         {
                             "hal_expect": {"file": "expect.yml", "report_only": True},

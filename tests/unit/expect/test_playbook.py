@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from shlex import quote
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
+
+from tests.unit.interpreters import LOCAL
 
 PROJECT = Path(__file__).resolve().parents[3]
 HAS_FILE = {"file": {"path": "/etc/hostname", "read": "type"}, "equal": "file", "why": "w"}
@@ -60,8 +61,7 @@ class Site:
         )
         (self.folder / "hosts").write_text(
             # Quoted for the shell that starts it, as a literal of the INI format, and for the line's words.
-            f"here ansible_connection=local ansible_python_interpreter={quote(repr(quote(sys.executable)))}"
-            " inventory_says=inventory\n"
+            f"here ansible_connection=local ansible_python_interpreter={LOCAL} inventory_says=inventory\n"
         )
 
     def role(self, name: str, expect: object, **files: object) -> None:

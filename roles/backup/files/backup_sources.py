@@ -18,6 +18,12 @@ END_OF_DUMP = b"-- Dump completed"
 TRIES = 40  # of 50 ms: how long a file may be away while its daemon exchanges it
 
 
+def give(path, seen):
+    """Give a copy the owner of what it is a copy of. At the controller that is an ordinary user, who keeps it."""
+    if os.geteuid() == 0:
+        os.lchown(path, seen.st_uid, seen.st_gid)
+
+
 def copy_file(source, target):
     """Copy a file or link with owner, mode and time."""
     seen = os.lstat(source)
@@ -27,7 +33,7 @@ def copy_file(source, target):
         shutil.copy2(source, target)
     else:
         return  # a socket or a pipe has nothing to keep
-    os.lchown(target, seen.st_uid, seen.st_gid)
+    give(target, seen)
 
 
 def make_like(model, folder):
@@ -37,7 +43,7 @@ def make_like(model, folder):
     seen = os.stat(model)
     os.mkdir(folder)
     os.chmod(folder, stat.S_IMODE(seen.st_mode))
-    os.chown(folder, seen.st_uid, seen.st_gid)
+    give(folder, seen)
 
 
 def copy_tree(source, target, left_out=()):
@@ -58,7 +64,7 @@ def copy_tree(source, target, left_out=()):
             if error.errno != errno.ENOENT:
                 raise
     shutil.copystat(source, target)
-    os.lchown(target, seen.st_uid, seen.st_gid)
+    give(target, seen)
 
 
 def save_files(source, into):
@@ -116,7 +122,7 @@ def save_slurm_state(source, into):
             copy_tree(os.path.join(folder, name), os.path.join(target, name))
     seen = os.lstat(folder)
     shutil.copystat(folder, target)
-    os.lchown(target, seen.st_uid, seen.st_gid)
+    give(target, seen)
     return {"location": folder}
 
 

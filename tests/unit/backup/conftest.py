@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -39,12 +38,3 @@ def key(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 def other_key(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     """The key of another site."""
     return pair(tmp_path_factory.mktemp("other"))
-
-
-@pytest.fixture(autouse=True)
-def ownership(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is not root cannot give files away; on nodes root can, which the scenario "backup" tests."""
-    if os.geteuid() == 0:
-        return
-    for name in ("chown", "lchown"):
-        monkeypatch.setattr(os, name, lambda path, uid, gid: None)

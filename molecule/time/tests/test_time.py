@@ -27,10 +27,9 @@ def addresses(site: Site, names: list[str]) -> list[str]:
     return [host["address"] for host in site("hosts") if host["name"] in names]
 
 
-def sources(host: Host) -> dict[str, str]:
-    """Address of each source -> its state; * is the one that is followed."""
-    rows = [line.split(",") for line in host.check_output("chronyc -n -c sources").splitlines()]
-    return {row[2]: row[1] for row in rows}
+def sources(host: Host) -> list[str]:
+    """Addresses of the servers that it asks."""
+    return [line.split(",")[2] for line in host.check_output("chronyc -n -c sources").splitlines()]
 
 
 def tracking(host: Host) -> list[str]:
@@ -39,15 +38,13 @@ def tracking(host: Host) -> list[str]:
 
 
 def test_a_follower_asks_the_time_servers_and_follows_one(node: Node, site: Site) -> None:
-    seen = sources(node(FOLLOWER))
-    assert sorted(seen) == sorted(addresses(site, SERVERS))
-    assert list(seen.values()).count("*") == 1
+    assert sorted(sources(node(FOLLOWER))) == sorted(addresses(site, SERVERS))
     assert tracking(node(FOLLOWER))[1] in addresses(site, SERVERS)
 
 
 def test_the_servers_ask_each_other_and_one_leads(node: Node, site: Site) -> None:
     for name, other in (SERVERS, SERVERS[::-1]):
-        assert list(sources(node(name))) == addresses(site, [other])
+        assert sources(node(name)) == addresses(site, [other])
     leaders = [name for name in SERVERS if tracking(node(name))[0] == OWN_CLOCK]
     followers = [name for name in SERVERS if tracking(node(name))[1] in addresses(site, SERVERS)]
     assert len(leaders) >= 1
@@ -88,9 +85,11 @@ def test_faults_of_the_running_daemon_are_reported_and_mended(node: Node, rollou
     for address in addresses(site, SERVERS):
         host.check_output(f"chronyc delete {address}")
     assert rollout.broken_promises("time", FOLLOWER) == [
+        "a time server answers",
         "chronyd asks exactly the declared servers",
-        "clock follows a declared server",
     ]
+    host.check_output("sed -i 's/^server .*/server 192.0.2.1/' /etc/chrony.conf && systemctl restart chronyd")
+    assert "clock follows a declared server" in rollout.broken_promises("time", FOLLOWER)
 
     host.check_output(
         "printf '[Service]\\nExecStart=/bin/sleep infinity\\n' >/etc/systemd/system/ntpd.service"

@@ -4,7 +4,8 @@
     backup_restore.py look RESULT SOURCE...                  what is there now, as JSON; changes nothing
     backup_restore.py put ARCHIVE FOLDER NEWER SOURCE...     NEWER: newer-ok, or newer-refused
 
-Everything is unpacked and checked before the first source is replaced, and each source is replaced in one step.
+Everything is unpacked and checked before the first source is replaced, and each source is replaced in one step. What
+was stopped is started again whatever went wrong, and nothing decrypted is left.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -27,6 +28,9 @@ from backup_sources import DUMP, STATE, copy_file, make_like, setting
 
 RESERVE_MB = 64
 ASIDE = "/var/lib/hal-backup/before"
+# Left as the node has it, also when an older archive has it: a network change that waits for its confirmation would be
+# undone by a former one's roll-back. Role network keeps it there.
+NEVER = "/var/lib/hal/network"
 
 
 def clock(stamp):
@@ -56,11 +60,18 @@ def _files_below(folder):
             yield os.path.join(where, name)
 
 
+def _restorable(source, places):
+    """Of files in their places, those that a restore may replace: without what is left out of the archive."""
+    out = [os.path.join(path, name) for path in source["paths"] for name in source.get("left_out", ())] + [NEVER]
+    return [place for place in places if not any((place + "/").startswith(folder + "/") for folder in out)]
+
+
 def look_at_files(source, manifest):
     """Files that are there, and the newest of them. The same content is not newer, whenever it was written."""
     found = []
     for path in source["paths"]:
         found += list(_files_below(path)) if os.path.isdir(path) else [path] if os.path.lexists(path) else []
+    found = _restorable(source, found)
     if not found:
         return "nothing is there", False
     saved = manifest["files"]
@@ -75,8 +86,8 @@ def prepare_files(source, folder):
     """Put the files that differ beside their places."""
     places = []
     try:
-        for path in _files_below(folder):
-            place = "/" + os.path.relpath(path, folder)
+        for place in _restorable(source, ["/" + os.path.relpath(path, folder) for path in _files_below(folder)]):
+            path = os.path.join(folder, place[1:])
             if os.path.islink(path) or not os.path.exists(place) or sha256(path) != sha256(place):
                 if not os.path.isdir(os.path.dirname(place)):
                     make_like(os.path.dirname(path), os.path.dirname(place))
@@ -90,19 +101,22 @@ def prepare_files(source, folder):
 
 def replace_files(source, places, aside):
     """Rename each into its place, keeping what was there."""
-    for place in places:
-        if os.path.lexists(place):
-            kept = os.path.join(aside, source["name"] + place)
-            if not os.path.isdir(os.path.dirname(kept)):
-                os.makedirs(os.path.dirname(kept))
-            copy_file(place, kept)
-        os.rename(place + ".restoring", place)
+    for number, place in enumerate(places):
+        try:
+            if os.path.lexists(place):
+                kept = os.path.join(aside, source["name"] + place)
+                if not os.path.isdir(os.path.dirname(kept)):
+                    os.makedirs(os.path.dirname(kept))
+                copy_file(place, kept)
+            os.rename(place + ".restoring", place)
+        except EnvironmentError as error:
+            raise Problem("%d of %d files were replaced: %s" % (number, len(places), words(error)))
     return "%d files replaced" % len(places)
 
 
 def forget_files(source, places):
-    """Take back what was prepared."""
-    for place in places or ():
+    """Remove what was prepared; once it is in its place there is nothing."""
+    for place in places:
         if os.path.lexists(place + ".restoring"):
             os.unlink(place + ".restoring")
 
@@ -126,6 +140,8 @@ def look_at_slurm_state(source, manifest):
 def prepare_slurm_state(source, folder):
     """Put the state beside its place, as slurm's own."""
     place = setting(source["conf"], "StateSaveLocation")
+    if os.path.ismount(place):
+        raise Problem("%s is a mount point, which cannot be exchanged: let StateSaveLocation be a folder below" % place)
     try:
         slurm = pwd.getpwnam("slurm")
     except KeyError:
@@ -134,30 +150,33 @@ def prepare_slurm_state(source, folder):
     shutil.rmtree(beside, ignore_errors=True)
     try:
         shutil.copytree(os.path.join(folder, STATE), beside, symlinks=True)
-    except (shutil.Error, IOError, OSError) as error:
+        inside = [os.path.join(where, name) for where, dirs, names in os.walk(beside) for name in dirs + names]
+        for path in [beside] + inside:
+            os.lchown(path, slurm.pw_uid, slurm.pw_gid)
+        os.chmod(beside, 0o700)
+    except EnvironmentError as error:
         forget_slurm_state(source, place)
-        raise Problem("%s cannot be written: %s" % (beside, error))
-    for path in [beside] + [
-        os.path.join(where, name) for where, dirs, names in os.walk(beside) for name in dirs + names
-    ]:
-        os.lchown(path, slurm.pw_uid, slurm.pw_gid)
-    os.chmod(beside, 0o700)
+        raise Problem("%s cannot be written: %s" % (beside, words(error)))
     return place
 
 
 def replace_slurm_state(source, place, aside):
-    """Exchange the folders."""
+    """Exchange the folders: a slurmctld that is started without its state kills what runs."""
     former = "%s.before-%s" % (place, os.path.basename(aside))
     if os.path.isdir(place):
         os.rename(place, former)
-    os.rename(place + ".restoring", place)
+    try:
+        os.rename(place + ".restoring", place)
+    except EnvironmentError:
+        if os.path.isdir(former):
+            os.rename(former, place)
+        raise
     return "restored; what was there is %s" % former if os.path.isdir(former) else "restored"
 
 
 def forget_slurm_state(source, place):
-    """Take back what was prepared."""
-    if place:
-        shutil.rmtree(place + ".restoring", ignore_errors=True)
+    """Remove what was prepared; once it is in its place there is nothing."""
+    shutil.rmtree(place + ".restoring", ignore_errors=True)
 
 
 # ---------------------------------------------------------------- a database
@@ -231,14 +250,12 @@ def replace_mariadb(source, beside, aside):
     if present:
         sql(source, "CREATE DATABASE %s" % former)
     sql(source, "RENAME TABLE " + ", ".join(renames))
-    sql(source, "DROP DATABASE " + beside)
     return "restored; what was there is database %s" % former if present else "restored"
 
 
 def forget_mariadb(source, beside):
-    """Take back what was prepared."""
-    if beside:
-        sql(source, "DROP DATABASE IF EXISTS " + beside)
+    """Remove what was prepared; once it is in its place there is nothing."""
+    sql(source, "DROP DATABASE IF EXISTS " + beside)
 
 
 LOOK = {"files": look_at_files, "slurm_state": look_at_slurm_state, "mariadb": look_at_mariadb}
@@ -279,22 +296,29 @@ def put(archive, work, newer_ok, names):
             )
     need_room(work, 3 * os.path.getsize(archive), RESERVE_MB, "the unpacked archive")
     folder = tempfile.mkdtemp(prefix="unpacked-", dir=work)
-    ready, stopped = [], []
+    ready, stopped, done, failed = [], [], [], []
     try:
         _unpack(archive, folder, names)
         for source in sources:
             ready.append((source, PREPARE[source["kind"]](source, os.path.join(folder, source["name"]))))
-        stopped = _stop(sources)
-        return _replace(ready)
-    except (IOError, OSError) as error:
-        where = "%s: %s" % (error.filename, error.strerror) if error.filename else error.strerror
-        raise Problem("the disk is full: %s" % where if error.errno == errno.ENOSPC else where)
+        _stop(sources, stopped)
+        _replace(ready, done)
+    except (Problem, tarfile.TarError, EnvironmentError) as error:
+        failed.append(words(error))
     finally:
-        for source, what in ready:
-            FORGET[source["kind"]](source, what)
-        shutil.rmtree(folder)
-        for unit in stopped:
-            run(["systemctl", "start", unit])
+        failed += _clean_up(ready, folder, stopped)
+    if failed:
+        raise Problem(". ".join(failed + (["Replaced already: " + "; ".join(done)] if done else [])))
+    return done
+
+
+def words(error):
+    """What an error says, in one line."""
+    if getattr(error, "errno", None) == errno.ENOSPC:
+        return "the disk is full: %s" % (error.filename or error.strerror)
+    if getattr(error, "strerror", None):
+        return "%s: %s" % (error.filename, error.strerror) if error.filename else error.strerror
+    return " ".join(str(error).split())
 
 
 def _unpack(archive, folder, names):
@@ -304,20 +328,36 @@ def _unpack(archive, folder, names):
         content.extractall(folder, members=wanted)
 
 
-def _stop(sources):
-    units = [unit for source in sources for unit in source.get("stops", []) if active(unit)]
-    for unit in units:
-        run(["systemctl", "stop", unit])
-    return units
+def _stop(sources, stopped):
+    for unit in [unit for source in sources for unit in source.get("stops", [])]:
+        if unit not in stopped and active(unit):
+            stopped.append(unit)  # before it is: one that stops half is started again as well
+            run(["systemctl", "stop", unit])
 
 
-def _replace(ready):
+def _replace(ready, done):
     aside = os.path.join(ASIDE, time.strftime("%Y%m%dT%H%M%S"))
-    done = []
-    for number, (source, what) in enumerate(list(ready)):
-        done.append("%s: %s" % (source["name"], REPLACE[source["kind"]](source, what, aside)))
-        ready[number] = (source, None)  # nothing to take back any more
-    return done
+    for source, what in ready:
+        try:
+            done.append("%s: %s" % (source["name"], REPLACE[source["kind"]](source, what, aside)))
+        except (Problem, EnvironmentError) as error:
+            raise Problem("%s: %s" % (source["name"], words(error)))
+
+
+def _clean_up(ready, folder, stopped):
+    """Do all of it, whatever fails; return what failed."""
+    steps = []
+    for source, what in ready:
+        steps.append((FORGET[source["kind"]], (source, what), "%s: what was prepared is left" % source["name"]))
+    steps.append((shutil.rmtree, (folder,), "%s is left, with what was decrypted" % folder))
+    steps += [(run, (["systemctl", "start", unit],), "%s was NOT STARTED AGAIN" % unit) for unit in stopped]
+    failed = []
+    for step, arguments, problem in steps:
+        try:
+            step(*arguments)
+        except (Problem, EnvironmentError) as error:
+            failed.append("%s: %s" % (problem, words(error)))
+    return failed
 
 
 def command(arguments):

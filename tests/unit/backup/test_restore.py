@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pwd
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -23,6 +28,7 @@ def node(programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simp
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     monkeypatch.setattr(programs.restore.pwd, "getpwnam", lambda name: pwd.getpwuid(os.getuid()))
     monkeypatch.setattr(programs.restore, "ASIDE", str(tmp_path / "aside"))
+    monkeypatch.setattr(programs.restore, "NEVER", str(tmp_path / "etc" / "network"))
     state = tmp_path / "slurmctld"
     (state / "hash.1").mkdir(parents=True)
     (state / "job_state").write_text("saved")
@@ -46,8 +52,36 @@ def node(programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simp
     work = tmp_path / "work"
     work.mkdir()
     return SimpleNamespace(
-        archive=archive, work=work, state=state, key=key, told=told, aside=tmp_path / "aside", made=made
+        archive=archive,
+        work=work,
+        state=state,
+        conf=tmp_path / "slurm.conf",
+        key=key,
+        told=told,
+        systemctl=program,
+        aside=tmp_path / "aside",
+        made=made,
     )
+
+
+def changed(node: SimpleNamespace) -> None:
+    """Another key and another state, both older than the archive."""
+    node.key.chmod(0o600)
+    for path in (node.key, node.state / "job_state"):
+        path.write_text("another")
+        os.utime(path, (node.made - 5, node.made - 5))
+
+
+def refuses(node: SimpleNamespace, *words: str) -> None:
+    """systemctl fails, and says so, when it is told this."""
+    fault = f'[ "$*" != "{" ".join(words)}" ] || {{ echo "Job for {words[-1]} failed." >&2; exit 1; }}\n'
+    node.systemctl.write_text(node.systemctl.read_text() + fault)
+
+
+def running_again(node: SimpleNamespace) -> dict[str, str]:
+    """By unit, what systemctl was told last."""
+    lines = [line.split() for line in node.told.read_text().splitlines()] if node.told.exists() else []
+    return {words[1]: words[0] for words in lines if words[0] in ("start", "stop")}
 
 
 def put(programs: Any, node: SimpleNamespace, *names: str, newer_ok: bool = False) -> list[str]:
@@ -121,3 +155,150 @@ def test_the_plan_says_what_is_there(programs: Any, node: SimpleNamespace, tmp_p
     assert not any(one["newer"] for one in plan["sources"])
     with pytest.raises(programs.common.Problem, match="the archive has no ldap; it has munge_key, slurm_state"):
         programs.restore.look(manifest, ["ldap"])
+
+
+def test_a_unit_that_cannot_be_stopped_leaves_none_stopped(programs: Any, node: SimpleNamespace) -> None:
+    changed(node)
+    refuses(node, "stop", "slurmctld")
+    with pytest.raises(programs.common.Problem, match=r"^systemctl: Job for slurmctld failed\.$"):
+        put(programs, node, "munge_key", "slurm_state")
+    assert running_again(node) == {"munge": "start", "slurmctld": "start"}
+    assert node.key.read_text() == "another"
+    assert list(node.work.iterdir()) == []
+
+
+def test_each_unit_is_started_when_another_does_not_start(programs: Any, node: SimpleNamespace) -> None:
+    changed(node)
+    refuses(node, "start", "munge")
+    with pytest.raises(programs.common.Problem) as failed:
+        put(programs, node, "munge_key", "slurm_state")
+    said = str(failed.value)
+    assert said.startswith("munge was NOT STARTED AGAIN: systemctl: Job for munge failed.")
+    assert "Replaced already: munge_key: 1 files replaced; slurm_state: restored" in said
+    assert running_again(node) == {"munge": "start", "slurmctld": "start"}
+
+
+def test_what_cannot_be_taken_back_does_not_keep_the_rest(
+    programs: Any, node: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when MariaDB went away: what was decrypted is removed, and units are started."""
+
+    def gone(source: Any, what: Any) -> None:
+        raise programs.common.Problem("mysql: ERROR 2002 (HY000): Can't connect to local MySQL server")
+
+    monkeypatch.setitem(programs.restore.FORGET, "files", gone)
+    changed(node)
+    with pytest.raises(programs.common.Problem, match="munge_key: what was prepared is left: mysql: ERROR 2002"):
+        put(programs, node, "munge_key", "slurm_state")
+    assert list(node.work.iterdir()) == []
+    assert running_again(node) == {"munge": "start", "slurmctld": "start"}
+
+
+def test_a_state_that_is_a_mount_point_is_refused_before_anything_is_touched(
+    programs: Any, node: SimpleNamespace
+) -> None:
+    changed(node)
+    node.conf.write_text("StateSaveLocation=/proc\n")
+    with pytest.raises(programs.common.Problem, match=r"^/proc is a mount point, which cannot be exchanged"):
+        put(programs, node, "munge_key", "slurm_state")
+    assert node.key.read_text() == "another"
+    assert running_again(node) == {}
+
+
+def test_an_error_says_what_was_replaced_before_it(
+    programs: Any, node: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mount of the same file system looks like a folder: only rename says EBUSY."""
+    rename = os.rename
+
+    def busy(source: str, target: str) -> None:
+        if source == str(node.state):
+            raise OSError(errno.EBUSY, "Device or resource busy", source)
+        rename(source, target)
+
+    monkeypatch.setattr(programs.restore.os, "rename", busy)
+    changed(node)
+    with pytest.raises(programs.common.Problem) as failed:
+        put(programs, node, "munge_key", "slurm_state")
+    said = str(failed.value)
+    assert said == (
+        f"slurm_state: {node.state}: Device or resource busy. Replaced already: munge_key: 1 files replaced"
+    )
+    assert (node.state / "job_state").read_text() == "another"
+    assert not node.state.with_name("slurmctld.restoring").exists()
+    assert running_again(node) == {"munge": "start", "slurmctld": "start"}
+
+
+def test_slurmctld_is_never_started_without_a_state(
+    programs: Any, node: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would kill what runs: the former one comes back when the new one cannot take its place."""
+    rename = os.rename
+
+    def fails(source: str, target: str) -> None:
+        if source == f"{node.state}.restoring":
+            raise OSError(errno.EIO, "Input/output error", source)
+        rename(source, target)
+
+    monkeypatch.setattr(programs.restore.os, "rename", fails)
+    changed(node)
+    with pytest.raises(programs.common.Problem, match=r"slurm_state: .*Input/output error"):
+        put(programs, node, "slurm_state")
+    assert (node.state / "job_state").read_text() == "another"
+
+
+@pytest.fixture
+def record(programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A node's record beside a network change that waits for its confirmation, and an archive of all of it."""
+    folder = tmp_path / "lib" / "hal"
+    (folder / "network" / "rollback").mkdir(parents=True)
+    monkeypatch.setattr(programs.restore, "ASIDE", str(tmp_path / "aside"))
+    monkeypatch.setattr(programs.restore, "NEVER", str(folder / "network"))
+    for name in ("record.json", "network/rollback/absent"):
+        (folder / name).write_text("saved")
+    source: dict[str, Any] = {"name": "node_record", "kind": "files", "paths": [str(folder)]}
+    stage, archive, work = tmp_path / "stage", tmp_path / "archive.tar.gz", tmp_path / "work"
+    stage.mkdir()
+    work.mkdir()
+    programs.sources.save(source, str(stage / "node_record"))
+    made = int(os.stat(folder / "record.json").st_mtime) + 10
+    manifest = programs.archive.pack(
+        str(stage), {"site": "hal", "node": "x", "made": made, "sources": [source]}, str(archive)
+    )
+    return SimpleNamespace(folder=folder, archive=archive, work=work, made=made, manifest=manifest)
+
+
+def test_a_network_change_of_then_is_not_restored(programs: Any, record: SimpleNamespace) -> None:
+    """From an archive that has it, as those made before it was left out."""
+    assert any("network/rollback" in name for name in record.manifest["files"]), "the archive has it"
+    (record.folder / "record.json").write_text("another")
+    (record.folder / "network" / "rollback" / "absent").unlink()
+    (record.folder / "network" / "rollback").rmdir()
+    assert put(programs, record, "node_record", newer_ok=True) == ["node_record: 1 files replaced"]
+    assert (record.folder / "record.json").read_text() == "saved"
+    assert list((record.folder / "network").iterdir()) == []
+
+
+def test_a_network_change_of_now_makes_nothing_newer(programs: Any, record: SimpleNamespace) -> None:
+    waits = record.folder / "network" / "rollback" / "absent"
+    waits.write_text("of now")
+    os.utime(waits, (record.made + 60, record.made + 60))
+    seen = programs.restore.look(record.manifest, [])["sources"][0]
+    assert (seen["there"], seen["newer"]) == ("1 files, the same as in the archive", False)
+    put(programs, record, "node_record")
+    assert waits.read_text() == "of now"
+
+
+def test_what_role_network_keeps_is_left_out_of_archives(programs: Any, tmp_path: Path) -> None:
+    state = re.findall(r"(?m)^state=(\S+)$", (ROOT / "roles/network/files/rollback.sh").read_text())
+    assert state == [programs.restore.NEVER]
+    declared = yaml.safe_load((ROOT / "roles/backup/defaults/main.yml").read_text())["backup_sources"]
+    records = [one for group in declared.values() for one in group if one["name"] == "node_record"]
+    assert len(records) == 4
+    for source in records:
+        assert os.path.join(source["paths"][0], source["left_out"][0]) == state[0]
+    folder = tmp_path / "hal"
+    (folder / "network" / "rollback").mkdir(parents=True)
+    (folder / "record.json").touch()
+    programs.sources.save(dict(records[0], paths=[str(folder)]), str(tmp_path / "copy"))
+    assert os.listdir(tmp_path / "copy" / str(folder)[1:]) == ["record.json"]

@@ -1,0 +1,115 @@
+"""playbooks/reboot.yml while slurmctld restarts: it goes on asking, until the node is ready or the time is over.
+
+The playbook and hal_slurm_node as they are, over local connections; scontrol and squeue are programs that fail as Slurm
+22.05 does while slurmctld is away. A real reboot over a real slurmctld: molecule/slurm/tests/test_reboot.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+AWAY = "slurm_load_node error: Unable to contact slurm controller (connect failure)"
+NODE = "NodeName=hal05 State={state} SlurmdStartTime=2026-11-21T08:01:02"
+DRAINED = " Reason=hal-reboot: test [root@2026-11-21T08:00:00]"
+# Answers one after the other, the last one for ever. An empty one is none.
+PROGRAM = """#!/bin/sh
+case $* in *update*) exit 0 ;; esac
+name={folder}/$(basename "$0")
+answer=$(head -n 1 "$name.answers")
+[ "$(wc -l <"$name.answers")" -eq 1 ] || sed -i 1d "$name.answers"
+[ -n "$answer" ] || {{ echo '{away}' >&2; exit 1; }}
+[ "$answer" = none ] || echo "$answer"
+"""
+Reboot = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def reboot(tmp_path: Path) -> Reboot:
+    """Return a function: what scontrol answers, what squeue answers -> the playbook's run."""
+
+    def run(nodes: list[str], jobs: list[str], *arguments: str, **variables: Any) -> subprocess.CompletedProcess[str]:
+        for name, answers in (("scontrol", nodes), ("squeue", jobs)):
+            (tmp_path / f"{name}.answers").write_text("".join(f"{line}\n" for line in answers))
+            (tmp_path / name).write_text(PROGRAM.format(folder=tmp_path, away=AWAY))
+            (tmp_path / name).chmod(0o755)
+        (tmp_path / "systemctl").write_text("#!/bin/sh\n")
+        (tmp_path / "systemctl").chmod(0o755)  # should Ansible ever reboot what it runs on
+        named = {
+            "reboot_nodes": "hal05",
+            "reboot_keep_nodes": 0,
+            "reboot_wait_seconds": 3,
+            "reboot_poll_seconds": 1,
+            "reboot_roles": [],
+            "ansible_connection": "local",
+            "ansible_become": False,
+            "ansible_python_interpreter": sys.executable,
+        }
+        sources = [word for name in ("hal", "virtual") for word in ("-i", f"inventory/{name}/hal.yml")]
+        environment = {
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "ANSIBLE_CALLBACKS_ENABLED": "hal_audit_report",  # nothing is recorded
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "HOME": os.environ.get("HOME", "/"),
+        }
+        program = str(Path(sys.executable).with_name("ansible-playbook"))
+        extra = json.dumps({**named, **variables})
+        return subprocess.run(
+            [program, *sources, "--extra-vars", extra, *arguments, "playbooks/reboot.yml"],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+IDLE = NODE.format(state="IDLE")
+READY = NODE.format(state="IDLE+DRAIN") + DRAINED
+JOB = "42|alice|2026-11-21T09:00:00"
+
+
+def words(run: subprocess.CompletedProcess[str]) -> str:
+    return " ".join(run.stdout.split()) + run.stderr
+
+
+def test_jobs_are_waited_for_through_a_restart_of_slurmctld(reboot: Reboot) -> None:
+    """Asked: the plan, twice for the drain, then the wait: no answer, a job, no job."""
+    run = reboot([IDLE, IDLE, READY, "", READY, READY], [JOB, JOB, JOB, "none"])
+    assert "Wait for the jobs of hal05 (2 retries left)" in words(run)
+    # So far it came: Ansible does not reboot what it runs on.
+    assert "Running ansible.builtin.reboot with local connection would reboot the control node" in words(run)
+
+
+def test_a_restart_of_slurmctld_after_the_reboot_is_waited_for_too(reboot: Reboot) -> None:
+    """Asked: whether slurmd is back (no answer); then twice by what gives it back, whether it is usable (no answer)."""
+    was = {"ours": True, "slurmd_start": "2026-11-21T07:00:00", "reason": "hal-reboot: test"}
+    back = reboot(["", READY], ["none"], "--start-at-task", "Wait until slurmd has registered", __reboot_was=was)
+    assert "Wait until slurmd has registered (60 retries left)" in words(back)
+    assert "TASK [Check that it keeps what its roles promise]" in words(back)  # none was named, so it ends there
+    given = reboot([READY, IDLE, "", IDLE], ["none"], "--start-at-task", "Give it back", __reboot_was=was)
+    assert given.returncode == 0, words(given)
+    assert "Wait until slurmctld sends it jobs (60 retries left)" in words(given)
+    assert "hal05: rebooted, takes jobs again" in words(given)
+
+
+def test_a_slurmctld_that_stays_away_is_what_it_says(reboot: Reboot) -> None:
+    run = reboot([IDLE, IDLE, READY, ""], [JOB])
+    assert run.returncode != 0
+    assert f"hal05 was not rebooted: scontrol --oneliner show: {AWAY}. It stays drained" in words(run)
+
+
+def test_jobs_that_do_not_end_are_named(reboot: Reboot) -> None:
+    run = reboot([IDLE, IDLE, READY], [JOB])
+    assert run.returncode != 0
+    assert "hal05 was not rebooted: 42 still on it. It stays drained" in words(run)

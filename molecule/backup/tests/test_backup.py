@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_run import PROJECT
-from backup_cluster import STORE, Node, newest, save, status, store
+from backup_cluster import STORE, Node, newest, play, save, status, store
 from testinfra.host import Host
 
 STATE = PROJECT / ".state" / "virtual"
@@ -76,6 +76,18 @@ def test_the_authorities_of_the_site_are_saved(server: Host, tmp_path: Path) -> 
         for name in ("host_ca", "user_ca", "admin"):
             path = STATE / "ca" / name
             assert text(archive, f"controller{path.resolve()}") == path.read_bytes()
+
+
+def test_an_archive_of_everything_now(server: Host) -> None:
+    """playbooks/backup.yml, as before a risky change and from the controller's crontab."""
+    before = {name: newest(server, name) for name in (*SAVED, "controller")}
+    done = play(PROJECT / "playbooks/backup.yml")
+    assert done.status == 0, done.explain()
+    after = {name: newest(server, name) for name in before}
+    assert all(after[name] > before[name] for name in before), after
+    for name in SAVED:
+        assert after[name] in done.words
+    assert store(server)["damaged"] == 0
 
 
 def test_nothing_readable_leaves_a_node(node: Node, server: Host) -> None:

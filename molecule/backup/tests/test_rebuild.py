@@ -6,6 +6,7 @@ First what a restore refuses, then the two nodes. The last file of the scenario:
 from __future__ import annotations
 
 import base64
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,32 @@ def test_a_restore_refuses_what_it_should(database: Host, login: Host, server: H
 
     assert pids(database) == before
     assert int(server.check_output(f"find {STORE} -name '*.part' | wc -l")) == 0
+
+
+def test_what_is_newer_is_replaced_when_that_is_permitted(database: Host, login: Host, server: Host) -> None:
+    """On a running node: what happened since is set aside, and accounting goes on with what was then."""
+    assert save(database).rc == 0
+    rows = accounted(login, "JobID")
+    number = submit(login, "--nodelist=hal01 --begin=now+1hour")
+    wait_for("accounting", lambda: accounted(login, "JobID"), lambda seen: number in seen)
+    permitted: dict[str, Any] = {
+        "restore_archive": newest(server, "hal-mgmt1"),
+        "restore_sources": ["slurm_database"],
+        "restore_newer_ok": True,
+    }
+    shown = restore("hal-mgmt1", **permitted)
+    assert "NEWER than the archive; stops slurmdbd meanwhile" in shown.words
+    done = restore("hal-mgmt1", restore_confirm=code_of(shown), **permitted)
+    assert done.status == 0, done.explain()
+    assert database.service("slurmdbd").is_running
+    wait_for("accounting", lambda: login.run("sacctmgr -n show cluster").rc, lambda status: bool(status == 0))
+    assert accounted(login, "JobID") == rows
+    former = re.search(r"what was there is database (\w+)", done.words)
+    assert former, done.explain()
+    ask = f"SELECT COUNT(*) FROM {former.group(1)}.hal_job_table WHERE id_job = {number}"
+    assert database.check_output(f"mysql --batch --skip-column-names --execute='{ask}'") == "1"
+    assert not database.run("ls -d /var/tmp/hal-restore-* 2>/dev/null").stdout
+    login.check_output(f"scancel {number}")
 
 
 def restored(name: str, archive: str, sources: list[str], **permission: bool) -> None:

@@ -49,7 +49,7 @@ def restore(programs: Any, key: SimpleNamespace, tmp_path: Path, folder: Path) -
     programs.archive.encrypt(str(tmp_path / "plain.tar.gz"), str(tmp_path / "sealed.tar.gz.gpg"), key.public)
     ssh = tmp_path / "ssh"
 
-    def run(gone: str, node: str = "hal-mgmt1") -> subprocess.CompletedProcess[str]:
+    def run(gone: str, *arguments: str, node: str = "hal-mgmt1") -> subprocess.CompletedProcess[str]:
         ssh.write_text(SSH.format(gone=gone))
         ssh.chmod(0o755)
         variables = {
@@ -74,7 +74,7 @@ def restore(programs: Any, key: SimpleNamespace, tmp_path: Path, folder: Path) -
         }
         program = str(Path(sys.executable).with_name("ansible-playbook"))
         return subprocess.run(
-            [program, *sources, "--extra-vars", f"@{tmp_path / 'variables.json'}", "playbooks/restore.yml"],
+            [program, *sources, "--extra-vars", f"@{tmp_path / 'variables.json'}", *arguments, "playbooks/restore.yml"],
             cwd=ROOT,
             env=environment,
             capture_output=True,
@@ -141,7 +141,14 @@ def test_a_node_that_goes_away_is_told_what_it_has(
 
 @pytest.mark.parametrize(("node", "count"), [("hal-mgmt1,hal-login", 2), ("hal-mgmt9", 0)])
 def test_one_node_at_a_time(restore: Restore, folder: Path, node: str, count: int) -> None:
-    run = restore("true", node)
+    run = restore("true", node=node)
     assert run.returncode != 0
     assert f"restore_node names {count} nodes; archives are of one node each." in words(run)
+    assert left(folder) == []
+
+
+def test_a_limit_that_leaves_out_who_cleans_up_is_refused(restore: Restore, folder: Path) -> None:
+    run = restore("false", "--limit", "hal-mgmt1")
+    assert run.returncode != 0
+    assert "--limit leaves out localhost, which removes what was decrypted." in words(run)
     assert left(folder) == []

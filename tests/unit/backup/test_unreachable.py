@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.interpreters import LOCAL
+
 ROOT = Path(__file__).resolve().parents[3]
 # The last argument is what sshd would give to the node's shell.
 SSH = """#!/bin/sh
@@ -61,7 +63,8 @@ def restore(programs: Any, key: SimpleNamespace, tmp_path: Path, folder: Path) -
             "ansible_ssh_transfer_method": "piped",
             "ansible_ssh_retries": 0,
             "ansible_become": False,
-            "ansible_python_interpreter": sys.executable,
+            "ansible_remote_tmp": str(tmp_path / "remote"),
+            "ansible_python_interpreter": LOCAL,
         }
         (tmp_path / "variables.json").write_text(json.dumps(variables))
         sources = [word for name in ("hal", "virtual") for word in ("-i", f"inventory/{name}/hal.yml")]

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.interpreters import LOCAL
+
 ROOT = Path(__file__).resolve().parents[3]
 AWAY = "slurm_load_node error: Unable to contact slurm controller (connect failure)"
 NODE = "NodeName=hal05 State={state} SlurmdStartTime=2026-11-21T08:01:02"
@@ -51,7 +53,7 @@ def reboot(tmp_path: Path) -> Reboot:
             "reboot_roles": [],
             "ansible_connection": "local",
             "ansible_become": False,
-            "ansible_python_interpreter": sys.executable,
+            "ansible_python_interpreter": LOCAL,
         }
         sources = [word for name in ("hal", "virtual") for word in ("-i", f"inventory/{name}/hal.yml")]
         environment = {

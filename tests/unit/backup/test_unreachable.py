@@ -139,7 +139,7 @@ def test_a_node_that_goes_away_is_told_what_it_has(
     assert "unreachable=1" in words(run), words(run)
     assert left(folder) == []
     (path,) = there()
-    assert f"hal-mgmt1 went away in the middle. {path} is there, with what was decrypted: remove it." in words(run)
+    assert f"went away in the middle. hal-mgmt1:{path} is there, with what was decrypted: remove it." in words(run)
 
 
 @pytest.mark.parametrize(("node", "count"), [("hal-mgmt1,hal-login", 2), ("hal-mgmt9", 0)])

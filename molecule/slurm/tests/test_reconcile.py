@@ -55,8 +55,7 @@ def test_nodes_and_slurmctld_keep_to_one_decision_though_a_job_ends_or_begins_me
     def state() -> list[str]:
         return str(login.check_output("sinfo --noheader --partition gpu --Node --format '%N|%T|%m'")).splitlines()
 
-    before = state()
-    assert [line.split("|")[1] for line in before] == ["idle", "idle"]
+    before = wait_for("nodes", state, lambda lines: [line.split("|")[1] for line in lines] == ["idle", "idle"])
     daemons = [("hal-login", "slurmctld"), ("hal01", "slurmd"), ("hal02", "slurmd")]
     pids = [pid(node(name), unit) for name, unit in daemons]
 

@@ -123,8 +123,13 @@ def forget_files(source, places):
 
 # ---------------------------------------------------------------- slurmctld's state
 def look_at_slurm_state(source, manifest):
-    """Whether slurmctld runs, and when it saved its jobs last."""
-    state = os.path.join(setting(source["conf"], "StateSaveLocation"), "job_state")
+    """Whether slurmctld runs, and when it saved its jobs last.
+
+    A node that was made anew has no slurm.conf before the restore writes it: then the folder is that of the archive.
+    """
+    conf = source["conf"]
+    folder = setting(conf, "StateSaveLocation") if os.path.exists(conf) else source["location"]
+    state = os.path.join(folder, "job_state")
     if not os.path.exists(state):
         return "no state is there", False
     words = "state of %s" % clock(os.stat(state).st_mtime)

@@ -45,7 +45,7 @@ def node(programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simp
     stage = tmp_path / "stage"
     stage.mkdir()
     for source in sources:
-        programs.sources.save(source, str(stage / str(source["name"])))
+        source.update(programs.sources.save(source, str(stage / str(source["name"]))))
     archive = tmp_path / "archive.tar.gz"
     made = int(os.stat(state / "job_state").st_mtime) + 10
     programs.archive.pack(str(stage), {"site": "hal", "node": "x", "made": made, "sources": sources}, str(archive))
@@ -155,6 +155,14 @@ def test_the_plan_says_what_is_there(programs: Any, node: SimpleNamespace, tmp_p
     assert not any(one["newer"] for one in plan["sources"])
     with pytest.raises(programs.common.Problem, match="the archive has no ldap; it has munge_key, slurm_state"):
         programs.restore.look(manifest, ["ldap"])
+
+
+def test_a_node_that_was_made_anew_has_no_slurm_conf_yet(programs: Any, node: SimpleNamespace, tmp_path: Path) -> None:
+    manifest = json.loads((tmp_path / "stage" / "MANIFEST.json").read_text())
+    node.conf.unlink()
+    assert programs.restore.look(manifest, ["slurm_state"])["sources"][0]["there"].startswith("state of ")
+    (node.state / "job_state").unlink()
+    assert programs.restore.look(manifest, ["slurm_state"])["sources"][0]["there"] == "no state is there"
 
 
 def test_a_unit_that_cannot_be_stopped_leaves_none_stopped(programs: Any, node: SimpleNamespace) -> None:

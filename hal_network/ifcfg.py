@@ -126,7 +126,7 @@ def _of_network(
     if name in policy.zones:
         settings["ZONE"] = name
     for key, value in policy.extra.get(name, {}).items():
-        if key in settings:
+        if key in settings and key != "PEERDNS":
             raise NetworkError(f"network {name}: {key} is the role's own; the model or another variable decides it")
         settings[key] = str(value)
     head = Device(
@@ -152,11 +152,13 @@ def _member(name: str, master: str, network: str, mode: str | None, infiniband: 
     return Device(name, network, tuple(settings.items()), mode=mode, master=master)
 
 
+_DEVICE = "${DEVICE}"
 _BROUGHT_UP = {"ONBOOT": "yes", "BOOTPROTO": "none", "NM_CONTROLLED": "no"}
 
 
 def _quoted(value: str) -> str:
-    """As a shell reads it: the scripts source their files."""
+    """As a shell reads it: the scripts source their files. ${DEVICE} means the interface: DEVICE= is the first line."""
     if value and all(one.isalnum() or one in ".:-_/," for one in value):
         return value
-    return '"{}"'.format("".join(f"\\{one}" if one in '"$`\\' else one for one in value))
+    parts = ("".join(f"\\{one}" if one in '"$`\\' else one for one in part) for part in value.split(_DEVICE))
+    return f'"{_DEVICE.join(parts)}"'

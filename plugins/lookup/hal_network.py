@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -24,16 +25,14 @@ description:
   - The result is what module P(hal_network#module) takes as O(hal_network#module:devices).
 options:
   _terms:
-    description: V(devices), the only one.
+    description: V(devices), or V(competing) for the program that prints files that bring up one of them, too.
     required: true
   node:
-    description: The node, as C(hal_node).
+    description: The node, as C(hal_node). V(competing) takes nothing else.
     type: dict
-    required: true
   networks:
     description: All networks of the model, as lookup('hal', 'networks').
     type: dict
-    required: true
   interfaces:
     description: By network, the interface with C(name), C(members), C(bond_mode); that of the node if none are given.
     type: dict
@@ -68,12 +67,14 @@ EXAMPLES = r"""
 RETURN = r"""
 _raw:
   description: >-
-    One list of interfaces with C(name), C(network), C(path) and C(text) of the file, and what is true when it is in
-    force: C(address), C(mtu), C(mac), C(gateway), C(mode), C(master), C(members), C(bond_mode).
+    The text of a program, or one list of interfaces with C(name), C(network), C(path) and C(text) of the file, and
+    what is true when it is in force: C(address), C(mtu), C(mac), C(gateway), C(mode), C(master), C(members),
+    C(bond_mode).
   type: list
   elements: list
 """
 
+_COMPETING = Path(_ROOT, "plugins/module_utils/hal_network_files.py")
 _POLICY = frozenset(("route_order", "ipoib_mode", "bonding_options", "zones", "extra"))
 
 
@@ -82,8 +83,10 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return the interfaces as one list."""
+        if terms == ["competing"]:
+            return [_COMPETING.read_text()]
         if terms != ["devices"]:
-            raise AnsibleError("lookup hal_network: devices is all it knows")
+            raise AnsibleError("lookup hal_network: devices and competing are all it knows")
         node, networks = kwargs.pop("node"), kwargs.pop("networks")
         interfaces = kwargs.pop("interfaces", node["interfaces"])
         if unknown := sorted(set(kwargs) - _POLICY):

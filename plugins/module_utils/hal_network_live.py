@@ -135,9 +135,7 @@ def differences(device, now):
         found.append("is in %s mode, not %s" % (now["modes"].get(name) or "no", device["mode"]))
     if device.get("members"):
         found += _of_bond(device, now["bonds"].get(name) or {"mode": None, "members": []})
-    if not device.get("master"):
-        found += _of_addresses(device, now)
-    return found
+    return found + _of_addresses(device, now)
 
 
 def _membership(master):

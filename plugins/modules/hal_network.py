@@ -13,10 +13,13 @@ short_description: Write ifcfg files, and put them in force with a timed roll-ba
 description:
   - An interface is changed only while a timer stands ready to put its files and what the kernel had of it back. Who
     changes it comes in again by a new connection and confirms.
-  - With O(phase=write) files are written, and what the kernel has is compared with them. No interface is touched.
+  - With O(phase=write) files are written, and what the kernel has is compared with them. No interface is touched. The
+    file of an interface that this connection needs and that is not as declared stays as it is without O(contact_ok),
+    because the next boot would be a change without a way back.
   - With O(phase=apply) the timer is started, and a moment later ifdown and ifup are run for the interfaces that differ,
     in a unit of their own, so that this answer gets out.
   - With O(phase=confirm) the timer is stopped if the interfaces are as declared now; if not, they are put back at once.
+    The controller asks again and again, each time by a new connection. One that was made when ifup had ended counts.
   - ifup and ifdown are those of EL7's package initscripts. The units hal-network-rollback.service and .timer and the
     program that O(phase=apply) starts come with the role network.
 options:
@@ -44,13 +47,19 @@ options:
       members: {type: list, elements: str, default: [], description: The members of a bond.}
       bond_mode: {type: str, description: The mode of a bond.}
   contact_ok:
-    description: Whether O(phase=apply) may change the interface that this connection came in by.
+    description:
+      - Whether the interface that this connection came in by may be changed, with O(phase=apply), and its file, with
+        O(phase=write).
+    type: bool
+    default: false
+  no_default_route_ok:
+    description: Whether O(phase=write) may write files without a gateway for a node that has a default route.
     type: bool
     default: false
   wait_seconds:
-    description: How long O(phase=confirm) waits for ifup to end.
+    description: How long the controller goes on asking with O(phase=confirm).
     type: int
-    default: 30
+    default: 105
 author: [HAL toolkit]
 attributes:
   check_mode: {support: full, description: Says which files and interfaces would be changed.}
@@ -79,6 +88,11 @@ pending:
     name: {type: str, description: The interface that would be taken down and brought up., returned: always}
     why: {type: list, elements: str, description: What differs., returned: always}
     contact: {type: bool, description: "Whether this connection needs it, or that cannot be told.", returned: always}
+held:
+  description: Interfaces whose files stay as they are, because this connection needs them and O(contact_ok) is not set.
+  type: list
+  elements: str
+  returned: when O(phase) is V(write)
 withdrawn:
   description: Files that would bring up a declared interface, too, and were taken away.
   type: list
@@ -89,6 +103,14 @@ started:
   type: list
   elements: str
   returned: when O(phase) is V(apply)
+confirmed:
+  description: Whether the change is kept.
+  type: bool
+  returned: when O(phase) is V(confirm)
+got_in:
+  description: Whether a new connection got in at all.
+  type: bool
+  returned: when O(phase) is V(confirm) and nothing was kept
 server_address:
   description: The address of the node that this connection was made to, if that can be told.
   type: str
@@ -101,11 +123,10 @@ server_device:
 
 import os
 import shutil
-import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.text.converters import to_bytes, to_text
-from ansible.module_utils.hal_network_files import PREFIX, competing
+from ansible.module_utils.hal_network_files import HEADER, competing, files_of, unshown
 from ansible.module_utils.hal_network_live import (addresses, bond, client_address, default_routes, device_of_route,
                                                    differences, foreign, head_of, links, server_address)
 from ansible.module_utils.hal_node_files import content_of, replace_content
@@ -116,9 +137,16 @@ RUN = "/run/hal/network"
 SAVED = RUN + "/saved"
 LIVE = RUN + "/live"        # what files/rollback.sh makes of the kernel's state
 CHANGED = RUN + "/changed"  # names of the interfaces that a change is about
-DONE = RUN + "/done"        # what ifdown and ifup said, once they have ended
+SAID = RUN + "/said"        # what ifdown and ifup have said
+DONE = RUN + "/done"        # the same, once they have ended
+SEEN = RUN + "/seen"        # a connection has seen that they have ended: the next one was made after that
 # Kept over a boot: a node that is switched off before anybody confirms comes up with its old files.
-ROLLBACK = "/var/lib/hal/network/rollback"
+STATE = "/var/lib/hal/network"
+ROLLBACK = STATE + "/rollback"
+CONFIRMED = STATE + "/rollback.confirmed"
+UNDONE = STATE + "/undone"  # files/rollback.sh is at work
+# Files that were there before the role's own, for ever.
+BEFORE = STATE + "/before"
 UNIT = "hal-network-rollback"
 CHANGE = "/usr/libexec/hal-network/change"
 DEVICE = {
@@ -137,7 +165,8 @@ def main():
             "phase": {"type": "str", "choices": ["write", "apply", "confirm"], "required": True},
             "devices": {"type": "list", "elements": "dict", "required": True, "options": DEVICE},
             "contact_ok": {"type": "bool", "default": False},
-            "wait_seconds": {"type": "int", "default": 30},
+            "no_default_route_ok": {"type": "bool", "default": False},
+            "wait_seconds": {"type": "int", "default": 105},  # read by plugins/action/hal_network.py
         },
         supports_check_mode=True,
     )
@@ -158,22 +187,28 @@ def write(module):
                              " the model wrong?" % "; ".join(wrong))
     if not os.path.isdir(SCRIPTS):
         module.fail_json(msg="there is no %s: the package initscripts brings it" % SCRIPTS)
+    dropped = sorted(set(now["routes"]) & {device["name"] for device in devices})
+    if dropped and not module.params["no_default_route_ok"] and not any(device["gateway"] for device in devices):
+        module.fail_json(msg="%s has the default route, and no network of this node has a gateway in the model: after"
+                             " the next boot there would be none. Nothing was written. Declare `gateway` of a network"
+                             " in cluster.yml, or `network_default_route: []` for a node that needs none"
+                             % ", ".join(dropped))
     pending = pending_of(module, now)
     waiting = {one["name"] for one in pending}
-    diffs = [write_file(module, device, waiting) for device in devices]
-    withdrawn = competing(files_there(), devices)
+    held = {one["name"] for one in pending if one["contact"] and not module.params["contact_ok"]}
     heads = {device["name"]: head_of(device) for device in devices}
-    diffs += [withdraw(module, name, heads[withdrawn[name]], waiting) for name in sorted(withdrawn)]
+    diffs = [write_file(module, device, waiting) for device in devices if head_of(device) not in held]
+    # A bond's member can be named by a file, too: what it stands for is the bond.
+    withdrawn = {name: heads[device] for name, device in competing(files_of(SCRIPTS), devices).items()}
+    withdrawn = {name: head for name, head in withdrawn.items() if head not in held}
+    diffs += [withdraw(module, name, withdrawn[name], waiting) for name in sorted(withdrawn)]
+    diffs = [one for one in diffs if one]
     if not module.check_mode:
         forget(set(heads.values()) - waiting)
-    diffs = [one for one in diffs if one]
-    return {"changed": bool(diffs), "diff": diffs, "pending": pending, "withdrawn": sorted(withdrawn)}
-
-
-def files_there():
-    """Return {name: text} of the folder of network scripts."""
-    names = sorted(name for name in os.listdir(SCRIPTS) if name.startswith(PREFIX))
-    return {name: shown(content_of(SCRIPTS + "/" + name)) for name in names}
+        if diffs:
+            settle(BEFORE, SCRIPTS)
+    return {"changed": bool(diffs), "diff": diffs, "pending": pending, "held": sorted(held),
+            "withdrawn": sorted(withdrawn)}
 
 
 def shown(content):
@@ -187,6 +222,7 @@ def write_file(module, device, waiting):
     before, wanted = content_of(path), to_bytes(device["text"])
     different = before != wanted
     if different and not module.check_mode:
+        keep_first(path, before)
         keep(path, before, head_of(device), waiting)
         replace_content(module, path, wanted)
     if os.path.exists(path):
@@ -203,6 +239,7 @@ def withdraw(module, name, head, waiting):
     path = SCRIPTS + "/" + name
     before = content_of(path)
     if not module.check_mode:
+        keep_first(path, before)
         keep(path, before, head, waiting)
         os.unlink(path)
     return {"before_header": path, "after_header": path, "before": shown(before), "after": ""}
@@ -220,6 +257,26 @@ def keep(path, content, head, waiting):
         put(copy + ".absent", [])
     else:
         shutil.copy2(path, copy)
+
+
+def keep_first(path, content):
+    """Keep what somebody else wrote, for ever: a boot does not ask whether it was in force."""
+    copy = BEFORE + "/" + os.path.basename(path)
+    if content is None or content.startswith(to_bytes(HEADER)) or os.path.exists(copy):
+        return
+    if not os.path.isdir(BEFORE):
+        os.makedirs(BEFORE, 0o700)
+    shutil.copy2(path, copy)
+
+
+def settle(*folders):
+    """Get files to the disk: a power cut soon after leaves empty ones otherwise."""
+    for root, _, names in (found for folder in folders for found in os.walk(folder)):
+        for path in [root] + [os.path.join(root, name) for name in names]:
+            if os.path.isdir(path) or os.path.isfile(path):
+                handle = os.open(path, os.O_RDONLY)
+                os.fsync(handle)
+                os.close(handle)
 
 
 def forget(heads):
@@ -245,11 +302,16 @@ def look(module):
     return now
 
 
-def pending_of(module, now):
-    """Return [{name, why, contact}] of the interfaces that are not as declared; a bond with its members is one."""
+def pending_of(module, now, files=True):
+    """Return [{name, why, contact}] of the interfaces that are not as declared; a bond with its members is one.
+
+    `files`: with what of them changes without the kernel showing it.
+    """
     found = {}
     for device in module.params["devices"]:
         words = differences(device, now)
+        if files and not words:
+            words = ["has not read %s of its file" % key for key in unshown(text_in_force(device), device["text"])]
         if words:
             prefix = device["name"] + " " if device["master"] else ""
             found.setdefault(head_of(device), []).extend(prefix + word for word in words)
@@ -257,17 +319,32 @@ def pending_of(module, now):
     return [{"name": name, "why": found[name], "contact": needed is None or name in needed} for name in sorted(found)]
 
 
+def text_in_force(device):
+    """Return the file of an interface as it was when it was in force."""
+    copy = "%s/%s/%s" % (SAVED, head_of(device), os.path.basename(device["path"]))
+    if os.path.exists(copy + ".absent"):
+        return ""
+    return shown(content_of(copy if os.path.exists(copy) else device["path"]))
+
+
 def contact_heads(module, now):
-    """Return what this connection needs: the interface that it came in by, and that of the answers; None if unknown."""
+    """Return what this connection needs: the interface that it came in by, and that of the answers; None if unknown.
+
+    Where answers go by a gateway, what would change the default route is needed, too.
+    """
     connection = ssh_connection()
     server, client = server_address(connection), client_address(connection)
     if not server:
         return None
+    route = run(module, "ip", "-o", "route", "get", client, check_rc=False)
     needed = set(devices_with(server, now))
-    needed.add(device_of_route(run(module, "ip", "-o", "route", "get", client, check_rc=False)))
+    needed.add(device_of_route(route))
     needed.discard(None)
     if not needed:
         return None
+    if "via" in route.split():
+        needed.update(device["name"] for device in module.params["devices"]
+                      if device.get("gateway") and now["routes"].get(device["name"]) != [device["gateway"]])
     heads = {device["name"]: head_of(device) for device in module.params["devices"]}
     return {heads.get(name, name) for name in needed}
 
@@ -300,24 +377,24 @@ def apply(module):
     """Start the timer that puts everything back, then the change of what is permitted."""
     now = look(module)
     pending = pending_of(module, now)
-    # What is not there cannot be brought up, but a bond is made by ifup.
-    bonds = {device["name"] for device in module.params["devices"] if device["members"]}
     started = [one["name"] for one in pending if (module.params["contact_ok"] or not one["contact"])
-               and (one["name"] in now["links"] or one["name"] in bonds)]
+               and can_start(module, one["name"], now)]
     server = server_address(ssh_connection())
     result = {"changed": bool(started), "started": started, "server_address": server,
               "server_device": next(iter(devices_with(server, now)), None),
               "pending": [one for one in pending if one["name"] not in started]}
     if not started or module.check_mode:
         return result
-    if os.path.isdir(ROLLBACK):
-        module.fail_json(msg="%s is there: an earlier change was neither confirmed nor put back. `systemctl start"
-                             " %s.service` puts it back" % (ROLLBACK, UNIT))
-    shutil.rmtree(ROLLBACK + ".new", ignore_errors=True)
+    for folder in (ROLLBACK, UNDONE):
+        if os.path.isdir(folder):
+            module.fail_json(msg="%s is there: an earlier change was neither confirmed nor put back. `systemctl start"
+                                 " %s.service` puts it back" % (folder, UNIT))
+    for folder in (ROLLBACK + ".new", CONFIRMED):  # a run was cut short
+        shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(ROLLBACK + ".new/files", 0o700)
     if not os.path.isdir(RUN):
         os.makedirs(RUN, 0o700)
-    for path in (DONE, LIVE):
+    for path in (SAID, DONE, SEEN, LIVE):
         if os.path.exists(path):
             os.unlink(path)
     absent = []
@@ -332,11 +409,18 @@ def apply(module):
     put(LIVE, live(module, now, started))
     put(CHANGED, started)
     os.rename(ROLLBACK + ".new", ROLLBACK)
+    settle(STATE)
     run(module, "systemctl", "restart", UNIT + ".timer")
     # A unit of an earlier change that failed would keep its name.
     run(module, "systemctl", "reset-failed", "hal-network-change.service", check_rc=False)
     run(module, "systemd-run", "--quiet", "--unit=hal-network-change", "/bin/sh", CHANGE, *started)
     return result
+
+
+def can_start(module, head, now):
+    """Return whether there is what ifup needs: the interface, or the members of a bond, which ifup makes."""
+    members = [device["name"] for device in module.params["devices"] if device["master"] == head]
+    return all(name in now["links"] for name in members or [head])
 
 
 def live(module, now, heads):
@@ -356,36 +440,71 @@ def live(module, now, heads):
         for one in now["addresses"].get(name, []):
             broadcast = " brd " + one["broadcast"] if one["broadcast"] else ""
             lines.append("%s addr %s%s" % (name, one["address"], broadcast))
+    # -o: a route with several gateways is several lines. What the kernel says of a route is no word that it takes.
     for name in there:
-        for route in run(module, "ip", "-4", "route", "show", "dev", name).splitlines():
-            if "proto kernel" not in route:
-                lines.append("route %s dev %s" % (route.strip(), name))
+        lines += ["route %s dev %s" % (route, name) for route in routes(module, "dev", name)
+                  if "proto kernel" not in route and not route.startswith("default")]
+    # Whatever interface they are of: ifup replaces the one that there is.
+    lines += ["route " + route for route in routes(module, "default")]
+    firewall = module.get_bin_path("firewall-cmd")
+    if firewall and module.run_command([firewall, "--state"])[0] == 0:
+        for name in there:
+            code, zone, _ = module.run_command([firewall, "--get-zone-of-interface=" + name])
+            lines.append(("%s zone %s" % (name, zone if code == 0 else "")).strip())  # without one it is the default
     return lines
 
 
+def routes(module, *which):
+    """Return the routes of `ip route show` as ip takes them."""
+    shown_lines = run(module, "ip", "-o", "-4", "route", "show", *which).splitlines()
+    return [" ".join(word for word in line.replace("\\", " ").split() if word not in ("linkdown", "dead", "offload"))
+            for line in shown_lines]
+
+
 def confirm(module):
-    """Keep what is in force, if that is what was declared; put it back at once if not."""
-    until = time.time() + module.params["wait_seconds"]
-    while not os.path.exists(DONE) and time.time() < until:
-        time.sleep(0.2)
-    started = to_text(content_of(CHANGED) or b"").split()
-    pending = [one for one in pending_of(module, look(module)) if one["name"] in started]
+    """Keep what is in force, if that is what was declared; put it back at once if not.
+
+    Nobody has come in by what was changed as long as ifup is at work, or while it ended: then the answer is "not yet",
+    and the next connection confirms.
+    """
     if module.check_mode:
-        return {"changed": False}
-    if not pending and os.path.exists(DONE):
-        try:
-            os.rename(ROLLBACK, ROLLBACK + ".confirmed")  # whoever renames it first has it: this, or the timer
-        except OSError:
-            module.fail_json(msg="too late: the timer has put %s back already" % ", ".join(started))
-        run(module, "systemctl", "stop", UNIT + ".timer")
-        shutil.rmtree(ROLLBACK + ".confirmed")
-        forget(started)
-        return {"changed": True}
-    run(module, "systemctl", "start", "--no-block", UNIT + ".service")
-    said = to_text(content_of(DONE) or b"ifup did not end in time").strip()
-    why = "; ".join("%s %s" % (one["name"], ", ".join(one["why"])) for one in pending)
-    return module.fail_json(msg="%s: files and interfaces are put back as they were. ifdown and ifup said: %s" % (
-        why or ", ".join(started), said or "nothing"))
+        return {"changed": False, "confirmed": False}
+    started = to_text(content_of(CHANGED) or b"").split()
+    if not os.path.isdir(ROLLBACK):
+        too_late(module, started)
+    if not os.path.exists(DONE):
+        return {"changed": False, "confirmed": False}
+    pending = [one for one in pending_of(module, look(module), files=False) if one["name"] in started]
+    if pending:
+        run(module, "systemctl", "start", "--no-block", UNIT + ".service")
+        why = "; ".join("%s %s" % (one["name"], ", ".join(one["why"])) for one in pending)
+        module.fail_json(msg="%s: files and interfaces are put back as they were. ifdown and ifup said: %s"
+                             % (why, words_of(DONE)))
+    if not os.path.exists(SEEN):
+        put(SEEN, [])
+        return {"changed": False, "confirmed": False}
+    try:
+        os.rename(ROLLBACK, CONFIRMED)  # whoever renames it first has it: this, or the timer
+    except OSError as error:
+        if not os.path.isdir(ROLLBACK):
+            too_late(module, started)
+        module.fail_json(msg="%s cannot be confirmed: %s" % (" and ".join(started), to_text(error)))
+    run(module, "systemctl", "stop", UNIT + ".timer")
+    shutil.rmtree(CONFIRMED)
+    forget(started)
+    return {"changed": True, "confirmed": True}
+
+
+def too_late(module, started):
+    """Say that the timer was first."""
+    module.fail_json(msg="too late: %s as before, since nobody confirmed in time. ifdown and ifup said: %s"
+                     % (" and ".join(started) + " was put back" if started else "nothing was begun, all is",
+                        words_of(DONE, SAID)))
+
+
+def words_of(*paths):
+    """Return what the first of these files says that is there."""
+    return next((shown(content_of(path)).strip() for path in paths if os.path.exists(path)), "") or "nothing"
 
 
 def run(module, *argv, **more):

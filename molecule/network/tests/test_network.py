@@ -13,6 +13,7 @@ from testinfra.host import Host
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 SCRIPTS = "/etc/sysconfig/network-scripts"
+BEFORE = "/var/lib/hal/network/before"
 PLAIN, BOND = "net01", "net02"
 ETH0 = """\
 # Written by the role network; changes made here are lost.
@@ -67,10 +68,20 @@ def undisturbed(host: Host) -> None:
 # ---------------------------------------------------------------- without permission
 def test_files_are_as_declared_and_no_other_names_the_same_interface(node: Node) -> None:
     host = node(PLAIN)
-    assert host.file(f"{SCRIPTS}/ifcfg-eth0").content_string == ETH0
-    assert (host.file(f"{SCRIPTS}/ifcfg-eth0").mode, host.file(f"{SCRIPTS}/ifcfg-eth0").user) == (0o644, "root")
-    assert files(host) == ["ifcfg-eno9", "ifcfg-eth0", "ifcfg-ib0", "ifcfg-lo"]
+    ib0 = host.file(f"{SCRIPTS}/ifcfg-ib0")
+    assert {"DEVICE=ib0", "IPADDR=10.66.58.101", "MTU=1450", "ZONE=ipoib"} <= set(ib0.content_string.splitlines())
+    assert (ib0.mode, ib0.user) == (0o644, "root")
+    assert "ifcfg-ib0:1" not in files(host)
+    assert "IPADDR=10.66.58.201" in host.file(f"{BEFORE}/ifcfg-ib0:1").content_string
     assert host.file("/etc/rc.d/rc3.d/S10network").exists
+
+
+def test_files_of_the_interface_that_ansible_came_in_by_are_left(node: Node) -> None:
+    """It has no default route as declared, and at the next boot nobody stands ready to put it back."""
+    host = node(PLAIN)
+    assert files(host) == ["ifcfg-Wired_connection_1", "ifcfg-eno9", "ifcfg-eth0", "ifcfg-ib0", "ifcfg-lo"]
+    assert "IPADDR=10.65.58.77" in host.file(f"{SCRIPTS}/ifcfg-eth0").content_string
+    assert host.check_output(f"ls {BEFORE}") == "ifcfg-ib0:1"
 
 
 def test_a_bond_has_its_file_and_those_of_its_members(node: Node) -> None:
@@ -101,9 +112,8 @@ def test_what_waits_is_said_with_what_permits_it(rollout: Rollout) -> None:
         " -e network_apply_ok=true" in done.words
     )
     assert (
-        "net01: eth0 has the default route by none, not by 10.65.58.254. Its file is written, and in force after the"
-        " next boot; now with -e network_apply_ok=true -e network_apply_contact_ok=true (this connection needs it)"
-        in done.words
+        "net01: eth0 has the default route by none, not by 10.65.58.254. This connection needs it, so its file stays as"
+        " it is; both change with -e network_apply_ok=true -e network_apply_contact_ok=true" in done.words
     )
     assert "net02: bond0 does not exist, eno2 does not exist, eno3 does not exist." in done.words
 
@@ -112,7 +122,12 @@ def test_the_audit_would_name_what_waits(node: Node, rollout: Rollout) -> None:
     assert mtu(node(PLAIN), "ib0") == 1400
     promises = rollout.promises("network", PLAIN)
     waiting = {name: one["observed"] for name, one in promises.items() if one["status"] == "fail"}
-    assert waiting == {"interface has its MTU [ib0]": "1400", "default route is the declared one [eth0]": None}
+    assert waiting.pop("file of an interface is as declared [eth0]").startswith("DEVICE=eth0")
+    assert waiting == {
+        "interface has its MTU [ib0]": "1400",
+        "default route is the declared one [eth0]": None,
+        "no second file brings up the same interface": "ifcfg-Wired_connection_1",
+    }
     assert {one["severity"] for one in promises.values() if one["status"] == "fail"} == {"warning"}
 
 
@@ -132,7 +147,7 @@ def test_permission_is_not_for_the_interface_that_ansible_came_in_by(node: Node,
     assert mtu(host, "ib0") == 1450
     assert host.file("/run/hal/network/changed").content_string.split() == ["ib0"]
     assert route(host) == ""
-    assert "-e network_apply_contact_ok=true (this connection needs it)" in done.words
+    assert "eth0 has the default route by none, not by 10.65.58.254. This connection needs it" in done.words
     undisturbed(host)
 
 
@@ -143,6 +158,9 @@ def test_the_interface_of_the_connection_changes_with_both_permissions(node: Nod
     host = node(PLAIN)
     assert route(host) == ROUTE
     assert addresses(host, "eth0") == ["10.65.58.101/24"]
+    assert host.file(f"{SCRIPTS}/ifcfg-eth0").content_string == ETH0
+    assert files(host) == ["ifcfg-eno9", "ifcfg-eth0", "ifcfg-ib0", "ifcfg-lo"]
+    assert host.check_output(f"ls {BEFORE}").split() == ["ifcfg-Wired_connection_1", "ifcfg-eth0", "ifcfg-ib0:1"]
     undisturbed(host)
     again = rollout.converge("--limit", PLAIN, **both)
     assert again.status == 0, again.explain()
@@ -164,8 +182,17 @@ def test_a_new_address_is_confirmed_at_the_new_address(node: Node, rollout: Roll
     undisturbed(node(PLAIN))
 
 
-def test_a_wrong_address_is_undone_by_the_timer(node: Node, rollout: Rollout) -> None:
-    """The model says an address that nobody reaches; Ansible comes in by the one that the node still has."""
+def test_a_change_that_shuts_out_at_its_end_is_undone_by_the_timer(node: Node, rollout: Rollout) -> None:
+    """eth0 first, with an address that nobody reaches; then ib0, by which Ansible comes in: until then it gets in.
+
+    Once ib0 is up sshd takes no new connection for a while, but a session that is open goes on. It may not confirm.
+    """
+    host = node(PLAIN)
+    host.check_output(
+        "ip link set dev ib0 mtu 1400 && mv /usr/sbin/ifup /usr/sbin/ifup.kept && printf '#!/bin/sh\\n"
+        "/usr/sbin/ifup.kept $1 || exit\\n[ $1 != ib0 ] || systemctl stop sshd\\n"
+        "[ $1 != ib0 ] || systemd-run --on-active=12 systemctl start sshd\\n' >/usr/sbin/ifup && chmod 755 /usr/sbin/ifup"
+    )
     done = rollout.converge(
         "-i",
         str(SCENARIO / "moved.yml"),
@@ -174,11 +201,16 @@ def test_a_wrong_address_is_undone_by_the_timer(node: Node, rollout: Rollout) ->
         network_apply_ok=True,
         network_apply_contact_ok=True,
         network_rollback_seconds=30,  # the least
-        ansible_host="10.65.58.101",
+        ansible_host="10.66.58.101",
     )
+    host.check_output("mv /usr/sbin/ifup.kept /usr/sbin/ifup")
     assert done.status != 0
-    assert "net01 let nobody in after eth0 changed: files and interfaces were put back after 30 seconds." in done.words
-    host = node(PLAIN)
+    assert (
+        "net01 let nobody in after eth0 and ib0 changed: files and interfaces were put back after 30 seconds."
+        in done.words
+    )
+    assert mtu(host, "ib0") == 1400
+    host.check_output("ip link set dev ib0 mtu 1450")
     assert addresses(host, "eth0") == ["10.65.58.101/24"]
     assert (mtu(host, "eth0"), route(host)) == (1500, ROUTE)
     assert host.file(f"{SCRIPTS}/ifcfg-eth0").content_string == ETH0

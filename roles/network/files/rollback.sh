@@ -14,13 +14,19 @@ sys=/sys/class/net
 cd "$state/undone" 2>/dev/null || exit 0
 systemctl stop hal-network-change.service hal-network-rollback.timer 2>/dev/null
 
+# NetworkManager keeps what a file said until it is told of that file, also when it is gone.
+told() {
+  ! command -v nmcli >/dev/null || nmcli connection load "$scripts/$1" 2>/dev/null
+}
+
 while read -r name; do
   rm -f "$scripts/$name"
+  told "$name"
 done <absent
 for file in files/*; do
-  [ -f "$file" ] || continue
+  [ -s "$file" ] || continue # nothing, or what a power cut left of it
   cp -p "$file" "$scripts/"
-  ! command -v nmcli >/dev/null || nmcli connection load "$scripts/${file#files/}" 2>/dev/null
+  told "${file#files/}"
 done
 
 # DEVICE MODE MEMBER...
@@ -49,10 +55,12 @@ if [ -f "$live" ]; then
       mtu) ip link set dev "$device" mtu "$rest" ;;
       up | down) ip link set dev "$device" "$what" ;;
       addr) ip addr add $rest dev "$device" ;;
+      zone) timeout 10 firewall-cmd --quiet ${rest:+"--zone=$rest"} --change-interface="$device" </dev/null ;;
       *) [ "$device" != route ] || ip route replace "$what" $rest ;;
     esac
   done <"$live"
   rm -f "$live"
 fi
 logger -t hal-network "not confirmed: interfaces and their files are as they were before"
+sync
 cd / && rm -rf "$state/undone"

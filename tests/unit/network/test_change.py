@@ -10,7 +10,7 @@ SCRIPT = Path(__file__).resolve().parents[3] / "roles" / "network" / "files" / "
 
 def test_each_interface_alone_is_taken_down_and_up_and_what_was_said_is_kept(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
-    for name in ("nmcli", "ifdown", "ifup", "sleep"):
+    for name in ("nmcli", "ifdown", "ifup", "ip", "sleep"):
         program = tmp_path / "bin" / name
         program.write_text(f'#!/bin/sh\necho "{name} $*" >&2\n[ {name} != ifdown ]\n')
         program.chmod(0o755)
@@ -28,6 +28,7 @@ def test_each_interface_alone_is_taken_down_and_up_and_what_was_said_is_kept(tmp
         f"nmcli connection load {tmp_path}/ifcfg-bond0",
         f"nmcli connection load {tmp_path}/ifcfg-eno2",
         "ifdown bond0",
+        "ip -4 addr flush dev eno2",  # a port that becomes a member would keep its address
         "ifup bond0",
     ]
     assert not (tmp_path / "said").exists()

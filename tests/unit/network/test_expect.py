@@ -27,6 +27,7 @@ def test_a_bond_and_its_members(captures: Path) -> None:
     text = (captures / "bond.txt").read_text()
     assert selected("bond has its mode", text) == [NAMES["active-backup"]]
     assert selected("bond has its members", text) == ["eth0", "eth1"]
+    assert len(selected("bond has no other member", text)) == 2
     assert len(selected("every member of a bond has a link", text)) == 3  # two members, and the bond's own
     lost = text.replace("MII Status: up\nSpeed: 1000", "MII Status: down\nSpeed: Unknown", 1)
     assert len(selected("every member of a bond has a link", lost)) == 2

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
-from ansible.module_utils.hal_network_files import competing
+from ansible.module_utils import hal_network_files
+from ansible.module_utils.hal_network_files import HEADER, competing, unshown
 
 DEVICES = [{"name": "eno1", "mac": "02:00:00:00:00:0a"}, {"name": "bond0", "mac": None}, {"name": "ib0"}]
 
@@ -24,7 +30,34 @@ DEVICES = [{"name": "eno1", "mac": "02:00:00:00:00:0a"}, {"name": "bond0", "mac"
         ("ifcfg-eno1.rpmsave", "DEVICE=eno1\n", None),
         ("ifcfg-y", "#DEVICE=eno1\nHWADDR=02:00:00:00:00:ff\n", None),
         ("route-eno1", "DEVICE=eno1\n", None),
+        # One more port of a bond.
+        ("ifcfg-eno8", "DEVICE=eno8\nMASTER=bond0\nSLAVE=yes\n", "bond0"),
+        ("ifcfg-eno8", "DEVICE=eno8\nMASTER=bond1\nSLAVE=yes\n", None),
     ],
 )
-def test_a_file_is_known_by_what_it_brings_up(name: str, text: str, device: str | None) -> None:
+def test_a_file_is_known_by_what_it_brings_up(tmp_path: Path, name: str, text: str, device: str | None) -> None:
+    """To the module, and to the promise, which runs the same file as a program."""
     assert competing({name: text}, DEVICES) == ({name: device} if device else {})
+    (tmp_path / name).write_text(text)
+    program = Path(hal_network_files.__file__).read_text()
+    argv = [sys.executable, "-c", program, str(tmp_path), " " + json.dumps(DEVICES)]
+    printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ([name] if device else [])
+
+
+OURS = f"{HEADER}; changes made here are lost.\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ("MTU=9000\nUUID=x\n", "MTU=1500\n", []),  # the kernel shows an MTU, and a UUID is nothing
+        ("", OURS + 'ETHTOOL_OPTS="-K ${DEVICE} gro on"\n', ["ETHTOOL_OPTS"]),
+        (OURS + "ETHTOOL_OPTS=a\n", OURS + "ETHTOOL_OPTS=b\n", ["ETHTOOL_OPTS"]),
+        (OURS + "ETHTOOL_OPTS=a\n", OURS, ["ETHTOOL_OPTS"]),  # what the role wrote is missed
+        (OURS + 'A="1 # 2"\n', OURS + 'A="1 # 3"\n', ["A"]),
+        (OURS + 'BONDING_OPTS="mode=1 miimon=100"\n', OURS + 'BONDING_OPTS="mode=1 miimon=50"\n', ["BONDING_OPTS"]),
+    ],
+)
+def test_settings_of_which_the_kernel_shows_nothing(before: str, after: str, found: list[str]) -> None:
+    assert unshown(before, after) == found

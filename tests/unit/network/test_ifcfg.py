@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from ansible.module_utils.hal_network_files import HEADER
 
 from hal_network.errors import NetworkError
 from hal_network.ifcfg import Device, Policy, devices
@@ -111,6 +112,24 @@ def test_what_a_site_adds_is_read_by_a_shell_as_it_was_written() -> None:
         ["sh", "-c", f'{text}\nprintf %s "$ETHTOOL_OPTS"'], capture_output=True, text=True, check=True
     )
     assert read.stdout == value
+
+
+def test_the_name_of_the_interface_is_put_in_by_the_shell() -> None:
+    text = made(extra={"management": {"ETHTOOL_OPTS": "-G ${DEVICE} rx 4096 $HOME"}})["eno1"].text()
+    read = subprocess.run(
+        ["sh", "-c", f'{text}\nprintf %s "$ETHTOOL_OPTS"'], capture_output=True, text=True, check=True
+    )
+    assert read.stdout == "-G eno1 rx 4096 $HOME"
+
+
+def test_a_site_may_have_its_name_servers_written_by_ifup() -> None:
+    found = lines(made(extra={"access": {"PEERDNS": "yes", "DNS1": "192.0.2.53"}})["bond0"])
+    assert {"PEERDNS=yes", "DNS1=192.0.2.53"} <= set(found)
+    assert "PEERDNS=no" not in found
+
+
+def test_the_module_knows_its_own_files() -> None:
+    assert all(one.text().startswith(HEADER) for one in made().values())
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,12 @@ def test_an_interface_as_declared_has_no_difference() -> None:
             ["is a member of bond0, not a member of no bond"],
         ),
         # A member of a bond has no address of its own.
-        ({"master": "bond0", "address": None}, {"links": {"eth0": link(master="bond0")}}, []),
+        ({"master": "bond0", "address": None}, {"links": {"eth0": link(master="bond0")}, "addresses": {}}, []),
+        (
+            {"master": "bond0", "address": None},
+            {"links": {"eth0": link(master="bond0")}},
+            ["has 10.65.55.101/24, not none"],
+        ),
     ],
 )
 def test_each_difference_is_said(device: dict[str, Any], state: dict[str, Any], found: list[str]) -> None:

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-PATH = Path(__file__).resolve().parents[3] / "plugins" / "modules" / "hal_network.py"
+SCRIPTS = "/etc/sysconfig/network-scripts"
 ANSWERS = {
     "ip -o route get 192.0.2.9": "192.0.2.9 via 10.1.0.254 dev eno2 src 10.1.0.5 uid 0 \\    cache\n",
     "ip -o route get 10.1.0.1": "10.1.0.1 dev eno1 src 10.1.0.5 uid 0 \\    cache\n",
-    "ip -4 route show dev eno1": "default via 10.1.0.254 proto static \n10.1.0.0/24 proto kernel scope link\n",
+    "ip -o -4 route show dev eno1": (
+        "default via 10.1.0.254 proto static \n"
+        "10.1.0.0/24 proto kernel scope link\n"
+        "10.9.0.0/16 via 10.1.0.9 linkdown \n"
+    ),
+    "ip -o -4 route show default": (
+        "default via 10.1.0.254 dev eno1 proto static \n"
+        "default metric 9 \\\tnexthop via 10.8.0.1 dev eno8 weight 1 \\\tnexthop via 10.8.0.2 dev eno8 weight 1 \n"
+    ),
+    "firewall-cmd --state": "running\n",
+    "firewall-cmd --get-zone-of-interface=eno1": "management\n",
 }
+
+
+def declared(name: str, **more: Any) -> dict[str, Any]:
+    text = f"# Written by the role network\nDEVICE={name}\n"
+    plain = {"master": None, "members": [], "gateway": None, "path": f"{SCRIPTS}/ifcfg-{name}", "text": text}
+    return {"name": name, **plain, **more}
+
+
 DEVICES = [
-    {"name": "bond0", "master": None, "members": ["eno2", "eno3"], "bond_mode": "802.3ad", "address": "192.0.2.5/25"},
-    {"name": "eno1", "master": None, "members": [], "address": "10.1.0.5/24"},
-    {"name": "eno2", "master": "bond0", "members": []},
-    {"name": "eno3", "master": "bond0", "members": []},
-    {"name": "ib0", "master": None, "members": [], "address": "10.1.2.5/24", "mode": "connected"},
+    declared("bond0", members=["eno2", "eno3"], bond_mode="802.3ad", address="192.0.2.5/25"),
+    declared("eno1", address="10.1.0.5/24"),
+    declared("eno2", master="bond0"),
+    declared("eno3", master="bond0"),
+    declared("ib0", address="10.1.2.5/24", mode="connected"),
 ]
 
 
@@ -42,18 +59,6 @@ def now() -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def hal_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The module, whose folders are a test's own."""
-    spec = importlib.util.spec_from_file_location("hal_network_module", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    monkeypatch.setattr(loaded, "SAVED", str(tmp_path / "saved"))
-    return loaded
-
-
 def call(**params: Any) -> SimpleNamespace:
     """As AnsibleModule, with an ip that knows ANSWERS."""
 
@@ -62,7 +67,7 @@ def call(**params: Any) -> SimpleNamespace:
         return (0, out, "") if out is not None else (2, "", "RTNETLINK answers: Network is unreachable")
 
     return SimpleNamespace(
-        params={"devices": DEVICES, **params}, run_command=run_command, get_bin_path=lambda name, required: name
+        params={"devices": DEVICES, **params}, run_command=run_command, get_bin_path=lambda name, required=False: name
     )
 
 
@@ -81,6 +86,22 @@ def test_what_the_connection_needs(
 ) -> None:
     monkeypatch.setattr(hal_network, "ssh_connection", lambda: connection)
     assert hal_network.contact_heads(call(), now()) == needed
+
+
+@pytest.mark.parametrize(
+    ("client", "routes", "needed"),
+    [
+        ("192.0.2.9", {}, {"eno1", "bond0", "ib0"}),  # ifup of ib0 would replace the route of the answers
+        ("192.0.2.9", {"ib0": ["10.1.2.254"]}, {"eno1", "bond0"}),  # it has it already
+        ("10.1.0.1", {}, {"eno1"}),  # on the same network nobody needs a gateway
+    ],
+)
+def test_what_takes_the_default_route_is_needed_by_answers_that_go_by_it(
+    hal_network: ModuleType, monkeypatch: pytest.MonkeyPatch, client: str, routes: dict[str, Any], needed: set[str]
+) -> None:
+    monkeypatch.setattr(hal_network, "ssh_connection", lambda: f"{client} 33 10.1.0.5 22")
+    devices = [*DEVICES[:-1], {**DEVICES[-1], "gateway": "10.1.2.254"}]
+    assert hal_network.contact_heads(call(devices=devices), {**now(), "routes": routes}) == needed
 
 
 def test_where_nothing_is_known_every_interface_is_that_of_the_connection(
@@ -110,11 +131,14 @@ def test_a_bond_waits_as_one_with_its_members(hal_network: ModuleType, monkeypat
     ]
 
 
-def test_the_way_back_has_what_the_kernel_had_in_the_order_in_which_it_works(hal_network: ModuleType) -> None:
+def test_the_way_back_has_what_the_kernel_had_in_the_order_in_which_it_works(
+    hal_network: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state = now()
     state["bonds"]["eno1"] = {"mode": "active-backup", "members": ["eno7", "eno8"]}
     module = call()
-    module.run_command = lambda argv, **_: (0, ANSWERS.get(" ".join(argv), ""), "")
+    module.run_command = lambda argv, **_: (" ".join(argv) not in ANSWERS, ANSWERS.get(" ".join(argv), ""), "")
+    monkeypatch.setattr(hal_network, "run", lambda _, *argv, **__: ANSWERS.get(" ".join(argv), ""))
     assert hal_network.live(module, state, ["bond0", "eno1", "ib0"]) == [
         "bond0 absent",
         "ib0 mode datagram",
@@ -137,14 +161,21 @@ def test_the_way_back_has_what_the_kernel_had_in_the_order_in_which_it_works(hal
         "ib0 mtu 2044",
         "ib0 up",
         "ib0 addr 10.1.2.5/24",
-        "route default via 10.1.0.254 proto static dev eno1",
+        "route 10.9.0.0/16 via 10.1.0.9 dev eno1",
+        # Whatever interface they are of: ifup replaces the one that there is.
+        "route default via 10.1.0.254 dev eno1 proto static",
+        "route default metric 9 nexthop via 10.8.0.1 dev eno8 weight 1 nexthop via 10.8.0.2 dev eno8 weight 1",
+        "eno1 zone management",
+        "eno2 zone",
+        "eno3 zone",
+        "ib0 zone",
     ]
 
 
 def test_the_oldest_file_is_kept_while_its_interface_waits(hal_network: ModuleType, tmp_path: Path) -> None:
     """A file that was written and never in force is no state to go back to."""
     path = tmp_path / "ifcfg-ib0"
-    saved = tmp_path / "saved/ib0"
+    saved = Path(hal_network.SAVED) / "ib0"
     for content in ("in force\n", "written, never in force\n"):
         path.write_text(content)
         hal_network.keep(str(path), content.encode(), "ib0", {"ib0"})
@@ -152,6 +183,6 @@ def test_the_oldest_file_is_kept_while_its_interface_waits(hal_network: ModuleTy
     hal_network.keep(str(tmp_path / "ifcfg-new"), None, "ib0", {"ib0"})
     assert (saved / "ifcfg-new.absent").exists()
     hal_network.keep(str(path), b"", "eno1", {"ib0"})  # as its file says: nothing to go back to
-    assert not (tmp_path / "saved/eno1").exists()
+    assert not (saved.parent / "eno1").exists()
     hal_network.forget({"ib0"})
     assert not saved.exists()

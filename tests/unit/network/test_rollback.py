@@ -21,8 +21,10 @@ eno2 addr 192.0.2.5/32
 ib0 flush
 ib0 mtu 65520
 ib0 down
-route default via 10.1.0.254 proto static dev eno2
+route default via 10.1.0.254 dev eno7 proto static
 route 10.9.0.0/16 via 10.1.0.9 dev eno2
+eno2 zone management
+ib0 zone
 """
 
 
@@ -40,7 +42,7 @@ def node(tmp_path: Path) -> Path:
     (tmp_path / "sys/eno2/master").symlink_to("../bond1")
     (tmp_path / "sys/bond0/bonding/slaves").write_text("eno4\n")
     (tmp_path / "sys/bond0/bonding/mode").write_text("802.3ad 4\n")
-    for name in ("ip", "nmcli", "systemctl", "logger"):
+    for name in ("ip", "nmcli", "systemctl", "logger", "firewall-cmd", "sync"):
         program = tmp_path / "bin" / name
         program.write_text(f'#!/bin/sh\necho "{name} $*" >>{tmp_path}/called\n')
         program.chmod(0o755)
@@ -72,8 +74,9 @@ def test_files_and_what_the_kernel_had_are_back(node: Path) -> None:
     (node / "live").write_text(LIVE)
     called = run(node)
     assert scripts(node) == {"ifcfg-eno2": "old\n", "ifcfg-Wired_1": "old\n", "ifcfg-else": "somebody's\n"}
-    assert called[:3] == [
+    assert called[:4] == [
         "systemctl stop hal-network-change.service hal-network-rollback.timer",
+        f"nmcli connection load {node}/scripts/ifcfg-bond1",  # gone: NetworkManager is told, too
         f"nmcli connection load {node}/scripts/ifcfg-Wired_1",
         f"nmcli connection load {node}/scripts/ifcfg-eno2",
     ]
@@ -91,12 +94,17 @@ def test_files_and_what_the_kernel_had_are_back(node: Path) -> None:
         "ip -4 addr flush dev ib0",
         "ip link set dev ib0 mtu 65520",
         "ip link set dev ib0 down",
-        "ip route replace default via 10.1.0.254 proto static dev eno2",
+        "ip route replace default via 10.1.0.254 dev eno7 proto static",
         "ip route replace 10.9.0.0/16 via 10.1.0.9 dev eno2",
     ]
     assert (node / "sys/ib0/mode").read_text() == "connected\n"
     assert (node / "sys/bond0/bonding/mode").read_text() == "active-backup\n"
-    assert called[-1].startswith("logger -t hal-network not confirmed")
+    assert called[-4:-2] == [
+        "firewall-cmd --quiet --zone=management --change-interface=eno2",
+        "firewall-cmd --quiet --change-interface=ib0",  # the default one
+    ]
+    assert called[-2].startswith("logger -t hal-network not confirmed")
+    assert called[-1].strip() == "sync"  # before the copies go
     assert not list((node / "state").iterdir())
     assert not (node / "live").exists()
 
@@ -105,6 +113,12 @@ def test_after_a_boot_there_are_files_alone(node: Path) -> None:
     assert not [line for line in run(node) if line.startswith("ip ")]
     assert scripts(node)["ifcfg-eno2"] == "old\n"
     assert "ifcfg-bond1" not in scripts(node)
+
+
+def test_what_a_power_cut_left_of_a_copy_is_not_put_back(node: Path) -> None:
+    (node / "state/rollback/files/ifcfg-eno2").write_text("")
+    run(node)
+    assert scripts(node)["ifcfg-eno2"] == "new\n"
 
 
 def test_what_was_cut_short_goes_on(node: Path) -> None:

@@ -1,0 +1,43 @@
+"""Ask a node whether a change of its interfaces can be kept, by one new connection after the other.
+
+A connection that breaks in the middle of a change, or is not answered, is no failure here: the next may get in.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+
+PAUSE_SECONDS = 1
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
+    """Everything but phase=confirm is the module's alone."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what the module said; of a confirmation, once it is decided or the time is over."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        asked = self._task.args
+        if asked["phase"] != "confirm" or self._task.check_mode:
+            return result | self._execute_module(task_vars=task_vars)
+        end = time.monotonic() + float(asked.get("wait_seconds", 105))
+        answer: dict[str, Any] = {"changed": False, "confirmed": False, "got_in": False}
+        while time.monotonic() < end:
+            time.sleep(PAUSE_SECONDS)
+            try:
+                self._connection.reset()  # a connection that stays open, as Mitogen's, proves nothing
+                said = self._execute_module(task_vars=task_vars)
+            except AnsibleConnectionFailure:
+                answer["got_in"] = False
+                continue
+            if said.get("confirmed") or said.get("failed"):
+                return result | said
+            answer["got_in"] = True
+        return result | answer

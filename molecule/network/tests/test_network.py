@@ -191,7 +191,8 @@ def test_a_change_that_shuts_out_at_its_end_is_undone_by_the_timer(node: Node, r
     host.check_output(
         "ip link set dev ib0 mtu 1400 && mv /usr/sbin/ifup /usr/sbin/ifup.kept && printf '#!/bin/sh\\n"
         "/usr/sbin/ifup.kept $1 || exit\\n[ $1 != ib0 ] || systemctl stop sshd\\n"
-        "[ $1 != ib0 ] || systemd-run --on-active=12 systemctl start sshd\\n' >/usr/sbin/ifup && chmod 755 /usr/sbin/ifup"
+        "[ $1 != ib0 ] || systemd-run --on-active=12 systemctl start sshd\\n' >/usr/sbin/ifup"
+        " && chmod 755 /usr/sbin/ifup"
     )
     done = rollout.converge(
         "-i",

@@ -28,7 +28,13 @@ ANSWERS = {
 
 def declared(name: str, **more: Any) -> dict[str, Any]:
     text = f"# Written by the role network\nDEVICE={name}\n"
-    plain = {"master": None, "members": [], "gateway": None, "path": f"{SCRIPTS}/ifcfg-{name}", "text": text}
+    plain: dict[str, Any] = {
+        "master": None,
+        "members": [],
+        "gateway": None,
+        "path": f"{SCRIPTS}/ifcfg-{name}",
+        "text": text,
+    }
     return {"name": name, **plain, **more}
 
 

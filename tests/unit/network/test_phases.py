@@ -41,7 +41,7 @@ class Node:
 
     def device(self, name: str, address: str | None, extra: str = "", **more: Any) -> dict[str, Any]:
         text, path = f"{OURS}DEVICE={name}\n{extra}", str(self.scripts / f"ifcfg-{name}")
-        plain = {"mtu": None, "mac": None, "gateway": None, "mode": None, "master": None, "members": []}
+        plain: dict[str, Any] = {"mtu": None, "mac": None, "gateway": None, "mode": None, "master": None, "members": []}
         return {"name": name, "address": address, "text": text, "path": path, **plain, **more}
 
     def phase(self, name: str, **params: Any) -> dict[str, Any]:
@@ -112,8 +112,9 @@ def test_what_somebody_else_wrote_is_kept_for_ever(node: Node) -> None:
     (node.scripts / "ifcfg-eno1").write_text("DNS1=192.0.2.53\n")
     (node.scripts / "ifcfg-old").write_text("DEVICE=eno1\nONBOOT=no\n")
     node.phase("write")
-    with_mtu(node, "eno1", 1500)
-    node.phase("write")
+    for name in ("eno1", "eno2"):  # once more; of eno2 there was no file
+        with_mtu(node, name, 1500)
+    assert node.phase("write")["changed"]
     before = {path.name: path.read_text() for path in (node.state / "before").iterdir()}
     assert before == {"ifcfg-eno1": "DNS1=192.0.2.53\n", "ifcfg-old": "DEVICE=eno1\nONBOOT=no\n"}
     assert not (node.scripts / "ifcfg-old").exists()
@@ -184,6 +185,8 @@ def test_the_next_change_does_not_end_with_the_last_one(node: Node) -> None:
     node.devices[1] = node.device("eno2", "10.2.0.5/24", mtu=1400)
     assert node.phase("apply")["started"] == ["eno2"]
     assert not node.phase("confirm")["confirmed"]
+    node.now["links"]["eno2"] = {**node.now["links"]["eno2"], "mtu": 1400}
+    confirmed(node)
 
 
 def test_a_left_over_of_a_confirmation_does_not_stand_in_the_way(node: Node) -> None:

@@ -64,6 +64,8 @@ def test_each_node_of_hal_has_a_file_for_each_of_its_networks(tmp_path: Path) ->
     }
     assert {"HWADDR=02:48:41:4C:02:05", "IPADDR=10.64.0.105", "ZONE=management"} <= found["hal05"]["enP5p1s0f0"]
     assert {"TYPE=InfiniBand", "CONNECTED_MODE=no", "MTU=2044", "ZONE=ipoib"} <= found["hal05"]["ib0"]
+    assert {"GATEWAY=10.64.3.254", "DEFROUTE=yes"} <= found["hal-login"]["enP2p1s0f1"]  # users come in there
+    assert "DEFROUTE=no" in found["hal-login"]["enP2p1s0f0"]
 
 
 def test_zones_are_those_that_the_firewall_makes(tmp_path: Path) -> None:

@@ -204,12 +204,12 @@ def test_a_change_that_shuts_out_at_its_end_is_undone_by_the_timer(node: Node, r
         network_rollback_seconds=30,  # the least
         ansible_host="10.66.58.101",
     )
-    host.check_output("mv /usr/sbin/ifup.kept /usr/sbin/ifup")
     assert done.status != 0
     assert (
         "net01 let nobody in after eth0 and ib0 changed: files and interfaces were put back after 30 seconds."
         in done.words
     )
+    host.check_output("mv /usr/sbin/ifup.kept /usr/sbin/ifup")
     assert mtu(host, "ib0") == 1400
     host.check_output("ip link set dev ib0 mtu 1450")
     assert addresses(host, "eth0") == ["10.65.58.101/24"]

@@ -311,7 +311,8 @@ def pending_of(module, now, files=True):
     for device in module.params["devices"]:
         words = differences(device, now)
         if files and not words:
-            words = ["has not read %s of its file" % key for key in unshown(text_in_force(device), device["text"])]
+            keys = unshown(text_in_force(device), to_text(device["text"]))
+            words = ["has not read %s of its file" % key for key in keys]
         if words:
             prefix = device["name"] + " " if device["master"] else ""
             found.setdefault(head_of(device), []).extend(prefix + word for word in words)

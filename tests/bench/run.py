@@ -113,6 +113,9 @@ def main() -> int:
         except NotMeasured as error:
             results["failed"] = f"{name}: {error}"
             print(results["failed"], flush=True)
+        except KeyboardInterrupt:
+            results["failed"] = f"{name}: stopped"
+            print(results["failed"], flush=True)
         finally:
             session.close()
     if options.json:

@@ -139,13 +139,15 @@ def main() -> int:
     if "lint" in options.parts:
         say("\n== lint")
         runner.run(*lint(), side_by_side=2)
+    on_nodes = [part for part in PARTS[2:] if part in options.parts]
+    if on_nodes:  # contract tests look into the packages, too
+        say("\n== image and packages")
+    made = on_nodes and runner.run(*images(), side_by_side=2)
     if "unit" in options.parts:
         say("\n== unit")
         runner.run(*unit())
-    on_nodes = [part for part in PARTS[2:] if part in options.parts]
-    if on_nodes:
+    if made:
         say(f"\n== {', '.join(on_nodes)}")
-    if on_nodes and runner.run(*images(), side_by_side=2):
         # The rollout waits for its nodes half of the time, and they are nobody else's: scenarios run beside it.
         rollout = [pytest("mini rollout", "tests/rollout", "-m", "not slow")] if "rollout" in on_nodes else []
         short = [*rollout, *(scenarios(options.scenario, "slow" in on_nodes) if "scenarios" in on_nodes else [])]

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.unit.interpreters import LOCAL
+from tests.unit.playing import play
 
 ROOT = Path(__file__).resolve().parents[3]
 # The last argument is what sshd would give to the node's shell.
@@ -28,6 +28,7 @@ for command; do :; done
 {gone} && {{ echo 'ssh: connect to host hal-mgmt1 port 22: No route to host' >&2; exit 255; }}
 exec sh -c "$command"
 """
+CALLBACKS = "hal_audit_report"  # nothing is recorded
 Restore = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -67,23 +68,8 @@ def restore(programs: Any, key: SimpleNamespace, tmp_path: Path, folder: Path) -
             "ansible_python_interpreter": LOCAL,
         }
         (tmp_path / "variables.json").write_text(json.dumps(variables))
-        sources = [word for name in ("hal", "virtual") for word in ("-i", f"inventory/{name}/hal.yml")]
-        environment = {
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-            "ANSIBLE_CALLBACKS_ENABLED": "hal_audit_report",  # nothing is recorded
-            "TMPDIR": str(folder),
-            "PATH": os.environ["PATH"],
-            "HOME": os.environ.get("HOME", "/"),
-        }
-        program = str(Path(sys.executable).with_name("ansible-playbook"))
-        return subprocess.run(
-            [program, *sources, "--extra-vars", f"@{tmp_path / 'variables.json'}", *arguments, "playbooks/restore.yml"],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        named = ["--extra-vars", f"@{tmp_path / 'variables.json'}", *arguments]
+        return play("playbooks/restore.yml", *named, ANSIBLE_CALLBACKS_ENABLED=CALLBACKS, TMPDIR=str(folder))
 
     return run
 

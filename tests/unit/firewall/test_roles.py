@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import yaml
 
 from hal_firewall.errors import FirewallError
 from hal_firewall.openings import check_fields, parse_ports
+from tests.unit.playing import play
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted(ROOT.glob("roles/*/firewall.yml"))
@@ -32,23 +31,8 @@ def validated(folder: Path, limit: str, **variables: Any) -> subprocess.Complete
     """What comes before the first task that contacts a node."""
     playbook = folder / "play.yml"
     playbook.write_text(PLAY)
-    sources = [word for name in ("hal", "virtual") for word in ("-i", f"inventory/{name}/hal.yml")]
-    environment = {
-        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-        "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
-        "ANSIBLE_CALLBACKS_ENABLED": "",
-        "PATH": os.environ["PATH"],
-        "HOME": os.environ.get("HOME", "/"),
-    }
-    program = str(Path(sys.executable).with_name("ansible-playbook"))
-    return subprocess.run(
-        [program, *sources, "--limit", limit, "--extra-vars", json.dumps(variables), str(playbook)],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    extra = json.dumps(variables)
+    return play(playbook, "--limit", limit, "--extra-vars", extra, ANSIBLE_STDOUT_CALLBACK="ansible.posix.json")
 
 
 @pytest.fixture(scope="module")

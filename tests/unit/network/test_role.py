@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.unit.playing import play
 
 ROOT = Path(__file__).resolve().parents[3]
 PLAY = """
@@ -26,23 +26,9 @@ def validated(folder: Path, limit: str, *sources: str, **variables: Any) -> subp
     """What comes before the first task that contacts a node."""
     playbook = folder / "play.yml"
     playbook.write_text(PLAY)
-    environment = {
-        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-        "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
-        "ANSIBLE_CALLBACKS_ENABLED": "",
-        "PATH": os.environ["PATH"],
-        "HOME": os.environ.get("HOME", "/"),
-    }
-    program = str(Path(sys.executable).with_name("ansible-playbook"))
-    named = [word for name in sources for word in ("-i", f"inventory/{name}/hal.yml")]
-    return subprocess.run(
-        [program, *named, "--limit", limit, "--extra-vars", json.dumps(variables), str(playbook)],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    extra = json.dumps(variables)
+    json_output = "ansible.posix.json"
+    return play(playbook, "--limit", limit, "--extra-vars", extra, sites=sources, ANSIBLE_STDOUT_CALLBACK=json_output)
 
 
 def files(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, set[str]]]:

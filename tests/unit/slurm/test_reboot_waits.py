@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.unit.interpreters import LOCAL
+from tests.unit.playing import play
 
 ROOT = Path(__file__).resolve().parents[3]
 AWAY = "slurm_load_node error: Unable to contact slurm controller (connect failure)"
@@ -31,6 +31,7 @@ answer=$(head -n 1 "$name.answers")
 [ -n "$answer" ] || {{ echo '{away}' >&2; exit 1; }}
 [ "$answer" = none ] || echo "$answer"
 """
+CALLBACKS = "hal_audit_report"  # nothing is recorded
 Reboot = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -55,23 +56,9 @@ def reboot(tmp_path: Path) -> Reboot:
             "ansible_become": False,
             "ansible_python_interpreter": LOCAL,
         }
-        sources = [word for name in ("hal", "virtual") for word in ("-i", f"inventory/{name}/hal.yml")]
-        environment = {
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-            "ANSIBLE_CALLBACKS_ENABLED": "hal_audit_report",  # nothing is recorded
-            "PATH": f"{tmp_path}:{os.environ['PATH']}",
-            "HOME": os.environ.get("HOME", "/"),
-        }
-        program = str(Path(sys.executable).with_name("ansible-playbook"))
-        extra = json.dumps({**named, **variables})
-        return subprocess.run(
-            [program, *sources, "--extra-vars", extra, *arguments, "playbooks/reboot.yml"],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        named_so = ["--extra-vars", json.dumps({**named, **variables}), *arguments]
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        return play("playbooks/reboot.yml", *named_so, ANSIBLE_CALLBACKS_ENABLED=CALLBACKS, PATH=path)
 
     return run
 

@@ -1,0 +1,32 @@
+"""Run a playbook with the real inventories, without recording and without the caller's settings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def play(
+    playbook: Path | str, *arguments: str, sites: Sequence[str] = ("hal", "virtual"), **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Return a finished ansible-playbook with the inventories of these sites; `playbook` is relative to the root."""
+    sources = [word for name in sites for word in ("-i", f"inventory/{name}/hal.yml")]
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("ansible-playbook")), *sources, *arguments, str(playbook)],
+        cwd=ROOT,
+        env={
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "ANSIBLE_CALLBACKS_ENABLED": "",
+            "PATH": os.environ["PATH"],
+            "HOME": os.environ.get("HOME", "/"),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )

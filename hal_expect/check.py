@@ -71,6 +71,8 @@ def _fields(entry: Mapping[str, Any]) -> Iterator[Problem]:
     for name in ("id", "why"):
         if is_template(entry.get(name)):
             yield (name,), "cannot be a template: it is the same on every node"
+    if "health" in entry and str(entry.get("secret", False)).lower() not in ("false", "no", "off"):
+        yield ("health",), "a secret would be in a file on the node, and its value in the reason of a drain"
 
 
 def _choice(entry: Mapping[str, Any], kind: str, words: Mapping[str, object]) -> Iterator[Problem]:

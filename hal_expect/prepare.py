@@ -32,6 +32,7 @@ class Prepared:
     status: str = "unknown"
     reason: str = ""
     finding: str = ""
+    health: str = ""
 
     def result(self, answer: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the result as callers get it; `answer` is the node's {status, observed, reason}."""
@@ -121,6 +122,8 @@ class Preparation:
                 request = {name: value for name, value in request.items() if value != variables.get("omit", object())}
             part = matcher
             wanted = self._template(entry[matcher], variables)
+            part = "health"
+            health = str(self._template(entry.get("health") or "", variables))
         except Exception as error:  # templates can raise anything, and it costs this entry only
             shown = SECRET if secret else {matcher: entry[matcher]}
             return Prepared(**base, expected=_plain(shown), reason=f"{part}: {_words(error, secret)}")
@@ -130,6 +133,7 @@ class Preparation:
             **base,
             expected=SECRET if secret else {matcher: wanted},
             question={reader: request, matcher: wanted, "secret": secret},
+            health=health,
         )
 
     def _applies(self, when: Any, variables: dict[str, Any]) -> bool:

@@ -30,6 +30,7 @@ TYPES: dict[str, dict[str, Any]] = {
     TEXTS: {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean"]}},
     NUMBERS: {"type": "array", "minItems": 1, "items": {"anyOf": [NUMBER_VALUE, TEMPLATE]}},
 }
+FALSE = [False, "false", "no", "off"]
 NOT_EMPTY: dict[str, Any] = {"not": {"enum": [None, []]}}
 WANTED: dict[str, dict[str, Any]] = {
     "equal": {"not": {"type": "null"}},
@@ -62,6 +63,8 @@ def build() -> dict[str, Any]:
     entry["properties"].update({name: _reader(name) for name in READERS})
     entry["properties"].update({name: WANTED[name] for name in MATCHERS})
     entry["allOf"] = [{"oneOf": [{"required": [name]} for name in words]} for words in (READERS, MATCHERS)]
+    # A secret has no place in the node's health check: see hal_expect/check.py.
+    entry["not"] = {"required": ["secret", "health"], "properties": {"secret": {"not": {"enum": FALSE}}}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "expect.yml: what a role promises",

@@ -81,4 +81,5 @@ ENTRY_FIELDS = {
     'severity': (TEXT, ('error', 'warning'), False),
     'secret': (FLAG, None, False),
     'finding': (TEXT, ('not-effective', 'hardware'), False),
+    'health': (TEXT, None, False),
 }

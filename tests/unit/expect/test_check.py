@@ -65,6 +65,11 @@ FAULTS = [
         '1: severity: "info" has to be one of error, warning',
     ),
     ("- {id: a, why: w, sysctl: {name: a}, equal: 1, secret: perhaps}", "1: secret: has to be true or false"),
+    (
+        "- {id: a, why: w, sysctl: {name: a}, equal: 1, secret: true, health: a lost}",
+        "1: health: a secret would be in a file on the node",
+    ),
+    ("- {id: a, why: w, sysctl: {name: a}, equal: 1, health: ''}", "1: health: has to be a text that is not empty"),
     ("- {id: a, why: w, file: {path: etc/x}, equal: 1}", "1: file.path: has to be an absolute path"),
     (
         "- {id: a, why: w, file: {path: /x, read: mood}, equal: 1}",

@@ -74,9 +74,14 @@ ROLES = Roles()
 
 
 def prepare(
-    names: Iterable[str], loader: Any, outer: Mapping[str, Any], own: Mapping[str, Any], roles: Roles = ROLES
+    names: Iterable[str],
+    loader: Any,
+    outer: Mapping[str, Any],
+    own: Mapping[str, Any],
+    roles: Roles = ROLES,
+    having: str = "id",
 ) -> list[Prepared]:
-    """Return the expectations of these roles. A role whose file cannot be read is one that is unknown."""
+    """Return the expectations of these roles that have a field. A role that cannot be read is one that is unknown."""
     prepared: list[Prepared] = []
     extra = load_extra_vars(loader)
     for name in names:
@@ -85,10 +90,14 @@ def prepare(
         if role.fault:
             prepared.append(promises.fault(name, promises.place(path), role.fault))
             continue
+        # A broken entry is no mapping; it is not left out.
+        entries = [entry for entry in role.entries if not isinstance(entry, Mapping) or having in entry]
+        if not entries:
+            continue
         variables = role.layers.around(outer, own, extra)
         templar = QuickTemplar(loader, variables)
         templar.environment.loader.searchpath = [role.folder, *(outer.get("ansible_search_path") or [])]
-        prepared.extend(promises.prepare(role.entries, path, Preparation(templar, loader, variables, name), name))
+        prepared.extend(promises.prepare(entries, path, Preparation(templar, loader, variables, name), name))
     return prepared
 
 

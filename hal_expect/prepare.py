@@ -106,6 +106,7 @@ class Preparation:
             "severity": severity if severity in ("error", "warning") else "error",
             "secret": str(given.get("secret", False)).lower() not in ("false", "no", "off"),
             "finding": str(given.get("finding") or ""),
+            "health": str(given.get("health") or ""),
         }
 
     def _one(self, entry: Any, base: dict[str, Any], variables: dict[str, Any]) -> Prepared:
@@ -130,10 +131,9 @@ class Preparation:
         if matcher == "absent" and wanted is None:
             wanted = ""
         return Prepared(
-            **base,
+            **{**base, "health": health},
             expected=SECRET if secret else {matcher: wanted},
             question={reader: request, matcher: wanted, "secret": secret},
-            health=health,
         )
 
     def _applies(self, when: Any, variables: dict[str, Any]) -> bool:

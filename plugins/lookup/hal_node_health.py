@@ -1,0 +1,93 @@
+"""Ansible lookup plugin: the checks of a node's health, from the promises of its roles, and the program that asks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+_ROOT = Path(__file__).resolve().parents[2]
+if str(_ROOT) not in sys.path:
+    sys.path.insert(0, str(_ROOT))
+
+from hal_audit.questions import ROLES, prepare  # noqa: E402  found only now
+from hal_expect.prepare import Prepared  # noqa: E402  found only now
+
+DOCUMENTATION = r"""
+name: hal_node_health
+short_description: What has to be true for a node to have jobs
+description:
+  - Collects the expectations of every role that the host has (the group with the role's name) that say C(health), and
+    fills in their templates with the variables of their role. So the health check asks what a rollout and an audit ask.
+  - An expectation that cannot be templated is an error. A check that is left out would be one that never fails.
+options:
+  _terms:
+    description: V(checks), or V(program), the files of the program that asks them.
+    required: true
+  folder:
+    description: Where the program is on nodes; with V(program).
+    type: path
+"""
+
+EXAMPLES = r"""
+- name: Show what keeps this node from jobs
+  ansible.builtin.debug:
+    msg: "{{ lookup('hal_node_health', 'checks') | map(attribute='words') }}"
+"""
+
+RETURN = r"""
+_raw:
+  description:
+    - V(checks) gives one list of checks with C(role), C(id), C(words) for the reason of a drain, C(why), C(hardware)
+      (no rollout repairs it), and C(question) as the module hal_expect takes it.
+    - V(program) gives one list of files with C(path) and C(content), for hal_files.
+  type: list
+  elements: list
+"""
+
+
+class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+    """Reads and templates; what is asked is written in the roles."""
+
+    def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
+        """Return what is asked for as one list; raise AnsibleError for an expectation that cannot be asked."""
+        if terms == ["program"] and set(kwargs) == {"folder"}:
+            return [_program(str(kwargs["folder"]))]
+        if terms == ["checks"] and not kwargs:
+            return [self._checks(variables or {})]
+        raise AnsibleError("lookup hal_node_health: checks, or program with folder, is all it knows")
+
+    def _checks(self, variables: dict[str, Any]) -> list[dict[str, Any]]:
+        names = ROLES.of(variables.get("group_names") or [], self._loader)
+        prepared = prepare(names, self._loader, variables, {}, having="health")
+        faults = [one for one in prepared if one.question is None and one.status == "unknown"]
+        if faults:
+            words = "; ".join(f"{one.source}: {one.role}: {one.id}: {one.reason}" for one in faults)
+            raise AnsibleError(f"lookup hal_node_health: {words}")
+        return [_check(one) for one in prepared if one.question is not None]
+
+
+def _program(folder: str) -> list[dict[str, str]]:
+    """Return the program's own files, and the modules it imports by the names that they have under Ansible."""
+    shipped = _ROOT / "plugins" / "module_utils"
+    empty = "# Makes the modules beside it importable by the names that they have under Ansible.\n"
+    files = {f"{package}/__init__.py": empty for package in ("ansible", "ansible/module_utils")}
+    for path in [*sorted(shipped.glob("hal_expect_*.py")), shipped / "hal_slurm_nodes.py"]:
+        files[f"ansible/module_utils/{path.name}"] = path.read_text(encoding="utf-8")
+    for path in sorted((_ROOT / "roles" / "node_health" / "files").glob("*.py")):
+        files[path.name] = path.read_text(encoding="utf-8")
+    return [{"path": f"{folder}/{name}", "content": content} for name, content in files.items()]
+
+
+def _check(one: Prepared) -> dict[str, Any]:
+    return {
+        "role": one.role,
+        "id": one.id,
+        "words": one.health,
+        "why": one.why,
+        "hardware": one.finding == "hardware",
+        "question": one.question,
+    }

@@ -1,0 +1,137 @@
+# -*- coding: utf-8 -*-
+"""Whether this node may have jobs. Python 2.7 and 3.
+
+hal-node-health                  look, and show every check
+hal-node-health --act            the same, and tell Slurm: drain with the reason in words, or end a drain of its own
+hal-node-health --job-begin      prolog of a job with GPUs: their checks; it does not start on a node that fails
+hal-node-health --job-end        epilog of a job with GPUs: nothing is left on them, their settings are the site's
+                                 again, their checks
+
+--role ROLE, which may be repeated, keeps to the checks of a role. --json prints the results as data.
+Exit status: 0 healthy, 1 not, 2 it could not be found out, or Slurm could not be told.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import argparse
+import json
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # also for Python's -E
+
+import node_health_checks  # noqa: E402  found through the line above
+import node_health_gpus  # noqa: E402
+from node_health_slurm import Slurm, SlurmError  # noqa: E402
+
+__metaclass__ = type
+
+CHECKS = "/etc/hal-node-health/checks.json"
+STATE = "/var/lib/hal-node-health/drained.json"
+HEALTHY, NOT_HEALTHY, NOT_KNOWN = 0, 1, 2
+COLOURS = {"pass": "32", "fail": "31", "unknown": "33"}
+WORD = {"pass": "ok", "fail": "FAIL", "unknown": "?"}
+
+
+def main(argv):
+    """Return the exit status."""
+    options = _options(argv)
+    try:
+        with open(CHECKS) as stream:
+            declared = json.load(stream)
+    except (IOError, OSError, ValueError) as error:
+        return _say_error("%s: %s: roll the role node_health out to this node" % (CHECKS, error))
+    slurm = Slurm(declared["node"], STATE)
+    if options.job_begin or options.job_end:
+        return around_job(options, declared, slurm)
+    unknown = set(options.role) - {check["role"] for check in declared["checks"]}
+    if unknown:
+        return _say_error("no check of role %s is declared for this node" % ", ".join(sorted(unknown)))
+    started = time.time()
+    results = _run(declared, options.role)
+    seconds = time.time() - started
+    if options.json:
+        print(json.dumps({"node": declared["node"], "results": results}, indent=2, sort_keys=True))
+    else:
+        show(declared["node"], results, seconds, brief=options.act)
+    return settle(slurm, results, not options.role) if options.act else _status(results)
+
+
+def around_job(options, declared, slurm):
+    """Prolog or epilog of a job: without GPUs, or checks of them, there is nothing to do."""
+    gpus = node_health_gpus.of_job(os.environ)
+    if not gpus or not any(check["role"] == node_health_gpus.ROLE for check in declared["checks"]):
+        return HEALTHY
+    results = []
+    if options.job_end:
+        results += node_health_gpus.reset(gpus, declared["gpu_settings"])
+        results += node_health_gpus.left_over(gpus, declared["gpu_wait_seconds"])
+    results += _run(declared, [node_health_gpus.ROLE])
+    show(declared["node"], results, None, brief=True)
+    status = settle(slurm, results, complete=False)
+    # Once it is drained in words the job's end has nothing to add; slurmd would only write "Epilog error" over nothing.
+    return HEALTHY if options.job_end and status == NOT_HEALTHY else status
+
+
+def settle(slurm, results, complete):
+    """Tell Slurm; return the exit status."""
+    try:
+        said = slurm.settle(results, complete)
+    except SlurmError as error:
+        return _say_error("Slurm was not told: %s" % error)
+    if said:
+        print(said)
+    return _status(results)
+
+
+def _run(declared, roles):
+    checks = [check for check in declared["checks"] if not roles or check["role"] in roles]
+    return node_health_checks.run(checks, declared["seconds"])
+
+
+def _status(results):
+    return HEALTHY if results and all(one["status"] == "pass" for one in results) else NOT_HEALTHY
+
+
+def show(node, results, seconds, brief):
+    """Print a line for each check, or only those that did not pass, and a summary."""
+    wrong = [one for one in results if one["status"] != "pass"]
+    width = max([len(one["role"]) for one in results] or [0])
+    for one in wrong if brief else results:
+        words = one["id"] if one["status"] == "pass" else "%s (%s: %s); %s" % (
+            one["words"], one["id"], one["reason"], one["why"])
+        print("%s %-*s  %s" % (_coloured(one["status"]), width, one["role"], words))
+    took = "" if seconds is None else " in %.2f s" % seconds
+    number = "%d check%s" % (len(results), "" if len(results) == 1 else "s")
+    verdict = "%d of %s failed" % (len(wrong), number) if wrong else "healthy, %s" % number
+    if not results:
+        verdict = "not known: no check is declared"
+    if not brief or wrong:
+        print("%s: %s%s" % (node, verdict, took))
+
+
+def _coloured(status):
+    word = "%-4s" % WORD[status]
+    return "\033[%sm%s\033[0m" % (COLOURS[status], word) if sys.stdout.isatty() else word
+
+
+def _say_error(text):
+    sys.stderr.write("hal-node-health: %s\n" % text)
+    return NOT_KNOWN
+
+
+def _options(argv):
+    parser = argparse.ArgumentParser(
+        prog="hal-node-health", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    does = parser.add_mutually_exclusive_group()
+    does.add_argument("--act", action="store_true", help="tell Slurm what follows from it")
+    does.add_argument("--job-begin", action="store_true", help="as Slurm's Prolog")
+    does.add_argument("--job-end", action="store_true", help="as Slurm's Epilog")
+    parser.add_argument("--role", action="append", default=[], help="only checks of this role")
+    parser.add_argument("--json", action="store_true", help="print the results as data")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,145 @@
+# -*- coding: utf-8 -*-
+"""What Slurm is told of a node's health: drain it with the reason in words, give it back. Python 2.7 and 3.
+
+Only a drain of our own is ever ended, and we know it by its reason, word for word: whoever writes another one takes the
+node over. A drain for hardware stays until an administrator has seen it.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import errno
+import fcntl
+import json
+import os
+import time
+
+from ansible.module_utils.hal_expect_process import run
+from ansible.module_utils.hal_expect_values import Unreadable
+from ansible.module_utils.hal_slurm_nodes import read_nodes
+
+__metaclass__ = type
+
+PREFIX = "health: "
+LONGEST = 240  # characters of a reason; sinfo -R shows 20 unless it is asked for more
+SECONDS = 8  # for slurmctld to answer; slurmd kills the whole check after 60
+LOCK = "/run/hal-node-health.lock"
+
+
+class SlurmError(Exception):
+    """slurmctld could not be asked, or refused."""
+
+
+def reason_of(failing):
+    """Return the reason of a drain: the words of all that fails first, then the details of each."""
+    words = "; ".join(_unique([one["words"] for one in failing]))
+    details = ", ".join("%s: %s" % (one["id"], one["reason"]) for one in failing)
+    text = "%s%s (%s)" % (PREFIX, words, details)
+    text = "".join(character for character in text if character not in "\"'\\").replace("[", "(").replace("]", ")")
+    return text if len(text) <= LONGEST else text[:LONGEST - 3] + "..."
+
+
+def _unique(words):
+    seen = []
+    for word in words:
+        if word not in seen:
+            seen.append(word)
+    return seen
+
+
+def decide(node, failing, complete, remembered):
+    """Return (what to do, why): drain, update, resume or nothing.
+
+    node        what Slurm says of it (hal_slurm_nodes), None when it does not know it
+    failing     results that did not pass
+    complete    whether all checks ran: a part of them gives no node back
+    remembered  {reason, hardware} of our last drain, {} when there is none
+    """
+    if node is None:
+        return "nothing", "Slurm does not know this node"
+    ours = bool(remembered) and node["drained"] and node["reason"] == remembered["reason"]
+    if failing:
+        if ours:
+            same = reason_of(failing) == remembered["reason"] or not complete
+            return ("nothing", "is drained already") if same else ("update", "fails otherwise than before")
+        if node["drained"] or (node["down"] and node["reason"] and node["by"] != "slurm"):
+            return "nothing", "%s has taken it out: %s" % (node["by"] or "somebody", node["reason"] or "(no reason)")
+        return "drain", ""
+    if not ours or not complete:
+        return "nothing", ""
+    if remembered["hardware"]:
+        return "nothing", "healthy again, and stays drained for an administrator to look at the hardware"
+    return "resume", "healthy again"
+
+
+class Slurm:
+    """The node as slurmctld has it. `name` is its NodeName, `state` the file that remembers our drain."""
+
+    def __init__(self, name, state):
+        self.name = name
+        self.state = state
+
+    def settle(self, results, complete):
+        """Carry out what follows from the results; return a sentence, "" for nothing to say. Raises SlurmError."""
+        failing = [one for one in results if one["status"] != "pass"]
+        with _Lock():
+            remembered = self._remembered()
+            node = read_nodes(self._scontrol(["--oneliner", "show", "node", self.name])).get(self.name)
+            action, why = decide(node, failing, complete, remembered)
+            if action in ("drain", "update"):
+                reason = reason_of(failing)
+                # Before Slurm has it: a drain that we do not know of would never be ended.
+                self._remember({"reason": reason, "hardware": any(one["hardware"] for one in failing)})
+                self._scontrol(["update", "NodeName=%s" % self.name, "State=DRAIN", "Reason=%s" % reason])
+                return "drained: %s" % reason
+            if action == "resume":
+                self._scontrol(["update", "NodeName=%s" % self.name, "State=RESUME"])
+                self._remember({})
+                return "given back: %s" % remembered["reason"]
+            if remembered and node is not None and not node["drained"]:
+                self._remember({})  # an administrator gave it back
+            return why
+
+    def _scontrol(self, arguments):
+        try:
+            status, out, err = run(["scontrol"] + arguments, timeout_seconds=SECONDS)
+        except Unreadable as error:
+            raise SlurmError(error.reason)
+        if status != 0:
+            said = " ".join((err or out).split()) or "exit status %d" % status
+            raise SlurmError("scontrol %s: %s" % (arguments[0], said))
+        return out
+
+    def _remembered(self):
+        try:
+            with open(self.state) as stream:
+                known = json.load(stream)
+        except (IOError, OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) and set(known) == {"reason", "hardware"} else {}
+
+    def _remember(self, known):
+        with open(self.state + ".new", "w") as stream:
+            json.dump(known, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.rename(self.state + ".new", self.state)
+
+
+class _Lock:
+    """One at a time: a prolog and the regular check may meet."""
+
+    def __enter__(self):
+        self.stream = open(LOCK, "w")
+        for _attempt in range(10 * SECONDS):
+            try:
+                fcntl.flock(self.stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return self
+            except (IOError, OSError) as error:
+                if error.errno not in (errno.EACCES, errno.EAGAIN):
+                    raise
+            time.sleep(0.1)
+        self.stream.close()
+        raise SlurmError("another health check holds %s" % LOCK)
+
+    def __exit__(self, *_error):
+        self.stream.close()

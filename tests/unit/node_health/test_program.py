@@ -1,0 +1,294 @@
+"""hal-node-health as it is installed on a node: what it says, what it tells Slurm, what it never does."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.unit.interpreters import interpreter
+from tests.unit.node_health.conftest import Installed, file_is
+
+HEALTHY, NOT_HEALTHY, NOT_KNOWN = 0, 1, 2
+BY_HAND = "for the party [alice@2026-11-21T16:00:00]"
+
+
+@pytest.fixture
+def gpu(hal01: Installed) -> Path:
+    """A file that says whether a GPU is well, and the check of it."""
+    path = hal01.folder / "gpu"
+    path.write_text("well\n")
+    hal01.asks(file_is(path, "GPU lost", hardware=True), file_is(hal01.folder / "disk", "disk full"))
+    (hal01.folder / "disk").write_text("well\n")
+    return path
+
+
+def updates(node: Installed) -> list[list[str]]:
+    """What Slurm was told to change."""
+    return [call for call in node.node["calls"] if call[0] == "update"]
+
+
+@pytest.mark.parametrize("version", ["", "2.7", "3.6"])
+def test_a_healthy_node_is_left_alone(hal01: Installed, gpu: Path, version: str) -> None:
+    done = hal01.run("--act", python=interpreter(version) if version else sys.executable)
+    assert (done.returncode, done.stdout, done.stderr) == (HEALTHY, "", "")
+    assert updates(hal01) == []
+
+
+@pytest.mark.parametrize("version", ["", "2.7", "3.6"])
+def test_what_fails_drains_with_the_words_first(hal01: Installed, gpu: Path, version: str) -> None:
+    gpu.write_text("lost\n")
+    done = hal01.run("--act", python=interpreter(version) if version else sys.executable)
+    assert done.returncode == NOT_HEALTHY
+    reason = "health: GPU lost (gpu is well: is lost, declared well)"
+    assert updates(hal01) == [["update", "NodeName=hal01", "State=DRAIN", f"Reason={reason}"]]
+    assert "FAIL base  GPU lost (gpu is well: is lost, declared well); jobs fail" in done.stdout
+    assert f"drained: {reason}" in done.stdout
+
+
+def test_looking_tells_slurm_nothing(hal01: Installed, gpu: Path) -> None:
+    gpu.write_text("lost\n")
+    done = hal01.run()
+    assert done.returncode == NOT_HEALTHY
+    assert hal01.node["calls"] == []
+    assert done.stdout.splitlines()[-1].startswith("hal01: 1 of 2 checks failed in ")
+    assert "ok   base  disk is well" in done.stdout
+
+
+def test_a_drain_of_its_own_ends_when_the_node_is_well(hal01: Installed, gpu: Path) -> None:
+    (hal01.folder / "disk").write_text("full\n")
+    hal01.run("--act")
+    (hal01.folder / "disk").write_text("well\n")
+    done = hal01.run("--act")
+    assert done.returncode == HEALTHY
+    assert updates(hal01)[-1] == ["update", "NodeName=hal01", "State=RESUME"]
+    assert "given back: health: disk full" in done.stdout
+
+
+def test_a_drain_for_hardware_stays_for_an_administrator(hal01: Installed, gpu: Path) -> None:
+    gpu.write_text("lost\n")
+    hal01.run("--act")
+    gpu.write_text("well\n")
+    done = hal01.run("--act")
+    assert done.returncode == HEALTHY
+    assert len(updates(hal01)) == 1, "it was given back"
+    assert "stays drained for an administrator to look at the hardware" in done.stdout
+
+
+@pytest.mark.parametrize("state", ["IDLE+DRAIN", "MIXED+DRAIN", "DOWN"])
+def test_what_an_administrator_took_out_is_never_touched(hal01: Installed, gpu: Path, state: str) -> None:
+    hal01.slurm(state, BY_HAND)
+    assert hal01.run("--act").returncode == HEALTHY
+    gpu.write_text("lost\n")
+    done = hal01.run("--act")
+    assert "alice has taken it out: for the party" in done.stdout
+    gpu.write_text("well\n")
+    hal01.run("--act")
+    assert updates(hal01) == []
+
+
+def test_an_administrator_takes_over_by_another_reason(hal01: Installed, gpu: Path) -> None:
+    (hal01.folder / "disk").write_text("full\n")
+    hal01.run("--act")
+    hal01.slurm("IDLE+DRAIN", "health: disk full, and I know it [bob@2026-11-21T18:00:00]")
+    (hal01.folder / "disk").write_text("well\n")
+    hal01.run("--act")
+    assert updates(hal01) == []
+
+
+def test_a_second_fault_changes_the_reason_and_an_equal_one_does_not(hal01: Installed, gpu: Path) -> None:
+    (hal01.folder / "disk").write_text("full\n")
+    hal01.run("--act")
+    hal01.run("--act")
+    assert len(updates(hal01)) == 1
+    gpu.write_text("lost\n")
+    hal01.run("--act")
+    assert updates(hal01)[-1][-1].startswith("Reason=health: GPU lost; disk full (")
+    # Both are mended: hardware was among them.
+    gpu.write_text("well\n")
+    (hal01.folder / "disk").write_text("well\n")
+    assert "stays drained" in hal01.run("--act").stdout
+
+
+def test_a_node_that_was_given_back_by_hand_is_drained_again_while_it_fails(hal01: Installed, gpu: Path) -> None:
+    gpu.write_text("lost\n")
+    hal01.run("--act")
+    hal01.slurm("IDLE")
+    hal01.run("--act")
+    assert len(updates(hal01)) == 1  # since slurm() began anew
+
+
+def test_a_part_of_the_checks_gives_nothing_back(hal01: Installed, gpu: Path) -> None:
+    (hal01.folder / "disk").write_text("full\n")
+    hal01.run("--act")
+    (hal01.folder / "disk").write_text("well\n")
+    hal01.run("--act", "--role", "base")
+    assert len(updates(hal01)) == 1
+
+
+def test_a_slurmctld_that_does_not_answer_is_said(hal01: Installed, gpu: Path) -> None:
+    hal01.slurm("IDLE", refuses=True)
+    done = hal01.run("--act")
+    assert done.returncode == NOT_KNOWN
+    assert "Slurm was not told: scontrol --oneliner: slurm_update error" in done.stderr
+
+
+def test_what_cannot_be_read_is_not_well(hal01: Installed, gpu: Path) -> None:
+    gpu.unlink()
+    gpu.mkdir()
+    done = hal01.run("--act")
+    assert done.returncode == NOT_HEALTHY
+    assert "health: GPU lost (gpu is well: cannot be read: " in updates(hal01)[0][-1]
+
+
+def test_no_check_at_all_is_not_well(hal01: Installed) -> None:
+    done = hal01.run()
+    assert done.returncode == NOT_HEALTHY
+    assert "hal01: not known: no check is declared" in done.stdout
+
+
+def test_a_node_without_its_list_says_what_to_do(hal01: Installed) -> None:
+    hal01.run()
+    hal01.folder.joinpath("program/node_health.py").write_text(
+        hal01.folder.joinpath("program/node_health.py").read_text().replace("open(CHECKS)", "open(CHECKS + '.gone')")
+    )
+    done = hal01.run()
+    assert done.returncode == NOT_KNOWN
+    assert "roll the role node_health out to this node" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_role_without_checks_is_named(hal01: Installed, gpu: Path) -> None:
+    done = hal01.run("--role", "nvidia")
+    assert done.returncode == NOT_KNOWN
+    assert "no check of role nvidia is declared for this node" in done.stderr
+
+
+def test_json_has_every_result(hal01: Installed, gpu: Path) -> None:
+    document = json.loads(hal01.run("--json").stdout)
+    assert document["node"] == "hal01"
+    assert [one["status"] for one in document["results"]] == ["pass", "pass"]
+
+
+# ---------------------------------------------------------------- what hangs
+def running(words: str) -> list[str]:
+    """Processes whose command line has this word."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if words in path.read_text().split("\0"):
+                found.append(path.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("version", ["", "2.7", "3.6"])
+def test_what_hangs_costs_itself_alone_and_leaves_nothing_behind(hal01: Installed, version: str) -> None:
+    (hal01.folder / "disk").write_text("well\n")
+    word = f"47.{os.getpid()}"
+    hang = {"id": "it answers", "words": "GPU lost", "question": {"command": {"argv": ["sleep", word]}, "equal": ""}}
+    hal01.asks(hang, file_is(hal01.folder / "disk", "disk full"))
+    hal01.seconds = 1
+    began = time.monotonic()
+    done = hal01.run("--act", python=interpreter(version) if version else sys.executable)
+    assert time.monotonic() - began < 10
+    assert "health: GPU lost (it answers: cannot be read: no answer within 1 s)" in updates(hal01)[0][-1]
+    assert "disk full" not in done.stdout
+    assert running(word) == []
+    assert not (hal01.folder / "hung").exists()
+
+
+def test_what_still_hangs_is_not_started_again(hal01: Installed) -> None:
+    """A process that cannot be killed: here one that nobody tried to."""
+    argv = ["touch", str(hal01.folder / "started")]
+    hal01.asks({"id": "it answers", "words": "GPU lost", "question": {"command": {"argv": argv}, "equal": ""}})
+    born = Path(f"/proc/{os.getpid()}/stat").read_text().rpartition(")")[2].split()[19]
+    name = json.dumps(["command", argv])
+    (hal01.folder / "hung").write_text(json.dumps({name: [os.getpid(), born]}))
+    hal01.run("--act")
+    assert f"an earlier check of it still hangs (process {os.getpid()})" in updates(hal01)[0][-1]
+    assert not (hal01.folder / "started").exists()
+    # Another process with that number is another process.
+    (hal01.folder / "hung").write_text(json.dumps({name: [os.getpid(), "1"]}))
+    hal01.run()
+    assert (hal01.folder / "started").exists()
+
+
+# ---------------------------------------------------------------- around a job
+SMI = """#!/bin/sh
+echo "$*" >>{log}
+case "$*" in *query-compute-apps*) {apps} ;; *) {settings} ;; esac
+"""
+
+
+def smi(node: Installed, apps: str = ":", settings: str = ":") -> Path:
+    """Plant an nvidia-smi that notes how it was called."""
+    log = node.folder / "smi"
+    log.write_text("")
+    node.plant("nvidia-smi", SMI.format(log=log, apps=apps, settings=settings))
+    return log
+
+
+@pytest.fixture
+def driver(hal01: Installed) -> Installed:
+    """A node whose GPUs are well."""
+    (hal01.folder / "gpu").write_text("well\n")
+    hal01.asks({**file_is(hal01.folder / "gpu", "GPU lost", hardware=True), "role": "nvidia_driver"})
+    hal01.gpu_settings = [["--reset-applications-clocks"], ["--compute-mode=DEFAULT"]]
+    return hal01
+
+
+def test_a_job_without_gpus_is_not_looked_at(driver: Installed) -> None:
+    (driver.folder / "gpu").write_text("lost\n")
+    for when in ("--job-begin", "--job-end"):
+        assert driver.run(when, SLURM_JOB_GPUS="", CUDA_VISIBLE_DEVICES="NoDevFiles").returncode == HEALTHY
+    assert driver.node["calls"] == []
+
+
+def test_a_job_does_not_begin_on_a_node_that_lost_a_gpu(driver: Installed) -> None:
+    (driver.folder / "gpu").write_text("lost\n")
+    assert driver.run("--job-begin", SLURM_JOB_GPUS="0,2").returncode == NOT_HEALTHY
+    assert updates(driver)[0][-1].startswith("Reason=health: GPU lost (")
+
+
+def test_after_a_job_its_gpus_get_the_site_s_settings_again(driver: Installed) -> None:
+    log = smi(driver)
+    assert driver.run("--job-end", SLURM_JOB_GPUS="0,2-3").returncode == HEALTHY
+    assert log.read_text().splitlines() == [
+        "--reset-applications-clocks --id=0,2,3",
+        "--compute-mode=DEFAULT --id=0,2,3",
+        "--query-compute-apps=pid,process_name --format=csv,noheader --id=0,2,3",
+    ]
+    assert updates(driver) == []
+
+
+def test_older_slurm_names_the_gpus_otherwise(driver: Installed) -> None:
+    log = smi(driver)
+    driver.run("--job-end", CUDA_VISIBLE_DEVICES="1")
+    assert "--id=1" in log.read_text()
+
+
+def test_a_process_that_stays_on_a_gpu_drains_and_is_named(driver: Installed) -> None:
+    smi(driver, apps="echo '4711, python train.py'")
+    # Slurm adds nothing to a node that is drained in words.
+    assert driver.run("--job-end", SLURM_JOB_GPUS="1").returncode == HEALTHY
+    reason = updates(driver)[0][-1]
+    assert reason.startswith("Reason=health: process left on a GPU (")
+    assert "GPU 1: process 4711, python train.py" in reason
+
+
+def test_settings_that_are_refused_drain(driver: Installed) -> None:
+    smi(driver, settings="echo 'GPU is lost.'; exit 15")
+    driver.run("--job-end", SLURM_JOB_GPUS="1")
+    assert "nvidia-smi --compute-mode=DEFAULT: GPU is lost." in updates(driver)[0][-1]
+
+
+def test_an_epilog_that_cannot_tell_slurm_fails(driver: Installed) -> None:
+    smi(driver, apps="echo '4711, python'")
+    driver.slurm("IDLE", refuses=True)
+    assert driver.run("--job-end", SLURM_JOB_GPUS="1").returncode == NOT_KNOWN

@@ -115,6 +115,18 @@ Part = Annotated[
 ]
 
 
+Guid = Annotated[
+    str,
+    _checked(
+        lambda text: re.fullmatch(r"0x[0-9a-f]{16}", text),
+        "a GUID; write 0x and 16 small hexadecimal digits such as 0x506b4b0300c2b2f0",
+    ),
+]
+SwitchPort = Annotated[
+    str, _checked(lambda text: re.fullmatch(r"[1-9][0-9]{0,3}", text), "the number of a port; write one such as 36")
+]
+
+
 class Declared(BaseModel):
     """Base: no unknown fields, no conversion of types, no change after reading."""
 
@@ -215,6 +227,7 @@ class Nodes(Declared):
     macs: Mapping[str, PerNode] = {}
     serial: PerNode | None = None
     port_guids: Mapping[Part, PerNode] = {}
+    cables: Mapping[Part, PerNode] = {}
     disks: Mapping[Part, PerNode] = {}
     gpu_uuids: Mapping[Part, PerNode] = {}
     aliases: tuple[Text, ...] = ()
@@ -229,6 +242,8 @@ class Array(Declared):
     serves: Text | None = None
     links: Positive | None = None
     address: PerNode | None = None
+    port_guids: Mapping[Part, PerNode] = {}
+    cables: Mapping[Part, PerNode] = {}
 
 
 class External(Declared):
@@ -251,11 +266,14 @@ class Partition(Declared):
 
 
 class Switch(Declared):
-    """A switch of the fabric, with the nodes or the switches below it."""
+    """A switch of the fabric, with the nodes or the switches below it; ``cables`` go to other switches."""
 
     model: Text | None = None
     nodes: Expression | None = None
     switches: RangeText | None = None
+    guid: Guid | None = None
+    ports: Annotated[int, Field(ge=1, le=254)] | None = None
+    cables: Mapping[SwitchPort, Text] = {}
 
 
 class Fabric(Declared):

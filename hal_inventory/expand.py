@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hal_inventory.checks import Checks
 from hal_inventory.declared import ClusterFile, Nodes
@@ -128,7 +128,7 @@ def _expand_entry(
     ]
 
 
-def _column(path: Path_, values: Sequence[str], names: Sequence[str], checks: Checks) -> list[str] | None:
+def column_of(path: Path_, values: Sequence[str], names: Sequence[str], checks: Checks) -> list[str] | None:
     """Return one value a node; a fault and None when there are more or fewer."""
     column: list[str] = []
     for text in values:
@@ -176,7 +176,7 @@ def _addresses(
 ) -> dict[str, list[IPAddress]]:
     columns: dict[str, list[IPAddress]] = {}
     for where, network, values in _by_network((*path, "addresses"), declared.addresses, networks, checks):
-        column = _column(where, values, names, checks)
+        column = column_of(where, values, names, checks)
         if column is None:
             continue
         parsed: list[IPAddress] = []
@@ -200,7 +200,7 @@ def _addresses(
 
 def expand_addresses(path: Path_, values: Sequence[str], names: Sequence[str], checks: Checks) -> list[str]:
     """Return one address for each name, of whatever network; a fault and nothing when they do not fit."""
-    column = _column(path, values, names, checks) or []
+    column = column_of(path, values, names, checks) or []
     for name, text in zip(names, column, strict=False):
         address = _address(path, text, "10.64.0.10", checks)
         if address is None:
@@ -220,7 +220,7 @@ def _macs(
             continue
         if name not in declared.addresses and name != MANAGEMENT:
             checks.fault(where, f"a MAC without an address in network {name}; add addresses.{name}")
-        column = _column(where, values, names, checks)
+        column = column_of(where, values, names, checks)
         if column is None:
             continue
         column = [text.lower() for text in column]
@@ -238,7 +238,7 @@ def _serials(path: Path_, names: Sequence[str], declared: Nodes, checks: Checks)
     if declared.serial is None:
         return None
     where: Path_ = (*path, "serial")
-    column = _column(where, declared.serial, names, checks)
+    column = column_of(where, declared.serial, names, checks)
     for node, text in zip(names, column or (), strict=False):
         checks.once("serial", text, where, node)
     return column
@@ -249,7 +249,7 @@ def _parts(path: Path_, names: Sequence[str], declared: Nodes, kind: str, checks
     columns: dict[str, list[str]] = {}
     for part, values in getattr(declared, kind).items():
         where: Path_ = (*path, kind, part)
-        column = _column(where, values, names, checks)
+        column = column_of(where, values, names, checks)
         for node, text in zip(names, column or (), strict=False):
             checks.once(PARTS[kind], text, where, node)
         if column is not None:
@@ -262,3 +262,9 @@ def _placeholders(path: Path_, declared: Nodes, checks: Checks) -> frozenset[str
     fields += [("addresses", network) for network in declared.addresses]
     fields += [("macs", network) for network in declared.macs]
     return frozenset(".".join(field) for field in fields if checks.document.is_placeholder((*path, *field)))
+
+
+def in_order(selected: Iterable[str], nodes: Mapping[str, Node]) -> tuple[str, ...]:
+    """Return selected nodes in the order of the model."""
+    chosen = set(selected)
+    return tuple(name for name in nodes if name in chosen)

@@ -49,6 +49,28 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class FabricPort:
+    """A port of a node or an array in the fabric, by its own name (``mlx5_0/1``), with the other end of its cable."""
+
+    owner: str
+    name: str
+    guid: str
+    rate_gbps: int | None
+    switch: str | None
+    switch_port: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FabricLink:
+    """A cable between two switches."""
+
+    switch: str
+    port: int
+    other: str
+    other_port: int
+
+
+@dataclass(frozen=True, slots=True)
 class Placeholder:
     """A value that nobody has filled in yet."""
 
@@ -83,6 +105,8 @@ class Site:
     placeholders: tuple[Placeholder, ...] = ()
     virtual: bool = False
     array_addresses: Mapping[str, str] = field(default_factory=dict)
+    fabric_ports: tuple[FabricPort, ...] = ()
+    fabric_links: tuple[FabricLink, ...] = ()
 
     def profile_of(self, node: str) -> Profile:
         """Return the profile of a node."""

@@ -52,6 +52,7 @@ def only(site: Site, expression: str) -> Site:
             if not use.servers or kept(use.servers)
         },
         raid_sets=tuple(raid for raid in site.raid_sets if raid.node in chosen),
+        fabric_ports=tuple(port for port in site.fabric_ports if port.owner in chosen or port.owner in site.arrays),
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from hal_inventory.checks import Checks
-from hal_inventory.declared import Array, ClusterFile, FileSystem, Partition, Switch
-from hal_inventory.expand import expand_addresses, expand_networks, expand_nodes
+from hal_inventory.declared import Array, ClusterFile, FileSystem, Partition
+from hal_inventory.expand import expand_addresses, expand_networks, expand_nodes, in_order
 from hal_inventory.expressions import Names
+from hal_inventory.fabric import expand_cables, expand_switches
 from hal_inventory.hardware import check_profile
 from hal_inventory.interfaces import check_interfaces
 from hal_inventory.model import FileSystemUse, Node, Placeholder, Site
@@ -43,6 +44,8 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
     names = Names({*nodes, *left_out.names}, members)
 
     arrays, array_addresses = _arrays(cluster, checks)
+    switches = expand_switches(cluster, nodes, names, checks)
+    fabric_ports, fabric_links = expand_cables(cluster, nodes, switches, checks)
     site = Site(
         name=cluster.name,
         domain=cluster.domain,
@@ -55,7 +58,9 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
         services=services,
         groups=groups,
         partitions=_partitions(cluster, nodes, names, checks),
-        switches=_switches(cluster, nodes, names, checks),
+        switches=switches,
+        fabric_ports=fabric_ports,
+        fabric_links=fabric_links,
         file_systems=_file_systems(cluster, nodes, arrays, names, checks),
         raid_sets=cluster.raid_sets,
         members=members,
@@ -65,12 +70,6 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
     _check_raid_sets(cluster, nodes, checks)
     checks.close()
     return site
-
-
-def in_order(selected: Iterable[str], nodes: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return selected nodes in the order of the model."""
-    chosen = set(selected)
-    return tuple(name for name in nodes if name in chosen)
 
 
 def _basic_members(cluster: ClusterFile, nodes: Mapping[str, Node]) -> dict[str, tuple[str, ...]]:
@@ -176,35 +175,6 @@ def _seconds(duration: str) -> float:
     days, _, clock = duration.rpartition("-")
     hours, minutes, seconds = clock.split(":")
     return ((int(days or 0) * 24 + int(hours)) * 60 + int(minutes)) * 60 + int(seconds)
-
-
-def _switches(
-    cluster: ClusterFile, nodes: Mapping[str, Node], names: Names, checks: Checks
-) -> dict[str, tuple[Switch, tuple[str, ...], tuple[str, ...]]]:
-    made: dict[str, tuple[Switch, tuple[str, ...], tuple[str, ...]]] = {}
-    switches = cluster.fabric.switches if cluster.fabric else {}
-    above: dict[str, str] = {}
-    for name, switch in switches.items():
-        path: Path_ = ("fabric", "switches", name)
-        if (switch.nodes is None) == (switch.switches is None):
-            checks.fault(path, "must have either nodes or switches below it")
-        selected = checks.select((*path, "nodes"), switch.nodes, names) if switch.nodes else frozenset()
-        below = checks.range((*path, "switches"), switch.switches) if switch.switches else []
-        for other in below:
-            if other not in switches:
-                checks.unknown((*path, "switches"), "unknown switch", other, switches, "switches")
-            elif other in above:
-                checks.fault((*path, "switches"), f"{other} is below {above[other]} already")
-            above.setdefault(other, name)
-        made[name] = (switch, in_order(selected or (), nodes), tuple(below))
-    for name in switches:
-        seen, here = {name}, above.get(name)
-        while here is not None and here not in seen:
-            seen.add(here)
-            here = above.get(here)
-        if here == name:
-            checks.fault(("fabric", "switches", name), "is below itself")
-    return made
 
 
 def _arrays(cluster: ClusterFile, checks: Checks) -> tuple[dict[str, Array], dict[str, str]]:

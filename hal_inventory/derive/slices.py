@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hal_inventory.derive import slurm
+from hal_inventory.derive import fabric, slurm
 from hal_inventory.errors import HalInventoryError, UnknownNameError
 from hal_inventory.model import MANAGEMENT, Site
 from hal_inventory.ranges import expand_list, fold
@@ -90,7 +90,10 @@ def service(site: Site, *, name: str) -> list[str]:
 def arrays(site: Site) -> dict[str, dict[str, Any]]:
     """Return the storage arrays by name."""
     return {
-        name: {**array.model_dump(exclude={"address"}), "address": site.array_addresses.get(name)}
+        name: {
+            **array.model_dump(exclude={"address", "port_guids", "cables"}),
+            "address": site.array_addresses.get(name),
+        }
         for name, array in site.arrays.items()
     }
 
@@ -139,6 +142,10 @@ SLICES: Mapping[str, Callable[..., Any]] = {
     "external": external,
     "file_systems": file_systems,
     "raid_sets": raid_sets,
+    "fabric.ports": fabric.ports,
+    "fabric.cables": fabric.cables,
+    "fabric.switches": fabric.switches,
+    "fabric.subnet_managers": _service_nodes("subnet_manager"),
     "slurm.nodes": slurm.nodes,
     "slurm.gres": slurm.gres,
     "slurm.partitions": slurm.partitions,

@@ -80,8 +80,8 @@ def test_groups_may_name_each_other_in_any_order(small: str) -> None:
 def test_a_template_is_refused_even_where_nothing_reads_it(small: str) -> None:
     text = small.replace("    aliases: [gateway]", "    unknown: [{deep: '{% x %}'}]", 1)
     assert findings(text) == [
-        "cluster.yml:36: nodes.front.unknown: unknown field; known fields: addresses, aliases, disks, gpu_uuids,"
-        " macs, port_guids, profile, role, serial",
+        "cluster.yml:36: nodes.front.unknown: unknown field; known fields: addresses, aliases, cables, disks,"
+        " gpu_uuids, macs, port_guids, profile, role, serial",
         "cluster.yml:36: nodes.front.unknown[0].deep: a template is not evaluated here and not allowed: '{% x %}';"
         " write the value itself",
     ]

@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from testbed import kernel
+from testbed import gpus, kernel
 from testbed.bridges import remove_abandoned
 from testbed.cache import locked
 from testbed.errors import VirtualNodesError
@@ -32,7 +32,6 @@ LABEL = "hal.virtual"
 INTERFACES = {"management": "eth0", "ipoib": "ib0"}
 CAPABILITIES = "MKNOD,NET_ADMIN,NET_RAW,SYS_NICE,AUDIT_WRITE"
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
-NVIDIA_MAJOR = 195
 APPARMOR = Path("/sys/module/apparmor/parameters/enabled")
 OLDEST_PODMAN = 4
 LEASES = Path("/run/containers/networks/ipam.db")  # which container has which address, of all podman networks
@@ -55,6 +54,8 @@ class Node(BaseModel):
     addresses: dict[str, str]
     macs: dict[str, str] = {}
     gpus: tuple[dict[str, Any], ...] = ()
+    numa: tuple[dict[str, Any], ...] = ()
+    gpu_uuids: dict[str, str] = {}
 
 
 class Network(BaseModel):
@@ -143,7 +144,7 @@ def container_options(plan: Plan, node: Node) -> list[str]:
 
 def definition(plan: Plan, node: Node) -> str:
     """Return a hash that changes when the container would be made differently."""
-    text = json.dumps([plan.image, len(node.gpus), node.kernel, node.arch, container_options(plan, node)])
+    text = json.dumps([plan.image, list(node.gpus), node.kernel, node.arch, container_options(plan, node)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -285,35 +286,19 @@ def _files(plan: Plan, node: Node) -> dict[str, tuple[int, bytes]]:
     files |= kernel.files(node.kernel, node.arch)
     files["etc/ssh/user_ca.pub"] = (0o644, (plan.authorities / "user_ca.pub").read_bytes())
     files["etc/ssh/sshd_config"] = (0o600, sshd_config().encode())
-    if node.gpus:
-        files["usr/lib/systemd/system/virtual-gpu-devices.service"] = (0o644, gpu_unit(len(node.gpus)).encode())
+    files |= gpus.files(_gpus(node), node.arch)
     return files
+
+
+def _gpus(node: Node) -> list[dict[str, Any]]:
+    """Return what the node's GPUs are, as its state file has them; the driver's package makes their devices."""
+    return gpus.hardware(node.name, node.arch, node.gpus, node.numa, node.gpu_uuids)
 
 
 def sshd_config() -> str:
     """Return the image's sshd_config with the lines of an installed node: host certificate and user authority."""
     base = (Path(__file__).parent.parent / "image/files/etc/ssh/sshd_config").read_text()
     return base + "HostCertificate /etc/ssh/ssh_host_ed25519_key-cert.pub\nTrustedUserCAKeys /etc/ssh/user_ca.pub\n"
-
-
-def gpu_unit(count: int) -> str:
-    """Return a unit that makes the device nodes a driver would make; nothing answers behind them."""
-    made = [f"/bin/mknod -m 0666 /dev/nvidia{index} c {NVIDIA_MAJOR} {index}" for index in range(count)]
-    made.append(f"/bin/mknod -m 0666 /dev/nvidiactl c {NVIDIA_MAJOR} 255")
-    return "\n".join(
-        [
-            "[Unit]",
-            f"Description=Device nodes of {count} GPUs (stand-in for the driver's)",
-            "DefaultDependencies=no",
-            "Before=sysinit.target",
-            "",
-            "[Service]",
-            "Type=oneshot",
-            "RemainAfterExit=yes",
-            *(f"ExecStart=-{command}" for command in made),
-            "",
-        ]
-    )
 
 
 def _archive(files: Mapping[str, tuple[int, bytes]]) -> bytes:

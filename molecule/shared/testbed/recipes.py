@@ -71,6 +71,7 @@ class Recipe(Strict):
     requires: tuple[str, ...] = ()
     provides: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    before_removal: tuple[str, ...] = ()
     version: str | None = None
     stand_in: bool = False
 

@@ -192,6 +192,7 @@ def _scriptlets(recipe: Recipe, root: Path) -> list[str]:
         # Enabled by nobody: on Enterprise Linux the administrator or the role does that.
         removal.append(f'[ "$1" -ne 0 ] || systemctl --no-reload disable --now {units} >/dev/null 2>&1 || :')
         gone.append(reload)
+    removal += [f'[ "$1" -ne 0 ] || {{ {command}; }}' for command in recipe.before_removal]
     if libraries:
         gone.append("ldconfig")
     sections = (("%pre", before), ("%post", after), ("%preun", removal), ("%postun", gone))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testbed import image, nodes
+from testbed import gpus, image, nodes
 from testbed.errors import VirtualNodesError
 
 
@@ -91,11 +91,21 @@ def test_a_plan_that_cannot_work_is_refused(change: dict[str, Any], message: str
     assert str(caught.value) == f"plan of the nodes: {message}"
 
 
-def test_gpu_nodes_get_the_drivers_device_names() -> None:
-    unit = nodes.gpu_unit(2)
-    assert "ExecStart=-/bin/mknod -m 0666 /dev/nvidia1 c 195 1\n" in unit
-    assert "/dev/nvidia2" not in unit
-    assert "ExecStart=-/bin/mknod -m 0666 /dev/nvidiactl c 195 255\n" in unit
+def test_a_nodes_gpus_are_those_of_its_model_and_their_numbers_are_its_own() -> None:
+    model = [
+        {"index": 0, "model": "Tesla V100-SXM2-16GB", "memory_mb": 16384, "socket": 0, "link": "nvlink2"},
+        {"index": 1, "model": "Tesla V100-SXM2-16GB", "memory_mb": 16384, "socket": 1, "link": "nvlink2"},
+    ]
+    numa = [{"id": 0, "socket": 0, "cpus": "0-79"}, {"id": 8, "socket": 1, "cpus": "80-159"}]
+    made = gpus.hardware("hal01", "ppc64le", model, numa, {"1": "GPU-declared"})
+    assert [(gpu["bus_id"], gpu["cpus"], gpu["memory_mib"]) for gpu in made] == [
+        ("00000004:04:00.0", "0-79", 16130),
+        ("00000035:03:00.0", "80-159", 16130),
+    ]
+    assert made[1]["uuid"] == "GPU-declared"
+    assert made[0]["uuid"] != gpus.hardware("hal02", "ppc64le", model, numa, {})[0]["uuid"]
+    assert gpus.files([], "ppc64le") == {}
+    assert "var/lib/virtual-node/gpus.json" in gpus.files(made, "ppc64le")
 
 
 def test_files_of_a_node_belong_to_root_and_its_units_are_switched_on() -> None:

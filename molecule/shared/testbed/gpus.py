@@ -16,6 +16,7 @@ BUSES = {
     "ppc64le": (("00000004:04", "00000004:05", "00000004:06"), ("00000035:03", "00000035:04", "00000035:05")),
     "x86_64": (("00000000:3B", "00000000:5E", "00000000:86"), ("00000000:AF", "00000000:D8", "00000000:E1")),
 }
+MAJOR, CONTROL = 195, 255  # numbers of the driver's devices: /dev/nvidia0 and so on, /dev/nvidiactl
 # Of 16384 MiB the driver shows 16130 on an AC922: error correction and its own pages take the rest.
 SHOWN_PERCENT = 98.45
 
@@ -47,6 +48,11 @@ def hardware(
             }
         )
     return made
+
+
+def minors(count: int) -> list[int]:
+    """Return the minor numbers of the devices of so many GPUs; none for none."""
+    return [*range(count), CONTROL] if count else []
 
 
 def files(gpus: Sequence[Mapping[str, Any]], arch: str) -> dict[str, tuple[int, bytes]]:

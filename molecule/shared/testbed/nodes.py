@@ -132,6 +132,8 @@ def container_options(plan: Plan, node: Node) -> list[str]:
     ]
     if APPARMOR.exists() and APPARMOR.read_text().strip() == "Y":
         options.append("--security-opt=apparmor=unconfined")  # its profile for containers forbids writing /proc/sys/net
+    # Programs may open the node's GPUs, each by a rule of its own: Slurm takes single ones away from jobs.
+    options += [f"--device-cgroup-rule=c {gpus.MAJOR}:{minor} rwm" for minor in gpus.minors(len(node.gpus))]
     for name in attached(plan, node):
         parts = [f"ip={node.addresses[name]}", f"interface_name={INTERFACES[name]}"]
         if name in node.macs:

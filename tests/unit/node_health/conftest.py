@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -14,10 +15,6 @@ from typing import Any
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(PROJECT / "plugins" / "lookup"))
-
-import hal_node_health  # noqa: E402  found through the line above
-
 # A line of "scontrol --oneliner show node" of Slurm 22.05.8 on the virtual HAL, cut to what is read of it.
 LINE = (
     "NodeName=hal01 Arch=x86_64 CoresPerSocket=20 CPUAlloc=0 CPUTot=160 Gres=gpu:v100:4 NodeAddr=10.64.0.101"
@@ -57,7 +54,12 @@ class Installed:
 
     def __post_init__(self) -> None:
         """Install it."""
-        for one in hal_node_health._program(str(self.folder / "program")):
+        spec = importlib.util.spec_from_file_location("hal_node_health", PROJECT / "plugins/lookup/hal_node_health.py")
+        assert spec
+        assert spec.loader
+        lookup = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(lookup)
+        for one in lookup.LookupModule().run(["program"], folder=str(self.folder / "program"))[0]:
             path = Path(one["path"])
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(one["content"])

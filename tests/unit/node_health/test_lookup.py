@@ -1,0 +1,80 @@
+"""lookup('hal_node_health', 'checks'): what of the roles' promises becomes a check, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.playing import play
+
+EXPECT = """
+- id: it is there
+  file: {path: /etc/passwd, read: exists}
+  equal: true
+  why: w
+- id: "part works"
+  loop: "{{ parts }}"
+  command: {argv: ["probe", "{{ item }}"]}
+  equal: "{{ limit }}"
+  health: "{{ item }} broken"
+  finding: hardware
+  why: jobs fail
+- id: elsewhere
+  when: false
+  command: {argv: [probe]}
+  equal: ""
+  health: not here
+  why: w
+"""
+PLAYBOOK = """
+- hosts: hal01
+  gather_facts: false
+  tasks:
+    - ansible.builtin.copy:
+        content: "{{ lookup('hal_node_health', 'checks') | to_json }}"
+        dest: RESULT
+        mode: "0644"
+      delegate_to: localhost
+      connection: local
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder with a playbook and a role of its own that takes the place of role time."""
+    role = tmp_path / "roles" / "time"
+    (role / "defaults").mkdir(parents=True)
+    (role / "expect.yml").write_text(EXPECT)
+    (role / "defaults" / "main.yml").write_text("parts: [gpu, link]\nlimit: '{{ hal_node.gpus | length }}'\n")
+    (tmp_path / "play.yml").write_text(PLAYBOOK.replace("RESULT", str(tmp_path / "result.json")))
+    return tmp_path
+
+
+def test_promises_with_health_become_checks_with_the_role_s_variables(site: Path) -> None:
+    done = play(site / "play.yml")
+    assert done.returncode == 0, done.stdout
+    checks = [check for check in json.loads((site / "result.json").read_text()) if check["role"] == "time"]
+    assert [(one["id"], one["words"], one["hardware"]) for one in checks] == [
+        ("part works [gpu]", "gpu broken", True),
+        ("part works [link]", "link broken", True),
+    ]
+    assert checks[1]["question"]["command"] == {"argv": ["probe", "link"]}
+    assert str(checks[1]["question"]["equal"]) == "4"
+
+
+def test_a_check_that_cannot_be_templated_stops_the_rollout(site: Path) -> None:
+    (site / "roles/time/defaults/main.yml").write_text("parts: [gpu]\n")
+    done = play(site / "play.yml")
+    assert done.returncode != 0
+    words = " ".join(done.stdout.split()).replace(f"{site}/", "")
+    assert "roles/time/expect.yml:6: time: part works [gpu]: equal: 'limit' is undefined" in words
+    assert not (site / "result.json").exists()
+
+
+def test_a_role_whose_file_cannot_be_read_stops_the_rollout(site: Path) -> None:
+    (site / "roles/time/expect.yml").write_text("- id: [\n")
+    done = play(site / "play.yml")
+    assert done.returncode != 0
+    assert "lookup hal_node_health: roles/time/expect.yml" in " ".join(done.stdout.split()).replace(f"{site}/", "")

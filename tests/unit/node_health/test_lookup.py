@@ -69,7 +69,7 @@ def test_a_check_that_cannot_be_templated_stops_the_rollout(site: Path) -> None:
     done = play(site / "play.yml")
     assert done.returncode != 0
     words = " ".join(done.stdout.split()).replace(f"{site}/", "")
-    assert "roles/time/expect.yml:6: time: part works [gpu]: equal: 'limit' is undefined" in words
+    assert "roles/time/expect.yml:6: time: part works [gpu]: equal: ''limit'' is undefined" in words
     assert not (site / "result.json").exists()
 
 

@@ -1,4 +1,4 @@
-"""Bring up the virtual HAL, run a job on all of its GPUs, audit it. `make demo` calls this.
+"""Bring up the virtual HAL, run a job on all of its GPUs, audit it, break two nodes and look again. `make demo` calls this.
 
 Can be run again: what is there already is kept, and a second rollout changes nothing.
 """
@@ -26,7 +26,11 @@ from strategy import environment  # noqa: E402
 
 OVERLAYS = {"full": "hal.yml", "mini": "mini.yml"}
 USER = "alice"
+LOGIN = "hal-login"
 DRIFT = 2  # exit status of hal-audit
+# The health check runs every 30 s.
+WAIT_FOR_DRAIN = "for i in $(seq 90); do sinfo --noheader --list-reasons | grep -q . && exit; sleep 1; done; exit 1"
+SHOW_REASONS = 'sinfo -R -o "%60E %19H %N"'
 
 
 def job(cluster: Cluster, runner: Runner) -> bool:
@@ -34,19 +38,18 @@ def job(cluster: Cluster, runner: Runner) -> bool:
     computes = cluster.slice("nodes", where="compute and gpu")
     gpus = sum(len(cluster.node(name)["gpus"]) for name in computes)
     per_node = gpus // len(computes)
-    login = cluster.slice("slurm.controllers")[0]
     # One task for each GPU; each says where it is and which GPU Slurm gave it.
     srun = (
         f"srun --partition=gpu --nodes={len(computes)} --ntasks-per-node={per_node} --gres=gpu:v100:{per_node}"
         " --job-name=all-gpus --time=5 sh -c 'echo $SLURM_JOB_ID $SLURMD_NODENAME $SLURM_LOCALID $CUDA_VISIBLE_DEVICES'"
     )
-    stage = Stage(f"srun on {gpus} GPUs", cluster.ssh_argv(login, f"runuser -l {USER} -c {quote(srun)}"))
+    stage = Stage(f"srun on {gpus} GPUs", cluster.ssh_argv(LOGIN, f"runuser -l {USER} -c {quote(srun)}"))
     if not runner.run(stage):
         return False
     lines = [line.split() for line in runner.outcomes[-1].log.read_text().splitlines() if line.strip()]
     rows = [line for line in lines if len(line) == 4 and line[0].isdigit()]
     number = rows[0][0] if rows else "0"
-    await_record(cluster, login, number)
+    await_record(cluster, number)
     visible: dict[str, NodeSet] = defaultdict(NodeSet)
     for _, node, _, devices in rows:
         visible[devices].add(node)
@@ -58,7 +61,7 @@ def job(cluster: Cluster, runner: Runner) -> bool:
         "sinfo",
         f"sacct -j {number} -X -P -o JobID,JobName,User,Partition,State,AllocTRES",
     ):
-        say(f"\n[{USER}@{login} ~]$ {command}\n{cluster.run(login, f'runuser -l {USER} -c {quote(command)}')}")
+        say(f"\n[{USER}@{LOGIN} ~]$ {command}\n{cluster.run(LOGIN, f'runuser -l {USER} -c {quote(command)}')}")
     if held != gpus or len(rows) != gpus:
         say(f"\nthe job held {held} GPUs with {len(rows)} tasks; the model has {gpus}")
         return False
@@ -66,34 +69,48 @@ def job(cluster: Cluster, runner: Runner) -> bool:
 
 
 def audit(cluster: Cluster, runner: Runner, sources: Sequence[str]) -> bool:
-    """Audit all nodes, which has to be clean; then change a file on one of them, and show what an audit says of it."""
+    """Audit all nodes, which has to be clean; then break two of them, and show what Slurm and an audit say of it."""
     options = ["run", *(word for source in sources for word in ("-i", source))]
     run = [str(Path(sys.executable).with_name("hal-audit")), *options]
     typed = f"$ .venv/bin/hal-audit {' '.join(options)}\n"
     if not runner.run(Stage("audit", run)):
         return False
     say(f"\n{typed}{runner.outcomes[-1].log.read_text()}")
-    node = cluster.slice("nodes", where="compute and gpu")[-1]
-    fault = "sed -i 's/^server .*/server 192.0.2.1 iburst/' /etc/chrony.conf"
-    cluster.run(node, "cp --preserve /etc/chrony.conf /run/chrony.conf")
-    say(f"[root@{node} ~]# {fault}\n")
+    edited, broken = cluster.slice("nodes", where="compute and gpu")[-2:]
+    edit, lose = "sed -i 's/^server .*/server 192.0.2.1 iburst/' /etc/chrony.conf", "virtual-gpu lose 2"
+    cluster.run(edited, "cp --preserve /etc/chrony.conf /run/chrony.conf")
+    say(f"[root@{edited} ~]# {edit}\n[root@{broken} ~]# {lose}\n")
     try:
-        cluster.run(node, fault)
+        cluster.run(edited, edit)
+        cluster.run(broken, lose)
+        drained = runner.run(Stage("Slurm notices", cluster.ssh_argv(LOGIN, WAIT_FOR_DRAIN)))
+        reasons = cluster.run(LOGIN, SHOW_REASONS)
+        say(f"\n[{USER}@{LOGIN} ~]$ {SHOW_REASONS}\n{reasons}")
         seen = subprocess.run(run, cwd=PROJECT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         say(f"{typed}{seen.stdout}{seen.stderr}")
     finally:
-        cluster.run(node, "cp --preserve /run/chrony.conf /etc/chrony.conf")
-    if seen.returncode != DRIFT or "Write the configuration of chronyd" not in seen.stdout:
-        say(f"the audit did not find the fault on {node}: exit status {seen.returncode}")
-        return False
-    say(f"({node} is as before.)")
-    return True
+        cluster.run(edited, "cp --preserve /run/chrony.conf /etc/chrony.conf")
+        cluster.run(broken, "virtual-gpu repair")
+    resume = Ansible(sources).command("playbooks/resume.yml", resume_nodes=broken)
+    given = runner.run(Stage(f"{broken} repaired and given back", resume))
+    rows = [line.split() for line in reasons.splitlines()[1:]]
+    faults = {
+        f"exactly {broken} drained": drained and [row[-1] for row in rows] == [broken],
+        "a lost GPU in the reason": "health: GPU lost" in reasons,
+        "both faults in the audit": seen.returncode == DRIFT
+        and "Write the configuration of chronyd" in seen.stdout
+        and "GPU" in seen.stdout,
+    }
+    for what, found in faults.items():
+        if not found:
+            say(f"not seen: {what}")
+    return given and all(faults.values())
 
 
-def await_record(cluster: Cluster, login: str, number: str) -> None:
+def await_record(cluster: Cluster, number: str) -> None:
     """Return when accounting knows the job's user and partition: slurmctld tells slurmdbd a few seconds later."""
     for _ in range(20):
-        if cluster.run(login, f"sacct -j {number} -X -n -P -o Partition").strip():
+        if cluster.run(LOGIN, f"sacct -j {number} -X -n -P -o Partition").strip():
             return
         time.sleep(1)
 

@@ -1,4 +1,4 @@
-"""How often Ansible goes to a node: ssh calls by role and node, with and without pipelining.
+"""How often Ansible goes to a node and what that costs: ssh calls and processor time by role, and pipelining.
 
 ssh and sftp are replaced by wrappers that note each call and then run the real program. Starting the wrapper costs
 about a millisecond, in both ways alike.
@@ -13,7 +13,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +42,16 @@ exec {real} "$@"
 
 @dataclass(frozen=True)
 class Calls:
-    """One run: ssh and sftp calls and tasks by (role, node), wall time in seconds."""
+    """One run: ssh and sftp calls, tasks and processor seconds by (role, node), wall time in seconds.
+
+    The controller's processor seconds are those of the node "".
+    """
 
     seconds: float
     calls: Mapping[tuple[str, str], int]
     tasks: Mapping[tuple[str, str], int]
     changed: int
+    cpu_seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def of_role(self, role: str) -> list[int]:
         """The calls of a role, one number for each node that it ran on."""
@@ -105,6 +109,7 @@ class Counting:
             "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACK),
             "ANSIBLE_CALLBACKS_ENABLED": "hal_bench_calls",
             "HAL_BENCH_REPORT": str(self.report),
+            "HAL_BENCH_CPU_FILES": json.dumps(self.instance.cpu_files()),
         }
         began = time.monotonic()
         done = self.instance.ansible.playbook("playbooks/site.yml", *arguments, environment=environment)
@@ -114,17 +119,21 @@ class Counting:
         return read_calls(seconds, self.log.read_text().splitlines(), json.loads(self.report.read_text()))
 
 
-def read_calls(seconds: float, log: Sequence[str], report: Sequence[Sequence[Any]]) -> Calls:
-    """Add up the wrapper's log (role/node/program) and the callback's report (role, node, kind, number)."""
+def read_calls(seconds: float, log: Sequence[str], report: Mapping[str, Sequence[Sequence[Any]]]) -> Calls:
+    """Add up the wrapper's log (role/node/program) and the callback's report: results (role, node, kind, number), cpu.
+
+    The same role may run twice; its calls and tasks are added up.
+    """
     calls: Counter[tuple[str, str]] = Counter()
     for line in log:
         role, node, _ = line.split("/")
         calls[role, node] += 1
     tasks: Counter[tuple[str, str]] = Counter()
-    for role, node, kind, number in report:
+    for role, node, kind, number in report["results"]:
         if kind != "skipped":
             tasks[role, node] += number
-    return Calls(seconds, calls, tasks, sum(row[3] for row in report if row[2] == "changed"))
+    changed = sum(row[3] for row in report["results"] if row[2] == "changed")
+    return Calls(seconds, calls, tasks, changed, {(role, node): used for role, node, used in report["cpu"]})
 
 
 def compare(instance: Instance, state: Path, role: str, rounds: int) -> Comparison:
@@ -141,10 +150,14 @@ def compare(instance: Instance, state: Path, role: str, rounds: int) -> Comparis
 
 
 def table(run: Calls) -> str:
-    """Tasks and calls a node by role: nodes differ, so the least, the median and the most."""
+    """Tasks, calls and processor time a node by role: nodes differ, so of calls the least, the median and the most.
+
+    A node's processor time is the median of those that the role ran on, its daemons' included.
+    """
     lines = [
         f"Remote calls of a rollout without changes ({run.seconds:.1f} s, {run.changed} tasks changed)",
-        f"  {'role':<14} {'nodes':>5} {'tasks a node':>13}   ssh calls a node (least, median, most)",
+        f"  {'role':<14} {'nodes':>5} {'tasks a node':>13}   ssh calls a node (least, median, most)"
+        f"   processor time: {'a node':>7} {'controller':>12}",
     ]
     for role in run.roles():
         calls = run.of_role(role)
@@ -152,7 +165,12 @@ def table(run: Calls) -> str:
         if not calls:
             continue
         spread = f"{calls[0]:>6} {statistics.median(calls):>6g} {calls[-1]:>6}"
-        lines.append(f"  {role or '(plays)':<14} {len(calls):>5} {statistics.mean(tasks or [0]):>13.1f}   {spread}")
+        cpu = [used for (name, node), used in run.cpu_seconds.items() if name == role and (role, node) in run.calls]
+        own = run.cpu_seconds.get((role, ""), 0)
+        lines.append(
+            f"  {role or '(plays)':<14} {len(calls):>5} {statistics.mean(tasks or [0]):>13.1f}   {spread}"
+            f"{statistics.median(cpu or [0]):>41.2f} s {own:>10.1f} s"
+        )
     nodes = {node for _, node in run.calls}
     total = sum(run.calls.values())
     lines.append(f"  {'all':<14} {len(nodes):>5} {'':>13}   {total} calls, {total / max(1, len(nodes)):.1f} a node")
@@ -172,11 +190,16 @@ def comparison_table(result: Comparison) -> str:
 
 
 def as_json(run: Calls) -> dict[str, Any]:
-    """Seconds and, by role and node, tasks and calls."""
-    keys = sorted(set(run.calls) | set(run.tasks))
+    """Seconds and, by role and node ("" is the controller), tasks, calls and processor seconds."""
     rows = [
-        {"role": role, "node": node, "calls": run.calls.get((role, node), 0), "tasks": run.tasks.get((role, node), 0)}
-        for role, node in keys
+        {
+            "role": role,
+            "node": node,
+            "calls": run.calls.get((role, node), 0),
+            "tasks": run.tasks.get((role, node), 0),
+            "cpu_seconds": run.cpu_seconds.get((role, node)),
+        }
+        for role, node in sorted(set(run.calls) | set(run.tasks) | set(run.cpu_seconds))
     ]
     return {"seconds": run.seconds, "changed": run.changed, "by_role_and_node": rows}
 

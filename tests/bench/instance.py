@@ -64,6 +64,19 @@ class Instance:
         """All of it, for whoever measures something else."""
         return runner.run(*self.images()) and runner.run(self.create()) and runner.run(self.rollout("rollout"))
 
+    def cpu_files(self) -> dict[str, str]:
+        """The kernel's file with the processor time of each running node, by name; none where there is no such file."""
+        form = '{{index .Config.Labels "hal.node"}} {{.State.CgroupPath}}'
+        containers = [f"{NAME}-{name}" for name in self.names]
+        argv = ["molecule/shared/podman", "inspect", "--format", form, *containers]
+        done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, check=False)
+        found: dict[str, str] = {}
+        for line in done.stdout.splitlines():
+            name, _, group = line.partition(" ")
+            places = [Path(f"/sys/fs/cgroup/cpuacct{group}/cpuacct.usage"), Path(f"/sys/fs/cgroup{group}/cpu.stat")]
+            found.update((name, str(path)) for path in places if path.is_file())
+        return found
+
     def memory_mb(self) -> int | None:
         """Memory of all processes in the nodes, shared pages counted once; None when it cannot be read."""
         inspected = subprocess.run(

@@ -1,13 +1,16 @@
-"""Counts what each role does on each node: tasks, results, changes. For tests/bench/calls.py."""
+"""Counts what each role does on each node: tasks, results, changes, processor time. For tests/bench/calls.py."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections import Counter
+from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
+
+CONTROLLER = ""  # in place of a node's name
 
 DOCUMENTATION = """
 name: hal_bench_calls
@@ -18,7 +21,13 @@ description:
   - Puts the role's name into the environment variable HAL_BENCH_ROLE before each task. Worker processes are forked
     after that, so the ssh that they start has it, and the counting wrapper around ssh can say whose call it was. This
     holds for strategies that run one task at a time, such as linear.
+  - Reads the processor time of the nodes' containers and its own whenever another role begins, and gives what was used
+    to the role before. Daemons of a node are in it.
 options:
+  cpu_files:
+    description: A JSON object, for each node the file of the kernel that has its processor time.
+    default: "{}"
+    env: [{name: HAL_BENCH_CPU_FILES}]
   report:
     description: File to write.
     required: true
@@ -39,9 +48,24 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
         """Nothing counted yet."""
         super().__init__()
         self.counts: Counter[tuple[str, str, str]] = Counter()
+        self.cpu: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self.role: str | None = None
+        self.used: dict[str, float] = {}
 
     def _begin(self, task: Any) -> None:
+        self._sample(role_of(task))
         os.environ["HAL_BENCH_ROLE"] = role_of(task)
+
+    def _sample(self, role: str | None) -> None:
+        """Give the processor time since the last sample to the role that ran."""
+        if role == self.role:
+            return
+        now = {node: cpu_seconds(Path(path)) for node, path in json.loads(self.get_option("cpu_files")).items()}
+        now[CONTROLLER] = sum(os.times()[:4])
+        if self.role is not None:
+            for node, seconds in now.items():
+                self.cpu[self.role, node] += seconds - self.used[node]
+        self.role, self.used = role, now
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
         """Say whose calls come next."""
@@ -68,9 +92,21 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """Write the report."""
-        rows = [[role, host, kind, number] for (role, host, kind), number in sorted(self.counts.items())]
+        self._sample(None)
+        report = {
+            "results": [[role, host, kind, number] for (role, host, kind), number in sorted(self.counts.items())],
+            "cpu": [[role, host, seconds] for (role, host), seconds in sorted(self.cpu.items())],
+        }
         with open(self.get_option("report"), "w") as stream:
-            json.dump(rows, stream)
+            json.dump(report, stream)
+
+
+def cpu_seconds(path: Path) -> float:
+    """Return what a control group has used: cpuacct.usage of version 1 is nanoseconds, cpu.stat of 2 microseconds."""
+    text = path.read_text()
+    if path.name == "cpu.stat":
+        return int(dict(line.split() for line in text.splitlines())["usage_usec"]) / 1e6
+    return int(text) / 1e9
 
 
 def role_of(task: Any) -> str:

@@ -1,4 +1,4 @@
-"""Bring up the virtual HAL, run a job on all of its GPUs, audit it, break two nodes and look again. `make demo` calls this.
+"""Bring up the virtual HAL, run a job on all of its GPUs, audit it, break two nodes and look again: `make demo`.
 
 Can be run again: what is there already is kept, and a second rollout changes nothing.
 """

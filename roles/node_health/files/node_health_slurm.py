@@ -119,7 +119,7 @@ class Slurm:
 
     def _remember(self, known):
         with open(self.state + ".new", "w") as stream:
-            json.dump(known, stream)
+            json.dump(known, stream, sort_keys=True)
             stream.flush()
             os.fsync(stream.fileno())
         os.rename(self.state + ".new", self.state)

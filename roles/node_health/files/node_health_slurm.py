@@ -30,11 +30,16 @@ class SlurmError(Exception):
 
 
 def reason_of(failing):
-    """Return the reason of a drain: the words of all that fails first, then the details of each."""
+    """Return the reason of a drain: the words of all that fails first, then the details of each.
+
+    One line of ASCII without what Slurm gives a meaning to: the reason is known again word for word.
+    """
     words = "; ".join(_unique([one["words"] for one in failing]))
     details = ", ".join("%s: %s" % (one["id"], one["reason"]) for one in failing)
     text = "%s%s (%s)" % (PREFIX, words, details)
-    text = "".join(character for character in text if character not in "\"'\\").replace("[", "(").replace("]", ")")
+    text = text.replace("[", "(").replace("]", ")")
+    text = "".join(character if 32 <= ord(character) < 127 else " " for character in text if character not in "\"'\\")
+    text = " ".join(text.split())
     return text if len(text) <= LONGEST else text[:LONGEST - 3] + "..."
 
 

@@ -130,6 +130,15 @@ def test_a_part_of_the_checks_gives_nothing_back(hal01: Installed, gpu: Path) ->
     assert len(updates(hal01)) == 1
 
 
+def test_a_part_of_the_checks_does_not_shorten_the_reason(hal01: Installed, gpu: Path) -> None:
+    gpu.write_text("lost\n")
+    hal01.asks(*hal01.checks[:1], {**hal01.checks[1], "role": "storage"})
+    (hal01.folder / "disk").write_text("full\n")
+    hal01.run("--act")
+    hal01.run("--act", "--role", "storage")
+    assert len(updates(hal01)) == 1
+
+
 def test_a_slurmctld_that_does_not_answer_is_said(hal01: Installed, gpu: Path) -> None:
     hal01.slurm("IDLE", refuses=True)
     done = hal01.run("--act")

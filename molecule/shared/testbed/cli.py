@@ -31,13 +31,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     nodes = parts.add_parser("nodes", help="the containers; create.yml and destroy.yml call this")
     nodes.add_argument("action", choices=["create", "destroy", "instances"])
     nodes.add_argument("--instance", help="destroy: which; all that are there when it is not given")
-    arguments = parser.parse_args(argv)
+    fabric = parts.add_parser("fabric", help="break and mend the emulated InfiniBand fabric", add_help=False)
+    fabric.add_argument("--instance", default="virtual", help="which (default: virtual)")
+    arguments, words = parser.parse_known_args(argv)
+    if words and arguments.part != "fabric":
+        parser.error(f"unrecognized arguments: {' '.join(words)}")
     try:
         if arguments.part == "image":
             make = image.build if arguments.action == "build" else image.reference
             print(make(arguments.arch, arguments.variant))
         elif arguments.part == "packages":
             print(PACKAGE_ACTIONS[arguments.action](arguments.arch))
+        elif arguments.part == "fabric":
+            return containers.in_fabric(arguments.instance, words)
         else:
             _nodes(arguments.action, arguments.instance)
     except VirtualNodesError as error:

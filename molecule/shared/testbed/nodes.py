@@ -22,10 +22,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from testbed import gpus, kernel
+from testbed import fabric, gpus, kernel
 from testbed.bridges import remove_abandoned
 from testbed.cache import locked
 from testbed.errors import VirtualNodesError
+from testbed.fabric import Fabric
 from testbed.run import PODMAN, as_root, capture, need
 
 LABEL = "hal.virtual"
@@ -77,6 +78,16 @@ class Plan(BaseModel):
     authorities: Path
     networks: dict[str, Network]
     nodes: tuple[Node, ...]
+    fabric: Fabric = Fabric()
+
+    @property
+    def fabric_address(self) -> str:
+        """The address, on the management network, of the container that emulates the fabric."""
+        return fabric.address(self.networks["management"].cidr, (node.addresses["management"] for node in self.nodes))
+
+    def fabric_files(self) -> dict[str, tuple[int, bytes]]:
+        """Return the files of the container that emulates the fabric."""
+        return fabric.files(self.fabric, (node.name for node in self.nodes), self.fabric_address)
 
 
 def read_plan(text: str) -> Plan:
@@ -146,7 +157,9 @@ def container_options(plan: Plan, node: Node) -> list[str]:
 
 def definition(plan: Plan, node: Node) -> str:
     """Return a hash that changes when the container would be made differently."""
-    text = json.dumps([plan.image, list(node.gpus), node.kernel, node.arch, container_options(plan, node)])
+    in_fabric = fabric.node_file(plan.fabric, node.name, plan.fabric_address)
+    hardware = [list(node.gpus), node.kernel, node.arch, in_fabric]
+    text = json.dumps([plan.image, hardware, container_options(plan, node)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -182,6 +195,7 @@ def _create(plan: Plan) -> list[str]:
     for name in plan.networks:
         if name in INTERFACES:
             _network(plan, name)
+    started = _fabric(plan, present.get(fabric.NAME))
     missing = [node for node in plan.nodes if node.name not in present]
     stopped = [node.name for node in plan.nodes if node.name in present and present[node.name]["state"] != "running"]
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
@@ -191,7 +205,27 @@ def _create(plan: Plan) -> list[str]:
         capture([PODMAN, "start", *start])
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
         list(pool.map(lambda node: _wait(plan, node), plan.nodes if start else ()))
-    return [f"{plan.instance}-{node.name}" for node in missing]
+    return [*started, *(f"{plan.instance}-{node.name}" for node in missing)]
+
+
+def _fabric(plan: Plan, known: Mapping[str, str] | None) -> list[str]:
+    """Make and start the container that emulates the fabric, where the model has one; return its name when made."""
+    if not plan.fabric.cables:
+        return []
+    name = f"{plan.instance}-{fabric.NAME}"
+    options = fabric.options(plan.instance, LABEL, str(plan.packages), plan.fabric_address)
+    files = plan.fabric_files()
+    parts = [plan.image, *options, *(content.hex() for _, content in files.values())]
+    made_from = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    if known is None:
+        _container(name, [*options, f"--label=hal.definition={made_from}", plan.image, *fabric.COMMAND], files)
+    elif known["definition"] != made_from:
+        raise VirtualNodesError(
+            f"{name} was made from another image, repository or model: destroy the virtual nodes first"
+        )
+    if known is None or known["state"] != "running":
+        capture([PODMAN, "start", name])
+    return [] if known else [name]
 
 
 def _check_podman() -> None:
@@ -242,20 +276,17 @@ def _network(plan: Plan, name: str) -> None:
 
 def _make(plan: Plan, node: Node) -> None:
     """Make one container with its host key and certificate in it, as an installer would leave them."""
-    capture(
-        [
-            PODMAN,
-            "create",
-            *container_options(plan, node),
-            f"--label=hal.definition={definition(plan, node)}",
-            plan.image,
-        ]
-    )
-    name = f"{plan.instance}-{node.name}"
+    options = [*container_options(plan, node), f"--label=hal.definition={definition(plan, node)}", plan.image]
+    _container(f"{plan.instance}-{node.name}", options, _files(plan, node))
+
+
+def _container(name: str, options: Sequence[str], files: Mapping[str, tuple[int, bytes]]) -> None:
+    """Make a container with these files in it, or none."""
+    capture([PODMAN, "create", *options])
     try:
-        capture([PODMAN, "cp", "-", f"{name}:/"], stdin=_archive(_files(plan, node)))
+        capture([PODMAN, "cp", "-", f"{name}:/"], stdin=_archive(files))
     except BaseException:
-        # Without its keys it would start, and then be refused by ssh: the next create must make it again.
+        # Without its keys a node would start, and then be refused by ssh: the next create must make it again.
         subprocess.run([PODMAN, "rm", "--force", "--volumes", name], capture_output=True, check=False)
         raise
 
@@ -289,6 +320,8 @@ def _files(plan: Plan, node: Node) -> dict[str, tuple[int, bytes]]:
     files["etc/ssh/user_ca.pub"] = (0o644, (plan.authorities / "user_ca.pub").read_bytes())
     files["etc/ssh/sshd_config"] = (0o600, sshd_config().encode())
     files |= gpus.files(_gpus(node), node.arch)
+    if in_fabric := fabric.node_file(plan.fabric, node.name, plan.fabric_address):
+        files[fabric.NODE_FILE] = (0o644, in_fabric.encode())
     return files
 
 
@@ -355,6 +388,12 @@ def destroy(instance: str) -> list[str]:
         if names:
             capture([PODMAN, "network", "rm", *names])
     return [*ids, *names]
+
+
+def in_fabric(instance: str, words: Sequence[str]) -> int:
+    """Run a command of the emulated fabric; return its exit status."""
+    name = f"{instance}-{fabric.NAME}"
+    return subprocess.run([PODMAN, "exec", name, "virtual-fabric", *words], check=False).returncode
 
 
 def instances() -> Sequence[str]:

@@ -68,6 +68,7 @@ def files(gpus: Sequence[Mapping[str, Any]], arch: str) -> dict[str, tuple[int, 
         "usr/sbin/virtual-gpu": (0o755, COMMAND),
     }
     if arch == "ppc64le":
-        # Of CentOS 7.7's systemd; Debian's has no such file.
+        # Of CentOS 7.7's systemd; Debian's has neither.
+        made["etc/udev/rules.d/"] = (0o755, b"")
         made["usr/lib/udev/rules.d/40-redhat.rules"] = (0o644, RULES.read_bytes())
     return made

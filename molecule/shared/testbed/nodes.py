@@ -337,12 +337,13 @@ def sshd_config() -> str:
 
 
 def _archive(files: Mapping[str, tuple[int, bytes]]) -> bytes:
-    """Return a tar of files that belong to root; units in it are switched on."""
+    """Return a tar of files that belong to root (a path that ends in / is a folder); units in it are switched on."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for path, (mode, content) in files.items():
             entry = tarfile.TarInfo(path)
             entry.mode, entry.size, entry.mtime = mode, len(content), int(time.time())
+            entry.type = tarfile.DIRTYPE if path.endswith("/") else tarfile.REGTYPE
             tar.addfile(entry, io.BytesIO(content))
             if path.startswith("usr/lib/systemd/system/"):
                 link = tarfile.TarInfo(f"etc/systemd/system/sysinit.target.wants/{Path(path).name}")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hal_cuda.errors import VersionError
 from hal_cuda.findings import Finding, problems, refused, remark, remarks
 from hal_cuda.table import Architecture, Generation, Table, load
-from hal_cuda.versions import Version, driver_version, shown
+from hal_cuda.versions import Version, driver_version, printable, shown
 
 _KERNEL = re.compile(r"\d+(\.\d+)+[\w.+~-]*", re.ASCII)
 
@@ -56,7 +56,7 @@ def models_by_generation(gpu_models: Iterable[str], table: Table) -> tuple[list[
     """Return (one model of each generation, with it) and the models that the table does not have."""
     found: dict[str, tuple[str, Generation]] = {}
     unknown: list[str] = []
-    for model in dict.fromkeys(map(str, gpu_models)):
+    for model in dict.fromkeys(printable(str(one)) for one in gpu_models):
         generation = table.generation(model)
         if generation is None:
             unknown.append(model)

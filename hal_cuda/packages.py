@@ -34,13 +34,18 @@ def with_driver(packages: Iterable[str]) -> list[str]:
     return [one for one in packages if any(re.fullmatch(name, one) for name in names)]
 
 
-def undeclared(installed: Iterable[str], toolkits: Sequence[object]) -> list[str]:
-    """Return the installed packages, sorted, of toolkits that nobody declared."""
-    kept = {dashed(release) for release in releases(toolkits)}
-    return sorted({name for name in installed if (release := _release_of(name)) and release not in kept})
+def undeclared(installed: Iterable[str], toolkits: Sequence[object]) -> dict[str, list[str]]:
+    """Return the installed packages of toolkits that nobody declared, by release, sorted."""
+    kept = set(releases(toolkits))
+    found: dict[str, list[str]] = {}
+    for name in sorted(set(installed)):
+        release = _release_of(name)
+        if release and release not in kept:
+            found.setdefault(release, []).append(name)
+    return found
 
 
 def _release_of(name: str) -> str | None:
-    """Return 10-2 of cuda-nvcc-10-2 and libcublas-dev-11-3; None for what belongs to no one toolkit."""
+    """Return 10.2 of cuda-nvcc-10-2, 11.3 of libcublas-devel-11-3; None for what belongs to no one toolkit."""
     match = re.fullmatch(r"(?:cuda|gds|lib(?:cu|npp|nv))[\w-]*?-(\d{1,2}-\d{1,2})(?:-config-common)?", name)
-    return match[1] if match else None
+    return match[1].replace("-", ".") if match else None

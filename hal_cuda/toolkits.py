@@ -10,7 +10,7 @@ from hal_cuda.driver import models_by_generation, unknown_architecture, unknown_
 from hal_cuda.errors import VersionError
 from hal_cuda.findings import Finding, problems, refused, remark, remarks
 from hal_cuda.table import Table, Toolkit, Update, load
-from hal_cuda.versions import Version, driver_version, order, shown, toolkit_release
+from hal_cuda.versions import Version, driver_version, order, printable, shown, toolkit_release
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ def cuda_findings(
         str(driver) if version else None,
         arch,
         distribution,
-        tuple(map(str, gpu_models)),
+        tuple(printable(str(one)) for one in gpu_models),
         frozenset(map(str, compat)),
     )
     if table.repository(distribution, arch) is None and wanted:
-        found.append(remark(f"which toolkits NVIDIA has for {distribution} on {arch} is not in the table"))
+        found.append(remark(f"which toolkits NVIDIA has for {shown(distribution)} on {arch} is not in the table"))
     for one in wanted:
         found += [*_available(one, node, table), *_on_gpus(one, node, table), *_on_driver(one, node, table)]
     if version:

@@ -35,9 +35,13 @@ def order(release: str) -> Version:
 
 def shown(value: object) -> str:
     """Return a value for a message: quoted, on one line, not too long."""
-    text = value if isinstance(value, str) else repr(value)
-    printable = "".join(mark if mark.isprintable() else "?" for mark in text)
-    return f'"{printable if len(printable) <= 40 else printable[:37] + "..."}"'
+    text = printable(value if isinstance(value, str) else repr(value))
+    return f'"{text if len(text) <= 40 else text[:37] + "..."}"'
+
+
+def printable(text: str) -> str:
+    """Return a text on one line."""
+    return "".join(mark if mark.isprintable() else "?" for mark in text)
 
 
 def _padded(value: str) -> Version:

@@ -52,6 +52,17 @@ def file(call: Call) -> list[Resource]:
     return [_file(path, declared)]
 
 
+def alternative(call: Call) -> list[Resource]:
+    """alternatives: the two links of a name whose program is selected; candidates alone lead nowhere."""
+    if call.text("state", default="selected") != "selected":
+        return []
+    chosen = f"/etc/alternatives/{call.text('name')}"
+    links = [_file(chosen, {**PRESENT, "type": "link", "target": call.text("path")})]
+    if call.get("link") is not None:
+        links.append(_file(call.text("link"), {**PRESENT, "type": "link", "target": chosen}))
+    return links
+
+
 def unpacked(call: Call) -> list[Resource]:
     """unarchive, git: the folder; what is in it belongs to the archive."""
     return [_file(call.text("dest"), {**PRESENT, "type": "directory", **attributes(call)})]

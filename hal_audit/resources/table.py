@@ -18,6 +18,7 @@ MANAGING: dict[str, Callable[[Call], list[Resource]]] = {
     "ansible.builtin.unarchive": files.unpacked,
     "community.crypto.openssh_cert": files.certificate,
     "community.crypto.openssh_keypair": files.key_pair,
+    "community.general.alternatives": files.alternative,
     # lines of files
     "ansible.builtin.blockinfile": lines.block,
     "ansible.builtin.known_hosts": lines.known_host,

@@ -6,6 +6,7 @@ import pytest
 
 from hal_cuda.errors import VersionError
 from hal_cuda.packages import releases, toolkit_packages, undeclared, with_driver
+from hal_cuda.versions import driver_version
 
 # What cuda-10-2 and cuda-toolkit-11-3 leave installed on EL7, in part (names: index of NVIDIA's rhel7 repositories).
 INSTALLED = [
@@ -40,18 +41,25 @@ def test_packages_of_declared_toolkits() -> None:
 
 
 def test_what_belongs_to_a_withdrawn_toolkit_and_nothing_else() -> None:
-    assert undeclared(INSTALLED, ["10.2"]) == [
-        "cuda-nvcc-11-3",
-        "cuda-toolkit-11-3",
-        "cuda-toolkit-11-3-config-common",
-        "libcublas-11-3",
-        "libcublas-devel-11-3",
-        "libnpp-devel-11-3",
-        "libnvjpeg-11-3",
-    ]
-    assert undeclared(INSTALLED, ["10.2.89", "11.3.1"]) == []
+    assert undeclared(INSTALLED, ["10.2"]) == {
+        "11.3": [
+            "cuda-nvcc-11-3",
+            "cuda-toolkit-11-3",
+            "cuda-toolkit-11-3-config-common",
+            "libcublas-11-3",
+            "libcublas-devel-11-3",
+            "libnpp-devel-11-3",
+            "libnvjpeg-11-3",
+        ]
+    }
+    assert undeclared(INSTALLED, ["10.2.89", "11.3.1"]) == {}
 
 
 def test_packages_that_bring_a_driver() -> None:
     bring = ["cuda", "cuda-10-2", "cuda-runtime-10-2", "cuda-demo-suite-10-2", "cuda-drivers", "cuda-drivers-470"]
     assert with_driver([*bring, "cuda-toolkit-10-2", "cuda-samples-10-2", "cuda-compat-10-2", "cudatoolkit"]) == bring
+
+
+def test_versions_of_two_and_of_three_numbers_compare() -> None:
+    assert driver_version("440.33") == driver_version("440.33.00")
+    assert driver_version("440.33") < driver_version("440.33.01") < driver_version("440.100") < driver_version("450.0")

@@ -93,7 +93,7 @@ def test_several_gpus_of_one_generation_are_one_sentence() -> None:
 
 def test_a_distribution_that_the_table_does_not_have_is_a_remark() -> None:
     assert cuda_problems(["12.8"], "570.26", "x86_64", "rhel9", ["NVIDIA B200"]) == []
-    assert "which toolkits NVIDIA has for rhel9 on x86_64 is not in the table" in cuda_remarks(
+    assert 'which toolkits NVIDIA has for "rhel9" on x86_64 is not in the table' in cuda_remarks(
         ["12.8"], "570.26", "x86_64", "rhel9", ["NVIDIA B200"]
     )
 
@@ -192,9 +192,10 @@ def test_the_least_driver_is_the_least(release: str) -> None:
 ANYTHING = st.one_of(st.text(max_size=50), st.integers(), st.floats(), st.none(), st.sampled_from(RELEASES))
 
 
-@given(
-    st.lists(ANYTHING, max_size=4), ANYTHING, st.text(max_size=8), st.text(max_size=8), st.lists(st.text(max_size=20))
-)
+MODELS = st.lists(st.one_of(st.text(max_size=20), st.sampled_from(["V100\n", V100, "\tGTX 970"])), max_size=3)
+
+
+@given(st.lists(ANYTHING, max_size=4), ANYTHING, st.text(max_size=8), st.text(max_size=8), MODELS)
 def test_whatever_somebody_writes_each_answer_is_one_line(
     toolkits: list[object], driver: object, arch: str, distribution: str, models: list[str]
 ) -> None:

@@ -52,7 +52,7 @@ def main(argv):
     results = _run(declared, options.role)
     seconds = time.time() - started
     if options.json:
-        print(json.dumps({"node": declared["node"], "results": results}, indent=2, sort_keys=True))
+        say(json.dumps({"node": declared["node"], "results": results}, indent=2, sort_keys=True))
     else:
         show(declared["node"], results, seconds, brief=options.act)
     return settle(slurm, results, not options.role) if options.act else _status(results)
@@ -81,7 +81,7 @@ def settle(slurm, results, complete):
     except SlurmError as error:
         return _say_error("Slurm was not told: %s" % error)
     if said:
-        print(said)
+        say(said)
     return _status(results)
 
 
@@ -101,14 +101,22 @@ def show(node, results, seconds, brief):
     for one in wrong if brief else results:
         words = one["id"] if one["status"] == "pass" else "%s (%s: %s); %s" % (
             one["words"], one["id"], one["reason"], one["why"])
-        print("%s %-*s  %s" % (_coloured(one["status"]), width, one["role"], words))
+        say("%s %-*s  %s" % (_coloured(one["status"]), width, one["role"], words))
     took = "" if seconds is None else " in %.2f s" % seconds
     number = "%d check%s" % (len(results), "" if len(results) == 1 else "s")
     verdict = "%d of %s failed" % (len(wrong), number) if wrong else "healthy, %s" % number
     if not results:
         verdict = "not known: no check is declared"
     if not brief or wrong:
-        print("%s: %s%s" % (node, verdict, took))
+        say("%s: %s%s" % (node, verdict, took))
+
+
+def say(text, stream=None):
+    """Print a line in UTF-8, whatever locale slurmd was started with."""
+    stream = stream or sys.stdout
+    line = text if isinstance(text, bytes) else text.encode("utf-8")
+    getattr(stream, "buffer", stream).write(line + b"\n")
+    stream.flush()
 
 
 def _coloured(status):
@@ -117,7 +125,7 @@ def _coloured(status):
 
 
 def _say_error(text):
-    sys.stderr.write("hal-node-health: %s\n" % text)
+    say("hal-node-health: %s" % text, sys.stderr)
     return NOT_KNOWN
 
 

@@ -157,7 +157,7 @@ def _difference(question, answer):
     """Return how the answer differs, in one line for sinfo and for a log."""
     reason = answer["reason"]
     if answer["status"] == "unknown":
-        text = "cannot be read: %s" % reason
+        text = reason if reason.startswith("cannot") else "cannot be read: %s" % reason
     elif answer["observed"] is None or isinstance(answer["observed"], (list, dict)) or "\n" in str(answer["observed"]):
         text = reason
     else:

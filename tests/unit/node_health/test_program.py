@@ -177,6 +177,17 @@ def test_a_role_without_checks_is_named(hal01: Installed, gpu: Path) -> None:
     assert "no check of role nvidia is declared for this node" in done.stderr
 
 
+@pytest.mark.parametrize("version", ["", "2.7", "3.6"])
+def test_words_outside_ascii_are_printed_in_any_locale(hal01: Installed, version: str) -> None:
+    path = hal01.folder / "disk"
+    path.write_text("größer\n")
+    hal01.asks({**file_is(path, "Platte voll: größe"), "id": "größe"})
+    done = hal01.run("--act", python=interpreter(version) if version else sys.executable, LC_ALL="C", LANG="C")
+    assert done.returncode == NOT_HEALTHY, done.stderr
+    assert "FAIL base  Platte voll: größe (größe: is größer, declared well)" in done.stdout
+    assert updates(hal01)[0][-1].startswith("Reason=health: Platte voll: gr e (gr e: is gr er, declared well)")
+
+
 def test_json_has_every_result(hal01: Installed, gpu: Path) -> None:
     document = json.loads(hal01.run("--json").stdout)
     assert document["node"] == "hal01"

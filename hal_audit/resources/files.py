@@ -53,14 +53,11 @@ def file(call: Call) -> list[Resource]:
 
 
 def alternative(call: Call) -> list[Resource]:
-    """alternatives: the two links of a name whose program is selected; candidates alone lead nowhere."""
+    """alternatives: the link to what is selected; a candidate alone is none."""
     if call.text("state", default="selected") != "selected":
         return []
-    chosen = f"/etc/alternatives/{call.text('name')}"
-    links = [_file(chosen, {**PRESENT, "type": "link", "target": call.text("path")})]
-    if call.get("link") is not None:
-        links.append(_file(call.text("link"), {**PRESENT, "type": "link", "target": chosen}))
-    return links
+    chosen = {**PRESENT, "type": "link", "target": call.text("path")}
+    return [_file(f"/etc/alternatives/{call.text('name')}", chosen)]
 
 
 def unpacked(call: Call) -> list[Resource]:

@@ -77,6 +77,18 @@ def test_file_in_all_its_states(arguments: dict[str, Any], declared: dict[str, A
     assert found("file", path="/x/", **arguments) == {"file:/x": declared}
 
 
+def test_an_alternative_is_the_link_to_what_is_selected() -> None:
+    name, choice = (
+        "community.general.alternatives",
+        {"name": "cuda", "link": "/usr/local/cuda", "path": "/usr/local/cuda-10.2"},
+    )
+    link = {"state": "present", "type": "link", "target": "/usr/local/cuda-10.2"}
+    assert found(name, **choice) == {"file:/etc/alternatives/cuda": link}
+    assert found(name, **choice, state="selected") == {"file:/etc/alternatives/cuda": link}
+    assert found(name, **choice, state="present") == {}
+    assert found(name, **choice, state="absent") == {}
+
+
 def test_the_root_folder_keeps_its_name() -> None:
     assert list(found("file", path="/", mode="0755")) == ["file:/"]
 

@@ -9,8 +9,9 @@ from typing import Any
 from hal_audit.resources.model import ABSENT, PRESENT, Call, Resource, Units, content_id, number, text, truth
 
 ARCH = re.compile(r"\.(x86_64|ppc64le|ppc64|aarch64|i[3-6]86|noarch)$")
-# name-version-release or name-version; java-1.8.0-openjdk is a name: its last part has no digit first.
-PINNED = re.compile(r"^(?P<name>.+?)-(?P<evr>(?:\d+:)?\d[^-]*-\d[^-]*)$")
+# name-version-release or name-version; java-1.8.0-openjdk is a name: its last part has no digit first. So is
+# cuda-toolkit-10-2: versions and releases have a dot.
+PINNED = re.compile(r"^(?P<name>.+?)-(?P<evr>(?=[^-]*-?[^-]*\.)(?:\d+:)?\d[^-]*-\d[^-]*)$")
 VERSIONED = re.compile(r"^(?P<name>.+?)-(?:\d+:)?\d+(?:\.\d+)+$")
 COMPARED = re.compile(r"\s*(?:[<>]=?|=)\s*")
 UNIT_TYPES = (".service", ".socket", ".timer", ".mount", ".target", ".path", ".slice", ".swap", ".automount")

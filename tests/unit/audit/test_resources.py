@@ -102,6 +102,7 @@ def test_the_root_folder_keeps_its_name() -> None:
         ("slurm-20.02.7", "slurm", None),
         ("slurm >= 20.02", "slurm", None),
         ("java-1.8.0-openjdk", "java-1.8.0-openjdk", None),
+        ("cuda-toolkit-10-2", "cuda-toolkit-10-2", None),
         ("python3", "python3", None),
         ("glibc.i686", "glibc", None),
         ("https://example.org/p/tool-1.2-3.noarch.rpm", "tool", ["1.2-3.noarch"]),

@@ -1,0 +1,77 @@
+"""What the role refuses, before it contacts a node, and what it makes of the model."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.playing import play
+
+PLAY = """
+- hosts: all
+  gather_facts: false
+  connection: local
+  tasks:
+    - import_role: {name: nvidia_driver, tasks_from: validate}
+    - debug:
+        msg:
+          rows: "{{ __nvidia_driver_rows }}"
+          sockets: "{{ __nvidia_driver_socket_rows }}"
+          options: "{{ __nvidia_driver_options_lines }}"
+"""
+
+
+def validated(folder: Path, limit: str = "hal05", **variables: Any) -> subprocess.CompletedProcess[str]:
+    """What comes before the first task that contacts a node, on HAL itself."""
+    playbook = folder / "play.yml"
+    playbook.write_text(PLAY)
+    extra = json.dumps(variables)
+    json_output = "ansible.posix.json"
+    return play(playbook, "--limit", limit, "--extra-vars", extra, sites=("hal",), ANSIBLE_STDOUT_CALLBACK=json_output)
+
+
+def made(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)["plays"][0]["tasks"][-1]["hosts"]["hal05"]["msg"]
+    return found
+
+
+def test_what_the_model_says_of_an_ac922(tmp_path: Path) -> None:
+    found = made(validated(tmp_path))
+    assert found["rows"][3] == {"index": 3, "name": "Tesla V100-SXM2-16GB", "memory.total": {"at_least": 15564}}
+    assert found["sockets"][2] == "GPU2\\s.*\\t80-159(?:\\t.*)?"
+    assert found["options"] == [
+        'options nvidia NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords="PeerMappingOverride=1"'
+    ]
+
+
+def test_an_option_can_be_withdrawn(tmp_path: Path) -> None:
+    none = {"NVreg_EnableStreamMemOPs": None, "NVreg_RegistryDwords": None}
+    assert made(validated(tmp_path, nvidia_driver_options=none))["options"] == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "variables", "message"),
+    [
+        ("hal-login", {}, "hal-login has no gpus in the model"),
+        ("hal05", {"nvidia_driver_version": "latest"}, "nvidia_driver_version (latest; as 440.33.01)"),
+        ("hal05", {"nvidia_driver_temperature_limit_celsius": 20}, "celsius (20; 40 to 110)"),
+        ("hal05", {"nvidia_driver_wait_seconds": 0}, "nvidia_driver_wait_seconds (0; 1 to 600)"),
+        ("hal05", {"nvidia_driver_memory_percent": 101}, "nvidia_driver_memory_percent (101; 50 to 100)"),
+        ("hal05", {"nvidia_driver_reboot_timeout_seconds": 5}, "timeout_seconds (5; 60 to 7200)"),
+        ("hal05", {"nvidia_driver_options": {"modeset": 1}}, "names begin with NVreg_"),
+        ("hal05", {"nvidia_driver_options": {"NVreg_X": 'a"b'}}, "values have no quotes"),
+        ("hal05", {"nvidia_driver_application_clocks": {"memory_mhz": 877, "graphics_mhz": 0}}, "both above 0"),
+        ("hal05", {"nvidia_driver_version": "304.64"}, "nvidia_driver_version 304.64 for hal05: "),
+    ],
+)
+def test_what_cannot_mean_anything_is_refused(
+    tmp_path: Path, limit: str, variables: dict[str, Any], message: str
+) -> None:
+    done = validated(tmp_path, limit, **variables)
+    assert done.returncode != 0
+    assert message in " ".join(done.stdout.replace('\\"', '"').split()), done.stdout[-2000:]

@@ -66,6 +66,15 @@ def test_a_toolkit_that_nobody_declared_is_named_and_left(node: Node, rollout: R
     assert rollout.broken_promises("cuda", COMPUTES) == [STRAY]
 
 
+def test_declared_packages_that_are_not_there_are_named(rollout: Rollout) -> None:
+    results = rollout.promises("cuda", COMPUTES, cuda_compat=["10.2"], cuda_packages_extra=["cuda-samples-10-2"])
+    for name in (
+        "packages for older drivers are installed [cuda-compat-10-2]",
+        "further packages are installed [cuda-samples-10-2]",
+    ):
+        assert said(results[name]) == ("fail", False)
+
+
 def test_two_toolkits_are_side_by_side_and_a_withdrawn_one_goes(node: Node, rollout: Rollout) -> None:
     host = node(COMPUTES)
     done = rollout.converge("--limit", COMPUTES, cuda_toolkits=["10.1.243", "10.2"], cuda_default="10.1")

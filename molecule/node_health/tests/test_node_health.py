@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from ansible_run import of_scenario
 from promises import Rollout
+from slurm_cluster import as_user, job_state
 from testinfra.host import Host
 from waiting import wait_for
 
@@ -86,7 +87,7 @@ def test_slurm_works_with_the_programs(node: Node) -> None:
 def test_every_check_holds_on_a_node_that_is_well(node: Node) -> None:
     seen = node("hal02").run("hal-node-health")
     assert seen.rc == 0, seen.stdout
-    assert "ok   time         chronyd runs" in seen.stdout
+    assert "ok   time           chronyd runs" in seen.stdout
     assert state(node, "hal02") == "idle"
 
 
@@ -163,14 +164,73 @@ def test_the_playbook_gives_a_node_back_only_when_it_is_well(node: Node, hal01: 
     assert state(node) == "idle"
 
 
-def test_a_drain_of_the_check_is_a_finding(node: Node, hal01: Host, rollout: Rollout) -> None:
-    name = "no drain of the health check waits for an administrator"
-    assert rollout.promises("node_health", "hal01")[name]["status"] == "pass"
-    with planted(hal01, "dd if=/dev/zero of=/dev/shm/full bs=1M count=50 2>&1", "rm /dev/shm/full"):
+# ---------------------------------------------------------------- GPUs
+def test_a_lost_gpu_drains_its_node_until_an_administrator_has_looked(
+    node: Node, hal01: Host, rollout: Rollout
+) -> None:
+    waits = "no drain of the health check waits for an administrator"
+    assert rollout.promises("node_health", "hal01")[waits]["status"] == "pass"
+    with planted(hal01, "virtual-gpu lose 2", "virtual-gpu repair"):
         check(hal01)
-        assert rollout.promises("node_health", "hal01")[name]["status"] == "fail"
+        assert reason(node).startswith("health: GPU lost (")
+        assert state(node, "hal02") == "idle"
+        assert rollout.promises("node_health", "hal01")[waits]["status"] == "fail"
+    assert "stays drained for an administrator" in check(hal01)
+    assert state(node) == "drain"
+    given = of_scenario(SCENARIO).playbook(PROJECT / "playbooks/resume.yml", resume_nodes="hal01")
+    assert given.status == 0, given.explain()
+    assert "hal01: takes jobs again; it was away for: health: GPU lost" in given.words
     check(hal01)
-    assert rollout.promises("node_health", "hal01")[name]["status"] == "pass"
+    assert rollout.promises("node_health", "hal01")[waits]["status"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("plant", "words"),
+    [
+        ("virtual-gpu hot 1 --celsius 95", "GPU too hot"),
+        ("virtual-gpu ecc 0 --errors 2", "GPU memory errors"),
+        ("systemctl stop nvidia-persistenced", "GPU persistence daemon down"),
+    ],
+)
+def test_a_gpu_that_is_not_well_drains(node: Node, hal01: Host, plant: str, words: str) -> None:
+    with planted(hal01, plant, "virtual-gpu repair; systemctl start nvidia-persistenced"):
+        check(hal01)
+        assert reason(node).startswith("health: ")
+        assert words in reason(node).partition(" (")[0]
+
+
+def test_a_job_does_not_begin_on_a_node_that_lost_a_gpu(node: Node, hal01: Host) -> None:
+    login = node("hal-login")
+    with planted(hal01, "virtual-gpu lose 0", "virtual-gpu repair"):
+        job = as_user(
+            login, "alice", "sbatch --parsable --nodelist=hal01 --gres=gpu:v100:1 --output=/dev/null --wrap true"
+        ).stdout.strip()
+        wait_for("reason of hal01", lambda: reason(node), lambda why: why.startswith("health: GPU lost"), 60)
+        assert job_state(login, job) == "PENDING", "it ran, or was not queued again"
+        login.check_output(f"scancel {job}")
+
+
+def test_after_a_job_its_gpus_have_the_site_s_settings_again(node: Node, hal01: Host) -> None:
+    """Somebody changes the compute mode under the job; Slurm's epilog puts it right, on the job's GPUs."""
+    login = node("hal-login")
+    asked = "nvidia-smi --query-gpu=index,compute_mode --format=csv,noheader"
+    job = as_user(
+        login, "alice", "sbatch --parsable --nodelist=hal01 --gres=gpu:v100:2 --output=/dev/null --wrap 'sleep 4'"
+    ).stdout.strip()
+    wait_for("job", lambda: job_state(login, job), lambda now: now == "RUNNING")
+    hal01.check_output("nvidia-smi --compute-mode=EXCLUSIVE_PROCESS --id=1,3")
+    assert "1, Exclusive_Process" in hal01.check_output(asked)
+    wait_for("GPU 1", lambda: hal01.check_output(asked), lambda text: "1, Default" in text)
+    assert "3, Exclusive_Process" in hal01.check_output(asked), "a GPU of another job was touched"
+    hal01.check_output("nvidia-smi --compute-mode=DEFAULT")
+
+
+def test_a_process_that_stays_on_a_gpu_after_its_job_drains_and_is_named(node: Node, hal01: Host) -> None:
+    pid = hal01.check_output("setsid sleep 120 >/dev/null 2>&1 & echo $!")
+    with planted(hal01, f"virtual-gpu use 1 {pid}", f"kill {pid}; virtual-gpu repair"):
+        assert hal01.run("SLURM_JOB_GPUS=0-1 /usr/libexec/hal-node-health/job-end").rc == 0
+        assert reason(node).startswith("health: process left on a GPU (")
+        assert f"process {pid}" in reason(node)
 
 
 # ---------------------------------------------------------------- boot, last: what stands for the file system goes away

@@ -78,10 +78,8 @@ def test_file_in_all_its_states(arguments: dict[str, Any], declared: dict[str, A
 
 
 def test_an_alternative_is_the_link_to_what_is_selected() -> None:
-    name, choice = (
-        "community.general.alternatives",
-        {"name": "cuda", "link": "/usr/local/cuda", "path": "/usr/local/cuda-10.2"},
-    )
+    name = "community.general.alternatives"
+    choice: dict[str, Any] = {"name": "cuda", "link": "/usr/local/cuda", "path": "/usr/local/cuda-10.2"}
     link = {"state": "present", "type": "link", "target": "/usr/local/cuda-10.2"}
     assert found(name, **choice) == {"file:/etc/alternatives/cuda": link}
     assert found(name, **choice, state="selected") == {"file:/etc/alternatives/cuda": link}

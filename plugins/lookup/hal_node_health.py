@@ -27,6 +27,11 @@ options:
   _terms:
     description: V(checks), or V(program), the files of the program that asks them.
     required: true
+  left_out:
+    description: Roles whose checks are not asked; with V(checks).
+    type: list
+    elements: str
+    default: []
   folder:
     description: Where the program is on nodes; with V(program).
     type: path
@@ -56,12 +61,15 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
         """Return what is asked for as one list; raise AnsibleError for an expectation that cannot be asked."""
         if terms == ["program"] and set(kwargs) == {"folder"}:
             return [_program(str(kwargs["folder"]))]
-        if terms == ["checks"] and not kwargs:
-            return [self._checks(variables or {})]
+        if terms == ["checks"] and set(kwargs) <= {"left_out"}:
+            return [self._checks(variables or {}, set(kwargs.get("left_out") or ()))]
         raise AnsibleError("lookup hal_node_health: checks, or program with folder, is all it knows")
 
-    def _checks(self, variables: dict[str, Any]) -> list[dict[str, Any]]:
-        names = ROLES.of(variables.get("group_names") or [], self._loader)
+    def _checks(self, variables: dict[str, Any], left_out: set[str]) -> list[dict[str, Any]]:
+        unknown = left_out - set(ROLES.folders(self._loader))
+        if unknown:
+            raise AnsibleError(f"lookup hal_node_health: left_out: there is no role {', '.join(sorted(unknown))}")
+        names = [name for name in ROLES.of(variables.get("group_names") or [], self._loader) if name not in left_out]
         prepared = prepare(names, self._loader, variables, {}, having="health")
         faults = [one for one in prepared if one.question is None and one.status == "unknown"]
         if faults:

@@ -64,6 +64,17 @@ def test_promises_with_health_become_checks_with_the_role_s_variables(site: Path
     assert str(checks[1]["question"]["equal"]) == "4"
 
 
+def test_a_role_can_be_left_out_and_a_role_that_is_none_cannot(site: Path) -> None:
+    text = (site / "play.yml").read_text()
+    (site / "play.yml").write_text(text.replace("'checks')", "'checks', left_out=['time'])"))
+    assert play(site / "play.yml").returncode == 0
+    checks = json.loads((site / "result.json").read_text())
+    assert "time" not in {check["role"] for check in checks}
+    assert checks
+    (site / "play.yml").write_text(text.replace("'checks')", "'checks', left_out=['tyme'])"))
+    assert "left_out: there is no role tyme" in " ".join(play(site / "play.yml").stdout.split())
+
+
 def test_a_check_that_cannot_be_templated_stops_the_rollout(site: Path) -> None:
     (site / "roles/time/defaults/main.yml").write_text("parts: [gpu]\n")
     done = play(site / "play.yml")

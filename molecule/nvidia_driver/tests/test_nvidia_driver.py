@@ -148,9 +148,9 @@ TOGETHER: dict[str, Fault] = {
         "mv /run/40-redhat.rules /etc/udev/rules.d",
     ),
     "the package's rules changed": (
-        f"cp -p {RULES} /run && echo 'KERNEL==\"x\"' >>{RULES}",
+        f"cp -p {RULES} /run/rules && echo 'KERNEL==\"x\"' >>{RULES}",
         {"the other udev rules are those of the package": 'KERNEL=="x"'},
-        "mv /run/40-redhat.rules /usr/lib/udev/rules.d",
+        f"mv /run/rules {RULES}",
     ),
     "the module is for another kernel": (
         f"cp {MODULE} /run && sed -i 's/4.18.0-80/4.18.0-81/' {MODULE}",
@@ -207,13 +207,13 @@ def test_a_uuid_that_is_not_the_declared_one_is_found(rollout: Rollout, host: Ho
 
 
 @pytest.fixture(scope="module")
-def together(node: Node, rollout: Rollout) -> Iterator[dict[str, str]]:
-    """What does not hold while all of TOGETHER is planted."""
+def together(node: Node, rollout: Rollout) -> dict[str, str]:
+    """What did not hold while all of TOGETHER was planted."""
     host = node(NAME)
     for plant, _, _ in TOGETHER.values():
         host.check_output(plant)
     try:
-        yield broken(rollout)
+        return broken(rollout)
     finally:
         for _, _, undo in TOGETHER.values():
             host.check_output(undo)
@@ -269,17 +269,19 @@ def test_a_driver_is_not_replaced_under_jobs(host: Host, rollout: Rollout) -> No
         "driver is installed in its declared version",
         "modules are built for the declared kernel",
     }
-    host.check_output("virtual-gpu repair")
-    assert rollout.converge(nvidia_driver_version="440.64.00").status != 0  # nobody uses it: it is tried
 
 
 def test_a_driver_that_waits_for_a_reboot_is_named(host: Host, rollout: Rollout) -> None:
     """Loaded is what was there at boot; the daemon is left as it is."""
     host.check_output('sed -i \'s/"loaded": .*,/"loaded": "418.87.00",/\' /run/virtual-node/driver.json')
     try:
+        host.check_output(f"sed -i 's/^# nvidia_driver: SUBSYS/SUBSYS/' {COPY}")
         done = rollout.converge()
         assert done.status == 0, done.explain()
-        assert "hal01 needs a reboot: another driver than the installed 440.33.01 is loaded" in done.words
+        assert (
+            "hal01 needs a reboot: another driver than the installed 440.33.01 is loaded; "
+            "udev has brought the GPUs' memory on-line." in done.words
+        )
         seen = rollout.promises("nvidia_driver", NAME)["loaded driver is the declared one"]
         assert seen["observed"] == "Failed to initialize NVML: Driver/library version mismatch"
     finally:
@@ -317,17 +319,18 @@ def test_a_gpu_that_is_lost_at_boot_is_said_and_slurmd_is_not_kept_from_starting
 
 
 def test_settings_are_made_and_withdrawn(host: Host, rollout: Rollout) -> None:
-    clocks = {"memory_mhz": 877, "graphics_mhz": 1530}
-    options = {"NVreg_EnableStreamMemOPs": None, "NVreg_RegistryDwords": "PeerMappingOverride=1"}
-    changed = {"nvidia_driver_application_clocks": clocks, "nvidia_driver_options": options}
+    changed = {
+        "nvidia_driver_application_clocks": {"memory_mhz": 877, "graphics_mhz": 1530},
+        "nvidia_driver_compute_mode": None,
+        "nvidia_driver_ecc": None,
+        "nvidia_driver_options": {"NVreg_EnableStreamMemOPs": None, "NVreg_RegistryDwords": "PeerMappingOverride=1"},
+    }
     done = rollout.converge(**changed)
     assert done.status == 0, done.explain()
     assert host.check_output(f"{QUERY}clocks.applications.graphics -i 0") == "1530 MHz"
     assert "EnableStreamMemOPs" not in host.check_output("modprobe --showconfig")
+    assert host.check_output("grep ^nvidia-smi /usr/libexec/hal-gpus") == "nvidia-smi --applications-clocks=877,1530"
     assert broken(rollout, **changed) == {}
-    done = rollout.converge(nvidia_driver_compute_mode=None, nvidia_driver_ecc=None)
-    assert done.status == 0, done.explain()
-    program = host.file("/usr/libexec/hal-gpus").content_string
-    assert "nvidia-smi" not in program
     assert rollout.converge().status == 0
+    assert "applications-clocks" not in host.file("/usr/libexec/hal-gpus").content_string
     assert broken(rollout) == {}

@@ -21,6 +21,7 @@ from ansible.module_utils.hal_expect_evaluate import evaluate
 __metaclass__ = type
 
 WORDS = {"equal": "", "at_least": "at least ", "at_most": "at most ", "count": "", "one_of": "one of ", "match": ""}
+SHORT = 60  # characters of a value that a reason shows
 HUNG = "/run/hal-node-health.hung"
 
 
@@ -158,7 +159,7 @@ def _difference(question, answer):
     reason = answer["reason"]
     if answer["status"] == "unknown":
         text = reason if reason.startswith("cannot") else "cannot be read: %s" % reason
-    elif answer["observed"] is None or isinstance(answer["observed"], (list, dict)) or "\n" in str(answer["observed"]):
+    elif answer["observed"] is None or isinstance(answer["observed"], dict) or len(_shown(answer["observed"])) > SHORT:
         text = reason
     else:
         words = ["%s%s" % (WORDS[name], _shown(question[name])) for name in sorted(WORDS) if name in question]

@@ -1,0 +1,244 @@
+"""Links, subnet manager and cables, as the real programs show them on the emulated fabric; what is broken is named."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from promises import Rollout
+from testinfra.host import Host
+
+SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
+SETUP = SCENARIO.parent / "shared/setup"
+MANAGER = "hal-mgmt1"
+NODES = ["hal01", "hal02"]
+CABLES = "every cable is where it is declared"
+ONE_MASTER = "this is the only master of the fabric"
+Node = Callable[[str], Host]
+Site = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def rollout() -> Rollout:
+    return Rollout(SCENARIO)
+
+
+def fabric(*words: str) -> str:
+    """Break or mend the emulated fabric, as an administrator does it."""
+    command = [sys.executable, str(SETUP), "fabric", "--instance", os.environ["MOLECULE_SCENARIO_NAME"], *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+
+
+@pytest.fixture
+def mended(node: Node) -> Iterator[None]:
+    """Leave the fabric as declared."""
+    yield
+    fabric("restore")
+    wait_for_links(node)
+
+
+def ibstat(host: Host) -> dict[str, str]:
+    """The fields of the node's port."""
+    lines = host.check_output("ibstat mlx5_0 1").splitlines()
+    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def wait_for_links(node: Node) -> None:
+    """Return when the subnet manager has brought every port up."""
+    for _ in range(30):
+        if all(ibstat(node(name))["State"] == "Active" for name in (MANAGER, *NODES)):
+            return
+        time.sleep(1)
+    raise AssertionError("the links did not come up")
+
+
+def observed(rollout: Rollout, node: str) -> dict[str, Any]:
+    """What was seen of each promise that does not hold."""
+    results = rollout.promises("infiniband", node)
+    return {name: one["observed"] for name, one in results.items() if one["status"] in ("fail", "unknown")}
+
+
+@pytest.mark.parametrize("name", [MANAGER, *NODES])
+def test_every_port_is_as_declared(node: Node, site: Site, name: str) -> None:
+    (port,) = site("fabric.ports", node=name)
+    shown = ibstat(node(name))
+    assert shown["State"] == "Active"
+    assert shown["Physical state"] == "LinkUp"
+    assert shown["Rate"] == "100"
+    assert shown["Link layer"] == "InfiniBand"
+    assert shown["Port GUID"] == port["guid"]
+    assert node(name).service("rdma").is_enabled
+
+
+def test_the_only_subnet_manager_is_the_declared_one(node: Node, site: Site) -> None:
+    (port,) = site("fabric.ports", node=MANAGER)
+    said = node("hal01").check_output("sminfo")
+    found = re.search(r"sm guid (0x[0-9a-f]+), .* priority 15 state 3 SMINFO_MASTER", said)
+    assert found, said
+    assert int(found[1], 16) == int(port["guid"], 16)
+    assert node(MANAGER).check_output("saquery SMIR").count("SMInfoRecord") == 1
+    for name in NODES:
+        assert not node(name).service("opensm").is_running
+        assert node(name).service("opensm").is_masked
+
+
+def test_the_switch_sees_every_declared_cable(node: Node, site: Site) -> None:
+    """The arrays' as well, to which nobody logs in."""
+    shown = node(MANAGER).check_output("iblinkinfo --switches-only --line")
+    for cable in site("fabric.cables"):
+        ends = rf"\s{cable['switch_port']}\[ .*Active/  LinkUp.*{cable['guid']} .*{cable['owner']} mlx5_"
+        assert re.search(ends, shown), f"{cable} is not in:\n{shown}"
+    assert shown.count("LinkUp") == len(site("fabric.cables"))
+
+
+def test_promises_hold_and_were_read(rollout: Rollout) -> None:
+    for name in (MANAGER, *NODES):
+        results = rollout.promises("infiniband", name)
+        assert results["link has its rate [mlx5_0/1]"]["observed"] == "100"
+        assert rollout.broken_promises("infiniband", name) == []
+
+
+def test_a_port_that_is_down_is_named(rollout: Rollout, mended: None) -> None:
+    fabric("down", "hal02")
+    assert observed(rollout, "hal02") == {
+        "link is up [mlx5_0/1]": "Polling",
+        "port is active [mlx5_0/1]": "Down",
+        **{f"errors of a port [mlx5_0/1 {name}]": None for name in COUNTERS},
+    }
+    assert observed(rollout, MANAGER) == {CABLES: ["hal02 mlx5_0/1 is not in the fabric, declared edr1/2"]}
+
+
+def test_a_link_with_less_than_its_rate_is_named(rollout: Rollout, mended: None) -> None:
+    fabric("slow", "hal01", "--gbps", "56")
+    fabric("slow", "hal02", "--gbps", "25")
+    assert observed(rollout, "hal01") == {"link has its rate [mlx5_0/1]": "56"}
+    assert observed(rollout, "hal02") == {"link has its rate [mlx5_0/1]": "25"}
+    assert observed(rollout, MANAGER) == {
+        CABLES: [
+            "hal01 mlx5_0/1 on edr1/1 runs at 4xFDR, declared 100 Gb/s",
+            "hal02 mlx5_0/1 on edr1/2 runs at 1xEDR, declared 100 Gb/s",
+        ]
+    }
+
+
+def test_swapped_cables_are_named(node: Node, rollout: Rollout, mended: None) -> None:
+    fabric("swap", "hal01", "hal02")
+    wait_for_links(node)
+    assert observed(rollout, "hal01") == {}
+    assert observed(rollout, MANAGER) == {
+        CABLES: [
+            "hal01 mlx5_0/1 is on edr1/2, declared edr1/1",
+            "hal02 mlx5_0/1 is on edr1/1, declared edr1/2",
+        ]
+    }
+
+
+def test_a_replaced_adapter_is_named(node: Node, rollout: Rollout, mended: None) -> None:
+    fabric("replace", "hal01", "--guid", "0x506b4b0300c2b2f0")
+    wait_for_links(node)
+    assert observed(rollout, "hal01") == {"adapter is the declared one [mlx5_0/1]": "0x506b4b0300c2b2f0"}
+    assert observed(rollout, MANAGER) == {
+        CABLES: [
+            "hal01 mlx5_0/1 is not in the fabric, declared edr1/1; there is hal01 mlx5_0 (0x506b4b0300c2b2f0),"
+            " which the model does not have"
+        ]
+    }
+
+
+def test_errors_of_a_port_are_named(rollout: Rollout, mended: None) -> None:
+    fabric("errors", "hal01", "--count", "11")
+    assert observed(rollout, "hal01") == {"errors of a port [mlx5_0/1 SymbolErrorCounter]": "11"}
+
+
+def test_a_second_subnet_manager_is_named_and_mended(node: Node, rollout: Rollout, mended: None) -> None:
+    host = node("hal02")
+    host.check_output("systemctl unmask opensm && systemctl disable --now opensm 2>/dev/null; dnf -q -y install opensm")
+    host.check_output("sed -i 's/^sm_priority.*/sm_priority 3/' /etc/rdma/opensm.conf && systemctl start opensm")
+    wait_for_managers(node, 2)
+    assert rollout.promises("infiniband", MANAGER)[ONE_MASTER]["observed"] == [
+        "a subnet manager runs on hal02 mlx5_0/1: standby, priority 3"
+    ]
+    assert set(observed(rollout, "hal02")) == {
+        "no subnet manager where the model has none",
+        "no subnet manager can be started where the model has none",
+    }
+    node(MANAGER).check_output("systemctl stop opensm")
+    for _ in range(30):
+        if "SMINFO_MASTER" in host.run("sminfo").stdout:
+            break
+        time.sleep(1)
+    broken = observed(rollout, MANAGER)
+    assert broken["opensm runs"] is False
+    assert broken[ONE_MASTER][-1] == f"the master is hal02, declared {MANAGER}"
+
+    done = rollout.converge()
+    assert done.status == 0, done.explain()
+    wait_for_links(node)
+    wait_for_managers(node, 1)
+    assert rollout.broken_promises("infiniband", MANAGER) == []
+    assert rollout.broken_promises("infiniband", "hal02") == []
+
+
+def wait_for_managers(node: Node, count: int) -> None:
+    """Return when the subnet administration knows of this many subnet managers."""
+    for _ in range(40):
+        if node(MANAGER).run("saquery SMIR").stdout.count("SMInfoRecord") == count:
+            return
+        time.sleep(0.5)
+    raise AssertionError(node(MANAGER).run("saquery SMIR").stdout)
+
+
+def test_other_settings_wait_for_permission(node: Node, rollout: Rollout) -> None:
+    host = node(MANAGER)
+    before = host.check_output("pgrep --oldest opensm-launch")
+    done = rollout.converge("--limit", MANAGER, infiniband_opensm_priority=14)
+    assert done.status == 0, done.explain()
+    assert host.check_output("pgrep --oldest opensm-launch") == before
+    result = rollout.promises("infiniband", MANAGER, infiniband_opensm_priority=14)["subnet manager has its priority"]
+    assert (result["status"], result["observed"]) == ("fail", "15")
+    done = rollout.converge("--limit", MANAGER, infiniband_opensm_priority=15, infiniband_restart_ok=True)
+    assert done.status == 0, done.explain()
+    assert host.check_output("pgrep --oldest opensm-launch") != before
+    wait_for_links(node)
+
+
+def test_what_cannot_be_read_is_not_taken_for_well(node: Node, rollout: Rollout) -> None:
+    node("hal01").check_output("mv /usr/sbin/ibstat /usr/sbin/ibstat.away")
+    try:
+        results = rollout.promises("infiniband", "hal01")
+    finally:
+        node("hal01").check_output("mv /usr/sbin/ibstat.away /usr/sbin/ibstat")
+    assert {one["status"] for name, one in results.items() if name.endswith("[mlx5_0/1]")} == {"unknown"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"infiniband_opensm_priority": 16}, "infiniband_opensm_priority is 16; write 0 to 15, for 1 subnet managers"),
+        (
+            {"infiniband_subnet_managers": ["hal-mgmt2"]},
+            "infiniband_subnet_managers names hal-mgmt2, which has no port",
+        ),
+        ({"infiniband_error_limits": {"SymbolErrorCounter": "many"}}, "write 0 or more for each counter"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(rollout: Rollout, variables: dict[str, Any], said: str) -> None:
+    done = rollout.converge("--limit", MANAGER, **variables)
+    assert done.status != 0
+    assert said in done.words
+
+
+COUNTERS = (
+    "SymbolErrorCounter",
+    "LinkErrorRecoveryCounter",
+    "LinkDownedCounter",
+    "PortRcvErrors",
+    "LocalLinkIntegrityErrors",
+)

@@ -1,0 +1,181 @@
+# Compares the fabric with the declared one: a line in words for each difference, nothing when there is none.
+#   fabric.py DECLARED cables|managers     DECLARED: JSON with cables, ports and managers, from the model
+# Asks ibnetdiscover, or saquery. Python 2.7 and 3; exit status 3 when they do not answer.
+from __future__ import print_function
+
+import json
+import re
+import subprocess
+import sys
+
+LANES = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100}
+OWNER = re.compile(r'^(Switch|Ca|Rt)\s+\d+\s+"[SHR]-([0-9a-f]{16})"\s*#\s*"([^"]*)"')
+PORT = re.compile(
+    r'^\[(\d+)\](?:\[ext \d+\])?\s+"([SHR])-([0-9a-f]{16})"\[(\d+)\](?:\[ext \d+\])?(?:\(([0-9a-f]+)\))?'
+    r'\s*# "([^"]*)" lid \d+ (\S+)'
+)
+RECORD = re.compile(r"^\s*(GUID|Priority|SMState)\.+(\S+)\s*$", re.MULTILINE)
+STATES = {"0": "not active", "1": "discovering", "2": "standby", "3": "master"}
+
+
+class NoAnswer(Exception):
+    """The fabric could not be asked."""
+
+
+def ask(argv):
+    """Return what a program prints."""
+    try:
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    except OSError as error:
+        raise NoAnswer("%s: %s" % (argv[0], error))
+    said, trouble = process.communicate()
+    if process.returncode != 0:
+        raise NoAnswer("%s ended with %d: %s" % (argv[0], process.returncode, " ".join(trouble.split())))
+    return said
+
+
+def guid(text):
+    """Return a GUID as 0x and 16 digits, however many of its zeros were left out."""
+    return "0x%016x" % int(text, 16)
+
+
+def parse_topology(text):
+    """Return the names of switches by GUID, and what is at each of their ports, from the output of ibnetdiscover."""
+    switches, ends, owner = {}, {}, None
+    for line in text.splitlines():
+        found = OWNER.match(line)
+        if found:
+            owner = guid(found.group(2)) if found.group(1) == "Switch" else None
+            if owner:
+                switches[owner] = found.group(3)
+            continue
+        found = PORT.match(line) if owner else None
+        if found:
+            port, kind, node, other_port, port_guid, name, speed = found.groups()
+            ends[owner, int(port)] = {
+                "guid": guid(node if kind == "S" or port_guid is None else port_guid),
+                "is_switch": kind == "S",
+                "port": int(other_port),
+                "name": name,
+                "speed": speed,
+            }
+    return switches, ends
+
+
+def gbps(speed):
+    """Return the Gb/s of a text such as 4xEDR; None when it says nothing."""
+    found = re.match(r"^(\d+)x([A-Z0-9]+)$", speed)
+    if not found or found.group(2) not in LANES:
+        return None
+    return int(found.group(1)) * LANES[found.group(2)]
+
+
+def cable_differences(declared, switches, ends):
+    """Return a line for each cable that is not as declared, and each that is not declared."""
+    cables, lines = declared["cables"], []
+    names = {one["switch_guid"]: one["switch"] for one in cables}
+    names.update((one["guid"], one["owner"]) for one in cables if is_link(one))
+    owners = {one["guid"]: "%s %s" % (one["owner"], one["port"]) for one in declared["ports"]}
+    place_of = {end["guid"]: place for place, end in ends.items() if not end["is_switch"]}
+    missing = sorted(name for guid_, name in names.items() if guid_ not in switches)
+    lines += ["switch %s is not in the fabric" % name for name in missing]
+    lines += [
+        "switch %s (%s) is in the fabric and not in the model" % (switches[one], one)
+        for one in sorted(set(switches) - set(names))
+    ]
+    expected = set()
+    for cable in cables:
+        place = (cable["switch_guid"], cable["switch_port"])
+        expected.add(place)
+        if cable["switch"] in missing or cable["owner"] in missing:
+            continue
+        end = ends.get(place)
+        if is_link(cable):
+            expected.add((cable["guid"], int(cable["port"])))
+            right = end and end["is_switch"] and (end["guid"], end["port"]) == (cable["guid"], int(cable["port"]))
+            if not right:
+                leads = "nothing" if not end else described(end, owners, names)
+                lines.append("%s/%d leads to %s, declared %s/%s" % (
+                    cable["switch"], cable["switch_port"], leads, cable["owner"], cable["port"]))
+            continue
+        what, where = "%s %s" % (cable["owner"], cable["port"]), "%s/%d" % (cable["switch"], cable["switch_port"])
+        actual = place_of.get(cable["guid"])
+        if actual is None:
+            lines.append("%s is not in the fabric, declared %s" % (what, where) + instead(end, owners))
+        elif actual != place:
+            lines.append("%s is on %s/%d, declared %s" % (what, names.get(actual[0], actual[0]), actual[1], where))
+        elif cable["rate_gbps"] and (gbps(end["speed"]) or 0) < cable["rate_gbps"]:
+            lines.append("%s on %s runs at %s, declared %d Gb/s" % (what, where, end["speed"], cable["rate_gbps"]))
+    for place in sorted(set(ends) - expected):
+        end = ends[place]
+        if place[0] in names and end["guid"] not in place_of or end["guid"] not in owners:
+            lines.append("%s/%d leads to %s, which the model does not have there" % (
+                names.get(place[0], switches[place[0]]), place[1], described(end, owners, names)))
+    return lines
+
+
+def is_link(cable):
+    """Tell whether a cable is one between switches: the other end is a switch's number of a port."""
+    return cable["port"].isdigit()
+
+
+def described(end, owners, names):
+    """Return what is at the end of a cable, by the name of the model where it has one."""
+    if end["is_switch"]:
+        return "%s/%d" % (names.get(end["guid"], "switch %s (%s)" % (end["name"], end["guid"])), end["port"])
+    return owners.get(end["guid"], "%s (%s)" % (end["name"], end["guid"]))
+
+
+def instead(end, owners):
+    """Return what is there in place of a port that is missing, when the model does not know it."""
+    if end is None or end["is_switch"] or end["guid"] in owners:
+        return ""
+    return "; there is %s (%s), which the model does not have" % (end["name"], end["guid"])
+
+
+def parse_managers(text):
+    """Return GUID, priority and state of each subnet manager, from the output of saquery SMIR."""
+    found, made = RECORD.findall(text), []
+    for field, value in found:
+        if field == "GUID":
+            made.append({"guid": guid(value)})
+        elif made:
+            made[-1][field] = value
+    return made
+
+
+def manager_differences(declared, managers):
+    """Return a line for each subnet manager that is not declared, and one when another than the first is master."""
+    ports = {one["guid"]: one for one in declared["ports"]}
+    lines, masters = [], []
+    for one in sorted(managers, key=lambda one: one["guid"]):
+        port = ports.get(one["guid"])
+        unknown = "a port that the model does not have (%s)" % one["guid"]
+        name = "%s %s" % (port["owner"], port["port"]) if port else unknown
+        state = STATES.get(one.get("SMState", ""), "in state %s" % one.get("SMState"))
+        if state == "master":
+            masters.append(port["owner"] if port else one["guid"])
+        if not port or port["owner"] not in declared["managers"]:
+            lines.append("a subnet manager runs on %s: %s, priority %s" % (name, state, one.get("Priority")))
+    if masters != declared["managers"][:1]:
+        lines.append("the master is %s, declared %s" % (" and ".join(masters) or "nobody", declared["managers"][0]))
+    return lines
+
+
+def main(declared, what):
+    """Print the differences."""
+    try:
+        if what == "cables":
+            lines = cable_differences(declared, *parse_topology(ask(["ibnetdiscover"])))
+        else:
+            lines = manager_differences(declared, parse_managers(ask(["saquery", "SMIR"])))
+    except NoAnswer as error:
+        print(error, file=sys.stderr)
+        return 3
+    for line in lines:
+        print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(sys.argv[1]), sys.argv[2]))

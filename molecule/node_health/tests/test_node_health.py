@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,6 +41,14 @@ def podman(*arguments: str) -> str:
     """Output of podman: what the machine below a node does to it."""
     argv = [str(PROJECT / "molecule/shared/podman"), *arguments]
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+def fabric(*words: str) -> None:
+    """Break or mend the emulated fabric."""
+    program = PROJECT / "molecule/shared/setup"
+    subprocess.run(
+        [sys.executable, str(program), "fabric", "--instance", "node_health", *words], check=True, timeout=30
+    )
 
 
 def state(node: Node, name: str = "hal01") -> str:
@@ -138,6 +147,21 @@ def test_a_dead_daemon_drains(node: Node, hal01: Host) -> None:
         check(hal01)
         assert reason(node).startswith("health: chronyd is dead")
         assert state(node, "hal02") == "idle"
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [(("slow", "hal01", "--gbps=56"), "slow InfiniBand link"), (("down", "hal01"), "InfiniBand link down")],
+)
+def test_a_link_that_is_not_as_declared_drains(node: Node, hal01: Host, fault: tuple[str, ...], words: str) -> None:
+    fabric(*fault)
+    try:
+        check(hal01)
+        assert words in reason(node).partition(" (")[0]
+        assert state(node, "hal02") == "idle"
+    finally:
+        fabric("restore")
+        wait_for("link", lambda: hal01.check_output("ibstat mlx5_0 1"), lambda text: "State: Active" in text)
 
 
 # ---------------------------------------------------------------- administrators

@@ -19,6 +19,7 @@ from ansible.module_utils.hal_expect_values import Unreadable, found
 
 __metaclass__ = type
 
+MASKS = '/etc/systemd/system'
 MOST_FILES = 20000  # of one folder and all below it
 BELOW = '/**'
 
@@ -30,6 +31,8 @@ def recorded_paths(entries):
         name, what = name_of(entry['resource']), kind_of(entry['resource'])
         if what == 'file':
             paths.add(name)
+        elif what == 'service' and (entry.get('declared') or {}).get('masked') is True:
+            paths.add('%s/%s' % (MASKS, name))  # the link that masks it
         elif what in ('line', 'repository'):
             paths.add(name.partition('#')[0])
     return paths

@@ -451,6 +451,17 @@ def test_watched_folders(whole: FakeNode) -> None:
     assert sum(call[:2] == ["rpm", "-qf"] for call in whole.calls) == 1
 
 
+def test_the_link_that_masks_a_unit_is_its_role_s_when_it_declares_that(whole: FakeNode) -> None:
+    for name in ("opensm", "other"):
+        whole.units[f"{name}.service"] = {"LoadState": "masked", "UnitFileState": "masked"}
+        os.makedirs(whole.path("/etc/systemd/system"), exist_ok=True)
+        os.symlink("/dev/null", whole.path(f"/etc/systemd/system/{name}.service"))
+    whole.seal(entry("service:opensm.service", declared={"masked": True}))
+    whole.seal(entry("service:other.service", declared={"enabled": False}))
+    answer = whole.look(watched=[{"path": "/etc/systemd/system", "names": ["o*.service"], "what": "units"}])
+    assert [one["path"] for one in answer["extra"]] == ["/etc/systemd/system/other.service"]
+
+
 def test_a_file_that_a_role_took_away_is_reported_once(whole: FakeNode) -> None:
     gone = entry("file:/etc/yum.repos.d/old.repo", declared={"state": "absent"})
     whole.seal(gone)

@@ -21,7 +21,7 @@ def _port(port: FabricPort, cabled: set[str]) -> dict[str, Any]:
     device, _, number = port.name.partition("/")
     return {
         "owner": port.owner,
-        "port": port.name,
+        "name": port.name,
         "device": device,
         "number": int(number) if number.isdecimal() else 1,
         "guid": port.guid,

@@ -110,7 +110,6 @@ def test_a_port_that_is_down_is_named(rollout: Rollout, mended: None) -> None:
     assert observed(rollout, "hal02") == {
         "link is up [mlx5_0/1]": "Polling",
         "port is active [mlx5_0/1]": "Down",
-        **{f"errors of a port [mlx5_0/1 {name}]": None for name in COUNTERS},
     }
     assert observed(rollout, MANAGER) == {CABLES: ["hal02 mlx5_0/1 is not in the fabric, declared edr1/2"]}
 
@@ -160,7 +159,9 @@ def test_errors_of_a_port_are_named(rollout: Rollout, mended: None) -> None:
 def test_a_second_subnet_manager_is_named_and_mended(node: Node, rollout: Rollout, mended: None) -> None:
     host = node("hal02")
     host.check_output("systemctl unmask opensm && systemctl disable --now opensm 2>/dev/null; dnf -q -y install opensm")
-    host.check_output("sed -i 's/^sm_priority.*/sm_priority 3/' /etc/rdma/opensm.conf && systemctl start opensm")
+    # It asks the master every second and not every ten, and takes over at once and not after the fourth time without an answer.
+    options = r"sm_priority 3\nsminfo_polling_timeout 1000\npolling_retry_number 1\n"
+    host.check_output(f"printf '{options}' >/etc/rdma/opensm.conf && systemctl start opensm")
     wait_for_managers(node, 2)
     assert rollout.promises("infiniband", MANAGER)[ONE_MASTER]["observed"] == [
         "a subnet manager runs on hal02 mlx5_0/1: standby, priority 3"
@@ -170,10 +171,7 @@ def test_a_second_subnet_manager_is_named_and_mended(node: Node, rollout: Rollou
         "no subnet manager can be started where the model has none",
     }
     node(MANAGER).check_output("systemctl stop opensm")
-    for _ in range(30):
-        if "SMINFO_MASTER" in host.run("sminfo").stdout:
-            break
-        time.sleep(1)
+    wait_for_managers(node, 1)
     broken = observed(rollout, MANAGER)
     assert broken["opensm runs"] is False
     assert broken[ONE_MASTER][-1] == f"the master is hal02, declared {MANAGER}"
@@ -189,10 +187,11 @@ def test_a_second_subnet_manager_is_named_and_mended(node: Node, rollout: Rollou
 def wait_for_managers(node: Node, count: int) -> None:
     """Return when the subnet administration knows of this many subnet managers."""
     for _ in range(40):
-        if node(MANAGER).run("saquery SMIR").stdout.count("SMInfoRecord") == count:
+        shown = node(MANAGER).run("saquery SMIR 2>&1 || :").stdout
+        if shown.count("SMInfoRecord") == count:
             return
         time.sleep(0.5)
-    raise AssertionError(node(MANAGER).run("saquery SMIR").stdout)
+    raise AssertionError(shown)
 
 
 def test_other_settings_wait_for_permission(node: Node, rollout: Rollout) -> None:
@@ -233,12 +232,3 @@ def test_what_makes_no_sense_is_refused(rollout: Rollout, variables: dict[str, A
     done = rollout.converge("--limit", MANAGER, **variables)
     assert done.status != 0
     assert said in done.words
-
-
-COUNTERS = (
-    "SymbolErrorCounter",
-    "LinkErrorRecoveryCounter",
-    "LinkDownedCounter",
-    "PortRcvErrors",
-    "LocalLinkIntegrityErrors",
-)

@@ -75,7 +75,7 @@ def cable_differences(declared, switches, ends):
     cables, lines = declared["cables"], []
     names = {one["switch_guid"]: one["switch"] for one in cables}
     names.update((one["guid"], one["owner"]) for one in cables if is_link(one))
-    owners = {one["guid"]: "%s %s" % (one["owner"], one["port"]) for one in declared["ports"]}
+    owners = {one["guid"]: "%s %s" % (one["owner"], one["name"]) for one in declared["ports"]}
     place_of = {end["guid"]: place for place, end in ends.items() if not end["is_switch"]}
     missing = sorted(name for guid_, name in names.items() if guid_ not in switches)
     lines += ["switch %s is not in the fabric" % name for name in missing]
@@ -151,7 +151,7 @@ def manager_differences(declared, managers):
     for one in sorted(managers, key=lambda one: one["guid"]):
         port = ports.get(one["guid"])
         unknown = "a port that the model does not have (%s)" % one["guid"]
-        name = "%s %s" % (port["owner"], port["port"]) if port else unknown
+        name = "%s %s" % (port["owner"], port["name"]) if port else unknown
         state = STATES.get(one.get("SMState", ""), "in state %s" % one.get("SMState"))
         if state == "master":
             masters.append(port["owner"] if port else one["guid"])

@@ -113,7 +113,7 @@ def test_a_cable_that_cannot_be_is_refused(cabled: str, old: str, new: str, expe
 
 def test_only_ports_with_a_cable_have_to_be_up_where_cables_are_declared(cabled: str) -> None:
     site = load_bytes(cabled.encode(), "cluster.yml")
-    assert [(one["port"], one["used"]) for one in derive(site, "fabric.ports", {"node": "worker2"})] == [
+    assert [(one["name"], one["used"]) for one in derive(site, "fabric.ports", {"node": "worker2"})] == [
         ("mlx5_0/1", True),
         ("mlx5_1/1", False),
     ]
@@ -126,7 +126,7 @@ def test_every_node_of_hal_with_ipoib_has_one_cabled_port_at_100(hal: Site) -> N
     ports: list[dict[str, Any]] = derive(hal, "fabric.ports", {})
     nodes = [one for one in ports if one["owner"] in hal.nodes]
     assert [one["owner"] for one in nodes] == [name for name, node in hal.nodes.items() if "ipoib" in node.addresses]
-    assert {(one["port"], one["switch"], one["rate_gbps"]) for one in ports if one not in nodes} == {
+    assert {(one["name"], one["switch"], one["rate_gbps"]) for one in ports if one not in nodes} == {
         (f"mlx5_{at}/1", "edr1", 100) for at in range(4)
     }
     assert {one["rate_gbps"] for one in nodes} == {100}

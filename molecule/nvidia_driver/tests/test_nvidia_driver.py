@@ -280,7 +280,7 @@ def test_a_driver_that_waits_for_a_reboot_is_named(host: Host, rollout: Rollout)
         assert done.status == 0, done.explain()
         assert (
             "hal01 needs a reboot: another driver than the installed 440.33.01 is loaded; "
-            "udev has brought the GPUs' memory on-line." in done.words
+            "udev has brought memory of GPUs on-line." in done.words
         )
         seen = rollout.promises("nvidia_driver", NAME)["loaded driver is the declared one"]
         assert seen["observed"] == "Failed to initialize NVML: Driver/library version mismatch"

@@ -26,5 +26,5 @@ fi
 
 # The GPUs' memory appears when the driver is loaded.
 case $memory.$status in
-  yes.0 | yes.15 | yes.18) echo "udev has brought the GPUs' memory on-line" ;;
+  yes.0 | yes.15 | yes.18) echo "udev has brought memory of GPUs on-line" ;;
 esac

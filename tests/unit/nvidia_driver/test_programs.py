@@ -71,7 +71,7 @@ def test_what_waits_for_a_reboot_is_said(node: Node, program: Program) -> None:
     node.break_("lose", "0")
     assert pending(program, memory="yes") == [
         "nouveau is loaded; nvidia cannot be",
-        "udev has brought the GPUs' memory on-line",
+        "udev has brought memory of GPUs on-line",
     ]
     node.driver(loaded="418.87.00", slots=[0], volatile={})
     assert pending(program)[1:] == ["another driver than the installed 440.33.01 is loaded"]

@@ -106,7 +106,7 @@ Fault = tuple[str, dict[str, str], str]
 TOGETHER: dict[str, Fault] = {
     "lost": (
         "virtual-gpu lose 2",
-        {"every declared GPU answers": "Unable to determine the device handle for GPU 0035:03:00.0: GPU is lost."},
+        {"every declared GPU answers": "GPU 0035:03:00.0: GPU is lost"},
         "virtual-gpu repair",
     ),
     "hot": ("virtual-gpu hot 1 --celsius 95", {"no GPU is too hot": "1, GPU-"}, "virtual-gpu repair"),

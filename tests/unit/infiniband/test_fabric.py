@@ -1,0 +1,169 @@
+"""What role infiniband compares on the subnet manager: captures of real fabrics, and the words for what differs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.interpreters import LOCAL, interpreter
+
+HERE = Path(__file__).parent
+PROGRAM = HERE.parents[2] / "roles/infiniband/files/fabric.py"
+SWITCHES = {"edr1": "0x248a070300f82d40", "spine": "0x248a070300f82e60"}
+PORTS = [
+    ("edr1", 1, "hal-mgmt1", "0x506b4b0300c2b0f0"),
+    ("edr1", 2, "hal01", "0x506b4b0300c2b1f0"),
+    ("edr1", 3, "hal02", "0x506b4b0300c2b2f0"),
+    ("edr1", 4, "flash1", "0x506b4b0300c2b3f0"),
+]
+
+
+def declared() -> dict[str, Any]:
+    """Return what the role hands to the program for the fabric of the captures."""
+    ends = [
+        {
+            "switch": switch,
+            "switch_guid": SWITCHES[switch],
+            "switch_port": port,
+            "owner": owner,
+            "port": "mlx5_0/1",
+            "guid": guid,
+            "rate_gbps": 100,
+        }
+        for switch, port, owner, guid in PORTS
+    ]
+    link = {
+        "switch": "edr1",
+        "switch_guid": SWITCHES["edr1"],
+        "switch_port": 8,
+        "owner": "spine",
+        "port": "1",
+        "guid": SWITCHES["spine"],
+        "rate_gbps": None,
+    }
+    ports = [{"owner": owner, "name": "mlx5_0/1", "guid": guid} for _, _, owner, guid in PORTS]
+    return {"cables": [*ends, link], "ports": ports, "managers": ["hal-mgmt1"]}
+
+
+def run(
+    folder: Path, what: str, capture: str | None, model: dict[str, Any], python: str = LOCAL
+) -> subprocess.CompletedProcess[str]:
+    """Run the program where ibnetdiscover or saquery prints a capture, or fails."""
+    command = f"cat '{HERE / 'captures' / capture}'" if capture else "echo 'ibwarn: no port' >&2; exit 1"
+    for name in ("ibnetdiscover", "saquery"):
+        program = folder / name
+        program.write_text(f"#!/bin/sh\n{command}\n")
+        program.chmod(0o755)
+    return subprocess.run(
+        [python, "-c", PROGRAM.read_text(), " " + json.dumps(model), what],
+        env={"PATH": f"{folder}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def differences(folder: Path, what: str, capture: str, model: dict[str, Any] | None = None) -> list[str]:
+    done = run(folder, what, capture, model or declared())
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_fabric_as_declared_has_no_differences(tmp_path: Path) -> None:
+    assert differences(tmp_path, "cables", "ibnetdiscover_healthy.txt") == []
+    assert differences(tmp_path, "managers", "saquery_one_master.txt") == []
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6"])
+def test_it_runs_on_the_pythons_of_nodes(tmp_path: Path, version: str) -> None:
+    done = run(tmp_path, "cables", "ibnetdiscover_swapped.txt", declared(), interpreter(version))
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("capture", "lines"),
+    [
+        (
+            "ibnetdiscover_two_down.txt",
+            [
+                "hal01 mlx5_0/1 is not in the fabric, declared edr1/2",
+                "hal02 mlx5_0/1 is not in the fabric, declared edr1/3",
+            ],
+        ),
+        (
+            "ibnetdiscover_swapped.txt",
+            ["hal01 mlx5_0/1 is on edr1/3, declared edr1/2", "hal02 mlx5_0/1 is on edr1/2, declared edr1/3"],
+        ),
+        (
+            "ibnetdiscover_slow.txt",
+            [
+                "hal02 mlx5_0/1 on edr1/3 runs at 1xEDR, declared 100 Gb/s",
+                "flash1 mlx5_0/1 on edr1/4 runs at 4xFDR, declared 100 Gb/s",
+            ],
+        ),
+        (
+            "ibnetdiscover_replaced.txt",
+            [
+                "hal01 mlx5_0/1 is not in the fabric, declared edr1/2; there is hal01 mlx5_0 (0xb8599f0300aabbf0),"
+                " which the model does not have",
+                "edr1/8 leads to spine/2, declared spine/1",
+            ],
+        ),
+        (
+            "ibnetdiscover_manual.txt",
+            [
+                "switch edr1 is not in the fabric",
+                "switch spine is not in the fabric",
+                "switch ISR9024 Voltaire (0x005442ba00003080) is in the fabric and not in the model",
+            ],
+        ),
+    ],
+)
+def test_each_difference_of_the_cables_is_a_line(tmp_path: Path, capture: str, lines: list[str]) -> None:
+    assert differences(tmp_path, "cables", capture) == lines
+
+
+def test_a_port_that_nobody_declared_is_named(tmp_path: Path) -> None:
+    model = declared()
+    model["cables"] = [one for one in model["cables"] if one["owner"] != "hal02"]
+    model["ports"] = [one for one in model["ports"] if one["owner"] != "hal02"]
+    assert differences(tmp_path, "cables", "ibnetdiscover_healthy.txt", model) == [
+        "edr1/3 leads to hal02 mlx5_0 (0x506b4b0300c2b2f0), which the model does not have there"
+    ]
+
+
+def test_a_port_without_a_declared_cable_may_be_anywhere(tmp_path: Path) -> None:
+    model = declared()
+    model["cables"] = [one for one in model["cables"] if one["owner"] != "hal02"]
+    assert differences(tmp_path, "cables", "ibnetdiscover_healthy.txt", model) == []
+
+
+def test_a_second_subnet_manager_and_another_master_are_named(tmp_path: Path) -> None:
+    second = "a subnet manager runs on hal02 mlx5_0/1: standby, priority 3"
+    assert differences(tmp_path, "managers", "saquery_two.txt") == [second]
+    other = {**declared(), "managers": ["hal02"]}
+    assert differences(tmp_path, "managers", "saquery_two.txt", other) == [
+        "a subnet manager runs on hal-mgmt1 mlx5_0/1: master, priority 15",
+        "the master is hal-mgmt1, declared hal02",
+    ]
+    unknown = {**declared(), "ports": declared()["ports"][:2]}
+    assert differences(tmp_path, "managers", "saquery_two.txt", unknown) == [
+        "a subnet manager runs on a port that the model does not have (0x506b4b0300c2b2f0): standby, priority 3"
+    ]
+
+
+def test_a_fabric_without_a_master_is_named(tmp_path: Path) -> None:
+    assert differences(tmp_path, "managers", "ibnetdiscover_healthy.txt") == [
+        "the master is nobody, declared hal-mgmt1"
+    ]
+
+
+@pytest.mark.parametrize("what", ["cables", "managers"])
+def test_no_answer_is_not_no_difference(tmp_path: Path, what: str) -> None:
+    done = run(tmp_path, what, None, declared())
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "ended with 1: ibwarn: no port" in done.stderr

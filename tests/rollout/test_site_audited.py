@@ -71,6 +71,28 @@ def test_what_was_just_rolled_out_is_clean(mini: Mini) -> None:
     clean(mini.audit())
 
 
+def test_a_lost_gpu_drains_exactly_its_node_and_the_audit_names_it(mini: Mini) -> None:
+    """Nobody runs the check: slurmd does. The job in the queue goes to the other node."""
+    drained = "sinfo --noheader --list-reasons --format '%N %E'"
+    assert mini.cluster.run("hal-login", drained) == ""
+    mini.cluster.run("hal02", "virtual-gpu lose 1")
+    try:
+        seen = mini.cluster.run("hal-login", f"for i in $(seq 60); do {drained} | grep . && exit; sleep 1; done")
+        assert len(seen.splitlines()) == 1, seen
+        assert seen.startswith("hal02 health: GPU lost (every declared GPU answers: ")
+        audit = mini.audit()
+        found = {(one["host"], one["role"], one["kind"]) for one in audit.findings}
+        assert found == {("hal02", "nvidia_driver", "hardware"), ("hal02", "node_health", "hardware")}
+        srun = "srun --partition=gpu --gres=gpu:v100:4 --time=2 printenv SLURMD_NODENAME"
+        assert mini.cluster.run("hal-login", f"runuser -l alice -c '{srun}'") == "hal01\n"
+    finally:
+        mini.cluster.run("hal02", "virtual-gpu repair")
+    given = mini.ansible.playbook("playbooks/resume.yml", resume_nodes="hal02")
+    assert given.status == 0, given.explain()
+    mini.cluster.run("hal02", "/usr/libexec/hal-node-health/check")
+    clean(mini.audit("--limit", "hal02"), {"hal02"})
+
+
 def test_every_fault_is_found_on_its_node_with_its_owner_and_nothing_else_is(mini: Mini, tmp_path: Path) -> None:
     assert len(FAULTS) >= 25
     workshop = Workshop(tmp_path / "workshop")

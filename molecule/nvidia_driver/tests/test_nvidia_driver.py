@@ -245,13 +245,37 @@ def test_a_fault_is_found_and_named(host: Host, rollout: Rollout, name: str) -> 
 
 
 def test_a_rollout_mends_what_can_be_mended(host: Host, rollout: Rollout) -> None:
-    """After the last fault above, and some more."""
-    host.check_output("systemctl mask --quiet nvidia-persistenced && nvidia-smi -c PROHIBITED && virtual-gpu hot 1")
+    """The last fault above, and what somebody did by hand; a GPU that waits for a repair does not stop it."""
+    host.check_output(
+        "systemctl mask --quiet --now nvidia-persistenced && nvidia-smi -c PROHIBITED && virtual-gpu hot 1"
+    )
     done = rollout.converge()
-    assert done.status == 0, done.explain()  # a GPU that waits for a repair does not stop it
+    assert done.status == 0, done.explain()
     assert "no GPU is too hot" in done.words
-    host.check_output("virtual-gpu repair")
+    host.check_output("virtual-gpu repair && nvidia-smi -i 2 -pm 0")
+    assert list(broken(rollout)) == ["persistence mode is on"]
+    done = rollout.converge()
+    assert done.status == 0, done.explain()
     assert broken(rollout) == {}
+
+
+def test_settings_are_made(host: Host, rollout: Rollout) -> None:
+    """They are taken back by the rollouts of the tests below."""
+    changed = {
+        "nvidia_driver_application_clocks": {"memory_mhz": 877, "graphics_mhz": 1530},
+        "nvidia_driver_compute_mode": None,
+        "nvidia_driver_ecc": None,
+        "nvidia_driver_options": {"NVreg_EnableStreamMemOPs": None, "NVreg_RegistryDwords": "PeerMappingOverride=1"},
+    }
+    done = rollout.converge(**changed)
+    assert done.status == 0, done.explain()
+    assert host.check_output(f"{QUERY}clocks.applications.graphics -i 0") == "1530 MHz"
+    assert "EnableStreamMemOPs" not in host.check_output("modprobe --showconfig")
+    assert host.check_output("grep ^nvidia-smi /usr/libexec/hal-gpus").splitlines() == [
+        "nvidia-smi --persistence-mode=1",
+        "nvidia-smi --applications-clocks=877,1530",
+    ]
+    assert broken(rollout, **changed) == {}
 
 
 # ---------------------------------------------------------------- driver in use, reboots
@@ -264,6 +288,7 @@ def test_a_driver_is_not_replaced_under_jobs(host: Host, rollout: Rollout) -> No
     assert "playbooks/reboot.yml drains it first, or nvidia_driver_reboot_ok: true permits it here" in done.words
     seen = broken(rollout, nvidia_driver_version="440.64.00")
     assert "440.33.01" in seen["loaded driver is the declared one"]
+    assert "applications-clocks" not in host.file("/usr/libexec/hal-gpus").content_string
     assert {key.partition(" [")[0] for key in seen} == {
         "loaded driver is the declared one",
         "driver is installed in its declared version",
@@ -271,36 +296,18 @@ def test_a_driver_is_not_replaced_under_jobs(host: Host, rollout: Rollout) -> No
     }
 
 
-def test_a_driver_that_waits_for_a_reboot_is_named(host: Host, rollout: Rollout) -> None:
-    """Loaded is what was there at boot; the daemon is left as it is."""
+def test_with_permission_a_node_is_rebooted_and_slurmd_finds_all_devices(host: Host, rollout: Rollout) -> None:
+    """Loaded is what was there at boot, which a new package does not change."""
     host.check_output('sed -i \'s/"loaded": .*,/"loaded": "418.87.00",/\' /run/virtual-node/driver.json')
-    try:
-        host.check_output(f"sed -i 's/^# nvidia_driver: SUBSYS/SUBSYS/' {COPY}")
-        done = rollout.converge()
-        assert done.status == 0, done.explain()
-        assert (
-            "hal01 needs a reboot: another driver than the installed 440.33.01 is loaded; "
-            "udev has brought memory of GPUs on-line." in done.words
-        )
-        seen = rollout.promises("nvidia_driver", NAME)["loaded driver is the declared one"]
-        assert seen["observed"] == "Failed to initialize NVML: Driver/library version mismatch"
-    finally:
-        host.check_output('sed -i \'s/"loaded": .*,/"loaded": "440.33.01",/\' /run/virtual-node/driver.json')
-
-
-def test_with_permission_the_node_is_rebooted(host: Host, rollout: Rollout) -> None:
-    host.check_output('sed -i \'s/"loaded": .*,/"loaded": "418.87.00",/\' /run/virtual-node/driver.json')
+    host.check_output(f"sed -i 's/^# nvidia_driver: SUBSYS/SUBSYS/' {COPY}; virtual-gpu ecc 0; virtual-gpu retire 1")
     with ThreadPoolExecutor(1) as pool:
         pool.submit(firmware)
         done = rollout.converge(nvidia_driver_reboot_ok=True)
     assert done.status == 0, done.explain()
-    assert "is loaded. It is done now." in done.words
-    assert broken(rollout) == {}
-
-
-def test_after_a_boot_slurmd_finds_all_devices(host: Host, rollout: Rollout) -> None:
-    host.check_output("virtual-gpu ecc 0 && virtual-gpu retire 1")
-    assert boot_again() == "running"
+    assert (
+        "hal01 needs a reboot: another driver than the installed 440.33.01 is loaded; "
+        "udev has brought memory of GPUs on-line. It is done now." in done.words
+    )
     assert set(DEVICES) <= set(host.file("/run/devices-at-start").content_string.split())
     assert broken(rollout) == {}  # counters begin anew, the page is retired
     assert host.check_output(f"{QUERY}retired_pages.double_bit.count -i 1") == "1"
@@ -316,21 +323,3 @@ def test_a_gpu_that_is_lost_at_boot_is_said_and_slurmd_is_not_kept_from_starting
     assert "/dev has 3 of 4 GPUs after 5 s" in host.check_output("journalctl --boot --no-pager --unit=hal-gpus")
     seen = broken(rollout)
     assert set(seen) == {"every declared GPU answers", "GPUs have their devices", "GPUs are at their sockets"}
-
-
-def test_settings_are_made_and_withdrawn(host: Host, rollout: Rollout) -> None:
-    changed = {
-        "nvidia_driver_application_clocks": {"memory_mhz": 877, "graphics_mhz": 1530},
-        "nvidia_driver_compute_mode": None,
-        "nvidia_driver_ecc": None,
-        "nvidia_driver_options": {"NVreg_EnableStreamMemOPs": None, "NVreg_RegistryDwords": "PeerMappingOverride=1"},
-    }
-    done = rollout.converge(**changed)
-    assert done.status == 0, done.explain()
-    assert host.check_output(f"{QUERY}clocks.applications.graphics -i 0") == "1530 MHz"
-    assert "EnableStreamMemOPs" not in host.check_output("modprobe --showconfig")
-    assert host.check_output("grep ^nvidia-smi /usr/libexec/hal-gpus") == "nvidia-smi --applications-clocks=877,1530"
-    assert broken(rollout, **changed) == {}
-    assert rollout.converge().status == 0
-    assert "applications-clocks" not in host.file("/usr/libexec/hal-gpus").content_string
-    assert broken(rollout) == {}

@@ -1,7 +1,12 @@
-# Compares the fabric with the declared one: a line in words for each difference, nothing when there is none.
-#   fabric.py DECLARED cables|managers     DECLARED: JSON with cables, ports and managers, from the model
-# Asks ibnetdiscover, or saquery. Python 2.7 and 3; exit status 3 when they do not answer.
-from __future__ import print_function
+# -*- coding: utf-8 -*-
+"""Compares the fabric with the declared one: a line in words for each difference. Python 2.7 and 3.
+
+fabric.py DECLARED cables|managers     DECLARED: JSON with cables, ports and managers, from the model
+
+Asks ibnetdiscover, or saquery; exit status 3 when they do not answer.
+"""
+
+from __future__ import absolute_import, division, print_function
 
 import json
 import re

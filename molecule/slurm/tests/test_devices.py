@@ -77,7 +77,7 @@ def opened(login: Host, gpus: int) -> tuple[str, list[str]]:
 
     Behind the devices there is no driver: what may be opened is "No such device or address".
     """
-    each = "for i in 0 1 2 3; do head -c1 /dev/nvidia$i 2>&1 | sed \"s/.*: //\"; done"
+    each = 'for i in 0 1 2 3; do head -c1 /dev/nvidia$i 2>&1 | sed "s/.*: //"; done'
     done = as_user(
         login, "alice", f"srun --nodelist=hal02 --gres=gpu:v100:{gpus} sh -c 'echo $CUDA_VISIBLE_DEVICES; {each}'"
     )

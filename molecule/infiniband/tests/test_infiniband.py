@@ -20,6 +20,7 @@ SETUP = SCENARIO.parent / "shared/setup"
 MANAGER = "hal-mgmt1"
 NODES = ["hal01", "hal02"]
 CABLES = "every cable is where it is declared"
+STANDBY, MASTER = "2", "3"  # as saquery prints the states of subnet managers
 ONE_MASTER = "this is the only master of the fabric"
 Node = Callable[[str], Host]
 Site = Callable[..., Any]
@@ -159,7 +160,7 @@ def test_errors_of_a_port_are_named(rollout: Rollout, mended: None) -> None:
 def test_a_second_subnet_manager_is_named_and_mended(node: Node, rollout: Rollout, mended: None) -> None:
     host = node("hal02")
     host.check_output("systemctl unmask opensm && systemctl disable --now opensm 2>/dev/null; dnf -q -y install opensm")
-    # It asks the master every second and not every ten, and takes over at once and not after the fourth time without an answer.
+    # It asks the master every second, and takes over the first time without an answer: by default that is a minute.
     options = r"sm_priority 3\nsminfo_polling_timeout 1000\npolling_retry_number 1\n"
     host.check_output(f"printf '{options}' >/etc/rdma/opensm.conf && systemctl start opensm")
     wait_for_managers(node, 2)
@@ -185,10 +186,11 @@ def test_a_second_subnet_manager_is_named_and_mended(node: Node, rollout: Rollou
 
 
 def wait_for_managers(node: Node, count: int) -> None:
-    """Return when the subnet administration knows of this many subnet managers."""
+    """Return when the subnet administration knows of this many subnet managers, and each has found its place."""
     for _ in range(40):
         shown = node(MANAGER).run("saquery SMIR 2>&1 || :").stdout
-        if shown.count("SMInfoRecord") == count:
+        states = re.findall(r"SMState\.+(\d)", shown)
+        if len(states) == count and set(states) <= {STANDBY, MASTER}:
             return
         time.sleep(0.5)
     raise AssertionError(shown)
@@ -232,3 +234,76 @@ def test_what_makes_no_sense_is_refused(rollout: Rollout, variables: dict[str, A
     done = rollout.converge("--limit", MANAGER, **variables)
     assert done.status != 0
     assert said in done.words
+
+
+# What MLNX_OFED's installer leaves behind, as far as the role looks at it; it does nothing else.
+INSTALLER = """#!/bin/sh
+# Stand-in of the virtual HAL for the installer of MLNX_OFED.
+echo "$@" >/root/mlnxofedinstall.arguments
+printf '#!/bin/sh\\necho MLNX_OFED_LINUX-%s:\\n' "$(cat version)" >/usr/bin/ofed_info
+chmod 0755 /usr/bin/ofed_info
+while [ $# -gt 0 ]; do [ "$1" != --kernel ] || kernel=$2; shift; done
+mkdir -p "/lib/modules/$kernel/extra/mlnx-ofa_kernel/drivers/net/ethernet/mellanox/mlx5/core"
+touch "/lib/modules/$kernel/extra/mlnx-ofa_kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko"
+printf '[Service]\\nType=oneshot\\nRemainAfterExit=yes\\nExecStart=/bin/true\\n[Install]\\nWantedBy=sysinit.target\\n' \
+  >/usr/lib/systemd/system/openibd.service
+systemctl daemon-reload
+"""
+
+
+def archive(host: Host, version: str) -> dict[str, Any]:
+    """Leave an archive of a stand-in for OFED on the node; return the variables that name it."""
+    name = f"MLNX_OFED_LINUX-{version}-rhel7.6alternate-ppc64le"
+    host.check_output(
+        f"mkdir -p /srv/ofed/{name} && cd /srv/ofed && printf {version} >{name}/version"
+        f" && cat >{name}/mlnxofedinstall <<'EOF'\n{INSTALLER}EOF\n"
+        f"chmod 0755 {name}/mlnxofedinstall && tar czf {name}.tgz {name}"
+    )
+    return {
+        "infiniband_stack": "mlnx_ofed",
+        "infiniband_mlnx_ofed_version": version,
+        "infiniband_mlnx_ofed_url": f"file:///srv/ofed/{name}.tgz",
+        "infiniband_mlnx_ofed_sha256": host.check_output(f"sha256sum /srv/ofed/{name}.tgz").split()[0],
+        "infiniband_mlnx_ofed_build_packages": ["rsync"],
+    }
+
+
+def test_ofed_is_built_for_the_declared_kernel_and_changed_only_with_permission(node: Node, rollout: Rollout) -> None:
+    """By a stand-in for its installer: what the role asks of it, and when."""
+    host, declared = node("hal02"), "declared OFED is installed, with drivers for the declared kernel"
+    first = archive(host, "4.7-3.2.9.1")
+    assert rollout.promises("infiniband", "hal02", **first)[declared]["observed"] == [
+        "MLNX_OFED 4.7-3.2.9.1 is not installed",
+        "its drivers are not built for kernel 4.18.0-80.7.2.el7.ppc64le",
+    ]
+    done = rollout.converge("--limit", "hal02", **first)
+    assert done.status == 0, done.explain()
+    assert host.file("/root/mlnxofedinstall.arguments").content_string == (
+        "--force --without-fw-update --distro rhel7.6alternate --add-kernel-support"
+        " --kernel 4.18.0-80.7.2.el7.ppc64le --kernel-sources /usr/src/kernels/4.18.0-80.7.2.el7.ppc64le\n"
+    )
+    assert host.service("openibd").is_enabled
+    host.check_output("rm /root/mlnxofedinstall.arguments")
+    done = rollout.converge("--limit", "hal02", **first)
+    assert (done.status, done.changes) == (0, {}), done.explain()
+    assert rollout.broken_promises("infiniband", "hal02", **first) == []
+
+    second = archive(host, "4.9-0.1.7.0")
+    done = rollout.converge("--limit", "hal02", **second)
+    assert done.status == 0, done.explain()
+    assert "Not changed without infiniband_restart_ok" in done.words
+    assert not host.file("/root/mlnxofedinstall.arguments").exists
+    assert rollout.promises("infiniband", "hal02", **second)[declared]["observed"] == (
+        ["MLNX_OFED_LINUX-4.7-3.2.9.1 is installed, declared MLNX_OFED_LINUX-4.9-0.1.7.0"]
+    )
+    done = rollout.converge("--limit", "hal02", infiniband_restart_ok=True, **second)
+    assert done.status == 0, done.explain()
+    assert host.check_output("ofed_info -s") == "MLNX_OFED_LINUX-4.9-0.1.7.0:"
+
+
+def test_an_ofed_that_nobody_can_fetch_is_refused(rollout: Rollout) -> None:
+    done = rollout.converge("--limit", "hal02", infiniband_stack="mlnx_ofed")
+    assert done.status != 0
+    assert (
+        "infiniband_stack is mlnx_ofed, so say where its archive is (infiniband_mlnx_ofed_url: nothing)" in done.words
+    )

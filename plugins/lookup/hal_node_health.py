@@ -8,13 +8,16 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
+from ansible.utils.vars import load_extra_vars
 
 _ROOT = Path(__file__).resolve().parents[2]
 if str(_ROOT) not in sys.path:
     sys.path.insert(0, str(_ROOT))
 
-from hal_audit.questions import ROLES, prepare  # noqa: E402  found only now
+from hal_audit.questions import ROLES, prepare, templated  # noqa: E402  found only now
 from hal_expect.prepare import Prepared  # noqa: E402  found only now
+
+GPU_ROLE = "nvidia_driver"
 
 DOCUMENTATION = r"""
 name: hal_node_health
@@ -25,7 +28,7 @@ description:
   - An expectation that cannot be templated is an error. A check that is left out would be one that never fails.
 options:
   _terms:
-    description: V(checks), or V(program), the files of the program that asks them.
+    description: V(checks); V(program), the files of the program that asks them; or V(gpu_settings), see below.
     required: true
   left_out:
     description: Roles whose checks are not asked; with V(checks).
@@ -49,6 +52,8 @@ _raw:
     - V(checks) gives one list of checks with C(role), C(id), C(words) for the reason of a drain, C(why), C(hardware)
       (no rollout repairs it), and C(question) as the module hal_expect takes it.
     - V(program) gives one list of files with C(path) and C(content), for hal_files.
+    - V(gpu_settings) gives one list of arguments of nvidia-smi, a list for each call, that give GPUs the settings which
+      the role nvidia_driver has for them. A job may have changed them.
   type: list
   elements: list
 """
@@ -61,9 +66,11 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
         """Return what is asked for as one list; raise AnsibleError for an expectation that cannot be asked."""
         if terms == ["program"] and set(kwargs) == {"folder"}:
             return [_program(str(kwargs["folder"]))]
+        if terms == ["gpu_settings"] and not kwargs:
+            return [self._gpu_settings(variables or {})]
         if terms == ["checks"] and set(kwargs) <= {"left_out"}:
             return [self._checks(variables or {}, set(kwargs.get("left_out") or ()))]
-        raise AnsibleError("lookup hal_node_health: checks, or program with folder, is all it knows")
+        raise AnsibleError("lookup hal_node_health: checks, gpu_settings, or program with folder, is all it knows")
 
     def _checks(self, variables: dict[str, Any], left_out: set[str]) -> list[dict[str, Any]]:
         unknown = left_out - set(ROLES.folders(self._loader))
@@ -76,6 +83,17 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
             words = "; ".join(f"{one.source}: {one.role}: {one.id}: {one.reason}" for one in faults)
             raise AnsibleError(f"lookup hal_node_health: {words}")
         return [_check(one) for one in prepared if one.question is not None]
+
+    def _gpu_settings(self, variables: dict[str, Any]) -> list[list[str]]:
+        if GPU_ROLE not in (variables.get("group_names") or []):
+            return []
+        seen = ROLES.role(GPU_ROLE, self._loader).layers.around(variables, {}, load_extra_vars(self._loader))
+        mode = templated(seen.get("nvidia_driver_compute_mode"), self._loader, seen)
+        clocks = templated(seen.get("nvidia_driver_application_clocks"), self._loader, seen)
+        settings = ["--reset-applications-clocks"]
+        if clocks:
+            settings = [f"--applications-clocks={clocks['memory_mhz']},{clocks['graphics_mhz']}"]
+        return [settings, *([[f"--compute-mode={mode}"]] if mode else [])]
 
 
 def _program(folder: str) -> list[dict[str, str]]:

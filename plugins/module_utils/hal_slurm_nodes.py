@@ -38,6 +38,7 @@ def read_node(line):
         "usable": not flags & AWAY,
         "drained": bool([flag for flag in flags if flag.startswith("DRAIN")]),
         "down": "DOWN" in flags,
+        "failing": bool(flags & {"FAIL", "FAILING"}),
         "answers": not flags & SILENT,
         "reason": why.group(1).strip() if why else "",
         "by": why.group(2) if why else "",

@@ -38,6 +38,9 @@ options:
     description: For C(drained), how many other nodes have to stay usable; with fewer nothing is drained, and it fails.
     type: int
     default: 0
+  over:
+    description: For C(drained), how reasons begin that are replaced, so that the drain is ours.
+    type: str
 author: [HAL toolkit]
 attributes:
   check_mode: {support: full, description: Says what would be done and changes nothing.}
@@ -57,8 +60,8 @@ EXAMPLES = r"""
 RETURN = r"""
 nodes:
   description:
-    - By name, after what was done; C(state) as Slurm writes it, C(usable), C(drained), C(down), C(answers), C(reason),
-      C(by), C(slurmd_start), C(ours) (drained, with our mark), and C(jobs) that are on it.
+    - By name, after what was done; C(state) as Slurm writes it, C(usable), C(drained), C(down), C(failing), C(answers),
+      C(reason), C(by), C(slurmd_start), C(ours) (drained, with our mark), and C(jobs) that are on it.
   type: dict
   returned: always
 """
@@ -96,6 +99,11 @@ class Slurm(object):
         self.run("scontrol", "update", "NodeName=" + node, *settings)
 
 
+def is_over(node, beginning):
+    """Whether a node's drain is one that ours takes the place of."""
+    return bool(beginning) and node["reason"].startswith(beginning)
+
+
 def main():
     """Run the module."""
     module = AnsibleModule(
@@ -105,6 +113,7 @@ def main():
             "mark": {"type": "str", "default": "hal"},
             "reason": {"type": "str"},
             "keep": {"type": "int", "default": 0},
+            "over": {"type": "str"},
         },
         required_if=[("state", "drained", ("reason",))],
         supports_check_mode=True,
@@ -114,7 +123,7 @@ def main():
     known = [name for name in params["nodes"] if name in every]
     change = []
     if params["state"] == "drained":
-        change = [name for name in known if not every[name]["drained"]]
+        change = [name for name in known if not every[name]["drained"] or is_over(every[name], params["over"])]
         problem = too_few(every, change, params["keep"])
         if problem:
             module.fail_json(msg="%s: not drained: %s" % (",".join(change), problem))

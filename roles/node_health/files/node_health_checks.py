@@ -17,12 +17,14 @@ import signal
 import time
 
 from ansible.module_utils.hal_expect_evaluate import evaluate
+from ansible.module_utils.hal_expect_vocabulary import READERS
 
 __metaclass__ = type
 
+#: Matchers, and how a reason names what they want.
 WORDS = {"equal": "", "at_least": "at least ", "at_most": "at most ", "count": "", "one_of": "one of ", "match": ""}
 SHORT = 60  # characters of a value that a reason shows
-HUNG = "/run/hal-node-health.hung"
+HUNG = "/var/lib/hal-node-health/hung.json"
 
 
 def run(checks, seconds):
@@ -58,7 +60,7 @@ def _asked(question):
         if reader in question:
             request = question[reader]
             return json.dumps([reader, request.get("argv") or request.get("path")], sort_keys=True)
-    return "system"
+    return next(name for name in sorted(question) if name in READERS)
 
 
 def _start(questions):
@@ -79,7 +81,9 @@ def _serve(questions, incoming, outgoing):
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
         answers = evaluate(questions)
-        line = json.dumps({"answers": answers, "left": _children_of(os.getpid())}).encode("ascii")
+        # What could not be read may have left a process that nobody can end.
+        left = _children_of(os.getpid()) if any(one["status"] == "unknown" for one in answers) else []
+        line = json.dumps({"answers": answers, "left": left}).encode("ascii") + b"\n"
         while line:
             line = line[os.write(outgoing, line):]
     finally:
@@ -96,8 +100,9 @@ def _collect(children, deadline, seconds, still):
         for stream in ready:
             child, name, positions, chunks = children[stream]
             chunk = os.read(stream, 65536)
-            if chunk:
-                chunks.append(chunk)
+            chunks.append(chunk)
+            # Not the end of the stream: a process that hangs holds it open.
+            if chunk and not chunk.endswith(b"\n"):
                 continue
             del children[stream]
             os.close(stream)
@@ -150,6 +155,7 @@ def _unread(reason):
 def _result(check, answer):
     result = {key: check[key] for key in ("words", "role", "id", "hardware", "why")}
     result["status"] = answer["status"]
+    result["hardware"] = check["hardware"] and answer["status"] == "fail"
     result["reason"] = "" if answer["status"] == "pass" else _difference(check["question"], answer)
     return result
 
@@ -217,10 +223,14 @@ def _still_hanging():
 
 
 def _remember(still):
-    if not still:
-        if os.path.exists(HUNG):
+    """Keep it for the next run. Several may run at once, one of them by somebody who may not: then it is not kept."""
+    new = "%s.%d" % (HUNG, os.getpid())
+    try:
+        if still:
+            with open(new, "w") as stream:
+                json.dump(still, stream)
+            os.rename(new, HUNG)
+        elif os.path.exists(HUNG):
             os.unlink(HUNG)
-        return
-    with open(HUNG + ".new", "w") as stream:
-        json.dump(still, stream)
-    os.rename(HUNG + ".new", HUNG)
+    except (IOError, OSError):
+        pass

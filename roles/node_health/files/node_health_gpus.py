@@ -52,7 +52,10 @@ def _processes(gpus):
 
 
 def reset(gpus, settings):
-    """Apply each list of arguments of nvidia-smi to the GPUs; return results, one that fails for each refusal."""
+    """Apply each list of arguments of nvidia-smi to the GPUs; return results, one that fails for each refusal.
+
+    No later check asks this again, or what was left over: an administrator ends such a drain, as one for hardware.
+    """
     results = []
     for arguments in settings:
         status, text = _nvidia_smi(list(arguments) + ["--id=%s" % _listed(gpus)])
@@ -74,5 +77,5 @@ def _listed(gpus):
 
 
 def _result(status, name, reason, words=""):
-    return {"words": words, "role": ROLE, "id": name, "hardware": False, "status": status, "reason": reason,
+    return {"words": words, "role": ROLE, "id": name, "hardware": status == "fail", "status": status, "reason": reason,
             "why": "the next job would get it"}

@@ -22,7 +22,7 @@ __metaclass__ = type
 PREFIX = "health: "
 LONGEST = 240  # characters of a reason; sinfo -R shows 20 unless it is asked for more
 SECONDS = 8  # for slurmctld to answer; slurmd kills the whole check after 60
-LOCK = "/run/hal-node-health.lock"
+LOCK = "/var/lib/hal-node-health/lock"  # root's alone: who holds a lock keeps the check waiting
 
 
 class SlurmError(Exception):
@@ -34,7 +34,12 @@ def reason_of(failing):
 
     One line of ASCII without what Slurm gives a meaning to: the reason is known again word for word.
     """
-    words = "; ".join(_unique([one["words"] for one in failing]))
+    failed = {one["role"] for one in failing if one["status"] == "fail"}
+    # What could not be read of a role of which something failed has mostly the same cause.
+    told = [one["words"] for one in failing if one["status"] == "fail"]
+    told += [one["words"] + "?" for one in failing if one["status"] != "fail" and one["role"] not in failed]
+    words = "; ".join(_unique(told))
+    failing = sorted(failing, key=lambda one: one["status"] != "fail")
     details = ", ".join("%s: %s" % (one["id"], one["reason"]) for one in failing)
     text = "%s%s (%s)" % (PREFIX, words, details)
     text = text.replace("[", "(").replace("]", ")")
@@ -57,16 +62,19 @@ def decide(node, failing, complete, remembered):
     node        what Slurm says of it (hal_slurm_nodes), None when it does not know it
     failing     results that did not pass
     complete    whether all checks ran: a part of them gives no node back
-    remembered  {reason, hardware} of our last drain, {} when there is none
+    remembered  {reason, before, hardware} of our last drain, {} when there is none; before is the reason that an update
+                replaces, which may not have reached Slurm
     """
     if node is None:
         return "nothing", "Slurm does not know this node"
-    ours = bool(remembered) and node["drained"] and node["reason"] == remembered["reason"]
+    ours = is_ours(node, remembered)
     if failing:
         if ours:
-            same = reason_of(failing) == remembered["reason"] or not complete
+            # A part of the checks knows less than the reason says, unless it is the first to see broken hardware.
+            worse = hardware_in(failing) and not remembered["hardware"]
+            same = reason_of(failing) == node["reason"] if complete else not worse
             return ("nothing", "is drained already") if same else ("update", "fails otherwise than before")
-        if node["drained"] or (node["down"] and node["reason"] and node["by"] != "slurm"):
+        if node["drained"] or node["failing"] or (node["down"] and node["reason"] and node["by"] != "slurm"):
             return "nothing", "%s has taken it out: %s" % (node["by"] or "somebody", node["reason"] or "(no reason)")
         return "drain", ""
     if not ours or not complete:
@@ -74,6 +82,16 @@ def decide(node, failing, complete, remembered):
     if remembered["hardware"]:
         return "nothing", "healthy again, and stays drained for an administrator to look at the hardware"
     return "resume", "healthy again"
+
+
+def is_ours(node, remembered):
+    """Whether a node is drained, and by us."""
+    return bool(remembered) and node["drained"] and node["reason"] in (remembered["reason"], remembered["before"])
+
+
+def hardware_in(failing):
+    """Whether hardware is broken. What could not be read may be anything."""
+    return any(one["hardware"] and one["status"] == "fail" for one in failing)
 
 
 class Slurm:
@@ -91,15 +109,17 @@ class Slurm:
             node = read_nodes(self._scontrol(["--oneliner", "show", "node", self.name])).get(self.name)
             action, why = decide(node, failing, complete, remembered)
             if action in ("drain", "update"):
-                reason = reason_of(failing)
+                reason, before = reason_of(failing), node["reason"] if action == "update" else ""
+                hardware = hardware_in(failing) or (action == "update" and remembered["hardware"])
                 # Before Slurm has it: a drain that we do not know of would never be ended.
-                self._remember({"reason": reason, "hardware": any(one["hardware"] for one in failing)})
+                forgotten = self._remember({"reason": reason, "before": before, "hardware": hardware})
                 self._scontrol(["update", "NodeName=%s" % self.name, "State=DRAIN", "Reason=%s" % reason])
-                return "drained: %s" % reason
+                return "drained: %s%s" % (reason, forgotten and " (it will not end by itself: %s)" % forgotten)
             if action == "resume":
-                self._scontrol(["update", "NodeName=%s" % self.name, "State=RESUME"])
+                # Not RESUME, which also ends what others did: DOWN, FAIL, a reboot that waits.
+                self._scontrol(["update", "NodeName=%s" % self.name, "State=UNDRAIN"])
                 self._remember({})
-                return "given back: %s" % remembered["reason"]
+                return "given back: %s" % node["reason"]
             if remembered and node is not None and not node["drained"]:
                 self._remember({})  # an administrator gave it back
             return why
@@ -120,21 +140,32 @@ class Slurm:
                 known = json.load(stream)
         except (IOError, OSError, ValueError):
             return {}
-        return known if isinstance(known, dict) and set(known) == {"reason", "hardware"} else {}
+        return known if isinstance(known, dict) and set(known) == {"reason", "before", "hardware"} else {}
 
     def _remember(self, known):
-        with open(self.state + ".new", "w") as stream:
-            json.dump(known, stream, sort_keys=True)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.rename(self.state + ".new", self.state)
+        """Keep what we did; return why not, "" when it is kept. A full disk must not keep a node from being drained."""
+        try:
+            with open(self.state + ".new", "w") as stream:
+                json.dump(known, stream, sort_keys=True)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.rename(self.state + ".new", self.state)
+        except (IOError, OSError) as error:
+            return "%s: %s" % (self.state, error.strerror)
+        return ""
 
 
 class _Lock:
     """One at a time: a prolog and the regular check may meet."""
 
     def __enter__(self):
-        self.stream = open(LOCK, "w")
+        try:
+            self.stream = open(LOCK, "a")
+        except (IOError, OSError) as error:
+            if error.errno in (errno.ENOSPC, errno.EROFS):
+                self.stream = None  # nobody can lock on a full disk: drain all the same
+                return self
+            raise SlurmError("%s: %s" % (LOCK, error.strerror))
         for _attempt in range(10 * SECONDS):
             try:
                 fcntl.flock(self.stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -147,4 +178,5 @@ class _Lock:
         raise SlurmError("another health check holds %s" % LOCK)
 
     def __exit__(self, *_error):
-        self.stream.close()
+        if self.stream:
+            self.stream.close()

@@ -32,7 +32,7 @@ if node["refuses"]:
     sys.exit("slurm_update error: Unable to contact slurm controller (connect failure)")
 if words[0] == "update":
     told = dict(word.split("=", 1) for word in words[1:])
-    if told["State"] == "RESUME":
+    if told["State"] == "UNDRAIN":
         node.update(state="IDLE", reason="")
     else:
         node.update(state="IDLE+DRAIN", reason=told["Reason"] + " [root@2026-11-21T17:30:00]")
@@ -108,7 +108,7 @@ class Installed:
                 f"node_health.CHECKS = {str(self.folder / 'checks.json')!r}",
                 f"node_health.STATE = {str(self.folder / 'drained.json')!r}",
                 f"node_health_slurm.LOCK = {str(self.folder / 'lock')!r}",
-                "node_health_slurm.SECONDS = 1",
+                "node_health_slurm.SECONDS, node_health.PAUSE_SECONDS = 1, 0",
                 f"node_health_checks.HUNG = {str(self.folder / 'hung')!r}",
                 "sys.exit(node_health.main(sys.argv[1:]))",
             ]

@@ -89,3 +89,25 @@ def test_a_role_whose_file_cannot_be_read_stops_the_rollout(site: Path) -> None:
     done = play(site / "play.yml")
     assert done.returncode != 0
     assert "lookup hal_node_health: roles/time/expect.yml" in " ".join(done.stdout.split()).replace(f"{site}/", "")
+
+
+@pytest.mark.parametrize(
+    ("variables", "settings"),
+    [
+        ({}, [["--reset-applications-clocks"], ["--compute-mode=DEFAULT"]]),
+        ({"nvidia_driver_compute_mode": None}, [["--reset-applications-clocks"]]),
+        (
+            {
+                "nvidia_driver_compute_mode": "EXCLUSIVE_PROCESS",
+                "nvidia_driver_application_clocks": {"memory_mhz": 877, "graphics_mhz": 1530},
+            },
+            [["--applications-clocks=877,1530"], ["--compute-mode=EXCLUSIVE_PROCESS"]],
+        ),
+    ],
+)
+def test_a_job_s_gpus_get_the_settings_of_the_driver_s_role(site: Path, variables: object, settings: object) -> None:
+    text = (site / "play.yml").read_text()
+    (site / "play.yml").write_text(text.replace("'checks'", "'gpu_settings'"))
+    done = play(site / "play.yml", "--extra-vars", json.dumps(variables))
+    assert done.returncode == 0, done.stdout
+    assert json.loads((site / "result.json").read_text()) == settings

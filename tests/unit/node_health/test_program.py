@@ -65,7 +65,7 @@ def test_a_drain_of_its_own_ends_when_the_node_is_well(hal01: Installed, gpu: Pa
     (hal01.folder / "disk").write_text("well\n")
     done = hal01.run("--act")
     assert done.returncode == HEALTHY
-    assert updates(hal01)[-1] == ["update", "NodeName=hal01", "State=RESUME"]
+    assert updates(hal01)[-1] == ["update", "NodeName=hal01", "State=UNDRAIN"]
     assert "given back: health: disk full" in done.stdout
 
 
@@ -79,7 +79,7 @@ def test_a_drain_for_hardware_stays_for_an_administrator(hal01: Installed, gpu: 
     assert "stays drained for an administrator to look at the hardware" in done.stdout
 
 
-@pytest.mark.parametrize("state", ["IDLE+DRAIN", "MIXED+DRAIN", "DOWN"])
+@pytest.mark.parametrize("state", ["IDLE+DRAIN", "MIXED+DRAIN", "DOWN", "IDLE+FAIL", "ALLOCATED+FAIL"])
 def test_what_an_administrator_took_out_is_never_touched(hal01: Installed, gpu: Path, state: str) -> None:
     hal01.slurm(state, BY_HAND)
     assert hal01.run("--act").returncode == HEALTHY
@@ -151,12 +151,16 @@ def test_what_cannot_be_read_is_not_well(hal01: Installed, gpu: Path) -> None:
     gpu.mkdir()
     done = hal01.run("--act")
     assert done.returncode == NOT_HEALTHY
-    assert "health: GPU lost (gpu is well: cannot be read: " in updates(hal01)[0][-1]
+    assert "health: GPU lost? (gpu is well: cannot be read: " in updates(hal01)[0][-1]
 
 
-def test_no_check_at_all_is_not_well(hal01: Installed) -> None:
+def test_no_check_at_all_is_not_known_and_changes_nothing(hal01: Installed) -> None:
+    hal01.slurm("IDLE+DRAIN", "health: disk full [root@2026-11-21T18:00:00]")
+    (hal01.folder / "drained.json").write_text('{"before": "", "hardware": false, "reason": "health: disk full"}')
+    assert hal01.run("--act").returncode == NOT_KNOWN
+    assert hal01.node["calls"] == []
     done = hal01.run()
-    assert done.returncode == NOT_HEALTHY
+    assert done.returncode == NOT_KNOWN
     assert "hal01: not known: no check is declared" in done.stdout
 
 
@@ -194,6 +198,71 @@ def test_json_has_every_result(hal01: Installed, gpu: Path) -> None:
     assert [one["status"] for one in document["results"]] == ["pass", "pass"]
 
 
+def test_what_cannot_be_read_is_no_broken_hardware(hal01: Installed, gpu: Path) -> None:
+    """A driver that is being replaced: afterwards nobody has to look."""
+    gpu.unlink()
+    gpu.mkdir()
+    hal01.run("--act")
+    gpu.rmdir()
+    gpu.write_text("well\n")
+    hal01.run("--act")
+    assert updates(hal01)[-1][-1] == "State=UNDRAIN"
+
+
+def test_the_first_cause_stands_first(hal01: Installed, gpu: Path) -> None:
+    (hal01.folder / "folder").mkdir()
+    hal01.asks(file_is(hal01.folder / "folder", "GPU lost"), file_is(gpu, "driver not in effect"))
+    gpu.write_text("another\n")
+    hal01.run("--act")
+    assert updates(hal01)[0][-1].startswith(
+        "Reason=health: driver not in effect (gpu is well: is another, declared well"
+    )
+
+
+def test_a_full_disk_keeps_no_node_from_being_drained(hal01: Installed, gpu: Path) -> None:
+    (hal01.folder / "disk").write_text("full\n")
+    (hal01.folder / "drained.json.new").mkdir()  # neither root nor anybody can write it
+    done = hal01.run("--act")
+    assert done.returncode == NOT_HEALTHY, done.stderr
+    assert updates(hal01)[0][2] == "State=DRAIN"
+    assert "it will not end by itself: " in done.stdout
+
+
+def test_an_update_that_slurm_did_not_get_loses_no_drain(hal01: Installed, gpu: Path) -> None:
+    (hal01.folder / "disk").write_text("full\n")
+    hal01.run("--act")
+    known = (hal01.folder / "drained.json").read_text()
+    reason = json.loads(known)["reason"]
+    # A second fault, of which slurmctld is not told any more.
+    (hal01.folder / "drained.json").write_text(
+        json.dumps({"before": reason, "hardware": False, "reason": "health: disk full; wrong clock"})
+    )
+    (hal01.folder / "disk").write_text("well\n")
+    hal01.run("--act")
+    assert updates(hal01)[-1][-1] == "State=UNDRAIN"
+
+
+def test_hardware_that_a_prolog_saw_is_remembered(hal01: Installed, gpu: Path) -> None:
+    hal01.asks(*hal01.checks[:1], {**hal01.checks[1], "role": "storage"})
+    (hal01.folder / "disk").write_text("full\n")
+    hal01.run("--act")
+    gpu.write_text("lost\n")
+    hal01.run("--act", "--role", "base")
+    gpu.write_text("well\n")
+    (hal01.folder / "disk").write_text("well\n")
+    assert "stays drained for an administrator" in hal01.run("--act").stdout
+
+
+def test_a_daemon_that_restarts_is_asked_again(hal01: Installed) -> None:
+    first = hal01.folder / "asked"
+    hal01.plant("probe", f"#!/bin/sh\n[ -e {first} ] || {{ touch {first}; exit 1; }}\necho well\n")
+    hal01.asks({"id": "it answers", "words": "dead", "question": {"command": {"argv": ["probe"]}, "equal": "well"}})
+    assert hal01.run("--act").returncode == HEALTHY
+    assert updates(hal01) == []
+    first.unlink()
+    assert hal01.run().returncode == NOT_HEALTHY, "who only looks sees it as it is"
+
+
 # ---------------------------------------------------------------- what hangs
 def running(words: str) -> list[str]:
     """Processes whose command line has this word."""
@@ -217,10 +286,25 @@ def test_what_hangs_costs_itself_alone_and_leaves_nothing_behind(hal01: Installe
     began = time.monotonic()
     done = hal01.run("--act", python=interpreter(version) if version else sys.executable)
     assert time.monotonic() - began < 10
-    assert "health: GPU lost (it answers: cannot be read: no answer within 1 s)" in updates(hal01)[0][-1]
+    assert "health: GPU lost? (it answers: cannot be read: no answer within 1 s)" in updates(hal01)[0][-1]
     assert "disk full" not in done.stdout
     assert running(word) == []
     assert not (hal01.folder / "hung").exists()
+
+
+@pytest.mark.parametrize("version", ["", "2.7", "3.6"])
+def test_a_process_that_holds_on_to_its_output_keeps_nobody_waiting(hal01: Installed, version: str) -> None:
+    (hal01.folder / "disk").write_text("well\n")
+    pipe = hal01.folder / "pipe"
+    os.mkfifo(pipe)
+    word = f"49.{os.getpid()}"
+    hang = {"command": {"argv": ["sh", "-c", f"sleep {word} & cat {pipe}"]}, "equal": ""}
+    hal01.asks({"id": "home", "words": "no home", "question": hang}, file_is(hal01.folder / "disk", "disk full"))
+    hal01.seconds = 1
+    done = hal01.run("--act", python=interpreter(version) if version else sys.executable)
+    assert "no home?" in updates(hal01)[0][-1]
+    assert "disk full" not in done.stdout
+    assert running(word) == []
 
 
 def test_what_still_hangs_is_not_started_again(hal01: Installed) -> None:
@@ -300,6 +384,21 @@ def test_a_process_that_stays_on_a_gpu_drains_and_is_named(driver: Installed) ->
     reason = updates(driver)[0][-1]
     assert reason.startswith("Reason=health: process left on a GPU (")
     assert "GPU 1: process 4711, python train.py" in reason
+
+
+def test_a_drain_of_an_epilog_is_not_ended_by_checks_that_do_not_ask_it(driver: Installed) -> None:
+    smi(driver, apps="echo '4711, python train.py'")
+    driver.run("--job-end", SLURM_JOB_GPUS="1")
+    assert "stays drained for an administrator" in driver.run("--act").stdout
+    assert len(updates(driver)) == 1
+
+
+@pytest.mark.parametrize("when", ["--job-begin", "--job-end"])
+def test_a_job_on_a_healthy_node_does_not_need_slurmctld(driver: Installed, when: str) -> None:
+    smi(driver)
+    driver.slurm("IDLE", refuses=True)
+    assert driver.run(when, SLURM_JOB_GPUS="1").returncode == HEALTHY
+    assert driver.node["calls"] == []
 
 
 def test_settings_that_are_refused_drain(driver: Installed) -> None:

@@ -26,7 +26,7 @@ AT_ONCE = 2
 # Their roles are in the rollout; what else their scenarios prove waits for test-full, or the gate takes half an hour.
 LATER = ("backup", "mirror")
 # These take longest, so they begin first: none is left alone at the end.
-LONG = ("slurm", "base", "backup", "ssh", "network", "firewall", "mirror")
+LONG = ("slurm", "node_health", "nvidia_driver", "infiniband", "base", "backup", "ssh", "network", "firewall", "mirror")
 
 
 def pytest(name: str, *arguments: str) -> Stage:

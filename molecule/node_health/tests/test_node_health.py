@@ -151,7 +151,10 @@ def test_a_dead_daemon_drains(node: Node, hal01: Host) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [(("slow", "hal01", "--gbps=56"), "slow InfiniBand link"), (("down", "hal01"), "InfiniBand link down")],
+    [
+        (("slow", "hal01", "--gbps=56"), "slow InfiniBand link"),
+        pytest.param(("down", "hal01"), "InfiniBand link down", marks=pytest.mark.slow),
+    ],
 )
 def test_a_link_that_is_not_as_declared_drains(node: Node, hal01: Host, fault: tuple[str, ...], words: str) -> None:
     fabric(*fault)
@@ -212,8 +215,8 @@ def test_a_lost_gpu_drains_its_node_until_an_administrator_has_looked(
     ("plant", "words"),
     [
         ("virtual-gpu hot 1 --celsius 95", "GPU too hot"),
-        ("virtual-gpu ecc 0 --errors 2", "GPU memory errors"),
-        ("systemctl stop nvidia-persistenced", "GPU persistence daemon down"),
+        pytest.param("virtual-gpu ecc 0 --errors 2", "GPU memory errors", marks=pytest.mark.slow),
+        pytest.param("systemctl stop nvidia-persistenced", "GPU persistence daemon down", marks=pytest.mark.slow),
     ],
 )
 def test_a_gpu_that_is_not_well_drains(node: Node, hal01: Host, plant: str, words: str) -> None:
@@ -235,6 +238,7 @@ def test_a_job_does_not_begin_on_a_node_that_lost_a_gpu(node: Node, hal01: Host)
         login.check_output(f"scancel {job}")
 
 
+@pytest.mark.slow
 def test_after_a_job_its_gpus_have_the_site_s_settings_again(node: Node, hal01: Host) -> None:
     """Somebody changes the compute mode under the job; Slurm's epilog puts it right, on the job's GPUs."""
     login = node("hal-login")

@@ -92,7 +92,7 @@ def settle(slurm, results, complete):
 
 
 def _run(declared, roles, again):
-    """Return the results. With `again` what failed is asked once more: a daemon that restarts is no reason for a drain."""
+    """Return the results. With `again` what failed is asked once more: a daemon may be restarting."""
     checks = [check for check in declared["checks"] if not roles or check["role"] in roles]
     again_seconds = min(AGAIN_SECONDS, declared["seconds"])
     started = time.time()

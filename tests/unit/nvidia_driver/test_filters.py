@@ -1,4 +1,4 @@
-"""Rows of nvidia-smi that are not as declared, and udev rules without memory, from real files."""
+"""Rows of nvidia-smi that are not as declared, and udev rules without memory in both of their forms."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 PROJECT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(PROJECT / "plugins" / "filter"))
-from hal_nvidia import (  # type: ignore[import-not-found,unused-ignore] # noqa: E402
-    MARK,
-    at_least,
-    at_most,
-    hal_nvidia_rows_unlike,
-    hal_udev_without_memory,
-)
+# By its path: in its folder are files with the names of packages.
+spec = importlib.util.spec_from_file_location("hal_nvidia", PROJECT / "plugins" / "filter" / "hal_nvidia.py")
+assert spec
+assert spec.loader
+filters = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(filters)
+MARK, at_least, at_most = filters.MARK, filters.at_least, filters.at_most
+hal_nvidia_rows_unlike, hal_udev_without_memory = filters.hal_nvidia_rows_unlike, filters.hal_udev_without_memory
 
 CAPTURES = Path(__file__).parent / "captures"
 FIELDS = ["index", "name", "memory.total", "temperature.gpu"]

@@ -129,6 +129,8 @@ def test_a_killed_run_leaves_what_it_did(site: Site) -> None:
         env={**os.environ, "ANSIBLE_CONFIG": str(site.folder / "ansible.cfg")},
         stdout=subprocess.DEVNULL,
         start_new_session=True,
+        # What a shell starts in the background ignores it, and so would this.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
     ) as process:
         deadline = time.monotonic() + 60
         while not (site.node / "folder").exists() and time.monotonic() < deadline:
@@ -156,6 +158,8 @@ def test_a_role_that_was_interrupted_is_not_complete(site: Site) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        # What a shell starts in the background ignores it, and so would this.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
     ) as process:
         deadline = time.monotonic() + 60
         while not begun.exists() and time.monotonic() < deadline:

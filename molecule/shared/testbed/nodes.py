@@ -217,12 +217,12 @@ def _fabric(plan: Plan, known: Mapping[str, str] | None) -> list[str]:
     files = plan.fabric_files()
     parts = [plan.image, *options, *(content.hex() for _, content in files.values())]
     made_from = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    if known is not None and known["definition"] != made_from:
+        # A node more, say. It keeps nothing that would be lost; an opensm that runs has to be started again.
+        capture([PODMAN, "rm", "--force", "--time=0", "--volumes", name])
+        known = None
     if known is None:
         _container(name, [*options, f"--label=hal.definition={made_from}", plan.image, *fabric.COMMAND], files)
-    elif known["definition"] != made_from:
-        raise VirtualNodesError(
-            f"{name} was made from another image, repository or model: destroy the virtual nodes first"
-        )
     if known is None or known["state"] != "running":
         capture([PODMAN, "start", name])
     return [] if known else [name]

@@ -120,6 +120,7 @@ PROGRAMS = {
   is-enabled) grep -qx enabled "$here/unit" 2>/dev/null || { echo disabled; exit 1; } ;;
   enable) echo enabled >"$here/unit" ;;
   disable) echo disabled >"$here/unit" ;;
+  start | restart) echo "restart $2" >>"$here/done" ;; # Ansible starts what does not run
 esac""",
     "dkms": 'echo "dkms $*" >>"$here/done"',
     "modprobe": 'echo "modprobe $*" >>"$here/done"',
@@ -127,6 +128,8 @@ esac""",
 INSTALL = "{import_role: {name: infiniband, tasks_from: gpudirect_install}, when: __infiniband_gpudirect_here}"
 CONFIGURE = "{import_role: {name: infiniband, tasks_from: gpudirect_configure}}"
 OLD, NEW = "440.33.01", "470.57.02"
+# A part of this machine's kernel, where a test needs a module that is there.
+ONE_LOADED = next(path.name for path in sorted(Path("/sys/module").iterdir()) if not (path / "initstate").exists())
 
 
 @pytest.fixture
@@ -221,6 +224,20 @@ def test_withdrawn_nothing_is_loaded_at_boot(node: Path, unit: bool) -> None:
     assert did(node) == []
 
 
+def test_the_module_is_out_before_ofed_s_drivers_are_restarted(node: Path) -> None:
+    """Whoever is told first; modprobe is told of a module that this machine has, and does nothing."""
+    told = {
+        "name": "Change OFED",
+        "ansible.builtin.command": "true",
+        "notify": ["Restart the drivers of OFED", "Unload the module of GPUDirect"],
+    }
+    named = {**GPUDIRECT, "infiniband_gpudirect": False, "__infiniband_gpudirect_modules": [ONE_LOADED, "hal-none"]}
+    file = str(node / "modules-load.conf")
+    done = run(node, CONFIGURE, json.dumps(told), **named, infiniband_restart_ok=True, __infiniband_gpudirect_file=file)
+    assert done.returncode == 0, done.stdout
+    assert did(node) == [f"modprobe --remove {ONE_LOADED}", "restart openibd.service"]
+
+
 def test_a_node_without_gpus_is_left_alone(node: Path) -> None:
     (node / "modules-load.conf").write_text("nvidia-peermem\n")
     rolled_out(node, NEW, __infiniband_has_gpus=False, infiniband_restart_ok=True)
@@ -301,6 +318,5 @@ def test_what_is_not_there_is_found(node: Path) -> None:
 
 def test_a_module_that_stayed_after_it_was_withdrawn_is_found(node: Path) -> None:
     """By the name of one that this machine has, in place of GPUDirect's."""
-    loaded = next(path.name for path in sorted(Path("/sys/module").iterdir()) if not (path / "initstate").exists())
-    named = {"infiniband_gpudirect": False, "__infiniband_gpudirect_modules": [loaded]}
-    assert promises(node, OLD, **named)[f"{OTHERS} [{loaded}]"] == ("fail", True)
+    named = {"infiniband_gpudirect": False, "__infiniband_gpudirect_modules": [ONE_LOADED]}
+    assert promises(node, OLD, **named)[f"{OTHERS} [{ONE_LOADED}]"] == ("fail", True)

@@ -65,8 +65,12 @@ class Run:
         return hosts
 
     def explain(self) -> str:
-        """What changed or failed, for the message of an assertion."""
-        return "\n".join(line for line in self.output.splitlines() if TELLING.match(line))[-6000:]
+        """What changed or failed, for the message of an assertion: from the first failure on, if there is one."""
+        lines = [line for line in self.output.splitlines() if TELLING.match(line)]
+        failed = next((at for at, line in enumerate(lines) if line.startswith(("fatal", "failed"))), None)
+        if failed is not None:
+            return "\n".join(lines[max(0, failed - 1) :])[:6000]
+        return "\n".join(lines)[-6000:]
 
 
 class Ansible:

@@ -174,7 +174,7 @@ def make_devices(machine: Machine) -> None:
             path.unlink()
     for name, (major, minor) in wanted.items():
         path = folder / name
-        if not path.exists():
+        if not path.exists() and machine.root == Path("/"):
             os.mknod(path, 0o020666, os.makedev(major, minor))
             path.chmod(0o666)
 

@@ -159,4 +159,5 @@ def initialise(machine: Machine) -> list[Gpu]:
 
 
 def is_root() -> bool:
-    return os.geteuid() == 0
+    # Below a root folder of its own a program is whoever it is there.
+    return os.geteuid() == 0 or "VIRTUAL_NODE_ROOT" in os.environ

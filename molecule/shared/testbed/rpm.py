@@ -105,7 +105,7 @@ def lay_out(name: str, recipe: Recipe, debs: Mapping[str, Path], files: Path, wo
 def _files(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield every file and link below a folder with its path on the node, /bin and /lib merged into /usr."""
     for source in sorted(folder.rglob("*")):
-        if source.is_dir() and not source.is_symlink():
+        if (source.is_dir() and not source.is_symlink()) or "__pycache__" in source.parts:
             continue
         path = "/" + str(source.relative_to(folder))
         yield source, "/usr" + path if path.startswith(MERGED) else path

@@ -155,7 +155,6 @@ def _unread(reason):
 def _result(check, answer):
     result = {key: check[key] for key in ("words", "role", "id", "hardware", "why")}
     result["status"] = answer["status"]
-    result["hardware"] = check["hardware"] and answer["status"] == "fail"
     result["reason"] = "" if answer["status"] == "pass" else _difference(check["question"], answer)
     return result
 

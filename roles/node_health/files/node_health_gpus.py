@@ -77,5 +77,5 @@ def _listed(gpus):
 
 
 def _result(status, name, reason, words=""):
-    return {"words": words, "role": ROLE, "id": name, "hardware": status == "fail", "status": status, "reason": reason,
+    return {"words": words, "role": ROLE, "id": name, "hardware": True, "status": status, "reason": reason,
             "why": "the next job would get it"}

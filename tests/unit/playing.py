@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,3 +32,13 @@ def play(
         text=True,
         check=False,
     )
+
+
+def play_text(
+    folder: Path, text: str, limit: str, *, sites: Sequence[str] = ("hal", "virtual"), **variables: Any
+) -> subprocess.CompletedProcess[str]:
+    """Return a finished run of this playbook, which prints JSON; `folder` is where it is written."""
+    playbook = folder / "play.yml"
+    playbook.write_text(text)
+    words = ("--limit", limit, "--extra-vars", json.dumps(variables))
+    return play(playbook, *words, sites=sites, ANSIBLE_STDOUT_CALLBACK="ansible.posix.json")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.playing import play
+from tests.unit.playing import play_text
 
 ROOT = Path(__file__).resolve().parents[3]
 CAPTURES = sorted((Path(__file__).parent / "captures").glob("nvcc-*.txt"))
@@ -107,11 +107,7 @@ def asked(folder: Path, minimum: str) -> subprocess.CompletedProcess[str]:
 
 def validated(folder: Path, **variables: Any) -> tuple[int, dict[str, list[str]]]:
     """Status, and by host what the role says before it contacts a node."""
-    playbook = folder / "play.yml"
-    playbook.write_text(PLAY)
-    extra = json.dumps(variables)
-    arguments = ("--limit", "hal-login,hal01", "--extra-vars", extra)
-    done = play(playbook, *arguments, ANSIBLE_STDOUT_CALLBACK="ansible.posix.json")
+    done = play_text(folder, PLAY, "hal-login,hal01", **variables)
     said: dict[str, list[str]] = {}
     for task in json.loads(done.stdout[done.stdout.index("{") :])["plays"][0]["tasks"]:
         for host, result in task["hosts"].items():

@@ -13,7 +13,7 @@ import yaml
 
 from hal_firewall.errors import FirewallError
 from hal_firewall.openings import check_fields, parse_ports
-from tests.unit.playing import play
+from tests.unit.playing import play_text
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted(ROOT.glob("roles/*/firewall.yml"))
@@ -29,10 +29,7 @@ PLAY = """
 
 def validated(folder: Path, limit: str, **variables: Any) -> subprocess.CompletedProcess[str]:
     """What comes before the first task that contacts a node."""
-    playbook = folder / "play.yml"
-    playbook.write_text(PLAY)
-    extra = json.dumps(variables)
-    return play(playbook, "--limit", limit, "--extra-vars", extra, ANSIBLE_STDOUT_CALLBACK="ansible.posix.json")
+    return play_text(folder, PLAY, limit, **variables)
 
 
 @pytest.fixture(scope="module")

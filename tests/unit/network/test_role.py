@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.playing import play
+from tests.unit.playing import play_text
 
 ROOT = Path(__file__).resolve().parents[3]
 PLAY = """
@@ -24,11 +24,7 @@ PLAY = """
 
 def validated(folder: Path, limit: str, *sources: str, **variables: Any) -> subprocess.CompletedProcess[str]:
     """What comes before the first task that contacts a node."""
-    playbook = folder / "play.yml"
-    playbook.write_text(PLAY)
-    extra = json.dumps(variables)
-    json_output = "ansible.posix.json"
-    return play(playbook, "--limit", limit, "--extra-vars", extra, sites=sources, ANSIBLE_STDOUT_CALLBACK=json_output)
+    return play_text(folder, PLAY, limit, sites=sources, **variables)
 
 
 def files(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, set[str]]]:

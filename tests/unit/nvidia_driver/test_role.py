@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.playing import play
+from tests.unit.playing import play_text
 
 PLAY = """
 - hosts: all
@@ -27,11 +27,7 @@ PLAY = """
 
 def validated(folder: Path, limit: str = "hal05", **variables: Any) -> subprocess.CompletedProcess[str]:
     """What comes before the first task that contacts a node, on HAL itself."""
-    playbook = folder / "play.yml"
-    playbook.write_text(PLAY)
-    extra = json.dumps(variables)
-    json_output = "ansible.posix.json"
-    return play(playbook, "--limit", limit, "--extra-vars", extra, sites=("hal",), ANSIBLE_STDOUT_CALLBACK=json_output)
+    return play_text(folder, PLAY, limit, sites=("hal",), **variables)
 
 
 def made(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -65,11 +65,13 @@ class Run:
         return hosts
 
     def explain(self) -> str:
-        """What changed or failed, for the message of an assertion: from the first failure on, if there is one."""
+        """What changed or failed, for the message of an assertion: from the task of the first failure on."""
         lines = [line for line in self.output.splitlines() if TELLING.match(line)]
         failed = next((at for at, line in enumerate(lines) if line.startswith(("fatal", "failed"))), None)
         if failed is not None:
-            return "\n".join(lines[max(0, failed - 1) :])[:6000]
+            titles = (at for at in range(failed) if lines[at].startswith(("TASK", "RUNNING HANDLER")))
+            task = max(titles, default=failed)
+            return "\n".join(lines[task:])[:6000]
         return "\n".join(lines)[-6000:]
 
 

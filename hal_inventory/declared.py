@@ -77,6 +77,16 @@ PerNode = Annotated[
         }
     ),
 ]
+Ranges = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_several),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+            "description": "a name, a range, or a list of them",
+        }
+    ),
+]
 Duration = Annotated[
     str,
     _checked(
@@ -298,7 +308,11 @@ class FileSystem(Declared):
 
 
 class RaidSet(Declared):
-    """Drives of one node that are used as one."""
+    """Drives of one node that are used as one; ``disks`` are names of the node's ``disks``.
+
+    With a hardware controller they are the one disk that it shows. Without ``file_system`` and ``mount`` the
+    set is watched and nothing is made of it: the operating system is on it, say.
+    """
 
     name: Label
     node: Text
@@ -306,6 +320,11 @@ class RaidSet(Declared):
     drives: Positive
     media: Literal["ssd", "hdd", "nvme"]
     holds: Text
+    disks: Ranges | None = None
+    controller: Literal["md", "hardware"] = "md"
+    chunk_kb: Annotated[int, Field(ge=4, le=4096, multiple_of=4)] | None = None
+    file_system: Literal["xfs"] | None = None
+    mount: MountPoint | None = None
 
 
 class ClusterFile(Declared):

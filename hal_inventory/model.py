@@ -119,9 +119,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class FileSystemUse:
-    """A file system with its nodes and arrays expanded."""
+    """A file system with its nodes and arrays expanded, and the network by which it goes."""
 
     declared: FileSystem
     servers: tuple[str, ...]
     clients: tuple[str, ...]
     arrays: tuple[str, ...]
+    network: str

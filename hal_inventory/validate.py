@@ -6,21 +6,17 @@ import re
 from collections.abc import Mapping
 
 from hal_inventory.checks import Checks
-from hal_inventory.declared import Array, ClusterFile, FileSystem, Partition
+from hal_inventory.declared import Array, ClusterFile, Partition
 from hal_inventory.expand import expand_addresses, expand_networks, expand_nodes, in_order
 from hal_inventory.expressions import Names
 from hal_inventory.fabric import expand_cables, expand_switches
 from hal_inventory.hardware import check_profile
 from hal_inventory.interfaces import check_interfaces
-from hal_inventory.model import FileSystemUse, Node, Placeholder, Site
+from hal_inventory.model import Node, Placeholder, Site
 from hal_inventory.names import ARCHITECTURES, GPU_GROUP, RESERVED, ROLES
 from hal_inventory.reader import Document, Path_, field_name
 from hal_inventory.shape import LeftOut
-
-_LEAST_DRIVES = {
-    "raid0": 1, "raid1": 2, "raid5": 3, "raid6": 4, "raid10": 4, "raid50": 6, "raid60": 8,
-    "raidz1": 2, "raidz2": 3, "raidz3": 4,
-}  # fmt: skip
+from hal_inventory.storage import check_raid_sets, expand_file_systems
 
 SLURM_NODE = "slurm_node"
 """The group of nodes that run slurmd, when a site declares it."""
@@ -61,13 +57,13 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
         switches=switches,
         fabric_ports=fabric_ports,
         fabric_links=fabric_links,
-        file_systems=_file_systems(cluster, nodes, arrays, names, checks),
+        file_systems=expand_file_systems(cluster, nodes, networks, arrays, names, checks),
         raid_sets=cluster.raid_sets,
         members=members,
         declared_nodes=frozenset(nodes),
         placeholders=tuple(Placeholder(field_name(path), line, text) for path, line, text in document.placeholders()),
     )
-    _check_raid_sets(cluster, nodes, checks)
+    check_raid_sets(cluster, nodes, checks)
     checks.close()
     return site
 
@@ -191,63 +187,3 @@ def _arrays(cluster: ClusterFile, checks: Checks) -> tuple[dict[str, Array], dic
             column = expand_addresses((*path, "address"), array.address, names, checks)
             addresses.update(zip(names, column, strict=False))
     return made, addresses
-
-
-def _file_systems(
-    cluster: ClusterFile, nodes: Mapping[str, Node], arrays: Mapping[str, Array], names: Names, checks: Checks
-) -> dict[str, FileSystemUse]:
-    made: dict[str, FileSystemUse] = {}
-    for name, declared in cluster.file_systems.items():
-        path: Path_ = ("file_systems", name)
-        clients = checks.select((*path, "clients"), declared.clients, names)
-        servers = checks.select((*path, "servers"), declared.servers, names) if declared.servers else frozenset()
-        if declared.server is not None:
-            if declared.server in nodes:
-                servers = frozenset({declared.server})
-            else:
-                checks.unknown((*path, "server"), "unknown node", declared.server, nodes, "nodes")
-        used = checks.range((*path, "arrays"), declared.arrays) if declared.arrays else []
-        for array in used:
-            if array not in arrays:
-                checks.unknown((*path, "arrays"), "unknown array", array, arrays, "arrays")
-        if declared.network is not None and declared.network not in cluster.networks:
-            checks.unknown((*path, "network"), "unknown network", declared.network, cluster.networks, "networks")
-        _check_served(path, declared, checks)
-        made[name] = FileSystemUse(
-            declared, in_order(servers or (), nodes), in_order(clients or (), nodes), tuple(used)
-        )
-    return made
-
-
-_SERVED_BY = {
-    "nfs": ("server", "arrays"),
-    "spectrum_scale": ("arrays", "servers"),
-    "gluster": ("servers",),
-    "lustre": ("arrays", "servers"),
-}
-
-
-def _check_served(path: Path_, declared: FileSystem, checks: Checks) -> None:
-    wanted = _SERVED_BY[declared.kind]
-    given = [name for name in ("server", "servers", "arrays") if getattr(declared, name) is not None]
-    if not set(given) & set(wanted):
-        checks.fault(path, f"nothing serves it; a file system of kind {declared.kind} needs {' or '.join(wanted)}")
-    for name in given:
-        if name not in wanted:
-            checks.fault((*path, name), f"does not go with kind {declared.kind}; it needs {' or '.join(wanted)}")
-    if declared.layout is not None and declared.kind != "gluster":
-        checks.fault((*path, "layout"), "is for kind gluster only")
-
-
-def _check_raid_sets(cluster: ClusterFile, nodes: Mapping[str, Node], checks: Checks) -> None:
-    first: dict[tuple[str, str], int] = {}
-    for at, raid in enumerate(cluster.raid_sets):
-        path: Path_ = ("raid_sets", at)
-        if raid.node not in nodes:
-            checks.unknown((*path, "node"), "unknown node", raid.node, nodes, "nodes")
-        earlier = first.setdefault((raid.node, raid.name), at)
-        if earlier != at:
-            checks.fault((*path, "name"), f'{raid.node} has a RAID set "{raid.name}" already: raid_sets[{earlier}]')
-        least = _LEAST_DRIVES[raid.level]
-        if raid.drives < least:
-            checks.fault((*path, "drives"), f"{raid.level} needs at least {least} drives, not {raid.drives}")

@@ -6,9 +6,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hal_inventory.declared import RaidSet
 from hal_inventory.derive import fabric, slurm
 from hal_inventory.errors import HalInventoryError, UnknownNameError
-from hal_inventory.model import MANAGEMENT, Site
+from hal_inventory.model import MANAGEMENT, FileSystemUse, Site
 from hal_inventory.ranges import expand_list, fold
 from hal_inventory.restrict import select
 from hal_inventory.suggest import did_you_mean
@@ -104,22 +105,52 @@ def external(site: Site) -> dict[str, dict[str, Any]]:
 
 
 def file_systems(site: Site) -> dict[str, dict[str, Any]]:
-    """Return the file systems by name, with nodes and arrays expanded."""
+    """Return the file systems by name, with nodes and arrays expanded.
+
+    One of kind nfs has also ``export`` (the folder on the server), ``address`` (the server's, in the file system's
+    network; None for an array that has none) and ``cidr`` (of that network: who may mount it).
+    """
+    return {name: {**_file_system(use), **_export(site, use)} for name, use in site.file_systems.items()}
+
+
+def _file_system(use: FileSystemUse) -> dict[str, Any]:
     return {
-        name: {
-            **use.declared.model_dump(exclude={"server"}),
-            "server": use.declared.server,
-            "servers": list(use.servers),
-            "clients": list(use.clients),
-            "arrays": list(use.arrays),
-        }
-        for name, use in site.file_systems.items()
+        **use.declared.model_dump(exclude={"server"}),
+        "server": use.declared.server,
+        "servers": list(use.servers),
+        "clients": list(use.clients),
+        "arrays": list(use.arrays),
+        "network": use.network,
+    }
+
+
+def _export(site: Site, use: FileSystemUse) -> dict[str, Any]:
+    if use.declared.kind != "nfs":
+        return {}
+    node = site.nodes[use.servers[0]].addresses[use.network] if use.servers else None
+    return {
+        "export": use.declared.export or use.declared.mount,
+        "address": str(node) if node else next(map(site.array_addresses.get, use.arrays), None),
+        "cidr": str(site.networks[use.network].cidr),
     }
 
 
 def raid_sets(site: Site) -> list[dict[str, Any]]:
-    """Return the RAID sets in the order of the model."""
-    return [raid.model_dump() for raid in site.raid_sets]
+    """Return the RAID sets in the order of the model. ``devices`` are paths by world-wide name, stable over reboots."""
+    return [
+        {**raid.model_dump(exclude={"disks"}), "devices": [disk_path(wwn) for wwn in _wwns(site, raid)]}
+        for raid in site.raid_sets
+    ]
+
+
+def _wwns(site: Site, raid: RaidSet) -> list[str]:
+    known = site.nodes[raid.node].parts.get("disks", {})
+    return [known[disk] for text in raid.disks or () for disk in expand_list(text)]
+
+
+def disk_path(wwn: str) -> str:
+    """Return the link that udev makes for a disk (60-persistent-storage.rules); NVMe has a prefix of its own."""
+    return f"/dev/disk/by-id/{'nvme' if wwn.startswith(('eui.', 'nvme.', 'uuid.')) else 'wwn'}-{wwn}"
 
 
 def _service_nodes(name: str) -> Callable[[Site], list[str]]:

@@ -32,14 +32,20 @@ def test_the_model_that_faults_are_planted_in_is_sound(small: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [pytest.param(case["replace"], case["by"], case["findings"], id=case["fault"]) for case in REFUSALS],
+    ("edits", "expected"),
+    [
+        pytest.param([(case["replace"], case["by"]), *case.get("and", ())], case["findings"], id=case["fault"])
+        for case in REFUSALS
+    ],
 )
 def test_a_fault_is_one_line_that_says_where_and_what_is_right(
-    small: str, old: str, new: str, expected: list[str]
+    small: str, edits: list[tuple[str, str]], expected: list[str]
 ) -> None:
-    assert old in small
-    assert findings(small.replace(old, new, 1)) == expected
+    text = small
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new, 1)
+    assert findings(text) == expected
 
 
 def test_faults_of_every_kind_are_reported_in_one_run(small: str) -> None:

@@ -34,7 +34,7 @@ def test_dell_has_one_head_node_that_does_everything(dell: Site) -> None:
         "portal_server",
         "slurm_controller",
     ]
-    assert len(group_members(pack(dell))["nfs_client"]) == 16
+    assert len(group_members(pack(dell))["nfs_client"]) == 17
     assert slice_of(dell, "slurm.databases") == []
 
 
@@ -61,7 +61,10 @@ def test_dell_partitions_of_single_nodes(dell: Site) -> None:
 def test_dell_nfs_comes_from_the_head_node_and_from_a_filer(dell: Site) -> None:
     systems = slice_of(dell, "file_systems")
     assert (systems["applications"]["server"], systems["applications"]["network"]) == ("master", "ipoib")
+    assert (systems["applications"]["address"], systems["applications"]["export"]) == ("10.149.255.1", "/data/shared")
+    assert systems["applications"]["cidr"] == "10.149.0.0/16"
     assert systems["home"]["arrays"] == ["isilon"]
+    assert (systems["home"]["address"], systems["home"]["export"]) == ("10.149.254.1", "/home")
     assert slice_of(dell, "arrays")["isilon"]["address"] == "10.149.254.1"
 
 

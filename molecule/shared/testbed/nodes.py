@@ -31,7 +31,8 @@ from testbed.run import PODMAN, as_root, capture, need
 
 LABEL = "hal.virtual"
 INTERFACES = {"management": "eth0", "ipoib": "ib0"}
-CAPABILITIES = "MKNOD,NET_ADMIN,NET_RAW,SYS_NICE,AUDIT_WRITE"
+# SYS_ADMIN: nodes mount file systems, those of user-space programs through /dev/fuse. /proc/sys and /sys stay read-only.
+CAPABILITIES = "MKNOD,NET_ADMIN,NET_RAW,SYS_ADMIN,SYS_NICE,AUDIT_WRITE"
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 APPARMOR = Path("/sys/module/apparmor/parameters/enabled")
 OLDEST_PODMAN = 4
@@ -136,6 +137,7 @@ def container_options(plan: Plan, node: Node) -> list[str]:
         f"--label={LABEL}={plan.instance}",
         f"--label=hal.node={node.name}",
         f"--cap-add={CAPABILITIES}",
+        "--device=/dev/fuse",
         # Each container sees its own network settings here, and may change them; the rest of /proc/sys is the host's.
         "--volume=/proc/sys/net:/proc/sys/net",
         f"--mount=type=bind,source={plan.packages},destination=/srv/hal-packages,ro=true",

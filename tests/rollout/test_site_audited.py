@@ -242,7 +242,7 @@ def test_a_record_that_is_damaged_foreign_or_gone_and_a_node_that_is_off_are_nam
     assert play.status == 0, play.explain()
 
 
-@pytest.mark.parametrize("audits", [4, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("audits", [3, pytest.param(10, marks=pytest.mark.slow)])
 def test_audits_of_a_cluster_at_work_find_nothing(mini: Mini, audits: int) -> None:
     """Jobs run, logs are rotated, people log in, a node reboots; meanwhile the nodes are audited where it happens."""
     mini.cluster.run(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hal_inventory.derive.inventory import pack
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SMALL = (ROOT / "tests" / "unit" / "inventory" / "data" / "small.yml").read_text()
 HAL_FILE = (ROOT / "inventory" / "hal" / "cluster.yml").read_text()
 HAL = load_bytes(HAL_FILE.encode(), "cluster.yml")
-RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+RELAXED = settings(max_examples=60)
 
 prefixes = st.sampled_from(["hal", "hal-", "n", "r1n", "gpu-a", "10.64.0.", "x9y"])
 numbers = st.integers(0, 1200)
@@ -47,14 +47,12 @@ def dumped(data: Any) -> bytes:
 
 
 @given(st.lists(names, unique=True, max_size=60))
-@settings(deadline=None)
 def test_folding_in_order_loses_nothing(some: list[str]) -> None:
     folded = fold_in_order(some)
     assert (expand_list(folded) if folded else []) == some
 
 
 @given(st.lists(names.filter(lambda name: "." not in name), unique=True, min_size=1, max_size=40))
-@settings(deadline=None)
 def test_folding_as_clustershell_does_loses_nothing(some: list[str]) -> None:
     assert set(expand_list(fold(some))) == set(some)
 
@@ -105,7 +103,6 @@ def meant(tree: Any) -> set[str]:
 
 
 @given(trees)
-@settings(deadline=None)
 def test_an_expression_means_what_sets_mean(tree: Any) -> None:
     assert evaluate(written(tree), Names(NODES, GROUPS)) == meant(tree)
 
@@ -144,13 +141,13 @@ def refused_or_read(content: bytes) -> Site | None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_random_bytes_are_refused_in_words(content: bytes) -> None:
     assert refused_or_read(content) is None
 
 
 @given(st.text(alphabet="abc: -[]{}&*!|>'\"#\n%@`,?~0", max_size=120))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_random_yaml_is_refused_in_words(text: str) -> None:
     assert refused_or_read(text.encode()) is None
 
@@ -169,7 +166,7 @@ def damaged(draw: st.DrawFn) -> str:
 
 
 @given(damaged())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 def test_a_damaged_model_is_read_or_refused_in_words(text: str) -> None:
     site = refused_or_read(text.encode("utf-8", "surrogatepass"))
     if site is not None:
@@ -192,7 +189,7 @@ junk = st.one_of(
 
 
 @given(st.sampled_from(PLACES), junk)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_value_anywhere_is_read_or_refused_in_words(place: tuple[Any, ...], value: Any) -> None:
     data = loaded(SMALL)
     here = data

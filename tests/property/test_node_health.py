@@ -77,7 +77,7 @@ def lock(tmp_path_factory: pytest.TempPathFactory) -> None:
     vars(slurm)["LOCK"] = str(tmp_path_factory.mktemp("lock") / "lock")
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(st.lists(EVENTS, max_size=30))
 def test_only_its_own_drains_end_and_no_sick_node_has_jobs(events: list[tuple[str, Any]]) -> None:
     node, faults, owner, hardware = Node(), set[str](), "", False

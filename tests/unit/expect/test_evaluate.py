@@ -96,7 +96,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.sampled_from(["sysctl", "mount", "port", "kernel-module", "service", "package"]),
     JSON,

@@ -31,7 +31,7 @@ class Problem(Exception):
 
 # ---------------------------------------------------------------- the child
 def measure(path, turn):
-    """Return how long one listing took, and one stat: of another entry each time, since the kernel remembers the last."""
+    """Return how long one listing took, and one stat: of another entry each time; the kernel remembers one."""
     clock = getattr(time, "monotonic", time.time)
     begun = clock()
     names = os.listdir(path)
@@ -194,7 +194,7 @@ def line_of(state):
 
 
 def _escaped(value):
-    """Return a tag's value as the protocol wants it. A backslash stands for itself, but not before what ends the value."""
+    """Return a tag's value as the protocol wants it. A backslash stands for itself, but not at the end."""
     text = re.sub(r"([,= ])", r"\\\1", re.sub(r"[\r\n]", " ", value))
     return text[:-1] + "/" if text.endswith("\\") else text
 
@@ -280,8 +280,8 @@ def configuration(path):
 
 
 def main(arguments):
-    """Do what the command line says; return the exit status: 0 for a file system that hangs, too. That is a result."""
-    parser = argparse.ArgumentParser(description="Time a listing of all homes and one stat; wait for nothing that hangs.")
+    """Do what the command line says; return the exit status: 0 also when the file system hangs."""
+    parser = argparse.ArgumentParser(description="Time a listing of all homes and one stat; wait for no hang.")
     what = parser.add_mutually_exclusive_group(required=True)
     for option, text in (
         ("--once", "ask now, keep the result and print it in InfluxDB's line protocol (root)"),

@@ -22,16 +22,17 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from testbed import fabric, gpus, kernel
+from testbed import fabric, gpus, kernel, scale
 from testbed.bridges import remove_abandoned
 from testbed.cache import locked
 from testbed.errors import VirtualNodesError
 from testbed.fabric import Fabric
 from testbed.run import PODMAN, as_root, capture, need
+from testbed.scale import Machine, Scale
 
 LABEL = "hal.virtual"
 INTERFACES = {"management": "eth0", "ipoib": "ib0"}
-# SYS_ADMIN: nodes mount file systems, those of user-space programs through /dev/fuse. /proc/sys and /sys stay read-only.
+# SYS_ADMIN: nodes mount file systems, those of programs through /dev/fuse. /proc/sys and /sys stay read-only.
 CAPABILITIES = "MKNOD,NET_ADMIN,NET_RAW,SYS_ADMIN,SYS_NICE,AUDIT_WRITE"
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 APPARMOR = Path("/sys/module/apparmor/parameters/enabled")
@@ -80,6 +81,7 @@ class Plan(BaseModel):
     networks: dict[str, Network]
     nodes: tuple[Node, ...]
     fabric: Fabric = Fabric()
+    scale: Scale = Scale()
 
     @property
     def fabric_address(self) -> str:
@@ -89,6 +91,18 @@ class Plan(BaseModel):
     def fabric_files(self) -> dict[str, tuple[int, bytes]]:
         """Return the files of the container that emulates the fabric."""
         return fabric.files(self.fabric, (node.name for node in self.nodes), self.fabric_address)
+
+    def scale_cluster(self) -> dict[str, Any]:
+        """Return the cluster that the arrays begin with."""
+        used = [self.fabric_address, *(node.addresses["management"] for node in self.nodes)]
+        addresses = scale.array_addresses(self.scale.arrays, self.networks["management"].cidr, used)
+        admins = [machine(node) for node in self.nodes if node.name in self.scale.admins]
+        return scale.cluster(self.scale, self.nodes[0].fqdn.partition(".")[2], addresses, admins)
+
+
+def machine(node: Node) -> Machine:
+    """Return by which name and address a node is in the cluster of Spectrum Scale."""
+    return Machine(name=node.fqdn, address=node.addresses["management"])
 
 
 def read_plan(text: str) -> Plan:
@@ -145,6 +159,8 @@ def container_options(plan: Plan, node: Node) -> list[str]:
     ]
     if APPARMOR.exists() and APPARMOR.read_text().strip() == "Y":
         options.append("--security-opt=apparmor=unconfined")  # its profile for containers forbids writing /proc/sys/net
+    if plan.scale.reaches(node.name):
+        options.append(f"--volume={scale.volume(plan.instance)}:{scale.FOLDER}")
     # Programs may open the node's GPUs, each by a rule of its own: Slurm takes single ones away from jobs.
     options += [f"--device-cgroup-rule=c {gpus.MAJOR}:{minor} rwm" for minor in gpus.minors(len(node.gpus))]
     for name in attached(plan, node):
@@ -160,7 +176,13 @@ def container_options(plan: Plan, node: Node) -> list[str]:
 def definition(plan: Plan, node: Node) -> str:
     """Return a hash that changes when the container would be made differently."""
     in_fabric = fabric.node_file(plan.fabric, node.name, plan.fabric_address)
-    hardware = [list(node.gpus), node.kernel, node.arch, in_fabric]
+    hardware = [
+        list(node.gpus),
+        node.kernel,
+        node.arch,
+        in_fabric,
+        node.fqdn if plan.scale.reaches(node.name) else None,
+    ]
     text = json.dumps([plan.image, hardware, container_options(plan, node)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -198,6 +220,7 @@ def _create(plan: Plan) -> list[str]:
         if name in INTERFACES:
             _network(plan, name)
     started = _fabric(plan, present.get(fabric.NAME))
+    _scale(plan)
     missing = [node for node in plan.nodes if node.name not in present]
     stopped = [node.name for node in plan.nodes if node.name in present and present[node.name]["state"] != "running"]
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
@@ -228,6 +251,27 @@ def _fabric(plan: Plan, known: Mapping[str, str] | None) -> list[str]:
     if known is None or known["state"] != "running":
         capture([PODMAN, "start", name])
     return [] if known else [name]
+
+
+def _scale(plan: Plan) -> None:
+    """Make the volume that is the arrays of Spectrum Scale, where a node of the instance reaches them."""
+    if not any(plan.scale.reaches(node.name) for node in plan.nodes):
+        return
+    name, cluster = scale.volume(plan.instance), plan.scale_cluster()
+    made_from = hashlib.sha256(json.dumps(cluster).encode()).hexdigest()[:16]
+    known = json.loads(capture([PODMAN, "volume", "ls", f"--filter=name=^{name}$", "--format=json"]) or "[]") or []
+    if known:
+        if known[0]["Labels"].get("hal.definition") != made_from:
+            raise VirtualNodesError(f"{name} was made from another model: destroy the virtual nodes first")
+        return
+    capture(
+        [PODMAN, "volume", "create", f"--label={LABEL}={plan.instance}", f"--label=hal.definition={made_from}", name]
+    )
+    try:
+        capture([PODMAN, "volume", "import", name, "-"], stdin=_archive(scale.files(cluster)))
+    except BaseException:
+        subprocess.run([PODMAN, "volume", "rm", name], capture_output=True, check=False)
+        raise
 
 
 def _check_podman() -> None:
@@ -324,6 +368,8 @@ def _files(plan: Plan, node: Node) -> dict[str, tuple[int, bytes]]:
     files |= gpus.files(_gpus(node), node.arch)
     if in_fabric := fabric.node_file(plan.fabric, node.name, plan.fabric_address):
         files[fabric.NODE_FILE] = (0o644, in_fabric.encode())
+    if plan.scale.reaches(node.name):
+        files[scale.NODE_FILE] = (0o644, scale.node_file(machine(node)))
     return files
 
 
@@ -382,15 +428,18 @@ def _wait(plan: Plan, node: Node) -> None:
 
 
 def destroy(instance: str) -> list[str]:
-    """Remove the instance's containers, their anonymous volumes and its networks; return what was removed."""
+    """Remove the instance's containers, their volumes and its networks; return what was removed."""
     with locked("nodes"):
         ids = [entry["id"] for entry in _containers(instance).values()]
         if ids:
             capture([PODMAN, "rm", "--force", "--time=0", "--volumes", *ids])
+        volumes = capture([PODMAN, "volume", "ls", "--quiet", f"--filter=label={LABEL}={instance}"]).split()
+        if volumes:
+            capture([PODMAN, "volume", "rm", *volumes])
         names = capture([PODMAN, "network", "ls", f"--filter=label={LABEL}={instance}", "--format={{.Name}}"]).split()
         if names:
             capture([PODMAN, "network", "rm", *names])
-    return [*ids, *names]
+    return [*ids, *volumes, *names]
 
 
 def in_fabric(instance: str, words: Sequence[str]) -> int:
@@ -405,4 +454,5 @@ def instances() -> Sequence[str]:
     listed = capture([PODMAN, "ps", "--all", f"--filter=label={LABEL}", f"--format={label}"]).split()
     text = capture([PODMAN, "network", "ls", f"--filter=label={LABEL}", "--format=json"])
     listed += [entry["labels"][LABEL] for entry in json.loads(text or "[]") or []]
+    listed += capture([PODMAN, "volume", "ls", f"--filter=label={LABEL}", f"--format={label}"]).split()
     return sorted(set(listed))

@@ -268,7 +268,9 @@ def _scale(plan: Plan) -> None:
         [PODMAN, "volume", "create", f"--label={LABEL}={plan.instance}", f"--label=hal.definition={made_from}", name]
     )
     try:
-        capture([PODMAN, "volume", "import", name, "-"], stdin=_archive(scale.files(cluster)))
+        homes = scale.homes(plan.scale)
+        files = {**scale.files(cluster), **dict.fromkeys(homes, (0o700, b""))}
+        capture([PODMAN, "volume", "import", name, "-"], stdin=_archive(files, homes))
     except BaseException:
         subprocess.run([PODMAN, "volume", "rm", name], capture_output=True, check=False)
         raise
@@ -384,14 +386,18 @@ def sshd_config() -> str:
     return base + "HostCertificate /etc/ssh/ssh_host_ed25519_key-cert.pub\nTrustedUserCAKeys /etc/ssh/user_ca.pub\n"
 
 
-def _archive(files: Mapping[str, tuple[int, bytes]]) -> bytes:
-    """Return a tar of files that belong to root (a path that ends in / is a folder); units in it are switched on."""
+def _archive(files: Mapping[str, tuple[int, bytes]], owners: Mapping[str, tuple[int, int]] | None = None) -> bytes:
+    """Return a tar of files; a path that ends in / is a folder, units in it are switched on.
+
+    They belong to root, but for those in ``owners``: numbers of user and group.
+    """
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for path, (mode, content) in files.items():
             entry = tarfile.TarInfo(path)
             entry.mode, entry.size, entry.mtime = mode, len(content), int(time.time())
             entry.type = tarfile.DIRTYPE if path.endswith("/") else tarfile.REGTYPE
+            entry.uid, entry.gid = (owners or {}).get(path, (0, 0))
             tar.addfile(entry, io.BytesIO(content))
             if path.startswith("usr/lib/systemd/system/"):
                 link = tarfile.TarInfo(f"etc/systemd/system/sysinit.target.wants/{Path(path).name}")

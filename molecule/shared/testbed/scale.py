@@ -22,6 +22,8 @@ BLOCK_SIZE_KB = 4096  # of a file system that declares none: the default of mmcr
 LOG_SIZE = 4 << 20  # what mmcrfs makes unless it is told
 NSDS_PER_ARRAY = 2
 SERVERS = "nsdservers"
+HOME = "/home"
+ACCOUNTS = {"alice": (5001, 5000), "bob": (5002, 5000)}  # the users of the node image
 Files = dict[str, tuple[int, bytes]]
 
 
@@ -159,3 +161,9 @@ def files(content: Mapping[str, Any]) -> Files:
     made: Files = {path: (mode, b"") for path, mode in folders.items()}
     made["cluster.json"] = (0o644, (json.dumps(content, indent=1) + "\n").encode())
     return made
+
+
+def homes(scale: Scale) -> dict[str, tuple[int, int]]:
+    """Return the homes on the file system that is mounted over the image's own, each with its owner and group."""
+    folders = [f"fs/{name}/" for name, one in scale.used.items() if one.mount == HOME]
+    return {f"{folder}{user}/": numbers for folder in folders for user, numbers in ACCOUNTS.items()}

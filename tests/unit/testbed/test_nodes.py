@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testbed import gpus, image, nodes
+from testbed import gpus, image, nodes, scale
 from testbed.errors import VirtualNodesError
+from testbed.scale import FileSystem, Scale
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -144,3 +145,15 @@ def test_an_image_that_does_not_exist_is_refused(arch: str, variant: str, monkey
     monkeypatch.delenv("HAL_NODE_IMAGE", raising=False)
     with pytest.raises(VirtualNodesError, match=r"^no node image "):
         image.reference(arch, variant)
+
+
+def test_users_find_their_homes_on_the_arrays_and_own_them() -> None:
+    home, work = (FileSystem(kind="spectrum_scale", mount=mount, arrays=("flash1",)) for mount in ("/home", "/work"))
+    homes = scale.homes(Scale(file_systems={"home": home, "work": work}))
+    assert homes == {"fs/home/alice/": (5001, 5000), "fs/home/bob/": (5002, 5000)}
+    content = nodes._archive(dict.fromkeys(homes, (0o700, b"")), homes)
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        assert [(one.name, one.isdir(), one.mode, one.uid) for one in tar] == [
+            ("fs/home/alice", True, 0o700, 5001),
+            ("fs/home/bob", True, 0o700, 5002),
+        ]

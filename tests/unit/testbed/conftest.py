@@ -1,6 +1,9 @@
-"""Make the package of the virtual nodes importable."""
+"""Make the package of the virtual nodes importable, the stand-in of Spectrum Scale, and what plays parts of a node."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "molecule" / "shared"))
+HERE = Path(__file__).resolve().parent
+SHARED = HERE.parents[2] / "molecule/shared"
+SCALE = SHARED / "packages/files/gpfs.base/usr/libexec/virtual-scale"
+sys.path[:0] = [str(SHARED), str(SCALE), str(HERE / "played")]

@@ -5,17 +5,16 @@ What containers and FUSE add is tried on virtual nodes, in the scenario of the r
 
 from __future__ import annotations
 
-import sys
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 import scale_node
 from scale_node import KERNEL, Node
+from virtual_scale import main
 
 PROPAGATING = (
     "mmchconfig: Propagating the cluster configuration data to all\n"
@@ -29,39 +28,59 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
         self.volume = folder / "arrays"
-        scale_node.arrays(self.volume, self.home, (("admin", "10.64.0.11"),))
         self.admin = Node(folder, self.volume, "admin", "10.64.0.11")
         self.hal01 = Node(folder, self.volume, "hal01", "10.64.0.101")
 
-    def join(self) -> None:
-        """Bring both into the cluster, with the kernel's modules."""
-        self.admin.ok("mmsdrrestore", "-p", "flash1")
-        self.hal01.listen()
-        self.admin.ok("mmaddnode", "-N", "hal01")
-        self.admin.ok("mmchlicense", "client", "--accept", "-N", "hal01")
+    def stop(self) -> None:
+        """End every process."""
         for node in (self.admin, self.hal01):
-            node.ok("mmbuildgpl", "--quiet")
+            node.stop()
 
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Cluster]:
     """As the arrays' vendor leaves it."""
+    scale_node.arrays(tmp_path / "arrays", tmp_path / "home", (("admin", "10.64.0.11"),))
     made = Cluster(tmp_path)
-    yield made
     for node in (made.admin, made.hal01):
-        node.stop()
+        node.install()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders in which both nodes are in the cluster, have the kernel's modules, and nothing runs."""
+    folder = tmp_path_factory.mktemp("joined")
+    scale_node.arrays(folder / "arrays", Path("MOUNT"), (("admin", "10.64.0.11"),))
+    made = Cluster(folder)
+    for node in (made.admin, made.hal01):
+        node.install()
+    made.admin.ok("mmsdrrestore", "-p", "flash1")
+    made.hal01.listen()
+    made.admin.ok("mmaddnode", "-N", "hal01")
+    made.admin.ok("mmchlicense", "client", "--accept", "-N", "hal01")
+    for node in (made.admin, made.hal01):
+        node.ok("mmbuildgpl", "--quiet")
+    made.stop()
+    (folder / "arrays/nodes/hal01/socket").unlink()
+    return folder
 
 
 @pytest.fixture
-def cluster(fresh: Cluster) -> Cluster:
+def cluster(tmp_path: Path, joined: Path) -> Iterator[Cluster]:
     """Both nodes joined, nothing started."""
-    fresh.join()
-    return fresh
+    shutil.copytree(joined, tmp_path, symlinks=True, dirs_exist_ok=True)
+    made = Cluster(tmp_path)
+    state = made.volume / "cluster.json"
+    state.write_text(state.read_text().replace("MOUNT", str(made.home)))
+    made.hal01.listen()
+    yield made
+    made.stop()
 
 
-def wait(happened: object, seconds: float = 5) -> None:
+def wait(happened: Callable[[], object], seconds: float = 5) -> None:
     """Wait until a function returns something true."""
-    assert callable(happened)
     end = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < end, "did not happen"
@@ -228,6 +247,7 @@ def test_an_active_daemon_takes_up_only_what_is_told_at_once(cluster: Cluster) -
     assert (value("pagepool"), value("maxFilesToCache")) == ("1073741824", "4000")
     cluster.admin.ok("mmchconfig", "pagepool=3G", "-i", "-N", "hal01")
     assert value("pagepool") == str(3 << 30)
+    assert f" * pagepool {3 << 30}" in cluster.hal01.ok("mmdiag", "--config").splitlines()
     cluster.admin.ok("mmchconfig", "maxMBpS=5000", "-I", "-N", "hal01")
     assert value("maxMBpS") == "5000"
     assert "maxMBpS" not in cluster.admin.ok("mmlsconfig")
@@ -395,8 +415,14 @@ def test_a_package_of_the_modules_can_be_built(cluster: Cluster) -> None:
     assert Path(path).exists()
 
 
-def test_every_command_says_that_it_is_a_stand_in(cluster: Cluster) -> None:
-    for path in scale_node.RECIPE.links:
-        if path.startswith("/usr/lpp/mmfs/bin/"):
-            assert "Stand-in of the virtual HAL" in cluster.admin.ok(Path(path).name, "--help")
-    assert "no command of IBM's" in cluster.admin.ok("virtual-scale", "--help")
+def test_every_command_is_packaged_and_says_that_it_is_a_stand_in(capsys: pytest.CaptureFixture[str]) -> None:
+    packaged = {Path(path).name for path in scale_node.RECIPE.links if path.startswith("/usr/lpp/mmfs/bin/")}
+    assert packaged == set(main.COMMANDS)
+    for name in sorted(packaged):
+        assert main.command(name, ["--help"]) == 0
+        assert capsys.readouterr().out.endswith(
+            "Stand-in of the virtual HAL for IBM Spectrum Scale; the command line is IBM's.\n"
+        )
+    with pytest.raises(SystemExit):
+        main.command("virtual-scale", ["--help"])
+    assert "no command of IBM's" in capsys.readouterr().out

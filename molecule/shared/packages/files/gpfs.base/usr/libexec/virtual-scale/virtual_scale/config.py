@@ -169,8 +169,9 @@ def _config(cluster: Cluster, node: Member, for_programs: bool) -> None:
         rows("mmdiag", "config", ("name", "value", "changed"), lines)
         return
     out("\n=== mmdiag: config ===")
+    marks = {"": " ", "static": "!", "dynamic": "*"}
     for name, one in values.items():
-        out(f" {'!' if one['changed'] else ' '} {name} {one['value']}")
+        out(f" {marks[one['changed']]} {name} {one['value']}")
 
 
 def _version(cluster: Cluster, node: Member, for_programs: bool) -> None:

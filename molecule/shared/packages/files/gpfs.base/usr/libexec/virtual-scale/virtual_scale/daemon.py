@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import socket
 import subprocess
 import time
@@ -101,13 +100,13 @@ def become(cluster: Cluster, node: Member) -> None:
     if gone is not None:
         log(f"[E] {no_module(gone)}")
         raise Failed(f"{{command}}: {no_module(gone)}")
-    log(f"Loading modules from {gone or place.MODULES / kernel() / 'extra'}")
+    log(f"Loading modules from {place.MODULES / kernel() / 'extra'}")
     if not locks.take(lock(node)):
         raise Failed("{command}: The GPFS subsystem is already active.")
     write(place.of_node(node.short) / "running.json", json.dumps(configured(cluster, node), indent=1) + "\n")
     write(place.of_node(node.short) / "started", f"{time.time():.0f} {os.getpid()}\n")
     log(f"[I] mmfsd initializing. {{Version: {cluster.release}1   Built: stand-in of the virtual HAL}} ...")
-    log(f"[N] mmfsd ready on {platform.machine()}")
+    log("[N] mmfsd ready")
     _tell_systemd()
     os.execv(place.PROGRAMS / "mmfsd", ["mmfsd", "infinity"])
 

@@ -14,14 +14,18 @@ from testbed import recipes, repository, scale
 PACKAGE = repository.RECIPES / "files/gpfs.base"
 RECIPE = recipes.load(repository.RECIPES / "recipes.yml")["gpfs.base"]
 KERNEL = "4.18.0-80.7.2.el7.ppc64le"
-PLAYED = Path(__file__).parent / "played"  # systemctl, umount, uname, bindfs
+PLAYED = Path(__file__).parent  # systemctl, umount, uname, bindfs
 
 
 class Node:
     """One node: commands of the stand-in run below its own root, with the arrays that all nodes share."""
 
     def __init__(self, folder: Path, arrays: Path, name: str, address: str) -> None:
-        self.name, self.root = name, folder / name
+        self.name, self.root, self.arrays, self.address = name, folder / name, arrays, address
+        self.listener: subprocess.Popen[bytes] | None = None
+
+    def install(self) -> None:
+        """Lay the package's files down, and what a node has from its machine."""
         shutil.copytree(PACKAGE, self.root)
         for path, target in RECIPE.links.items():
             link = self.root / path.lstrip("/")
@@ -30,12 +34,11 @@ class Node:
         for path in (*RECIPE.folders, "/proc/self", "/srv", "/usr/lpp/mmfs/src", f"/lib/modules/{KERNEL}"):
             (self.root / path.lstrip("/")).mkdir(parents=True, exist_ok=True)
         (self.root / "proc/self/mounts").touch()
-        (self.root / "srv/virtual-scale").symlink_to(os.path.relpath(arrays, self.root / "srv"))
+        (self.root / "srv/virtual-scale").symlink_to(os.path.relpath(self.arrays, self.root / "srv"))
         (self.root / "usr/libexec/virtual-scale/bindfs").symlink_to(PLAYED / "bindfs")
         identity = self.root / scale.NODE_FILE
         identity.parent.mkdir(parents=True)
-        identity.write_bytes(scale.node_file(scale.Machine(name=f"{name}.hal.example", address=address)))
-        self.listener: subprocess.Popen[bytes] | None = None
+        identity.write_bytes(scale.node_file(scale.Machine(name=f"{self.name}.hal.example", address=self.address)))
 
     @property
     def environment(self) -> dict[str, str]:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 FOLDER = "/srv/virtual-scale"
 NODE_FILE = "var/lib/virtual-node/scale.json"
+SERVED = "file systems"  # below it; the stand-in says why it has a blank
 KIND = "spectrum_scale"
 RELEASE = "5.0.4.0"
 BLOCK_SIZE_KB = 4096  # of a file system that declares none: the default of mmcrfs since 5.0
@@ -157,8 +158,8 @@ def _disks(name: str, one: FileSystem, suffix: str) -> list[dict[str, Any]]:
 
 def files(content: Mapping[str, Any]) -> Files:
     """Return mode and content of the volume's files; a path that ends in / is a folder."""
-    folders = {"nodes/": 0o755, "fs/": 0o755, **{f"fs/{one['name']}/": 0o755 for one in content["file_systems"]}}
-    made: Files = {path: (mode, b"") for path, mode in folders.items()}
+    folders = ["nodes/", f"{SERVED}/", *(f"{SERVED}/{one['name']}/" for one in content["file_systems"])]
+    made: Files = dict.fromkeys(folders, (493, b""))
     made["cluster.json"] = (0o644, (json.dumps(content, indent=1) + "\n").encode())
     return made
 

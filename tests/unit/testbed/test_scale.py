@@ -365,8 +365,11 @@ def test_a_killed_daemon_leaves_a_dead_mount_that_the_next_start_clears(cluster:
         row["component"]: row["status"] for row in cluster.hal01.table("mmhealth", "node", "show", section="State")
     }
     assert states == {"NODE": "FAILED", "GPFS": "FAILED", "FILESYSTEM": "FAILED"}
+    (cluster.hal01.root / "var/mmfs/etc/ignoreStartupMount").touch()
     cluster.hal01.ok("mmstartup")
-    wait(lambda: cluster.admin.ok("mmlsmount", "home") == "File system home is mounted on 1 nodes.\n")
+    assert cluster.hal01.mounts() == []
+    cluster.hal01.ok("mmmount", "home")
+    assert cluster.admin.ok("mmlsmount", "home") == "File system home is mounted on 1 nodes.\n"
     assert len(cluster.hal01.mounts()) == 1
 
 

@@ -63,7 +63,7 @@ def test_a_file_system_has_the_models_block_size_and_disks_of_each_array() -> No
         ("home_flash2_1", "flash2.hal.example"),
         ("home_flash2_2", "flash2.hal.example"),
     ]
-    assert set(scale.files(cluster)) == {"nodes/", "fs/", "fs/home/", "cluster.json"}
+    assert set(scale.files(cluster)) == {"nodes/", "file systems/", "file systems/home/", "cluster.json"}
 
 
 def test_the_volume_begins_the_same_when_a_client_is_added() -> None:

@@ -2,3 +2,5 @@
 
 molecule/shared/scale/README.md says what is taken from where. Nothing here is IBM's.
 """
+
+VERSION = "5.0.4.1"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from virtual_scale import attributes, daemon, mounts, place, select
+from virtual_scale import VERSION, attributes, daemon, mounts, place, select
 from virtual_scale.cluster import EVERY_NODE, Cluster, Member, changing, joined
 from virtual_scale.options import Options
 from virtual_scale.say import Failed, done, heading, out, rows, usage
 
-VERSION = "5.0.4.1"
 BUILT = ("Jan 20 2020", "12:00:00")
 
 

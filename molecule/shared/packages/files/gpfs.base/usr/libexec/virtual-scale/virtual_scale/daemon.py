@@ -12,7 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from virtual_scale import locks, place, remote
+from virtual_scale import VERSION, locks, place, remote
 from virtual_scale.attributes import BY_NAME, EVERY
 from virtual_scale.cluster import Cluster, Member, write
 from virtual_scale.say import Failed
@@ -105,7 +105,7 @@ def become(cluster: Cluster, node: Member) -> None:
         raise Failed("{command}: The GPFS subsystem is already active.")
     write(place.of_node(node.short) / "running.json", json.dumps(configured(cluster, node), indent=1) + "\n")
     write(place.of_node(node.short) / "started", f"{time.time():.0f} {os.getpid()}\n")
-    log(f"[I] mmfsd initializing. {{Version: {cluster.release}1   Built: stand-in of the virtual HAL}} ...")
+    log(f"[I] mmfsd initializing. {{Version: {VERSION}   Built: stand-in of the virtual HAL}} ...")
     log("[N] mmfsd ready")
     _tell_systemd()
     os.execv(place.PROGRAMS / "mmfsd", ["mmfsd", "infinity"])

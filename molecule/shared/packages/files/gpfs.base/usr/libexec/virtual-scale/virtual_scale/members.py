@@ -237,7 +237,7 @@ def mmlslicense(words: Sequence[str]) -> int:
             mark = " *" if _short_of_license(node) else ""
             out(f"{node.name:<34}{node.required_license:<20}{node.license}{mark}")
         out()
-    heading(" Summary information")
+    heading(" Summary information ")
     for text, number in (
         ("Number of nodes defined in the cluster:", len(cluster.nodes)),
         ("Number of nodes with server license designation:", count["server"]),

@@ -72,7 +72,7 @@ def become(node: Member, name: str) -> None:
         "bindfs",
         "-o",
         f"fsname={name},subtype=gpfs,{options}",
-        str(place.ARRAYS / "fs" / name),
+        str(place.SERVED / name),
         request["folder"],
     ]
     os.execv(place.PROGRAMS / "bindfs", words)

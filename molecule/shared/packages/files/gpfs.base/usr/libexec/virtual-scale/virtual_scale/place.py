@@ -8,6 +8,8 @@ from pathlib import Path
 
 ROOT = Path(os.environ.get("VIRTUAL_NODE_ROOT") or "/")
 ARRAYS = ROOT / "srv/virtual-scale"  # what all nodes share: the arrays, and the cluster's configuration
+# With a blank: bindfs shows the folder that it serves as the device, unless its name has one; then it is fsname.
+SERVED = ARRAYS / "file systems"
 IDENTITY = ROOT / "var/lib/virtual-node/scale.json"  # by which name and address a machine would join
 MMSDRFS = ROOT / "var/mmfs/gen/mmsdrfs"  # a node without this file knows no cluster
 NODE_DATA = ROOT / "var/mmfs/gen/mmfsNodeData"

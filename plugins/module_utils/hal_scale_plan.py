@@ -1,0 +1,159 @@
+# -*- coding: utf-8 -*-
+"""Which calls of mmchconfig make a cluster's attributes the declared ones: the fewest, and none that is not needed.
+
+Pure functions. Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
+
+mmlsconfig has a row for each value that an attribute has, with the nodes that have it instead of the cluster's. Nodes
+are compared as sets, a whole list at once: rows of 500 attributes with the same 1,000 nodes have the same text.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+from ansible.module_utils.hal_scale_rules import MM, NOW, applies, name_of
+from ansible.module_utils.hal_scale_text import short
+from ansible.module_utils.hal_scale_values import DEFAULT, same, written
+
+CLUSTER = ""
+
+
+class Change(object):
+    """One attribute that gets another value, or its default, on some nodes or in the whole cluster."""
+
+    def __init__(self, name, attribute, nodes, value, before):
+        """`name`: of the class; `nodes`: None for the cluster; `before`: the values that are there now."""
+        self.name, self.attribute, self.nodes, self.value, self.before = name, attribute, nodes, value, before
+
+    def line(self):
+        """Return the change in words."""
+        where = "" if self.nodes is None else " on %s" % ",".join(sorted(self.nodes))
+        return "%s%s: %s instead of %s" % (
+            self.attribute, where, written(self.value), " and ".join(sorted(self.before)) or "the default")
+
+    @property
+    def pending(self):
+        """Whether only the next start of the daemon brings it into effect."""
+        return applies(self.attribute) not in (NOW, MM)
+
+
+class Configured(object):
+    """What mmlsconfig shows: {attribute in lower case: [(value, frozenset of nodes or None)]}."""
+
+    def __init__(self, rows):
+        """`rows`: of hal_scale_text.configured()."""
+        self.values, lists = {}, {"": None}
+        for attribute, value, text in rows:
+            if text not in lists:
+                lists[text] = frozenset(short(node) for node in text.replace(",", " ").split())
+            self.values.setdefault(attribute.lower(), []).append((value, lists[text]))
+
+    def of_cluster(self, attribute):
+        """Return the cluster's value, None where it is the default."""
+        for value, nodes in self.values.get(attribute.lower(), ()):
+            if nodes is None:
+                return value
+        return None
+
+    def of_nodes(self, attribute):
+        """Return [(value, nodes)] of what differs from the cluster's value."""
+        return [(value, nodes) for value, nodes in self.values.get(attribute.lower(), ()) if nodes is not None]
+
+
+def changes(configured, attributes, classes):
+    """Return (changes of the cluster, changes of classes) that are needed.
+
+    `attributes`: the cluster's; `classes`: {class: {"nodes": [...], "attributes": {...}}}; null is the default. An
+    attribute of the cluster that somebody set on nodes of a class is withdrawn there; on other nodes it is left alone.
+    """
+    cluster = []
+    for attribute in sorted(attributes):
+        value, now = attributes[attribute], configured.of_cluster(attribute)
+        if now is None and value is not None or now is not None and (value is None or not same(value, now)):
+            cluster.append(Change(CLUSTER, attribute, None, value, [] if now is None else [now]))
+    of_classes = []
+    for name in sorted(classes):
+        nodes = frozenset(classes[name]["nodes"])
+        own = classes[name]["attributes"]
+        for attribute in sorted(own):
+            of_classes.extend(of_class(configured, name, nodes, attribute, own[attribute]))
+        declared = set(other.lower() for other in own)
+        for attribute in sorted(attributes):
+            if attribute.lower() not in declared:
+                of_classes.extend(of_class(configured, name, nodes, attribute, None))
+    return cluster, of_classes
+
+
+def of_class(configured, name, nodes, attribute, value):
+    """Return the changes of one attribute on the nodes of a class: at most one."""
+    wrong, before, right = set(), set(), set()
+    for now, where in configured.of_nodes(attribute):
+        hit = nodes if where == nodes else nodes & where
+        if not hit:
+            continue
+        if value is not None and same(value, now):
+            right |= hit
+        else:
+            wrong |= hit
+            before.add(now)
+    if value is not None:
+        unset = nodes - right - wrong
+        if unset:
+            wrong |= unset
+            before.add(configured.of_cluster(attribute) or DEFAULT)
+    return [Change(name, attribute, frozenset(wrong), value, before)] if wrong else []
+
+
+def calls(changed):
+    """Return the argument lists of mmchconfig, one for each list of nodes and flag."""
+    folded = {}
+    for change in changed:
+        key = (change.nodes, applies(change.attribute) == NOW)
+        folded.setdefault(key, {})[change.attribute] = written(change.value)
+    found = []
+    for (nodes, at_once), settings in sorted(folded.items(), key=lambda one: (sorted(one[0][0] or ()), one[0][1])):
+        argv = ["mmchconfig", ",".join("%s=%s" % pair for pair in sorted(settings.items()))]
+        argv += ["-i"] if at_once else []
+        argv += ["-N", ",".join(sorted(nodes))] if nodes is not None else []
+        found.append(argv)
+    return found
+
+
+def by_hand(configured, attributes, classes):
+    """Return a line for each attribute that nobody declared and that nodes of a class have of their own."""
+    known = frozenset(node for one in classes.values() for node in one["nodes"])
+    declared = set(name.lower() for name in attributes)
+    for one in classes.values():
+        declared |= set(name.lower() for name in one["attributes"])
+    found = []
+    for attribute in sorted(set(configured.values) - declared):
+        for value, nodes in configured.of_nodes(attribute):
+            if nodes & known:
+                found.append("%s is %s on %s, which nobody declared" % (
+                    name_of(attribute) or attribute, value, ",".join(sorted(nodes & known))))
+    return found
+
+
+def for_node(configured, node, nodes):
+    """Return {attribute in lower case: values one of which this node should run with}; `nodes`: all of the cluster.
+
+    A row may name a class of Scale's own, whose nodes are not listed here: then its value is as good as the cluster's.
+    """
+    wanted = {}
+    for attribute, values in configured.values.items():
+        own = [value for value, where in values if where is not None and node in where]
+        others = [value for value, where in values if where is None or where - nodes]
+        if own or others:
+            wanted[attribute] = own or others
+    return wanted
+
+
+def not_effective(configured, running, node, nodes):
+    """Return a line for each attribute that this node's daemon runs with another value than the configured one."""
+    found = []
+    for attribute, wanted in sorted(for_node(configured, node, nodes).items()):
+        value = running.get(attribute)
+        if value is not None and applies(attribute) != MM and not any(same(one, value) for one in wanted):
+            found.append("%s: configured %s, runs with %s" % (
+                name_of(attribute) or attribute, " or ".join(sorted(wanted)), value))
+    return found

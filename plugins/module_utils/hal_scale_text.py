@@ -1,0 +1,115 @@
+# -*- coding: utf-8 -*-
+"""Output of Spectrum Scale's commands with -Y, read by the names in its headers.
+
+Pure functions. Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
+The form (IBM Docs, mmlsconfig and others, -Y): fields end with a colon, a HEADER row for each kind of row names them,
+and what a field must not contain is written as %3A (mmclidecode).
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+try:
+    from urllib.parse import unquote
+except ImportError:  # Python 2.7
+    from urllib import unquote
+
+HEADER = "HEADER"
+
+
+class ScaleTextError(ValueError):
+    """Output that cannot be relied on; the message quotes what is wrong with it."""
+
+
+def rows(text, command, columns, kind=""):
+    """Return the rows of one kind as dicts. `columns`: names that have to be there.
+
+    A list that was cut off, or an error text in its place, is never taken for a shorter list.
+    """
+    names, found, first = None, [], ""
+    for line in text.splitlines():
+        fields = line.rstrip().split(":")
+        if len(fields) < 3 or fields[0] != command:
+            if names is not None and line.strip():
+                raise ScaleTextError("%s: a line is broken: %s" % (command, quoted(line)))
+            first = first or line.strip()  # a banner of ssh, or an error
+            continue
+        if fields[-1] != "":
+            raise ScaleTextError("%s: a line is cut off: %s" % (command, quoted(line)))
+        if fields[2] == HEADER:
+            if fields[1] == kind:
+                names = fields[3:-1]
+                missing = [name for name in columns if name not in names]
+                if missing:
+                    raise ScaleTextError("%s: no column %s in its header" % (command, ", ".join(missing)))
+            elif names is None:
+                names = []  # a header of another kind: this is -Y output
+            continue
+        if fields[1] == kind:
+            if not names:
+                raise ScaleTextError("%s: a row comes before its header: %s" % (command, quoted(line)))
+            row = dict(zip(names, [unquote(field) for field in fields[3:-1]]))
+            missing = [name for name in columns if name not in row]
+            if missing:
+                raise ScaleTextError("%s: a row has no %s: %s" % (command, ", ".join(missing), quoted(line)))
+            found.append(row)
+    if names is None:
+        raise ScaleTextError("%s printed %s" % (command, quoted(first) if first else "nothing"))
+    return found
+
+
+def quoted(line):
+    """Return the beginning of a line for a message."""
+    line = line.strip()
+    return '"%s%s"' % (line[:80], "..." if len(line) > 80 else "")
+
+
+def configured(text):
+    """Return (attribute, value, list of nodes and classes) rows of mmlsconfig -Y; an empty list means all nodes."""
+    return [
+        (row["configParameter"], row["value"], row["nodeList"])
+        for row in rows(text, "mmlsconfig", ("configParameter", "value", "nodeList"))
+    ]
+
+
+def running(text):
+    """Return {attribute in lower case: value} with which the daemon runs, of mmdiag --config -Y."""
+    found = rows(text, "mmdiag", ("name", "value"), "config")
+    if not found:
+        raise ScaleTextError("mmdiag shows no attribute: the daemon does not run")
+    return dict((row["name"].lower(), row["value"]) for row in found)
+
+
+def members(text):
+    """Return {node: {address, designation}} of mmlscluster -Y, by the first part of the daemon's name."""
+    found = rows(text, "mmlscluster", ("daemonNodeName", "ipAddress", "designation"), "clusterNode")
+    if not found:
+        raise ScaleTextError("mmlscluster shows no node")
+    return dict(
+        (short(row["daemonNodeName"]), {"address": row["ipAddress"], "designation": row["designation"]})
+        for row in found
+    )
+
+
+def state(text):
+    """Return the state of this node's daemon of mmgetstate -Y: active, down, arbitrating, unknown."""
+    found = rows(text, "mmgetstate", ("nodeName", "state"))
+    if len(found) != 1:
+        raise ScaleTextError("mmgetstate shows %d nodes instead of this one" % len(found))
+    return found[0]["state"]
+
+
+def file_system(text):
+    """Return {field: data} of one file system, of mmlsfs NAME -Y."""
+    found = dict(
+        (row["fieldName"], row["data"]) for row in rows(text, "mmlsfs", ("deviceName", "fieldName", "data"))
+    )
+    if not found:
+        raise ScaleTextError("mmlsfs shows nothing of this file system")
+    return found
+
+
+def short(node):
+    """Return a node's name without its domain."""
+    return node.strip().split(".")[0]

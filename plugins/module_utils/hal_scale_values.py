@@ -1,0 +1,54 @@
+# -*- coding: utf-8 -*-
+"""Values of Spectrum Scale's attributes: how they are written, and when two of them are the same.
+
+Pure functions. Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import re
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+NUMBER = re.compile(r"(-?[0-9]+) ?([KMGT]?)B?\Z", re.IGNORECASE)
+# mmdiag prints the switches of the daemon as 1 and 0.
+SWITCHES = {"yes": "1", "enable": "1", "true": "1", "on": "1", "no": "0", "disable": "0", "false": "0", "off": "0"}
+# What withdraws a setting (IBM Docs, mmchconfig: "Attribute=value").
+DEFAULT = "DEFAULT"
+
+
+def number(value):
+    """Return 131072 for "128K", None for what is no number."""
+    if isinstance(value, bool):
+        return None
+    found = NUMBER.match(("%s" % (value,)).strip())
+    return int(found.group(1)) * UNITS[found.group(2).upper()] if found else None
+
+
+def written(value):
+    """Return a value of YAML as mmchconfig takes it: true is yes, a list has blanks."""
+    if value is None:
+        return DEFAULT
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return " ".join("%s" % (one,) for one in value)
+    return ("%s" % (value,)).strip()
+
+
+def plain(value):
+    """Return a value in the one form that compares: numbers in full, words in lower case, single blanks."""
+    text = " ".join(written(value).replace(",", " ").split())
+    found = number(text)
+    return text.lower() if found is None else "%d" % found
+
+
+def same(one, other):
+    """Return whether two values mean the same, each as written in YAML, by mmlsconfig or by mmdiag."""
+    one, other = plain(one), plain(other)
+    if one == other:
+        return True
+    if one in SWITCHES or other in SWITCHES:
+        return SWITCHES.get(one, one) == SWITCHES.get(other, other)
+    return False

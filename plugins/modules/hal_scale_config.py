@@ -1,0 +1,173 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Set attributes of a Spectrum Scale cluster and of classes of its nodes."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: hal_scale_config
+short_description: Set attributes of a Spectrum Scale cluster, by class of nodes
+description:
+  - Runs on a node that may change the cluster. Compares what C(mmlsconfig) shows with what is declared, a class at a time,
+    and calls C(mmchconfig) once for each list of nodes and flag, never for what is right already.
+  - Attributes that a running daemon takes over at once are set with C(-i). The others wait for the next start of the daemon
+    of each node, and are returned in C(pending). No daemon is ever restarted here.
+  - An attribute that is declared for the cluster or for a class, and that somebody set on single nodes of a class, gets its
+    declared value there again. Nodes of no class are left alone, and so are attributes that nobody declared; C(by_hand)
+    names those that nodes of a class have of their own.
+options:
+  attributes:
+    description: Of the whole cluster, by name. Null is the default again (C(DEFAULT)).
+    type: dict
+    default: {}
+  classes:
+    description: By name of the class, C(nodes), a list of names, and C(attributes) for these. A node is in one class.
+    type: dict
+    default: {}
+  report_only:
+    description: Classes of I(classes) that are compared and never changed; what differs is in C(differences).
+    type: list
+    elements: str
+    default: []
+  unchecked:
+    description: Attributes that are set though this module does not know them.
+    type: list
+    elements: str
+    default: []
+author: [HAL toolkit]
+attributes:
+  check_mode: {support: full, description: Says what would be set.}
+  diff_mode: {support: full, description: Shows each attribute before and after.}
+"""
+
+EXAMPLES = r"""
+- name: Set what the cluster and its clients are tuned with
+  hal_scale_config:
+    attributes: {autoload: true}
+    classes:
+      clients:
+        nodes: [hal01, hal02]
+        attributes: {pagepool: 4G, maxFilesToCache: 128K, verbsPorts: null}
+"""
+
+RETURN = r"""
+changes:
+  description: By class, what was set, one line each; the cluster is C(cluster).
+  type: dict
+  returned: always
+pending:
+  description: By class, those of the lines that wait for the next start of the daemon.
+  type: dict
+  returned: always
+differences:
+  description: By class of I(report_only), what is otherwise than declared.
+  type: dict
+  returned: always
+by_hand:
+  description: What nodes of a class have and nobody declared.
+  type: list
+  elements: str
+  returned: always
+calls:
+  description: The calls of mmchconfig.
+  type: list
+  elements: str
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_scale_ask import ScaleError, ask
+from ansible.module_utils.hal_scale_plan import Configured, by_hand, calls, changes
+from ansible.module_utils.hal_scale_rules import problem
+from ansible.module_utils.hal_scale_text import ScaleTextError, configured
+from ansible.module_utils.hal_scale_values import written
+
+CHANGE_SECONDS = 300  # it locks the cluster's configuration and tells every node
+
+
+def refuse(module):
+    """End the module when something is declared that cannot be meant."""
+    params = module.params
+    tables = [("", params["attributes"])]
+    seen = {}
+    for name, one in sorted(params["classes"].items()):
+        if set(one) != set(("nodes", "attributes")):
+            module.fail_json(msg="class %s: write nodes and attributes, not %s" % (name, ", ".join(sorted(one))))
+        tables.append(("class %s: " % name, one["attributes"]))
+        for node in one["nodes"]:
+            if node in seen:
+                module.fail_json(msg="%s is in the classes %s and %s; leave it in one" % (node, seen[node], name))
+            seen[node] = name
+    wrong = [where + found for where, table in tables for attribute, value in sorted(table.items())
+             for found in [problem(attribute, value, params["unchecked"])] if found]
+    wrong += ["report_only: there is no class %s" % name for name in params["report_only"]
+              if name not in params["classes"]]
+    if wrong:
+        module.fail_json(msg="; ".join(wrong))
+
+
+def lines(changed):
+    """Return {class: lines}."""
+    found = {}
+    for change in changed:
+        found.setdefault(change.name or "cluster", []).append(change.line())
+    return found
+
+
+def main():
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "attributes": {"type": "dict", "default": {}},
+            "classes": {"type": "dict", "default": {}},
+            "report_only": {"type": "list", "elements": "str", "default": []},
+            "unchecked": {"type": "list", "elements": "str", "default": []},
+        },
+        supports_check_mode=True,
+    )
+    refuse(module)
+    attributes, every = module.params["attributes"], module.params["classes"]
+    watched = dict((name, every[name]) for name in module.params["report_only"])
+    managed = dict((name, one) for name, one in every.items() if name not in watched)
+
+    def look():
+        return Configured(configured(ask(["mmlsconfig", "-Y"])))
+
+    done, ran = [], []
+
+    def make(changed):
+        for argv in calls(changed):
+            ran.append(" ".join(argv))
+            if not module.check_mode:
+                ask(argv, CHANGE_SECONDS)
+        done.extend(changed)
+
+    try:
+        now = look()
+        of_cluster, of_classes = changes(now, attributes, managed)
+        make(of_cluster)
+        if of_cluster and not module.check_mode:
+            # A new value of the cluster may have taken away those of single nodes.
+            now = look()
+            of_classes = changes(now, attributes, managed)[1]
+        make(of_classes)
+        differences = lines(changes(now, {}, watched)[1])
+    except (ScaleError, ScaleTextError) as error:
+        module.fail_json(msg="%s" % error, changes=lines(done), calls=ran)
+    module.exit_json(
+        changed=bool(done), changes=lines(done), pending=lines([one for one in done if one.pending]),
+        differences=differences, by_hand=by_hand(now, attributes, every), calls=ran,
+        diff={"before": shown(done, False), "after": shown(done, True)})
+
+
+def shown(changed, after):
+    """Return a text for the diff."""
+    return "".join("%s %s = %s\n" % (one.name or "cluster", one.attribute, written(one.value) if after else
+                                     " and ".join(sorted(one.before)) or "DEFAULT") for one in changed)
+
+
+if __name__ == "__main__":
+    main()

@@ -53,6 +53,11 @@ def package_mirror(call: Call) -> list[Resource]:
     return [Resource(f"file:{call.text('folder')}/current", {**PRESENT, "type": "link", "target": target})]
 
 
+def scale_config(call: Call) -> list[Resource]:
+    """hal_scale_config: nothing of a node; what the cluster has configured is an expectation of the role."""
+    return []
+
+
 def slurm_daemon(call: Call) -> list[Resource]:
     """hal_slurm_daemon: the unit; its files belong to the task that writes them."""
     if call.text("phase") == "stop_first":

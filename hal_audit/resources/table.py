@@ -55,6 +55,7 @@ MANAGING: dict[str, Callable[[Call], list[Resource]]] = {
     "hal_munge_key": own.munge_key,
     "hal_network": own.network_files,
     "hal_package_mirror": own.package_mirror,
+    "hal_scale_config": own.scale_config,
     "hal_slurm_account": own.slurm_accounts,
     "hal_slurm_daemon": own.slurm_daemon,
     "hal_slurm_reservation": own.slurm_reservations,

@@ -25,7 +25,7 @@ def ask(argv, seconds=60):
     """Return what a command prints. It is killed with what it started when it takes longer."""
     environ = dict(os.environ, LC_ALL="C", LANG="C")
     try:
-        process = subprocess.Popen([os.path.join(FOLDER, argv[0])] + argv[1:], stdin=open(os.devnull), env=environ,
+        process = subprocess.Popen([os.path.join(FOLDER, argv[0])] + argv[1:], stdin=subprocess.PIPE, env=environ,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
                                    preexec_fn=os.setsid)
     except OSError as error:

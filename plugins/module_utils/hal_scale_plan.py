@@ -32,6 +32,11 @@ class Change(object):
             self.attribute, where, written(self.value), " and ".join(sorted(self.before)) or "the default")
 
     @property
+    def declared(self):
+        """The declared value, as mmchconfig takes it."""
+        return written(self.value)
+
+    @property
     def pending(self):
         """Whether only the next start of the daemon brings it into effect."""
         return applies(self.attribute) not in (NOW, MM)
@@ -77,7 +82,7 @@ def changes(configured, attributes, classes):
         own = classes[name]["attributes"]
         for attribute in sorted(own):
             of_classes.extend(of_class(configured, name, nodes, attribute, own[attribute]))
-        declared = set(other.lower() for other in own)
+        declared = {other.lower() for other in own}
         for attribute in sorted(attributes):
             if attribute.lower() not in declared:
                 of_classes.extend(of_class(configured, name, nodes, attribute, None))
@@ -122,9 +127,9 @@ def calls(changed):
 def by_hand(configured, attributes, classes):
     """Return a line for each attribute that nobody declared and that nodes of a class have of their own."""
     known = frozenset(node for one in classes.values() for node in one["nodes"])
-    declared = set(name.lower() for name in attributes)
+    declared = {name.lower() for name in attributes}
     for one in classes.values():
-        declared |= set(name.lower() for name in one["attributes"])
+        declared |= {name.lower() for name in one["attributes"]}
     found = []
     for attribute in sorted(set(configured.values) - declared):
         for value, nodes in configured.of_nodes(attribute):

@@ -4,9 +4,9 @@
 Pure functions. Runs on nodes and at the controller: Python 2.7 and 3.6 and later, standard library only.
 
 Source of names, ranges, defaults, and of what applies at once: IBM Docs, "mmchconfig command" of Spectrum Scale 4.2.2,
-5.0.2 and 5.1.3; autoBuildGPL and the last column's exceptions: that of 5.1.3. Where these pages give no range there
-is none here. NOW: in their list for -i. RESTART: not in it, so the daemon of a node takes it at its next start. MM: read by the
-mm commands and scripts, not by the daemon.
+5.0.2 and 5.1.3 (autoBuildGPL: 5.1.3). Where these pages give no range there is none here. NOW: in their list for -i.
+RESTART: not in it, so the daemon of a node takes it at its next start. MM: read by the mm commands and scripts, not by
+the daemon.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -73,7 +73,7 @@ KNOWN = {
 }
 # The listings of mmlsconfig and older manuals have other names for these.
 ALIASES = {"nsdbuffs": "nsdBufSpace", "nsdbufspace": "nsdBufSpace"}
-BY_LOWER = dict((name.lower(), name) for name in KNOWN)
+BY_LOWER = {name.lower(): name for name in KNOWN}
 
 # Memory of an entry in a cache (IBM Docs, "mmchconfig", maxFilesToCache: 3 to 10 KB; maxStatCache: about 400 bytes).
 FILE_BYTES, STAT_BYTES = 10 << 10, 400
@@ -99,8 +99,9 @@ def problem(attribute, value, unchecked=()):
     known = name_of(attribute)
     if known is None:
         near = difflib.get_close_matches(attribute.lower(), sorted(BY_LOWER), 1, 0.6)
-        return "%s is no attribute that is known here%s; if it is right, list it in spectrum_scale_attributes_unchecked" % (
-            attribute, "; did you mean %s" % BY_LOWER[near[0]] if near else "")
+        return "%s is no attribute that is known here%s%s" % (
+            attribute, "; did you mean %s" % BY_LOWER[near[0]] if near else "",
+            "; if it is right, list it in spectrum_scale_attributes_unchecked")
     if known != attribute:
         return "%s: write %s" % (attribute, known)
     if value is None:
@@ -153,7 +154,7 @@ def memory_problem(attributes, memory_mb, percent):
 
 
 def stat_cache_remark(attributes, version, lroc=False):
-    """Return why maxStatCache has no effect, or "" (IBM Docs, mmchconfig 5.0.2: on Linux without LROC from 5.0.2 on)."""
+    """Return why maxStatCache has no effect, or "" (IBM Docs, mmchconfig 5.0.2: without LROC from that release on)."""
     if attributes.get("maxStatCache") is None or lroc or release(version) >= (5, 0, 2):
         return ""
     return "maxStatCache %s has no effect on Linux without LROC before 5.0.2, and this is %s" % (

@@ -78,7 +78,7 @@ def running(text):
     found = rows(text, "mmdiag", ("name", "value"), "config")
     if not found:
         raise ScaleTextError("mmdiag shows no attribute: the daemon does not run")
-    return dict((row["name"].lower(), row["value"]) for row in found)
+    return {row["name"].lower(): row["value"] for row in found}
 
 
 def members(text):
@@ -86,10 +86,10 @@ def members(text):
     found = rows(text, "mmlscluster", ("daemonNodeName", "ipAddress", "designation"), "clusterNode")
     if not found:
         raise ScaleTextError("mmlscluster shows no node")
-    return dict(
-        (short(row["daemonNodeName"]), {"address": row["ipAddress"], "designation": row["designation"]})
+    return {
+        short(row["daemonNodeName"]): {"address": row["ipAddress"], "designation": row["designation"]}
         for row in found
-    )
+    }
 
 
 def state(text):
@@ -102,9 +102,9 @@ def state(text):
 
 def file_system(text):
     """Return {field: data} of one file system, of mmlsfs NAME -Y."""
-    found = dict(
-        (row["fieldName"], row["data"]) for row in rows(text, "mmlsfs", ("deviceName", "fieldName", "data"))
-    )
+    found = {
+        row["fieldName"]: row["data"] for row in rows(text, "mmlsfs", ("deviceName", "fieldName", "data"))
+    }
     if not found:
         raise ScaleTextError("mmlsfs shows nothing of this file system")
     return found

@@ -11,13 +11,14 @@ DOCUMENTATION = r"""
 module: hal_scale_config
 short_description: Set attributes of a Spectrum Scale cluster, by class of nodes
 description:
-  - Runs on a node that may change the cluster. Compares what C(mmlsconfig) shows with what is declared, a class at a time,
-    and calls C(mmchconfig) once for each list of nodes and flag, never for what is right already.
-  - Attributes that a running daemon takes over at once are set with C(-i). The others wait for the next start of the daemon
-    of each node, and are returned in C(pending). No daemon is ever restarted here.
-  - An attribute that is declared for the cluster or for a class, and that somebody set on single nodes of a class, gets its
-    declared value there again. Nodes of no class are left alone, and so are attributes that nobody declared; C(by_hand)
-    names those that nodes of a class have of their own.
+  - Runs on a node that may change the cluster. Compares what C(mmlsconfig) shows with what is declared, a class at a
+    time, and calls C(mmchconfig) once for each list of nodes and flag, never for what is right already.
+  - Attributes that a running daemon takes over at once are set with C(-i). The others wait for the next start of the
+    daemon of each node, and are returned in C(pending). No daemon is ever restarted here.
+  - An attribute that is declared for the cluster or for a class, and that somebody set on single nodes of a class, gets
+    its declared value there again. Nodes of no class are left alone, and so are attributes that nobody declared;
+    C(by_hand) names those that nodes of a class have of their own.
+  - Nodes of a class that are not in the cluster (yet) are left out, and returned in C(missing).
 options:
   attributes:
     description: Of the whole cluster, by name. Null is the default again (C(DEFAULT)).
@@ -66,6 +67,11 @@ differences:
   description: By class of I(report_only), what is otherwise than declared.
   type: dict
   returned: always
+missing:
+  description: Nodes of classes that are not in the cluster.
+  type: list
+  elements: str
+  returned: always
 by_hand:
   description: What nodes of a class have and nobody declared.
   type: list
@@ -82,7 +88,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hal_scale_ask import ScaleError, ask
 from ansible.module_utils.hal_scale_plan import Configured, by_hand, calls, changes
 from ansible.module_utils.hal_scale_rules import problem
-from ansible.module_utils.hal_scale_text import ScaleTextError, configured
+from ansible.module_utils.hal_scale_text import ScaleTextError, configured, members
 from ansible.module_utils.hal_scale_values import written
 
 CHANGE_SECONDS = 300  # it locks the cluster's configuration and tells every node
@@ -94,7 +100,7 @@ def refuse(module):
     tables = [("", params["attributes"])]
     seen = {}
     for name, one in sorted(params["classes"].items()):
-        if set(one) != set(("nodes", "attributes")):
+        if set(one) != {"nodes", "attributes"}:
             module.fail_json(msg="class %s: write nodes and attributes, not %s" % (name, ", ".join(sorted(one))))
         tables.append(("class %s: " % name, one["attributes"]))
         for node in one["nodes"]:
@@ -107,6 +113,15 @@ def refuse(module):
               if name not in params["classes"]]
     if wrong:
         module.fail_json(msg="; ".join(wrong))
+
+
+def of_members(classes, cluster):
+    """Return (the classes with those nodes that are in the cluster, the names of the others)."""
+    found, missing = {}, []
+    for name, one in classes.items():
+        found[name] = dict(one, nodes=[node for node in one["nodes"] if node in cluster])
+        missing += [node for node in one["nodes"] if node not in cluster]
+    return found, sorted(missing)
 
 
 def lines(changed):
@@ -129,9 +144,7 @@ def main():
         supports_check_mode=True,
     )
     refuse(module)
-    attributes, every = module.params["attributes"], module.params["classes"]
-    watched = dict((name, every[name]) for name in module.params["report_only"])
-    managed = dict((name, one) for name, one in every.items() if name not in watched)
+    attributes = module.params["attributes"]
 
     def look():
         return Configured(configured(ask(["mmlsconfig", "-Y"])))
@@ -146,6 +159,9 @@ def main():
         done.extend(changed)
 
     try:
+        every, missing = of_members(module.params["classes"], members(ask(["mmlscluster", "-Y"])))
+        watched = {name: every[name] for name in module.params["report_only"]}
+        managed = {name: one for name, one in every.items() if name not in watched}
         now = look()
         of_cluster, of_classes = changes(now, attributes, managed)
         make(of_cluster)
@@ -159,7 +175,7 @@ def main():
         module.fail_json(msg="%s" % error, changes=lines(done), calls=ran)
     module.exit_json(
         changed=bool(done), changes=lines(done), pending=lines([one for one in done if one.pending]),
-        differences=differences, by_hand=by_hand(now, attributes, every), calls=ran,
+        differences=differences, missing=missing, by_hand=by_hand(now, attributes, every), calls=ran,
         diff={"before": shown(done, False), "after": shown(done, True)})
 
 

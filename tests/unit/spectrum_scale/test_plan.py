@@ -101,9 +101,7 @@ def test_a_class_of_scale_whose_nodes_are_not_known_is_given_the_benefit_of_the_
     now = Configured(configured((captures / "mmlsconfig.txt").read_text()))
     nodes = frozenset(["ec01", "ec02"])
     assert not_effective(now, {"workerthreads": "512"}, "ec01", nodes) == []
-    assert not_effective(now, {"workerthreads": "48"}, "ec01", nodes) == [
-        "workerThreads: configured 512, runs with 48"
-    ]
+    assert not_effective(now, {"workerthreads": "48"}, "ec01", nodes) == ["workerThreads: configured 512, runs with 48"]
 
 
 def test_what_only_commands_read_is_never_pending_on_a_daemon(now: Configured) -> None:

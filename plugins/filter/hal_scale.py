@@ -1,0 +1,107 @@
+"""Filters of the role spectrum_scale: which node has which attributes, and what is wrong with declared ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ansible.module_utils
+from ansible.errors import AnsibleFilterError
+
+# What is shipped to nodes decides here, too, under the name that it has there.
+_SHIPPED = str(Path(__file__).resolve().parents[1] / "module_utils")
+if _SHIPPED not in ansible.module_utils.__path__:
+    ansible.module_utils.__path__.append(_SHIPPED)
+
+from ansible.module_utils import hal_scale_rules as rules  # noqa: E402  found only now
+from ansible.module_utils import hal_scale_text as text  # noqa: E402
+
+Attributes = Mapping[str, Any]
+FIELDS = {"name", "group", "attributes"}
+
+
+def hal_scale_attributes(
+    classes: Sequence[Mapping[str, Any]], groups: Iterable[str], ports: Sequence[str] | None
+) -> dict[str, Any]:
+    """Return the attributes of a node: those of the first class whose group it is in, and RDMA by its ports.
+
+    `ports` of None leaves RDMA to the class; without any port it is off.
+    """
+    declared, found = set(groups), {}
+    for one in classes:
+        if set(one) != FIELDS:
+            raise AnsibleFilterError(f"spectrum_scale_classes: write name, group and attributes, not {sorted(one)}")
+        if one["group"] in declared:
+            found = dict(one["attributes"])
+            break
+    if ports is not None:
+        rdma = (
+            {"verbsRdma": "enable", "verbsPorts": " ".join(ports)} if ports else {"verbsRdma": None, "verbsPorts": None}
+        )
+        found = {**rdma, **found}
+    return found
+
+
+def hal_scale_classes(
+    classes: Sequence[Mapping[str, Any]],
+    groups: Mapping[str, Sequence[str]],
+    nodes: Iterable[str],
+    ports: Mapping[str, Sequence[str]] | None,
+) -> dict[str, dict[str, Any]]:
+    """Return {class: {nodes, attributes}} for hal_scale_config: a class is parted where its nodes have other ports."""
+    of_group = {one["group"]: frozenset(groups.get(one["group"], ())) for one in classes if "group" in one}
+    made: dict[str, dict[str, Any]] = {}
+    parts: dict[tuple[str, tuple[str, ...] | None], str] = {}
+    for node in nodes:
+        mine = [one for one in classes if node in of_group.get(one.get("group", ""), ())][:1]
+        name = mine[0]["name"] if mine else "others"
+        own = None if ports is None else tuple(ports.get(node, ()))
+        if (name, own) not in parts:
+            label = name if name not in made else f"{name} {' '.join(own or ()) or 'without RDMA'}"
+            attributes = hal_scale_attributes(mine, [mine[0]["group"]] if mine else [], own)
+            parts[name, own] = label
+            made[label] = {"nodes": [], "attributes": attributes}
+        made[parts[name, own]]["nodes"].append(node)
+    return made
+
+
+def hal_scale_problems(attributes: Attributes, unchecked: Sequence[str]) -> list[str]:
+    """Return a sentence for each attribute that cannot be meant."""
+    found = (rules.problem(name, attributes[name], unchecked) for name in sorted(attributes))
+    return [one for one in found if one]
+
+
+def hal_scale_memory_problem(attributes: Attributes, memory_mb: int, percent: int) -> str:
+    """Return why a node cannot spare the memory that these attributes take, or an empty text."""
+    found: str = rules.memory_problem(attributes, int(memory_mb), int(percent))
+    return found
+
+
+def hal_scale_remark(attributes: Attributes, version: str) -> str:
+    """Return what is without effect in this version, or an empty text."""
+    found: str = rules.stat_cache_remark(attributes, version)
+    return found
+
+
+def hal_scale_members(output: str) -> list[str]:
+    """Return the names of a cluster's nodes, from the output of mmlscluster -Y."""
+    try:
+        return sorted(text.members(output))
+    except text.ScaleTextError as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters by name."""
+        return {
+            "hal_scale_attributes": hal_scale_attributes,
+            "hal_scale_classes": hal_scale_classes,
+            "hal_scale_problems": hal_scale_problems,
+            "hal_scale_memory_problem": hal_scale_memory_problem,
+            "hal_scale_remark": hal_scale_remark,
+            "hal_scale_members": hal_scale_members,
+        }

@@ -43,26 +43,52 @@ class Change(object):
 
 
 class Configured(object):
-    """What mmlsconfig shows: {attribute in lower case: [(value, frozenset of nodes or None)]}."""
+    """What mmlsconfig shows. A node's own value counts before that of a class of Scale's, then comes the cluster's."""
 
-    def __init__(self, rows):
-        """`rows`: of hal_scale_text.configured()."""
-        self.values, lists = {}, {"": None}
+    def __init__(self, rows, classes):
+        """`rows`: of hal_scale_text.configured(); `classes`: of hal_scale_text.classes()."""
+        self.cluster, self.own, self.classes = {}, {}, {}
+        self.attributes, lists = set(), {}
         for attribute, value, text in rows:
+            attribute = attribute.lower()
+            self.attributes.add(attribute)
+            if not text:
+                self.cluster[attribute] = value
+                continue
             if text not in lists:
-                lists[text] = frozenset(short(node) for node in text.replace(",", " ").split())
-            self.values.setdefault(attribute.lower(), []).append((value, lists[text]))
+                lists[text] = split(text, classes)
+            nodes, of_classes = lists[text]
+            if nodes:
+                self.own.setdefault(attribute, []).append((value, nodes))
+            if of_classes:
+                self.classes.setdefault(attribute, []).append((value, of_classes))
 
     def of_cluster(self, attribute):
         """Return the cluster's value, None where it is the default."""
-        for value, nodes in self.values.get(attribute.lower(), ()):
-            if nodes is None:
-                return value
-        return None
+        return self.cluster.get(attribute.lower())
 
     def of_nodes(self, attribute):
-        """Return [(value, nodes)] of what differs from the cluster's value."""
-        return [(value, nodes) for value, nodes in self.values.get(attribute.lower(), ()) if nodes is not None]
+        """Return [(value, nodes)] of what nodes have of their own."""
+        return self.own.get(attribute.lower(), [])
+
+    def of_classes(self, attribute):
+        """Return [(value, nodes)] of what nodes have by a class of Scale's."""
+        found = self.classes.get(attribute.lower())
+        if not found:
+            return []
+        own = frozenset(node for _value, nodes in self.of_nodes(attribute) for node in nodes)
+        return [(value, nodes - own) for value, nodes in found]
+
+
+def split(text, classes):
+    """Return (nodes, nodes of classes) of a list of nodes and classes."""
+    nodes, of_classes = set(), set()
+    for name in text.replace(",", " ").split():
+        if name in classes:
+            of_classes |= classes[name]
+        else:
+            nodes.add(short(name))
+    return frozenset(nodes), frozenset(of_classes)
 
 
 def changes(configured, attributes, classes):
@@ -90,9 +116,12 @@ def changes(configured, attributes, classes):
 
 
 def of_class(configured, name, nodes, attribute, value):
-    """Return the changes of one attribute on the nodes of a class: at most one."""
+    """Return the changes of one attribute on the nodes of a class: at most one.
+
+    What nodes have by a class of Scale's is theirs as well; it cannot be withdrawn from them, only be overruled.
+    """
     wrong, before, right = set(), set(), set()
-    for now, where in configured.of_nodes(attribute):
+    for now, where in configured.of_nodes(attribute) + (configured.of_classes(attribute) if value is not None else []):
         hit = nodes if where == nodes else nodes & where
         if not hit:
             continue
@@ -131,7 +160,7 @@ def by_hand(configured, attributes, classes):
     for one in classes.values():
         declared |= {name.lower() for name in one["attributes"]}
     found = []
-    for attribute in sorted(set(configured.values) - declared):
+    for attribute in sorted(configured.attributes - declared):
         for value, nodes in configured.of_nodes(attribute):
             if nodes & known:
                 found.append("%s is %s on %s, which nobody declared" % (
@@ -142,14 +171,20 @@ def by_hand(configured, attributes, classes):
 def for_node(configured, node, nodes):
     """Return {attribute in lower case: values one of which this node should run with}; `nodes`: all of the cluster.
 
-    A row may name a class of Scale's own, whose nodes are not listed here: then its value is as good as the cluster's.
+    A row may name a class that mmlsnodeclass does not list, one of Scale's built-in ones: then its value is as good as
+    the cluster's.
     """
     wanted = {}
-    for attribute, values in configured.values.items():
-        own = [value for value, where in values if where is not None and node in where]
-        others = [value for value, where in values if where is None or where - nodes]
-        if own or others:
-            wanted[attribute] = own or others
+    for attribute in configured.attributes:
+        own = configured.of_nodes(attribute)
+        found = [value for value, where in own if node in where]
+        found = found or [value for value, where in configured.of_classes(attribute) if node in where]
+        if not found:
+            found = [value for value, where in own if where - nodes]
+            if attribute in configured.cluster:
+                found.append(configured.cluster[attribute])
+        if found:
+            wanted[attribute] = found
     return wanted
 
 

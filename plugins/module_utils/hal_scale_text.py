@@ -92,6 +92,24 @@ def members(text):
     }
 
 
+def classes(text):
+    """Return {class: frozenset of nodes} of mmlsnodeclass, which IBM Docs show as a table: a name, and its members.
+
+    Its -Y columns are not published, so the table is read; one without a line of dashes has no class.
+    """
+    found, name, below = {}, None, False
+    for line in text.splitlines():
+        if not below:
+            below = line.startswith("-----")
+            continue
+        words = line.replace(",", " ").split()
+        if words and not line[0].isspace():
+            name = words.pop(0)
+        if name:
+            found[name] = found.get(name, frozenset()) | frozenset(short(node) for node in words)
+    return found
+
+
 def state(text):
     """Return the state of this node's daemon of mmgetstate -Y: active, down, arbitrating, unknown."""
     found = rows(text, "mmgetstate", ("nodeName", "state"))

@@ -88,7 +88,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hal_scale_ask import ScaleError, ask
 from ansible.module_utils.hal_scale_plan import Configured, by_hand, calls, changes
 from ansible.module_utils.hal_scale_rules import problem
-from ansible.module_utils.hal_scale_text import ScaleTextError, configured, members
+from ansible.module_utils.hal_scale_text import ScaleTextError, classes, configured, members
 from ansible.module_utils.hal_scale_values import written
 
 CHANGE_SECONDS = 300  # it locks the cluster's configuration and tells every node
@@ -115,10 +115,10 @@ def refuse(module):
         module.fail_json(msg="; ".join(wrong))
 
 
-def of_members(classes, cluster):
+def of_members(every, cluster):
     """Return (the classes with those nodes that are in the cluster, the names of the others)."""
     found, missing = {}, []
-    for name, one in classes.items():
+    for name, one in every.items():
         found[name] = dict(one, nodes=[node for node in one["nodes"] if node in cluster])
         missing += [node for node in one["nodes"] if node not in cluster]
     return found, sorted(missing)
@@ -147,7 +147,7 @@ def main():
     attributes = module.params["attributes"]
 
     def look():
-        return Configured(configured(ask(["mmlsconfig", "-Y"])))
+        return Configured(configured(ask(["mmlsconfig", "-Y"])), classes(ask(["mmlsnodeclass"])))
 
     done, ran = [], []
 

@@ -27,7 +27,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # also for Pytho
 from ansible.module_utils.hal_scale_ask import ScaleError, ask  # noqa: E402  found through the line above
 from ansible.module_utils.hal_scale_plan import Configured, by_hand, changes, not_effective  # noqa: E402
 from ansible.module_utils.hal_scale_text import (  # noqa: E402
-    ScaleTextError, configured, file_system, members, running, state)
+    ScaleTextError, classes, configured, file_system, members, running, state)
 from ansible.module_utils.hal_scale_values import same  # noqa: E402
 
 SECONDS = 15  # for a question; the health check gives all of its questions 25
@@ -96,7 +96,7 @@ def gpl():
 def effective(node):
     """Print what waits for the next start of this node's daemon."""
     nodes = frozenset(members(ask(["mmlscluster", "-Y"], SECONDS)))
-    seen = Configured(configured(ask(["mmlsconfig", "-Y"], SECONDS)))
+    seen = look()
     show(not_effective(seen, running(ask(["mmdiag", "--config", "-Y"], SECONDS)), node, nodes))
     return DONE
 
@@ -122,7 +122,12 @@ def compared(declared):
     cluster = members(ask(["mmlscluster", "-Y"], SECONDS))
     for one in wanted["classes"].values():
         one["nodes"] = [node for node in one["nodes"] if node in cluster]
-    return Configured(configured(ask(["mmlsconfig", "-Y"], SECONDS))), wanted
+    return look(), wanted
+
+
+def look():
+    """Return what is configured."""
+    return Configured(configured(ask(["mmlsconfig", "-Y"], SECONDS)), classes(ask(["mmlsnodeclass"], SECONDS)))
 
 
 def difference(change):

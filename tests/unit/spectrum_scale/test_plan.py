@@ -14,7 +14,7 @@ CLIENTS = ["hal01", "hal02", "hal03"]
 
 @pytest.fixture
 def now(captures: Path) -> Configured:
-    found: Configured = Configured(configured((captures / "mmlsconfig_nodes.txt").read_text()))
+    found: Configured = Configured(configured((captures / "mmlsconfig_nodes.txt").read_text()), {})
     return found
 
 
@@ -98,7 +98,7 @@ def test_what_runs_is_held_against_what_is_configured(now: Configured, captures:
 
 
 def test_a_class_of_scale_whose_nodes_are_not_known_is_given_the_benefit_of_the_doubt(captures: Path) -> None:
-    now = Configured(configured((captures / "mmlsconfig.txt").read_text()))
+    now = Configured(configured((captures / "mmlsconfig.txt").read_text()), {})
     nodes = frozenset(["ec01", "ec02"])
     assert not_effective(now, {"workerthreads": "512"}, "ec01", nodes) == []
     assert not_effective(now, {"workerthreads": "48"}, "ec01", nodes) == ["workerThreads: configured 512, runs with 48"]
@@ -106,3 +106,19 @@ def test_a_class_of_scale_whose_nodes_are_not_known_is_given_the_benefit_of_the_
 
 def test_what_only_commands_read_is_never_pending_on_a_daemon(now: Configured) -> None:
     assert not_effective(now, {"autoload": "1"}, "hal01", frozenset(CLIENTS)) == []
+
+
+def test_a_class_of_scale_counts_for_its_nodes_unless_they_have_their_own(captures: Path) -> None:
+    known = {"cesNodes": frozenset(["ec01", "ec02"])}
+    read = configured((captures / "mmlsconfig.txt").read_text())
+    now = Configured([*read, ("workerThreads", "1024", "ec02")], known)
+    nodes = frozenset(["ec01", "ec02", "ec03"])
+    assert not_effective(now, {"workerthreads": "48"}, "ec01", nodes) == ["workerThreads: configured 512, runs with 48"]
+    assert not_effective(now, {"workerthreads": "512"}, "ec02", nodes) == [
+        "workerThreads: configured 1024, runs with 512"
+    ]
+    assert not_effective(now, {"workerthreads": "48"}, "ec03", nodes) == []
+    servers = {"servers": {"nodes": ["ec01", "ec02"], "attributes": {"workerThreads": 512}}}
+    assert lines(now, {}, servers) == ["workerThreads on ec02: 512 instead of 1024"]
+    # It cannot be taken from the node alone: that would be asked for at each run.
+    assert lines(now, {}, {"servers": {"nodes": ["ec01"], "attributes": {"workerThreads": None}}}) == []

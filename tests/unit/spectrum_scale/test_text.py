@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.hal_scale_text import (
     ScaleTextError,
+    classes,
     configured,
     file_system,
     members,
@@ -113,3 +114,12 @@ def test_a_header_without_rows_is_an_empty_list_and_no_daemon() -> None:
 def test_a_banner_before_the_header_does_not_matter(captures: Path) -> None:
     text = "Authorized use only\n" + (captures / "mmlsconfig.txt").read_text()
     assert len(configured(text)) == 19
+
+
+def test_classes_of_nodes_are_read_from_their_table(captures: Path) -> None:
+    assert classes((captures / "mmlsnodeclass.txt").read_text()) == {
+        "siteA": frozenset(["linuxNodes"]),
+        "nsdservers": frozenset(["flash1", "flash2", "flash3"]),
+    }
+    assert classes("") == {}
+    assert classes("mmlsnodeclass: There are no node classes.\n") == {}

@@ -1,0 +1,133 @@
+# -*- coding: utf-8 -*-
+"""Read every file of a data set again. Interrupted, it goes on where it was; it works gently. Python 2.7 and 3."""
+
+from __future__ import absolute_import, division, print_function
+
+import os
+import stat
+import time
+
+from dataset_common import Problem, in_parallel, load, save, sha256_of, text
+from dataset_manifest import Index, batches, read
+
+FILES = 200  # between two notes of how far it has come
+NAMED = 100  # of what is wrong; the rest is counted
+KINDS = ("changed", "missing", "unlike", "extra")
+OLD_SECONDS = 7 * 86400  # an interrupted verification that is older begins anew
+
+
+class Modes(object):
+    """What files and folders of a data set have to be like: nobody writes, and who may read."""
+
+    def __init__(self, owner, group=None):
+        self.owner, self.group = owner, group
+
+    @property
+    def file(self):
+        """Mode of a file."""
+        return 0o444 if self.group is None else 0o440
+
+    @property
+    def folder(self):
+        """Mode of a folder."""
+        return 0o555 if self.group is None else 0o550
+
+    def fit(self, seen, wanted):
+        """Whether what lstat says is as it has to be."""
+        group = self.group is None or seen.st_gid == self.group
+        return seen.st_uid == self.owner and group and stat.S_IMODE(seen.st_mode) == wanted
+
+    def give(self, path, wanted):
+        """Make it so."""
+        os.chmod(path, wanted)
+        if self.group is not None:
+            os.chown(path, -1, self.group)
+
+
+def examine(folder, place, modes, threads, progress, folders_too=True):
+    """Return what is wrong below a folder: {"files", "bytes", "changed": [...], ..., "counts": {...}}.
+
+    `folders_too`: a set that is still being staged has folders that can be written.
+    """
+    index = Index(place.manifest)
+    progress.expect(len(index))
+    found = _resumed(place, folder)
+    progress.add(found["done"], found["bytes"])
+
+    def worker():
+        return lambda entry: _look(os.path.join(folder, entry[0]), entry[1], modes)
+
+    entries = read(place.manifest)
+    for _ in range(found["done"]):
+        next(entries)
+    noted = time.time()
+    for batch in batches(entries, FILES):
+        for (name, _), (kind, size) in in_parallel(worker, batch, threads):
+            if kind:
+                _note(found, kind, name)
+            found["bytes"] += size
+            progress.add(1, size)
+        found["done"] += len(batch)
+        if time.time() - noted > 5:
+            save(place.checked, found)
+            noted = time.time()
+    _walk(folder, index, modes, found, folders_too)
+    if os.path.exists(place.checked):
+        os.unlink(place.checked)
+    progress.end()
+    return {name: found[name] for name in KINDS + ("bytes", "counts")}
+
+
+def _resumed(place, folder):
+    """Return how far an interrupted call has come, when that is of use, else a beginning."""
+    stamp = {"folder": folder, "manifest": os.stat(place.manifest).st_mtime}
+    try:
+        before = load(place.checked)
+    except Problem:
+        before = None
+    if before and before["stamp"] == stamp and 0 <= time.time() - before["begun"] < OLD_SECONDS:
+        return before
+    counts = dict.fromkeys(KINDS, 0)
+    empty = {kind: [] for kind in KINDS}
+    return dict(empty, stamp=stamp, begun=time.time(), done=0, bytes=0, counts=counts)
+
+
+def _note(found, kind, name):
+    found["counts"][kind] += 1
+    if len(found[kind]) < NAMED:
+        found[kind].append(text(name))
+
+
+def _look(path, digest, modes):
+    """Return (what is wrong with one file, "" for nothing; its size)."""
+    try:
+        seen = os.lstat(path)
+        if not stat.S_ISREG(seen.st_mode):
+            return "changed", 0
+        if sha256_of(path) != digest:
+            return "changed", seen.st_size
+        return ("" if modes.fit(seen, modes.file) else "unlike"), seen.st_size
+    except (IOError, OSError) as error:
+        return ("changed" if os.path.lexists(path) else "missing") if error.errno else "changed", 0
+
+
+def _walk(folder, index, modes, found, folders_too):
+    """Note what the manifest does not name, and folders that can be written."""
+    for below, folders, files in os.walk(folder):
+        if folders_too and not modes.fit(os.lstat(below), modes.folder):
+            _note(found, "unlike", os.path.relpath(below, folder))
+        links = [name for name in folders if os.path.islink(os.path.join(below, name))]
+        for name in files + links:
+            path = os.path.relpath(os.path.join(below, name), folder)
+            if path not in index:
+                _note(found, "extra", path)
+
+
+def verdict(report):
+    """Return what is wrong in one line; "" for nothing."""
+    words = []
+    for kind in KINDS:
+        if report["counts"][kind]:
+            more = " ..." if report["counts"][kind] > 3 else ""
+            words.append("%d %s (%s%s)" % (report["counts"][kind], kind, ", ".join(report[kind][:3]), more))
+    return "; ".join(words)

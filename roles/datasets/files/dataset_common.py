@@ -1,0 +1,231 @@
+# -*- coding: utf-8 -*-
+"""What the parts of hal-dataset share: errors, words, small files, the lock, places. Python 2.7 and 3."""
+
+from __future__ import absolute_import, division, print_function
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import json
+import os
+import pwd
+import sys
+import threading
+import time
+
+try:
+    import queue
+except ImportError:
+    import Queue as queue
+
+MEGABYTE = 1024 * 1024
+GB = 1000 ** 3
+HIDDEN = ".hal"
+
+
+class Problem(Exception):
+    """What went wrong, in one line for the administrator."""
+
+
+# ---------------------------------------------------------------- words
+def native(value):
+    """Return what JSON gave with Python's own strings: names of files are bytes in Python 2, whatever the locale."""
+    if isinstance(value, dict):
+        return {native(key): native(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [native(item) for item in value]
+    if str is bytes and isinstance(value, type(u"")):
+        return value.encode("utf-8")
+    return value
+
+
+def name_of(raw):
+    """Return bytes as the name of a file that Python's own functions take."""
+    return raw if str is bytes else os.fsdecode(raw)
+
+
+def raw_of(name):
+    """Return the bytes of a file's name."""
+    return name if isinstance(name, bytes) else os.fsencode(name)
+
+
+def text(value):
+    """Return anything as text for people and JSON; what is no UTF-8 is replaced."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, type(u"")):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if str is not bytes else value
+    return u"%s" % value
+
+
+def say(words, stream=None):
+    """Write one line in UTF-8, whatever the locale."""
+    write(text(words) + u"\n", stream)
+
+
+def write(words, stream=None):
+    """Write text in UTF-8, whatever the locale."""
+    stream = stream or sys.stdout
+    raw = text(words).encode("utf-8")
+    getattr(stream, "buffer", stream).write(raw)
+    stream.flush()
+
+
+def in_words(size):
+    """Return a number of bytes for people."""
+    for unit, factor in (("TB", 1000 * GB), ("GB", GB), ("MB", 1000 ** 2), ("kB", 1000)):
+        if size >= factor:
+            return "%.1f %s" % (size / factor, unit)
+    return "%d bytes" % size
+
+
+def who():
+    """Return who asked: the administrator behind sudo, where there is one."""
+    return os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
+
+
+# ---------------------------------------------------------------- small files
+def load(path):
+    """Return a JSON file's content; None when it is not there."""
+    try:
+        with io.open(path, encoding="utf-8") as source:
+            return native(json.load(source))
+    except (IOError, OSError, ValueError) as error:
+        if not os.path.exists(path):
+            return None
+        raise Problem("%s cannot be read: %s" % (path, error))
+
+
+def save(path, content):
+    """Write a JSON file that everybody may read: whole or not at all."""
+    replace(path, text(json.dumps(content, indent=1, sort_keys=True)) + u"\n")
+
+
+def replace(path, content):
+    """Write a text that everybody may read, whole or not at all; return whether that changed anything."""
+    raw = content.encode("utf-8")
+    if os.path.isfile(path):
+        with open(path, "rb") as source:
+            if source.read() == raw:
+                return False
+    with open(path + ".new", "wb") as target:
+        target.write(raw)
+        target.flush()
+        os.fsync(target.fileno())
+    os.chmod(path + ".new", 0o644)
+    os.rename(path + ".new", path)
+    return True
+
+
+def make_folder(path, mode=0o755):
+    """Make a folder and those above; threads may do so at the same time."""
+    try:
+        os.makedirs(path, mode)
+    except OSError:
+        if not os.path.isdir(path):
+            raise
+
+
+def sha256_of(path):
+    """Return the digest of a file's content; memory does not grow with it."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as source:
+        for block in iter(lambda: source.read(MEGABYTE), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def free_bytes(path):
+    """Return how much may still be written there."""
+    seen = os.statvfs(path)
+    return seen.f_bavail * seen.f_frsize
+
+
+@contextlib.contextmanager
+def locked(path, what):
+    """Hold the lock of a data set: one change at a time. Programs that are started meanwhile do not get it."""
+    make_folder(os.path.dirname(path))
+    with open(path, "a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (IOError, OSError):
+            lock.seek(0)
+            raise Problem("%s is worked on already: %s" % (what, lock.read().strip() or "nobody says by whom"))
+        lock.seek(0)
+        lock.truncate()
+        since = time.strftime("%Y-%m-%d %H:%M")
+        lock.write("%s, process %d, by %s, since %s\n" % (" ".join(sys.argv[1:]) or what, os.getpid(), who(), since))
+        lock.flush()
+        yield
+        lock.truncate(0)
+
+
+# ---------------------------------------------------------------- places
+class Place(object):
+    """Where a version of a data set is, was, and will be. All of it on one file system: it moves by one rename."""
+
+    def __init__(self, root, one):
+        self.label = "%s/%s" % (one["name"], one["version"])
+        self.group = os.path.join(root, one["name"])           # the folder of all versions
+        self.folder = os.path.join(self.group, one["version"])  # what users see
+        self.link = os.path.join(self.group, "default")
+        self.message = self.folder + ".retired.txt"
+        self.hidden = os.path.join(root, HIDDEN, one["name"], one["version"])
+        self.lock = self.hidden + ".lock"
+        self.data = os.path.join(self.hidden, "data")          # what has arrived and is right
+        self.parts = os.path.join(self.hidden, "parts")        # what has arrived in part
+        self.incoming = os.path.join(self.hidden, "incoming")  # what rsync is writing
+        self.retired = os.path.join(self.hidden, "retired")
+        self.manifest = os.path.join(self.hidden, "manifest")
+        self.state = os.path.join(self.hidden, "state.json")
+        self.checked = os.path.join(self.hidden, "check.json")  # how far a verification has come
+
+    def remember(self, **known):
+        """Add to what is known of it."""
+        save(self.state, dict(load(self.state) or {}, **known))
+
+    def known(self):
+        """Return what is known of it."""
+        return load(self.state) or {}
+
+
+# ---------------------------------------------------------------- at the same time
+def in_parallel(make, entries, workers):
+    """Yield (entry, result) of a function for each entry, as they come; hold few entries at a time.
+
+    `make` returns the function, once for each thread. The first exception is raised here, and nothing new is begun.
+    """
+    todo, done = queue.Queue(), queue.Queue()
+
+    def work():
+        function = make()
+        for entry in iter(todo.get, None):
+            try:
+                done.put((entry, function(entry), None))
+            except Exception as error:
+                done.put((entry, None, error))
+
+    threads = [threading.Thread(target=work) for _ in range(workers)]
+    for thread in threads:
+        thread.daemon = True
+        thread.start()
+    pending, entries, more = 0, iter(entries), True
+    try:
+        while True:
+            while more and pending < 4 * workers:
+                entry = next(entries, None)
+                more = entry is not None
+                if more:
+                    todo.put(entry)
+                    pending += 1
+            if not pending:
+                return
+            entry, result, error = done.get(True, 10 ** 6)  # without a time Python 2 does not hear Ctrl-C
+            pending -= 1
+            if error is not None:
+                raise error
+            yield entry, result
+    finally:
+        for _ in threads:
+            todo.put(None)

@@ -1,0 +1,386 @@
+# -*- coding: utf-8 -*-
+"""Bring a data set, read it again, and show it to users by one rename. Python 2.7 and 3."""
+
+from __future__ import absolute_import, division, print_function
+
+import grp
+import hashlib
+import os
+import shutil
+import socket
+import sys
+import time
+
+from dataset_check import Modes, examine, verdict
+from dataset_common import (GB, HIDDEN, Place, Problem, free_bytes, in_words, load, locked, make_folder, native, say,
+                            sha256_of, text, who, write)
+from dataset_fetch import fetch, fetch_text_file
+from dataset_manifest import Index, read
+
+SPARSE_SECONDS = 60  # between two lines of progress where nobody watches
+NAMED = 20
+
+
+class Table(object):
+    """What is declared, as the role wrote it."""
+
+    def __init__(self, path):
+        config = load(path)
+        if config is None:
+            raise Problem("%s is not there" % path)
+        self.root = config["root"]
+        self.page = config["page"]
+        self.reserve = float(config["reserve_gb"]) * GB
+        self.streams = int(config["streams"])
+        self.threads = int(config["verify_threads"])
+        self.sets = config["sets"]
+
+    def find(self, label):
+        """Return the version that NAME/VERSION means; NAME alone means its default, or its only one."""
+        name, _, version = label.partition("/")
+        named = [one for one in self.sets if one["name"] == name]
+        if version:
+            chosen = [one for one in named if one["version"] == version]
+        else:
+            chosen = named if len(named) == 1 else [one for one in named if one["default"]]
+        if len(chosen) != 1:
+            known = ", ".join("%s/%s" % (one["name"], one["version"]) for one in named or self.sets) or "none"
+            raise Problem("%s is not declared in datasets_standard; declared: %s" % (label, known))
+        return chosen[0]
+
+    def place(self, one):
+        """Return where a version is."""
+        return Place(self.root, one)
+
+    def modes(self, one):
+        """Return how files of a version have to be; they belong to whom the root belongs, which is root."""
+        owner = os.stat(self.root).st_uid
+        if one["access"] == "all":
+            return Modes(owner)
+        try:
+            return Modes(owner, grp.getgrnam(one["owner"]).gr_gid)
+        except KeyError:
+            raise Problem("access is for group %s, which this node does not know" % one["owner"])
+
+
+class Progress(object):
+    """How far it has come: one line that changes on a terminal, now and then a line elsewhere."""
+
+    def __init__(self, what):
+        self._what, self._files, self._bytes, self._of = what, 0, 0, 0
+        self._watched = sys.stdout.isatty()
+        self._begun = self._told = time.time()
+
+    def expect(self, files):
+        """Say how many files there are."""
+        self._of = files
+
+    def add(self, files, size):
+        """Count what is done, and tell it when it is time to."""
+        self._files += files
+        self._bytes += size
+        now = time.time()
+        if now - self._told >= (0.5 if self._watched else SPARSE_SECONDS):
+            self._told = now
+            self._tell("\r", "\033[K") if self._watched else self._tell("", "\n")
+
+    def end(self):
+        """Tell the last state."""
+        self._tell("\r", "\033[K\n") if self._watched else self._tell("", "\n")
+
+    def _tell(self, before, after):
+        share = 100 * self._files // self._of if self._of else 0
+        words = "%s: %d of %d files (%d %%), %s" % (self._what, self._files, self._of, share, in_words(self._bytes))
+        write(before + words + after)
+
+
+# ---------------------------------------------------------------- stage
+def stage(table, one, publish_too=True):
+    """Bring what is missing, check all of it, and publish it. Raises Problem; what has come is kept."""
+    place = table.place(one)
+    if one["retired"]:
+        raise Problem("%s is retired: %s" % (place.label, one["retired"]))
+    with locked(place.lock, place.label):
+        if os.path.isdir(place.folder):
+            say("%s is published already: %s" % (place.label, place.folder))
+            _point(table, one)
+            return
+        modes = table.modes(one)
+        _take_back(place)
+        make_folder(place.hidden)
+        for folder in (place.data, place.parts):
+            make_folder(folder, 0o700)
+        _manifest(one, place)
+        place.remember(source=one["source"], manifest_sha256=sha256_of(place.manifest), begun_at=_now(), begun_by=who(),
+                       host=socket.gethostname())
+        _bring(table, one, place, modes)
+        _checked(table, place, modes)
+        if publish_too:
+            _publish(table, one, place, modes)
+        else:
+            say("%s is staged and right; hal-dataset publish %s shows it to users" % (place.label, place.label))
+
+
+def _now():
+    return int(time.time())
+
+
+def _take_back(place):
+    """A version that was retired and is declared again need not come a second time; it is read like all others."""
+    if os.path.isdir(place.retired) and not os.path.isdir(place.data):
+        os.rename(place.retired, place.data)
+
+
+def _manifest(one, place):
+    """Have the declared manifest, or refuse."""
+    if one["checksums"]:
+        with open(place.manifest + ".new", "wb") as target:
+            target.write(text(one["checksums"]).encode("utf-8"))
+    elif os.path.exists(place.manifest) and sha256_of(place.manifest) == one["manifest_sha256"]:
+        return
+    else:
+        fetch_text_file(one["source"], one["manifest"], place.manifest + ".new")
+        found = sha256_of(place.manifest + ".new")
+        if found != one["manifest_sha256"]:
+            os.unlink(place.manifest + ".new")
+            raise Problem("the manifest %s of %s has the checksum %s, declared is %s: nothing was fetched"
+                          % (one["manifest"], place.label, found, one["manifest_sha256"]))
+    os.chmod(place.manifest + ".new", 0o644)
+    if os.path.exists(place.manifest) and sha256_of(place.manifest) == sha256_of(place.manifest + ".new"):
+        os.unlink(place.manifest + ".new")
+    else:
+        os.rename(place.manifest + ".new", place.manifest)
+
+
+def _bring(table, one, place, modes):
+    progress = Progress("%s: fetched" % place.label)
+    progress.expect(len(Index(place.manifest)))
+    there = _there(place)
+    files = sum(1 for name, _ in read(place.manifest) if os.path.isfile(os.path.join(place.data, name)))
+    progress.add(files, there)
+    _need_room(table, one, place, there)
+    if files:
+        say("%s: %d files are here already and are not fetched again" % (place.label, files))
+    missing = ((name, digest) for name, digest in read(place.manifest)
+               if not os.path.isfile(os.path.join(place.data, name)))
+    refused, more = [], 0
+    results = fetch(one["source"], missing, place, lambda part: modes.give(part, modes.file), table.streams)
+    for name, size, why in results:
+        if why:
+            more += 1
+            refused = (refused + [u"%s: %s" % (text(name), text(why))])[:NAMED]
+        else:
+            progress.add(1, size)
+    progress.end()
+    if more:
+        for line in refused:
+            say("  " + line, sys.stderr)
+        words = "%s is not complete: %d files were refused, named above; what has come is kept"
+        raise Problem(words % (place.label, more))
+
+
+def _there(place):
+    """Return how many bytes have come."""
+    total = 0
+    for top in (place.data, place.parts, place.incoming):
+        for below, _, files in os.walk(top):
+            for name in files:
+                total += os.lstat(os.path.join(below, name)).st_size
+    return total
+
+
+def _need_room(table, one, place, there):
+    needed = max(0, float(one["size_gb"]) * GB - there)
+    free = free_bytes(table.root)
+    if free < needed + table.reserve:
+        raise Problem("no room for %s: %s are free, it still needs %s, and %s have to stay free"
+                      % (place.label, in_words(free), in_words(needed), in_words(table.reserve)))
+
+
+def _checked(table, place, modes):
+    """Read again what has come: a crash, or the disk, may have made something else of it."""
+    report = examine(place.data, place, modes, table.threads, Progress("%s: checked" % place.label), folders_too=False)
+    for name in report["changed"]:
+        os.unlink(os.path.join(place.data, native(name)))
+    wrong = verdict(report)
+    if wrong:
+        words = "%s: on disk, of what has come: %s. Damaged files were removed; call again"
+        raise Problem(words % (place.label, wrong))
+    files = len(Index(place.manifest))
+    place.remember(files=files, bytes=report["bytes"], verified_at=_now(), wrong="", staged_at=_now(), staged_by=who())
+
+
+# ---------------------------------------------------------------- publish
+def publish(table, one):
+    """Show a staged version to users."""
+    place = table.place(one)
+    with locked(place.lock, place.label):
+        if os.path.isdir(place.folder):
+            say("%s is published already: %s" % (place.label, place.folder))
+        elif not os.path.isdir(place.data) or not place.known().get("staged_at"):
+            raise Problem("%s is not staged: hal-dataset stage %s" % (place.label, place.label))
+        else:
+            modes = table.modes(one)
+            _checked(table, place, modes)
+            _publish(table, one, place, modes)
+        _point(table, one)
+
+
+def _publish(table, one, place, modes):
+    make_folder(place.group)
+    for below, _, _ in os.walk(place.data, topdown=False):
+        modes.give(below, modes.folder)
+    place.remember(published_at=_now())
+    os.rename(place.data, place.folder)
+    for leftover in (place.parts, place.incoming):
+        shutil.rmtree(leftover, ignore_errors=True)
+    if os.path.exists(place.message):
+        os.unlink(place.message)
+    say("%s is published: %s" % (place.label, place.folder))
+    _point(table, one)
+
+
+def _point(table, one):
+    """Have `default` lead to the declared version; it always leads somewhere."""
+    place = table.place(one)
+    if not one["default"] or not os.path.isdir(place.folder):
+        return
+    if os.path.islink(place.link) and os.readlink(place.link) == one["version"]:
+        return
+    fresh = os.path.join(place.group, ".default-%d" % os.getpid())
+    if os.path.lexists(fresh):
+        os.unlink(fresh)
+    os.symlink(one["version"], fresh)
+    os.rename(fresh, place.link)
+    say("%s is the default of %s" % (place.label, one["name"]))
+
+
+def default(table, name):
+    """Switch the link of a data set to the declared version."""
+    chosen = [one for one in table.sets if one["name"] == name and one["default"]]
+    if not chosen:
+        raise Problem("%s has no version with `default: true` in datasets_standard" % name)
+    place = table.place(chosen[0])
+    if not os.path.isdir(place.folder):
+        words = "%s is not published, so it cannot be the default yet: hal-dataset stage %s"
+        raise Problem(words % (place.label, place.label))
+    with locked(place.lock, place.label):
+        _point(table, chosen[0])
+
+
+# ---------------------------------------------------------------- verify
+def verify(table, sets):
+    """Read published versions again; return how many are not right."""
+    wrong = 0
+    for one in sets:
+        place = table.place(one)
+        if not os.path.isdir(place.folder):
+            say("%s is not published" % place.label)
+            continue
+        with locked(place.lock, place.label):
+            progress = Progress("%s: verified" % place.label)
+            report = examine(place.folder, place, table.modes(one), table.threads, progress)
+            found = verdict(report)
+            place.remember(verified_at=_now(), wrong=found, problems={} if not found else report)
+        say("%s: %s" % (place.label, found or "every file is what the manifest says"), sys.stderr if found else None)
+        wrong += bool(found)
+    return wrong
+
+
+# ---------------------------------------------------------------- retire, remove
+def retire(table, one):
+    """Take a version away from users; its data stay until they are removed by name."""
+    place = table.place(one)
+    if not one["retired"]:
+        raise Problem("%s is not declared as retired: give it `retired: why, and what to use instead`" % place.label)
+    with locked(place.lock, place.label):
+        if os.path.isdir(place.folder):
+            if os.path.islink(place.link) and os.readlink(place.link) == one["version"]:
+                raise Problem("%s is what `default` leads to: publish the new default first" % place.label)
+            with open(place.message + ".new", "wb") as target:
+                target.write((u"%s was retired: %s\n" % (place.label, text(one["retired"]))).encode("utf-8"))
+            os.chmod(place.message + ".new", 0o444)
+            os.rename(place.message + ".new", place.message)
+            os.rename(place.folder, place.retired)
+            os.chmod(place.retired, 0o700)
+            place.remember(retired_at=_now())
+        say("%s is retired; hal-dataset remove %s would erase it" % (place.label, place.label))
+
+
+def remove(table, one, code):
+    """Erase a retired or half-staged version, when the code is that of what was shown."""
+    place = table.place(one)
+    with locked(place.lock, place.label):
+        if os.path.isdir(place.folder):
+            raise Problem("%s is published: retire it first" % place.label)
+        tops = [top for top in (place.retired, place.data, place.parts, place.incoming) if os.path.isdir(top)]
+        if not tops:
+            raise Problem("%s: nothing of it is here" % place.label)
+        seen = [(top, os.stat(top).st_ino, os.stat(top).st_mtime) for top in tops]
+        wanted = hashlib.sha256(repr(seen).encode("utf-8")).hexdigest()[:8]
+        files, size = 0, 0
+        for top in tops:
+            for below, _, names in os.walk(top):
+                files += len(names)
+                size += sum(os.lstat(os.path.join(below, name)).st_size for name in names)
+        if code != wanted:
+            say("%s: %d files, %s, would be erased" % (place.label, files, in_words(size)))
+            raise Problem("nothing was erased. To erase it: hal-dataset remove %s --confirm %s" % (place.label, wanted))
+        for top in tops:
+            for below, _, _ in os.walk(top):
+                os.chmod(below, 0o700)
+            shutil.rmtree(top)
+        for path in (place.state, place.manifest, place.checked):
+            if os.path.exists(path):
+                os.unlink(path)
+        say("%s: %d files, %s, are erased" % (place.label, files, in_words(size)))
+
+
+# ---------------------------------------------------------------- what there is
+def state_of(table, one):
+    """Return what is true of a version, without reading its data."""
+    place = table.place(one)
+    known = place.known()
+    published = os.path.isdir(place.folder)
+    if published:
+        word = "published"
+    elif os.path.isdir(place.retired):
+        word = "retired"
+    elif os.path.isdir(place.data):
+        word = "half staged" if not known.get("staged_at") else "staged"
+    else:
+        word = "not staged"
+    seen = os.stat(place.folder) if published else None
+    link = os.readlink(place.link) if os.path.islink(place.link) else ""
+    verified = known.get("verified_at")
+    return {
+        "state": word,
+        "path": place.folder,
+        "mode": "%04o" % (seen.st_mode & 0o7777) if seen else "",
+        "mode_right": bool(seen) and table.modes(one).fit(seen, table.modes(one).folder),
+        "is_default": link == one["version"],
+        "files": known.get("files"),
+        "bytes": known.get("bytes"),
+        "verified_days": round((time.time() - verified) / 86400.0, 2) if verified and published else None,
+        "wrong": known.get("wrong", ""),
+        "room": published or free_bytes(table.root) >= float(one["size_gb"]) * GB + table.reserve,
+        "staged_at": known.get("staged_at"),
+        "staged_by": known.get("staged_by", ""),
+    }
+
+
+def undeclared(table):
+    """Return what users see below the root and nobody declared, as NAME or NAME/VERSION."""
+    known = {one["name"]: set() for one in table.sets}
+    for one in table.sets:
+        known[one["name"]] |= {one["version"], "%s.retired.txt" % one["version"], "default"}
+    found = []
+    for name in sorted(os.listdir(table.root)):
+        path = os.path.join(table.root, name)
+        if name in (HIDDEN, "index.html", "README.txt") or not os.path.isdir(path):
+            continue
+        if name not in known:
+            found.append(name)
+        else:
+            found += ["%s/%s" % (name, each) for each in sorted(os.listdir(path)) if each not in known[name]]
+    return found

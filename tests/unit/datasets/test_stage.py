@@ -1,0 +1,342 @@
+"""What has come is not fetched again, what is damaged is refused by name, and users see all of it or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import socket
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.unit.datasets.conftest import Server, Site, manifest_of
+
+SMALL = {"train/a.bin": b"a" * 3000, "train/größe b.bin": b"b" * 2000, "labels.txt": b"1 2 3\n", "empty": b""}
+LARGE = {"large.bin": bytes(range(256)) * 4096}
+
+
+def mode(path: Path) -> str:
+    return f"{stat.S_IMODE(path.stat().st_mode):04o}"
+
+
+def test_a_data_set_is_brought_checked_and_shown(site: Site, server: Server) -> None:
+    server.files = SMALL
+    site.declare(SMALL, source=server.url)
+    assert site.state()["state"] == "not staged"
+    site.done("stage", "digits")
+    folder = site.root / "digits" / "1.0"
+    assert {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()} == SMALL
+    assert {mode(path) for path in folder.rglob("*") if path.is_file()} == {"0444"}
+    assert {mode(folder), mode(folder / "train")} == {"0555"}
+    assert os.readlink(site.root / "digits" / "default") == "1.0"
+    state = site.state()
+    assert (state["state"], state["files"], state["bytes"], state["wrong"]) == ("published", 4, 5006, "")
+    assert state["is_default"] is True
+    assert state["verified_days"] < 1
+    assert sorted(path.name for path in (site.hidden / "digits").iterdir()) == ["1.0", "1.0.lock"]
+    assert sorted(path.name for path in (site.hidden / "digits/1.0").iterdir()) == ["manifest", "state.json"]
+
+    before = len(server.asked)
+    assert "is published already" in site.done("stage", "digits/1.0")
+    assert len(server.asked) == before
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_connection_that_breaks_is_gone_on_with(site: Site, server: Server, ranges: bool) -> None:
+    server.files, server.ranges = LARGE, ranges
+    server.ends_after["large.bin"] = [400_000, 300_000] if ranges else [400_000]
+    site.declare(LARGE, source=server.url)
+    site.done("stage", "digits")
+    wanted = ["", "bytes=400000-", "bytes=700000-"] if ranges else ["", "bytes=400000-"]
+    assert server.requests("large.bin") == wanted
+    size = len(LARGE["large.bin"])
+    assert server.sent["large.bin"] == (size if ranges else size + 400_000)
+
+
+def test_a_server_that_sends_another_range_is_not_believed(site: Site, server: Server) -> None:
+    server.files, server.wrong_range = LARGE, True
+    server.ends_after["large.bin"] = [500_000]
+    site.declare(LARGE, source=server.url)
+    site.done("stage", "digits")
+    assert server.requests("large.bin") == ["", "bytes=500000-", ""]
+
+
+def test_a_killed_call_is_gone_on_with(site: Site, server: Server) -> None:
+    """Twelve files, killed in the middle: what had come is not asked for again, a part is continued."""
+    server.files = {f"{number:02}.bin": os.urandom(200_000) for number in range(12)}
+    site.settings["streams"] = "1"
+    site.declare(server.files, source=server.url)
+    # The eighth never comes whole: each answer is one byte more.
+    server.ends_after["07.bin"] = [100_000] + [1] * 1000
+    call = subprocess.Popen(site.command("stage", "digits"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 20
+    while len(server.requests("07.bin")) < 2:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    call.send_signal(signal.SIGKILL)
+    call.wait()
+    assert not (site.root / "digits").exists(), "users see nothing"
+    assert site.state()["state"] == "half staged"
+    server.ends_after = {}
+    first, server.asked = server.asked, []
+    said = site.done("stage", "digits")
+    assert "7 files are here already and are not fetched again" in said
+    assert [name for name, _ in server.asked] == ["07.bin", "08.bin", "09.bin", "10.bin", "11.bin"]
+    assert server.requests("07.bin")[0].startswith("bytes=1000"), "the part was continued"
+    assert len(first) >= 9
+
+
+def test_a_part_that_was_complete_is_used(site: Site, server: Server) -> None:
+    """Killed between the last byte and the rename: the server answers 416."""
+    server.files = LARGE
+    site.declare(LARGE, source=server.url)
+    folder = site.hidden / "digits/1.0/parts"
+    folder.mkdir(parents=True)
+    part = folder / hashlib.sha1(b"large.bin").hexdigest()
+    part.write_bytes(LARGE["large.bin"])
+    site.done("stage", "digits")
+    assert server.requests("large.bin") == [f"bytes={len(LARGE['large.bin'])}-"]
+    assert server.sent == {}
+
+
+def test_a_part_that_is_longer_than_the_file_is_dropped(site: Site, server: Server) -> None:
+    server.files = LARGE
+    site.declare(LARGE, source=server.url)
+    folder = site.hidden / "digits/1.0/parts"
+    folder.mkdir(parents=True)
+    (folder / hashlib.sha1(b"large.bin").hexdigest()).write_bytes(LARGE["large.bin"] + b"x")
+    site.done("stage", "digits")
+    assert server.requests("large.bin")[1:] == [""]
+
+
+def test_a_damaged_file_comes_once_more_then_is_refused_by_name(site: Site, server: Server) -> None:
+    server.files = SMALL
+    server.damages = {"train/a.bin": 1}
+    site.declare(SMALL, source=server.url)
+    site.done("stage", "digits")
+    assert server.requests("train/a.bin") == ["", ""]
+
+    server.damages = {"train/a.bin": 99}
+    server.asked = []
+    site.declare(SMALL, source=server.url, version="2.0", default=False)
+    said = site.refused("stage", "digits/2.0")
+    assert "train/a.bin: what comes is not what the manifest says, twice" in said
+    assert "digits/2.0 is not complete: 1 files were refused" in said
+    assert server.requests("train/a.bin") == ["", ""]
+    assert not (site.root / "digits/2.0").exists()
+    # The others are kept; the source is repaired.
+    server.damages, server.asked = {}, []
+    site.done("stage", "digits/2.0")
+    assert [name for name, _ in server.asked] == ["train/a.bin"]
+
+
+def test_what_the_source_does_not_have_is_named(site: Site, server: Server) -> None:
+    server.files = {name: content for name, content in SMALL.items() if name != "labels.txt"}
+    site.declare(SMALL, source=server.url)
+    assert "labels.txt: HTTP 404" in site.refused("stage", "digits")
+
+
+def test_a_busy_server_is_asked_again(site: Site, server: Server) -> None:
+    server.files = SMALL
+    server.says = {"labels.txt": [503, 500]}
+    site.declare(SMALL, source=server.url)
+    site.done("stage", "digits")
+    assert len(server.requests("labels.txt")) == 3
+
+
+def test_the_manifest_has_to_be_the_declared_one(site: Site, server: Server) -> None:
+    server.files = {**SMALL, "SHA256SUMS": manifest_of(SMALL).encode()}
+    digest = hashlib.sha256(server.files["SHA256SUMS"]).hexdigest()
+    site.declare(SMALL, source=server.url, checksums="", manifest_sha256="0" * 64)
+    said = site.refused("stage", "digits")
+    assert f"has the checksum {digest}, declared is {'0' * 64}: nothing was fetched" in said
+    assert [name for name, _ in server.asked] == ["SHA256SUMS"]
+    site.declare(SMALL, source=server.url, checksums="", manifest_sha256=digest)
+    site.done("stage", "digits")
+
+
+def test_a_folder_is_a_source(site: Site, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    (disk / "train").mkdir(parents=True)
+    for name, content in SMALL.items():
+        (disk / name).write_bytes(content)
+    site.declare(SMALL, source=str(disk))
+    (disk / "labels.txt").unlink()
+    os.mkfifo(disk / "labels.txt")
+    assert "labels.txt: is no file" in site.refused("stage", "digits"), "a FIFO is not waited for"
+    (disk / "labels.txt").unlink()
+    (disk / "labels.txt").write_bytes(SMALL["labels.txt"])
+    site.done("stage", "digits")
+    assert (site.root / "digits/default/labels.txt").read_bytes() == SMALL["labels.txt"]
+
+
+def test_no_room_is_said_before_anything_is_fetched(site: Site, server: Server) -> None:
+    server.files = SMALL
+    site.declare(SMALL, source=server.url, size_gb=10**9)
+    assert "no room for digits/1.0" in site.refused("stage", "digits")
+    assert server.asked == []
+    site.settings["reserve_gb"] = 10**9
+    site.declare(SMALL, source=server.url)
+    assert "have to stay free" in site.refused("stage", "digits")
+
+
+def test_a_full_disk_keeps_what_has_come(site: Site, server: Server, tmp_path: Path) -> None:
+    """A file system of 1 MB; its size is declared too small, so that it is noticed late."""
+    if os.getuid() != 0:
+        pytest.skip("mounting needs root")
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(site.root)], check=False)
+    if mount.returncode:
+        pytest.skip("this machine lets nobody mount")
+    try:
+        server.files = {f"{number}.bin": os.urandom(300_000) for number in range(5)}
+        site.settings["streams"] = "1"
+        site.declare(server.files, source=server.url, size_gb=0)
+        said = site.refused("stage", "digits")
+        assert "the disk is full; what has come is kept: make room, then call again" in said
+        assert (site.hidden / "digits/1.0/data/0.bin").stat().st_size == 300_000
+        subprocess.run(["mount", "-o", "remount,size=4m", str(site.root)], check=True)
+        site.done("stage", "digits")
+    finally:
+        subprocess.run(["umount", str(site.root)], check=True)
+
+
+def test_two_calls_do_not_work_on_one_version(site: Site, server: Server) -> None:
+    server.files = LARGE
+    server.ends_after["large.bin"] = [1] * 1000
+    site.declare(LARGE, source=server.url)
+    call = subprocess.Popen(site.command("stage", "digits"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 20
+        while not server.asked:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        said = site.refused("stage", "digits")
+        assert "digits/1.0 is worked on already: " in said
+        assert f"process {call.pid}, by" in said
+    finally:
+        call.kill()
+        call.wait()
+
+
+def test_a_file_that_changed_on_disk_before_it_was_shown_is_noticed(site: Site, server: Server) -> None:
+    server.files = SMALL
+    site.declare(SMALL, source=server.url)
+    site.done("stage", "--no-publish", "digits")
+    assert site.state()["state"] == "staged"
+    assert not (site.root / "digits").exists()
+    arrived = site.hidden / "digits/1.0/data/labels.txt"
+    arrived.chmod(0o644)
+    arrived.write_bytes(b"1 2 4\n")
+    arrived.chmod(0o444)
+    assert "1 changed (labels.txt)" in site.refused("publish", "digits")
+    assert not (site.root / "digits").exists()
+    site.done("stage", "digits")
+    assert (site.root / "digits/1.0/labels.txt").read_bytes() == SMALL["labels.txt"]
+
+
+def test_default_moves_to_the_version_that_is_declared(site: Site, server: Server) -> None:
+    server.files = SMALL
+    site.declare(SMALL, source=server.url)
+    site.done("stage", "digits")
+    site.declare(SMALL, source=server.url, default=False)
+    site.declare(SMALL, source=server.url, version="2.0")
+    assert "cannot be the default yet" in site.refused("default", "digits")
+    site.done("stage", "digits/2.0")
+    assert os.readlink(site.root / "digits/default") == "2.0"
+    assert (site.root / "digits/1.0/empty").exists(), "the former version stays"
+    site.declare(SMALL, source=server.url, version="2.0", default=False)
+    site.declare(SMALL, source=server.url)
+    site.done("default", "digits")
+    assert os.readlink(site.root / "digits/default") == "1.0"
+
+
+def test_a_retired_version_is_moved_aside_and_erased_only_by_its_code(site: Site, server: Server) -> None:
+    server.files = SMALL
+    site.declare(SMALL, source=server.url)
+    site.done("stage", "digits")
+    assert "is not declared as retired" in site.refused("retire", "digits/1.0")
+    site.declare(SMALL, source=server.url, retired="use 2.0", default=False)
+    site.declare(SMALL, source=server.url, version="2.0")
+    assert "publish the new default first" in site.refused("retire", "digits/1.0")
+    site.done("stage", "digits/2.0")
+    site.done("retire", "digits/1.0")
+    assert not (site.root / "digits/1.0").exists()
+    assert (site.root / "digits/1.0.retired.txt").read_text() == "digits/1.0 was retired: use 2.0\n"
+    assert site.state()["state"] == "retired"
+    assert "is retired: use 2.0" in site.refused("stage", "digits/1.0")
+
+    assert "named in full" in site.refused("remove", "digits")
+    assert "is published: retire it first" in site.refused("remove", "digits/2.0")
+    said = site.call("remove", "digits/1.0")
+    assert "4 files, 5.0 kB, would be erased" in said.stdout
+    code = said.stderr.split("--confirm ")[1].strip()
+    assert "nothing was erased" in site.refused("remove", "digits/1.0", "--confirm", "00000000")
+    assert (site.hidden / "digits/1.0/retired/empty").exists()
+    site.done("remove", "digits/1.0", "--confirm", code)
+    assert site.state()["state"] == "not staged"
+
+    # Declared again: it comes again.
+    site.declare(SMALL, source=server.url, default=False)
+    site.done("stage", "digits/1.0")
+    assert not (site.root / "digits/1.0.retired.txt").exists()
+
+
+def test_a_retired_version_that_is_declared_again_does_not_come_twice(site: Site, server: Server) -> None:
+    server.files = SMALL
+    site.declare(SMALL, source=server.url, default=False)
+    site.done("stage", "digits/1.0")
+    site.declare(SMALL, source=server.url, retired="a mistake", default=False)
+    site.done("retire", "digits/1.0")
+    site.declare(SMALL, source=server.url)
+    server.asked = []
+    site.done("stage", "digits/1.0")
+    assert server.asked == []
+
+
+def test_what_is_not_declared_is_named(site: Site, server: Server) -> None:
+    server.files = SMALL
+    site.declare(SMALL, source=server.url)
+    assert "imagenet is not declared in datasets_standard; declared: digits/1.0" in site.refused("stage", "imagenet")
+    assert "declared: digits/1.0" in site.refused("stage", "digits/9")
+    site.done("stage", "digits")
+    (site.root / "digits" / "0.9").mkdir()
+    (site.root / "mine").mkdir()
+    assert '"digits/0.9",' in site.done("status")
+    assert '"mine"' in site.done("status")
+
+
+def test_rsync_brings_what_is_missing_and_no_more(site: Site, tmp_path: Path) -> None:
+    """A real rsync daemon, which says what it sent."""
+    disk = tmp_path / "disk"
+    (disk / "train").mkdir(parents=True)
+    for name, content in SMALL.items():
+        (disk / name).write_bytes(content)
+    conf, log = tmp_path / "rsyncd.conf", tmp_path / "rsyncd.log"
+    conf.write_text(
+        f"use chroot = no\nlog file = {log}\ntransfer logging = yes\nlog format = sent %f %b\n[pub]\npath = {disk}\n"
+        + ("uid = 0\ngid = 0\n" if os.getuid() == 0 else "")
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["rsync", "--daemon", "--no-detach", f"--config={conf}", "--address=127.0.0.1", f"--port={port}"]
+    daemon = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        (disk / "labels.txt").write_bytes(b"1 2 4\n")
+        site.declare(SMALL, source=f"rsync://127.0.0.1:{port}/pub")
+        said = site.refused("stage", "digits")
+        assert "labels.txt: what comes is not what the manifest says, twice" in said
+        assert log.read_bytes().count(b"a.bin") == 1
+        (disk / "labels.txt").unlink()
+        assert "labels.txt: the source does not have it" in site.refused("stage", "digits")
+        (disk / "labels.txt").write_bytes(SMALL["labels.txt"])
+        site.done("stage", "digits")
+        assert log.read_bytes().count(b"a.bin") == 1, "what had come was not sent again"
+        assert (site.root / "digits/1.0/train/größe b.bin").read_bytes() == SMALL["train/größe b.bin"]
+    finally:
+        daemon.kill()
+        daemon.wait()

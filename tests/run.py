@@ -38,7 +38,11 @@ def pytest(name: str, *arguments: str) -> Stage:
 def lint() -> Sequence[Stage]:
     """Linters and type checkers over the whole tree."""
     node_side = sorted(str(path.relative_to(PROJECT)) for path in (PROJECT / "plugins").rglob("*.py"))
-    shared = ("podman", "prepare-controller", "clean", "wheelhouse", "image/old_programs.sh")
+    machine = ("customize", "disk", "make-node", "run")
+    shared = (
+        *("podman", "prepare-controller", "clean", "wheelhouse", "image/old_programs.sh"),
+        *(f"machine/{name}" for name in machine),
+    )
     scripts = [*(f"molecule/shared/{name}" for name in shared), ".ci/run"]
     return [
         Stage("ruff", ["ruff", "check", "."]),

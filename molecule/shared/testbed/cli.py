@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from testbed import image, repository
+from testbed import image, machines, repository
 from testbed import nodes as containers
 from testbed.errors import VirtualNodesError
 
@@ -31,6 +31,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     nodes = parts.add_parser("nodes", help="the containers; create.yml and destroy.yml call this")
     nodes.add_argument("action", choices=["create", "destroy", "instances"])
     nodes.add_argument("--instance", help="destroy: which; all that are there when it is not given")
+    machine = parts.add_parser("machine", help="nodes as virtual machines: their image")
+    machine.add_argument("action", choices=["build", "name"])
+    disk = parts.add_parser("disk", help="pull a disk out of a virtual machine that runs, or put one in")
+    disk.add_argument("--instance", default="virtual", help="which (default: virtual)")
+    disk.add_argument("action", choices=["remove", "add"])
+    disk.add_argument("node")
+    disk.add_argument("name", help="of the disk; one that was never there is empty")
+    disk.add_argument("wwn", nargs="?", default="", help="add: its world-wide name, 0x...")
     fabric = parts.add_parser("fabric", help="break and mend the emulated InfiniBand fabric", add_help=False)
     fabric.add_argument("--instance", default="virtual", help="which (default: virtual)")
     arguments, words = parser.parse_known_args(argv)
@@ -42,6 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(make(arguments.arch, arguments.variant))
         elif arguments.part == "packages":
             print(PACKAGE_ACTIONS[arguments.action](arguments.arch))
+        elif arguments.part == "machine":
+            print((machines.build if arguments.action == "build" else machines.reference)(image.build()))
+        elif arguments.part == "disk":
+            if (arguments.action == "add") != arguments.wwn.startswith("0x"):
+                parser.error("add needs a world-wide name, 0x...; remove has none")
+            words = [arguments.action, arguments.name, *([arguments.wwn] if arguments.wwn else [])]
+            return machines.disk(f"{arguments.instance}-{arguments.node}", words)
         elif arguments.part == "fabric":
             return containers.in_fabric(arguments.instance, words)
         else:

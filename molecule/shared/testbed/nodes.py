@@ -22,17 +22,18 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from testbed import fabric, gpus, kernel, scale
+from testbed import fabric, gpus, kernel, machines, scale
 from testbed.bridges import remove_abandoned
 from testbed.cache import locked
 from testbed.errors import VirtualNodesError
 from testbed.fabric import Fabric
+from testbed.machines import Machines
 from testbed.run import PODMAN, as_root, capture, need
 from testbed.scale import Machine, Scale
 
 LABEL = "hal.virtual"
 INTERFACES = {"management": "eth0", "ipoib": "ib0"}
-# SYS_ADMIN: nodes mount file systems, those of programs through /dev/fuse. /proc/sys and /sys stay read-only.
+# SYS_ADMIN: nodes mount file systems, those of programs through /dev/fuse, too. /proc/sys and /sys stay read-only.
 CAPABILITIES = "MKNOD,NET_ADMIN,NET_RAW,SYS_ADMIN,SYS_NICE,AUDIT_WRITE"
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 APPARMOR = Path("/sys/module/apparmor/parameters/enabled")
@@ -59,6 +60,7 @@ class Node(BaseModel):
     gpus: tuple[dict[str, Any], ...] = ()
     numa: tuple[dict[str, Any], ...] = ()
     gpu_uuids: dict[str, str] = {}
+    disks: dict[str, str] = {}
 
 
 class Network(BaseModel):
@@ -82,6 +84,11 @@ class Plan(BaseModel):
     nodes: tuple[Node, ...]
     fabric: Fabric = Fabric()
     scale: Scale = Scale()
+    machines: Machines = Machines()
+
+    def image_of(self, node: Node) -> str:
+        """The image of the node's container."""
+        return self.machines.image if node.name in self.machines.nodes else self.image
 
     @property
     def fabric_address(self) -> str:
@@ -96,11 +103,11 @@ class Plan(BaseModel):
         """Return the cluster that the arrays begin with."""
         used = [self.fabric_address, *(node.addresses["management"] for node in self.nodes)]
         addresses = scale.array_addresses(self.scale.arrays, self.networks["management"].cidr, used)
-        admins = [machine(node) for node in self.nodes if node.name in self.scale.admins]
+        admins = [member(node) for node in self.nodes if node.name in self.scale.admins]
         return scale.cluster(self.scale, self.nodes[0].fqdn.partition(".")[2], addresses, admins)
 
 
-def machine(node: Node) -> Machine:
+def member(node: Node) -> Machine:
     """Return by which name and address a node is in the cluster of Spectrum Scale."""
     return Machine(name=node.fqdn, address=node.addresses["management"])
 
@@ -146,23 +153,18 @@ def container_options(plan: Plan, node: Node) -> list[str]:
     options = [
         f"--name={plan.instance}-{node.name}",
         f"--hostname={node.name}",
-        "--systemd=always",
         "--no-hosts",
         f"--label={LABEL}={plan.instance}",
         f"--label=hal.node={node.name}",
-        f"--cap-add={CAPABILITIES}",
-        "--device=/dev/fuse",
-        # Each container sees its own network settings here, and may change them; the rest of /proc/sys is the host's.
-        "--volume=/proc/sys/net:/proc/sys/net",
         f"--mount=type=bind,source={plan.packages},destination=/srv/hal-packages,ro=true",
         f"--dns-search={node.fqdn.partition('.')[2] or '.'}",
     ]
+    machine = node.name in plan.machines.nodes
+    options += machines.options(plan.machines, node.disks) if machine else _container_devices(node)
     if APPARMOR.exists() and APPARMOR.read_text().strip() == "Y":
         options.append("--security-opt=apparmor=unconfined")  # its profile for containers forbids writing /proc/sys/net
     if plan.scale.reaches(node.name):
         options.append(f"--volume={scale.volume(plan.instance)}:{scale.FOLDER}")
-    # Programs may open the node's GPUs, each by a rule of its own: Slurm takes single ones away from jobs.
-    options += [f"--device-cgroup-rule=c {gpus.MAJOR}:{minor} rwm" for minor in gpus.minors(len(node.gpus))]
     for name in attached(plan, node):
         parts = [f"ip={node.addresses[name]}", f"interface_name={INTERFACES[name]}"]
         if name in node.macs:
@@ -171,6 +173,19 @@ def container_options(plan: Plan, node: Node) -> list[str]:
             parts += [f"alias={node.name}", f"alias={node.fqdn}"]
         options.append(f"--network={plan.instance}-{name}:{','.join(parts)}")
     return options
+
+
+def _container_devices(node: Node) -> list[str]:
+    """Return the options that make a container do for a machine: systemd, capabilities, devices."""
+    return [
+        "--systemd=always",
+        f"--cap-add={CAPABILITIES}",
+        "--device=/dev/fuse",
+        # Each container sees its own network settings here, and may change them; the rest of /proc/sys is the host's.
+        "--volume=/proc/sys/net:/proc/sys/net",
+        # Programs may open the node's GPUs, each by a rule of its own: Slurm takes single ones away from jobs.
+        *(f"--device-cgroup-rule=c {gpus.MAJOR}:{minor} rwm" for minor in gpus.minors(len(node.gpus))),
+    ]
 
 
 def definition(plan: Plan, node: Node) -> str:
@@ -183,7 +198,7 @@ def definition(plan: Plan, node: Node) -> str:
         in_fabric,
         node.fqdn if plan.scale.reaches(node.name) else None,
     ]
-    text = json.dumps([plan.image, hardware, container_options(plan, node)])
+    text = json.dumps([plan.image_of(node), hardware, container_options(plan, node)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -324,8 +339,12 @@ def _network(plan: Plan, name: str) -> None:
 
 def _make(plan: Plan, node: Node) -> None:
     """Make one container with its host key and certificate in it, as an installer would leave them."""
-    options = [*container_options(plan, node), f"--label=hal.definition={definition(plan, node)}", plan.image]
-    _container(f"{plan.instance}-{node.name}", options, _files(plan, node))
+    options = [*container_options(plan, node), f"--label=hal.definition={definition(plan, node)}", plan.image_of(node)]
+    files = _files(plan, node)
+    if node.name in plan.machines.nodes:
+        # Into the machine, when it first starts.
+        files = {"vm/seed/files.tar": (0o600, _archive({"etc/hostname": (0o644, f"{node.name}\n".encode()), **files}))}
+    _container(f"{plan.instance}-{node.name}", options, files)
 
 
 def _container(name: str, options: Sequence[str], files: Mapping[str, tuple[int, bytes]]) -> None:
@@ -371,7 +390,7 @@ def _files(plan: Plan, node: Node) -> dict[str, tuple[int, bytes]]:
     if in_fabric := fabric.node_file(plan.fabric, node.name, plan.fabric_address):
         files[fabric.NODE_FILE] = (0o644, in_fabric.encode())
     if plan.scale.reaches(node.name):
-        files[scale.NODE_FILE] = (0o644, scale.node_file(machine(node)))
+        files[scale.NODE_FILE] = (0o644, scale.node_file(member(node)))
     return files
 
 
@@ -409,6 +428,9 @@ def _archive(files: Mapping[str, tuple[int, bytes]], owners: Mapping[str, tuple[
 def _wait(plan: Plan, node: Node) -> None:
     """Return when sshd answers and systemd has reached its target; raise VirtualNodesError when that takes too long."""
     address, end = node.addresses["management"], time.monotonic() + READY_SECONDS
+    if node.name in plan.machines.nodes:
+        machines.wait(f"{plan.instance}-{node.name}", ssh(plan, node))
+        return
     while True:
         try:
             with socket.create_connection((address, 22), timeout=2) as connection:
@@ -431,6 +453,22 @@ def _wait(plan: Plan, node: Node) -> None:
             f"{name}: systemd says {done.stdout.strip() or done.stderr.strip()!r}, not running; "
             f"see: {PODMAN} exec {name} systemctl --failed"
         )
+
+
+def ssh(plan: Plan, node: Node) -> list[str]:
+    """Return how the administrator reaches a node, whose host key the site's authority has to have signed."""
+    options = {
+        "UserKnownHostsFile": plan.authorities.parent / "known_hosts",
+        "GlobalKnownHostsFile": "none",
+        "StrictHostKeyChecking": "yes",
+        "HostKeyAlias": node.name,
+        "IdentitiesOnly": "yes",
+        "BatchMode": "yes",
+        "ConnectTimeout": 5,
+        "LogLevel": "ERROR",
+    }
+    settings = [f"-o{name}={value}" for name, value in options.items()]
+    return ["ssh", *settings, "-i", str(plan.authorities / "admin"), f"root@{node.addresses['management']}"]
 
 
 def destroy(instance: str) -> list[str]:

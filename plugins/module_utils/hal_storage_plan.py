@@ -1,0 +1,248 @@
+# -*- coding: utf-8 -*-
+"""What has to be done so that the declared sets of a node exist, and what must not without confirmation. Pure."""
+
+from __future__ import absolute_import, division, print_function
+
+import hashlib
+import json
+
+__metaclass__ = type
+
+REDUNDANT = ("raid1", "raid5", "raid6", "raid10")
+
+
+class Refused(Exception):
+    """A set cannot be made, whatever is confirmed: the message says why, and what to do."""
+
+
+def is_empty(volume):
+    """Whether nothing at all is on a disk or an array, as far as can be seen."""
+    return volume["blank"] and not volume["superblock"] and not volume["uses"] and not volume["file_system"]
+
+
+def contents(volume):
+    """Return in words what is on a volume."""
+    found = list(volume["signatures"])
+    block = volume["superblock"]
+    if block:
+        found.append("member of md array %s (%s)" % (block.get("MD_NAME") or "?", block.get("MD_UUID", "?")))
+    found += ["%d partitions" % len(volume["partitions"])] if volume["partitions"] else []
+    found += volume["uses"]
+    return ", ".join(found) or ("empty" if volume["blank"] else "data without a signature")
+
+
+def described(name, path, volume):
+    """Return one line of what would be erased."""
+    identity = "%s %s, model %s, serial %s, %d GiB" % (
+        name,
+        path.rsplit("/", 1)[-1],
+        volume["model"] or "?",
+        volume["serial"] or "?",
+        volume["size"] // 2 ** 30,
+    )
+    return "%s: %s" % (identity, contents(volume))
+
+
+def code_of(node, lines):
+    """Return the code that confirms erasing exactly this: node, disks, and what is on them."""
+    text = json.dumps([node, sorted(lines)], sort_keys=True)
+    digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return "%s-%s" % (digest[:4], digest[4:8])
+
+
+class Planner(object):
+    """The plan of one node. `granted` are disks whose erasing was confirmed earlier in this run."""
+
+    def __init__(self, node, sets, state, create_ok=False, confirm="", granted=()):
+        self.node, self.sets, self.state, self.create_ok = node, sets, state, create_ok
+        self.confirm = (confirm or "").strip().lower()
+        self.granted = set(granted)
+        self.steps, self.refused, self.erased, self.waiting = [], [], [], []
+        self.file_systems = {}
+
+    # ---------------------------------------------------------------------------------------------- result
+    def plan(self):
+        """Return steps, and why others are left out."""
+        wanted = [one for one in self.sets if one["mount"]]
+        pending = []
+        for one in wanted:
+            try:
+                pending += self.set_steps(one)
+            except Refused as refused:
+                self.refused.append("%s: %s" % (one["name"], refused))
+        code = code_of(self.node, self.erased) if self.erased else ""
+        confirmed = bool(code) and self.confirm == code
+        if code and self.confirm and not confirmed:
+            self.refused.append("the code %s is not that of what is on these disks now" % self.confirm)
+        for one, disks, steps, needs in pending:
+            if needs == "code" and not confirmed:
+                continue
+            if needs == "create" and not self.create_ok:
+                self.waiting.append(one["name"])
+                continue
+            if needs == "code":
+                self.granted.update(disks)
+            self.steps += steps
+        return {
+            "steps": self.steps,
+            "refused": self.refused,
+            "erased": self.erased,
+            "code": code,
+            "confirmed": confirmed,
+            "waiting": sorted(set(self.waiting)),
+            "granted": sorted(self.granted),
+            "file_systems": self.file_systems,
+        }
+
+    # ---------------------------------------------------------------------------------------------- sets
+    def set_steps(self, one):
+        """Return what is next for a set: [(set, disks, steps, what it needs: nothing, create or code)]."""
+        disks = [disk["path"] for disk in one["disks"]]
+        found = []
+        whole = True
+        for array in one["arrays"]:
+            if self.runs(array):
+                continue
+            whole = False
+            if any(self.state["volumes"].get(member["path"]) is None and member["path"] not in disks
+                   for member in array["members"]):
+                continue  # made of arrays that do not run yet: their turn is next
+            found += self.array_steps(one, array, disks)
+        if whole:
+            found += self.file_system_steps(one, disks)
+        return found
+
+    def full_name(self, array):
+        """Return the name that is written on the members: a set of the same name of another node is another set."""
+        return "%s:%s" % (self.node, array["name"])
+
+    def runs(self, array):
+        """Whether an array runs. Refused when what runs there is something else."""
+        running = self.state["arrays"].get(self.state["kernel_names"].get(array["path"]))
+        if running is None:
+            for kernel, other in sorted(self.state["arrays"].items()):
+                if other["name"] == self.full_name(array):
+                    state = "is not started: too few disks" if other["state"] in ("inactive", "clear") else "runs"
+                    raise Refused("%s %s as /dev/%s, see docs/local-storage.md" % (array["name"], state, kernel))
+            return False
+        have = (running["level"], running["raid_disks"])
+        want = (array["level"], len(array["members"]))
+        if have != want or running["name"] != self.full_name(array):
+            raise Refused(
+                "%s is %s of %d disks and called %s; declared is %s of %d, called %s"
+                % ((array["path"],) + have + (running["name"] or "?",) + want + (self.full_name(array),))
+            )
+        return True
+
+    def belongs(self, array, volume):
+        """Whether a volume says that it is a member of this array."""
+        block = volume["superblock"]
+        return (
+            block.get("MD_NAME") == self.full_name(array)
+            and block.get("MD_LEVEL") == array["level"]
+            and block.get("MD_DEVICES") == str(len(array["members"]))
+        )
+
+    def array_steps(self, one, array, disks):
+        """Return the steps for an array that does not run: assemble it, or make it of what is empty or given up."""
+        volumes = [(member, self.state["volumes"].get(member["path"])) for member in array["members"]]
+        members = [(member, volume) for member, volume in volumes if volume and self.belongs(array, volume)]
+        if members:
+            ids = sorted({volume["superblock"]["MD_UUID"] for _, volume in members})
+            if len(ids) > 1:
+                raise Refused("its disks are of %d arrays called %s: %s" % (len(ids), array["name"], ", ".join(ids)))
+            return [(one, disks, [self.assemble(array, ids[0], [member["path"] for member, _ in members])], "nothing")]
+        missing = [
+            "%s (%s)" % (member["name"], member["path"].rsplit("/", 1)[-1]) for member, volume in volumes if not volume
+        ]
+        if missing:
+            raise Refused("%s cannot be made: not in the machine: %s" % (array["name"], ", ".join(missing)))
+        needs, first = self.make_room(one, disks, volumes)
+        return [(one, disks, first + [self.create(array)], needs)]
+
+    def file_system_steps(self, one, disks):
+        """Return the steps that make the file system of a set whose arrays run."""
+        volume = self.state["volumes"].get(one["device"])
+        if volume is None:
+            raise Refused("%s is not in the machine" % one["device"])
+        found = volume["file_system"]
+        if found.get("TYPE") == "xfs" and found.get("LABEL") == one["label"]:
+            self.file_systems[one["name"]] = found.get("UUID", "")
+            return []
+        if found.get("TYPE") == "xfs" and volume["uses"]:
+            label = found.get("LABEL") or "?"
+            raise Refused("an XFS called %s is in use there; declared is %s" % (label, one["label"]))
+        name = one["disks"][0]["name"] if not one["arrays"] else one["name"]
+        needs, first = self.make_room(one, disks, [({"name": name, "path": one["device"]}, volume)])
+        return [(one, disks, first + [self.make_file_system(one)], needs)]
+
+    def make_room(self, one, disks, volumes):
+        """Return what making something of these volumes needs, and the steps that empty them."""
+        full = [(member, volume) for member, volume in volumes if not is_empty(volume)]
+        granted = set(disks) <= self.granted
+        if not full:
+            return ("nothing" if granted else "create"), []
+        own = {self.kernel(volume) for _, volume in volumes}
+        stops = self.stops(one, volumes, own)
+        if not granted:
+            # All of the set's volumes, so that the code is one for the set as it is.
+            self.erased += [
+                "%s: %s" % (one["name"], described(member["name"], member["path"], volume))
+                for member, volume in volumes
+            ]
+        steps = stops + [self.erase(member["path"], volume) for member, volume in full]
+        return ("nothing" if granted else "code"), steps
+
+    def stops(self, one, volumes, own):
+        """Return the steps that stop arrays of others on these volumes. Refused when one is in use in another way."""
+        stops = []
+        for member, volume in volumes:
+            for use in volume["uses"]:
+                holder = use[8:] if use.startswith("held by ") else ""
+                array = self.state["arrays"].get(holder)
+                if array is None or not set(array["members"]) <= own or array.get("uses"):
+                    raise Refused("%s is in use (%s): end that first" % (member["name"], use))
+                step = {"what": "stop the array %s" % holder, "argv": ["mdadm", "--stop", "/dev/" + holder],
+                        "volumes": [], "erases": True}
+                if step not in stops:
+                    stops.append(step)
+        return stops
+
+    @staticmethod
+    def kernel(volume):
+        """Return the kernel's name of a volume."""
+        return volume["device"].rsplit("/", 1)[-1]
+
+    # ---------------------------------------------------------------------------------------------- steps
+    @staticmethod
+    def assemble(array, uuid, paths):
+        """Start an array that exists."""
+        argv = ["mdadm", "--assemble", array["path"], "--uuid=" + uuid] + paths
+        return {"what": "assemble %s" % array["name"], "argv": argv, "volumes": paths, "erases": False}
+
+    @staticmethod
+    def erase(path, volume):
+        """Empty a volume: signatures of its partitions and itself; then its first and last MiB."""
+        argv = ["wipefs", "--all"] + volume["partitions"] + [path]
+        return {"what": "erase %s" % path, "argv": argv, "volumes": [path], "erases": True, "zero": path}
+
+    def create(self, array):
+        """Make an array. Without --run mdadm asks when it sees anything on a member, and gets no answer."""
+        argv = ["mdadm", "--create", array["path"], "--metadata=1.2"]
+        argv += ["--homehost=" + self.node, "--name=" + array["name"]]
+        argv += ["--level=" + array["level"], "--raid-devices=%d" % len(array["members"])]
+        argv += ["--chunk=%d" % array["chunk_kb"]] if array["chunk_kb"] else []
+        argv += ["--bitmap=internal"] if array["level"] in REDUNDANT else []
+        argv += ["--force"] if len(array["members"]) == 1 else []
+        paths = [member["path"] for member in array["members"]]
+        return {"what": "make %s" % array["name"], "argv": argv + paths, "volumes": paths,
+                "erases": False, "makes": True}
+
+    @staticmethod
+    def make_file_system(one):
+        """Make the file system, with the declared stripe and not one that mkfs would have to guess of nested arrays."""
+        argv = ["mkfs.xfs", "-L", one["label"]]
+        if one["stripe"]:
+            argv += ["-d", "su=%(su_kb)dk,sw=%(sw)d" % one["stripe"]]
+        return {"what": "make the file system of %s" % one["name"], "argv": argv + [one["device"]],
+                "volumes": [one["device"]], "erases": False, "makes": True}

@@ -1,0 +1,232 @@
+# -*- coding: utf-8 -*-
+"""Remove from scratch what nobody has used for some days. Python 2.7 and 3.
+
+hal-scratch-clean            clean up as /etc/hal-scratch-clean.json says
+hal-scratch-clean --dry-run  show what would go, and remove nothing
+
+Spared: everything of a user with a job on this node, what is open, other file systems, what links lead to. A file counts as used when it was
+read, written or put there: the latest of the three times. Folders go when they have been empty for so long.
+Exit status: 0 done, 1 something could not be removed, 3 Slurm did not answer or scratch is not there: nothing, or nothing more, was removed.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import argparse
+import errno
+import io
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+
+__metaclass__ = type
+
+CONFIG = "/etc/hal-scratch-clean.json"
+# A job that is starting or ending has files as well.
+BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED,STAGE_OUT"
+ASK_SECONDS = 60  # jobs begin while it works
+DEEPEST = 400  # each level keeps a folder open
+DAY = 86400
+
+
+class Stop(Exception):
+    """It is not known what may be removed."""
+
+
+def users_with_jobs(node):
+    """Return the numeric ids of users with a job on this node. Stop when Slurm cannot say."""
+    argv = ["timeout", "30", "squeue", "--noheader", "--nodelist", node, "--states", BUSY, "--format", "%U"]
+    try:
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except OSError as error:
+        raise Stop("squeue: %s" % error)
+    out, err = process.communicate()
+    if process.returncode != 0:
+        said = err.decode("utf-8", "replace").strip().splitlines()
+        raise Stop("squeue: %s" % (said[-1] if said else "no answer (status %d)" % process.returncode))
+    ids = out.decode("ascii", "replace").split()
+    if [one for one in ids if not one.isdigit()]:
+        raise Stop("squeue printed something else than user ids")
+    return frozenset(int(one) for one in ids)
+
+
+def open_files(proc="/proc"):
+    """Return (device, inode) of all that processes have open, mapped or as their folder."""
+    found = set()
+    for pid in os.listdir(proc):
+        if not pid.isdigit():
+            continue
+        folder = os.path.join(proc, pid)
+        for part in ("fd", "map_files"):
+            try:
+                links = [os.path.join(folder, part, name) for name in os.listdir(os.path.join(folder, part))]
+            except OSError:
+                continue  # it has ended
+            for link in links:
+                note(found, link)
+        for link in ("cwd", "exe", "root"):
+            note(found, os.path.join(folder, link))
+    return found
+
+
+def note(found, link):
+    """Add what a link of /proc leads to."""
+    try:
+        status = os.stat(link)
+    except OSError:
+        return
+    found.add((status.st_dev, status.st_ino))
+
+
+def mount_points(text):
+    """Return the mount points of /proc/self/mountinfo; one of the same device may be below scratch."""
+    return frozenset(
+        line.split()[4].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
+        for line in text.splitlines()
+        if len(line.split()) > 4
+    )
+
+
+class Cleaner(object):
+    """One run. `jobs` returns the users to spare, and may raise Stop."""
+
+    def __init__(self, top, days, jobs, now, opened=frozenset(), mounts=frozenset(), remove=True, say=None):
+        self.top, self.jobs, self.opened, self.mounts, self.remove = top, jobs, opened, mounts, remove
+        self.limit = now - days * DAY
+        self.say = say or (lambda text: None)
+        self.asked, self.busy = None, frozenset()
+        self.files = self.folders = self.size = 0
+        self.problems = []
+
+    def run(self):
+        """Clean up. Every step goes by a folder that is held open: a name that is swapped meanwhile leads nowhere else."""
+        try:
+            top = os.open(self.top, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError as error:
+            raise Stop("%s: %s" % (self.top, error.strerror))
+        before = os.open(".", os.O_RDONLY)
+        try:
+            self.device = os.fstat(top).st_dev
+            self.ask()
+            self.folder(top, self.top, 0)
+        finally:
+            os.fchdir(before)
+            os.close(before)
+            os.close(top)
+
+    def ask(self):
+        """Find out again, now and then, whose files are spared."""
+        if self.asked is None or time.time() - self.asked > ASK_SECONDS:
+            self.busy, self.asked = self.jobs(), time.time()
+
+    def folder(self, handle, path, depth):
+        """Clean one folder, which is open; return whether nothing is left in it."""
+        left = 0
+        os.fchdir(handle)
+        try:
+            names = sorted(os.listdir("."))
+        except OSError as error:
+            self.problems.append("%s: %s" % (path, error.strerror))
+            return False
+        for name in names:
+            self.ask()
+            here = os.path.join(path, name)
+            os.fchdir(handle)
+            try:
+                status = os.lstat(name)
+                if stat.S_ISDIR(status.st_mode):
+                    gone = self.below(name, here, status, handle, depth)
+                else:
+                    gone = self.file(name, here, status)
+            except OSError as error:
+                gone = error.errno == errno.ENOENT  # its owner was quicker
+                if not gone:
+                    self.problems.append("%s: %s" % (here, error.strerror))
+            left += not gone
+        return left == 0
+
+    def below(self, name, path, status, parent, depth):
+        """Clean a folder, and remove it when it has been empty for long; return whether it is gone."""
+        if path in self.mounts or status.st_dev != self.device:
+            return False
+        if depth >= DEEPEST:
+            self.problems.append("%s: folders nested too deeply" % path)
+            return False
+        handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            found = os.fstat(handle)
+            if found.st_dev != self.device:
+                return False
+            empty = self.folder(handle, path, depth + 1)
+        finally:
+            os.close(handle)
+            os.fchdir(parent)
+        # Of a folder only what was done to it counts: looking for files in it reads it.
+        if not empty or max(found.st_mtime, found.st_ctime) > self.limit or not self.spares_none(found):
+            return False
+        if depth == 0 and found.st_uid == 0:
+            return False  # what the administrator has made there
+        self.say(path + "/")
+        if self.remove:
+            os.rmdir(name)
+        self.folders += 1
+        return True
+
+    def file(self, name, path, status):
+        """Remove a file that may go; return whether it is gone."""
+        if max(status.st_atime, status.st_mtime, status.st_ctime) > self.limit or not self.spares_none(status):
+            return False
+        if stat.S_ISBLK(status.st_mode) or stat.S_ISCHR(status.st_mode):
+            return False
+        self.say(path)
+        if self.remove:
+            os.unlink(name)
+        self.files += 1
+        self.size += status.st_blocks * 512
+        return True
+
+    def spares_none(self, status):
+        """Whether neither its owner nor that it is open, nor its device, keeps something."""
+        kept = status.st_uid in self.busy or (status.st_dev, status.st_ino) in self.opened
+        return not kept and status.st_dev == self.device
+
+
+def main(argv):
+    """Return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dry-run", action="store_true", help="show what would go, and remove nothing")
+    parser.add_argument("--config", default=CONFIG, help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    try:
+        with io.open(options.config) as stream:
+            declared = json.load(stream)
+        with io.open("/proc/self/mountinfo") as stream:
+            mounts = mount_points(stream.read())
+        if declared["is_mount"] and declared["mount"] not in mounts:
+            raise Stop("%s is not mounted" % declared["mount"])
+        cleaner = Cleaner(
+            declared["mount"],
+            declared["days"],
+            (lambda: users_with_jobs(declared["node"])) if declared["slurm"] else frozenset,
+            time.time(),
+            open_files(),
+            mounts,
+            not options.dry_run,
+            print if options.dry_run else None,
+        )
+        cleaner.run()
+    except (Stop, IOError, OSError, ValueError, KeyError) as error:
+        print("nothing more is removed: %s" % error, file=sys.stderr)
+        return 3
+    word = "would be removed" if options.dry_run else "removed"
+    print("%s: %d files (%d MiB) and %d folders %s" % (
+        declared["mount"], cleaner.files, cleaner.size // 2 ** 20, cleaner.folders, word))
+    for problem in cleaner.problems:
+        print(problem, file=sys.stderr)
+    return 1 if cleaner.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

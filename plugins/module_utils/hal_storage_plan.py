@@ -33,12 +33,12 @@ def contents(volume):
 
 def described(name, path, volume):
     """Return one line of what would be erased."""
-    identity = "%s %s, model %s, serial %s, %d GiB" % (
+    identity = "%s %s, model %s, serial %s, %.1f GB" % (
         name,
         path.rsplit("/", 1)[-1],
         volume["model"] or "?",
         volume["serial"] or "?",
-        volume["size"] // 2 ** 30,
+        volume["size"] / 1e9,
     )
     return "%s: %s" % (identity, contents(volume))
 

@@ -82,7 +82,7 @@ class Node(object):
 
     def __init__(self, call=None, sys_block="/sys/class/block", by_id="/dev/disk/by-id"):
         self.call = call or run
-        self.sys_block, self.by_id = sys_block, by_id
+        self.sys_block, self.by_id, self.labels = sys_block, by_id, None
 
     def ask(self, argv, accept=(0,)):
         """Return what a program prints. CannotRead when it fails or does not answer."""
@@ -157,6 +157,13 @@ class Node(object):
         }
 
     # -------------------------------------------------------------------------------------------- volumes
+    def shown(self):
+        """Return what is written on the labels of all disks, by the kernel's name."""
+        if self.labels is None:
+            lines = parse_lsblk(self.ask(["lsblk", "-d", "-n", "-P", "-o", "NAME,MODEL,SERIAL"]))
+            self.labels = {line.get("NAME"): line for line in lines}
+        return self.labels
+
     def uses(self, name):
         """Return what uses a device or its partitions: mount points, swap, holders."""
         with io.open("/proc/self/mountinfo") as stream:
@@ -182,14 +189,17 @@ class Node(object):
         for part in [name] + parts:
             where = "" if part == name else "%s: " % part
             signatures += [where + kind for kind in parse_wipefs(self.ask(["wipefs", "-p", "/dev/" + part]))]
-        shown = parse_lsblk(self.ask(["lsblk", "-d", "-P", "-o", "NAME,MODEL,SERIAL", device]))
-        examined = self.ask(["mdadm", "--examine", "--export", device], accept=(0, 1, 2))
-        probed = self.ask(["blkid", "-p", "-o", "export", device], accept=(0, 2, 8))
+        examined = probed = ""
+        if "linux_raid_member" in " ".join(signatures):
+            examined = self.ask(["mdadm", "--examine", "--export", device], accept=(0, 1, 2))
+        elif signatures:
+            probed = self.ask(["blkid", "-p", "-o", "export", device], accept=(0, 2, 8))
+        shown = self.shown().get(name, {})
         return {
             "device": device,
             "size": size,
-            "model": shown[0].get("MODEL", "") if shown else "",
-            "serial": shown[0].get("SERIAL", "") if shown else "",
+            "model": shown.get("MODEL", ""),
+            "serial": shown.get("SERIAL", ""),
             "partitions": ["/dev/" + part for part in parts],
             "signatures": signatures,
             "superblock": parse_export(examined) if "MD_UUID=" in examined else {},
@@ -226,6 +236,19 @@ def is_blank(device, size):
     return True
 
 
+class Volumes(object):
+    """The volumes of a node by path, each read when it is asked for: disks of an array that runs are left in peace."""
+
+    def __init__(self, node):
+        self.node, self.seen = node, {}
+
+    def get(self, path):
+        """Return a volume, None when it is not there."""
+        if path not in self.seen:
+            self.seen[path] = self.node.volume(path)
+        return self.seen[path]
+
+
 def state_of(node, sets):
     """Return what the planner looks at: volumes by path (disks and arrays of these sets), and all arrays."""
     paths = set()
@@ -233,7 +256,7 @@ def state_of(node, sets):
         paths.update(disk["path"] for disk in one["disks"])
         paths.update(array["path"] for array in one["arrays"])
     return {
-        "volumes": {path: node.volume(path) for path in sorted(paths)},
+        "volumes": Volumes(node),
         "kernel_names": {path: node.kernel_name(path) for path in sorted(paths)},
         "arrays": node.arrays(),
     }
@@ -330,8 +353,7 @@ def instead(node, declared):
     for kernel, paths in sorted(node.links().items()):
         if set(paths) & set(declared):
             continue
-        shown = parse_lsblk(node.ask(["lsblk", "-d", "-P", "-o", "NAME,MODEL,SERIAL", "/dev/" + kernel]))
-        serial = shown[0].get("SERIAL") or "?" if shown else "?"
+        serial = node.shown().get(kernel, {}).get("SERIAL") or "?"
         strangers.append("%s (%s, serial %s)" % (kernel, os.path.basename(paths[0]), serial))
     return "; there is %s, which the model does not have" % " and ".join(strangers) if strangers else ""
 

@@ -134,9 +134,9 @@ def main():
     for _ in range(ROUNDS):
         try:
             state = state_of(node, sets)
+            plan = Planner(params["node"], sets, state, params["create_ok"], confirm, granted).plan()
         except CannotRead as error:
             module.fail_json(msg="what is on the disks cannot be read, so nothing is done: %s" % error, steps=done)
-        plan = Planner(params["node"], sets, state, params["create_ok"], confirm, granted).plan()
         if plan["refused"] or plan["erased"] and not plan["confirmed"] or plan["waiting"]:
             break
         if not plan["steps"] or module.check_mode:
@@ -147,7 +147,7 @@ def main():
         granted, confirm = plan["granted"], ""
     result = {
         "changed": bool(done or (module.check_mode and plan["steps"])),
-        "steps": done or [step["what"] for step in plan["steps"]],
+        "steps": done or [step["what"] for step in plan["steps"] if module.check_mode],
         "file_systems": plan["file_systems"],
         "arrays": found_arrays(node, sets, state),
         "erased": plan["erased"],

@@ -34,7 +34,11 @@ from testbed.scale import Machine, Scale
 LABEL = "hal.virtual"
 INTERFACES = {"management": "eth0", "ipoib": "ib0"}
 # SYS_ADMIN: nodes mount file systems, those of programs through /dev/fuse, too. /proc/sys and /sys stay read-only.
-CAPABILITIES = "MKNOD,NET_ADMIN,NET_RAW,SYS_ADMIN,SYS_NICE,AUDIT_WRITE"
+# DAC_READ_SEARCH: an NFS server finds files by their handles.
+CAPABILITIES = "DAC_READ_SEARCH,MKNOD,NET_ADMIN,NET_RAW,SYS_ADMIN,SYS_NICE,AUDIT_WRITE"
+# A folder of a node that is on no overlay: what a server exports has to be on a file system that knows files by handles.
+DISK = "/var/lib/virtual-node/disk"
+AUTOFS = Path("/dev/autofs")
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 APPARMOR = Path("/sys/module/apparmor/parameters/enabled")
 OLDEST_PODMAN = 4
@@ -181,6 +185,8 @@ def _container_devices(node: Node) -> list[str]:
         "--systemd=always",
         f"--cap-add={CAPABILITIES}",
         "--device=/dev/fuse",
+        *([f"--device={AUTOFS}"] if AUTOFS.exists() else []),  # systemd's automounts
+        f"--volume={DISK}",
         # Each container sees its own network settings here, and may change them; the rest of /proc/sys is the host's.
         "--volume=/proc/sys/net:/proc/sys/net",
         # Programs may open the node's GPUs, each by a rule of its own: Slurm takes single ones away from jobs.

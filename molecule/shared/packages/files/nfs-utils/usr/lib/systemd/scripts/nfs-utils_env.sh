@@ -1,0 +1,5 @@
+#!/bin/sh
+# What the units of nfs-utils are started with, from /etc/sysconfig/nfs.
+[ ! -r /etc/sysconfig/nfs ] || . /etc/sysconfig/nfs
+mkdir -p /run/sysconfig
+echo "RPCNFSDARGS=\"$RPCNFSDARGS ${RPCNFSDCOUNT:-8}\"" >/run/sysconfig/nfs-utils

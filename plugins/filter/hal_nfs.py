@@ -1,0 +1,145 @@
+"""Filters of the roles nfs_server and nfs_client: what the model's file systems mean on one node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+# exports(5) of nfs-utils 1.3.0: words, and those that go with a value.
+EXPORT_WORDS = frozenset(
+    "ro rw async sync wdelay no_wdelay hide nohide crossmnt subtree_check no_subtree_check secure insecure secure_locks insecure_locks"
+    " auth_nlm no_auth_nlm acl no_acl root_squash no_root_squash all_squash no_all_squash pnfs no_pnfs".split()
+)
+EXPORT_VALUES = frozenset("sec fsid anonuid anongid".split())
+# Of these exactly one has to be said: a default of the program is no declaration.
+ONE_OF = (("ro", "rw"), ("sync", "async"), ("root_squash", "no_root_squash", "all_squash"))
+
+
+def hal_nfs_exports(
+    file_systems: Mapping[str, Mapping[str, Any]],
+    node: str,
+    raid_sets: Iterable[Mapping[str, Any]],
+    options: Iterable[str],
+    options_by_file_system: Mapping[str, Iterable[str]],
+) -> list[dict[str, Any]]:
+    """Return what a node exports: name, path, client (a network), options, network and, on a RAID set, disks (its mount)."""
+    mounts = [str(raid["mount"]) for raid in raid_sets if raid["node"] == node and raid.get("mount")]
+    exports = []
+    for name, entry in sorted(file_systems.items()):
+        if entry["kind"] != "nfs" or node not in entry["servers"]:
+            continue
+        disks = max((one for one in mounts if _below(entry["export"], one)), key=len, default=None)
+        exports.append(
+            {
+                "name": name,
+                "path": entry["export"],
+                "client": entry["cidr"],
+                "options": list(options_by_file_system.get(name, options)),
+                "network": entry["network"],
+                "disks": disks,
+            }
+        )
+    return exports
+
+
+def hal_nfs_export_problems(exports: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each thing that is wrong with the options of exports."""
+    sentences = []
+    seen: dict[tuple[str, str], str] = {}
+    for export in exports:
+        name, words = export["name"], export["options"]
+        for word in words:
+            key, equals, _ = word.partition("=")
+            if word not in EXPORT_WORDS and not (equals and key in EXPORT_VALUES):
+                sentences.append(f"{name}: {word} is no option of exports(5)")
+        for choice in ONE_OF:
+            if len(set(choice) & set(words)) != 1:
+                sentences.append(f"{name}: say one of {', '.join(choice)}")
+        other = seen.setdefault((export["path"], export["client"]), name)
+        if other != name:
+            sentences.append(f"{name}: {export['path']} is exported to {export['client']} already, as {other}")
+    return sentences
+
+
+def hal_nfs_mounts(
+    file_systems: Mapping[str, Mapping[str, Any]],
+    node: str,
+    options: Iterable[str],
+    options_by_file_system: Mapping[str, Iterable[str]],
+) -> list[dict[str, Any]]:
+    """Return what a node mounts: name, path, source, options, unit (without its suffix), and whether it is its own folder.
+
+    Nothing for a file system that the node serves itself from the folder where it is to be mounted.
+    """
+    mounts = []
+    for name, entry in sorted(file_systems.items()):
+        if entry["kind"] != "nfs" or node not in entry["clients"]:
+            continue
+        own = node in entry["servers"]
+        if own and entry["export"] == entry["mount"]:
+            continue
+        mounts.append(
+            {
+                "name": name,
+                "path": entry["mount"],
+                "source": entry["export"] if own else f"{_host(entry['address'])}:{entry['export']}",
+                "options": [] if own else list(options_by_file_system.get(name, options)),
+                "unit": hal_unit_name(entry["mount"]),
+                "own": own,
+            }
+        )
+    return mounts
+
+
+def hal_nfs_mount_problems(
+    mounts: Iterable[Mapping[str, Any]], file_systems: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """Return a sentence for each mount without an address, or whose options lose data or could hang a boot."""
+    sentences = []
+    for mount in mounts:
+        if mount["own"]:
+            continue
+        name, words = mount["name"], mount["options"]
+        entry = file_systems[name]
+        if not entry["address"]:
+            array = ", ".join(entry["arrays"])
+            sentences.append(f"{name}: {array} has no address; give it one in cluster.yml: arrays.{array}.address")
+        for choice in (("ro", "rw"), ("hard", "soft")):
+            if len(set(choice) & set(words)) != 1:
+                sentences.append(f"{name}: say one of {', '.join(choice)}")
+        if {"rw", "soft"} <= set(words):
+            sentences.append(f"{name}: soft loses what was written when the server is slow; say hard, or ro with soft")
+        sentences += [f"{name}: {word} is the role's own" for word in words if word.startswith(("x-", "_netdev", "bg"))]
+    return sentences
+
+
+def hal_unit_name(path: str) -> str:
+    """Return systemd's name for a path, without suffix: /srv/data-1 is srv-data\\x2d1 (systemd.unit(5))."""
+    parts = [part for part in PurePosixPath(path).parts if part != "/"]
+    escaped = ["".join(one if re.match(r"[A-Za-z0-9:_.]", one) else f"\\x{ord(one):02x}" for one in part) for part in parts]
+    name = "-".join(escaped) or "-"
+    return f"\\x2e{name[1:]}" if name.startswith(".") else name
+
+
+def _below(path: str, folder: str) -> bool:
+    return PurePosixPath(path).is_relative_to(folder)
+
+
+def _host(address: str | None) -> str:
+    return f"[{address}]" if address and ":" in address else str(address)
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters by name."""
+        return {
+            "hal_nfs_exports": hal_nfs_exports,
+            "hal_nfs_export_problems": hal_nfs_export_problems,
+            "hal_nfs_mounts": hal_nfs_mounts,
+            "hal_nfs_mount_problems": hal_nfs_mount_problems,
+            "hal_unit_name": hal_unit_name,
+        }

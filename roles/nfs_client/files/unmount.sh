@@ -1,0 +1,18 @@
+# unmount PATH detach|leave: takes a mount of NFS and its automount away. Prints "unmounted", or "left" where it is in use or does not answer.
+# Nothing here waits for long: an unmount asks the server.
+path=$1
+unit=$(systemd-escape --path "$path")
+mounted() { awk -v path="$path" '$2 == path && $3 != "autofs" { found = 1 } END { exit !found }' /proc/self/mounts; }
+any() { awk -v path="$path" '$2 == path { found = 1 } END { exit !found }' /proc/self/mounts; }
+
+any || exit 0
+timeout 20 systemctl stop "$unit.automount" "$unit.mount" 2>/dev/null
+if mounted; then timeout 20 umount "$path" 2>/dev/null; fi
+if mounted && [ "$2" = detach ]; then timeout 20 umount -f -l "$path" 2>/dev/null; fi
+if mounted; then
+  systemctl start "$unit.automount" 2>/dev/null
+  echo left
+else
+  if any; then timeout 20 umount -l "$path" 2>/dev/null; fi
+  echo unmounted
+fi

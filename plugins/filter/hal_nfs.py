@@ -8,11 +8,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 # exports(5) of nfs-utils 1.3.0: words, and those that go with a value.
-EXPORT_WORDS = frozenset(
-    "ro rw async sync wdelay no_wdelay hide nohide crossmnt subtree_check no_subtree_check secure insecure secure_locks insecure_locks"
-    " auth_nlm no_auth_nlm acl no_acl root_squash no_root_squash all_squash no_all_squash pnfs no_pnfs".split()
-)
-EXPORT_VALUES = frozenset("sec fsid anonuid anongid".split())
+EXPORT_WORDS = frozenset({
+    "ro", "rw", "sync", "async", "wdelay", "no_wdelay", "hide", "nohide", "crossmnt", "subtree_check",
+    "no_subtree_check", "secure", "insecure", "secure_locks", "insecure_locks", "auth_nlm", "no_auth_nlm", "acl",
+    "no_acl", "root_squash", "no_root_squash", "all_squash", "no_all_squash", "pnfs", "no_pnfs",
+})  # fmt: skip
+EXPORT_VALUES = ("sec", "fsid", "anonuid", "anongid")
 # Of these exactly one has to be said: a default of the program is no declaration.
 ONE_OF = (("ro", "rw"), ("sync", "async"), ("root_squash", "no_root_squash", "all_squash"))
 
@@ -24,7 +25,7 @@ def hal_nfs_exports(
     options: Iterable[str],
     options_by_file_system: Mapping[str, Iterable[str]],
 ) -> list[dict[str, Any]]:
-    """Return what a node exports: name, path, client (a network), options, network and, on a RAID set, disks (its mount)."""
+    """Return what a node exports: name, path, client (a network), options, network, disks (mount of its RAID set)."""
     mounts = [str(raid["mount"]) for raid in raid_sets if raid["node"] == node and raid.get("mount")]
     exports = []
     for name, entry in sorted(file_systems.items()):
@@ -69,7 +70,7 @@ def hal_nfs_mounts(
     options: Iterable[str],
     options_by_file_system: Mapping[str, Iterable[str]],
 ) -> list[dict[str, Any]]:
-    """Return what a node mounts: name, path, source, options, unit (without its suffix), and whether it is its own folder.
+    """Return what a node mounts: name, path, source, options, unit (without suffix), own (a folder of the node itself).
 
     Nothing for a file system that the node serves itself from the folder where it is to be mounted.
     """
@@ -118,7 +119,9 @@ def hal_nfs_mount_problems(
 def hal_unit_name(path: str) -> str:
     """Return systemd's name for a path, without suffix: /srv/data-1 is srv-data\\x2d1 (systemd.unit(5))."""
     parts = [part for part in PurePosixPath(path).parts if part != "/"]
-    escaped = ["".join(one if re.match(r"[A-Za-z0-9:_.]", one) else f"\\x{ord(one):02x}" for one in part) for part in parts]
+    escaped = [
+        "".join(one if re.match(r"[A-Za-z0-9:_.]", one) else f"\\x{ord(one):02x}" for one in part) for part in parts
+    ]
     name = "-".join(escaped) or "-"
     return f"\\x2e{name[1:]}" if name.startswith(".") else name
 

@@ -3,8 +3,8 @@
 
 mounts.py DECLARED [json]     DECLARED: JSON with mounts (by path: source, options), type, kept, fstab_options
 
-Reads /proc/self/mounts and /etc/fstab alone: whoever looks at a mount itself waits for its server. With `json` prints {undeclared, otherwise,
-plain}: paths that nobody declared, that are mounted otherwise, that are mounted without an automount.
+Reads /proc/self/mounts and /etc/fstab alone: whoever looks at a mount itself waits for its server. With `json` prints
+{undeclared, otherwise, plain}: paths that nobody declared, mounted otherwise, mounted without an automount.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -34,7 +34,7 @@ def rows(text, types):
 
 
 def compare(declared, mounts_text, fstab_text):
-    """Return (paths that nobody declared, sentence by path mounted otherwise, other sentences, paths without automount). Pure."""
+    """Return (undeclared paths, sentence by path mounted otherwise, other sentences, paths without automount). Pure."""
     types = set(NFS) | {declared["type"]}
     live, saved = rows(mounts_text, types), rows(fstab_text, types)
     automounts = rows(mounts_text, ("autofs",))
@@ -45,7 +45,8 @@ def compare(declared, mounts_text, fstab_text):
         if saved.get(path) != [(mount["source"], "nfs4", words)]:
             lines.append("%s has another line in /etc/fstab" % path)
         for source, kind, options in live.get(path, [])[-1:]:
-            wrong = flags(mount["options"]) - set(options) | flags(options) - flags(mount["options"]) - {"nosuid", "nodev"}
+            wanted = flags(mount["options"])
+            wrong = wanted - set(options) | flags(options) - wanted - {"nosuid", "nodev"}
             if source != mount["source"]:
                 otherwise[path] = "%s is mounted from %s, declared %s" % (path, source, mount["source"])
             elif kind != declared["type"]:

@@ -3,7 +3,7 @@
 
 exported.py DECLARED      DECLARED: JSON, a list of lines as in /etc/exports
 
-Asks `exportfs -s`, which prints what the server lets clients do now.
+Asks `exportfs -v`, which prints what the server lets clients do now.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -16,19 +16,20 @@ import sys
 LINE = re.compile(r'"?([^"\s]+)"?\s+([^\s(]+)\((.*)\)$')
 # Of each pair the one that holds where neither is said: exports(5) of nfs-utils 1.3.0.
 DEFAULTS = (
-    ("ro", "rw"), ("sync", "async"), ("root_squash", "no_root_squash"), ("no_all_squash", "all_squash"), ("secure", "insecure"),
-    ("wdelay", "no_wdelay"), ("hide", "nohide"), ("no_subtree_check", "subtree_check"), ("sec=sys", "sec="), ("fsid=", "fsid="),
-    ("anonuid=65534", "anonuid="), ("anongid=65534", "anongid="), ("mountpoint", "mountpoint="), ("acl", "no_acl"),
-    ("nocrossmnt", "crossmnt"),
+    ("ro", "rw"), ("sync", "async"), ("root_squash", "no_root_squash"), ("no_all_squash", "all_squash"),
+    ("secure", "insecure"), ("wdelay", "no_wdelay"), ("hide", "nohide"), ("no_subtree_check", "subtree_check"),
+    ("sec=sys", "sec="), ("fsid=", "fsid="), ("anonuid=65534", "anonuid="), ("anongid=65534", "anongid="),
+    ("mountpoint", "mountpoint="), ("acl", "no_acl"), ("nocrossmnt", "crossmnt"),
 )
 # Said by exportfs where they are not the default alone: both sides get them so.
 OFTEN_UNSAID = ("fsid=", "anonuid=65534", "anongid=65534", "mountpoint", "acl", "nocrossmnt")
 
 
 def parse(lines):
-    """Return the options of each export, {(path, client): set}. Of two that contradict each other the last one counts."""
+    """Return the options of each export, {(path, client): set}."""
     exports = {}
-    for line in lines:
+    # exportfs puts the client of a long path on a line of its own.
+    for line in re.sub(r"\n\s+", " ", "\n".join(lines)).splitlines():
         found = LINE.match(line.strip())
         if found:
             path, client, options = found.groups()
@@ -37,11 +38,11 @@ def parse(lines):
 
 
 def complete(words):
-    """Return the options that hold, defaults included."""
+    """Return the options that hold, defaults included. Of two that contradict each other the last one counts."""
     words = [word.replace("mp=", "mountpoint=") for word in words if word]
     held = set()
     for default, other in DEFAULTS:
-        said = [word for word in words if word == default or word == other or (other.endswith("=") and word.startswith(other))]
+        said = [word for word in words if word in (default, other) or other.endswith("=") and word.startswith(other)]
         held.add(said[-1] if said else default)
     return held - set(OFTEN_UNSAID)
 
@@ -54,7 +55,8 @@ def differences(declared, exported):
         if export not in exported:
             told.append("%s is not exported to %s" % export)
         elif export not in declared:
-            told.append("%s is exported to %s, which nobody declared" % (path, "everybody" if client == "*" else client))
+            whom = "everybody" if client == "*" else client
+            told.append("%s is exported to %s, which nobody declared" % (path, whom))
         elif declared[export] != exported[export]:
             told.append("%s to %s: %s, declared %s" % (
                 path, client, ",".join(sorted(exported[export] - declared[export])) or "nothing",
@@ -65,7 +67,9 @@ def differences(declared, exported):
 def main(words):
     """Print the differences; exit status 3 when exportfs does not answer."""
     try:
-        process = subprocess.Popen(["exportfs", "-s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+        process = subprocess.Popen(
+            ["exportfs", "-v"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True
+        )
     except OSError as error:
         sys.stderr.write("exportfs: %s\n" % error)
         return 3

@@ -1,0 +1,229 @@
+"""What the server lets clients do, asked of exportfs and by a client that mounts; what is wrong is named and mended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from promises import Rollout
+from testinfra.host import Host
+
+SERVER, CLIENT = "hal-data", "hal-mgmt1"
+MOUNT = "/mnt/try"
+EXPORTED = "what is exported is what is declared"
+THREADS = "threads and versions are in effect"
+ALICE, USERS = 5001, 5000
+Node = Callable[[str], Host]
+Site = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def rollout() -> Rollout:
+    return Rollout(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]))
+
+
+@pytest.fixture(scope="module")
+def export(site: Site) -> dict[str, Any]:
+    entry: dict[str, Any] = site("file_systems")["internal"]
+    return entry
+
+
+@pytest.fixture
+def mounted(node: Node, export: dict[str, Any]) -> Iterator[Host]:
+    """The client, with the export mounted by hand."""
+    client = node(CLIENT)
+    client.check_output(f"mkdir -p {MOUNT} && mount -t nfs4 -o soft,timeo=30 {export['address']}:/internal {MOUNT}")
+    yield client
+    client.run(f"umount -l {MOUNT}")
+
+
+def exports(host: Host) -> list[str]:
+    """One export a line."""
+    return sorted(" ".join(line.split()) for line in host.check_output("exportfs -v").replace("\n\t", " ").splitlines())
+
+
+def process(host: Host) -> str:
+    """Which server it is: another one after a restart."""
+    pid: str = host.check_output("cat /run/virtual-nfsd/pid")
+    return pid
+
+
+def observed(rollout: Rollout, **variables: Any) -> dict[str, Any]:
+    """What was seen of each promise that does not hold."""
+    results = rollout.promises("nfs_server", SERVER, **variables)
+    return {name: one["observed"] for name, one in results.items() if one["status"] in ("fail", "unknown")}
+
+
+def as_alice(command: str) -> str:
+    return f"setpriv --reuid {ALICE} --regid {USERS} --clear-groups sh -c '{command}'"
+
+
+def test_another_number_of_threads_waits_for_permission(node: Node, rollout: Rollout) -> None:
+    """The server ran before, with the number and the versions that EL7 has: its clients must not wait for a rollout."""
+    host = node(SERVER)
+    before = process(host)
+    assert rollout.promises("nfs_server", SERVER)[THREADS]["observed"] == "8 threads, versions 2,3,4"
+    done = rollout.converge()
+    assert done.status == 0, done.explain()
+    assert "Not restarted without nfs_server_restart_ok" in done.words
+    assert process(host) == before
+    done = rollout.converge(nfs_server_restart_ok=True)
+    assert done.status == 0, done.explain()
+    assert process(host) != before
+    assert host.check_output("cat /proc/fs/nfsd/threads /proc/fs/nfsd/versions") == "32\n-2 -3 +4 +4.1 -4.2"
+    assert observed(rollout) == {}
+
+
+def test_the_declared_file_system_is_exported_and_nothing_else(node: Node, export: dict[str, Any]) -> None:
+    (line,) = exports(node(SERVER))
+    path, _, rest = line.partition(" ")
+    client, _, options = rest.rstrip(")").partition("(")
+    assert (path, client) == (export["export"], export["cidr"])
+    assert {"rw", "sync", "root_squash", "no_subtree_check", "sec=sys"} <= set(options.split(","))
+    assert not node(SERVER).file("/etc/exports.d/vendor.exports").exists
+    assert node(SERVER).service("nfs-server").is_enabled
+
+
+def test_a_client_writes_as_its_users_and_its_root_is_nobody(node: Node, mounted: Host) -> None:
+    server = node(SERVER)
+    server.check_output(f"install -d -o {ALICE} -g {USERS} /internal/team && install -d -m 1777 /internal/all")
+    mounted.check_output(as_alice(f"echo from a client >{MOUNT}/team/file"))
+    assert (
+        server.check_output("stat -c %u:%g /internal/team/file; cat /internal/team/file") == "5001:5000\nfrom a client"
+    )
+    assert mounted.run(f"touch {MOUNT}/file").rc != 0
+    mounted.check_output(f"touch {MOUNT}/all/of-root")
+    assert server.check_output("stat -c %u /internal/all/of-root") == "65534"
+    assert "Permission denied" in mounted.run(f"touch {MOUNT}/team/of-root").stderr
+
+
+def test_another_network_may_not_mount(node: Node, site: Site) -> None:
+    """Asked by the same client, through its other interface."""
+    address = next(entry for entry in site("hosts") if entry["name"] == SERVER)["addresses"]["ipoib"]
+    refused = node(CLIENT).run(f"mkdir -p {MOUNT} && mount -t nfs4 -o soft,timeo=30 {address}:/internal {MOUNT}")
+    assert refused.rc == 32
+    assert "access denied by server" in refused.stderr
+
+
+def test_an_export_to_everybody_by_a_command_is_named_and_mended(node: Node, rollout: Rollout) -> None:
+    host = node(SERVER)
+    host.check_output("exportfs -o rw,no_root_squash,no_subtree_check '*:/srv/secret'")
+    assert observed(rollout) == {EXPORTED: ["/srv/secret is exported to everybody, which nobody declared"]}
+    before = process(host)
+    done = rollout.converge()
+    assert done.status == 0, done.explain()
+    assert len(exports(host)) == 1
+    assert process(host) == before, "exports do not need a restart"
+
+
+def test_another_squash_and_a_missing_export_are_named_and_mended(
+    node: Node, rollout: Rollout, export: dict[str, Any]
+) -> None:
+    host, cidr = node(SERVER), export["cidr"]
+    host.check_output(f"exportfs -o rw,no_root_squash,no_subtree_check {cidr}:/internal")
+    assert observed(rollout) == {EXPORTED: [f"/internal to {cidr}: no_root_squash, declared root_squash"]}
+    host.check_output(f"exportfs -u {cidr}:/internal")
+    assert observed(rollout) == {EXPORTED: [f"/internal is not exported to {cidr}"]}
+    done = rollout.converge()
+    assert done.status == 0, done.explain()
+    assert observed(rollout) == {}
+
+
+def test_what_somebody_wrote_is_named_before_the_next_boot_exports_it(node: Node, rollout: Rollout) -> None:
+    host = node(SERVER)
+    host.check_output(
+        "echo '/srv/secret *(rw,no_subtree_check)' >>/etc/exports; echo '/ *(ro)' >/etc/exports.d/a.exports"
+    )
+    broken = observed(rollout)
+    assert sorted(broken) == ["no other file exports anything", "the next boot exports what is declared"]
+    assert broken["the next boot exports what is declared"][-1] == "/srv/secret *(rw,no_subtree_check)"
+    done = rollout.converge()
+    assert done.status == 0, done.explain()
+    assert observed(rollout) == {}
+
+
+def test_a_server_that_does_not_serve_is_named_and_started(node: Node, rollout: Rollout) -> None:
+    host = node(SERVER)
+    host.check_output("rpc.nfsd 0")
+    assert observed(rollout) == {"NFS server listens": False, THREADS: "not running"}
+    host.check_output("systemctl disable --quiet --now nfs-server")
+    broken = observed(rollout)
+    assert broken["NFS server runs"] == "inactive"
+    assert broken["NFS server starts at boot"] is False
+    done = rollout.converge()
+    assert done.status == 0, done.explain()
+    assert observed(rollout) == {}
+
+
+def test_options_change_without_a_restart(node: Node, rollout: Rollout, mounted: Host) -> None:
+    host = node(SERVER)
+    before = process(host)
+    mounted.check_output(as_alice(f"touch {MOUNT}/team/before"))
+    read_only = {"internal": ["ro", "sync", "root_squash", "no_subtree_check", "sec=sys"]}
+    done = rollout.converge(nfs_server_options_by_file_system=read_only)
+    assert done.status == 0, done.explain()
+    assert mounted.run(as_alice(f"touch {MOUNT}/team/after")).rc != 0
+    assert mounted.check_output(f"ls {MOUNT}/team") == "before\nfile"
+    done = rollout.converge()
+    assert done.status == 0, done.explain()
+    mounted.check_output(as_alice(f"touch {MOUNT}/team/after"))
+    assert process(host) == before
+
+
+def test_the_server_waits_for_the_disks_at_boot(node: Node, rollout: Rollout) -> None:
+    host = node(SERVER)
+    assert (
+        "/internal" in host.check_output("systemctl show --property=RequiresMountsFor nfs-server").split("=")[1].split()
+    )
+    host.check_output("rm /etc/systemd/system/nfs-server.service.d/90-hal.conf && systemctl daemon-reload")
+    assert list(observed(rollout)) == ["server waits for the disks at boot [/internal]"]
+    done = rollout.converge()
+    assert done.status == 0, done.explain()
+    assert observed(rollout) == {}
+
+
+def test_a_folder_whose_disks_are_gone_is_not_exported(node: Node, rollout: Rollout, export: dict[str, Any]) -> None:
+    """The RAID set of the model is a file system in memory here."""
+    host, required = node(SERVER), {"nfs_server_mounts_required": True}
+    host.check_output("systemctl stop nfs-server && umount /internal")
+    assert observed(rollout, **required)["disks of an export are mounted [/internal]"] is False
+    done = rollout.converge(**required)
+    assert done.status != 0
+    assert "Nothing is mounted at /internal, where the model has a RAID set" in done.words
+
+    host.check_output("mount -t tmpfs -o size=1m,mode=0755 disks /internal")
+    done = rollout.converge(**required)
+    assert done.status == 0, done.explain()
+    assert observed(rollout, **required) == {}
+    assert "mountpoint=/internal" in host.check_output("cat /etc/exports")
+
+    # nfs-utils itself lets nobody in while it is not mounted.
+    host.check_output("systemctl stop nfs-server && umount /internal && systemctl start nfs-server")
+    refused = node(CLIENT).run(
+        f"mkdir -p {MOUNT} && mount -t nfs4 -o soft,timeo=30 {export['address']}:/internal {MOUNT}"
+    )
+    assert refused.rc == 32
+    assert list(observed(rollout, **required)) == ["disks of an export are mounted [/internal]"]
+    done = rollout.converge()
+    assert done.status == 0, done.explain()
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"nfs_server_threads": 0}, "nfs_server_threads is 0; write 1 to 1024"),
+        ({"nfs_server_options": ["rw", "sync", "no_root_sqash"]}, "internal: no_root_sqash is no option of exports(5)"),
+        ({"nfs_server_options": ["rw", "root_squash"]}, "internal: say one of sync, async"),
+        (
+            {"nfs_server_options_by_file_system": {"internl": ["ro"]}},
+            "nfs_server_options_by_file_system names internl; the model's NFS file systems are internal",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(rollout: Rollout, variables: dict[str, Any], said: str) -> None:
+    done = rollout.converge(**variables)
+    assert done.status != 0
+    assert said in done.words

@@ -1,0 +1,89 @@
+"""What role nfs_server compares on a server: what exportfs prints, and the words for what differs."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.unit.interpreters import LOCAL
+
+HERE = Path(__file__).parent
+PROGRAM = HERE.parents[2] / "roles/nfs_server/files/exported.py"
+CENTOS = (HERE / "captures/exportfs-v-centos-7.6.txt").read_text()
+DECLARED = [f"{path} *(rw,sync,root_squash,no_subtree_check,sec=sys)" for path in (
+    "/share/apps", "/share/data", "/share/home", "/mnt/resource/scratch",
+)]  # fmt: skip
+
+
+def differences(tmp_path: Path, declared: list[str], said: str, status: int = 0) -> tuple[int, list[str]]:
+    """Run the program with a stand-in for exportfs that prints a text."""
+    (tmp_path / "said").write_text(said)
+    program = tmp_path / "exportfs"
+    program.write_text(f'#!/bin/sh\n[ "$*" = -v ] || exit 9\ncat {tmp_path}/said\nexit {status}\n')
+    program.chmod(0o755)
+    done = subprocess.run(
+        [LOCAL, "-c", PROGRAM.read_text(), " " + json.dumps(declared)],
+        capture_output=True, text=True, check=False, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    return done.returncode, done.stdout.splitlines()
+
+
+def test_what_centos_7_prints_is_understood(tmp_path: Path) -> None:
+    assert differences(tmp_path, DECLARED, CENTOS) == (0, [])
+
+
+def test_nothing_exported_is_not_taken_for_right(tmp_path: Path) -> None:
+    assert differences(tmp_path, DECLARED[:1], "") == (0, ["/share/apps is not exported to *"])
+    assert differences(tmp_path, [], "") == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        (DECLARED[:3], ["/mnt/resource/scratch is exported to everybody, which nobody declared"]),
+        (
+            [*DECLARED[:3], "/mnt/resource/scratch 10.64.0.0/24(rw,sync,root_squash,no_subtree_check,sec=sys)"],
+            [
+                "/mnt/resource/scratch is exported to everybody, which nobody declared",
+                "/mnt/resource/scratch is not exported to 10.64.0.0/24",
+            ],
+        ),
+        ([*DECLARED[1:], "/share/apps *(ro)"], ["/share/apps to *: rw, declared ro"]),
+        (
+            [*DECLARED[1:], "/share/apps *(rw,no_root_squash,async,fsid=0)"],
+            ["/share/apps to *: root_squash,sync, declared async,fsid=0,no_root_squash"],
+        ),
+        (
+            [*DECLARED[1:], "/share/apps *(rw,mountpoint=/share)"],
+            ["/share/apps to *: nothing, declared mountpoint=/share"],
+        ),
+        ([*DECLARED[1:], "/share/apps *(rw,sec=krb5p)"], ["/share/apps to *: sec=sys, declared sec=krb5p"]),
+    ],
+)
+def test_every_difference_has_its_words(tmp_path: Path, declared: list[str], said: list[str]) -> None:
+    assert differences(tmp_path, declared, CENTOS) == (0, said)
+
+
+def test_an_option_that_opens_an_export_is_found(tmp_path: Path) -> None:
+    opened = CENTOS.replace("secure,root_squash", "insecure,no_root_squash")
+    status, said = differences(tmp_path, DECLARED[:1], opened.splitlines()[0] + "\n")
+    assert (status, said) == (0, ["/share/apps to *: insecure,no_root_squash, declared root_squash,secure"])
+
+
+def test_an_exportfs_that_fails_is_no_answer(tmp_path: Path) -> None:
+    assert differences(tmp_path, DECLARED, CENTOS, status=1) == (3, [])
+
+
+def test_the_options_of_later_exports_count() -> None:
+    spec = importlib.util.spec_from_file_location("exported", PROGRAM)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert "rw" in module.complete(["ro", "rw"])
+    assert "ro" in module.complete([])

@@ -1,0 +1,133 @@
+"""What the model's NFS file systems mean on a node: exports, mounts, and what is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.contract.project import PROJECT
+
+_SPEC = importlib.util.spec_from_file_location("hal_nfs_filter", PROJECT / "plugins" / "filter" / "hal_nfs.py")
+assert _SPEC
+assert _SPEC.loader
+nfs = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(nfs)
+
+OPTIONS = ["rw", "sync", "root_squash", "no_subtree_check", "sec=sys"]
+MOUNT_OPTIONS = ["rw", "hard", "vers=4.1"]
+
+
+def file_system(**more: Any) -> dict[str, Any]:
+    """A file system of the model, as lookup('hal', 'file_systems') gives it."""
+    entry = {
+        "kind": "nfs",
+        "mount": "/data",
+        "export": "/data",
+        "servers": ["store"],
+        "arrays": [],
+        "clients": ["node1"],
+        "network": "ipoib",
+        "address": "10.0.2.1",
+        "cidr": "10.0.2.0/24",
+    }
+    return {**entry, **more}
+
+
+def test_a_node_exports_what_it_serves_and_nothing_else() -> None:
+    model = {
+        "data": file_system(),
+        "other": file_system(servers=["store2"]),
+        "scale": file_system(kind="spectrum_scale", servers=["store"]),
+        "deep": file_system(export="/data/deep/er", cidr="10.0.3.0/24"),
+    }
+    raid_sets = [
+        {"node": "store", "mount": "/data"},
+        {"node": "store", "mount": "/data/deep"},
+        {"node": "store", "mount": None},
+        {"node": "node1", "mount": "/"},
+    ]
+    exports = nfs.hal_nfs_exports(model, "store", raid_sets, OPTIONS, {"deep": ["ro"]})
+    assert [(one["name"], one["client"], one["options"], one["disks"]) for one in exports] == [
+        ("data", "10.0.2.0/24", OPTIONS, "/data"),
+        ("deep", "10.0.3.0/24", ["ro"], "/data/deep"),
+    ]
+    assert nfs.hal_nfs_exports(model, "node1", raid_sets, OPTIONS, {}) == []
+
+
+def test_a_name_that_begins_like_a_mount_is_not_below_it() -> None:
+    model = {"data": file_system(export="/database")}
+    assert nfs.hal_nfs_exports(model, "store", [{"node": "store", "mount": "/data"}], OPTIONS, {})[0]["disks"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (OPTIONS, []),
+        ([*OPTIONS, "fsid=0", "crossmnt"], []),
+        (["rw", "sync", "root_squash", "no_root_sqash"], ["x: no_root_sqash is no option of exports(5)"]),
+        (["rw", "sync"], ["x: say one of root_squash, no_root_squash, all_squash"]),
+        (["rw", "ro", "sync", "root_squash"], ["x: say one of ro, rw"]),
+        ([*OPTIONS, "sec"], ["x: sec is no option of exports(5)"]),
+    ],
+)
+def test_options_of_exports_are_words_of_exports_5_and_decided(options: list[str], said: list[str]) -> None:
+    assert nfs.hal_nfs_export_problems([{"name": "x", "path": "/x", "client": "*", "options": options}]) == said
+
+
+def test_a_folder_is_exported_once_to_a_network() -> None:
+    exports = [{"name": name, "path": "/x", "client": "10.0.0.0/8", "options": OPTIONS} for name in ("a", "b")]
+    assert nfs.hal_nfs_export_problems(exports) == ["b: /x is exported to 10.0.0.0/8 already, as a"]
+
+
+def test_a_node_mounts_what_it_is_a_client_of() -> None:
+    model = {
+        "data": file_system(mount="/srv/big data"),
+        "six": file_system(mount="/six", address="2001:db8::1"),
+        "same": file_system(servers=["node1"], mount="/same", export="/same"),
+        "own": file_system(servers=["node1"], mount="/own", export="/disk/own"),
+        "not": file_system(clients=["node2"]),
+    }
+    mounts = nfs.hal_nfs_mounts(model, "node1", MOUNT_OPTIONS, {"six": ["ro", "soft"]})
+    assert [(one["name"], one["source"], one["unit"], one["options"], one["own"]) for one in mounts] == [
+        ("data", "10.0.2.1:/data", "srv-big\\x20data", MOUNT_OPTIONS, False),
+        ("own", "/disk/own", "own", [], True),
+        ("six", "[2001:db8::1]:/data", "six", ["ro", "soft"], False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "options", "said"),
+    [
+        ({}, MOUNT_OPTIONS, []),
+        ({}, ["ro", "soft"], []),
+        ({}, ["rw", "soft"], ["x: soft loses what was written when the server is slow; say hard, or ro with soft"]),
+        ({}, ["rw"], ["x: say one of hard, soft"]),
+        (
+            {},
+            ["rw", "hard", "bg", "x-systemd.automount"],
+            ["x: bg is the role's own", "x: x-systemd.automount is the role's own"],
+        ),
+        (
+            {"address": None, "servers": [], "arrays": ["filer1"]},
+            MOUNT_OPTIONS,
+            ["x: filer1 has no address; give it one in cluster.yml: arrays.filer1.address"],
+        ),
+    ],
+)
+def test_mounts_that_lose_data_or_have_no_server_are_refused(
+    entry: dict[str, Any], options: list[str], said: list[str]
+) -> None:
+    model = {"x": file_system(**entry)}
+    mounts = nfs.hal_nfs_mounts(model, "node1", options, {})
+    assert nfs.hal_nfs_mount_problems(mounts, model) == said
+
+
+@pytest.mark.parametrize(
+    "path", ["/srv/data", "/srv/data-1", "/", "/a.b_c:d", "/.hidden/x", "/srv/big data/", "/a//b", "/x@y"]
+)
+def test_units_have_systemds_names(path: str) -> None:
+    said = subprocess.run(["systemd-escape", "--path", path], capture_output=True, text=True, check=True).stdout
+    assert nfs.hal_unit_name(path) == said.strip()

@@ -203,8 +203,8 @@ def test_attributes_for_some_nodes_stand_in_sections_and_in_the_node_list(cluste
     )
     assert cluster.admin.ok("mmlsconfig", "pagepool").splitlines() == [
         "pagepool 1073741824",
-        "pagepool 32G  [nsdservers]",
-        "pagepool 4G  [gpu]",
+        "pagepool 32G [nsdservers]",
+        "pagepool 4G [gpu]",
     ]
     assert cluster.admin.ok("mmlsconfig", "tscCmdPortRange") == "tscCmdPortRange (undefined)\n"
     (row,) = cluster.admin.table("mmlsnodeclass", "gpu", section="nodeClasses")

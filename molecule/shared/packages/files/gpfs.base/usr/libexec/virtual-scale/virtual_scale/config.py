@@ -24,7 +24,7 @@ def mmlsconfig(words: Sequence[str]) -> int:
         return 0
     if chosen:
         for name, value, target in lines:
-            out(f"{name} {value or '(undefined)'}" + (f"  [{target}]" if target else ""))
+            out(f"{name} {value or '(undefined)'}" + (f" [{target}]" if target else ""))
         return 0
     heading(f"Configuration data for cluster {cluster.name}:")
     section = EVERY_NODE

@@ -51,10 +51,10 @@ def main(argv):
 
 
 def mounted():
-    """Return {folder: device} of the file systems that are mounted, from the kernel's table: it asks no file system."""
+    """Return the folders where Scale has mounted something, from the kernel's table: that asks no file system."""
     with open("/proc/self/mounts") as table:
         rows = [line.split() for line in table]
-    return {row[1]: row[0].replace("/dev/", "") for row in rows if row[2] in ("gpfs", "fuse.gpfs")}
+    return {row[1] for row in rows if row[2] in ("gpfs", "fuse.gpfs")}
 
 
 def mount(seconds, *wanted):
@@ -63,7 +63,7 @@ def mount(seconds, *wanted):
     pairs = [one.split("=", 1) for one in wanted]
     said = ""
     while True:
-        missing = [name for name, folder in pairs if mounted().get(folder) != name]
+        missing = [name for name, folder in pairs if folder not in mounted()]
         if not missing:
             return DONE
         left = end - time.time()
@@ -71,14 +71,13 @@ def mount(seconds, *wanted):
             break
         try:
             now = state(ask(["mmgetstate", "-Y"], min(left, SECONDS)))
+            said = "the daemon is %s" % now
             if now == "active":
                 for name in missing:
                     ask(["mmmount", name], min(max(end - time.time(), 1), 4 * SECONDS))
-                continue
-            said = "the daemon is %s" % now
         except (ScaleError, ScaleTextError) as error:
             said = "%s" % error
-        time.sleep(2)
+        time.sleep(1)
     sys.stderr.write("not mounted after %s s: %s%s\n" % (seconds, " ".join(missing), ": " + said if said else ""))
     return NOT_DONE
 

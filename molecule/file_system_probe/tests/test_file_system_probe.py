@@ -169,7 +169,7 @@ def test_an_empty_mount_point_is_not_fast(login: Host, rollout: Rollout) -> None
         assert status(login)["error"] == "not_mounted"
         assert rollout.broken_promises("file_system_probe", "hal-login") == ["homes can be listed"]
     finally:
-        login.check_output("bindfs -o allow_other,attr_timeout=0,entry_timeout=0 /srv/homes /home")
+        login.check_output("bindfs -o nonempty,allow_other,attr_timeout=0,entry_timeout=0 /srv/homes /home")
         login.check_output("systemctl start hal-file-system-probe.service")
 
 

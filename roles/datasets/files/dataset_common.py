@@ -136,6 +136,13 @@ def sha256_of(path):
     return digest.hexdigest()
 
 
+def is_mounted(mount):
+    """Whether something is mounted there."""
+    wanted = raw_of(mount.rstrip("/") or "/")
+    with open("/proc/self/mounts", "rb") as source:
+        return any(line.split(b" ")[1] == wanted for line in source)
+
+
 def free_bytes(path):
     """Return how much may still be written there."""
     seen = os.statvfs(path)

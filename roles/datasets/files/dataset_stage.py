@@ -8,12 +8,13 @@ import hashlib
 import os
 import shutil
 import socket
+import stat
 import sys
 import time
 
 from dataset_check import Modes, examine, verdict
-from dataset_common import (GB, HIDDEN, Place, Problem, free_bytes, in_words, load, locked, make_folder, native, say,
-                            sha256_of, text, who, write)
+from dataset_common import (GB, HIDDEN, Place, Problem, free_bytes, in_words, is_mounted, load, locked, make_folder,
+                            native, say, sha256_of, text, who, write)
 from dataset_fetch import fetch, fetch_text_file
 from dataset_manifest import Index, read
 
@@ -29,11 +30,20 @@ class Table(object):
         if config is None:
             raise Problem("%s is not there" % path)
         self.root = config["root"]
+        self.mount = config["mount"]
         self.page = config["page"]
         self.reserve = float(config["reserve_gb"]) * GB
         self.streams = int(config["streams"])
         self.threads = int(config["verify_threads"])
+        self.late_days = float(config["verify_max_days"])
         self.sets = config["sets"]
+
+    def need_root(self):
+        """Refuse to write into the folder below an empty mount point. The kernel's list is asked, not the file system."""
+        if not is_mounted(self.mount):
+            raise Problem("%s is not mounted: nothing is done" % self.mount)
+        if not os.path.isdir(self.root):
+            raise Problem("%s is not there; role datasets makes it" % self.root)
 
     def find(self, label):
         """Return the version that NAME/VERSION means; NAME alone means its default, or its only one."""
@@ -350,23 +360,43 @@ def state_of(table, one):
         word = "half staged" if not known.get("staged_at") else "staged"
     else:
         word = "not staged"
-    seen = os.stat(place.folder) if published else None
     link = os.readlink(place.link) if os.path.islink(place.link) else ""
     verified = known.get("verified_at")
+    astray = published and one["default"] and link != one["version"]
+    days = round((time.time() - verified) / 86400.0, 2) if verified and published else None
     return {
         "state": word,
         "path": place.folder,
-        "mode": "%04o" % (seen.st_mode & 0o7777) if seen else "",
-        "mode_right": bool(seen) and table.modes(one).fit(seen, table.modes(one).folder),
+        "loose": _loose(table, one, os.stat(place.folder)) if published else "",
         "is_default": link == one["version"],
+        "default_wrong": "leads to %s" % (link or "nothing") if astray else "",
         "files": known.get("files"),
         "bytes": known.get("bytes"),
-        "verified_days": round((time.time() - verified) / 86400.0, 2) if verified and published else None,
-        "wrong": known.get("wrong", ""),
+        "verified_days": days,
+        "late": _late(table, days) if published else "",
+        "wrong": known.get("wrong", "") if published else "",
         "room": published or free_bytes(table.root) >= float(one["size_gb"]) * GB + table.reserve,
         "staged_at": known.get("staged_at"),
         "staged_by": known.get("staged_by", ""),
     }
+
+
+def _late(table, days):
+    """Return when it was verified if that is too long ago; a clock that was set back is no proof."""
+    if days is None:
+        return "never verified"
+    return "" if 0 <= days <= table.late_days else "verified %s days ago" % days
+
+
+def _loose(table, one, seen):
+    """Return what is wrong with owner and mode of a published folder; "" for nothing."""
+    try:
+        modes = table.modes(one)
+    except Problem as error:
+        return "%s" % error
+    if modes.fit(seen, modes.folder):
+        return ""
+    return "mode %04o, owner %d, group %d" % (stat.S_IMODE(seen.st_mode), seen.st_uid, seen.st_gid)
 
 
 def undeclared(table):

@@ -30,7 +30,7 @@ def _parser():
             one.add_argument("dataset", metavar="NAME[/VERSION]", nargs="*" if several else None)
         return one
 
-    command("list", "what there is", dataset=False).add_argument("--json", action="store_true", help="for programs")
+    command("list", "what there is", dataset=False)
     staging = command("stage", "bring it, check it, publish it; interrupted, a next call goes on")
     staging.add_argument("--no-publish", action="store_true", help="leave it hidden")
     command("publish", "show a staged version to users")
@@ -39,21 +39,22 @@ def _parser():
     command("retire", "take a version away from users that is declared as retired; its data stay")
     removing = command("remove", "erase what is retired or half staged; shows what, and the code that it needs")
     removing.add_argument("--confirm", default="", metavar="CODE", help="the code that was shown")
-    command("status", "what is known of a version, or what nobody declared, as JSON", several=True)
+    command("status", "what is known of a version, or of all, as JSON", several=True)
     command("page", "write the pages for users again, where they differ", dataset=False)
     return parser
 
 
 def run(table, asked):
     """Do what the command line says; return the exit status."""
+    table.need_root()
     if asked.command == "list":
-        known = [dict(sets.state_of(table, one), name=one["name"], version=one["version"]) for one in table.sets]
-        write(json.dumps(known, indent=1, sort_keys=True) + "\n" if asked.json else dataset_page.listing(table))
+        write(dataset_page.listing(table))
         return 0
     if asked.command == "status":
-        known = {"undeclared": sets.undeclared(table)}
         if asked.dataset:
             known = sets.state_of(table, table.find(asked.dataset[0]))
+        else:
+            known = {"sets": [sets.state_of(table, one) for one in table.sets], "undeclared": sets.undeclared(table)}
         write(json.dumps(known, indent=1, sort_keys=True) + "\n")
         return 0
     if asked.command == "page":

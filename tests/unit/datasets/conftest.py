@@ -124,7 +124,8 @@ class Site:
         self._table = folder / "datasets.json"
         self._python = python
         self._sets: list[dict[str, Any]] = []
-        self.settings: dict[str, Any] = {"reserve_gb": "0", "streams": "3", "verify_threads": "2"}
+        self.settings: dict[str, Any] = {"reserve_gb": "0", "streams": "3", "verify_threads": "2", "mount": "/"}
+        self.settings["verify_max_days"] = "14"
 
     def declare(self, files: dict[str, bytes], **changes: Any) -> dict[str, Any]:
         """Declare a version in front of those declared before; `files` make its manifest."""

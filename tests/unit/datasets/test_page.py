@@ -1,0 +1,85 @@
+"""What users read is whole, harmless and in step with what is there."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+from tests.unit.datasets.conftest import Server, Site
+
+FILES = {"a": b"1" * 1000}
+
+
+class Page(HTMLParser):
+    """The tags of a page; a tag that is left open or closed twice is an error."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, self.getpos()
+
+    def values(self, tag: str, name: str) -> list[str | None]:
+        return [attributes[name] for seen, attributes in self.seen if seen == tag and name in attributes]
+
+
+def test_both_pages_say_what_there_is(site: Site, server: Server) -> None:
+    server.files = FILES
+    site.declare(FILES, source=server.url, note="train and test", name="coco", version="2017", size_gb=26, title="COCO")
+    site.declare(FILES, source=server.url, default=False, retired="use 2.0")
+    site.declare(FILES, source=server.url, version="2.0")
+    site.done("stage", "digits")
+    html = (site.root / "index.html").read_text(encoding="utf-8")
+    plain = (site.root / "README.txt").read_text(encoding="utf-8")
+    for text in (html, plain):
+        for words in (
+            f"{site.root}/digits/2.0",
+            "Handwritten größe",
+            "CC BY 4.0",
+            "train and test",
+            "use 2.0",
+            "1.0 kB",
+        ):
+            assert words in text
+        assert f"DATA={site.root}/digits/default" in text
+        assert f"{site.root}/coco/2017" not in text, "it is not here"
+    assert re.search(r"^digits +2\.0\* +ready +1\.0 kB +root +/", plain, re.MULTILINE)
+    assert re.search(r"^coco +2017 +not here yet +about 26 GB", plain, re.MULTILINE)
+    page = Page(html)
+    anchors = {f"#{name}" for name in page.values("h2", "id")}
+    assert set(page.values("a", "href")) <= {*anchors, "#sets"}, "every link leads somewhere in the page"
+    assert page.values("link", "href") + page.values("script", "src") + page.values("img", "src") == []
+    assert "url(" not in html
+    assert page.values("html", "lang") == ["en"]
+    assert "width=device-width, initial-scale=1" in page.values("meta", "content")
+
+
+def test_what_is_declared_cannot_change_the_page(site: Site, server: Server) -> None:
+    server.files = FILES
+    evil = '</dd><script>alert("1")</script>&amp;'
+    site.declare(FILES, source=server.url, title=evil, licence=evil, note=evil, owner=evil)
+    site.done("stage", "digits")
+    html = (site.root / "index.html").read_text()
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;amp;") == 4
+    Page(html)
+
+
+def test_a_page_is_written_when_it_differs(site: Site, server: Server) -> None:
+    server.files = FILES
+    site.declare(FILES, source=server.url)
+    assert "index.html is written" in site.done("page")
+    assert site.done("page") == ""
+    (site.root / "README.txt").write_text("mine")
+    assert site.done("page") == f"{site.root}/README.txt is written\n"
+    site.done("stage", "digits")
+    assert site.done("page") == "", "stage has written them"

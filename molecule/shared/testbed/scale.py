@@ -158,8 +158,9 @@ def _disks(name: str, one: FileSystem, suffix: str) -> list[dict[str, Any]]:
 
 def files(content: Mapping[str, Any]) -> Files:
     """Return mode and content of the volume's files; a path that ends in / is a folder."""
-    folders = ["nodes/", f"{SERVED}/", *(f"{SERVED}/{one['name']}/" for one in content["file_systems"])]
-    made: Files = dict.fromkeys(folders, (493, b""))
+    # Users reach what is served by mounts only.
+    made: Files = {"nodes/": (0o755, b""), f"{SERVED}/": (0o700, b"")}
+    made |= {f"{SERVED}/{one['name']}/": (0o755, b"") for one in content["file_systems"]}
     made["cluster.json"] = (0o644, (json.dumps(content, indent=1) + "\n").encode())
     return made
 

@@ -63,7 +63,12 @@ def test_a_file_system_has_the_models_block_size_and_disks_of_each_array() -> No
         ("home_flash2_1", "flash2.hal.example"),
         ("home_flash2_2", "flash2.hal.example"),
     ]
-    assert set(scale.files(cluster)) == {"nodes/", "file systems/", "file systems/home/", "cluster.json"}
+    assert {path: mode for path, (mode, _) in scale.files(cluster).items()} == {
+        "nodes/": 0o755,
+        "file systems/": 0o700,
+        "file systems/home/": 0o755,
+        "cluster.json": 0o644,
+    }
 
 
 def test_the_volume_begins_the_same_when_a_client_is_added() -> None:

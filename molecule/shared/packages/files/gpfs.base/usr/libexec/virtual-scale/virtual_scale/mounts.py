@@ -113,7 +113,7 @@ def kill(name: str, signal: str) -> None:
 
 def hung(name: str) -> bool:
     """Return whether the process behind a mount is stopped, so that nobody who uses it gets an answer."""
-    number = _systemctl("show", "--property=MainPID", "--value", unit(name)).stdout.strip()
+    number = _systemctl("show", "--property=MainPID", unit(name)).stdout.strip().partition("=")[2]
     try:
         text = (place.ROOT / "proc" / number / "stat").read_text()
     except OSError:

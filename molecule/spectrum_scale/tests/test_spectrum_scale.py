@@ -43,6 +43,11 @@ def running(host: Host) -> dict[str, str]:
     return {name: words[1] for name, words in table(host, "mmdiag --config", 6).items()}
 
 
+def shown(host: Host, unit: str, name: str) -> str:
+    """A property of a unit."""
+    return host.check_output(f"systemctl show --property {name} {unit}").partition("=")[2]
+
+
 def wait(what: Callable[[], bool], seconds: int = 30) -> None:
     """Return when it is so."""
     end = time.monotonic() + seconds
@@ -111,13 +116,13 @@ def test_the_layer_is_built_for_the_kernel_that_runs(node: Node) -> None:
 
 def test_slurmd_and_the_health_check_come_after_the_mounts(node: Node) -> None:
     host = node("hal01")
-    before = host.check_output("systemctl show --property Before --value hal-spectrum-scale.service").split()
+    before = shown(host, "hal-spectrum-scale.service", "Before").split()
     assert {"slurmd.service", "hal-node-health.service"} <= set(before)
     assert not {"sshd.service", "systemd-user-sessions.service"} & set(before)
     assert host.service("hal-spectrum-scale").is_enabled
     assert host.file("/etc/systemd/system/slurmd.service.d/80-spectrum-scale.conf").contains("After=hal-spectrum-scale")
     assert not node("hal-login").file("/etc/systemd/system/slurmd.service.d/80-spectrum-scale.conf").exists
-    after = host.check_output("systemctl show --property After --value gpfs.service").split()
+    after = shown(host, "gpfs.service", "After").split()
     assert {"network-online.target", "rdma.service"} <= set(after)
 
 
@@ -177,12 +182,12 @@ def test_an_attribute_waits_for_the_daemon_until_its_restart_is_permitted(
     node(ADMIN).check_output(f"{BIN}/mmchconfig workerThreads=1024 -N hal02")
     assert observed(rollout, "hal02")[EFFECTIVE] == ["workerThreads: configured 1024, runs with 512"]
     assert EFFECTIVE not in observed(rollout, "hal01")
-    started = node("hal02").check_output("systemctl show --property ActiveEnterTimestampMonotonic --value gpfs")
+    started = shown(node("hal02"), "gpfs", "ActiveEnterTimestampMonotonic")
     done = rollout.converge("--limit", "hal02")
     assert done.status == 0, done.explain()
     assert "workerThreads: configured 1024, runs with 512" in done.words
     assert "without spectrum_scale_restart_ok" in done.words
-    assert node("hal02").check_output("systemctl show --property ActiveEnterTimestampMonotonic --value gpfs") == started
+    assert shown(node("hal02"), "gpfs", "ActiveEnterTimestampMonotonic") == started
     done = rollout.converge("--limit", "hal02", spectrum_scale_restart_ok=True)
     assert done.status == 0, done.explain()
     assert running(node("hal02"))["workerThreads"] == "1024"

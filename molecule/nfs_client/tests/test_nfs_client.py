@@ -232,7 +232,6 @@ def test_what_does_not_come_back_after_a_boot_is_named(node: Node, rollout: Roll
     ("variables", "said"),
     [
         ({"nfs_client_options": ["rw", "soft"]}, "internal: soft loses what was written when the server is slow"),
-        ({"nfs_client_options": ["hard"]}, "internal: say one of ro, rw"),
         ({"nfs_client_answer_seconds": 60}, "nfs_client_answer_seconds is 60; write 1 to 20"),
         (
             {"nfs_client_mounts_kept": {"/internal": "mine"}},

@@ -27,6 +27,7 @@ PAGE = """<!DOCTYPE html>
 body {{ font: 1rem/1.55 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; }}
 h1 {{ font-size: 1.7rem; line-height: 1.2; margin: .5rem 0; }}
 h2 {{ font-size: 1.25rem; margin: 0 0 .25rem; overflow-wrap: anywhere; }}
+h2 + p {{ margin: 0; }}
 h3 {{ font-size: 1rem; margin: 0; overflow-wrap: anywhere; }}
 a {{ color: var(--link); }}
 a:focus-visible, pre:focus-visible {{ outline: 3px solid var(--link); outline-offset: 2px; }}
@@ -37,7 +38,7 @@ nav a {{ display: block; padding: .45rem .8rem; border: 1px solid var(--line); b
 nav a {{ text-decoration: none; }}
 section {{ border: 1px solid var(--line); border-radius: .5rem; padding: 1rem; margin: 1rem 0; }}
 article {{ border-top: 1px solid var(--line); padding-top: .75rem; margin-top: .75rem; }}
-dl {{ display: grid; grid-template-columns: minmax(5rem, max-content) 1fr; gap: .15rem 1rem; margin: .5rem 0 0; }}
+dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .5rem 0 0; }}
 dt {{ color: var(--quiet); }}
 dd {{ margin: 0; overflow-wrap: anywhere; }}
 pre {{ background: var(--soft); border-radius: .4rem; padding: .75rem; overflow-x: auto; }}
@@ -46,7 +47,6 @@ code {{ font-family: ui-monospace, monospace; font-size: .92em; overflow-wrap: a
 .good {{ color: var(--good); }}
 .wait {{ color: var(--wait); }}
 .quiet {{ color: var(--quiet); }}
-@media (max-width: 30rem) {{ dl {{ grid-template-columns: 1fr; gap: 0; }} dd {{ margin-bottom: .4rem; }} }}
 </style>
 </head>
 <body>
@@ -110,6 +110,12 @@ def _size(one, state):
     return in_words(state["bytes"]) if state["bytes"] else "about %g GB" % float(one["size_gb"])
 
 
+def _files(state):
+    if not state["files"]:
+        return ""
+    return ", {:,} file{}".format(state["files"], "" if state["files"] == 1 else "s")
+
+
 def _word(one, state):
     return "retired" if one["retired"] else STATES[state["state"]][0]
 
@@ -163,7 +169,7 @@ def _article(one, state):
     rows = [
         ("Path", "<code>%s</code>" % _escape(text(state["path"])) if state["state"] == "published" else ""),
         ("Retired", _escape(one["retired"])),
-        ("Size", _size(one, state) + (", {:,} files".format(state["files"]) if state["files"] else "")),
+        ("Size", _size(one, state) + _files(state)),
         ("Owner", _escape(one["owner"])),
         ("For", _escape("members of group %s" % one["owner"]) if one["access"] == "group" else ""),
         ("Licence", _escape(one["licence"])),

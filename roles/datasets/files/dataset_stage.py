@@ -38,12 +38,20 @@ class Table(object):
         self.late_days = float(config["verify_max_days"])
         self.sets = config["sets"]
 
-    def need_root(self):
-        """Refuse to write into the folder below an empty mount point. The kernel's list is asked, not the file system."""
+    def need_root(self, make=False):
+        """Refuse to write into the folder below an empty mount point; make the root, or say that it is not there."""
         if not is_mounted(self.mount):
             raise Problem("%s is not mounted: nothing is done" % self.mount)
         if not os.path.isdir(self.root):
-            raise Problem("%s is not there; role datasets makes it" % self.root)
+            if not make:
+                raise Problem("%s is not there: hal-dataset setup" % self.root)
+            make_folder(self.root)
+            say("%s is made" % self.root)
+        seen = os.stat(self.root)
+        if make and (seen.st_uid, stat.S_IMODE(seen.st_mode)) != (os.getuid(), 0o755):
+            os.chown(self.root, os.getuid(), os.getgid())
+            os.chmod(self.root, 0o755)
+            say("%s belongs to root alone" % self.root)
 
     def find(self, label):
         """Return the version that NAME/VERSION means; NAME alone means its default, or its only one."""

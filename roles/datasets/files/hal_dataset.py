@@ -40,13 +40,14 @@ def _parser():
     removing = command("remove", "erase what is retired or half staged; shows what, and the code that it needs")
     removing.add_argument("--confirm", default="", metavar="CODE", help="the code that was shown")
     command("status", "what is known of a version, or of all, as JSON", several=True)
-    command("page", "write the pages for users again, where they differ", dataset=False)
+    command("setup", "make the folder of data sets, and the pages for users where they differ", dataset=False)
     return parser
 
 
 def run(table, asked):
     """Do what the command line says; return the exit status."""
-    table.need_root()
+    os.umask(0o022)
+    table.need_root(make=asked.command == "setup")
     if asked.command == "list":
         write(dataset_page.listing(table))
         return 0
@@ -57,11 +58,10 @@ def run(table, asked):
             known = {"sets": [sets.state_of(table, one) for one in table.sets], "undeclared": sets.undeclared(table)}
         write(json.dumps(known, indent=1, sort_keys=True) + "\n")
         return 0
-    if asked.command == "page":
+    if asked.command == "setup":
         for path in dataset_page.write(table):
             say("%s is written" % path)
         return 0
-    os.umask(0o022)
     if asked.command == "verify":
         chosen = [table.find(label) for label in asked.dataset] or [one for one in table.sets if not one["retired"]]
         status = 1 if sets.verify(table, chosen) else 0

@@ -77,9 +77,26 @@ def test_what_is_declared_cannot_change_the_page(site: Site, server: Server) -> 
 def test_a_page_is_written_when_it_differs(site: Site, server: Server) -> None:
     server.files = FILES
     site.declare(FILES, source=server.url)
-    assert "index.html is written" in site.done("page")
-    assert site.done("page") == ""
+    assert "index.html is written" in site.done("setup")
+    assert site.done("setup") == ""
     (site.root / "README.txt").write_text("mine")
-    assert site.done("page") == f"{site.root}/README.txt is written\n"
+    assert site.done("setup") == f"{site.root}/README.txt is written\n"
     site.done("stage", "digits")
-    assert site.done("page") == "", "stage has written them"
+    assert site.done("setup") == "", "stage has written them"
+
+
+def test_the_root_is_made_and_belongs_to_root_alone(site: Site) -> None:
+    site.declare(FILES)
+    (site.root).rmdir()
+    assert site.refused("list") == f"{site.root} is not there: hal-dataset setup"
+    assert f"{site.root} is made" in site.done("setup")
+    site.root.chmod(0o777)
+    assert site.done("setup") == f"{site.root} belongs to root alone\n"
+    assert site.root.stat().st_mode & 0o7777 == 0o755
+
+
+def test_an_empty_mount_point_is_left_alone(site: Site) -> None:
+    site.settings["mount"] = str(site.root)
+    site.declare(FILES)
+    assert site.refused("setup") == f"{site.root} is not mounted: nothing is done"
+    assert list(site.root.iterdir()) == []

@@ -24,7 +24,7 @@ REPORTS = PROJECT / ".state" / "reports"
 # What runs on nodes waits for daemons half of the time: two at once keep two cores busy.
 AT_ONCE = 2
 # Their roles are in the rollout; what else their scenarios prove waits for test-full, or the gate takes half an hour.
-LATER = ("backup", "cuda", "hosts", "mirror", "munge", "network", "repositories", "time")
+LATER = ("backup", "cuda", "hosts", "local_storage", "mirror", "munge", "network", "repositories", "time")
 # These take longest, so they begin first: none is left alone at the end.
 LONG = ("slurm", "node_health", "nvidia_driver", "infiniband", "base", "backup", "ssh", "network", "firewall", "mirror")
 

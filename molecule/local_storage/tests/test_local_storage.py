@@ -22,7 +22,7 @@ NODE = "data01"
 WHOLE = "RAID sets are whole, of the declared disks"
 STRIPE = "stripe of the file system is that of the disks"
 PATH = "export PATH=/usr/sbin:/usr/bin; "  # what is asked here may be newer than CentOS 7
-BOOT_SECONDS = 300  # emulated, and the machine below may be busy
+BOOT_SECONDS = 900  # emulated, and the machine below may be busy
 Node = Callable[[str], Host]
 
 

@@ -22,7 +22,7 @@ ARCH = "x86_64"
 KVM = Path("/dev/kvm")
 CONSOLE = "/vm/console.log"
 EMULATED = "/vm/emulated"
-READY_SECONDS = 300  # without KVM each instruction is emulated
+READY_SECONDS = 900  # without KVM each instruction is emulated, and other nodes start beside it
 
 
 class Machines(BaseModel):

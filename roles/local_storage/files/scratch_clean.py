@@ -31,6 +31,19 @@ DEEPEST = 400  # each level keeps a folder open
 DAY = 86400
 
 
+def native(data):
+    """Return bytes as a name of a file is: in Python 2 bytes, in 3 a text that may have any byte in it."""
+    return data if str is bytes else os.fsdecode(data)
+
+
+def out(text, stream):
+    """Print the name of a file, whatever is in it."""
+    data = text if isinstance(text, bytes) else text.encode("utf-8") if str is bytes else os.fsencode(text)
+    stream.flush()
+    getattr(stream, "buffer", stream).write(data + b"\n")
+    stream.flush()
+
+
 class Stop(Exception):
     """It is not known what may be removed."""
 
@@ -202,19 +215,20 @@ def main(argv):
     try:
         with io.open(options.config) as stream:
             declared = json.load(stream)
-        with io.open("/proc/self/mountinfo") as stream:
-            mounts = mount_points(stream.read())
-        if declared["is_mount"] and declared["mount"] not in mounts:
-            raise Stop("%s is not mounted" % declared["mount"])
+        top = native(declared["mount"].encode("utf-8"))
+        with io.open("/proc/self/mountinfo", "rb") as stream:
+            mounts = mount_points(native(stream.read()))
+        if declared["is_mount"] and top not in mounts:
+            raise Stop("%s is not mounted" % top)
         cleaner = Cleaner(
-            declared["mount"],
+            top,
             declared["days"],
             (lambda: users_with_jobs(declared["node"])) if declared["slurm"] else frozenset,
             time.time(),
             open_files(),
             mounts,
             not options.dry_run,
-            print if options.dry_run else None,
+            (lambda path: out(path, sys.stdout)) if options.dry_run else None,
         )
         cleaner.run()
     except (Stop, IOError, OSError, ValueError, KeyError) as error:
@@ -224,7 +238,7 @@ def main(argv):
     print("%s: %d files (%d MiB) and %d folders %s" % (
         declared["mount"], cleaner.files, cleaner.size // 2 ** 20, cleaner.folders, word))
     for problem in cleaner.problems:
-        print(problem, file=sys.stderr)
+        out(problem, sys.stderr)
     return 1 if cleaner.problems else 0
 
 

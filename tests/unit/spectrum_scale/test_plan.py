@@ -118,9 +118,10 @@ def test_a_class_of_scale_counts_for_its_nodes_unless_they_have_their_own(captur
         "workerThreads: configured 1024, runs with 512"
     ]
     assert not_effective(now, {"workerthreads": "48"}, "ec03", nodes) == []
-    servers = {"servers": {"nodes": ["ec01", "ec02"], "attributes": {"workerThreads": 512}}}
+    own: dict[str, Any] = {"workerThreads": 512}
+    servers = {"servers": {"nodes": ["ec01", "ec02"], "attributes": own}}
     assert lines(now, {}, servers) == ["workerThreads on ec02: 512 instead of 1024"]
-    servers["servers"]["attributes"]["workerThreads"] = 1024
+    own["workerThreads"] = 1024
     assert lines(now, {}, servers) == ["workerThreads on ec01: 1024 instead of 512"]
     # It cannot be taken from the node alone: that would be asked for at each run.
     assert lines(now, {}, {"servers": {"nodes": ["ec01"], "attributes": {"workerThreads": None}}}) == []

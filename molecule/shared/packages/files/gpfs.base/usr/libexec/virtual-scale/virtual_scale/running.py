@@ -231,7 +231,6 @@ def _has_configuration(_words: Sequence[str], _prefix: str) -> int:
     return 0 if place.MMSDRFS.exists() else 1
 
 
-# The first five names are Scale's.
 _WORK: dict[str, Callable[[Sequence[str], str], int]] = {
     "startSubsys": _start,
     "shutdownDaemon": _shutdown,

@@ -188,6 +188,16 @@ def test_an_attribute_waits_for_the_daemon_until_its_restart_is_permitted(
     assert "workerThreads: configured 1024, runs with 512" in done.words
     assert "without spectrum_scale_restart_ok" in done.words
     assert shown(node("hal02"), "gpfs", "ActiveEnterTimestampMonotonic") == started
+    # In the words of Slurm, which is not rolled out here: a job on this node, then no answer.
+    for line, said in (("echo 4711", "jobs 4711 run here; drain"), ("exit 1", "Slurm does not say whether jobs run")):
+        node("hal02").check_output(f"printf '#!/bin/sh\\n{line}\\n' >/usr/bin/squeue && chmod 0755 /usr/bin/squeue")
+        try:
+            done = rollout.converge("--limit", "hal02", spectrum_scale_restart_ok=True)
+        finally:
+            node("hal02").check_output("rm /usr/bin/squeue")
+        assert done.status == 0, done.explain()
+        assert said in done.words
+    assert shown(node("hal02"), "gpfs", "ActiveEnterTimestampMonotonic") == started
     done = rollout.converge("--limit", "hal02", spectrum_scale_restart_ok=True)
     assert done.status == 0, done.explain()
     assert running(node("hal02"))["workerThreads"] == "1024"

@@ -1,0 +1,201 @@
+"""hal-scratch-clean: when it is not known what may go nothing goes, and a name that is swapped leads nowhere else."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.interpreters import LOCAL, interpreter
+
+from .conftest import PROJECT
+
+PROGRAM = PROJECT / "roles/local_storage/files/scratch_clean.py"
+sys.path.insert(0, str(PROGRAM.parent))
+
+scratch_clean = importlib.import_module("scratch_clean")
+
+# What the program calls; the scenario has no Slurm, this is the only stand-in.
+SQUEUE = """#!/bin/sh
+echo "$@" >>{folder}/asked
+{does}
+"""
+
+
+class Node:
+    """A folder for scratch, and a squeue that says something."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.scratch = folder / "scratch"
+        self.scratch.mkdir()
+        (self.scratch / "old").write_text("x")
+        time.sleep(0.05)
+
+    def run(self, does: str, *words: str, python: str = LOCAL, **changes: Any) -> subprocess.CompletedProcess[str]:
+        squeue = self.folder / "squeue"
+        squeue.write_text(SQUEUE.format(folder=self.folder, does=does))
+        squeue.chmod(0o755)
+        declared = {"mount": str(self.scratch), "days": 0, "node": "hal05", "slurm": True, "is_mount": False, **changes}
+        (self.folder / "config.json").write_text(json.dumps(declared))
+        argv = [python, str(PROGRAM), "--config", str(self.folder / "config.json"), *words]
+        environment = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"}
+        return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+
+    @property
+    def left(self) -> list[str]:
+        return sorted(str(path.relative_to(self.scratch)) for path in self.scratch.rglob("*"))
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+@pytest.mark.parametrize("version", ["local", "2.7", "3.6"])
+def test_old_files_go_when_nobody_has_a_job(node: Node, version: str) -> None:
+    python = LOCAL if version == "local" else interpreter(version)
+    done = node.run("exit 0", python=python)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 files (0 MiB) and 0 folders removed" in done.stdout
+    assert node.left == []
+    assert "--nodelist hal05" in (node.folder / "asked").read_text()
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        (
+            "echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1",
+            "Unable to contact",
+        ),
+        ("exit 124", "no answer (status 124)"),
+        ("echo alice", "something else than user ids"),
+    ],
+)
+def test_without_an_answer_of_slurm_nothing_goes(node: Node, does: str, said: str) -> None:
+    done = node.run(does)
+    assert done.returncode == 3
+    assert "nothing more is removed: squeue" in done.stderr
+    assert said in done.stderr
+    assert node.left == ["old"]
+
+
+def test_files_of_users_with_a_job_are_spared(node: Node) -> None:
+    done = node.run(f"echo {os.getuid()}; echo 5002")
+    assert done.returncode == 0
+    assert node.left == ["old"]
+
+
+def test_a_dry_run_shows_and_removes_nothing(node: Node) -> None:
+    done = node.run("exit 0", "--dry-run")
+    assert done.stdout.splitlines() == [
+        str(node.scratch / "old"),
+        f"{node.scratch}: 1 files (0 MiB) and 0 folders would be removed",
+    ]
+    assert node.left == ["old"]
+
+
+def test_what_a_process_has_open_is_spared(node: Node) -> None:
+    with (node.scratch / "old").open():
+        assert node.run("exit 0").returncode == 0
+    assert node.left == ["old"]
+
+
+def test_scratch_that_is_not_mounted_is_not_cleaned(node: Node) -> None:
+    done = node.run("exit 0", is_mount=True)
+    assert (done.returncode, node.left) == (3, ["old"])
+    assert "is not mounted" in done.stderr
+
+
+def test_a_link_in_place_of_scratch_is_refused(node: Node) -> None:
+    precious = node.folder / "precious"
+    precious.mkdir()
+    (precious / "kept").write_text("x")
+    link = node.folder / "link"
+    link.symlink_to(precious)
+    assert node.run("exit 0", mount=str(link)).returncode == 3
+    assert (precious / "kept").exists()
+
+
+def test_young_files_are_spared(node: Node) -> None:
+    node.run("exit 0", days=1)
+    assert node.left == ["old"]
+
+
+def test_a_folder_swapped_for_a_link_leads_nowhere(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between looking at a name and opening it, its owner makes it a link to somebody else's folder."""
+    precious = node.folder / "precious"
+    precious.mkdir()
+    (precious / "kept").write_text("x")
+    victim = node.scratch / "dir"
+    victim.mkdir()
+    real = os.open
+
+    def swap(path: Any, *words: Any, **more: Any) -> int:
+        if path == "dir":
+            victim.rmdir()
+            victim.symlink_to(precious)
+        return real(path, *words, **more)
+
+    cleaner = scratch_clean.Cleaner(str(node.scratch), 0, frozenset, time.time() + 100)
+    monkeypatch.setattr(os, "open", swap)
+    cleaner.run()
+    assert (precious / "kept").exists()
+    assert len(cleaner.problems) == 1
+
+
+def test_a_folder_that_is_moved_away_while_it_is_cleaned_takes_nothing_along(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name is asked for in the folder that is open, wherever a path would lead by now."""
+    precious = node.folder / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("x")
+    victim = node.scratch / "dir"
+    victim.mkdir()
+    (victim / "file").write_text("x")
+    real = os.lstat
+
+    def swap(path: Any, *words: Any, **more: Any) -> os.stat_result:
+        if path == "file" and victim.exists() and not victim.is_symlink():
+            victim.rename(node.scratch / "moved")
+            victim.symlink_to(precious)
+        return real(path, *words, **more)
+
+    cleaner = scratch_clean.Cleaner(str(node.scratch), 0, frozenset, time.time() + 100)
+    monkeypatch.setattr(os, "lstat", swap)
+    cleaner.run()
+    assert (precious / "file").exists()
+
+
+def test_jobs_that_begin_meanwhile_are_heard_of(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    for at in range(3):
+        (node.scratch / f"file{at}").write_text("x")
+    answers = iter([frozenset(), frozenset({os.getuid()})])
+    monkeypatch.setattr(scratch_clean, "ASK_SECONDS", -1)
+    last: list[frozenset[int]] = []
+
+    def jobs() -> frozenset[int]:
+        last.append(next(answers, frozenset({os.getuid()})))
+        return last[-1]
+
+    scratch_clean.Cleaner(str(node.scratch), 0, jobs, time.time() + 100).run()
+    assert len(node.left) == 4
+
+
+def test_a_mount_below_is_left_alone(node: Node) -> None:
+    below = node.scratch / "below"
+    below.mkdir()
+    (below / "kept").write_text("x")
+    cleaner = scratch_clean.Cleaner(str(node.scratch), 0, frozenset, time.time() + 100, mounts=frozenset({str(below)}))
+    cleaner.run()
+    assert node.left == ["below", "below/kept"]
+    assert scratch_clean.mount_points("36 35 0:1 / /a\\040b rw - tmpfs x rw\n") == {"/a b"}

@@ -108,6 +108,8 @@ def mount(call: Call) -> list[Resource]:
     if state in ("unmounted", "remounted") or not call.text("src"):
         return []
     options = call.text("opts", default="defaults")
+    if call.flag("boot") is False:
+        options += ",noauto"  # as the module writes it
     declared: dict[str, Any] = {"source": call.text("src"), "fstype": call.text("fstype")}
     if state == "ephemeral":
         return [Resource(f"mount:{path}", {**declared, "state": "mounted"})]

@@ -169,6 +169,8 @@ def test_mounts() -> None:
     declared = {"source": "nfs:/home", "fstype": "nfs", "saved": "rw,hard nfs:/home nfs"}
     assert found("ansible.posix.mount", **call, state="present")["mount:/home"] == declared
     assert found("ansible.posix.mount", **call, state="mounted")["mount:/home"] == {**declared, "state": "mounted"}
+    later = found("ansible.posix.mount", **call, state="present", boot=False)["mount:/home"]
+    assert later["saved"] == "rw,hard,noauto nfs:/home nfs"
     assert found("ansible.posix.mount", path="/home", state="absent") == {"mount:/home": {"state": "absent"}}
     assert found("ansible.posix.mount", path="/home", state="unmounted") == {}
 

@@ -180,10 +180,7 @@ class Http(object):
         begin = _size(part)
         try:
             response = self._get(urljoin(self.source, quote(raw_of(name))), begin)
-            if response.status == 416:  # no byte behind the last: it is complete, or was never right
-                if self._whole(response) != begin:
-                    os.unlink(part)
-                    raise BrokenError("a part was longer than the file")
+            if response.status == 416:  # no byte behind the last: it is complete, or its checksum will be wrong
                 response.read()
                 return
             if response.status == 206 and self._first(response) != begin:
@@ -241,11 +238,6 @@ class Http(object):
     @staticmethod
     def _first(response):
         found = re.match(r"bytes (\d+)-", response.getheader("Content-Range") or "")
-        return int(found.group(1)) if found else None
-
-    @staticmethod
-    def _whole(response):
-        found = re.match(r"bytes \*/(\d+)$", response.getheader("Content-Range") or "")
         return int(found.group(1)) if found else None
 
     @staticmethod

@@ -75,7 +75,7 @@ def examine(folder, place, modes, threads, progress, folders_too=True):
     if os.path.exists(place.checked):
         os.unlink(place.checked)
     progress.end()
-    return {name: found[name] for name in KINDS + ("bytes", "counts")}
+    return dict({name: found[name] for name in KINDS + ("bytes", "counts")}, files=len(index))
 
 
 def _resumed(place, folder):

@@ -224,8 +224,8 @@ def _checked(table, place, modes):
     if wrong:
         words = "%s: on disk, of what has come: %s. Damaged files were removed; call again"
         raise Problem(words % (place.label, wrong))
-    files = len(Index(place.manifest))
-    place.remember(files=files, bytes=report["bytes"], verified_at=_now(), wrong="", staged_at=_now(), staged_by=who())
+    known = {"files": report["files"], "bytes": report["bytes"], "verified_at": _now(), "wrong": ""}
+    place.remember(staged_at=_now(), staged_by=who(), **known)
 
 
 # ---------------------------------------------------------------- publish

@@ -102,7 +102,7 @@ def test_a_transfer_that_is_killed_goes_on_where_it_was(dtn: Host, server: Host,
     # By the playbook, in the background, as an administrator goes on.
     done = of_scenario(SCENARIO).playbook(PROJECT / "playbooks/datasets.yml", datasets_stage="digits/1.0")
     assert done.status == 0, done.explain()
-    assert "journalctl -f -u 'hal-dataset@digits-1.0.service'" in done.words
+    assert "hal-dataset@digits-1.0.service" in done.words
     wait_for("data set", lambda: status(dtn, "digits")["state"], "published".__eq__, seconds=60)
     log = fetched(server)
     assert log[0] == ["/digits-1.0/video/large.bin", f"bytes={part}-", "206", str(LARGE - part)]
@@ -241,7 +241,7 @@ def test_nothing_is_written_below_an_empty_mount_point(dtn: Host, rollout: Rollo
     dtn.check_output("mount --bind /home /mnt && umount /home")
     try:
         done = rollout.converge()
-        assert done.status == 0, done.explain()
+        assert done.status != 0, "nobody knows what is true of the data sets"
         assert "/home is not mounted or does not answer: /home/datasets is left as it is" in done.words
         assert not dtn.file(ROOT).exists
         assert "/home is not mounted: nothing is done" in dtn.run("hal-dataset stage digits 2>&1").stdout
@@ -264,8 +264,6 @@ def test_a_full_file_system_is_said_before_anything_comes(dtn: Host, server: Hos
     ("wrong", "words"),
     [
         ({"datasets_standard": declared(manifest_sha256="")}, "neither of manifest_sha256 and checksums; write one"),
-        ({"datasets_standard": declared(version=1.0)}, "version is the number 1.0; put it in quotes, or 1.10 is 1.1"),
-        ({"datasets_file_system": "internal"}, "datasets_file_system is internal, which hal-dtn has to mount"),
         ({"datasets_root": "/srv/sets"}, "datasets_root /srv/sets: a folder below its mount"),
         ({"datasets_streams": 0}, "datasets_streams is 0: 1 to 32"),
     ],

@@ -33,10 +33,10 @@ from testbed.scale import Machine, Scale
 
 LABEL = "hal.virtual"
 INTERFACES = {"management": "eth0", "ipoib": "ib0"}
-# SYS_ADMIN: nodes mount file systems, those of programs through /dev/fuse, too. /proc/sys and /sys stay read-only.
+# SYS_ADMIN: nodes mount file systems, those of programs through /dev/fuse. /proc/sys and /sys stay read-only.
 # DAC_READ_SEARCH: an NFS server finds files by their handles.
 CAPABILITIES = "DAC_READ_SEARCH,MKNOD,NET_ADMIN,NET_RAW,SYS_ADMIN,SYS_NICE,AUDIT_WRITE"
-# A folder of a node that is on no overlay: what a server exports has to be on a file system that knows files by handles.
+# A folder of a node that is on no overlay: an exported one has to be on a file system that knows files by handles.
 DISK = "/var/lib/virtual-node/disk"
 AUTOFS = Path("/dev/autofs")
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")

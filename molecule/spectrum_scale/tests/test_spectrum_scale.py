@@ -46,7 +46,8 @@ def running(host: Host) -> dict[str, str]:
 
 def shown(host: Host, unit: str, name: str) -> str:
     """A property of a unit."""
-    return host.check_output(f"systemctl show --property {name} {unit}").partition("=")[2]
+    line: str = host.check_output(f"systemctl show --property {name} {unit}")
+    return line.partition("=")[2]
 
 
 def wait(what: Callable[[], bool], seconds: int = 30) -> None:
@@ -165,7 +166,7 @@ def test_what_somebody_broke_is_named_and_mended_and_permissions_are_kept(node: 
     assert observed(rollout, "hal01") == {}
 
     # The others, without permission; workerThreads is now declared as somebody set it on hal02, whose daemon starts.
-    wanted = {"maxFilesToCache": "128K", "maxStatCache": "128K", "maxMBpS": None, "pagepool": "4G"}
+    wanted: dict[str, Any] = {"maxFilesToCache": "128K", "maxStatCache": "128K", "maxMBpS": None, "pagepool": "4G"}
     wanted["workerThreads"] = 1024
     started = shown(admin, "gpfs", "ActiveEnterTimestampMonotonic")
     done = rollout.converge("--limit", f"{ADMIN},hal02", spectrum_scale_client_attributes=wanted)

@@ -25,7 +25,7 @@ __metaclass__ = type
 
 CONFIG = "/etc/hal-scratch-clean.json"
 # A job that is starting or ending has files as well.
-BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED,STAGE_OUT"
+BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 ASK_SECONDS = 60  # jobs begin while it works
 DEEPEST = 400  # each level keeps a folder open
 DAY = 86400

@@ -70,19 +70,26 @@ class Planner(object):
                 pending += self.set_steps(one)
             except Refused as refused:
                 self.refused.append("%s: %s" % (one["name"], refused))
+        # One code for a set as it is: where a part of it needs one, its empty disks are in the list, too.
+        coded = {item["set"] for item in pending if item["needs"] == "code"}
+        for item in pending:
+            if item["set"] in coded and item["needs"] == "create":
+                item["needs"] = "code"
+            if item["needs"] == "code":
+                self.erased += item["shown"]
         code = code_of(self.node, self.erased) if self.erased else ""
         confirmed = bool(code) and self.confirm == code
         if code and self.confirm and not confirmed:
             self.refused.append("the code %s is not that of what is on these disks now" % self.confirm)
-        for one, disks, steps, needs in pending:
-            if needs == "code" and not confirmed:
+        for item in pending:
+            if item["needs"] == "code" and not confirmed:
                 continue
-            if needs == "create" and not self.create_ok:
-                self.waiting.append(one["name"])
+            if item["needs"] == "create" and not self.create_ok:
+                self.waiting.append(item["set"])
                 continue
-            if needs == "code":
-                self.granted.update(disks)
-            self.steps += steps
+            if item["needs"] == "code":
+                self.granted.update(item["disks"])
+            self.steps += item["steps"]
         return {
             "steps": self.steps,
             "refused": self.refused,
@@ -96,7 +103,7 @@ class Planner(object):
 
     # ---------------------------------------------------------------------------------------------- sets
     def set_steps(self, one):
-        """Return what is next for a set: [(set, disks, steps, what it needs: nothing, create or code)]."""
+        """Return what is next for a set: dicts with set, disks, shown, steps, and needs: nothing, create or code."""
         disks = [disk["path"] for disk in one["disks"]]
         found = []
         whole = True
@@ -107,9 +114,9 @@ class Planner(object):
             if any(self.state["volumes"].get(member["path"]) is None and member["path"] not in disks
                    for member in array["members"]):
                 continue  # made of arrays that do not run yet: their turn is next
-            found += self.array_steps(one, array, disks)
+            found.append(self.array_steps(one, array))
         if whole:
-            found += self.file_system_steps(one, disks)
+            found += self.file_system_steps(one)
         return found
 
     def full_name(self, array):
@@ -143,7 +150,7 @@ class Planner(object):
             and block.get("MD_DEVICES") == str(len(array["members"]))
         )
 
-    def array_steps(self, one, array, disks):
+    def array_steps(self, one, array):
         """Return the steps for an array that does not run: assemble it, or make it of what is empty or given up."""
         volumes = [(member, self.state["volumes"].get(member["path"])) for member in array["members"]]
         members = [(member, volume) for member, volume in volumes if volume and self.belongs(array, volume)]
@@ -151,16 +158,16 @@ class Planner(object):
             ids = sorted({volume["superblock"]["MD_UUID"] for _, volume in members})
             if len(ids) > 1:
                 raise Refused("its disks are of %d arrays called %s: %s" % (len(ids), array["name"], ", ".join(ids)))
-            return [(one, disks, [self.assemble(array, ids[0], [member["path"] for member, _ in members])], "nothing")]
+            step = self.assemble(array, ids[0], [member["path"] for member, _ in members])
+            return {"set": one["name"], "disks": set(), "shown": [], "steps": [step], "needs": "nothing"}
         missing = [
             "%s (%s)" % (member["name"], member["path"].rsplit("/", 1)[-1]) for member, volume in volumes if not volume
         ]
         if missing:
             raise Refused("%s cannot be made: not in the machine: %s" % (array["name"], ", ".join(missing)))
-        needs, first = self.make_room(one, disks, volumes)
-        return [(one, disks, first + [self.create(array)], needs)]
+        return self.make_room(one, volumes, self.create(array))
 
-    def file_system_steps(self, one, disks):
+    def file_system_steps(self, one):
         """Return the steps that make the file system of a set whose arrays run."""
         volume = self.state["volumes"].get(one["device"])
         if volume is None:
@@ -173,27 +180,34 @@ class Planner(object):
             label = found.get("LABEL") or "?"
             raise Refused("an XFS called %s is in use there; declared is %s" % (label, one["label"]))
         name = one["disks"][0]["name"] if not one["arrays"] else one["name"]
-        needs, first = self.make_room(one, disks, [({"name": name, "path": one["device"]}, volume)])
-        return [(one, disks, first + [self.make_file_system(one)], needs)]
+        return [self.make_room(one, [({"name": name, "path": one["device"]}, volume)], self.make_file_system(one))]
 
-    def make_room(self, one, disks, volumes):
-        """Return what making something of these volumes needs, and the steps that empty them."""
+    def disks_of(self, one, path):
+        """Return the disks that a volume of a set is made of."""
+        for array in one["arrays"]:
+            if array["path"] == path:
+                return {disk for member in array["members"] for disk in self.disks_of(one, member["path"])}
+        return {path}
+
+    def make_room(self, one, volumes, last):
+        """Return the steps that empty these volumes and then make something of them, and what that needs."""
         full = [(member, volume) for member, volume in volumes if not is_empty(volume)]
-        granted = set(disks) <= self.granted
-        if not full:
-            return ("nothing" if granted else "create"), []
-        own = {self.kernel(volume) for _, volume in volumes}
-        stops = self.stops(one, volumes, own)
-        if not granted:
-            # All of the set's volumes, so that the code is one for the set as it is.
-            self.erased += [
+        disks = {disk for member, _ in volumes for disk in self.disks_of(one, member["path"])}
+        granted = disks <= self.granted
+        steps = self.stops(volumes, {self.kernel(volume) for _, volume in volumes})
+        steps += [self.erase(member["path"], volume) for member, volume in full]
+        return {
+            "set": one["name"],
+            "disks": disks,
+            "shown": [
                 "%s: %s" % (one["name"], described(member["name"], member["path"], volume))
                 for member, volume in volumes
-            ]
-        steps = stops + [self.erase(member["path"], volume) for member, volume in full]
-        return ("nothing" if granted else "code"), steps
+            ],
+            "steps": steps + [last],
+            "needs": "nothing" if granted else "code" if full else "create",
+        }
 
-    def stops(self, one, volumes, own):
+    def stops(self, volumes, own):
         """Return the steps that stop arrays of others on these volumes. Refused when one is in use in another way."""
         stops = []
         for member, volume in volumes:

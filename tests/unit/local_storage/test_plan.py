@@ -198,3 +198,29 @@ def test_a_file_system_of_another_name_on_the_set_is_not_overwritten() -> None:
     made = plan(MIRROR, found, create_ok=True)
     assert (made["steps"], len(made["erased"])) == ([], 1)
     assert "xfs (other)" in made["erased"][0]
+
+
+def test_empty_disks_of_a_set_go_with_its_code() -> None:
+    """One question for one set: the half that is empty is in the list, and needs no second permission."""
+    found = state(SIXTY, h=EXT4)
+    shown = plan(SIXTY, found)
+    assert (len(shown["erased"]), shown["waiting"]) == (8, [])
+    done = plan(SIXTY, found, confirm=shown["code"])
+    assert [step["what"].split()[0] for step in done["steps"]] == ["make", "erase", "make"]
+
+
+def test_a_code_opens_nothing_that_it_was_not_shown_with() -> None:
+    """A half that runs has somebody's data on it: the code for the disks of the other half is not for these."""
+    found = state(SIXTY, h=EXT4)
+    first, second, _ = SIXTY[0]["arrays"]
+    precious = {"signatures": ["ext4 (thesis)"], "file_system": {"TYPE": "ext4"}, "blank": False}
+    running(found, first, "md127", **precious)
+    code = plan(SIXTY, found)["code"]
+    done = plan(SIXTY, found, confirm=code, create_ok=True)
+    assert [step["what"] for step in done["steps"]][-1] == "make internal-b"
+    later = state(SIXTY)
+    running(later, first, "md127", **precious)
+    running(later, second, "md126")
+    after = plan(SIXTY, later, granted=done["granted"], create_ok=True)
+    assert after["steps"] == []
+    assert "internal-a internal-a" in after["erased"][0]

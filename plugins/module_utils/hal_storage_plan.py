@@ -129,7 +129,7 @@ class Planner(object):
         if running is None:
             for kernel, other in sorted(self.state["arrays"].items()):
                 if other["name"] == self.full_name(array):
-                    state = "is not started: too few disks" if other["state"] in ("inactive", "clear") else "runs"
+                    state = "is not started: too few disks" if other["state"] == "inactive" else "runs"
                     raise Refused("%s %s as /dev/%s, see docs/local-storage.md" % (array["name"], state, kernel))
             return False
         have = (running["level"], running["raid_disks"])

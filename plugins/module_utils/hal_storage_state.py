@@ -129,7 +129,8 @@ class Node(object):
     # -------------------------------------------------------------------------------------------- arrays
     def arrays(self):
         """Return the md arrays that run or are being assembled, by the kernel's name."""
-        return {name: self.array(name) for name in self.names() if self.text(name, "md", "array_state")}
+        # "clear": a number without an array, as after mdadm --stop.
+        return {n: self.array(n) for n in self.names() if self.text(n, "md", "array_state") not in ("", "clear")}
 
     def array(self, name):
         """Return one array; members by the kernel's name of the disk, with slot and state."""
@@ -148,7 +149,7 @@ class Node(object):
             "uuid": shown.get("MD_UUID", ""),
             "level": self.text(name, "md", "level"),
             "chunk_kb": int(chunk) // 1024 if chunk.isdigit() else 0,
-            "raid_disks": int(self.text(name, "md", "raid_disks").split()[0] or 0),
+            "raid_disks": int((self.text(name, "md", "raid_disks").split() or [0])[0]),
             "degraded": int(self.text(name, "md", "degraded") or 0),
             "state": self.text(name, "md", "array_state"),
             "action": self.text(name, "md", "sync_action"),

@@ -224,6 +224,12 @@ def test_an_array_that_does_not_run_is_named(rack: Rack) -> None:
     assert rack.differences() == ["data does not run"]
 
 
+def test_a_stopped_array_is_none(rack: Rack) -> None:
+    """What mdadm --stop leaves behind (Linux 6.1): a number with empty files."""
+    rack.array({}, level="", raid_disks="", chunk_size="0", degraded="", array_state="clear")
+    assert state.Node(rack.call, str(rack.block), str(rack.by_id)).arrays() == {}
+
+
 def test_a_disk_whose_edges_hold_data_is_not_blank(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     with disk.open("wb") as stream:

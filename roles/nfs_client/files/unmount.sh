@@ -14,5 +14,6 @@ if mounted; then
   echo left
 else
   if any; then timeout 20 umount -l "$path" 2>/dev/null; fi
+  systemctl reset-failed "$unit.automount" "$unit.mount" 2>/dev/null # of units that are no longer there
   echo unmounted
 fi

@@ -273,6 +273,7 @@ def _one_call(source, batch, place, finish):
     # A missing file is no reason to stop (23, 24): it is named below.
     _rsync(["--files-from=" + listed, "--from0", "--times", "--partial-dir=.partial",
             source.rstrip("/") + "/", place.incoming + "/"], also=(23, 24))
+    os.unlink(listed)
     brought, failed = [], []
     for name, digest in batch:
         path = os.path.join(place.incoming, name)

@@ -126,6 +126,8 @@ def stage(table, one, publish_too=True):
         modes = table.modes(one)
         _take_back(place)
         make_folder(place.hidden)
+        if one["access"] == "group":
+            modes.give(place.hidden, 0o750)  # names of files may say something, too
         for folder in (place.data, place.parts):
             make_folder(folder, 0o700)
         _manifest(one, place)
@@ -295,14 +297,22 @@ def verify(table, sets):
         if not os.path.isdir(place.folder):
             say("%s is not published" % place.label)
             continue
-        with locked(place.lock, place.label):
-            progress = Progress("%s: verified" % place.label)
-            report = examine(place.folder, place, table.modes(one), table.threads, progress)
-            found = verdict(report)
-            place.remember(verified_at=_now(), wrong=found, problems={} if not found else report)
+        try:
+            found = _verify(table, one, place)
+        except Problem as error:  # the others are read all the same
+            found = "%s" % error
         say("%s: %s" % (place.label, found or "every file is what the manifest says"), sys.stderr if found else None)
         wrong += bool(found)
     return wrong
+
+
+def _verify(table, one, place):
+    with locked(place.lock, place.label):
+        progress = Progress("%s: verified" % place.label)
+        report = examine(place.folder, place, table.modes(one), table.threads, progress)
+        found = verdict(report)
+        place.remember(verified_at=_now(), wrong=found, problems={} if not found else report)
+    return found
 
 
 # ---------------------------------------------------------------- retire, remove

@@ -123,6 +123,18 @@ def test_an_old_beginning_is_not_gone_on_with(published: Site) -> None:
     assert "1 changed" in published.refused("verify"), "a broken note is no reason to stop"
 
 
+def test_a_version_that_cannot_be_read_does_not_keep_the_others_from_being_read(
+    published: Site, server: Server
+) -> None:
+    published.declare(FILES, source=server.url, version="2.0", default=False)
+    published.done("stage", "digits/2.0")
+    (published.hidden / "digits/2.0/manifest").write_text("<html>")
+    said = published.refused("verify")
+    assert "digits/2.0: " in said
+    assert "manifest:1: not a line of sha256sum" in said
+    assert "digits/1.0: every file is what the manifest says" in published.call("verify").stdout
+
+
 def test_errors_in_threads_are_not_lost(parts: Any) -> None:
     def make() -> Any:
         def fails(entry: int) -> int:

@@ -114,7 +114,11 @@ def test_when_it_answers_again_that_is_told(login: Host, rollout: Rollout) -> No
     journal = login.check_output("journalctl --no-pager --unit hal-file-system-probe.service --output cat")
     assert "/home answers again; before: timeout" in journal
     assert status(login)["timed_out"] is False
-    assert "file system answers" not in rollout.broken_promises("file_system_probe", "hal-login")
+    # The hang counts as slow until it is no longer among the last five.
+    assert status(login)["list_median_ms"] == 10000
+    for _ in range(5):
+        login.check_output(f"{PROBE} --once")
+    assert rollout.broken_promises("file_system_probe", "hal-login") == []
 
 
 def test_slow_is_the_median_of_five(login: Host, rollout: Rollout) -> None:

@@ -217,6 +217,20 @@ def test_a_mount_of_another_server_and_a_line_by_hand_are_named_and_mended(
     assert mounts(host)["/internal"][0] == f"{model['internal']['address']}:/internal"
 
 
+def test_a_server_that_is_its_own_client_binds_its_folder(node: Node, rollout: Rollout) -> None:
+    """As if the model had its export at another place."""
+    own = {"name": "own", "path": "/srv/own", "source": "/internal", "unit": "srv-own", "own": True}
+    variables = {"__nfs_client_binds": [own]}
+    name = "the node's own folder is where the model has it [own]"
+    assert observed(rollout, SERVER, **variables) == {name: False}
+    done = rollout.converge("--limit", SERVER, **variables)
+    assert done.status == 0, done.explain()
+    assert observed(rollout, SERVER, **variables) == {}
+    host = node(SERVER)
+    assert host.check_output("stat -c %i /srv/own") == host.check_output("stat -c %i /internal")
+    host.check_output("umount /srv/own && sed -i '/ .srv.own /d' /etc/fstab")
+
+
 def test_what_does_not_come_back_after_a_boot_is_named(node: Node, rollout: Rollout) -> None:
     host = node(CLIENT)
     host.check_output(

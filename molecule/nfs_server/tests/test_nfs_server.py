@@ -87,6 +87,14 @@ def test_the_declared_file_system_is_exported_and_nothing_else(node: Node, expor
     assert node(SERVER).service("nfs-server").is_enabled
 
 
+def test_a_server_of_nothing_is_named(rollout: Rollout, export: dict[str, Any]) -> None:
+    """As if the model had given its file system to another node."""
+    broken = observed(rollout, __nfs_server_exports=[])
+    assert broken["nothing is served where the model has nothing"] is True
+    assert broken["NFS server starts at boot"] is True
+    assert broken[EXPORTED] == [f"/internal is exported to {export['cidr']}, which nobody declared"]
+
+
 def test_a_client_writes_as_its_users_and_its_root_is_nobody(node: Node, mounted: Host) -> None:
     server = node(SERVER)
     server.check_output(f"install -d -o {ALICE} -g {USERS} /internal/team && install -d -m 1777 /internal/all")

@@ -60,7 +60,8 @@ def layout(
     """Return what is made of a node's drives, and what is only watched (no mount).
 
     `raid_sets` as lookup('hal', 'raid_sets') gives them, `disks` as hal_node has them (name: world-wide name).
-    `scratch` is the role's variable; with a disk it is one more, on this disk alone. StorageError when something does not fit.
+    `scratch` is the role's variable; with a disk it is one more, on this disk alone. StorageError when something does
+    not fit.
     """
     names = {disk_path(wwn): name for name, wwn in disks.items()}
     found = [_set(raid, names) for raid in raid_sets if raid["node"] == node and raid["devices"]]

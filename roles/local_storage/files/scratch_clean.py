@@ -4,9 +4,11 @@
 hal-scratch-clean            clean up as /etc/hal-scratch-clean.json says
 hal-scratch-clean --dry-run  show what would go, and remove nothing
 
-Spared: everything of a user with a job on this node, what is open, other file systems, what links lead to. A file counts as used when it was
-read, written or put there: the latest of the three times. Folders go when they have been empty for so long.
-Exit status: 0 done, 1 something could not be removed, 3 Slurm did not answer or scratch is not there: nothing, or nothing more, was removed.
+Spared: everything of a user with a job on this node, what is open, other file systems, what links lead to. A file
+counts as used when it was read, written or put there: the latest of the three times. Folders go when they have been
+empty for so long.
+Exit status: 0 done, 1 something could not be removed, 3 Slurm did not answer or scratch is not there: nothing, or
+nothing more, was removed.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -114,7 +116,7 @@ class Cleaner(object):
         self.problems = []
 
     def run(self):
-        """Clean up. Every step goes by a folder that is held open: a name that is swapped meanwhile leads nowhere else."""
+        """Clean up. Every step goes by a folder that is held open: a name swapped meanwhile leads nowhere else."""
         try:
             top = os.open(self.top, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except OSError as error:

@@ -24,9 +24,35 @@ REPORTS = PROJECT / ".state" / "reports"
 # What runs on nodes waits for daemons half of the time: two at once keep two cores busy.
 AT_ONCE = 2
 # Their roles are in the rollout; what else their scenarios prove waits for test-full, or the gate takes half an hour.
-LATER = ("backup", "cuda", "hosts", "local_storage", "mirror", "munge", "network", "repositories", "time")
+LATER = (
+    "backup",
+    "cuda",
+    "file_system_probe",
+    "hosts",
+    "local_storage",
+    "mirror",
+    "munge",
+    "network",
+    "nfs_client",
+    "repositories",
+    "time",
+)
 # These take longest, so they begin first: none is left alone at the end.
-LONG = ("slurm", "node_health", "nvidia_driver", "infiniband", "base", "backup", "ssh", "network", "firewall", "mirror")
+LONG = (
+    "slurm",
+    "spectrum_scale",
+    "node_health",
+    "nfs_server",
+    "infiniband",
+    "nvidia_driver",
+    "datasets",
+    "base",
+    "backup",
+    "ssh",
+    "network",
+    "firewall",
+    "mirror",
+)
 
 
 def pytest(name: str, *arguments: str) -> Stage:

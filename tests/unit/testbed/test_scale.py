@@ -38,10 +38,17 @@ class Cluster:
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Iterator[Cluster]:
+def short() -> Iterator[Path]:
+    """A folder whose name leaves room for that of a socket below it: the kernel takes 107 letters."""
+    with tempfile.TemporaryDirectory(prefix="scale-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def fresh(short: Path) -> Iterator[Cluster]:
     """As the arrays' vendor leaves it."""
-    scale_node.arrays(tmp_path / "arrays", tmp_path / "home", (("admin", "10.64.0.11"),))
-    made = Cluster(tmp_path)
+    scale_node.arrays(short / "arrays", short / "home", (("admin", "10.64.0.11"),))
+    made = Cluster(short)
     for node in (made.admin, made.hal01):
         node.install()
     yield made
@@ -68,10 +75,10 @@ def joined(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, joined: Path) -> Iterator[Cluster]:
+def cluster(short: Path, joined: Path) -> Iterator[Cluster]:
     """Both nodes joined, nothing started."""
-    shutil.copytree(joined, tmp_path, symlinks=True, dirs_exist_ok=True)
-    made = Cluster(tmp_path)
+    shutil.copytree(joined, short, symlinks=True, dirs_exist_ok=True)
+    made = Cluster(short)
     state = made.volume / "cluster.json"
     state.write_text(state.read_text().replace("MOUNT", str(made.home)))
     made.hal01.listen()

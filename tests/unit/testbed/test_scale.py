@@ -6,6 +6,7 @@ What containers and FUSE add is tried on virtual nodes, in the scenario of the r
 from __future__ import annotations
 
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

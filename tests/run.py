@@ -26,6 +26,7 @@ AT_ONCE = 2
 # Their roles are in the rollout; what else their scenarios prove waits for test-full, or the gate takes half an hour.
 LATER = (
     "backup",
+    "base",
     "cuda",
     "file_system_probe",
     "hosts",
@@ -35,6 +36,7 @@ LATER = (
     "network",
     "nfs_client",
     "repositories",
+    "ssh",
     "time",
 )
 # These take longest, so they begin first: none is left alone at the end.

@@ -322,7 +322,7 @@ class RaidSet(Declared):
     holds: Text
     disks: Ranges | None = None
     controller: Literal["md", "hardware"] = "md"
-    chunk_kb: Annotated[int, Field(ge=4, le=4096, multiple_of=4)] | None = None
+    chunk_kb: Literal[64, 128, 256, 512, 1024, 2048, 4096] | None = None  # md: powers of two, a page (64 KiB) at least
     file_system: Literal["xfs"] | None = None
     mount: MountPoint | None = None
 

@@ -11,6 +11,7 @@ from hal_storage.errors import StorageError
 # What mdadm takes when nothing is said, made explicit: the stripe of the file system follows from it.
 DEFAULT_CHUNK_KB = 512
 XFS_LABEL_LENGTH = 12
+MD_NAME_LENGTH = 32  # bytes of the name in a superblock 1.2, its end included: mdadm leaves a longer one's host out
 NESTED = {"raid50": "raid5", "raid60": "raid6"}
 PARITY = {"raid0": 0, "raid5": 1, "raid6": 2}
 MADE = ("raid0", "raid1", "raid5", "raid6", "raid10", *NESTED)
@@ -72,6 +73,12 @@ def layout(
         other = labels.setdefault(one["label"], one["name"])
         if one["mount"] and other != one["name"]:
             raise StorageError(f"sets {other} and {one['name']} would have the same label, {one['label']}: rename one")
+        for array in one["arrays"]:
+            full = f"{node}:{array['name']}"
+            if len(full) >= MD_NAME_LENGTH:
+                raise StorageError(
+                    f"set {one['name']}: md writes names of {MD_NAME_LENGTH - 1} letters, not {full}: rename it"
+                )
     return found
 
 

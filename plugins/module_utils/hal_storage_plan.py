@@ -160,6 +160,14 @@ class Planner(object):
                 raise Refused("its disks are of %d arrays called %s: %s" % (len(ids), array["name"], ", ".join(ids)))
             step = self.assemble(array, ids[0], [member["path"] for member, _ in members])
             return {"set": one["name"], "disks": set(), "shown": [], "steps": [step], "needs": "nothing"}
+        for member, volume in volumes:
+            if volume and volume["superblock"].get("MD_NAME") == self.full_name(array):
+                block = volume["superblock"]
+                raise Refused(
+                    "%s is of an array %s that is %s of %s disks; declared is %s of %d, see docs/local-storage.md"
+                    % (member["name"], self.full_name(array), block.get("MD_LEVEL"), block.get("MD_DEVICES"),
+                       array["level"], len(array["members"]))
+                )
         missing = [
             "%s (%s)" % (member["name"], member["path"].rsplit("/", 1)[-1]) for member, volume in volumes if not volume
         ]
@@ -214,8 +222,9 @@ class Planner(object):
             for use in volume["uses"]:
                 holder = use[8:] if use.startswith("held by ") else ""
                 array = self.state["arrays"].get(holder)
-                if array is None or not set(array["members"]) <= own or array.get("uses"):
-                    raise Refused("%s is in use (%s): end that first" % (member["name"], use))
+                if array is None or not set(array["members"]) <= own or array["uses"]:
+                    more = ", ".join([use] + (array["uses"] if array else []))
+                    raise Refused("%s is in use (%s): end that first" % (member["name"], more))
                 step = {"what": "stop the array %s" % holder, "argv": ["mdadm", "--stop", "/dev/" + holder],
                         "volumes": [], "erases": True}
                 if step not in stops:

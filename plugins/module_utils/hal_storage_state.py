@@ -155,6 +155,7 @@ class Node(object):
             "action": self.text(name, "md", "sync_action"),
             "done": self.text(name, "md", "sync_completed"),
             "members": members,
+            "uses": self.uses(name),
         }
 
     # -------------------------------------------------------------------------------------------- volumes

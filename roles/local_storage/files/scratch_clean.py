@@ -104,6 +104,20 @@ def mount_points(text):
     )
 
 
+def check_place(top, device, beside):
+    """Raise Stop unless scratch is this node's own: on the declared device, or on the file system of a folder.
+
+    A file system of the cluster that somebody mounts there has files of jobs on other nodes.
+    """
+    try:
+        found = os.stat(top).st_dev
+        wanted = os.stat(device).st_rdev if device else os.stat(beside).st_dev
+    except OSError as error:
+        raise Stop("%s: %s" % (error.filename, error.strerror))
+    if found != wanted:
+        raise Stop("%s is not on %s" % (top, device or "the file system of " + beside))
+
+
 class Cleaner(object):
     """One run. `jobs` returns the users to spare, and may raise Stop."""
 
@@ -220,8 +234,7 @@ def main(argv):
         top = native(declared["mount"].encode("utf-8"))
         with io.open("/proc/self/mountinfo", "rb") as stream:
             mounts = mount_points(native(stream.read()))
-        if declared["is_mount"] and top not in mounts:
-            raise Stop("%s is not mounted" % top)
+        check_place(top, declared["device"], declared["beside"])
         cleaner = Cleaner(
             top,
             declared["days"],

@@ -57,6 +57,13 @@ def test_a_chunk_that_is_not_declared_is_mdadm_s_own_and_in_the_stripe() -> None
     assert one["stripe"] == {"su_kb": 512, "sw": 10}
 
 
+def test_a_name_that_md_would_cut_is_refused() -> None:
+    """Cut, the array would not be known again as the node's own."""
+    wwns = disks("a", "b")
+    with pytest.raises(StorageError, match="set a-name-of-more-than-twenty-letters: md writes names of 31 letters"):
+        sets(raid("a-name-of-more-than-twenty-letters", "raid1", ["a", "b"], wwns), wwns=wwns)
+
+
 def test_a_mirror_has_no_chunk() -> None:
     wwns = disks("a", "b")
     (one,) = sets(raid("images", "raid1", ["a", "b"], wwns), wwns=wwns)

@@ -104,6 +104,15 @@ def test_members_are_assembled_and_never_made_again() -> None:
     assert ([step["what"] for step in made["steps"]], made["erased"]) == (["assemble images"], [])
 
 
+def test_an_array_of_the_declared_name_that_was_made_otherwise_is_never_given_up() -> None:
+    """Also when it is stopped, and nothing but its members tells of it."""
+    other = member({**MIRROR[0]["arrays"][0], "level": "raid0"})
+    made = plan(MIRROR, state(MIRROR, a=other, b=other), create_ok=True)
+    assert (made["steps"], made["code"]) == ([], "")
+    (said,) = made["refused"]
+    assert said.startswith("images: a is of an array data01:images that is raid0 of 2 disks; declared is raid1 of 2")
+
+
 def test_disks_with_anything_on_them_are_shown_and_need_their_code() -> None:
     found = state(MIRROR, b=EXT4)
     shown = plan(MIRROR, found, create_ok=True)
@@ -182,10 +191,21 @@ def test_a_foreign_array_that_udev_has_started_is_stopped_with_the_code() -> Non
     use = {"uses": ["held by md127"], "signatures": ["linux_raid_member"], "blank": False}
     found = state(MIRROR, a=use, b=use)
     kernels = [found["volumes"][disk["path"]]["device"][5:] for disk in MIRROR[0]["disks"]]
-    found["arrays"]["md127"] = {"name": "old01:x", "state": "clean", "members": {key: {} for key in kernels}}
+    found["arrays"]["md127"] = {
+        "name": "old01:x",
+        "state": "clean",
+        "uses": [],
+        "members": {key: {} for key in kernels},
+    }
     code = plan(MIRROR, found)["code"]
     steps = plan(MIRROR, found, confirm=code)["steps"]
     assert steps[0]["argv"] == ["mdadm", "--stop", "/dev/md127"]
+    # One that is mounted stays, whatever is confirmed.
+    found["arrays"]["md127"]["uses"] = ["mounted at /projects"]
+    made = plan(MIRROR, found, confirm=code, create_ok=True)
+    assert made["steps"] == []
+    assert made["refused"] == ["images: a is in use (held by md127, mounted at /projects): end that first"]
+    found["arrays"]["md127"]["uses"] = []
     # One with a disk that is not given up stays.
     found["arrays"]["md127"]["members"]["sdz"] = {}
     assert plan(MIRROR, found)["refused"] == ["images: a is in use (held by md127): end that first"]

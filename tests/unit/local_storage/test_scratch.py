@@ -43,7 +43,8 @@ class Node:
         squeue = self.folder / "squeue"
         squeue.write_text(SQUEUE.format(folder=self.folder, does=does))
         squeue.chmod(0o755)
-        declared = {"mount": str(self.scratch), "days": 0, "node": "hal05", "slurm": True, "is_mount": False, **changes}
+        own = {"device": "", "beside": str(self.scratch)}
+        declared = {"mount": str(self.scratch), "days": 0, "node": "hal05", "slurm": True, **own, **changes}
         (self.folder / "config.json").write_text(json.dumps(declared))
         argv = [python, str(PROGRAM), "--config", str(self.folder / "config.json"), *words]
         environment = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"}
@@ -109,10 +110,19 @@ def test_what_a_process_has_open_is_spared(node: Node) -> None:
     assert node.left == ["old"]
 
 
-def test_scratch_that_is_not_mounted_is_not_cleaned(node: Node) -> None:
-    done = node.run("exit 0", is_mount=True)
+@pytest.mark.parametrize(
+    ("declared", "says"),
+    [
+        ({"device": "/dev/null"}, "scratch is not on /dev/null"),
+        ({"device": "/dev/disk/by-id/none"}, "/dev/disk/by-id/none: No such file or directory"),
+        ({"beside": "/proc"}, "scratch is not on the file system of /proc"),
+    ],
+)
+def test_what_is_not_this_node_s_own_scratch_is_not_cleaned(node: Node, declared: dict[str, str], says: str) -> None:
+    """Its disk is not mounted, or a file system of the cluster is mounted there."""
+    done = node.run("exit 0", **declared)
     assert (done.returncode, node.left) == (3, ["old"])
-    assert "is not mounted" in done.stderr
+    assert says in done.stderr
 
 
 def test_a_link_in_place_of_scratch_is_refused(node: Node) -> None:

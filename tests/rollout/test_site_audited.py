@@ -220,11 +220,12 @@ def test_a_rollout_that_fails_half_way_keeps_the_older_truth_of_what_it_did_not_
     assert mini.audit("--limit", "hal01").status == 0
 
 
-def test_a_record_that_is_damaged_foreign_or_gone_and_a_node_that_is_off_are_named(mini: Mini) -> None:
+def test_a_record_that_is_damaged_foreign_or_gone_and_a_node_that_is_off_are_named(mini: Mini, tmp_path: Path) -> None:
     folder = "/var/lib/hal"
-    other = mini.cluster.run("hal01", f"cat {folder}/record.json")
+    other = tmp_path / "record.json"
+    other.write_text(mini.cluster.run("hal01", f"cat {folder}/record.json"))
     mini.cluster.run("hal01", f"truncate -s 1000 {folder}/record.json")
-    mini.cluster.run("hal02", f"cat >{folder}/record.json <<'EOF'\n{other}\nEOF")
+    mini.podman("cp", str(other), f"{INSTANCE}-hal02:{folder}/record.json")
     mini.cluster.run("hal-data", f"rm {folder}/record.json")
     mini.podman("stop", "--time", "0", f"{INSTANCE}-hal-mgmt2")
     audit = mini.audit()

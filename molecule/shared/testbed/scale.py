@@ -167,5 +167,5 @@ def files(content: Mapping[str, Any]) -> Files:
 
 def homes(scale: Scale) -> dict[str, tuple[int, int]]:
     """Return the homes on the file system that is mounted over the image's own, each with its owner and group."""
-    folders = [f"fs/{name}/" for name, one in scale.used.items() if one.mount == HOME]
+    folders = [f"{SERVED}/{name}/" for name, one in scale.used.items() if one.mount == HOME]
     return {f"{folder}{user}/": numbers for folder in folders for user, numbers in ACCOUNTS.items()}

@@ -149,11 +149,14 @@ def test_an_image_that_does_not_exist_is_refused(arch: str, variant: str, monkey
 
 def test_users_find_their_homes_on_the_arrays_and_own_them() -> None:
     home, work = (FileSystem(kind="spectrum_scale", mount=mount, arrays=("flash1",)) for mount in ("/home", "/work"))
-    homes = scale.homes(Scale(file_systems={"home": home, "work": work}))
-    assert homes == {"fs/home/alice/": (5001, 5000), "fs/home/bob/": (5002, 5000)}
+    declared = Scale(file_systems={"home": home, "work": work})
+    homes = scale.homes(declared)
+    assert homes == {"file systems/home/alice/": (5001, 5000), "file systems/home/bob/": (5002, 5000)}
+    # Where what is mounted there is served from.
+    assert "file systems/home/" in scale.files(scale.cluster(declared, "", {"flash1": "10.64.0.2"}, ()))
     content = nodes._archive(dict.fromkeys(homes, (0o700, b"")), homes)
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
         assert [(one.name, one.isdir(), one.mode, one.uid) for one in tar] == [
-            ("fs/home/alice", True, 0o700, 5001),
-            ("fs/home/bob", True, 0o700, 5002),
+            ("file systems/home/alice", True, 0o700, 5001),
+            ("file systems/home/bob", True, 0o700, 5002),
         ]

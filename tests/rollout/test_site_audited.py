@@ -223,6 +223,7 @@ def test_a_rollout_that_fails_half_way_keeps_the_older_truth_of_what_it_did_not_
 def test_a_record_that_is_damaged_foreign_or_gone_and_a_node_that_is_off_are_named(mini: Mini, tmp_path: Path) -> None:
     folder = "/var/lib/hal"
     other = tmp_path / "record.json"
+    other.touch(mode=0o600)  # as it is on a node: podman keeps that
     other.write_text(mini.cluster.run("hal01", f"cat {folder}/record.json"))
     mini.cluster.run("hal01", f"truncate -s 1000 {folder}/record.json")
     mini.podman("cp", str(other), f"{INSTANCE}-hal02:{folder}/record.json")

@@ -23,12 +23,16 @@ PARTS = ("lint", "unit", "scenarios", "rollout", "slow")
 REPORTS = PROJECT / ".state" / "reports"
 # What runs on nodes waits for daemons half of the time: two at once keep two cores busy.
 AT_ONCE = 2
-# Their roles are in the rollout; what else their scenarios prove waits for test-full, or the gate takes half an hour.
+# Their roles are in the rollout, in check mode on bare nodes too; what else their scenarios prove, and the bootstrap of
+# first_contact, waits for test-full, or the gate takes half an hour.
 LATER = (
     "backup",
     "base",
     "cuda",
+    "datasets",
     "file_system_probe",
+    "firewall",
+    "first_contact",
     "hosts",
     "local_storage",
     "mirror",

@@ -24,6 +24,13 @@ from hal_inventory.sources import last_source  # noqa: E402
 STATE = PROJECT / ".state" / "virtual"
 
 
+class CommandError(subprocess.CalledProcessError):
+    """A command on a node that failed; its text says what the command printed last."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.stdout}{self.stderr}"[-3000:]
+
+
 class Cluster:
     """A virtual cluster as its inventory sources declare it, and commands on its nodes."""
 
@@ -81,10 +88,10 @@ class Cluster:
         return ["ssh", "-F", str(self.ssh_config), node, command]
 
     def run(self, node: str, command: str) -> str:
-        """Output of a shell command on a node; subprocess.CalledProcessError when it fails."""
-        done = subprocess.run(
-            self.ssh_argv(node, command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True
-        )
+        """Output of a shell command on a node; CommandError when it fails."""
+        done = subprocess.run(self.ssh_argv(node, command), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode:
+            raise CommandError(done.returncode, f"{node}: {command}", done.stdout, done.stderr)
         return done.stdout
 
 

@@ -216,7 +216,7 @@ def test_a_rollout_that_fails_half_way_keeps_the_older_truth_of_what_it_did_not_
     assert ("declared-differently", options, "declaration") in told_of
     assert ("state", "service:chronyd.service", "node") in told_of
     assert {one["role"] for one in audit.findings} == {"time"}
-    assert mini.site("--limit", "hal01").status == 0
+    assert mini.site("--limit", "hal01", "--tags", "time").status == 0
     assert mini.audit("--limit", "hal01").status == 0
 
 
@@ -259,7 +259,7 @@ def test_audits_of_a_cluster_at_work_find_nothing(mini: Mini, audits: int) -> No
                 assert mini.create().status == 0
                 mini.cluster.run("hal-login", wait_for_node("hal02"))
                 # Until it follows a server after a boot, the audit says that it does not.
-                mini.cluster.run("hal02", "chronyc waitsync 60 0 0 1")
+                mini.cluster.run("hal02", "chronyc waitsync 300 0 0 1")
             mini.cluster.run(
                 "hal01", "logrotate --force /etc/logrotate.d/hal-slurm; touch /etc/hosts; su - bob -c true"
             )
@@ -275,5 +275,6 @@ def wait_for_node(name: str) -> str:
     """A command that returns when Slurm can use a node again."""
     state = f"sinfo --noheader --nodes {name} --format %T | head -1"
     return (
-        f"for i in $(seq 60); do case $({state}) in idle|mixed|allocated) exit 0;; esac; sleep 1; done; {state}; exit 1"
+        f"for i in $(seq 300); do case $({state}) in idle|mixed|allocated) exit 0;; esac; sleep 1; done;"
+        f" scontrol show node {name}; exit 1"
     )

@@ -54,6 +54,14 @@ PLANTED = (
         ],
     ),
     Planted(plugins.ansible_doc_shows_it, {MODULE: GOOD}, []),
+    Planted(
+        plugins.filters_load_little,
+        {
+            "plugins/filter/hal_x.py": "import json\n",
+            "plugins/filter/hal_y.py": "import pydantic\n",
+        },
+        ["plugins/filter/hal_y.py:1: loads pydantic; import what needs it where a filter is called"],
+    ),
 )
 
 

@@ -64,6 +64,29 @@ def filters_have_a_page(root: Path) -> Iterator[Finding]:
                 )
 
 
+# Loads the files of its arguments where pydantic cannot be imported, and prints those that want it.
+LOADS = """
+import importlib.util, sys
+import ansible.module_utils, ansible.template
+sys.modules["pydantic"] = None
+for path in sys.argv[1:]:
+    spec = importlib.util.spec_from_file_location("loaded", path)
+    try:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    except ImportError:
+        print(path)
+"""
+
+
+@rule
+def filters_load_little(root: Path) -> Iterator[Finding]:
+    """Each of Ansible's workers loads every filter plugin anew: what checks a model is not among them."""
+    paths = [str(path) for path in _plugins(root, "filter")]
+    done = subprocess.run([sys.executable, "-c", LOADS, *paths], capture_output=True, text=True, check=True)
+    for path in done.stdout.splitlines():
+        yield Finding(Path(path), 1, "loads pydantic; import what needs it where a filter is called")
+
+
 def filters_of(path: Path) -> list[tuple[str, int]]:
     """Names of the filters that a file offers, and the lines where it does."""
     functions = [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.FunctionDef)]

@@ -107,7 +107,7 @@ def test_a_revoked_user_is_refused_by_the_running_sshd_and_another_is_not(
 
 
 def test_a_revoked_host_key_is_believed_by_no_node_and_not_by_the_controller(
-    node: Node, site: Site, lists_as_before: None
+    node: Node, site: Site, lists_as_before: None, cluster: Cluster, tmp_path: Path
 ) -> None:
     address = next(entry for entry in site("hosts") if entry["name"] == "hal01")["address"]
     ask = f"ssh -o BatchMode=yes -o HostKeyAlias=hal01 {address} true || exit 1"
@@ -118,10 +118,14 @@ def test_a_revoked_host_key_is_believed_by_no_node_and_not_by_the_controller(
     seen = node("hal-mgmt2").run(ask).stderr
     assert "REVOKED" in seen
     assert "Host key verification failed" in seen
+    # ssh's own words: under load Ansible passes on only that the pipe to ssh broke.
+    known = {"UserKnownHostsFile": f'"{AUTHORITY.parent / "known_hosts"}"', "LogLevel": "INFO", "BatchMode": "yes"}
+    attempt = Administrator("carol", tmp_path, cluster).attempt("hal01", **known)
+    assert attempt.returncode != 0
+    assert "REVOKED" in attempt.stderr
     fresh = {"ANSIBLE_SSH_ARGS": "-o ControlMaster=no -o ControlPath=none -o PreferredAuthentications=publickey"}
     here = of_scenario(SCENARIO).playbook(SCENARIO / "converge.yml", "--limit", "hal01", environment=fresh)
     assert here.recap["hal01"]["unreachable"] == 1, here.explain()
-    assert "REVOKED" in here.output, here.explain()
 
 
 def test_the_key_of_the_controller_itself_is_not_revoked_by_a_slip(node: Node) -> None:

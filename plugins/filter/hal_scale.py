@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +84,21 @@ def hal_scale_remark(attributes: Attributes, version: str) -> str:
     return found
 
 
-def hal_scale_members(output: str) -> list[str]:
-    """Return the names of a cluster's nodes, from the output of mmlscluster -Y."""
+def hal_scale_member(output: str, name: str, addresses: Iterable[str]) -> str:
+    """Return what a cluster calls a node, from the output of mmlscluster -Y; an empty text where it is not in it."""
     try:
-        return sorted(text.members(output))
+        return text.member(text.members(output), name, addresses) or ""
     except text.ScaleTextError as error:
         raise AnsibleFilterError(str(error)) from error
+
+
+def hal_scale_addresses(hosts: Iterable[Mapping[str, Any]], names: Container[str]) -> dict[str, list[str]]:
+    """Return {name: addresses} of those hosts of the model, without that of the BMC."""
+    return {
+        one["name"]: [address for network, address in sorted(one["addresses"].items()) if network != "bmc"]
+        for one in hosts
+        if one["name"] in names
+    }
 
 
 class FilterModule:
@@ -103,5 +112,6 @@ class FilterModule:
             "hal_scale_problems": hal_scale_problems,
             "hal_scale_memory_problem": hal_scale_memory_problem,
             "hal_scale_remark": hal_scale_remark,
-            "hal_scale_members": hal_scale_members,
+            "hal_scale_member": hal_scale_member,
+            "hal_scale_addresses": hal_scale_addresses,
         }

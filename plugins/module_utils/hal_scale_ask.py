@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""Spectrum Scale's commands, run with a time limit, in the C locale, by their full path.
+"""Spectrum Scale's commands, in the C locale, by their full path: what is asked has a time limit, a change is left to end.
 
 Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
 """
@@ -10,8 +10,10 @@ __metaclass__ = type
 
 import os
 import subprocess
+import tempfile
 import threading
 
+CHANGE_SECONDS = 300  # a change locks the cluster's configuration and tells every node
 FOLDER = "/usr/lpp/mmfs/bin"
 # The membership of a node: without this file the commands say "This node does not belong to a GPFS cluster".
 MEMBER_FILE = "/var/mmfs/gen/mmsdrfs"
@@ -23,13 +25,7 @@ class ScaleError(Exception):
 
 def ask(argv, seconds=60):
     """Return what a command prints. It is killed with what it started when it takes longer."""
-    environ = dict(os.environ, LC_ALL="C", LANG="C")
-    try:
-        process = subprocess.Popen([os.path.join(FOLDER, argv[0])] + argv[1:], stdin=subprocess.PIPE, env=environ,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
-                                   preexec_fn=os.setsid)
-    except OSError as error:
-        raise ScaleError("%s: %s" % (argv[0], error.strerror or error))
+    process = start(argv, subprocess.PIPE, subprocess.PIPE)
     late = []
 
     def end():
@@ -48,8 +44,54 @@ def ask(argv, seconds=60):
     if late:
         raise ScaleError("%s did not answer within %d s" % (" ".join(argv[:3]), seconds))
     if process.returncode != 0:
-        lines = [line.strip() for line in (err or out).splitlines() if line.strip()]
-        # The last line says only to look at those before it.
-        said = [line for line in lines if "Examine previous error messages" not in line] or lines
-        raise ScaleError("%s: %s" % (" ".join(argv[:3]), said[-1] if said else "status %d" % process.returncode))
+        raise failure(argv, process.returncode, err or out)
     return out
+
+
+def change(argv):
+    """Run a command that changes the cluster. One that takes longer is never ended half-way: it goes on without us."""
+    with tempfile.TemporaryFile("w+") as said:  # not a pipe: it would be killed by its next line when nobody reads
+        process = start(argv, said, said)
+        waiter = threading.Thread(target=process.wait)
+        waiter.daemon = True
+        waiter.start()
+        waiter.join(CHANGE_SECONDS)
+        if waiter.is_alive():
+            raise ScaleError("%s still runs after %d s (process %d) and was not stopped: run this again when it has "
+                             "ended" % (" ".join(argv), CHANGE_SECONDS, process.pid))
+        said.seek(0)
+        if process.returncode != 0:
+            raise failure(argv, process.returncode, said.read())
+
+
+def refuse_beside(command):
+    """Raise ScaleError while such a command runs on this node, whoever started it."""
+    program = os.path.join(FOLDER, command).encode()
+    for number in os.listdir("/proc"):
+        try:
+            with open("/proc/%d/cmdline" % int(number), "rb") as words:
+                found = program in words.read().split(b"\0")[:3]  # after the shell that runs it
+        except (ValueError, IOError):  # no process, or none any more
+            continue
+        if found:
+            raise ScaleError("%s runs already (process %s): nothing was changed; run this again when it has ended" % (
+                command, number))
+
+
+def start(argv, out, err):
+    """Return the started command, in a session of its own."""
+    environ = dict(os.environ, LC_ALL="C", LANG="C")
+    try:
+        with open(os.devnull) as nothing:
+            return subprocess.Popen([os.path.join(FOLDER, argv[0])] + argv[1:], stdin=nothing, env=environ, stdout=out,
+                                    stderr=err, universal_newlines=True, preexec_fn=os.setsid)
+    except OSError as error:
+        raise ScaleError("%s: %s" % (argv[0], error.strerror or error))
+
+
+def failure(argv, status, text):
+    """Return the error of a command that failed."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # The last line says only to look at those before it.
+    said = [line for line in lines if "Examine previous error messages" not in line] or lines
+    return ScaleError("%s: %s" % (" ".join(argv[:3]), said[-1] if said else "status %d" % status))

@@ -11,8 +11,8 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-from ansible.module_utils.hal_scale_rules import MM, NOW, applies, name_of
-from ansible.module_utils.hal_scale_text import short
+from ansible.module_utils.hal_scale_rules import MM, NOW, RESTART, applies, name_of
+from ansible.module_utils.hal_scale_text import member, short
 from ansible.module_utils.hal_scale_values import DEFAULT, same, written
 
 CLUSTER = ""
@@ -45,8 +45,8 @@ class Change(object):
 class Configured(object):
     """What mmlsconfig shows. A node's own value counts before that of a class of Scale's, then comes the cluster's."""
 
-    def __init__(self, rows, classes):
-        """`rows`: of hal_scale_text.configured(); `classes`: of hal_scale_text.classes()."""
+    def __init__(self, rows, classes, known=None):
+        """`rows`, `classes`, `known`: of configured(), classes() and members() of hal_scale_text."""
         self.cluster, self.own, self.classes = {}, {}, {}
         self.attributes, lists = set(), {}
         for attribute, value, text in rows:
@@ -56,7 +56,7 @@ class Configured(object):
                 self.cluster[attribute] = value
                 continue
             if text not in lists:
-                lists[text] = split(text, classes)
+                lists[text] = split(text, classes, known or {})
             nodes, of_classes = lists[text]
             if nodes:
                 self.own.setdefault(attribute, []).append((value, nodes))
@@ -80,15 +80,15 @@ class Configured(object):
         return [(value, nodes - own) for value, nodes in found]
 
 
-def split(text, classes):
-    """Return (nodes, nodes of classes) of a list of nodes and classes."""
+def split(text, classes, known):
+    """Return (nodes, nodes of classes) of a list of nodes and classes, by the names that `known` has for them."""
     nodes, of_classes = set(), set()
     for name in text.replace(",", " ").split():
         if name in classes:
             of_classes |= classes[name]
         else:
-            nodes.add(short(name))
-    return frozenset(nodes), frozenset(of_classes)
+            nodes.add(name)
+    return tuple(frozenset(member(known, name) or short(name) for name in names) for names in (nodes, of_classes))
 
 
 def changes(configured, attributes, classes):
@@ -188,12 +188,19 @@ def for_node(configured, node, nodes):
     return wanted
 
 
-def not_effective(configured, running, node, nodes):
-    """Return a line for each attribute that this node's daemon runs with another value than the configured one."""
-    found = []
-    for attribute, wanted in sorted(for_node(configured, node, nodes).items()):
-        value = running.get(attribute)
-        if value is not None and applies(attribute) != MM and not any(same(one, value) for one in wanted):
-            found.append("%s: configured %s, runs with %s" % (
-                name_of(attribute) or attribute, " or ".join(sorted(wanted)), value))
+def not_effective(configured, running, node, nodes, declared):
+    """Return {"NAME: configured VALUE": value that runs} for declared attributes that this node's daemon has otherwise.
+
+    What nobody declared is left alone: the daemon adjusts some attributes by itself.
+    """
+    found, wanted = {}, for_node(configured, node, nodes)
+    for name in declared:
+        values, value = wanted.get(name.lower(), []), running.get(name.lower())
+        if values and value is not None and applies(name) != MM and not any(same(one, value) for one in values):
+            found["%s: configured %s" % (name, " or ".join(sorted(values)))] = value
     return found
+
+
+def needs_restart(line):
+    """Return whether a restart of the daemon is what a line of not_effective() waits for."""
+    return applies(line.split(":")[0]) == RESTART

@@ -82,14 +82,23 @@ def running(text):
 
 
 def members(text):
-    """Return {node: {address, designation}} of mmlscluster -Y, by the first part of the daemon's name."""
-    found = rows(text, "mmlscluster", ("daemonNodeName", "ipAddress", "designation"), "clusterNode")
+    """Return {name or address: node} of mmlscluster -Y, where a node is the first part of its adminNodeName.
+
+    A daemon may use an interface of its own, such as IPoIB: then daemonNodeName and ipAddress are that interface's.
+    """
+    found = {}
+    for row in rows(text, "mmlscluster", ("daemonNodeName", "ipAddress", "adminNodeName"), "clusterNode"):
+        node = short(row["adminNodeName"])
+        for name in (row["adminNodeName"], node, row["daemonNodeName"], short(row["daemonNodeName"]), row["ipAddress"]):
+            found.setdefault(name.lower(), node)
     if not found:
         raise ScaleTextError("mmlscluster shows no node")
-    return {
-        short(row["daemonNodeName"]): {"address": row["ipAddress"], "designation": row["designation"]}
-        for row in found
-    }
+    return found
+
+
+def member(known, name, addresses=()):
+    """Return the node of members() that has this name or one of the addresses, None where there is none."""
+    return next((known[one] for one in [name.lower(), short(name).lower()] + list(addresses) if one in known), None)
 
 
 def classes(text):

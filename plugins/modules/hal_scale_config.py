@@ -19,6 +19,7 @@ description:
     its declared value there again. Nodes of no class are left alone, and so are attributes that nobody declared;
     C(by_hand) names those that nodes of a class have of their own.
   - Nodes of a class that are not in the cluster (yet) are left out, and returned in C(missing).
+  - A call of C(mmchconfig) that takes long is not stopped. The module fails then, and fails at once while one runs.
 options:
   attributes:
     description: Of the whole cluster, by name. Null is the default again (C(DEFAULT)).
@@ -26,6 +27,10 @@ options:
     default: {}
   classes:
     description: By name of the class, C(nodes), a list of names, and C(attributes) for these. A node is in one class.
+    type: dict
+    default: {}
+  addresses:
+    description: By name of a node of I(classes), addresses by which the cluster may know it instead.
     type: dict
     default: {}
   report_only:
@@ -85,13 +90,11 @@ calls:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.hal_scale_ask import ScaleError, ask
+from ansible.module_utils.hal_scale_ask import ScaleError, ask, change, refuse_beside
 from ansible.module_utils.hal_scale_plan import Configured, by_hand, calls, changes
 from ansible.module_utils.hal_scale_rules import problem
-from ansible.module_utils.hal_scale_text import ScaleTextError, classes, configured, members
+from ansible.module_utils.hal_scale_text import ScaleTextError, classes, configured, member, members
 from ansible.module_utils.hal_scale_values import written
-
-CHANGE_SECONDS = 300  # it locks the cluster's configuration and tells every node
 
 
 def refuse(module):
@@ -115,12 +118,13 @@ def refuse(module):
         module.fail_json(msg="; ".join(wrong))
 
 
-def of_members(every, cluster):
-    """Return (the classes with those nodes that are in the cluster, the names of the others)."""
+def of_members(every, addresses, known):
+    """Return (the classes with those nodes that are in the cluster, as it calls them, the names of the others)."""
     found, missing = {}, []
     for name, one in every.items():
-        found[name] = dict(one, nodes=[node for node in one["nodes"] if node in cluster])
-        missing += [node for node in one["nodes"] if node not in cluster]
+        called = {node: member(known, node, addresses.get(node, ())) for node in one["nodes"]}
+        found[name] = dict(one, nodes=[called[node] for node in one["nodes"] if called[node]])
+        missing += [node for node in one["nodes"] if not called[node]]
     return found, sorted(missing)
 
 
@@ -138,6 +142,7 @@ def main():
         argument_spec={
             "attributes": {"type": "dict", "default": {}},
             "classes": {"type": "dict", "default": {}},
+            "addresses": {"type": "dict", "default": {}},
             "report_only": {"type": "list", "elements": "str", "default": []},
             "unchecked": {"type": "list", "elements": "str", "default": []},
         },
@@ -147,7 +152,7 @@ def main():
     attributes = module.params["attributes"]
 
     def look():
-        return Configured(configured(ask(["mmlsconfig", "-Y"])), classes(ask(["mmlsnodeclass"])))
+        return Configured(configured(ask(["mmlsconfig", "-Y"])), classes(ask(["mmlsnodeclass"])), known)
 
     done, ran = [], []
 
@@ -155,11 +160,13 @@ def main():
         for argv in calls(changed):
             ran.append(" ".join(argv))
             if not module.check_mode:
-                ask(argv, CHANGE_SECONDS)
+                change(argv)
         done.extend(changed)
 
     try:
-        every, missing = of_members(module.params["classes"], members(ask(["mmlscluster", "-Y"])))
+        refuse_beside("mmchconfig")
+        known = members(ask(["mmlscluster", "-Y"]))
+        every, missing = of_members(module.params["classes"], module.params["addresses"], known)
         watched = {name: every[name] for name in module.params["report_only"]}
         managed = {name: one for name, one in every.items() if name not in watched}
         now = look()

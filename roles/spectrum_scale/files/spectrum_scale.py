@@ -4,13 +4,15 @@
 hal-spectrum-scale mount SECONDS NAME=FOLDER...  wait for the daemon, mount what is not mounted; at boot, before slurmd
 hal-spectrum-scale gpl                           build the GPL layer if the running kernel has none; before the daemon
 hal-spectrum-scale effective NODE                attributes that this node's daemon runs with otherwise than configured
+hal-spectrum-scale pending NODE                  those of them for which it has to be restarted, and was not yet
+hal-spectrum-scale restarted NODE                those of them that it did not take: no restart is pending for them
 hal-spectrum-scale config DECLARED               attributes that are configured otherwise than declared
 hal-spectrum-scale by-hand DECLARED              attributes that nodes have of their own and nobody declared
 hal-spectrum-scale file-systems DECLARED         sizes and mounts of file systems that are otherwise than declared
-hal-spectrum-scale members NODE...               nodes that are not in the cluster
+hal-spectrum-scale members ADDRESSES             nodes that are not in the cluster
 
-DECLARED is JSON. The last five print a line for each difference, and nothing when there is none. Every question has a
-time limit.
+NODE, DECLARED and ADDRESSES are JSON. The last seven print a line for each difference, and nothing when there is none.
+Every question has a time limit.
 Exit status: 0 done, 1 something is not mounted or not built, 3 Spectrum Scale could not be asked.
 """
 
@@ -25,21 +27,23 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # also for Python's -E
 
 from ansible.module_utils.hal_scale_ask import ScaleError, ask  # noqa: E402  found through the line above
-from ansible.module_utils.hal_scale_plan import Configured, by_hand, changes, not_effective  # noqa: E402
+from ansible.module_utils.hal_scale_plan import (  # noqa: E402
+    Configured, by_hand, changes, needs_restart, not_effective)
 from ansible.module_utils.hal_scale_text import (  # noqa: E402
-    ScaleTextError, classes, configured, file_system, members, running, state)
+    ScaleTextError, classes, configured, file_system, member, members, running, state)
 from ansible.module_utils.hal_scale_values import same  # noqa: E402
 
 SECONDS = 15  # for a question; the health check gives all of its questions 25
 BUILD_SECONDS = 900
 DONE, NOT_DONE, NO_ANSWER = 0, 1, 3
 GPL = "/lib/modules/%s/extra/mmfs26.ko"
+NOT_TAKEN = "/var/lib/hal/spectrum_scale/not_taken.json"
 
 
 def main(argv):
     """Return the exit status."""
-    known = {"mount": mount, "gpl": gpl, "effective": effective, "config": config,
-             "by-hand": undeclared, "file-systems": file_systems, "members": not_members}
+    known = {"mount": mount, "gpl": gpl, "effective": effective, "pending": pending, "restarted": restarted,
+             "config": config, "by-hand": undeclared, "file-systems": file_systems, "members": not_members}
     if not argv or argv[0] not in known:
         print(__doc__)
         return DONE if argv[:1] == ["--help"] else NO_ANSWER
@@ -93,11 +97,45 @@ def gpl():
 
 
 def effective(node):
-    """Print what waits for the next start of this node's daemon."""
-    nodes = frozenset(members(ask(["mmlscluster", "-Y"], SECONDS)))
-    seen = look()
-    show(not_effective(seen, running(ask(["mmdiag", "--config", "-Y"], SECONDS)), node, nodes))
+    """Print declared attributes that this node's daemon runs with otherwise than configured."""
+    show_running(differing(node))
     return DONE
+
+
+def pending(node):
+    """Print what waits for the next start of this node's daemon, without what it did not take at its last one."""
+    refused = []
+    if os.path.exists(NOT_TAKEN):
+        with open(NOT_TAKEN) as stream:
+            refused = json.load(stream)
+    show_running({line: value for line, value in differing(node).items() if needs_restart(line) and line not in refused})
+    return DONE
+
+
+def restarted(node):
+    """Print what this node's daemon, which was just restarted, did not take, and remember it."""
+    refused = {line: value for line, value in differing(node).items() if needs_restart(line)}
+    if not os.path.isdir(os.path.dirname(NOT_TAKEN)):
+        os.makedirs(os.path.dirname(NOT_TAKEN), 0o700)
+    with open(NOT_TAKEN + ".new", "w") as stream:
+        json.dump(sorted(refused), stream)
+    os.rename(NOT_TAKEN + ".new", NOT_TAKEN)
+    show_running(refused)
+    return DONE
+
+
+def differing(text):
+    """Return {what is configured: what runs} of a node, as {"name", "addresses", "attributes"} say of it."""
+    one = json.loads(text)
+    known = members(ask(["mmlscluster", "-Y"], SECONDS))
+    node = member(known, one["name"], one["addresses"])
+    return not_effective(look(known), running(ask(["mmdiag", "--config", "-Y"], SECONDS)), node,
+                         frozenset(known.values()), one["attributes"])
+
+
+def show_running(found):
+    """Print a line for each."""
+    show("%s, runs with %s" % one for one in sorted(found.items()))
 
 
 def config(declared):
@@ -118,15 +156,16 @@ def undeclared(declared):
 def compared(declared):
     """Return what is configured, and what is declared for nodes that are in the cluster."""
     wanted = json.loads(declared)
-    cluster = members(ask(["mmlscluster", "-Y"], SECONDS))
+    known = members(ask(["mmlscluster", "-Y"], SECONDS))
     for one in wanted["classes"].values():
-        one["nodes"] = [node for node in one["nodes"] if node in cluster]
-    return look(), wanted
+        called = [member(known, node, wanted["addresses"].get(node, ())) for node in one["nodes"]]
+        one["nodes"] = [node for node in called if node]
+    return look(known), wanted
 
 
-def look():
+def look(known):
     """Return what is configured."""
-    return Configured(configured(ask(["mmlsconfig", "-Y"], SECONDS)), classes(ask(["mmlsnodeclass"], SECONDS)))
+    return Configured(configured(ask(["mmlsconfig", "-Y"], SECONDS)), classes(ask(["mmlsnodeclass"], SECONDS)), known)
 
 
 def difference(change):
@@ -145,10 +184,11 @@ def file_systems(declared):
     return DONE
 
 
-def not_members(*nodes):
-    """Print those of the nodes that are not in the cluster."""
-    cluster = members(ask(["mmlscluster", "-Y"], SECONDS))
-    show(["%s is not in the cluster" % node for node in nodes if node not in cluster])
+def not_members(addresses):
+    """Print those of the nodes {name: addresses} that are not in the cluster."""
+    known = members(ask(["mmlscluster", "-Y"], SECONDS))
+    show("%s is not in the cluster" % node for node, its in sorted(json.loads(addresses).items())
+         if not member(known, node, its))
     return DONE
 
 

@@ -69,7 +69,18 @@ def test_every_attribute_that_is_wrong_is_said(filters: ModuleType) -> None:
     assert len(filters.hal_scale_problems({"pagepol": "4G", "nsdBufSpace": 5, "autoload": True}, [])) == 2
 
 
-def test_members_are_read_and_broken_output_is_an_error(filters: ModuleType, captures: Path) -> None:
-    assert filters.hal_scale_members((captures / "mmlscluster.txt").read_text()) == ["server-1", "server-2", "server-3"]
+def test_a_member_is_found_and_broken_output_is_an_error(filters: ModuleType, captures: Path) -> None:
+    seen = (captures / "mmlscluster_ipoib.txt").read_text()
+    assert filters.hal_scale_member(seen, "hal01", []) == "hal01"
+    assert filters.hal_scale_member(seen, "hal02", ["10.64.2.102"]) == "node2-ib"
+    assert filters.hal_scale_member(seen, "hal05", ["10.64.2.105"]) == ""
     with pytest.raises(AnsibleFilterError, match="does not belong to a GPFS cluster"):
-        filters.hal_scale_members((captures / "mmlscluster_none.txt").read_text())
+        filters.hal_scale_member((captures / "mmlscluster_none.txt").read_text(), "hal01", [])
+
+
+def test_addresses_are_those_of_the_networks_of_the_cluster(filters: ModuleType) -> None:
+    hosts = [
+        {"name": name, "addresses": {"management": "10.64.0.1", "bmc": "10.64.1.1", "ipoib": "10.64.2.1"}}
+        for name in ("hal01", "hal02")
+    ]
+    assert filters.hal_scale_addresses(hosts, ["hal02"]) == {"hal02": ["10.64.2.1", "10.64.0.1"]}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,7 +19,14 @@ PROJECT = Path(__file__).resolve().parents[3]
 MODULE = PROJECT / "plugins/modules/hal_scale_config.py"
 PROGRAM = PROJECT / "roles/spectrum_scale/files/spectrum_scale.py"
 CLIENTS = {"nodes": ["hal01", "hal02", "hal03", "hal77"], "attributes": {"pagepool": "4G", "workerThreads": 512}}
+NOWHERE: dict[str, Any] = {"addresses": {}}
+GONE = "hal77 is not in the cluster\n"
 Run = Callable[..., dict[str, Any]]
+
+
+def of_node(name: str, *attributes: str) -> str:
+    """What the role says of a node and what is declared for it."""
+    return json.dumps({"name": name, "addresses": [], "attributes": attributes})
 
 
 class Ended(Exception):
@@ -98,6 +107,16 @@ def test_only_what_differs_is_set_and_what_waits_is_said(run: Run, commands: Pat
     assert "clients pagepool = 4G\n" in result["diff"]["after"]
 
 
+def test_a_node_that_the_cluster_knows_by_the_address_of_its_daemon_gets_its_attributes(
+    run: Run, commands: Path, captures: Path
+) -> None:
+    write(commands / "mmlscluster", f"exec cat {captures / 'mmlscluster_ipoib.txt'}")
+    clients = {"nodes": ["hal01", "hal02"], "attributes": {"workerThreads": 512}}
+    result = run(classes={"clients": clients}, addresses={"hal02": ["10.64.0.102", "10.64.2.102"]})
+    assert called(commands) == ["workerThreads=512 -N hal01,node2-ib"]
+    assert result["missing"] == []
+
+
 def test_check_mode_says_the_same_and_sets_nothing(run: Run, commands: Path) -> None:
     result = run(check=True, classes={"clients": CLIENTS})
     assert result["changed"]
@@ -143,12 +162,49 @@ def test_a_failed_call_ends_it_with_scales_words(run: Run, commands: Path) -> No
     assert result["msg"].endswith("mmchconfig: Incorrect node hal01 specified.")
 
 
-def test_a_command_that_hangs_is_ended_with_what_it_started(commands: Path) -> None:
-    write(commands / "mmlsconfig", "sleep 60 & sleep 60")
-    began = time.monotonic()
+def test_a_question_that_hangs_is_ended_with_what_it_started(commands: Path) -> None:
+    write(commands / "mmlsconfig", f"sleep 600 >/dev/null 2>&1 & echo $! >{commands / 'started'}; wait")
     with pytest.raises(hal_scale_ask.ScaleError, match="mmlsconfig -Y did not answer within 1 s"):
         hal_scale_ask.ask(["mmlsconfig", "-Y"], 1)
-    assert time.monotonic() - began < 10
+    wait_for_end((commands / "started").read_text().strip())
+
+
+def wait_for_end(process: str) -> None:
+    """Return when a process has ended, whether or not somebody has taken note of it."""
+    state, end = Path("/proc", process, "stat"), time.monotonic() + 60
+    while state.exists() and state.read_text().rpartition(") ")[2][0] != "Z":
+        assert time.monotonic() < end, f"process {process} goes on"
+        time.sleep(0.05)
+
+
+def test_a_change_that_takes_long_is_left_to_end_and_nothing_is_changed_beside_it(
+    run: Run, commands: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hal_scale_ask, "CHANGE_SECONDS", 0.5)
+    gate, log = commands / "gate", commands / "called"
+    os.mkfifo(gate)
+    # What it says when nobody reads it any more does not end it.
+    write(commands / "mmchconfig", f'read go <{gate}; echo on; echo still >&2; echo "$@" >>{log}')
+    result = run(classes={"clients": CLIENTS})
+    assert result["failed"]
+    found = re.fullmatch(
+        r"mmchconfig workerThreads=512 -N hal01,hal02,hal03 still runs after 0 s \(process (\d+)\) and was not stopped:"
+        r" run this again when it has ended",
+        result["msg"],
+    )
+    assert found, result["msg"]
+    process = found[1]
+
+    second = run(classes={"clients": CLIENTS})
+    assert second["failed"]
+    assert second["msg"] == (
+        f"mmchconfig runs already (process {process}): nothing was changed; run this again when it has ended"
+    )
+    assert called(commands) == []
+
+    gate.write_text("go\n")
+    wait_for_end(process)
+    assert called(commands) == ["workerThreads=512 -N hal01,hal02,hal03"]
 
 
 def test_a_command_that_is_not_there_is_said(commands: Path) -> None:
@@ -159,17 +215,19 @@ def test_a_command_that_is_not_there_is_said(commands: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["effective", "hal01"], 0, ""),
-        (["effective", "hal03"], 0, "pagepool: configured 3500m, runs with 4294967296\n"),
-        (["members", "hal01", "hal77"], 0, "hal77 is not in the cluster\n"),
+        (["effective", of_node("hal01", "pagepool")], 0, ""),
+        (["effective", of_node("hal03", "pagepool")], 0, "pagepool: configured 3500m, runs with 4294967296\n"),
+        (["effective", of_node("hal03", "workerThreads")], 0, ""),
+        (["pending", of_node("hal03", "pagepool")], 0, ""),
+        (["members", json.dumps({"hal01": [], "hal77": ["10.64.0.77"], "login": ["10.64.0.103"]})], 0, GONE),
         (
-            ["config", json.dumps({"attributes": {"autoload": True}, "classes": {"clients": CLIENTS}})],
+            ["config", json.dumps({**NOWHERE, "attributes": {"autoload": True}, "classes": {"clients": CLIENTS}})],
             0,
             "autoload is no, declared yes\npagepool on hal03 is 3500m, declared 4G\n"
             "workerThreads on hal01,hal02,hal03 is DEFAULT, declared 512\n",
         ),
         (
-            ["by-hand", json.dumps({"attributes": {"maxFilesToCache": 1}, "classes": {"clients": CLIENTS}})],
+            ["by-hand", json.dumps({**NOWHERE, "attributes": {"maxFilesToCache": 1}, "classes": {"clients": CLIENTS}})],
             0,
             "maxMBpS is 24000 on hal02, which nobody declared\n"
             "verbsPorts is mlx5_0/1 mlx5_3/1 on hal01,hal02,hal03, which nobody declared\n",
@@ -191,15 +249,42 @@ def test_the_program_prints_a_line_for_each_difference(
 
 def test_the_program_says_that_scale_does_not_answer(commands: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(commands / "mmdiag", "echo 'mmdiag: GPFS is down on this node.' >&2; exit 1")
-    assert load(PROGRAM).main(["effective", "hal01"]) == 3
+    assert load(PROGRAM).main(["effective", of_node("hal01", "pagepool")]) == 3
     out, err = capsys.readouterr()
     assert (out, err) == ("", "mmdiag --config -Y: mmdiag: GPFS is down on this node.\n")
 
 
-def test_waiting_for_a_mount_ends_in_time_and_says_why(commands: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_daemon_did_not_take_is_no_reason_for_a_second_restart(
+    commands: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = load(PROGRAM)
+    monkeypatch.setattr(program, "NOT_TAKEN", str(tmp_path / "state/not_taken.json"))
+    header = "mmdiag:config:HEADER:version:reserved:reserved:name:value:changed:"
+
+    def said(word: str, files: int) -> str:
+        write(commands / "mmdiag", f"echo {header}; echo mmdiag:config:0:1:::maxFilesToCache:{files}::")
+        assert program.main([word, of_node("hal01", "maxFilesToCache")]) == 0
+        return capsys.readouterr().out
+
+    line = "maxFilesToCache: configured 131072, runs with 4000\n"
+    assert said("pending", 4000) == line
+    assert said("restarted", 4000) == line
+    assert said("pending", 4000) == ""
+    assert said("effective", 4000) == line
+    # The daemon may adjust a value to what it finds: it is the configured one that counts.
+    assert said("pending", 5000) == ""
+    # Another value is another matter, and so is this one after a start that took it.
+    capture = (commands / "mmlsconfig").read_text()
+    write(commands / "mmlsconfig", "echo mmlsconfig::HEADER:version:reserved:reserved:configParameter:value:nodeList:;"
+          "echo mmlsconfig::0:1:::maxFilesToCache:9000::")
+    assert said("pending", 4000) == "maxFilesToCache: configured 9000, runs with 4000\n"
+    assert said("restarted", 9000) == ""
+    (commands / "mmlsconfig").write_text(capture)
+    assert said("pending", 4000) == line
+
+
+def test_waiting_for_a_mount_ends_and_says_why(commands: Path, capsys: pytest.CaptureFixture[str]) -> None:
     header = "mmgetstate::HEADER:version:reserved:reserved:nodeName:nodeNumber:state:"
     write(commands / "mmgetstate", f"echo '{header}'; echo 'mmgetstate::0:1:::hal01:4:arbitrating:'")
-    began = time.monotonic()
     assert load(PROGRAM).main(["mount", "2", "home=/nowhere"]) == 1
-    assert time.monotonic() - began < 10
     assert "not mounted after 2 s: home: the daemon is arbitrating" in capsys.readouterr().err

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_scale_plan import Configured, by_hand, calls, changes, not_effective
-from ansible.module_utils.hal_scale_text import configured, running
+from ansible.module_utils.hal_scale_plan import Configured, by_hand, calls, changes, needs_restart, not_effective
+from ansible.module_utils.hal_scale_text import configured, members, running
 
 CLIENTS = ["hal01", "hal02", "hal03"]
 
@@ -87,25 +87,50 @@ def test_a_new_node_of_a_class_gets_what_the_others_have(now: Configured) -> Non
 
 def test_what_runs_is_held_against_what_is_configured(now: Configured, captures: Path) -> None:
     shown = running((captures / "mmdiag_config.txt").read_text())
-    nodes = frozenset([*CLIENTS, "flash1", "flash2"])
-    assert not_effective(now, shown, "hal01", nodes) == []
-    assert not_effective(now, shown, "hal03", nodes) == ["pagepool: configured 3500m, runs with 4294967296"]
+    nodes, declared = frozenset([*CLIENTS, "flash1", "flash2"]), ["pagepool", "maxFilesToCache", "maxStatCache"]
+    assert not_effective(now, shown, "hal01", nodes, declared) == {}
+    assert not_effective(now, shown, "hal03", nodes, declared) == {"pagepool: configured 3500m": "4294967296"}
     # Not in a list: the cluster's value counts.
-    assert not_effective(now, shown, "flash1", nodes) == ["pagepool: configured 1G, runs with 4294967296"]
+    assert not_effective(now, shown, "flash1", nodes, declared) == {"pagepool: configured 1G": "4294967296"}
     shown["maxfilestocache"] = "4000"
-    assert not_effective(now, shown, "hal01", nodes) == ["maxFilesToCache: configured 131072, runs with 4000"]
-    assert not_effective(now, shown, "flash1", nodes)[0].startswith("pagepool")
+    assert not_effective(now, shown, "hal01", nodes, declared) == {"maxFilesToCache: configured 131072": "4000"}
+    assert list(not_effective(now, shown, "flash1", nodes, declared)) == ["pagepool: configured 1G"]
+
+
+def test_what_nobody_declared_is_the_daemons_own_affair(now: Configured) -> None:
+    shown = {"maxfilestocache": "4000", "pagepool": "1"}
+    assert not_effective(now, shown, "hal01", frozenset(CLIENTS), ["workerThreads"]) == {}
+
+
+def test_a_restart_is_for_what_a_daemon_takes_at_its_start_alone() -> None:
+    lines = ["pagepool: configured 4G", "maxMBpS: configured 24000", "autoload: configured yes"]
+    assert [needs_restart(line) for line in lines] == [False, False, False]
+    assert needs_restart("workerThreads: configured 512")
+    assert needs_restart("afmDIO: configured 2")
+
+
+def test_nodes_are_the_same_by_the_name_of_either_interface(captures: Path) -> None:
+    known = members((captures / "mmlscluster_ipoib.txt").read_text())
+    read = [("pagepool", "2G", "hal01-ib"), ("workerThreads", "512", "hal01.hal.example,node2-ib")]
+    now = Configured([*read, ("maxMBpS", "9", "some")], {"some": frozenset(["hal01-ib"])}, known)
+    declared = {"pagepool": "2G", "workerThreads": 512, "maxMBpS": 9}
+    assert lines(now, {}, {"clients": {"nodes": ["hal01"], "attributes": declared}}) == []
+    nodes = frozenset(known.values())
+    assert not_effective(now, {"pagepool": "1"}, "hal01", nodes, declared) == {"pagepool: configured 2G": "1"}
 
 
 def test_a_class_of_scale_whose_nodes_are_not_known_is_given_the_benefit_of_the_doubt(captures: Path) -> None:
     now = Configured(configured((captures / "mmlsconfig.txt").read_text()), {})
     nodes = frozenset(["ec01", "ec02"])
-    assert not_effective(now, {"workerthreads": "512"}, "ec01", nodes) == []
-    assert not_effective(now, {"workerthreads": "48"}, "ec01", nodes) == ["workerThreads: configured 512, runs with 48"]
+    declared = ["workerThreads"]
+    assert not_effective(now, {"workerthreads": "512"}, "ec01", nodes, declared) == {}
+    assert not_effective(now, {"workerthreads": "48"}, "ec01", nodes, declared) == {
+        "workerThreads: configured 512": "48"
+    }
 
 
 def test_what_only_commands_read_is_never_pending_on_a_daemon(now: Configured) -> None:
-    assert not_effective(now, {"autoload": "1"}, "hal01", frozenset(CLIENTS)) == []
+    assert not_effective(now, {"autoload": "1"}, "hal01", frozenset(CLIENTS), ["autoload"]) == {}
 
 
 def test_a_class_of_scale_counts_for_its_nodes_unless_they_have_their_own(captures: Path) -> None:
@@ -113,11 +138,14 @@ def test_a_class_of_scale_counts_for_its_nodes_unless_they_have_their_own(captur
     read = configured((captures / "mmlsconfig.txt").read_text())
     now = Configured([*read, ("workerThreads", "1024", "ec02")], known)
     nodes = frozenset(["ec01", "ec02", "ec03"])
-    assert not_effective(now, {"workerthreads": "48"}, "ec01", nodes) == ["workerThreads: configured 512, runs with 48"]
-    assert not_effective(now, {"workerthreads": "512"}, "ec02", nodes) == [
-        "workerThreads: configured 1024, runs with 512"
+    of_daemon = ["workerThreads"]
+    assert list(not_effective(now, {"workerthreads": "48"}, "ec01", nodes, of_daemon)) == [
+        "workerThreads: configured 512"
     ]
-    assert not_effective(now, {"workerthreads": "48"}, "ec03", nodes) == []
+    assert list(not_effective(now, {"workerthreads": "512"}, "ec02", nodes, of_daemon)) == [
+        "workerThreads: configured 1024"
+    ]
+    assert not_effective(now, {"workerthreads": "48"}, "ec03", nodes, of_daemon) == {}
     own: dict[str, Any] = {"workerThreads": 512}
     servers = {"servers": {"nodes": ["ec01", "ec02"], "attributes": own}}
     assert lines(now, {}, servers) == ["workerThreads on ec02: 512 instead of 1024"]

@@ -10,6 +10,7 @@ from ansible.module_utils.hal_scale_text import (
     classes,
     configured,
     file_system,
+    member,
     members,
     rows,
     running,
@@ -38,12 +39,30 @@ def test_running_values_are_found_by_lower_case_names(captures: Path) -> None:
     assert len(shown) == 4
 
 
-def test_members_are_known_by_short_names_and_other_kinds_of_rows_do_not_matter(captures: Path) -> None:
-    assert members((captures / "mmlscluster.txt").read_text()) == {
-        "server-1": {"address": "10.0.0.1", "designation": "quorum"},
-        "server-3": {"address": "10.0.0.4", "designation": "quorumManager"},
-        "server-2": {"address": "10.0.0.2", "designation": ""},
-    }
+def test_members_are_known_by_every_name_and_address(captures: Path) -> None:
+    found = members((captures / "mmlscluster.txt").read_text())
+    assert set(found.values()) == {"server-1", "server-2", "server-3"}
+    assert [found[one] for one in ("server-2", "server-2.domain.com", "10.0.0.2")] == ["server-2"] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "addresses", "node"),
+    [
+        ("hal01", [], "hal01"),
+        ("hal01.hal.example", [], "hal01"),
+        ("HAL01", [], "hal01"),
+        ("hal01-ib", [], "hal01"),
+        ("hal01-ib.hal.example", [], "hal01"),
+        # Both interfaces have another name than the node.
+        ("hal02", [], None),
+        ("hal02", ["10.64.0.102", "10.64.2.102"], "node2-ib"),
+        ("hal03", ["10.64.0.103"], None),
+    ],
+)
+def test_a_node_whose_daemon_uses_another_interface_is_a_member(
+    captures: Path, name: str, addresses: list[str], node: str | None
+) -> None:
+    assert member(members((captures / "mmlscluster_ipoib.txt").read_text()), name, addresses) == node
 
 
 @pytest.mark.parametrize("name", ["mmgetstate.txt", "mmgetstate_52.txt"])

@@ -131,8 +131,8 @@ def of_members(every, addresses, known):
 def lines(changed):
     """Return {class: lines}."""
     found = {}
-    for change in changed:
-        found.setdefault(change.name or "cluster", []).append(change.line())
+    for one in changed:
+        found.setdefault(one.name or "cluster", []).append(one.line())
     return found
 
 

@@ -108,13 +108,15 @@ def pending(node):
     if os.path.exists(NOT_TAKEN):
         with open(NOT_TAKEN) as stream:
             refused = json.load(stream)
-    show_running({line: value for line, value in differing(node).items() if needs_restart(line) and line not in refused})
+    waits = differing(node)
+    show_running({line: waits[line] for line in waits if needs_restart(line) and line not in refused})
     return DONE
 
 
 def restarted(node):
     """Print what this node's daemon, which was just restarted, did not take, and remember it."""
-    refused = {line: value for line, value in differing(node).items() if needs_restart(line)}
+    found = differing(node)
+    refused = {line: found[line] for line in found if needs_restart(line)}
     if not os.path.isdir(os.path.dirname(NOT_TAKEN)):
         os.makedirs(os.path.dirname(NOT_TAKEN), 0o700)
     with open(NOT_TAKEN + ".new", "w") as stream:

@@ -275,8 +275,11 @@ def test_what_a_daemon_did_not_take_is_no_reason_for_a_second_restart(
     assert said("pending", 5000) == ""
     # Another value is another matter, and so is this one after a start that took it.
     capture = (commands / "mmlsconfig").read_text()
-    write(commands / "mmlsconfig", "echo mmlsconfig::HEADER:version:reserved:reserved:configParameter:value:nodeList:;"
-          "echo mmlsconfig::0:1:::maxFilesToCache:9000::")
+    write(
+        commands / "mmlsconfig",
+        "echo mmlsconfig::HEADER:version:reserved:reserved:configParameter:value:nodeList:;"
+        "echo mmlsconfig::0:1:::maxFilesToCache:9000::",
+    )
     assert said("pending", 4000) == "maxFilesToCache: configured 9000, runs with 4000\n"
     assert said("restarted", 9000) == ""
     (commands / "mmlsconfig").write_text(capture)

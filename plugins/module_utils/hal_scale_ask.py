@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""Spectrum Scale's commands, in the C locale, by their full path: questions have a time limit, changes come to their end.
+"""Spectrum Scale's commands, in the C locale, by their full path: questions have a time limit, changes none.
 
 Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
 """

@@ -149,6 +149,17 @@ def test_a_node_joins_when_it_answers(fresh: Cluster) -> None:
     assert "already belongs to the GPFS cluster" in fresh.admin.fails("mmaddnode", "-N", "hal01")
 
 
+def test_a_daemon_may_have_an_interface_of_its_own(fresh: Cluster) -> None:
+    fresh.admin.ok("mmsdrrestore", "-p", "flash1")
+    fresh.hal01.listen()
+    fresh.admin.ok("mmaddnode", "-N", "hal01-ib::hal01")
+    row = fresh.admin.table("mmlscluster", section="clusterNode")[-1]
+    assert (row["daemonNodeName"], row["adminNodeName"]) == ("hal01-ib.hal.example", "hal01.hal.example")
+    fresh.admin.ok("mmchlicense", "client", "--accept", "-N", "hal01-ib")
+    shown = " ".join(fresh.admin.ok("mmlscluster").split())
+    assert "hal01-ib.hal.example 10.64.0.101 hal01.hal.example" in shown
+
+
 def test_a_license_has_to_be_accepted(cluster: Cluster) -> None:
     assert "not accepted" in cluster.admin.fails("mmchlicense", "server", "-N", "hal01")
     assert cluster.admin.table("mmlslicense")[-1]["designatedLicense"] == "client"

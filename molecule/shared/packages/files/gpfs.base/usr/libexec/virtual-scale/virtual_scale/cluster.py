@@ -19,7 +19,10 @@ EVERY_NODE = ""  # the target of a value that no -N restricts
 
 @dataclass
 class Member:
-    """A node of the cluster. `array` has no container: it always answers, unless the arrays are off."""
+    """A node of the cluster, by its admin node name. `daemon`: the name of another interface that its daemon uses.
+
+    An `array` has no container: it always answers, unless the arrays are off.
+    """
 
     number: int
     name: str
@@ -27,6 +30,12 @@ class Member:
     designation: str = ""
     license: str = "none"
     array: bool = False
+    daemon: str = ""
+
+    @property
+    def daemon_name(self) -> str:
+        """The daemon node name."""
+        return self.daemon or self.name
 
     @property
     def short(self) -> str:
@@ -86,7 +95,8 @@ class Cluster:
     def member(self, name: str) -> Member | None:
         """Return the node of a name (short, full), number or address."""
         for node in self.nodes:
-            if name in (node.name, node.short, str(node.number), node.address):
+            daemon = node.daemon_name
+            if name in (node.name, node.short, daemon, daemon.partition(".")[0], str(node.number), node.address):
                 return node
         return None
 

@@ -35,8 +35,8 @@ def mmlscluster(words: Sequence[str]) -> int:
         rows("mmlscluster", "clusterSummary", (*summary, *repository), [(*values, *[*arrays, "", ""][:2])])
         columns = ("nodeNumber", "daemonNodeName", "ipAddress", "adminNodeName", "designation")
         others = ("otherNodeRoles", "adminLoginName", "otherNodeRolesAlias")
-        nodes = ((one.number, one.name, one.address, one.name, one.designation, "", "", "") for one in cluster.nodes)
-        rows("mmlscluster", "clusterNode", (*columns, *others), nodes)
+        names = ((one.number, one.daemon_name, one.address, one.name, one.designation) for one in cluster.nodes)
+        rows("mmlscluster", "clusterNode", (*columns, *others), ((*of_node, "", "", "") for of_node in names))
         return 0
     if any(_short_of_license(node) for node in cluster.nodes):
         note(UNLICENSED)
@@ -52,13 +52,14 @@ def mmlscluster(words: Sequence[str]) -> int:
     ):
         out(f"  {title:<27}{value}")
     out()
-    wide = max(len("Daemon node name"), *(len(node.name) for node in cluster.nodes))
+    wide = max(len("Daemon node name"), *(len(node.daemon_name) for node in cluster.nodes))
     address = max(len("IP address"), *(len(node.address) for node in cluster.nodes))
     title = f" Node  {'Daemon node name':<{wide}}  {'IP address':<{address}}  {'Admin node name':<{wide}}  Designation"
     heading(title)
     for node in cluster.nodes:
         role = "quorum-manager" if node.designation == "quorumManager" else node.designation
-        out(f"{node.number:>4}   {node.name:<{wide}}  {node.address:<{address}}  {node.name:<{wide}}  {role}".rstrip())
+        names = f"{node.daemon_name:<{wide}}  {node.address:<{address}}  {node.name:<{wide}}"
+        out(f"{node.number:>4}   {names}  {role}".rstrip())
     out()
     return 0
 
@@ -76,9 +77,9 @@ def mmaddnode(words: Sequence[str]) -> int:
     joined()
     failed, added = [], 0
     for description in select.words(described):
-        name, _, role = description.partition(":")
+        name, role, admin = [*description.split(":"), "", ""][:3]
         dated("mmaddnode", f"Processing node {name}")
-        if not _add(name, role.partition(":")[0], "client" if options.given("--accept") else "none"):
+        if not _add(admin or name, role, "client" if options.given("--accept") else "none", name if admin else ""):
             failed.append(name)
             continue
         added += 1
@@ -99,8 +100,8 @@ def mmaddnode(words: Sequence[str]) -> int:
     return 0
 
 
-def _add(name: str, role: str, license_: str) -> bool:
-    """Join one node; False, and why is said, when that cannot be."""
+def _add(name: str, role: str, license_: str, daemon_name: str) -> bool:
+    """Join one node, with the name of its daemon's own interface; False, and why is said, when that cannot be."""
     try:
         who = json.loads(remote.run(name, ["identity"]).out)
     except remote.Unreachable:
@@ -112,7 +113,8 @@ def _add(name: str, role: str, license_: str) -> bool:
             return False
         number = max((node.number for node in cluster.nodes), default=0) + 1
         designation = "quorumManager" if role == "quorum-manager" else role
-        cluster.nodes.append(Member(number, who["name"], who["address"], designation, license_))
+        own = f"{daemon_name}.{who['name'].partition('.')[2]}" if daemon_name else ""
+        cluster.nodes.append(Member(number, who["name"], who["address"], designation, license_, daemon=own))
     return remote.run(name, ["join"]).status == 0
 
 

@@ -35,8 +35,8 @@ def mmlscluster(words: Sequence[str]) -> int:
         rows("mmlscluster", "clusterSummary", (*summary, *repository), [(*values, *[*arrays, "", ""][:2])])
         columns = ("nodeNumber", "daemonNodeName", "ipAddress", "adminNodeName", "designation")
         others = ("otherNodeRoles", "adminLoginName", "otherNodeRolesAlias")
-        names = ((one.number, one.daemon_name, one.address, one.name, one.designation) for one in cluster.nodes)
-        rows("mmlscluster", "clusterNode", (*columns, *others), ((*of_node, "", "", "") for of_node in names))
+        nodes = ((one.number, one.daemon_name, one.address, one.name, one.designation) for one in cluster.nodes)
+        rows("mmlscluster", "clusterNode", (*columns, *others), ((*of_node, "", "", "") for of_node in nodes))
         return 0
     if any(_short_of_license(node) for node in cluster.nodes):
         note(UNLICENSED)

@@ -70,7 +70,7 @@ def hal_nfs_mounts(
     options: Iterable[str],
     options_by_file_system: Mapping[str, Iterable[str]],
 ) -> list[dict[str, Any]]:
-    """Return what a node mounts: name, path, source, options, unit (without suffix), own (a folder of the node itself).
+    """Return what a node mounts: name, path, source, type, options, unit (without suffix), own (its own folder).
 
     Nothing for a file system that the node serves itself from the folder where it is to be mounted.
     """
@@ -81,12 +81,14 @@ def hal_nfs_mounts(
         own = node in entry["servers"]
         if own and entry["export"] == entry["mount"]:
             continue
+        words = [] if own else list(options_by_file_system.get(name, options))
         mounts.append(
             {
                 "name": name,
                 "path": entry["mount"],
                 "source": entry["export"] if own else f"{_host(entry['address'])}:{entry['export']}",
-                "options": [] if own else list(options_by_file_system.get(name, options)),
+                "type": "none" if own else "nfs" if _is_old(words) else "nfs4",
+                "options": words,
                 "unit": hal_unit_name(entry["mount"]),
                 "own": own,
             }
@@ -112,6 +114,8 @@ def hal_nfs_mount_problems(
                 sentences.append(f"{name}: say one of {', '.join(choice)}")
         if {"rw", "soft"} <= set(words):
             sentences.append(f"{name}: soft loses what was written when the server is slow; say hard, or ro with soft")
+        if _is_old(words) and entry["servers"]:
+            sentences.append(f"{name}: {entry['servers'][0]} serves version 4 alone (docs/nfs.md); say vers=4.1")
         sentences += [f"{name}: {word} is the role's own" for word in words if word.startswith(("x-", "_netdev", "bg"))]
     return sentences
 
@@ -124,6 +128,10 @@ def hal_unit_name(path: str) -> str:
     ]
     name = "-".join(escaped) or "-"
     return f"\\x2e{name[1:]}" if name.startswith(".") else name
+
+
+def _is_old(options: Iterable[str]) -> bool:
+    return any(word.startswith(("vers=2", "vers=3", "nfsvers=2", "nfsvers=3")) for word in options)
 
 
 def _below(path: str, folder: str) -> bool:

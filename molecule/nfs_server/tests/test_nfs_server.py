@@ -1,4 +1,7 @@
-"""What the server lets clients do, asked of exportfs and by a client that mounts; what is wrong is named and mended."""
+"""What the server lets clients do, asked of exportfs and by a client that mounts; what is wrong is named and mended.
+
+Each test goes on where the one before it has ended: a rollout takes longer than all else here.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ from testinfra.host import Host
 
 SERVER, CLIENT = "hal-data", "hal-mgmt1"
 MOUNT = "/mnt/try"
-EXPORTED = "what is exported is what is declared"
+EXPORTED = "what is declared is exported"
+OTHERS = "nothing else is exported"
+KEPT = "/var/lib/hal/nfs_server/before"
 THREADS = "threads and versions are in effect"
 ALICE, USERS = 5001, 5000
 Node = Callable[[str], Host]
@@ -61,20 +66,63 @@ def as_alice(command: str) -> str:
     return f"setpriv --reuid {ALICE} --regid {USERS} --clear-groups sh -c '{command}'"
 
 
-def test_another_number_of_threads_waits_for_permission(node: Node, rollout: Rollout) -> None:
-    """The server ran before, with the number and the versions that EL7 has: its clients must not wait for a rollout."""
+def test_the_first_rollout_cuts_nobody_off(node: Node, rollout: Rollout, export: dict[str, Any]) -> None:
+    """The server ran before, with exports of its own and the number of threads and the versions that EL7 has."""
     host = node(SERVER)
+    assert [line.partition("(")[0] for line in exports(host)] == [
+        f"/internal {export['cidr']}",
+        "/srv/secret <world>",
+        "/srv/vendor <world>",
+    ]
+    assert (
+        observed(rollout)
+        == {
+            THREADS: "8 threads, versions 2,3,4",
+            OTHERS: [
+                "/srv/secret is exported to everybody",
+                "/srv/vendor is exported to everybody",
+                "/etc/exports: /srv/secret *(rw,no_root_squash)",
+                f"/etc/exports: /internal {export['cidr']}(ro)",  # of two lines for one folder and client the first one counts
+                "/etc/exports.d/vendor.exports: /srv/vendor *(ro)",
+            ],
+        }
+    )
+    planted = f"/srv/secret *(rw,no_root_squash)\n/internal {export['cidr']}(ro)\n"
+    assert host.file(f"{KEPT}/exports").content_string == planted
+    assert "RPCNFSDARGS" in host.file(f"{KEPT}/nfs").content_string
+    assert host.file(KEPT).mode == 0o700
+
+
+def test_other_exports_are_named_and_mended_and_withdrawn_by_permission(
+    node: Node, rollout: Rollout, export: dict[str, Any]
+) -> None:
+    host, cidr = node(SERVER), export["cidr"]
     before = process(host)
-    assert rollout.promises("nfs_server", SERVER)[THREADS]["observed"] == "8 threads, versions 2,3,4"
+    host.check_output(f"exportfs -i -o rw,no_root_squash,no_subtree_check {cidr}:/internal")
+    assert observed(rollout)[EXPORTED] == [f"/internal to {cidr}: no_root_squash, declared root_squash"]
+    host.check_output("exportfs -i -o rw,no_root_squash,no_subtree_check '*:/srv/b'")
+    host.check_output(f"exportfs -u {cidr}:/internal")
+    host.check_output("sed -i /sec=sys/d /etc/exports")
+    broken = observed(rollout)
+    assert broken[EXPORTED] == [f"/internal is not exported to {cidr}"]
+    assert "/srv/b is exported to everybody" in broken[OTHERS]
+    assert "the next boot exports what is declared" in broken
+
     done = rollout.converge()
     assert done.status == 0, done.explain()
-    assert "Not restarted without nfs_server_restart_ok" in done.words
     assert process(host) == before
-    done = rollout.converge(nfs_server_restart_ok=True)
+    assert "Not restarted without nfs_server_restart_ok" in done.words
+    assert "/srv/secret is exported to everybody" in done.words
+    assert sorted(observed(rollout)) == sorted([OTHERS, THREADS])
+    assert len(exports(host)) == 4
+
+    done = rollout.converge(nfs_server_restart_ok=True, nfs_server_withdraw_ok=True)
     assert done.status == 0, done.explain()
     assert process(host) != before
     assert host.check_output("cat /proc/fs/nfsd/threads /proc/fs/nfsd/versions") == "32\n-2 -3 +4 +4.1 -4.2"
     assert observed(rollout) == {}
+    assert host.file(f"{KEPT}/vendor.exports").content_string == "/srv/vendor *(ro)\n"
+    assert "/srv/secret" in host.file(f"{KEPT}/exports").content_string, "it is what was there first"
 
 
 def test_the_declared_file_system_is_exported_and_nothing_else(node: Node, export: dict[str, Any]) -> None:
@@ -85,14 +133,6 @@ def test_the_declared_file_system_is_exported_and_nothing_else(node: Node, expor
     assert {"rw", "sync", "root_squash", "no_subtree_check", "sec=sys"} <= set(options.split(","))
     assert not node(SERVER).file("/etc/exports.d/vendor.exports").exists
     assert node(SERVER).service("nfs-server").is_enabled
-
-
-def test_a_server_of_nothing_is_named(rollout: Rollout, export: dict[str, Any]) -> None:
-    """As if the model had given its file system to another node."""
-    broken = observed(rollout, __nfs_server_exports=[])
-    assert broken["nothing is served where the model has nothing"] is True
-    assert broken["NFS server starts at boot"] is True
-    assert broken[EXPORTED] == [f"/internal is exported to {export['cidr']}, which nobody declared"]
 
 
 def test_a_client_writes_as_its_users_and_its_root_is_nobody(node: Node, mounted: Host) -> None:
@@ -114,35 +154,6 @@ def test_another_network_may_not_mount(node: Node, site: Site) -> None:
     refused = node(CLIENT).run(f"mkdir -p {MOUNT} && mount -t nfs4 -o soft,timeo=30 {address}:/internal {MOUNT}")
     assert refused.rc == 32
     assert "access denied by server" in refused.stderr
-
-
-def test_other_exports_are_named_and_mended_without_a_restart(
-    node: Node, rollout: Rollout, export: dict[str, Any]
-) -> None:
-    host, cidr = node(SERVER), export["cidr"]
-    before = process(host)
-    host.check_output(f"exportfs -i -o rw,no_root_squash,no_subtree_check {cidr}:/internal")
-    assert observed(rollout) == {EXPORTED: [f"/internal to {cidr}: no_root_squash, declared root_squash"]}
-    host.check_output("exportfs -i -o rw,no_root_squash,no_subtree_check '*:/srv/secret'")
-    host.check_output(f"exportfs -u {cidr}:/internal")
-    # For the next boot, or for whoever says `exportfs -r`.
-    host.check_output("echo '/srv/b *(rw,no_subtree_check)' >>/etc/exports; echo '/ *(ro)' >/etc/exports.d/a.exports")
-    assert observed(rollout) == {
-        EXPORTED: [
-            f"/internal is not exported to {cidr}",
-            "/srv/secret is exported to everybody, which nobody declared",
-        ],
-        "no other file exports anything": "/etc/exports.d/a.exports",
-        "the next boot exports what is declared": [
-            host.check_output("grep ^/internal /etc/exports"),
-            "/srv/b *(rw,no_subtree_check)",
-        ],
-    }
-    done = rollout.converge()
-    assert done.status == 0, done.explain()
-    assert observed(rollout) == {}
-    assert len(exports(host)) == 1
-    assert process(host) == before
 
 
 def test_a_server_that_does_not_serve_is_named_and_started(node: Node, rollout: Rollout) -> None:
@@ -171,8 +182,8 @@ def test_options_change_without_a_restart(node: Node, rollout: Rollout, mounted:
     assert done.status == 0, done.explain()
     assert mounted.run(as_alice(f"touch {MOUNT}/team/after")).rc != 0
     assert mounted.check_output(f"ls {MOUNT}/team") == "before\nfile"
-    done = rollout.converge()
-    assert done.status == 0, done.explain()
+    # A running server learns of it without a rollout as well, from the file that the rollout has written.
+    host.check_output("sed -i 's/(ro,/(rw,/' /etc/exports && exportfs -ra")
     mounted.check_output(as_alice(f"touch {MOUNT}/team/after"))
     assert process(host) == before
 
@@ -199,8 +210,26 @@ def test_a_folder_whose_disks_are_gone_is_not_exported(node: Node, rollout: Roll
     )
     assert refused.rc == 32
     assert list(observed(rollout, **required)) == ["disks of an export are mounted [/internal]"]
-    done = rollout.converge()
+
+
+def test_a_server_of_nothing_is_named_and_stopped_by_permission(
+    node: Node, rollout: Rollout, export: dict[str, Any]
+) -> None:
+    """As if the model had given its file system to another node."""
+    host = node(SERVER)
+    before = process(host)
+    done = rollout.converge(__nfs_server_exports=[])
     assert done.status == 0, done.explain()
+    assert process(host) == before
+    assert observed(rollout, __nfs_server_exports=[]) == {
+        "nothing is served where the model has nothing [running]": True,
+        "nothing is served where the model has nothing [enabled]": True,
+        OTHERS: [f"/internal is exported to {export['cidr']}"],  # until the next boot
+    }
+    done = rollout.converge(__nfs_server_exports=[], nfs_server_withdraw_ok=True)
+    assert done.status == 0, done.explain()
+    assert observed(rollout, __nfs_server_exports=[]) == {}
+    assert exports(host) == []
 
 
 @pytest.mark.parametrize(

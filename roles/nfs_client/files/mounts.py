@@ -1,10 +1,12 @@
 # -*- coding: utf-8 -*-
 """Compares mounts of NFS with the declared ones: a line in words for each difference. Python 2.7 and 3.
 
-mounts.py DECLARED [json]     DECLARED: JSON with mounts (by path: source, options), type, kept, fstab_options
+mounts.py DECLARED            what is otherwise than declared, or of this role and not declared any more
+mounts.py DECLARED others     what somebody else mounts, or has in fstab
+mounts.py DECLARED json       the paths of both, and those to be mounted anew: {ours, others, otherwise, plain}
 
-Reads /proc/self/mounts and /etc/fstab alone: whoever looks at a mount itself waits for its server. With `json` prints
-{undeclared, otherwise, plain}: paths that nobody declared, mounted otherwise, mounted without an automount.
+DECLARED: JSON with mounts (by path: source, type, options), binds, type, kept, mark, fstab_options.
+Reads /proc/self/mounts and /etc/fstab alone: whoever looks at a mount itself waits for its server.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -15,7 +17,9 @@ import sys
 
 NFS = ("nfs", "nfs4")
 # Options of every file system, which each type shows in /proc/mounts.
-FLAGS = ("ro", "rw", "nosuid", "nodev", "noexec")
+FLAGS = ("nosuid", "nodev", "noexec")
+# Of each group a mount has one.
+CHOICES = {"ro": "rw", "rw": "rw", "hard": "hard", "soft": "hard", "softerr": "hard"}
 
 
 def plain(text):
@@ -23,43 +27,88 @@ def plain(text):
     return re.sub(r"\\([0-7]{3})", lambda hit: chr(int(hit.group(1), 8)), text)
 
 
-def rows(text, types):
-    """Return {path: [(source, type, options)]} of a table in the form of fstab, for these types."""
-    found = {}
+def rows(text):
+    """Return [(path, source, type, options)] of a table in the form of fstab."""
+    found = []
     for line in text.splitlines():
         fields = line.split()
-        if len(fields) >= 4 and not line.startswith("#") and fields[2] in types:
-            found.setdefault(plain(fields[1]), []).append((plain(fields[0]), fields[2], fields[3].split(",")))
+        if len(fields) >= 4 and not line.startswith("#"):
+            found.append((plain(fields[1]), plain(fields[0]), fields[2], fields[3].split(",")))
     return found
 
 
+def is_below(path, folder):
+    """Is this path below a folder?"""
+    return path.startswith(folder.rstrip("/") + "/")
+
+
 def compare(declared, mounts_text, fstab_text):
-    """Return (undeclared paths, sentence by path mounted otherwise, other sentences, paths without automount). Pure."""
+    """Return {ours, others, otherwise (sentence by path), lines (sentences), plain (paths without automount)}. Pure."""
     types = set(NFS) | {declared["type"]}
-    live, saved = rows(mounts_text, types), rows(fstab_text, types)
-    automounts = rows(mounts_text, ("autofs",))
-    undeclared = sorted((set(live) | set(saved)) - set(declared["mounts"]) - set(declared["kept"]))
+    table, fstab = rows(mounts_text), rows(fstab_text)
+    live = [row for row in table if row[2] in types and row[0] != "/"]  # the root of a diskless node is no concern
+    saved = [row for row in fstab if row[2] in types and row[0] != "/"]
+    automounted = [path for path, _, kind, _ in table if kind == "autofs"]
+    ours = [path for path, _, kind, options in fstab if declared["mark"] in options
+            and path not in declared["mounts" if kind in types else "binds"]]
+
+    known = set(declared["mounts"]) | set(declared["binds"]) | set(ours)
+    by_others = [row[0] for row in saved] + [row[0] for row in live if not has_parent(row, live, table)]
+    kept = [folder.rstrip("/") for folder in declared["kept"]]
+    others = [path for path in by_others if path not in known
+              and not any(path == folder or is_below(path, folder) for folder in kept)]
+
     otherwise, lines = {}, []
     for path, mount in sorted(declared["mounts"].items()):
         words = mount["options"] + declared["fstab_options"]
-        if saved.get(path) != [(mount["source"], "nfs4", words)]:
+        if [row[1:] for row in saved if row[0] == path] != [(mount["source"], mount["type"], words)]:
             lines.append("%s has another line in /etc/fstab" % path)
-        for source, kind, options in live.get(path, [])[-1:]:
-            wanted = flags(mount["options"])
-            wrong = wanted - set(options) | flags(options) - wanted - {"nosuid", "nodev"}
+        for _, source, kind, options in [row for row in live if row[0] == path][-1:]:
+            wrong = differing(mount["options"], options, kind)
             if source != mount["source"]:
                 otherwise[path] = "%s is mounted from %s, declared %s" % (path, source, mount["source"])
-            elif kind != declared["type"]:
-                otherwise[path] = "%s is mounted as %s, declared %s" % (path, kind, declared["type"])
             elif wrong:
-                otherwise[path] = "%s is mounted with other options: %s" % (path, ",".join(sorted(wrong)))
-    without = [path for path in sorted(live) if path in declared["mounts"] and path not in automounts]
-    return undeclared, otherwise, lines, without
+                otherwise[path] = "%s is mounted with %s" % (path, ", ".join(wrong))
+    without = sorted({row[0] for row in live if row[0] in declared["mounts"] and row[0] not in automounted})
+    undeclared = {"ours": sorted(set(ours)), "others": sorted(set(others))}
+    return dict(undeclared, otherwise=otherwise, lines=lines, plain=without)
 
 
-def flags(words):
-    """Return the options that every file system has."""
-    return set(words) & set(FLAGS)
+def has_parent(row, live, table):
+    """Did the kernel mount it, below a mount of the same server, or the daemon of autofs?"""
+    path, source = row[:2]
+    server = source.rpartition(":/")[0]
+    if any(is_below(path, other[0]) and other[1].rpartition(":/")[0] == server for other in live):
+        return True
+    # systemd's automounts are made of fstab, where each has a line of its own.
+    return any(
+        kind == "autofs" and maker != "systemd-1" and (path == folder or is_below(path, folder))
+        for folder, maker, kind, _ in table
+    )
+
+
+def differing(declared, held, kind):
+    """Return words for each declared option that a mount of this type shows otherwise."""
+    wanted, has = shown(declared, kind), shown(held, kind)
+    told = []
+    for what, word in sorted(wanted.items()):
+        is_minor = what == "vers" and has.get(what, "").startswith(word + ".")  # vers=4 is any of them
+        if has.get(what) != word and not is_minor:
+            told.append("%s, declared %s" % (has.get(what, "no %s" % what), word))
+    told += ["no %s" % flag for flag in FLAGS if flag in declared and flag not in held]
+    return told + [flag for flag in FLAGS[2:] if flag in held and flag not in declared]
+
+
+def shown(words, kind):
+    """Return {what: option} of the options that the kernel shows; of NFS more than of other types."""
+    held = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if word in CHOICES:
+            held[CHOICES[word]] = word
+        elif key in ("vers", "nfsvers", "sec") and equals:
+            held[key[-4:]] = "%s=%s" % (key[-4:], value)
+    return held if kind in NFS else {what: held[what] for what in ("rw",) if what in held}
 
 
 def read(path):
@@ -73,13 +122,16 @@ def read(path):
 
 def main(words):
     """Print what differs."""
-    undeclared, otherwise, lines, without = compare(json.loads(words[0]), read("/proc/self/mounts"), read("/etc/fstab"))
+    found = compare(json.loads(words[0]), read("/proc/self/mounts"), read("/etc/fstab"))
     if words[1:] == ["json"]:
-        print(json.dumps({"undeclared": undeclared, "otherwise": sorted(otherwise), "plain": without}))
+        print(json.dumps(dict(found, otherwise=sorted(found["otherwise"]))))
         return
-    for path in undeclared:
-        print("%s is mounted by NFS, or in /etc/fstab, and nobody declared it" % path)
-    for line in sorted(otherwise.values()) + lines:
+    if words[1:] == ["others"]:
+        told = ["%s is mounted by NFS, or in /etc/fstab" % path for path in found["others"]]
+    else:
+        told = sorted(found["otherwise"].values()) + found["lines"]
+        told += ["%s is not in the model any more" % path for path in found["ours"]]
+    for line in told:
         print(line)
 
 

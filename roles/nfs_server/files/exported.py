@@ -1,13 +1,15 @@
 # -*- coding: utf-8 -*-
 """Compares what is exported with what is declared: a line in words for each difference. Python 2.7 and 3.
 
-exported.py DECLARED      DECLARED: JSON, a list of lines as in /etc/exports
+exported.py DECLARED            what is declared and not exported, or otherwise
+exported.py DECLARED others     what is exported, now or at the next boot, and nobody declared
 
-Asks `exportfs -v`, which prints what the server lets clients do now.
+DECLARED: JSON, a list of lines as in /etc/exports. What is exported now is what `exportfs -v` prints.
 """
 
 from __future__ import absolute_import, division, print_function
 
+import glob
 import json
 import re
 import subprocess
@@ -48,20 +50,37 @@ def complete(words):
 
 
 def differences(declared, exported):
-    """Return a sentence for each difference. Pure."""
+    """Return a sentence for each declared export that is missing, or has other options. Pure."""
     told = []
-    for export in sorted(set(declared) | set(exported)):
-        path, client = export
+    for export in sorted(declared):
         if export not in exported:
-            told.append("%s is not exported to %s" % export)
-        elif export not in declared:
-            whom = "everybody" if client == "*" else client
-            told.append("%s is exported to %s, which nobody declared" % (path, whom))
+            told.append("%s is not exported to %s" % (export[0], export[1]))
         elif declared[export] != exported[export]:
             told.append("%s to %s: %s, declared %s" % (
-                path, client, ",".join(sorted(exported[export] - declared[export])) or "nothing",
+                export[0], export[1], ",".join(sorted(exported[export] - declared[export])) or "nothing",
                 ",".join(sorted(declared[export] - exported[export])) or "nothing"))
     return told
+
+
+def others(lines, exported, files):
+    """Return a sentence for each export, and each line of files ({path: text}), that is not among these. Pure."""
+    told = []
+    for path, client in sorted(set(exported) - set(parse(lines))):
+        told.append("%s is exported to %s" % (path, "everybody" if client == "*" else client))
+    for name, text in sorted(files.items()):
+        for line in text.replace("\\\n", "").splitlines():
+            if line.strip() and not line.startswith("#") and line.strip() not in lines:
+                told.append("%s: %s" % (name, " ".join(line.split())))
+    return told
+
+
+def saved():
+    """Return the files that the next boot exports from, {path: text}."""
+    files = {}
+    for path in glob.glob("/etc/exports") + glob.glob("/etc/exports.d/*.exports"):
+        with open(path) as stream:
+            files[path] = stream.read()
+    return files
 
 
 def main(words):
@@ -77,7 +96,9 @@ def main(words):
     if process.returncode != 0:
         sys.stderr.write("exportfs ended with %d: %s\n" % (process.returncode, " ".join(trouble.split())))
         return 3
-    for line in differences(parse(json.loads(words[0])), parse(said.splitlines())):
+    lines, exported = json.loads(words[0]), parse(said.splitlines())
+    told = others(lines, exported, saved()) if words[1:] == ["others"] else differences(parse(lines), exported)
+    for line in told:
         print(line)
     return 0
 

@@ -110,6 +110,8 @@ def test_a_node_mounts_what_it_is_a_client_of() -> None:
             ["rw", "hard", "bg", "x-systemd.automount"],
             ["x: bg is the role's own", "x: x-systemd.automount is the role's own"],
         ),
+        ({}, ["rw", "hard", "vers=3"], ["x: store serves version 4 alone (docs/nfs.md); say vers=4.1"]),
+        ({"servers": [], "arrays": ["filer1"]}, ["rw", "hard", "nfsvers=3"], []),
         (
             {"address": None, "servers": [], "arrays": ["filer1"]},
             MOUNT_OPTIONS,
@@ -123,6 +125,13 @@ def test_mounts_that_lose_data_or_have_no_server_are_refused(
     model = {"x": file_system(**entry)}
     mounts = nfs.hal_nfs_mounts(model, "node1", options, {})
     assert nfs.hal_nfs_mount_problems(mounts, model) == said
+
+
+def test_fstab_has_the_type_of_the_version() -> None:
+    model = {"x": file_system(mount="/x"), "own": file_system(mount="/own", servers=["node1"], export="/disk/own")}
+    for options, kind in ((["vers=3"], "nfs"), (["nfsvers=3"], "nfs"), (["vers=4.1"], "nfs4"), ([], "nfs4")):
+        mounts = nfs.hal_nfs_mounts(model, "node1", options, {})
+        assert [one["type"] for one in mounts] == ["none", kind]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ import pytest
 HERE = Path(__file__).parent
 PROGRAM = HERE.parents[2] / "roles/nfs_client/files/mounts.py"
 LIVE = (HERE / "captures/proc-mounts-automounted.txt").read_text()
+VERSIONS = (HERE / "captures/proc-mounts-versions.txt").read_text()
 MODULES = "/opt/jboss/jboss-eap/modules"
 SOURCE = "10.116.95.13:/export/jboss_modules64"
-FSTAB = f"tmpfs /scratch tmpfs size=1m 0 0\n# {SOURCE} /old nfs4 rw 0 0\n{SOURCE} {MODULES} nfs4 rw,hard,noauto 0 0\n"
+MARK = "x-hal.nfs_client"
+FSTAB = f"tmpfs /scratch tmpfs size=1m 0 0\n# {SOURCE} /old nfs4 rw 0 0\n{SOURCE} {MODULES} nfs4 rw,hard,{MARK} 0 0\n"
 
 _SPEC = importlib.util.spec_from_file_location("mounts", PROGRAM)
 assert _SPEC
@@ -24,45 +26,112 @@ _SPEC.loader.exec_module(mounts)
 
 def declared(**more: Any) -> dict[str, Any]:
     """What the role hands to the program."""
-    mount = {"source": SOURCE, "options": ["rw", "hard"], **more}
-    return {"type": "nfs4", "kept": ["/mnt"], "fstab_options": ["noauto"], "mounts": {MODULES: mount}}
+    mount = {"source": SOURCE, "type": "nfs4", "options": ["rw", "hard"]}
+    entry = {"type": "nfs4", "kept": ["/mnt"], "mark": MARK, "fstab_options": [MARK], "binds": []}
+    return {**entry, "mounts": {MODULES: {**mount, **more}}}
+
+
+def found(live: str = LIVE, fstab: str = FSTAB, **more: Any) -> dict[str, Any]:
+    """What differs from MODULES alone; `more` is of the declaration."""
+    result: dict[str, Any] = mounts.compare({**declared(), **more}, live, fstab)
+    return result
 
 
 def test_what_is_as_declared_has_no_words() -> None:
-    assert mounts.compare(declared(), LIVE, FSTAB) == ([], {}, [], [MODULES])
+    assert found() == {"ours": [], "others": [], "otherwise": {}, "lines": [], "plain": [MODULES]}
 
 
 def test_an_automount_is_seen_below_its_mount() -> None:
-    live = LIVE + f"systemd-1 {MODULES} autofs rw 0 0\n"
-    assert mounts.compare(declared(), live, FSTAB)[3] == []
+    assert found(LIVE + f"systemd-1 {MODULES} autofs rw 0 0\n")["plain"] == []
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
         ({"source": "10.0.0.1:/export"}, f"{MODULES} is mounted from {SOURCE}, declared 10.0.0.1:/export"),
-        ({"options": ["ro", "hard"]}, f"{MODULES} is mounted with other options: ro,rw"),
-        ({"options": ["rw", "hard", "nosuid"]}, f"{MODULES} is mounted with other options: nosuid"),
+        ({"options": ["ro", "hard"]}, f"{MODULES} is mounted with rw, declared ro"),
+        ({"options": ["rw", "hard", "nosuid"]}, f"{MODULES} is mounted with no nosuid"),
+        ({"options": ["ro", "soft"]}, f"{MODULES} is mounted with hard, declared soft, rw, declared ro"),
     ],
 )
 def test_a_mount_that_is_otherwise_has_its_words(more: dict[str, Any], said: str) -> None:
-    _, otherwise, lines, _ = mounts.compare(declared(**more), LIVE, FSTAB)
-    assert otherwise == {MODULES: said}
-    assert lines == [f"{MODULES} has another line in /etc/fstab"]
+    result = mounts.compare(declared(**more), LIVE, FSTAB)
+    assert result["otherwise"] == {MODULES: said}
+    assert result["lines"] == [f"{MODULES} has another line in /etc/fstab"]
 
 
-def test_another_type_is_named() -> None:
-    live = LIVE.replace(" nfs4 ", " nfs ")
-    assert mounts.compare(declared(), live, FSTAB)[1] == {MODULES: f"{MODULES} is mounted as nfs, declared nfs4"}
+@pytest.mark.parametrize(
+    ("path", "options", "said"),
+    [
+        ("/SHARED", "rw,hard,vers=3,sec=sys", ""),
+        ("/SHARED", "rw,hard,vers=4.1", "vers=3, declared vers=4.1"),
+        ("/sa/net", "rw,hard,nfsvers=3", "soft, declared hard"),
+        ("/users/PZS0710", "rw,hard,vers=4.0,sec=sys", ""),
+        ("/users/PZS0710", "rw,hard,vers=4.1,sec=krb5p", "sec=sys, declared sec=krb5p, vers=4.0, declared vers=4.1"),
+        ("/media/video1", "rw,hard,vers=4.1,sec=sys", ""),
+        ("/media/video1", "rw,hard,vers=4,sec=sys", ""),
+        ("/media/video1", "rw,hard,timeo=600,retrans=2,retry=0,vers=4.1,sec=sys,nosuid,nodev", "no nosuid, no nodev"),
+        ("/nfs", "rw,hard,vers=4.1", "vers=4.2, declared vers=4.1"),
+        ("/mnt/dir1", "rw,hard,vers=4.2,sec=sys,nosuid,nodev", ""),
+    ],
+)
+def test_what_the_kernel_holds_is_compared_with_what_is_declared(path: str, options: str, said: str) -> None:
+    (source,) = (line.split()[0] for line in VERSIONS.splitlines() if line.split()[1] == path)
+    mount = {"source": source, "type": "nfs4", "options": options.split(",")}
+    otherwise = found(VERSIONS, "", mounts={path: mount})["otherwise"]
+    assert otherwise == ({path: f"{path} is mounted with {said}"} if said else {})
+
+
+def test_of_another_type_that_is_all_that_is_compared() -> None:
+    """It shows neither hard nor a version."""
+    live = f"{SOURCE} {MODULES} fuse.nfs ro,nosuid,nodev,relatime,user_id=0,group_id=0,allow_other 0 0\n"
+    mount = {"source": SOURCE, "type": "nfs4", "options": ["rw", "hard", "vers=4.1"]}
+    said = {MODULES: f"{MODULES} is mounted with ro, declared rw"}
+    assert found(live, type="fuse.nfs", mounts={MODULES: mount})["otherwise"] == said
 
 
 def test_what_nobody_declared_is_named_live_or_saved() -> None:
-    more = {**declared(), "kept": []}
-    assert mounts.compare(more, LIVE, FSTAB)[0] == ["/mnt"]
-    assert mounts.compare(more, "", FSTAB + "filer:/x /with\\040blank nfs rw 0 0\n")[0] == ["/with blank"]
+    assert found(kept=[])["others"] == ["/mnt"]
+    assert found("", FSTAB + "filer:/x /with\\040blank nfs rw 0 0\n", kept=[])["others"] == ["/with blank"]
+
+
+def test_what_is_kept_covers_what_is_below_it_and_nothing_beside_it() -> None:
+    more = "filer:/a /mnt/a/b nfs rw 0 0\nfiler:/a /mnt2 nfs rw 0 0\n"
+    assert found(LIVE + more)["others"] == ["/mnt2"]
+    assert found("", FSTAB + more)["others"] == ["/mnt2"]
+    assert found(LIVE + more, kept=["/mnt/", "/mnt2"])["others"] == []
+
+
+def test_what_the_kernel_mounts_below_a_mount_belongs_to_it() -> None:
+    """Where the server has another file system, of whatever depth; not what somebody mounts there from elsewhere."""
+    below = f"{SOURCE}/x {MODULES}/x nfs4 rw,relatime,vers=4.1 0 0\n{SOURCE}/x/y {MODULES}/x/y nfs4 rw,vers=4.1 0 0\n"
+    assert found(LIVE + below)["others"] == []
+    assert found(LIVE + f"10.0.0.9:/z {MODULES}/z nfs4 rw 0 0\n")["others"] == [f"{MODULES}/z"]
+    assert found(LIVE + below, FSTAB + below.splitlines()[0])["others"] == [f"{MODULES}/x"], "a line is no kernel's"
+    assert found(LIVE + f"{SOURCE}/x {MODULES}2 nfs4 rw 0 0\n")["others"] == [f"{MODULES}2"]
+
+
+def test_what_autofs_mounts_belongs_to_it() -> None:
+    more = "filer:/m /misc/m nfs4 rw,relatime,vers=4.0 0 0\n"
+    others = found(VERSIONS + more, "", mounts={}, kept=[])["others"]
+    assert "/misc/m" not in others
+    assert "/mntdir" not in others
+    assert "/" not in others, "the root of a node that boots from its network"
+    assert others == ["/SHARED", "/media/video1", "/mnt/dir1", "/nfs", "/sa/net", "/users/PZS0710"]
+    systemd = "systemd-1 /misc/m autofs rw,relatime,fd=60,direct 0 0\n"
+    assert found(systemd + more, "", mounts={})["others"] == ["/misc/m"], "an automount of fstab has its own line there"
+
+
+def test_lines_of_this_role_are_its_own_when_the_model_has_them_no_more() -> None:
+    bind = f"/disk/own /own none bind,nofail,{MARK} 0 0\n/a /b none bind 0 0\n"
+    result = found(fstab=FSTAB + bind, mounts={})
+    assert (result["ours"], result["others"]) == (["/opt/jboss/jboss-eap/modules", "/own"], [])
+    assert found(fstab=FSTAB + bind, binds=["/own"])["ours"] == []
+    bound = f"/disk/own {MODULES} none bind,{MARK} 0 0\n"
+    assert found("", bound)["ours"] == [MODULES], "now it is mounted from another node"
 
 
 def test_a_line_that_is_there_twice_or_missing_is_named() -> None:
     said = [f"{MODULES} has another line in /etc/fstab"]
-    assert mounts.compare(declared(), "", FSTAB + f"{SOURCE} {MODULES} nfs4 rw,hard,noauto 0 0\n")[2] == said
-    assert mounts.compare(declared(), "", "")[2] == said
+    assert found("", FSTAB + FSTAB.splitlines()[2] + "\n")["lines"] == said
+    assert found("", "")["lines"] == said

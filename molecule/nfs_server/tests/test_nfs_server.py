@@ -67,26 +67,26 @@ def as_alice(command: str) -> str:
 
 
 def test_the_first_rollout_cuts_nobody_off(node: Node, rollout: Rollout, export: dict[str, Any]) -> None:
-    """The server ran before, with exports of its own and the number of threads and the versions that EL7 has."""
+    """The server ran before, with exports of its own and the number of threads and the versions that EL7 has.
+
+    Of two lines for one folder and client exportfs takes the first, which is ours.
+    """
     host = node(SERVER)
     assert [line.partition("(")[0] for line in exports(host)] == [
         f"/internal {export['cidr']}",
         "/srv/secret <world>",
         "/srv/vendor <world>",
     ]
-    assert (
-        observed(rollout)
-        == {
-            THREADS: "8 threads, versions 2,3,4",
-            OTHERS: [
-                "/srv/secret is exported to everybody",
-                "/srv/vendor is exported to everybody",
-                "/etc/exports: /srv/secret *(rw,no_root_squash)",
-                f"/etc/exports: /internal {export['cidr']}(ro)",  # of two lines for one folder and client the first one counts
-                "/etc/exports.d/vendor.exports: /srv/vendor *(ro)",
-            ],
-        }
-    )
+    assert observed(rollout) == {
+        THREADS: "8 threads, versions 2,3,4",
+        OTHERS: [
+            "/srv/secret is exported to everybody",
+            "/srv/vendor is exported to everybody",
+            "/etc/exports: /srv/secret *(rw,no_root_squash)",
+            f"/etc/exports: /internal {export['cidr']}(ro)",
+            "/etc/exports.d/vendor.exports: /srv/vendor *(ro)",
+        ],
+    }
     planted = f"/srv/secret *(rw,no_root_squash)\n/internal {export['cidr']}(ro)\n"
     assert host.file(f"{KEPT}/exports").content_string == planted
     assert "RPCNFSDARGS" in host.file(f"{KEPT}/nfs").content_string

@@ -2,4 +2,7 @@
 # What the units of nfs-utils are started with, from /etc/sysconfig/nfs.
 [ ! -r /etc/sysconfig/nfs ] || . /etc/sysconfig/nfs
 mkdir -p /run/sysconfig
-echo "RPCNFSDARGS=\"$RPCNFSDARGS ${RPCNFSDCOUNT:-8}\"" >/run/sysconfig/nfs-utils
+cat >/run/sysconfig/nfs-utils <<END
+RPCNFSDARGS="$RPCNFSDARGS ${RPCNFSDCOUNT:-8}"
+RPCMOUNTDARGS="$RPCMOUNTDOPTS"
+END

@@ -116,10 +116,16 @@ def test_what_autofs_mounts_belongs_to_it() -> None:
     others = found(VERSIONS + more, "", mounts={}, kept=[])["others"]
     assert "/misc/m" not in others
     assert "/mntdir" not in others
-    assert "/" not in others, "the root of a node that boots from its network"
     assert others == ["/SHARED", "/media/video1", "/mnt/dir1", "/nfs", "/sa/net", "/users/PZS0710"]
     systemd = "systemd-1 /misc/m autofs rw,relatime,fd=60,direct 0 0\n"
     assert found(systemd + more, "", mounts={})["others"] == ["/misc/m"], "an automount of fstab has its own line there"
+
+
+def test_the_root_of_a_diskless_node_is_nobodys_concern_and_nobodys_parent() -> None:
+    root = VERSIONS.splitlines()[0]
+    assert root.split()[1] == "/"
+    assert found(root, "filer:/root / nfs defaults 0 0\n")["others"] == []
+    assert found(root + "\npitzer_root.ten.osc.edu:/x /x nfs rw 0 0\n")["others"] == ["/x"]
 
 
 def test_lines_of_this_role_are_its_own_when_the_model_has_them_no_more() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from ipaddress import ip_network
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -14,6 +15,9 @@ EXPORT_WORDS = frozenset({
     "no_acl", "root_squash", "no_root_squash", "all_squash", "no_all_squash", "pnfs", "no_pnfs",
 })  # fmt: skip
 EXPORT_VALUES = ("sec", "fsid", "anonuid", "anongid")
+# Around the role's own lines of /etc/exports.
+BEGIN = '# Written by the role "nfs_server"; changes made here are lost.'
+END = '# End of what the role "nfs_server" has written.'
 # Of these exactly one has to be said: a default of the program is no declaration.
 ONE_OF = (("ro", "rw"), ("sync", "async"), ("root_squash", "no_root_squash", "all_squash"))
 
@@ -62,6 +66,41 @@ def hal_nfs_export_problems(exports: Iterable[Mapping[str, Any]]) -> list[str]:
         if other != name:
             sentences.append(f"{name}: {export['path']} is exported to {export['client']} already, as {other}")
     return sentences
+
+
+def hal_nfs_exports_text(text: str, lines: Sequence[str], withdraw: bool) -> str:
+    """Return /etc/exports with these lines, and, unless they are to be withdrawn, those of others after them.
+
+    Without what others say of the same folder and client: of two, exportfs complains, and a server may not start.
+    """
+    own = [BEGIN, *lines, END] if lines else []
+    declared = {(path, _client(word)) for path, word in (line.split(maxsplit=1) for line in lines)}
+    others = [] if withdraw else _of_others(text, declared)
+    return "".join(f"{line}\n" for line in [*own, *others])
+
+
+def _of_others(text: str, declared: Set[tuple[str, str]]) -> list[str]:
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    text = before + after.lstrip("\n") if begin and end else text
+    found = []
+    for line in re.sub(r"\\\n\s*", " ", text).splitlines():
+        path, *words = re.findall(r'"[^"]*"|\S+', line) or [""]
+        left = [word for word in words if (path.strip('"'), _client(word)) not in declared]
+        if left == words or line.startswith("#"):
+            found.append(line)
+        elif any(not word.startswith("-") for word in left):  # -ro is for the clients after it
+            found.append(" ".join([path, *left]))
+    return found
+
+
+def _client(word: str) -> str:
+    """The client of a word such as 10.0.0.0/8(ro): a network in one spelling, or what it is."""
+    name = word.partition("(")[0] or "*"
+    try:
+        return str(ip_network(name, strict=False))
+    except ValueError:
+        return name
 
 
 def hal_nfs_mounts(
@@ -149,6 +188,7 @@ class FilterModule:
         """Return the filters by name."""
         return {
             "hal_nfs_exports": hal_nfs_exports,
+            "hal_nfs_exports_text": hal_nfs_exports_text,
             "hal_nfs_export_problems": hal_nfs_export_problems,
             "hal_nfs_mounts": hal_nfs_mounts,
             "hal_nfs_mount_problems": hal_nfs_mount_problems,

@@ -82,6 +82,38 @@ def test_a_folder_is_exported_once_to_a_network() -> None:
     assert nfs.hal_nfs_export_problems(exports) == ["b: /x is exported to 10.0.0.0/8 already, as a"]
 
 
+OURS = "/data 10.0.2.0/24(rw,sync)"
+BLOCK = f"{nfs.BEGIN}\n{OURS}\n{nfs.END}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", ""),
+        ("# mine\n\n/old *(ro)\n", "# mine\n\n/old *(ro)\n"),
+        (f"{BLOCK}/old *(ro)\n", "/old *(ro)\n"),
+        (f"/early *(ro)\n{nfs.BEGIN}\n/gone *(rw)\n{nfs.END}\n/old *(ro)\n", "/early *(ro)\n/old *(ro)\n"),
+        # Of the same folder and client there may be one; other clients of a line stay.
+        (f"{OURS}\n", ""),
+        ("/data 10.0.2.0/255.255.255.0(ro) *(ro)\n", "/data *(ro)\n"),
+        ('"/data" -ro,sync \\\n   10.0.2.0/24 host1(rw)\n', '"/data" -ro,sync host1(rw)\n'),
+        ("/data2 10.0.2.0/24(ro)\n", "/data2 10.0.2.0/24(ro)\n"),
+        ("/data -ro 10.0.2.0/24\n# /data 10.0.2.0/24(ro)\n", "# /data 10.0.2.0/24(ro)\n"),
+        # Somebody took the last line of the block out: nothing of others is lost.
+        (f"{nfs.BEGIN}\n{OURS}\n/old *(ro)\n", f"{nfs.BEGIN}\n/old *(ro)\n"),
+    ],
+)  # fmt: skip
+def test_lines_of_others_stay_behind_ours_until_they_are_withdrawn(before: str, after: str) -> None:
+    assert nfs.hal_nfs_exports_text(before, [OURS], False) == BLOCK + after
+    assert nfs.hal_nfs_exports_text(BLOCK + after, [OURS], False) == BLOCK + after, "a second time"
+    assert nfs.hal_nfs_exports_text(before, [OURS], True) == BLOCK
+
+
+def test_a_node_that_serves_nothing_has_nothing_of_ours() -> None:
+    assert nfs.hal_nfs_exports_text(f"{BLOCK}/old *(ro)\n", [], False) == "/old *(ro)\n"
+    assert nfs.hal_nfs_exports_text(f"{BLOCK}/old *(ro)\n", [], True) == ""
+
+
 def test_a_node_mounts_what_it_is_a_client_of() -> None:
     model = {
         "data": file_system(mount="/srv/big data"),

@@ -68,6 +68,19 @@ def seconds_of_a_login(host: Host) -> float:
     return time.monotonic() - begun
 
 
+def test_the_first_rollout_takes_nothing_away_that_it_does_not_declare(node: Node, rollout: Rollout) -> None:
+    fstab = node(CLIENT).file("/etc/fstab").content_string
+    assert "soft" not in fstab
+    assert "tmpfs /mnt/scratch tmpfs size=1m 0 0" in fstab
+    assert OLD in fstab
+    assert observed(rollout) == {OTHERS: ["/mnt/old is mounted by NFS, or in /etc/fstab"]}
+    assert observed(rollout, nfs_client_mounts_kept={"/mnt": "a vendor's"}) == {}
+    done = rollout.converge("--limit", CLIENT, nfs_client_withdraw_ok=True)
+    assert done.status == 0, done.explain()
+    assert OLD not in node(CLIENT).file("/etc/fstab").content_string
+    assert OLD in node(CLIENT).check_output("cat /etc/fstab.*~"), "the former file is kept"
+
+
 def test_clients_mount_what_the_model_says_at_the_first_access(node: Node, site: Site) -> None:
     model = site("file_systems")
     host = node(CLIENT)
@@ -107,19 +120,6 @@ def test_a_boot_does_not_wait_for_servers(node: Node) -> None:
     shown = host.check_output("systemctl show --property=Before internal.automount").partition("=")[2].split()
     assert "slurmd.service" in shown
     assert host.check_output("systemctl show --property=TimeoutUSec internal.mount") == "TimeoutUSec=30s"
-
-
-def test_the_first_rollout_takes_nothing_away_that_it_does_not_declare(node: Node, rollout: Rollout) -> None:
-    fstab = node(CLIENT).file("/etc/fstab").content_string
-    assert "soft" not in fstab
-    assert "tmpfs /mnt/scratch tmpfs size=1m 0 0" in fstab
-    assert OLD in fstab
-    assert observed(rollout) == {OTHERS: ["/mnt/old is mounted by NFS, or in /etc/fstab"]}
-    assert observed(rollout, nfs_client_mounts_kept={"/mnt": "a vendor's"}) == {}
-    done = rollout.converge("--limit", CLIENT, nfs_client_withdraw_ok=True)
-    assert done.status == 0, done.explain()
-    assert OLD not in node(CLIENT).file("/etc/fstab").content_string
-    assert OLD in node(CLIENT).check_output("cat /etc/fstab.*~"), "the former file is kept"
 
 
 def test_promises_hold_and_were_read(rollout: Rollout) -> None:

@@ -97,14 +97,14 @@ def test_other_exports_are_named_and_mended_and_withdrawn_by_permission(
 ) -> None:
     host, cidr = node(SERVER), export["cidr"]
     before = process(host)
-    host.check_output(f"exportfs -i -o rw,no_root_squash,no_subtree_check {cidr}:/internal")
-    assert observed(rollout)[EXPORTED] == [f"/internal to {cidr}: no_root_squash, declared root_squash"]
-    host.check_output("exportfs -i -o rw,no_root_squash,no_subtree_check '*:/srv/b'")
     host.check_output(f"exportfs -u {cidr}:/internal")
-    host.check_output("sed -i /sec=sys/d /etc/exports")
+    assert observed(rollout)[EXPORTED] == [f"/internal is not exported to {cidr}"]
+    for client in (cidr, "*"):
+        host.check_output(f"exportfs -i -o rw,no_root_squash,no_subtree_check '{client}:/internal'")
+    host.check_output("sed -i /sec=sys/d /etc/exports")  # for the next boot, or for whoever says `exportfs -r`
     broken = observed(rollout)
-    assert broken[EXPORTED] == [f"/internal is not exported to {cidr}"]
-    assert "/srv/b is exported to everybody" in broken[OTHERS]
+    assert broken[EXPORTED] == [f"/internal to {cidr}: no_root_squash, declared root_squash"]
+    assert "/internal is exported to everybody" in broken[OTHERS]
     assert "the next boot exports what is declared" in broken
 
     done = rollout.converge()

@@ -156,10 +156,10 @@ def _of_project(root: Path, _stamped: float) -> Declared:
                 declared = one.declared()
                 for resource, entry in declared.entries.items():
                     place, _, line = entry.owner.source.rpartition(":")
-                    seen.setdefault(
-                        (role.name, resource),
-                        Resource(role.name, resource, dict(entry.declared), root / place, int(line), host.name),
-                    )
+                    this = Resource(role.name, resource, dict(entry.declared), root / place, int(line), host.name)
+                    # What one kind of node has and another shall not have is managed.
+                    if seen.setdefault((role.name, resource), this).absent:
+                        seen[role.name, resource] = this
                 for undecided in declared.undecided.values():
                     place, _, line = undecided.owner.source.rpartition(":")
                     found.undecided.append((root / place, int(line), undecided.reason))

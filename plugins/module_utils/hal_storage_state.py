@@ -66,6 +66,34 @@ def parse_xfs_info(text):
     return {"su_kb": sunit * int(unit.group(1)) // 1024, "sw": swidth // sunit}
 
 
+def other_arrays(text, arrays):
+    """Return the ARRAY lines of an mdadm.conf that are of none of these arrays: without its line one may not come up.
+
+    A line with the name of one of them and another UUID is of an earlier array that was made anew. mdadm.conf(5):
+    keywords may be short, in any case; a line that begins with a blank goes on with the one before.
+    """
+    lines = []
+    for line in (re.sub(r"(^|\s)#.*", "", each).rstrip() for each in text.splitlines()):
+        if line[:1].isspace() and lines:
+            lines[-1] += line
+        elif line:
+            lines.append(line)
+    names = {one["name"] for one in arrays}
+    uuids = {hexadecimal(one["uuid"]) for one in arrays}
+    return [
+        " ".join(words)
+        for words in (line.split() for line in lines)
+        if len(words[0]) > 2 and "ARRAY".startswith(words[0].upper())
+        and re.sub("^/dev/md/", "", "".join(words[1:2])) not in names
+        and not uuids.intersection(hexadecimal(word[5:]) for word in words if word.upper().startswith("UUID="))
+    ]
+
+
+def hexadecimal(uuid):
+    """Return a UUID without what may be between its digits."""
+    return re.sub("[^0-9a-f]", "", uuid.lower())
+
+
 def parse_mounts(text):
     """Return the mount points of /proc/self/mountinfo by the number of the device, as "8:16"."""
     found = {}

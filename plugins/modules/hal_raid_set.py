@@ -59,6 +59,10 @@ arrays:
   description: The arrays on the declared disks, with C(name), C(uuid) and C(metadata).
   type: list
   returned: always
+other_arrays:
+  description: The ARRAY lines of C(/etc/mdadm.conf) that are of none of C(arrays), as they are there.
+  type: list
+  returned: always
 erased:
   description: What would be erased, a line for each disk.
   type: list
@@ -74,8 +78,9 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hal_storage_plan import Planner
-from ansible.module_utils.hal_storage_state import MIB, CannotRead, Node, disk_of, state_of
+from ansible.module_utils.hal_storage_state import MIB, CannotRead, Node, disk_of, other_arrays, state_of
 
+CONFIG = "/etc/mdadm.conf"
 ROUNDS = 12  # of reading, planning and acting; a nested set needs three
 
 
@@ -117,6 +122,14 @@ def found_arrays(node, sets, state):
     return sorted(arrays, key=lambda one: one["name"])
 
 
+def config():
+    """Return what is in mdadm.conf now."""
+    if not os.path.exists(CONFIG):
+        return ""
+    with io.open(CONFIG, encoding="utf-8", errors="replace") as stream:
+        return stream.read()
+
+
 def main():
     """Run the module."""
     module = AnsibleModule(
@@ -145,11 +158,13 @@ def main():
             act(module, step)
             done.append(step["what"])
         granted, confirm = plan["granted"], ""
+    arrays = found_arrays(node, sets, state)
     result = {
         "changed": bool(done or (module.check_mode and plan["steps"])),
         "steps": done or [step["what"] for step in plan["steps"] if module.check_mode],
         "file_systems": plan["file_systems"],
-        "arrays": found_arrays(node, sets, state),
+        "arrays": arrays,
+        "other_arrays": other_arrays(config(), arrays),
         "erased": plan["erased"],
         "code": plan["code"],
     }

@@ -20,6 +20,7 @@ SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 SETUP = SCENARIO.parent / "shared/setup"
 NODE = "data01"
 WHOLE = "RAID sets are whole, of the declared disks"
+FOREIGN = "ARRAY /dev/md/home level=raid1 num-devices=2 UUID=d7cb4e4d:28442f0a:6c0ecb2b:c47e75c9"
 STRIPE = "stripe of the file system is that of the disks"
 PATH = "export PATH=/usr/sbin:/usr/bin; "  # what is asked here may be newer than CentOS 7
 BOOT_SECONDS = 900  # emulated, and the machine below may be busy
@@ -112,8 +113,12 @@ def test_file_systems_have_the_stripe_of_their_disks_and_are_mounted(host: Host)
 def test_arrays_are_watched_and_read_through(host: Host) -> None:
     assert host.service("mdmonitor").is_running
     assert host.service("mdmonitor").is_enabled
-    assert "MAILADDR root" in host.file("/etc/mdadm.conf").content_string.splitlines()
-    assert "another" not in host.file("/etc/mdadm.conf").content_string
+    lines = host.file("/etc/mdadm.conf").content_string.splitlines()
+    assert [line for line in lines if line.startswith("MAILADDR")] == ["MAILADDR root"]
+    arrays = sorted(line.split()[1] for line in lines if line.startswith("ARRAY") and line != FOREIGN)
+    assert arrays == ["/dev/md/images", "/dev/md/internal", "/dev/md/internal-a", "/dev/md/internal-b"]
+    assert lines.count(FOREIGN) == 1, "an array that is not in the model comes up at boot as it did before"
+    assert "another@example.org" in on(host, "cat /etc/mdadm.conf.*~")
     assert "ENABLED=yes" in host.file("/etc/sysconfig/raid-check").content_string.splitlines()
     on(host, "/usr/sbin/raid-check")
     actions = on(host, "cat /sys/block/md*/md/sync_action /sys/block/md*/md/last_sync_action").split()
@@ -195,16 +200,6 @@ def test_another_disk_in_the_place_of_a_declared_one_is_named(host: Host, rollou
     assert observed(rollout) == {}
 
 
-def test_a_mount_that_is_missing_is_named_and_mended(host: Host, rollout: Rollout) -> None:
-    on(host, "umount /srv/images")
-    broken = observed(rollout)
-    assert "file system is mounted [images]" in broken
-    assert broken["mounted file system is that of the set [images]"] != "images"
-    done = rollout.converge()
-    assert done.status == 0, done.explain()
-    assert on(host, "findmnt -n -o LABEL /srv/images") == "images"
-
-
 def test_a_full_file_system_is_named(host: Host, rollout: Rollout) -> None:
     free = int(on(host, "df --output=avail -k /srv/images | tail -1"))
     on(host, f"fallocate -l {free - 8192}K /srv/images/filler")
@@ -220,7 +215,9 @@ def test_a_full_file_system_is_named(host: Host, rollout: Rollout) -> None:
     assert observed(rollout) == {}
 
 
-def test_a_monitor_that_is_off_is_named_and_mended(host: Host, rollout: Rollout) -> None:
+def test_a_monitor_that_is_off_is_named_and_mended_and_a_clean_up_withdrawn(host: Host, rollout: Rollout) -> None:
+    """One rollout for both: it takes its time here."""
+    on(host, "echo x >/scratch/kept")
     on(
         host,
         "systemctl disable --quiet --now mdmonitor hal-scratch-clean.timer; sed -i s/yes/no/ /etc/sysconfig/raid-check",
@@ -232,8 +229,24 @@ def test_a_monitor_that_is_off_is_named_and_mended(host: Host, rollout: Rollout)
         "scratch is cleaned up every night",
         "scratch is cleaned up after a reboot",
     }
+    done = rollout.converge(local_storage_scratch={})
+    assert done.status == 0, done.explain()
+    assert observed(rollout, local_storage_scratch={}) == {}
+    assert on(host, "ls /etc/systemd/system /usr/local/sbin /etc | grep -c scratch || :") == "0"
+    assert on(host, "systemctl list-units --all --plain --no-legend 'hal-scratch*'") == ""
+    assert on(host, "cat /scratch/kept; rm /scratch/kept") == "x"
+
+
+def test_a_mount_that_is_missing_is_named_and_mended(host: Host, rollout: Rollout) -> None:
+    """And the clean-up that the test before has withdrawn is declared again."""
+    on(host, "umount /srv/images")
+    broken = observed(rollout)
+    assert "file system is mounted [images]" in broken
+    assert "scratch is cleaned up every night" in broken
+    assert broken["mounted file system is that of the set [images]"] != "images"
     done = rollout.converge()
     assert done.status == 0, done.explain()
+    assert on(host, "findmnt -n -o LABEL /srv/images") == "images"
     assert observed(rollout) == {}
 
 

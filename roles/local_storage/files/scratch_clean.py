@@ -4,9 +4,9 @@
 hal-scratch-clean            clean up as /etc/hal-scratch-clean.json says
 hal-scratch-clean --dry-run  show what would go, and remove nothing
 
-Spared: everything of a user with a job on this node, what is open, other file systems, what links lead to. A file
-counts as used when it was read, written or put there: the latest of the three times. Folders go when they have been
-empty for so long.
+Spared: everything of a user with a job on this node and of its subordinate ids (/etc/subuid), what is open, other
+file systems, what links lead to. A file counts as used when it was read, written or put there: the latest of the three
+times. Folders go when they have been empty for so long.
 Exit status: 0 done, 1 something could not be removed, 3 Slurm did not answer or scratch is not there: nothing, or
 nothing more, was removed.
 """
@@ -18,6 +18,7 @@ import errno
 import io
 import json
 import os
+import pwd
 import stat
 import subprocess
 import sys
@@ -26,6 +27,7 @@ import time
 __metaclass__ = type
 
 CONFIG = "/etc/hal-scratch-clean.json"
+SUBUID = "/etc/subuid"
 # A job that is starting or ending has files as well.
 BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 ASK_SECONDS = 60  # jobs begin while it works
@@ -51,7 +53,7 @@ class Stop(Exception):
 
 
 def users_with_jobs(node):
-    """Return the numeric ids of users with a job on this node. Stop when Slurm cannot say."""
+    """Return the ids of users with a job on this node, subordinate ones included. Stop when Slurm cannot say."""
     argv = ["timeout", "30", "squeue", "--noheader", "--nodelist", node, "--states", BUSY, "--format", "%U"]
     try:
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -64,7 +66,36 @@ def users_with_jobs(node):
     ids = out.decode("ascii", "replace").split()
     if [one for one in ids if not one.isdigit()]:
         raise Stop("squeue printed something else than user ids")
-    return frozenset(int(one) for one in ids)
+    found = frozenset(int(one) for one in ids)
+    return Owners(found, subordinate(found, SUBUID) if found else [])
+
+
+class Owners(object):
+    """Ids of users, and the ranges of ids that their containers make files with: Singularity's --fakeroot, say."""
+
+    def __init__(self, ids, ranges):
+        self.ids, self.ranges = ids, ranges
+
+    def __contains__(self, uid):
+        return uid in self.ids or any(first <= uid < first + count for first, count in self.ranges)
+
+
+def subordinate(ids, path):
+    """Return (first, count) of the ranges that subuid(5) gives these users; all of them when a user has no name now."""
+    names = {str(one) for one in ids}
+    try:
+        names.update(pwd.getpwuid(one).pw_name for one in ids)
+    except KeyError:
+        names = None
+    if not os.path.exists(path):
+        return []
+    with io.open(path, encoding="utf-8", errors="replace") as stream:
+        fields = [line.strip().split(":") for line in stream]
+    return [
+        (int(one[1]), int(one[2]))
+        for one in fields
+        if len(one) == 3 and one[1].isdigit() and one[2].isdigit() and (names is None or one[0] in names)
+    ]
 
 
 def open_files(proc="/proc"):
@@ -119,7 +150,7 @@ def check_place(top, device, beside):
 
 
 class Cleaner(object):
-    """One run. `jobs` returns the users to spare, and may raise Stop."""
+    """One run. `jobs` returns the owners to spare, and may raise Stop."""
 
     def __init__(self, top, days, jobs, now, opened=frozenset(), mounts=frozenset(), remove=True, say=None):
         self.top, self.jobs, self.opened, self.mounts, self.remove = top, jobs, opened, mounts, remove

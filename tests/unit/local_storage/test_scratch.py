@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -93,6 +94,34 @@ def test_files_of_users_with_a_job_are_spared(node: Node) -> None:
     done = node.run(f"echo {os.getuid()}; echo 5002")
     assert done.returncode == 0
     assert node.left == ["old"]
+
+
+@pytest.mark.parametrize(
+    ("job_of", "subuid", "left"),
+    [
+        (65534, "nobody:{me}:1", ["old"]),
+        (65534, "alice:7:1\n65534:{me}:2", ["old"]),
+        (4242424242, "alice:{me}:1", ["old"]),  # nobody knows now whether that is alice
+        (65534, "alice:{me}:1", []),
+        (65534, "nobody:{after}:9\nnobody:{me}\nnobody:{me}:many", []),
+        (65534, None, []),
+    ],
+)
+def test_files_of_a_user_s_containers_are_spared(
+    node: Node, monkeypatch: pytest.MonkeyPatch, job_of: int, subuid: str | None, left: list[str]
+) -> None:
+    """Whoever runs this stands for a subordinate id of the user nobody."""
+    ranges = node.folder / "subuid"
+    if subuid is not None:
+        ranges.write_text(subuid.format(me=os.getuid(), after=os.getuid() + 1) + "\n")
+    monkeypatch.setattr(scratch_clean, "SUBUID", str(ranges))
+    squeue = node.folder / "squeue"
+    squeue.write_text(SQUEUE.format(folder=node.folder, does=f"echo {job_of}"))
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", str(node.folder), prepend=os.pathsep)
+    jobs = functools.partial(scratch_clean.users_with_jobs, "hal05")
+    scratch_clean.Cleaner(str(node.scratch), 0, jobs, time.time() + 100).run()
+    assert node.left == left
 
 
 def test_a_dry_run_shows_and_removes_nothing(node: Node) -> None:

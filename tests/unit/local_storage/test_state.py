@@ -40,6 +40,41 @@ def test_an_inactive_array_has_neither_level_nor_roles() -> None:
     assert "MD_LEVEL" not in shown
 
 
+# What blivet's mdadm_conf() writes for anaconda; two sets of Intel's firmware, whose container comes before its member,
+# then lines of the examples in mdadm.conf(5) and in mdadm's mdadm.conf-example.
+MDADM_CONF = """\
+# mdadm.conf written out by anaconda
+MAILADDR root
+AUTO +imsm +1.x -all
+ARRAY /dev/md/imsm UUID=549c2ba4:1e03463b:d429e75b:398c67a3
+ARRAY /dev/md/Volume0_0 UUID=8061c4cf:06de8a59:a9eefb7e:3edb011a
+ARRAY /dev/md127 level=raid1 num-devices=2 UUID=2F878EC9.7b884fd2.ae073b96.6953a0c5
+ARRAY /dev/md/images metadata=1.2 UUID=44110dab:705d1842:07064f76:702a2c72 # before it was made anew
+#ARRAY /dev/md7 super-minor=7
+ARRAY /dev/md1 super-minor=1
+array <ignore>
+   uuid=19464854:03f71b1b:e0df2edd:246cc977 \tspare-group=group1
+ARRAY UUID=3aaa0122:29827cfa:5331ad66:ca767371
+"""
+
+
+def test_lines_of_other_arrays_are_kept_and_those_of_ours_are_not() -> None:
+    ours = [
+        {"name": "system", "uuid": "2f878ec9:7b884fd2:ae073b96:6953a0c5"},
+        {"name": "images", "uuid": "d7cb4e4d:28442f0a:6c0ecb2b:c47e75c9"},
+    ]
+    kept = [
+        "ARRAY /dev/md/imsm UUID=549c2ba4:1e03463b:d429e75b:398c67a3",
+        "ARRAY /dev/md/Volume0_0 UUID=8061c4cf:06de8a59:a9eefb7e:3edb011a",
+        "ARRAY /dev/md1 super-minor=1",
+        "array <ignore> uuid=19464854:03f71b1b:e0df2edd:246cc977 spare-group=group1",
+        "ARRAY UUID=3aaa0122:29827cfa:5331ad66:ca767371",
+    ]
+    assert state.other_arrays(MDADM_CONF, ours) == kept
+    assert state.other_arrays("\n".join(kept), ours) == kept, "of what the role has written, the same"
+    assert state.other_arrays("", ours) == []
+
+
 def test_signatures_are_named_with_their_labels() -> None:
     assert state.parse_wipefs(capture("wipefs_member.txt")) == ["linux_raid_member (data01:internal-a)"]
     # wipefs(8) of util-linux 2.23 prints a heading before them.

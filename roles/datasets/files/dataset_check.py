@@ -44,18 +44,18 @@ class Modes(object):
             os.chown(path, -1, self.group)
 
 
-def examine(folder, place, modes, threads, progress, folders_too=True):
+def examine(folder, place, modes, threads, progress, staging=False):
     """Return what is wrong below a folder: {"files", "bytes", "changed": [...], ..., "counts": {...}}.
 
-    `folders_too`: a set that is still being staged has folders that can be written.
+    `staging`: folders can still be written, files get the modes that are declared now, and what changed is removed.
     """
     index = Index(place.manifest)
     progress.expect(len(index))
-    found = _resumed(place, folder)
+    found = _resumed(place, folder, modes)
     progress.add(found["done"], found["bytes"])
 
     def worker():
-        return lambda entry: _look(os.path.join(folder, entry[0]), entry[1], modes)
+        return lambda entry: _look(os.path.join(folder, entry[0]), entry[1], modes, staging)
 
     entries = read(place.manifest)
     for _ in range(found["done"]):
@@ -65,22 +65,24 @@ def examine(folder, place, modes, threads, progress, folders_too=True):
         for (name, _), (kind, size) in in_parallel(worker, batch, threads):
             if kind:
                 _note(found, kind, name)
+            if kind == "changed" and staging:
+                os.unlink(os.path.join(folder, name))
             found["bytes"] += size
             progress.add(1, size)
         found["done"] += len(batch)
         if time.time() - noted > 5:
             save(place.checked, found)
             noted = time.time()
-    _walk(folder, index, modes, found, folders_too)
+    _walk(folder, index, modes, found, folders_too=not staging)
     if os.path.exists(place.checked):
         os.unlink(place.checked)
     progress.end()
     return dict({name: found[name] for name in KINDS + ("bytes", "counts")}, files=len(index))
 
 
-def _resumed(place, folder):
+def _resumed(place, folder, modes):
     """Return how far an interrupted call has come, when that is of use, else a beginning."""
-    stamp = {"folder": folder, "manifest": os.stat(place.manifest).st_mtime}
+    stamp = {"folder": folder, "manifest": os.stat(place.manifest).st_mtime, "modes": [modes.owner, modes.group]}
     try:
         before = load(place.checked)
     except Problem:
@@ -98,7 +100,7 @@ def _note(found, kind, name):
         found[kind].append(text(name))
 
 
-def _look(path, digest, modes):
+def _look(path, digest, modes, staging):
     """Return (what is wrong with one file, "" for nothing; its size)."""
     try:
         seen = os.lstat(path)
@@ -106,9 +108,12 @@ def _look(path, digest, modes):
             return "changed", 0
         if sha256_of(path) != digest:
             return "changed", seen.st_size
-        return ("" if modes.fit(seen, modes.file) else "unlike"), seen.st_size
     except (IOError, OSError) as error:
         return ("changed" if os.path.lexists(path) else "missing") if error.errno else "changed", 0
+    if staging and not modes.fit(seen, modes.file):
+        modes.give(path, modes.file)  # it came when another access was declared
+        seen = os.lstat(path)
+    return ("" if modes.fit(seen, modes.file) else "unlike"), seen.st_size
 
 
 def _walk(folder, index, modes, found, folders_too):

@@ -28,6 +28,10 @@ class Problem(Exception):
     """What went wrong, in one line for the administrator."""
 
 
+class NotOurs(Problem):
+    """Somebody else's files are where data sets are to be."""
+
+
 # ---------------------------------------------------------------- words
 def native(value):
     """Return what JSON gave with Python's own strings: names of files are bytes in Python 2, whatever the locale."""

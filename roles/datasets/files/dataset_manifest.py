@@ -55,11 +55,11 @@ def batches(entries, size):
 
 
 class Index(object):
-    """Which names a manifest has: eight bytes a name."""
+    """Which names a manifest has, or with `digests` which names with which checksum: eight bytes each."""
 
-    def __init__(self, path):
+    def __init__(self, path, digests=False):
         """Read it all: every line is well formed and no name is there twice. Raises Problem."""
-        keys = array.array("L", (_key(name) for name, _ in read(path)))
+        keys = array.array("L", (_key(name, digest if digests else "") for name, digest in read(path)))
         self._keys = array.array("L", sorted(keys))
         twice = {self._keys[i] for i in range(1, len(self._keys)) if self._keys[i] == self._keys[i - 1]}
         if twice:
@@ -76,10 +76,14 @@ class Index(object):
         return len(self._keys)
 
     def __contains__(self, name):
-        key = _key(name)
+        return self.has(name)
+
+    def has(self, name, digest=""):
+        """Whether a name is there, of an index with digests: with this checksum."""
+        key = _key(name, digest)
         at = bisect.bisect_left(self._keys, key)
         return at < len(self._keys) and self._keys[at] == key
 
 
-def _key(name):
-    return struct.unpack(">Q", hashlib.sha1(raw_of(name)).digest()[:8])[0]
+def _key(name, digest=""):
+    return struct.unpack(">Q", hashlib.sha1(raw_of(name) + digest.encode("ascii")).digest()[:8])[0]

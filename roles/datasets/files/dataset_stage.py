@@ -13,8 +13,8 @@ import sys
 import time
 
 from dataset_check import Modes, examine, verdict
-from dataset_common import (GB, HIDDEN, Place, Problem, free_bytes, in_words, is_mounted, load, locked, make_folder,
-                            native, say, sha256_of, text, who, write)
+from dataset_common import (GB, HIDDEN, NotOurs, Place, Problem, free_bytes, in_words, is_mounted, load, locked,
+                            make_folder, say, sha256_of, text, who, write)
 from dataset_fetch import fetch, fetch_text_file
 from dataset_manifest import Index, read
 
@@ -29,7 +29,9 @@ class Table(object):
         config = load(path)
         if config is None:
             raise Problem("%s is not there" % path)
+        self.owner = os.stat(path).st_uid  # root, and all that is made belongs to it
         self.root = config["root"]
+        self.hidden = os.path.join(self.root, HIDDEN)
         self.mount = config["mount"]
         self.page = config["page"]
         self.reserve = float(config["reserve_gb"]) * GB
@@ -45,13 +47,37 @@ class Table(object):
         if not os.path.isdir(self.root):
             if not make:
                 raise Problem("%s is not there: hal-dataset setup" % self.root)
-            make_folder(self.root)
+            make_folder(self.hidden)
             say("%s is made" % self.root)
+
+    def need_own(self):
+        """Refuse to write into somebody else's folder."""
+        if self.foreign():
+            raise NotOurs(self.foreign())
+
+    def foreign(self):
+        """Return why nothing is written below the root, "" for nothing: it has files and no folder of ours."""
+        try:
+            mark = os.lstat(self.hidden)
+            ours = stat.S_ISDIR(mark.st_mode) and mark.st_uid == self.owner
+        except OSError:
+            ours = not os.listdir(self.root)
+        if ours:
+            return ""
         seen = os.stat(self.root)
-        if make and (seen.st_uid, stat.S_IMODE(seen.st_mode)) != (os.getuid(), 0o755):
-            os.chown(self.root, os.getuid(), os.getgid())
-            os.chmod(self.root, 0o755)
-            say("%s belongs to root alone" % self.root)
+        words = "%s is not hal-dataset's: it has files already (owner %d, mode %04o), and stays as it is." \
+                " mkdir %s, as root, gives it to hal-dataset; or name another folder in datasets_root"
+        return words % (self.root, seen.st_uid, stat.S_IMODE(seen.st_mode), self.hidden)
+
+    def take(self):
+        """Have nobody else write where data sets are."""
+        make_folder(self.hidden)
+        for path in (self.root, self.hidden):
+            seen = os.stat(path)
+            if (seen.st_uid, stat.S_IMODE(seen.st_mode)) != (self.owner, 0o755):
+                os.chown(path, self.owner, os.getgid())
+                os.chmod(path, 0o755)
+                say("%s belongs to root alone" % path)
 
     def find(self, label):
         """Return the version that NAME/VERSION means; NAME alone means its default, or its only one."""
@@ -71,12 +97,11 @@ class Table(object):
         return Place(self.root, one)
 
     def modes(self, one):
-        """Return how files of a version have to be; they belong to whom the root belongs, which is root."""
-        owner = os.stat(self.root).st_uid
+        """Return how files of a version have to be."""
         if one["access"] == "all":
-            return Modes(owner)
+            return Modes(self.owner)
         try:
-            return Modes(owner, grp.getgrnam(one["owner"]).gr_gid)
+            return Modes(self.owner, grp.getgrnam(one["owner"]).gr_gid)
         except KeyError:
             raise Problem("access is for group %s, which this node does not know" % one["owner"])
 
@@ -120,19 +145,19 @@ def stage(table, one, publish_too=True):
         raise Problem("%s is retired: %s" % (place.label, one["retired"]))
     with locked(place.lock, place.label):
         if os.path.isdir(place.folder):
+            _need_declared(one, place, "declare it as a new version, or retire it and stage it again")
             say("%s is published already: %s" % (place.label, place.folder))
             _point(table, one)
             return
         modes = table.modes(one)
         _take_back(place)
         make_folder(place.hidden)
-        if one["access"] == "group":
-            modes.give(place.hidden, 0o750)  # names of files may say something, too
+        modes.give(place.hidden, 0o755 if modes.group is None else 0o750)  # names of files may say something, too
         for folder in (place.data, place.parts):
             make_folder(folder, 0o700)
         _manifest(one, place)
         place.remember(source=one["source"], manifest_sha256=sha256_of(place.manifest), begun_at=_now(), begun_by=who(),
-                       host=socket.gethostname())
+                       host=socket.gethostname(), staged_at=None)
         _bring(table, one, place, modes)
         _checked(table, place, modes)
         if publish_too:
@@ -152,7 +177,7 @@ def _take_back(place):
 
 
 def _manifest(one, place):
-    """Have the declared manifest, or refuse."""
+    """Have the declared manifest, or refuse; what has come stays as far as it is the same."""
     if one["checksums"]:
         with open(place.manifest + ".new", "wb") as target:
             target.write(text(one["checksums"]).encode("utf-8"))
@@ -168,19 +193,59 @@ def _manifest(one, place):
     os.chmod(place.manifest + ".new", 0o644)
     if os.path.exists(place.manifest) and sha256_of(place.manifest) == sha256_of(place.manifest + ".new"):
         os.unlink(place.manifest + ".new")
-    else:
-        os.rename(place.manifest + ".new", place.manifest)
+        return
+    wanted = Index(place.manifest + ".new")
+    if os.path.exists(place.manifest):
+        _keep_the_same(place, wanted)
+    os.rename(place.manifest + ".new", place.manifest)
+
+
+def _keep_the_same(place, wanted):
+    """Remove of what has come by another manifest what the new one does not have, or has with another checksum."""
+    former, other, gone = Index(place.manifest, digests=True), 0, 0
+    for name, digest in read(place.manifest + ".new"):
+        path = os.path.join(place.data, name)
+        if os.path.isfile(path) and not former.has(name, digest):
+            os.unlink(path)
+            other += 1
+    for below, _, files in os.walk(place.data, topdown=False):
+        for path in (os.path.join(below, name) for name in files):
+            if os.path.relpath(path, place.data) not in wanted:
+                os.unlink(path)
+                gone += 1
+        if below != place.data and not os.listdir(below):
+            os.rmdir(below)
+    say("%s has another manifest than what had come: %d files have another checksum and come again, %d files are not"
+        " in it and were removed" % (place.label, other, gone))
+
+
+def _declared(one):
+    """Return the checksum of the declared manifest."""
+    return one["manifest_sha256"] or hashlib.sha256(text(one["checksums"]).encode("utf-8")).hexdigest()
+
+
+def _astray(one, known):
+    """Return that a version came by another manifest, "" when it did not."""
+    same = known.get("manifest_sha256", "") in ("", _declared(one))
+    return "" if same else "came by another manifest than the one that is declared now"
+
+
+def _need_declared(one, place, advice):
+    if _astray(one, place.known()):
+        raise Problem("%s %s: %s" % (place.label, _astray(one, place.known()), advice))
 
 
 def _bring(table, one, place, modes):
-    progress = Progress("%s: fetched" % place.label)
-    progress.expect(len(Index(place.manifest)))
+    progress, index = Progress("%s: fetched" % place.label), Index(place.manifest)
+    progress.expect(len(index))
     there = _there(place)
     files = sum(1 for name, _ in read(place.manifest) if os.path.isfile(os.path.join(place.data, name)))
     progress.add(files, there)
     _need_room(table, one, place, there)
     if files:
         say("%s: %d files are here already and are not fetched again" % (place.label, files))
+    if files < len(index) and os.path.exists(place.checked):
+        os.unlink(place.checked)  # an earlier check has not seen what comes now
     missing = ((name, digest) for name, digest in read(place.manifest)
                if not os.path.isfile(os.path.join(place.data, name)))
     refused, more = [], 0
@@ -219,13 +284,12 @@ def _need_room(table, one, place, there):
 
 def _checked(table, place, modes):
     """Read again what has come: a crash, or the disk, may have made something else of it."""
-    report = examine(place.data, place, modes, table.threads, Progress("%s: checked" % place.label), folders_too=False)
-    for name in report["changed"]:
-        os.unlink(os.path.join(place.data, native(name)))
-    wrong = verdict(report)
-    if wrong:
-        words = "%s: on disk, of what has come: %s. Damaged files were removed; call again"
-        raise Problem(words % (place.label, wrong))
+    report = examine(place.data, place, modes, table.threads, Progress("%s: checked" % place.label), staging=True)
+    if verdict(report):
+        advice = "What changed was removed: call again" if report["counts"]["changed"] else "Call again"
+        if report["counts"]["extra"]:
+            advice += ". Take away what is extra in %s" % place.data
+        raise Problem("%s: on disk, of what has come: %s. %s" % (place.label, verdict(report), advice))
     known = {"files": report["files"], "bytes": report["bytes"], "verified_at": _now(), "wrong": ""}
     place.remember(staged_at=_now(), staged_by=who(), **known)
 
@@ -240,6 +304,7 @@ def publish(table, one):
         elif not os.path.isdir(place.data) or not place.known().get("staged_at"):
             raise Problem("%s is not staged: hal-dataset stage %s" % (place.label, place.label))
         else:
+            _need_declared(one, place, "hal-dataset stage %s" % place.label)
             modes = table.modes(one)
             _checked(table, place, modes)
             _publish(table, one, place, modes)
@@ -392,7 +457,7 @@ def state_of(table, one):
         "bytes": known.get("bytes"),
         "verified_days": days,
         "late": _late(table, days) if published else "",
-        "wrong": known.get("wrong", "") if published else "",
+        "wrong": (known.get("wrong", "") or _astray(one, known)) if published else "",
         "room": published or free_bytes(table.root) >= float(one["size_gb"]) * GB + table.reserve,
         "staged_at": known.get("staged_at"),
         "staged_by": known.get("staged_by", ""),

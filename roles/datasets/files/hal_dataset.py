@@ -11,7 +11,7 @@ import sys
 
 import dataset_page
 import dataset_stage as sets
-from dataset_common import Problem, say, write
+from dataset_common import NotOurs, Problem, say, write
 
 TABLE = "/etc/hal/datasets.json"
 
@@ -55,10 +55,13 @@ def run(table, asked):
         if asked.dataset:
             known = sets.state_of(table, table.find(asked.dataset[0]))
         else:
-            known = {"sets": [sets.state_of(table, one) for one in table.sets], "undeclared": sets.undeclared(table)}
+            known = {"sets": [sets.state_of(table, one) for one in table.sets], "undeclared": sets.undeclared(table),
+                     "foreign": table.foreign()}
         write(json.dumps(known, indent=1, sort_keys=True) + "\n")
         return 0
+    table.need_own()
     if asked.command == "setup":
+        table.take()
         for path in dataset_page.write(table):
             say("%s is written" % path)
         return 0
@@ -81,7 +84,7 @@ def run(table, asked):
 
 
 def main(arguments):
-    """Run; a Problem is one line and exit status 1."""
+    """Run; a Problem is one line and exit status 1, somebody else's folder 3."""
     parser = _parser()
     asked = parser.parse_args(arguments)
     if not asked.command:
@@ -90,6 +93,7 @@ def main(arguments):
         return run(sets.Table(asked.table), asked)
     except Problem as error:
         say(error.args[0], sys.stderr)
+        return 3 if isinstance(error, NotOurs) else 1
     except KeyboardInterrupt:
         say("interrupted; what has come is kept, and the next call goes on", sys.stderr)
     except (IOError, OSError) as error:

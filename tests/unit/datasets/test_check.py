@@ -108,8 +108,9 @@ def test_an_interrupted_verification_goes_on(published: Site, parts: Any, monkey
 def test_an_old_beginning_is_not_gone_on_with(published: Site) -> None:
     path = published.hidden / "digits/1.0/check.json"
     manifest = (published.hidden / "digits/1.0/manifest").stat().st_mtime
+    stamp = {"folder": str(published.root / "digits/1.0"), "manifest": manifest, "modes": [os.getuid(), None]}
     beginning = {
-        "stamp": {"folder": str(published.root / "digits/1.0"), "manifest": manifest},
+        "stamp": stamp,
         "begun": time.time() - 8 * 86400, "done": 500, "bytes": 0,
         **{kind: [] for kind in ("changed", "missing", "unlike", "extra")},
         "counts": dict.fromkeys(("changed", "missing", "unlike", "extra"), 0),
@@ -119,6 +120,8 @@ def test_an_old_beginning_is_not_gone_on_with(published: Site) -> None:
     assert "1 changed" in published.refused("verify")
     path.write_text(json.dumps(beginning | {"begun": time.time()}))
     published.done("verify")  # it is believed: 500 files were read
+    path.write_text(json.dumps(beginning | {"begun": time.time(), "stamp": stamp | {"modes": [os.getuid(), 4711]}}))
+    assert "1 changed" in published.refused("verify"), "access was declared otherwise then"
     path.write_text("{")
     assert "1 changed" in published.refused("verify"), "a broken note is no reason to stop"
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import stat
 from html.parser import HTMLParser
 
 from tests.unit.datasets.conftest import Server, Site
@@ -100,3 +103,38 @@ def test_an_empty_mount_point_is_left_alone(site: Site) -> None:
     site.declare(FILES)
     assert site.refused("setup") == f"{site.root} is not mounted: nothing is done"
     assert list(site.root.iterdir()) == []
+
+
+def test_a_folder_with_somebody_s_files_is_left_as_it_is_until_it_is_given(site: Site) -> None:
+    """Its owner, mode and files stay; what is declared is listed, and nothing is brought."""
+    (site.root / "README.txt").write_text("ask me")
+    site.root.chmod(0o775)
+    site.declare({"a": b"a"}, source="/nowhere")
+    before = site.root.stat()
+    for words in (["setup"], ["stage", "digits"], ["verify"]):
+        done = site.call(*words)
+        assert done.returncode == 3
+        assert done.stdout == ""
+        assert done.stderr == (
+            f"{site.root} is not hal-dataset's: it has files already (owner {os.getuid()}, mode 0775), and stays as it"
+            f" is. mkdir {site.root}/.hal, as root, gives it to hal-dataset; or name another folder in datasets_root\n"
+        )
+    assert json.loads(site.done("status"))["foreign"] + "\n" == done.stderr
+    assert "not here yet" in site.done("list")
+    assert [path.name for path in site.root.iterdir()] == ["README.txt"]
+    assert (site.root / "README.txt").read_text() == "ask me"
+    after = site.root.stat()
+    assert (after.st_mode, after.st_uid, after.st_mtime) == (before.st_mode, before.st_uid, before.st_mtime)
+
+    (site.root / ".hal").symlink_to("/")
+    assert site.call("setup").returncode == 3, "who may write there made that"
+    (site.root / ".hal").unlink()
+    (site.root / ".hal").mkdir(mode=0o700)
+    said = site.done("setup")
+    assert f"{site.root} belongs to root alone" in said
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in (site.root, site.hidden)} == {
+        "datasets": 0o755,
+        ".hal": 0o755,
+    }
+    assert json.loads(site.done("status"))["foreign"] == ""
+    assert "not here yet" in (site.root / "README.txt").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import grp
 import hashlib
 import os
 import signal
@@ -236,6 +237,106 @@ def test_a_file_that_changed_on_disk_before_it_was_shown_is_noticed(site: Site, 
     assert not (site.root / "digits").exists()
     site.done("stage", "digits")
     assert (site.root / "digits/1.0/labels.txt").read_bytes() == SMALL["labels.txt"]
+
+
+def test_what_came_with_another_access_is_gone_on_with(site: Site, server: Server) -> None:
+    """Its owner says `group` when half of it is here, and takes it back later."""
+    own = grp.getgrgid(os.getgid()).gr_name
+    server.files = {name: content for name, content in SMALL.items() if name != "labels.txt"}
+    site.declare(SMALL, source=server.url)
+    site.refused("stage", "digits")
+    site.declare(SMALL, source=server.url, access="group", owner=own)
+    server.files = SMALL
+    site.done("stage", "digits")
+    folder, hidden = site.root / "digits/1.0", site.hidden / "digits/1.0"
+    assert {mode(path) for path in folder.rglob("*") if path.is_file()} == {"0440"}
+    assert (mode(folder), mode(hidden)) == ("0550", "0750")
+
+    site.declare(SMALL, source=server.url, retired="not for all", default=False)
+    (site.root / "digits/default").unlink()
+    site.done("retire", "digits/1.0")
+    site.declare(SMALL, source=server.url)
+    server.asked = []
+    site.done("stage", "digits/1.0")
+    assert server.asked == []
+    assert {mode(path) for path in folder.rglob("*") if path.is_file()} == {"0444"}
+    assert (mode(folder), mode(hidden)) == ("0555", "0755")
+    site.done("verify")
+
+
+CHANGED = {"train/a.bin": b"A" * 3000, "train/größe b.bin": SMALL["train/größe b.bin"], "empty": b"", "labels": b"1\n"}
+
+
+def test_another_manifest_keeps_what_is_the_same(site: Site, server: Server) -> None:
+    server.files = {name: content for name, content in SMALL.items() if name != "empty"}
+    server.files["old/notes.txt"] = b"x"
+    site.declare({**SMALL, "old/notes.txt": b"x"}, source=server.url)
+    site.refused("stage", "digits")
+    server.files, server.asked = CHANGED, []
+    site.declare(CHANGED, source=server.url)
+    said = site.done("stage", "digits")
+    assert (
+        "digits/1.0 has another manifest than what had come: 1 files have another checksum and come again,"
+        " 2 files are not in it and were removed"
+    ) in said
+    assert sorted(name for name, _ in server.asked) == ["empty", "labels", "train/a.bin"]
+    folder = site.root / "digits/1.0"
+    assert {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()} == CHANGED
+    assert not (folder / "old").exists()
+
+
+def test_another_manifest_is_not_shown_as_the_declared_one(site: Site, server: Server) -> None:
+    """What is staged comes anew in part; what users see already is an error until somebody decides."""
+    words = "digits/1.0 came by another manifest than the one that is declared now"
+    server.files = SMALL
+    site.declare(SMALL, source=server.url)
+    site.done("stage", "--no-publish", "digits")
+    site.declare(CHANGED, source=server.url)
+    assert f"{words}: hal-dataset stage digits/1.0" in site.refused("publish", "digits")
+    server.files = {name: content for name, content in CHANGED.items() if name != "labels"}
+    site.refused("stage", "digits")
+    assert site.state()["state"] == "half staged"
+    assert "is not staged" in site.refused("publish", "digits")
+    server.files = CHANGED
+    site.done("stage", "digits")
+    assert site.state()["wrong"] == ""
+
+    site.declare(SMALL, source=server.url)
+    assert f"{words}: declare it as a new version" in site.refused("stage", "digits")
+    assert site.state()["wrong"] == "came by another manifest than the one that is declared now"
+
+
+def test_a_manifest_that_cannot_be_read_does_not_take_the_place_of_one_that_can(site: Site, server: Server) -> None:
+    server.files = SMALL
+    site.declare(SMALL, source=server.url)
+    site.done("stage", "--no-publish", "digits")
+    site.declare(SMALL, source=server.url, checksums="what is this\n")
+    assert "not a line of sha256sum" in site.refused("stage", "digits")
+    site.declare(SMALL, source=server.url)
+    server.asked = []
+    site.done("stage", "digits")
+    assert server.asked == []
+
+
+def test_all_that_was_damaged_on_disk_comes_again_at_the_next_call(site: Site, server: Server) -> None:
+    """More than are named; and a file that somebody put there is said to be theirs to take away."""
+    server.files = {f"{number:03}.bin": b"%d" % number for number in range(150)}
+    site.declare(server.files, source=server.url)
+    site.done("stage", "--no-publish", "digits")
+    arrived = site.hidden / "digits/1.0/data"
+    for path in arrived.iterdir():
+        path.chmod(0o644)
+        path.write_bytes(b"x")
+        path.chmod(0o444)
+    (arrived / "notes").write_text("mine")
+    said = site.refused("stage", "digits").splitlines()[-1]
+    assert "digits/1.0: on disk, of what has come: 150 changed (" in said
+    assert said.endswith(
+        f" ...); 1 extra (notes). What changed was removed: call again. Take away what is extra in {arrived}"
+    )
+    (arrived / "notes").unlink()
+    site.done("stage", "digits")
+    assert {path.name: path.read_bytes() for path in (site.root / "digits/1.0").iterdir()} == server.files
 
 
 def test_default_moves_to_the_version_that_is_declared(site: Site, server: Server) -> None:

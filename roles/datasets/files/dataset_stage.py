@@ -225,9 +225,11 @@ def _declared(one):
 
 
 def _astray(one, known):
-    """Return that a version came by another manifest, "" when it did not."""
-    same = known.get("manifest_sha256", "") in ("", _declared(one))
-    return "" if same else "came by another manifest than the one that is declared now"
+    """Return that a version came otherwise than it is declared now, "" when it did not."""
+    came_by = known.get("manifest_sha256")
+    if not came_by:
+        return "was not brought by hal-dataset"
+    return "" if came_by == _declared(one) else "came by another manifest than the one that is declared now"
 
 
 def _need_declared(one, place, advice):
@@ -373,6 +375,8 @@ def verify(table, sets):
 
 def _verify(table, one, place):
     with locked(place.lock, place.label):
+        if not os.path.exists(place.manifest):
+            raise Problem("there is no manifest of it, so nothing to compare it with")
         progress = Progress("%s: verified" % place.label)
         report = examine(place.folder, place, table.modes(one), table.threads, progress)
         found = verdict(report)

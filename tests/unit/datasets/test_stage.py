@@ -306,6 +306,20 @@ def test_another_manifest_is_not_shown_as_the_declared_one(site: Site, server: S
     assert site.state()["wrong"] == "came by another manifest than the one that is declared now"
 
 
+def test_what_somebody_else_put_there_is_not_called_published(site: Site, server: Server) -> None:
+    server.files = SMALL
+    site.declare(SMALL, source=server.url, version="2.0", default=False)
+    site.done("stage", "digits/2.0")
+    site.declare(SMALL, source=server.url)
+    (site.root / "digits/1.0").mkdir()
+    (site.root / "digits/1.0/mine").write_text("x")
+    assert "digits/1.0 was not brought by hal-dataset: " in site.refused("stage", "digits/1.0")
+    assert site.state()["wrong"] == "was not brought by hal-dataset"
+    assert "digits/1.0: there is no manifest of it" in site.refused("verify")
+    assert "digits/2.0: every file is what the manifest says" in site.call("verify").stdout
+    assert (site.root / "digits/1.0/mine").read_text() == "x"
+
+
 def test_a_manifest_that_cannot_be_read_does_not_take_the_place_of_one_that_can(site: Site, server: Server) -> None:
     server.files = SMALL
     site.declare(SMALL, source=server.url)

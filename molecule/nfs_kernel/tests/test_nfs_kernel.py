@@ -91,7 +91,7 @@ def test_the_kernels_client_mounts_as_declared(node: Node) -> None:
 
 def test_a_file_system_below_an_export_belongs_to_its_mount(node: Node, rollout: Rollout) -> None:
     client = node(CLIENT)
-    client.check_output("ls /internal/deep/lost+found")
+    assert client.check_output("ls /internal/deep") == "lost+found"
     assert mounts(client)["/internal/deep"][0] == f"{SOURCE}/deep"
     assert observed(rollout, "nfs_client", CLIENT) == {}
 

@@ -39,6 +39,7 @@ LATER = (
     "munge",
     "network",
     "nfs_client",
+    "nfs_kernel",
     "repositories",
     "ssh",
     "time",

@@ -18,7 +18,7 @@ def _of(module: str, name: str) -> Callable[..., Any]:
     """A function of hal_cuda; a fault of the table, or a version that is none, is a sentence.
 
     Loaded when it is called: Ansible loads every filter plugin anew in each of its workers, and the table's checks
-    (pydantic) took two fifths of a rollout's processor time that way.
+    (pydantic) took more processor time that way than all else.
     """
 
     def worded(*arguments: Any, **named: Any) -> Any:

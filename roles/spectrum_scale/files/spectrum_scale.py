@@ -109,6 +109,8 @@ def pending(node):
         with open(NOT_TAKEN) as stream:
             refused = json.load(stream)
     waits = differing(node)
+    if set(refused) - set(waits):  # it runs with another value meanwhile: this one may be tried again
+        remember(line for line in refused if line in waits)
     show_running({line: waits[line] for line in waits if needs_restart(line) and line not in refused})
     return DONE
 
@@ -117,13 +119,18 @@ def restarted(node):
     """Print what this node's daemon, which was just restarted, did not take, and remember it."""
     found = differing(node)
     refused = {line: found[line] for line in found if needs_restart(line)}
+    remember(refused)
+    show_running(refused)
+    return DONE
+
+
+def remember(lines):
+    """Write down what a daemon did not take."""
     if not os.path.isdir(os.path.dirname(NOT_TAKEN)):
         os.makedirs(os.path.dirname(NOT_TAKEN), 0o700)
     with open(NOT_TAKEN + ".new", "w") as stream:
-        json.dump(sorted(refused), stream)
+        json.dump(sorted(lines), stream)
     os.rename(NOT_TAKEN + ".new", NOT_TAKEN)
-    show_running(refused)
-    return DONE
 
 
 def differing(text):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -134,3 +135,21 @@ def test_a_daemon_that_takes_no_value_is_restarted_once(tmp_path: Path) -> None:
     names = [name for name, _ in ran]
     assert "Start the daemon with its attributes" not in names[names.index("Once more") :]
     assert (tmp_path / "done").read_text() == "gpfs.service\n"
+
+
+def test_what_was_not_taken_is_forgotten_when_it_no_longer_differs(tmp_path: Path) -> None:
+    """Declared, not taken, declared otherwise, declared again: the daemon may take it now."""
+    node(tmp_path)
+    asked = json.dumps({"name": "hal05", "addresses": ["10.64.2.105"], "attributes": ["workerThreads"]})
+
+    def said(verb: str, configured: str) -> str:
+        text = (tmp_path / "mmlsconfig").read_text()
+        write(tmp_path / "mmlsconfig", re.sub(r"workerThreads:\d+", f"workerThreads:{configured}", text))
+        argv = [str(tmp_path / "hal-spectrum-scale"), verb, asked]
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+    line = "workerThreads: configured 512, runs with 48\n"
+    assert said("restarted", "512") == line
+    assert said("pending", "512") == ""
+    assert said("pending", "48") == ""
+    assert said("pending", "512") == line

@@ -85,11 +85,14 @@ def _of_others(text: str, declared: Set[tuple[str, str]]) -> list[str]:
     text = before + after.lstrip("\n") if begin and end else text
     found = []
     for line in re.sub(r"\\\n\s*", " ", text).splitlines():
-        path, *words = re.findall(r'"[^"]*"|\S+', line) or [""]
+        path, *words = re.findall(r'#.*|"[^"]*"|\S+?\)(?=#)|\S+', line) or [""]
+        comment = [words.pop()] if words and words[-1].startswith("#") else []
         left = [word for word in words if (path.strip('"'), _client(word)) not in declared]
-        if left == words or line.startswith("#"):
+        if left == words:
             found.append(line)
-        elif any(not word.startswith("-") for word in left):  # -ro is for the clients after it
+            continue
+        found += comment
+        if any(not word.startswith("-") for word in left):  # -ro is for the clients after it; none at all is everybody
             found.append(" ".join([path, *left]))
     return found
 
@@ -170,7 +173,7 @@ def hal_unit_name(path: str) -> str:
 
 
 def _is_old(options: Iterable[str]) -> bool:
-    return any(word.startswith(("vers=2", "vers=3", "nfsvers=2", "nfsvers=3")) for word in options)
+    return any(word.startswith(("vers=2", "vers=3", "nfsvers=2", "nfsvers=3", "v2", "v3")) for word in options)
 
 
 def _below(path: str, folder: str) -> bool:

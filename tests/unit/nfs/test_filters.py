@@ -99,6 +99,12 @@ BLOCK = f"{nfs.BEGIN}\n{OURS}\n{nfs.END}\n"
         ('"/data" -ro,sync \\\n   10.0.2.0/24 host1(rw)\n', '"/data" -ro,sync host1(rw)\n'),
         ("/data2 10.0.2.0/24(ro)\n", "/data2 10.0.2.0/24(ro)\n"),
         ("/data -ro 10.0.2.0/24\n# /data 10.0.2.0/24(ro)\n", "# /data 10.0.2.0/24(ro)\n"),
+        # A comment is no client, and a path without a client would be everybody's.
+        ("/data 10.0.2.0/24(rw) # management net\n", "# management net\n"),
+        ("/data 10.0.2.0/24(rw)#management net\n", "#management net\n"),
+        ("/data -ro 10.0.2.0/24 host1(rw) # both\n", "# both\n/data -ro host1(rw)\n"),
+        ("/data -ro 10.0.2.0/24 # one\n  # /data 10.0.2.0/24\n", "# one\n  # /data 10.0.2.0/24\n"),
+        ("/data#2 10.0.2.0/24(ro) # kept\n", "/data#2 10.0.2.0/24(ro) # kept\n"),
         # Somebody took the last line of the block out: nothing of others is lost.
         (f"{nfs.BEGIN}\n{OURS}\n/old *(ro)\n", f"{nfs.BEGIN}\n/old *(ro)\n"),
     ],
@@ -143,6 +149,7 @@ def test_a_node_mounts_what_it_is_a_client_of() -> None:
             ["x: bg is the role's own", "x: x-systemd.automount is the role's own"],
         ),
         ({}, ["rw", "hard", "vers=3"], ["x: store serves version 4 alone (docs/nfs.md); say vers=4.1"]),
+        ({}, ["rw", "hard", "v3"], ["x: store serves version 4 alone (docs/nfs.md); say vers=4.1"]),
         ({"servers": [], "arrays": ["filer1"]}, ["rw", "hard", "nfsvers=3"], []),
         (
             {"address": None, "servers": [], "arrays": ["filer1"]},
@@ -161,7 +168,7 @@ def test_mounts_that_lose_data_or_have_no_server_are_refused(
 
 def test_fstab_has_the_type_of_the_version() -> None:
     model = {"x": file_system(mount="/x"), "own": file_system(mount="/own", servers=["node1"], export="/disk/own")}
-    for options, kind in ((["vers=3"], "nfs"), (["nfsvers=3"], "nfs"), (["vers=4.1"], "nfs4"), ([], "nfs4")):
+    for options, kind in ((["vers=3"], "nfs"), (["v3"], "nfs"), (["v4"], "nfs4"), (["nfsvers=3"], "nfs"), (["vers=4.1"], "nfs4"), ([], "nfs4")):
         mounts = nfs.hal_nfs_mounts(model, "node1", options, {})
         assert [one["type"] for one in mounts] == ["none", kind]
 

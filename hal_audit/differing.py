@@ -143,6 +143,8 @@ def _content_is_known(entry: Mapping[str, Any], now: Entry) -> bool:
     before = entry.get("declared") or {}
     if not str(entry["resource"]).startswith("file:") or now.declared.get("type") != "file":
         return not (now.secret and str(entry["resource"]).startswith("line:"))
+    if now.declared.get("content") is False:
+        return True
     return any(name in before and name in now.declared for name in DIGESTS)
 
 

@@ -244,7 +244,9 @@ class Observer:
         secret = self._secret(one, result)
         found = self._said(one, result) if one.manages is not None else []
         found = [each.without_content() for each in found] if secret else found
-        found += identities(one.module, arguments, outcome, secret=secret, task=one.owner.task)
+        known = {each.resource for each in found}  # what the task says of it counts more than its arguments
+        managed = identities(one.module, arguments, outcome, secret=secret, task=one.owner.task)
+        found += [each for each in managed if each.resource not in known]
         notified = result._task_fields.get("notify") or []
         told = {unit for name in notified for unit in self._handlers.get(str(name), ())}
         host.manages(one.owner, found, told, changed)

@@ -102,7 +102,8 @@ class Static:
             managed = identities(one.module, arguments, result, secret=secret, task=one.owner.task)
             if not managed and one.manages is None and one.module not in WRITING:
                 raise CannotTellError("what it manages shows when it runs")
-            found += managed
+            said_of = {each.resource for each in found}
+            found += [each for each in managed if each.resource not in said_of]
         gathered.manages(one.owner, found, (), False)
 
     def _result(

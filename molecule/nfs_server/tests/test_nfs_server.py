@@ -102,6 +102,8 @@ def test_other_exports_are_named_and_mended_and_withdrawn_by_permission(
     for client in (cidr, "*"):
         host.check_output(f"exportfs -i -o rw,no_root_squash,no_subtree_check '{client}:/internal'")
     host.check_output("sed -i /sec=sys/d /etc/exports")  # for the next boot, or for whoever says `exportfs -r`
+    # Neither a line of others that is broken nor one that somebody has withdrawn is the role's.
+    host.check_output("echo '/srv/broken *(nonsense)' >>/etc/exports; exportfs -u '*:/srv/vendor'")
     broken = observed(rollout)
     assert broken[EXPORTED] == [f"/internal to {cidr}: no_root_squash, declared root_squash"]
     assert "/internal is exported to everybody" in broken[OTHERS]
@@ -113,7 +115,11 @@ def test_other_exports_are_named_and_mended_and_withdrawn_by_permission(
     assert "Not restarted without nfs_server_restart_ok" in done.words
     assert "/srv/secret is exported to everybody" in done.words
     assert sorted(observed(rollout)) == sorted([OTHERS, THREADS])
-    assert len(exports(host)) == 4
+    assert [line.partition("(")[0] for line in exports(host)] == [
+        f"/internal {cidr}",
+        "/internal <world>",
+        "/srv/secret <world>",
+    ]
 
     done = rollout.converge(nfs_server_restart_ok=True, nfs_server_withdraw_ok=True)
     assert done.status == 0, done.explain()
@@ -122,6 +128,7 @@ def test_other_exports_are_named_and_mended_and_withdrawn_by_permission(
     assert observed(rollout) == {}
     assert host.file(f"{KEPT}/vendor.exports").content_string == "/srv/vendor *(ro)\n"
     assert "/srv/secret" in host.file(f"{KEPT}/exports").content_string, "it is what was there first"
+    host.check_output("grep -q /srv/broken /etc/exports.*~")
 
 
 def test_the_declared_file_system_is_exported_and_nothing_else(node: Node, export: dict[str, Any]) -> None:

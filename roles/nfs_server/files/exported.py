@@ -10,6 +10,7 @@ DECLARED: JSON, a list of lines as in /etc/exports. What is exported now is what
 from __future__ import absolute_import, division, print_function
 
 import glob
+import io
 import json
 import re
 import subprocess
@@ -67,10 +68,12 @@ def others(lines, exported, files):
     told = []
     for path, client in sorted(set(exported) - set(parse(lines))):
         told.append("%s is exported to %s" % (path, "everybody" if client == "*" else client))
+    lines = [line.split() for line in lines]
     for name, text in sorted(files.items()):
-        for line in text.replace("\\\n", "").splitlines():
-            if line.strip() and not line.startswith("#") and line.strip() not in lines:
-                told.append("%s: %s" % (name, " ".join(line.split())))
+        for line in text.replace("\\\n", " ").splitlines():
+            words = re.sub(r"(^|\s)#.*", "", line).split()
+            if words and words not in lines:
+                told.append("%s: %s" % (name, " ".join(words)))
     return told
 
 
@@ -78,7 +81,7 @@ def saved():
     """Return the files that the next boot exports from, {path: text}."""
     files = {}
     for path in glob.glob("/etc/exports") + glob.glob("/etc/exports.d/*.exports"):
-        with open(path) as stream:
+        with io.open(path, encoding="utf-8", errors="replace") as stream:
             files[path] = stream.read()
     return files
 
@@ -86,21 +89,24 @@ def saved():
 def main(words):
     """Print the differences; exit status 3 when exportfs does not answer."""
     try:
-        process = subprocess.Popen(
-            ["exportfs", "-v"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True
-        )
+        process = subprocess.Popen(["exportfs", "-v"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except OSError as error:
         sys.stderr.write("exportfs: %s\n" % error)
         return 3
-    said, trouble = process.communicate()
+    said, trouble = (text.decode("utf-8", "replace") for text in process.communicate())
     if process.returncode != 0:
-        sys.stderr.write("exportfs ended with %d: %s\n" % (process.returncode, " ".join(trouble.split())))
+        write(sys.stderr, "exportfs ended with %d: %s" % (process.returncode, " ".join(trouble.split())))
         return 3
     lines, exported = json.loads(words[0]), parse(said.splitlines())
     told = others(lines, exported, saved()) if words[1:] == ["others"] else differences(parse(lines), exported)
     for line in told:
-        print(line)
+        write(sys.stdout, line)
     return 0
+
+
+def write(stream, line):
+    """In UTF-8, whatever the locale says."""
+    getattr(stream, "buffer", stream).write(("%s\n" % line).encode("utf-8", "replace"))
 
 
 if __name__ == "__main__":

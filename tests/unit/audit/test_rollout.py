@@ -299,6 +299,15 @@ def test_commands_say_what_they_manage(site: Site) -> None:
     }
 
 
+def test_what_a_task_says_of_its_file_counts_more_than_its_arguments(site: Site) -> None:
+    """A file with lines of others is written whole, and is theirs, too."""
+    resource = f"file:{site.node}/here"
+    declared = {"state": "present", "type": "file", "mode": "0644", "content": False}
+    write = {"name": "Write", "ansible.builtin.copy": {"content": "x", "dest": f"{site.node}/here", "mode": "0644"}}
+    site.role(tasks=[{**write, "vars": {"hal_manages": [{"resource": resource, "declared": declared}]}}])
+    assert site.run().entries[resource]["declared"] == declared
+
+
 @pytest.mark.parametrize(
     ("condition", "reached"),
     [

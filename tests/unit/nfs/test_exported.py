@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.unit.interpreters import LOCAL
+from tests.unit.interpreters import LOCAL, interpreter
 
 HERE = Path(__file__).parent
 PROGRAM = HERE.parents[2] / "roles/nfs_server/files/exported.py"
@@ -106,3 +107,42 @@ def test_what_others_export_now_or_at_the_next_boot_is_named() -> None:
         "/etc/exports.d/vendor.exports: /srv/vendor *(ro)",
     ]
     assert module.others(DECLARED, module.parse(CENTOS.splitlines()), {"/etc/exports": "\n".join(DECLARED)}) == []
+
+
+def test_neither_comments_nor_blanks_make_a_line_another_export() -> None:
+    module = program()
+    text = f"  # old: /srv/x *(rw)\n{DECLARED[0].replace(' ', chr(9))} # ours\n/srv/a#b\t*(ro) # why\n"
+    assert module.others(DECLARED[:1], {}, {"/etc/exports": text}) == ["/etc/exports: /srv/a#b *(ro)"]
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6"])
+def test_letters_of_no_locale_are_told(tmp_path: Path, version: str) -> None:
+    exports = tmp_path / "exports"
+    exports.write_bytes("/srv/für *(ro)\n/srv/".encode() + b"\xff *(ro)\n")
+    (tmp_path / "exportfs").write_text("#!/bin/sh\necho '/srv/größe\t10.0.0.0/8(ro)'\n")
+    (tmp_path / "exportfs").chmod(0o755)
+    done = subprocess.run(
+        [interpreter(version), "-c", PROGRAM.read_text().replace("/etc/exports", str(exports)), " []", "others"],
+        capture_output=True, check=False, env={"LC_ALL": "C", "PATH": f"{tmp_path}:/usr/bin:/bin"},
+    )  # fmt: skip
+    assert done.stderr == b""
+    assert done.stdout.decode().splitlines() == [
+        "/srv/größe is exported to 10.0.0.0/8",
+        f"{exports}: /srv/für *(ro)",
+        f"{exports}: /srv/\ufffd *(ro)",
+    ]
+
+
+def test_exports_that_cannot_be_read_are_not_taken_for_none(tmp_path: Path) -> None:
+    """A folder in the place of the file: root reads everything else."""
+    tasks = yaml.safe_load((PROGRAM.parents[1] / "tasks/configure.yml").read_text())
+    task = next(one for one in tasks if one["name"] == "Read the exports")
+    assert "failed_when" not in task
+
+    def status(path: Path) -> int:
+        argv = [word.replace("/etc/exports", str(path)) for word in task["ansible.builtin.command"]["argv"]]
+        return subprocess.run(argv, capture_output=True, check=False).returncode
+
+    assert status(tmp_path / "none") == 0
+    assert status(PROGRAM) == 0
+    assert status(tmp_path) != 0

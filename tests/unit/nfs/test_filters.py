@@ -168,7 +168,14 @@ def test_mounts_that_lose_data_or_have_no_server_are_refused(
 
 def test_fstab_has_the_type_of_the_version() -> None:
     model = {"x": file_system(mount="/x"), "own": file_system(mount="/own", servers=["node1"], export="/disk/own")}
-    for options, kind in ((["vers=3"], "nfs"), (["v3"], "nfs"), (["v4"], "nfs4"), (["nfsvers=3"], "nfs"), (["vers=4.1"], "nfs4"), ([], "nfs4")):
+    for options, kind in (
+        (["vers=3"], "nfs"),
+        (["v3"], "nfs"),
+        (["v4"], "nfs4"),
+        (["nfsvers=3"], "nfs"),
+        (["vers=4.1"], "nfs4"),
+        ([], "nfs4"),
+    ):
         mounts = nfs.hal_nfs_mounts(model, "node1", options, {})
         assert [one["type"] for one in mounts] == ["none", kind]
 

@@ -3,9 +3,9 @@
 
 mounts.py DECLARED            what is otherwise than declared, or of this role and not declared any more
 mounts.py DECLARED others     what somebody else mounts, or has in fstab
-mounts.py DECLARED json       the paths of both, and those to be mounted anew: {ours, others, otherwise, plain}
+mounts.py DECLARED json       the paths of both, and those to be mounted anew: {ours, others, foreign, otherwise, plain}
 
-DECLARED: JSON with mounts (by path: source, type, options), binds, type, kept, mark, fstab_options.
+DECLARED: JSON with mounts (by path: source, type, options), binds (by path: source), type, kept, mark, fstab_options.
 Reads /proc/self/mounts and /etc/fstab alone: whoever looks at a mount itself waits for its server.
 """
 
@@ -43,7 +43,11 @@ def is_below(path, folder):
 
 
 def compare(declared, mounts_text, fstab_text):
-    """Return {ours, others, otherwise (sentence by path), lines (sentences), plain (paths without automount)}. Pure."""
+    """Return {ours, others, foreign, otherwise, lines, plain}. Pure.
+
+    ours, others: paths that are not declared. plain: paths without automount. lines: sentences.
+    foreign, otherwise: sentence by declared path; foreign are somebody else's, from another source.
+    """
     types = set(NFS) | {declared["type"]}
     table, fstab = rows(mounts_text), rows(fstab_text)
     live = [row for row in table if row[2] in types and row[0] != "/"]  # the root of a diskless node is no concern
@@ -52,6 +56,7 @@ def compare(declared, mounts_text, fstab_text):
     ours = [path for path, _, kind, options in fstab if declared["mark"] in options
             and path not in declared["mounts" if kind in types else "binds"]]
 
+    foreign = of_others_at(declared, types, table, fstab)
     known = set(declared["mounts"]) | set(declared["binds"]) | set(ours)
     by_others = [row[0] for row in saved] + [row[0] for row in live if not has_parent(row, live, table)]
     kept = [folder.rstrip("/") for folder in declared["kept"]]
@@ -60,6 +65,8 @@ def compare(declared, mounts_text, fstab_text):
 
     otherwise, lines = {}, []
     for path, mount in sorted(declared["mounts"].items()):
+        if path in foreign:
+            continue
         words = mount["options"] + declared["fstab_options"]
         if [row[1:] for row in saved if row[0] == path] != [(mount["source"], mount["type"], words)]:
             lines.append("%s has another line in /etc/fstab" % path)
@@ -69,9 +76,26 @@ def compare(declared, mounts_text, fstab_text):
                 otherwise[path] = "%s is mounted from %s, declared %s" % (path, source, mount["source"])
             elif wrong:
                 otherwise[path] = "%s is mounted with %s" % (path, ", ".join(wrong))
-    without = sorted({row[0] for row in live if row[0] in declared["mounts"] and row[0] not in automounted})
+    without = sorted({row[0] for row in live if row[0] in declared["mounts"]} - set(automounted) - set(foreign))
     undeclared = {"ours": sorted(set(ours)), "others": sorted(set(others))}
-    return dict(undeclared, otherwise=otherwise, lines=lines, plain=without)
+    return dict(undeclared, foreign=foreign, otherwise=otherwise, lines=lines, plain=without)
+
+
+def of_others_at(declared, types, table, fstab):
+    """Return {declared path: sentence} where somebody else has another source, mounted or in fstab."""
+    marked = [path for path, _, _, options in fstab if declared["mark"] in options]
+    found = {}
+    for path, wanted in sorted(dict(declared["mounts"], **declared["binds"]).items()):
+        if path in marked:
+            continue
+        live = [(source, kind) for at, source, kind, _ in table if at == path and (source, kind) != ("systemd-1", "autofs")]
+        # What is bound shows the disk that it is on.
+        seen = [source for source, kind in live[-1:] if path in declared["mounts"] or kind in types]
+        seen += [source for at, source, _, _ in fstab if at == path]
+        other = [source for source in seen if source != wanted["source"]]
+        if other:
+            found[path] = "%s is of somebody else, from %s, declared %s" % (path, other[0], wanted["source"])
+    return found
 
 
 def has_parent(row, live, table):
@@ -124,12 +148,14 @@ def main(words):
     """Print what differs."""
     found = compare(json.loads(words[0]), read("/proc/self/mounts"), read("/etc/fstab"))
     if words[1:] == ["json"]:
-        print(json.dumps(dict(found, otherwise=sorted(found["otherwise"]))))
+        print(json.dumps(dict(found, otherwise=sorted(found["otherwise"]), foreign=sorted(found["foreign"]))))
         return
     if words[1:] == ["others"]:
         told = ["%s is mounted by NFS, or in /etc/fstab" % path for path in found["others"]]
+        told += sorted(found["foreign"].values())
     else:
         told = sorted(found["otherwise"].values()) + found["lines"]
+        told += ["%s is mounted without its automount" % path for path in found["plain"]]
         told += ["%s is not in the model any more" % path for path in found["ours"]]
     for line in told:
         print(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ _SPEC.loader.exec_module(mounts)
 def declared(**more: Any) -> dict[str, Any]:
     """What the role hands to the program."""
     mount = {"source": SOURCE, "type": "nfs4", "options": ["rw", "hard"]}
-    entry = {"type": "nfs4", "kept": ["/mnt"], "mark": MARK, "fstab_options": [MARK], "binds": []}
+    entry = {"type": "nfs4", "kept": ["/mnt"], "mark": MARK, "fstab_options": [MARK], "binds": {}}
     return {**entry, "mounts": {MODULES: {**mount, **more}}}
 
 
@@ -38,7 +39,7 @@ def found(live: str = LIVE, fstab: str = FSTAB, **more: Any) -> dict[str, Any]:
 
 
 def test_what_is_as_declared_has_no_words() -> None:
-    assert found() == {"ours": [], "others": [], "otherwise": {}, "lines": [], "plain": [MODULES]}
+    assert found() == {"ours": [], "others": [], "foreign": {}, "otherwise": {}, "lines": [], "plain": [MODULES]}
 
 
 def test_an_automount_is_seen_below_its_mount() -> None:
@@ -132,7 +133,7 @@ def test_lines_of_this_role_are_its_own_when_the_model_has_them_no_more() -> Non
     bind = f"/disk/own /own none bind,nofail,{MARK} 0 0\n/a /b none bind 0 0\n"
     result = found(fstab=FSTAB + bind, mounts={})
     assert (result["ours"], result["others"]) == (["/opt/jboss/jboss-eap/modules", "/own"], [])
-    assert found(fstab=FSTAB + bind, binds=["/own"])["ours"] == []
+    assert found(fstab=FSTAB + bind, binds={"/own": {"source": "/disk/own"}})["ours"] == []
     bound = f"/disk/own {MODULES} none bind,{MARK} 0 0\n"
     assert found("", bound)["ours"] == [MODULES], "now it is mounted from another node"
 
@@ -141,3 +142,50 @@ def test_a_line_that_is_there_twice_or_missing_is_named() -> None:
     said = [f"{MODULES} has another line in /etc/fstab"]
     assert found("", FSTAB + FSTAB.splitlines()[2] + "\n")["lines"] == said
     assert found("", "")["lines"] == said
+
+
+@pytest.mark.parametrize(
+    ("live", "fstab"),
+    [
+        (f"filer:/old {MODULES} nfs rw,hard 0 0\n", ""),
+        (f"systemd-1 {MODULES} autofs rw 0 0\nfiler:/old {MODULES} nfs rw,hard 0 0\n", ""),
+        ("", f"filer:/old {MODULES} nfs rw,noauto 0 0\n"),
+        (f"filer:/old {MODULES} ext4 rw 0 0\n", f"filer:/old {MODULES} ext4 defaults 0 0\n"),
+    ],
+)
+def test_what_somebody_else_has_at_a_declared_path_is_not_taken_for_ours(live: str, fstab: str) -> None:
+    result = found(live, fstab)
+    said = f"{MODULES} is of somebody else, from filer:/old, declared {SOURCE}"
+    nothing: dict[str, Any] = {"ours": [], "others": [], "otherwise": {}, "lines": [], "plain": []}
+    assert result == {**nothing, "foreign": {MODULES: said}}
+
+
+def test_with_the_mark_or_the_source_it_is_ours() -> None:
+    moved = found(f"10.0.0.9:/old {MODULES} nfs4 rw 0 0\n", f"10.0.0.9:/old {MODULES} nfs4 rw,{MARK} 0 0\n")
+    assert (moved["foreign"], list(moved["otherwise"])) == ({}, [MODULES])
+    by_hand = found(f"{SOURCE} {MODULES} nfs4 rw,soft 0 0\n", f"{SOURCE} {MODULES} nfs4 rw,soft 0 0\n")
+    assert (by_hand["foreign"], list(by_hand["otherwise"])) == ({}, [MODULES])
+    assert by_hand["lines"] == [f"{MODULES} has another line in /etc/fstab"]
+
+
+def test_so_it_is_where_a_folder_of_the_node_is_to_be_bound() -> None:
+    binds = {"/own": {"source": "/disk/own"}}
+    said = {"/own": "/own is of somebody else, from filer:/old, declared /disk/own"}
+    assert found("filer:/old /own nfs rw 0 0\n", "", mounts={}, binds=binds)["foreign"] == said
+    assert found("", "filer:/old /own xfs rw 0 0\n", mounts={}, binds=binds)["foreign"] == said
+    assert found("/dev/sda1 /own xfs rw 0 0\n", "/disk/own /own none bind 0 0\n", binds=binds)["foreign"] == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["others"], [f"{MODULES} is of somebody else, from filer:/old, declared {SOURCE}"]),
+        ([], []),
+    ],
+)
+def test_it_is_said_with_the_mounts_of_others(
+    words: list[str], said: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(mounts, "read", lambda path: f"filer:/old {MODULES} nfs rw 0 0\n" if "mounts" in path else "")
+    mounts.main([json.dumps(declared()), *words])
+    assert capsys.readouterr().out.splitlines() == said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -245,6 +246,18 @@ def test_a_server_binds_its_own_folder_as_long_as_the_model_says_so(node: Node, 
     assert observed(rollout, SERVER, **variables) == {}
     host = node(SERVER)
     assert host.check_output("stat -c %i /srv/own") == host.check_output("stat -c %i /internal")
+    # The model has it from another node now, and somebody works there: nothing is done, and the run goes on.
+    line = "/internal /srv/own none bind,nofail,x-hal.nfs_client 0 0"
+    assert line in host.file("/etc/fstab").content_string
+    remote = {**own, "source": f"{SECOND}:/transfer", "type": "nfs4", "options": ["rw", "hard"], "own": False}
+    both = "{{ (__nfs_client_all | rejectattr('own') | list) + [" + json.dumps(remote) + "] }}"
+    host.check_output("(cd /srv/own && exec sleep 600) >/dev/null 2>&1 & sleep 1")
+    done = rollout.converge("--limit", SERVER, __nfs_client_mounts=both)
+    assert done.status == 0, done.explain()
+    assert "Not detached without nfs_client_unmount_ok" in done.words
+    assert line in host.file("/etc/fstab").content_string
+    assert f"{SECOND}:/transfer" not in host.file("/etc/fstab").content_string
+    host.check_output("pkill -x sleep")
     # The model has it no more. Nobody's permission is asked: the role has made it.
     host.check_output("mkdir -p /srv/site && echo '/internal /srv/site none bind,noauto 0 0' >>/etc/fstab")
     assert observed(rollout, SERVER) == {DECLARED: ["/srv/own is not in the model any more"]}

@@ -88,7 +88,7 @@ def of_others_at(declared, types, table, fstab):
     for path, wanted in sorted(dict(declared["mounts"], **declared["binds"]).items()):
         if path in marked:
             continue
-        live = [(source, kind) for at, source, kind, _ in table if at == path and (source, kind) != ("systemd-1", "autofs")]
+        live = [row[1:3] for row in table if row[0] == path and row[1:3] != ("systemd-1", "autofs")]
         # What is bound shows the disk that it is on.
         seen = [source for source, kind in live[-1:] if path in declared["mounts"] or kind in types]
         seen += [source for at, source, _, _ in fstab if at == path]

@@ -27,7 +27,8 @@ class Node:
         # The last word is the folder. -l takes it although it is used, as umount(8) does.
         self.stand_in(
             "umount",
-            f'echo "umount $*" >>{folder}/done; for at; do :; done; case $* in *-l*) ;; *) grep -qx "$at" {self.busy} && exit 32 ;; esac\n'
+            f'echo "umount $*" >>{folder}/done; for at; do :; done\n'
+            f'case $* in *-l*) ;; *) grep -qx "$at" {self.busy} && exit 32 ;; esac\n'
             f"awk -v at=\"$at\" '$2 != at' {folder}/mounts >{folder}/new && cp {folder}/new {folder}/mounts",
         )
         self.stand_in("systemctl", f'echo "systemctl $1" >>{folder}/done')

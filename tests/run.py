@@ -39,7 +39,6 @@ LATER = (
     "munge",
     "network",
     "nfs_client",
-    "nfs_kernel",
     "repositories",
     "ssh",
     "time",

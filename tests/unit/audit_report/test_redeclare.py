@@ -281,6 +281,21 @@ def test_secrets_are_not_compared_and_not_shown(role: Role) -> None:
     assert "the content of" in text
 
 
+def test_a_file_of_which_only_lines_are_declared_is_decided(role: Role) -> None:
+    """Its task says so, and that counts more than its arguments."""
+    said = {"state": "present", "type": "file", "mode": "0644", "content": False}
+    write = {
+        "name": "Write lines",
+        "ansible.builtin.copy": {"content": "{{ web_words }}", "dest": "{{ web_root }}/lines", "mode": "0644"},
+        "vars": {"hal_manages": [{"resource": "file:{{ web_root }}/lines", "declared": said}]},
+    }
+    role.write("tasks/web.yml", yaml.safe_dump([write], sort_keys=False))
+    entries = role.record()
+    assert [one["declared"] for one in entries] == [said]
+    role.variables["web_words"] = "other"
+    assert role.found(entries) == []
+
+
 def test_whole_roles() -> None:
     entries = [{"resource": "file:/old", "role": "old", "task": "old|x|y"}]
     new, gone = whole_roles("n1", ["web"], ["web"], {"old": {}}, entries, partial=False)

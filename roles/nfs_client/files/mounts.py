@@ -155,7 +155,8 @@ def main(words):
         told += sorted(found["foreign"].values())
     else:
         told = sorted(found["otherwise"].values()) + found["lines"]
-        told += ["%s is mounted without its automount" % path for path in found["plain"]]
+        bare = [path for path in found["plain"] if path not in found["otherwise"]]
+        told += ["%s is mounted without its automount" % path for path in bare]
         told += ["%s is not in the model any more" % path for path in found["ours"]]
     for line in told:
         print(line)

@@ -189,3 +189,15 @@ def test_it_is_said_with_the_mounts_of_others(
     monkeypatch.setattr(mounts, "read", lambda path: f"filer:/old {MODULES} nfs rw 0 0\n" if "mounts" in path else "")
     mounts.main([json.dumps(declared()), *words])
     assert capsys.readouterr().out.splitlines() == said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [("hard", "mounted without its automount"), ("soft", "mounted with soft, declared hard")]
+)
+def test_a_mount_without_automount_is_named_unless_more_is_wrong(
+    options: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    live, line = f"{SOURCE} {MODULES} nfs4 rw,{options} 0 0\n", f"{SOURCE} {MODULES} nfs4 rw,hard,{MARK} 0 0\n"
+    monkeypatch.setattr(mounts, "read", lambda path: live if "mounts" in path else line)
+    mounts.main([json.dumps(declared())])
+    assert capsys.readouterr().out.splitlines() == [f"{MODULES} is {said}"]

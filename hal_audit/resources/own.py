@@ -30,6 +30,16 @@ def _attributes(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
     return {**PRESENT, "type": kind, "owner": owner, "group": owner, "mode": mode}
 
 
+def modulefiles(call: Call) -> list[Resource]:
+    """hal_modulefiles: the tree, a folder for each name, the files, the stamp. What is withdrawn is not declared."""
+    tree, entries = call.text("tree"), _dicts(call, "files")
+    folders = sorted({tree, *(text(one["path"]).rpartition("/")[0] for one in entries)})
+    found = [Resource(f"file:{path}", _attributes({"mode": "0755"}, "directory")) for path in folders]
+    for one in entries:
+        found.append(Resource(f"file:{one['path']}", {**_attributes({}, "file"), "sha1": _sha1(one["content"])}))
+    return [*found, Resource(f"file:{tree}/.changed", _attributes({}, "file"))]
+
+
 def network_files(call: Call) -> list[Resource]:
     """hal_network: the files of interfaces; what is in force is an expectation of the role."""
     if call.text("phase") != "write":

@@ -52,6 +52,7 @@ MANAGING: dict[str, Callable[[Call], list[Resource]]] = {
     "community.mysql.mysql_user": system.database_user,
     # this project's
     "hal_files": own.files,
+    "hal_modulefiles": own.modulefiles,
     "hal_munge_key": own.munge_key,
     "hal_network": own.network_files,
     "hal_package_mirror": own.package_mirror,

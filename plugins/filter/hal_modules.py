@@ -1,0 +1,32 @@
+"""Filters for modules: what is wrong with declared ones, their files, and what they need; decided by hal_modules."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+
+def _of(module: str, name: str) -> Callable[..., Any]:
+    """A function of hal_modules, loaded when it is called: Ansible loads every filter plugin anew in each worker."""
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        return getattr(import_module(f"hal_modules.{module}"), name)(*arguments, **named)
+
+    return called
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters by name."""
+        return {
+            "hal_module_problems": _of("declared", "problems"),
+            "hal_module_files": _of("files", "files"),
+            "hal_module_roots": _of("files", "roots"),
+        }

@@ -1,0 +1,210 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Write the modulefiles of a role, and remove those that it wrote earlier and does not declare any more."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: hal_modulefiles
+short_description: Write the modulefiles of one role into the tree of modulefiles, and withdraw its old ones
+description:
+  - Each file's first line says which role wrote it. By that line a role knows its own.
+    What this role wrote earlier and does not declare any more is removed.
+    Files of other roles, and files that nobody declared, are left.
+  - A file of somebody else in the place of a declared one is an error, unless C(replace_ok) says otherwise.
+    Nothing is written then.
+  - When anything changed, TREE/.changed is written anew; role lmod's units renew Lmod's cache then.
+options:
+  tree: {type: path, required: true, description: Root of the modulefiles. It is made if it is not there.}
+  role: {type: str, required: true, description: The role that owns the files.}
+  files:
+    description: All files that the role has in the tree, as the filter hal_module_files makes them. None withdraws all.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      path: {type: path, required: true, description: TREE/NAME/FILE.}
+      content: {type: str, required: true, description: The whole content; its first line names the role.}
+  replace_ok: {type: bool, default: false, description: Whether files of somebody else in the same places are replaced.}
+author: [HAL toolkit]
+attributes:
+  check_mode: {support: full, description: Says what would change.}
+  diff_mode: {support: full, description: Shows files before and after.}
+"""
+
+EXAMPLES = r"""
+- name: Write the modulefiles
+  hal_modulefiles:
+    tree: "{{ software_modulefiles }}"
+    role: compilers
+    files: "{{ __compilers_modules | hal_module_files(software_modulefiles) }}"
+"""
+
+RETURN = r"""
+written:
+  description: Files that were written.
+  type: list
+  elements: str
+  returned: always
+removed:
+  description: Files that were withdrawn.
+  type: list
+  elements: str
+  returned: always
+"""
+
+import os
+import re
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.text.converters import to_bytes
+from ansible.module_utils.hal_node_files import content_of, replace_content
+
+STAMP = ".changed"
+HEADER = re.compile(br"-- Written by Ansible, role ([a-z0-9_]+);")
+
+
+def writer_of(content):
+    """Return the role that wrote a file; None if nobody of this project did."""
+    found = HEADER.match(content or b"")
+    return found.group(1).decode("ascii") if found else None
+
+
+def own_files(tree, role):
+    """Return the files TREE/NAME/FILE that a role wrote, sorted."""
+    found = []
+    for name in sorted(os.listdir(tree)) if os.path.isdir(tree) else []:
+        folder = os.path.join(tree, name)
+        if os.path.islink(folder) or not os.path.isdir(folder):
+            continue
+        paths = [os.path.join(folder, one) for one in sorted(os.listdir(folder))]
+        found += [path for path in paths if not os.path.islink(path) and writer_of(content_of(path)) == role]
+    return found
+
+
+def faults(tree, role, files):
+    """Yield what is wrong with what is declared."""
+    for one in files:
+        if os.path.dirname(os.path.dirname(one["path"])) != tree:
+            yield "%s is not TREE/NAME/FILE, where TREE is %s" % (one["path"], tree)
+        if writer_of(to_bytes(one["content"])) != role:
+            yield "%s: the first line does not say that role %s wrote it" % (one["path"], role)
+
+
+def foreign(role, files):
+    """Yield what somebody else has in the places of declared files."""
+    for one in files:
+        path, folder = one["path"], os.path.dirname(one["path"])
+        if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
+            yield "%s is no folder" % folder
+        elif os.path.isdir(path) and not os.path.islink(path):
+            yield "%s is a folder" % path
+        elif os.path.lexists(path):
+            writer = writer_of(content_of(path)) if not os.path.islink(path) else None
+            if writer != role:
+                yield "%s is of %s" % (path, "role %s" % writer if writer else "somebody else")
+
+
+class Tree(object):
+    """The tree of modulefiles, as this call changes it."""
+
+    def __init__(self, module):
+        self.module, self.path = module, module.params["tree"]
+        self.written, self.removed, self.diffs, self.other = [], [], [], []
+
+    def attributes(self, path, mode):
+        """Give owner root and a mode; return whether that changed anything."""
+        if not os.path.exists(path):
+            return True
+        arguments = {"path": path, "owner": "root", "group": "root", "mode": mode, "seuser": None, "serole": None,
+                     "setype": None, "selevel": None, "unsafe_writes": False, "attributes": None}
+        return self.module.set_fs_attributes_if_different(self.module.load_file_common_arguments(arguments), False)
+
+    def folder(self, path):
+        """Have a folder, with those above it."""
+        if not os.path.isdir(path):
+            if not self.module.check_mode:
+                os.makedirs(path, 0o755)
+            self.other.append(path)
+        if self.attributes(path, "0755") and path not in self.other:
+            self.other.append(path)
+
+    def write(self, path, content):
+        """Have a file with this content."""
+        wanted, found = to_bytes(content), None
+        if os.path.islink(path):
+            if not self.module.check_mode:
+                os.unlink(path)
+        else:
+            found = content_of(path)
+        if found != wanted:
+            self.diffs.append({"before": (found or b"").decode("utf-8", "replace"), "after": content,
+                               "before_header": path, "after_header": path})
+            if not self.module.check_mode:
+                replace_content(self.module, path, wanted)
+        if self.attributes(path, "0644") or found != wanted:
+            self.written.append(path)
+
+    def remove(self, path):
+        """Withdraw a file, and its folder when that was the last one."""
+        self.diffs.append({"before": content_of(path).decode("utf-8", "replace"), "after": "",
+                           "before_header": path, "after_header": "/dev/null"})
+        self.removed.append(path)
+        if not self.module.check_mode:
+            os.unlink(path)
+            if not os.listdir(os.path.dirname(path)):
+                os.rmdir(os.path.dirname(path))
+
+    def stamp(self):
+        """Say that something changed, last of all."""
+        path = os.path.join(self.path, STAMP)
+        if (self.changed or not os.path.exists(path)) and not self.module.check_mode:
+            replace_content(self.module, path, b"")
+        if self.attributes(path, "0644"):
+            self.other.append(path)
+
+    @property
+    def changed(self):
+        """Whether anything was changed, or would be."""
+        return bool(self.written or self.removed or self.other)
+
+
+def main():
+    """Run the module."""
+    file_options = {"path": {"type": "path", "required": True}, "content": {"type": "str", "required": True}}
+    module = AnsibleModule(
+        argument_spec={
+            "tree": {"type": "path", "required": True},
+            "role": {"type": "str", "required": True},
+            "files": {"type": "list", "elements": "dict", "required": True, "options": file_options},
+            "replace_ok": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    tree, role, files = Tree(module), module.params["role"], module.params["files"]
+    wrong = list(faults(tree.path, role, files))
+    if wrong:
+        module.fail_json(msg="\n".join(wrong))
+    others = list(foreign(role, files))
+    in_the_way = [line for line in others if line.endswith(" folder")]
+    if in_the_way or (others and not module.params["replace_ok"]):
+        allowed = "" if in_the_way else ", or allow that it is replaced (replace_ok)"
+        module.fail_json(msg="%s\nNothing was written. Move it away%s." % ("\n".join(in_the_way or others), allowed))
+    tree.folder(tree.path)
+    for path in sorted({os.path.dirname(one["path"]) for one in files}):
+        tree.folder(path)
+    for one in files:
+        tree.write(one["path"], one["content"])
+    declared = {one["path"] for one in files}
+    for path in own_files(tree.path, role):
+        if path not in declared:
+            tree.remove(path)
+    tree.stamp()
+    module.exit_json(changed=tree.changed, written=tree.written, removed=tree.removed, diff=tree.diffs)
+
+
+if __name__ == "__main__":
+    main()

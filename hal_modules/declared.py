@@ -21,6 +21,7 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PATH = re.compile(r"/[^:\x00-\x1f\x7f]*")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 LINE = re.compile(r"[^\x00-\x1f\x7f]+")
+BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 # Lmod's own, and what no module may set without breaking every shell or the programs of other modules.
 KEPT = re.compile(
@@ -39,7 +40,7 @@ def problems(modules: Sequence[Any]) -> list[str]:
             found.append(f"module {number}: not a mapping; write name, version, title, ...")
             continue
         found += [f"module {label(one) or number}: {words}" for words in _faults(one)]
-    return found or list(_together(modules))
+    return [BREAKS.sub("?", line) for line in found or _together(modules)]
 
 
 def label(one: Module) -> str:

@@ -29,4 +29,5 @@ class FilterModule:
             "hal_module_problems": _of("declared", "problems"),
             "hal_module_files": _of("files", "files"),
             "hal_module_roots": _of("files", "roots"),
+            "hal_lua_text": _of("lua", "quoted"),
         }

@@ -1,0 +1,4 @@
+# .bashrc, as package rootfiles of CentOS 7 has it
+if [ -f /etc/bashrc ]; then
+  . /etc/bashrc
+fi

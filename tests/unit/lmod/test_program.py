@@ -1,0 +1,163 @@
+"""hal-modules: when Lmod's cache is current, what makes it anew, and which files are nobody's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.unit.interpreters import LOCAL, interpreter
+
+PROGRAM = Path(__file__).resolve().parents[3] / "roles/lmod/files/hal_modules.py"
+OURS = "-- Written by Ansible, role cuda; changes made here are lost.\n"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> dict[str, str]:
+    """A tree with one module, a day old, and a folder for the cache."""
+    (tmp_path / "tree/cuda").mkdir(parents=True)
+    (tmp_path / "tree/cuda/10.2.lua").write_text(OURS)
+    (tmp_path / "tree/.changed").write_text("")
+    (tmp_path / "cache").mkdir()
+    return {"tree": str(tmp_path / "tree"), "cache_dir": str(tmp_path / "cache")}
+
+
+@pytest.fixture
+def spider(hal_modules_program: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Lmod's spider, which is noted; it writes a list."""
+    calls: list[str] = []
+
+    def write(tree: str, target: str) -> None:
+        calls.append(tree)
+        Path(target).write_text("spiderT = {}\n")
+
+    monkeypatch.setattr(hal_modules_program, "spider", write)
+    return calls
+
+
+def made(settings: dict[str, str]) -> Path:
+    return Path(settings["cache_dir"]) / "spiderT.lua"
+
+
+def test_a_cache_is_made_once_and_again_after_every_kind_of_change(
+    hal_modules_program: ModuleType, settings: dict[str, str], spider: list[str]
+) -> None:
+    program, tree = hal_modules_program, Path(settings["tree"])
+    assert program.state(settings) == "there is none"
+    assert program.renew(settings) == "the cache is new"
+    assert (program.state(settings), program.renew(settings)) == ("", "the cache is current")
+    assert spider == [str(tree)]
+    assert made(settings).stat().st_mode & 0o777 == 0o644
+    assert os.listdir(settings["cache_dir"]) == [".lock", "spiderT.lua"] or len(os.listdir(settings["cache_dir"])) == 2
+
+    def changed(words: str) -> None:
+        assert program.state(settings) == f"it is older than {tree}/{words}".rstrip("/")
+        # The list of a day ago, as it would be had nobody changed anything since.
+        program.renew(settings)
+        assert program.state(settings) == ""
+
+    time.sleep(1.1)
+    (tree / "cuda/10.1.lua").write_text(OURS)
+    changed("cuda/10.1.lua")
+    time.sleep(1.1)
+    (tree / "cuda/10.1.lua").chmod(0o600)
+    changed("cuda/10.1.lua")
+    time.sleep(1.1)
+    (tree / "cuda/10.1.lua").unlink()
+    changed("cuda")
+
+
+def test_a_change_in_the_second_of_the_reading_is_not_missed(
+    hal_modules_program: ModuleType, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody writes while the tree is read: that list is not kept."""
+    calls: list[str] = []
+
+    def meddled(tree: str, target: str) -> None:
+        calls.append(target)
+        Path(target).write_text("spiderT = {}\n")
+        if len(calls) == 1:
+            (Path(tree) / "cuda/11.0.lua").write_text(OURS)
+
+    monkeypatch.setattr(hal_modules_program, "spider", meddled)
+    hal_modules_program.renew(settings)
+    assert len(calls) == 2
+    assert hal_modules_program.state(settings) == ""
+
+
+def test_a_tree_that_never_rests_is_told(
+    hal_modules_program: ModuleType, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hal_modules_program, "TRIES", 1)
+
+    def meddled(tree: str, target: str) -> None:
+        Path(target).write_text("spiderT = {}\n")
+        (Path(tree) / "cuda/11.0.lua").write_text(OURS)
+
+    monkeypatch.setattr(hal_modules_program, "spider", meddled)
+    with pytest.raises(hal_modules_program.Problem, match="the tree changes faster than it can be read"):
+        hal_modules_program.renew(settings)
+
+
+def test_other_forms_of_the_list_go(
+    hal_modules_program: ModuleType, settings: dict[str, str], spider: list[str]
+) -> None:
+    """Lmod takes a compiled or an older list first, whatever is in it."""
+    for name in ("spiderT.luac_5.1", "spiderT.old.lua"):
+        (Path(settings["cache_dir"]) / name).write_text("x")
+    hal_modules_program.renew(settings)
+    assert sorted(os.listdir(settings["cache_dir"])) == [".lock", "spiderT.lua"]
+
+
+def test_a_spider_that_fails_leaves_the_old_list(
+    hal_modules_program: ModuleType, settings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lmod").mkdir()
+    script = tmp_path / "lmod/spider"
+    script.write_text("#!/bin/sh\necho 'lua: broken' >&2\nexit 1\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(hal_modules_program, "LMOD", str(tmp_path / "lmod"))
+    made(settings).write_text("old\n")
+    os.utime(made(settings), (1, 1))
+    with pytest.raises(hal_modules_program.Problem, match="Lmod's spider failed: lua: broken"):
+        hal_modules_program.renew(settings)
+    assert made(settings).read_text() == "old\n"
+
+
+def test_files_that_no_role_wrote_are_named(hal_modules_program: ModuleType, settings: dict[str, str]) -> None:
+    tree = Path(settings["tree"])
+    assert hal_modules_program.foreign(str(tree)) == []
+    (tree / "mine").mkdir()
+    (tree / "mine/1.0").write_text("#%Module\n")
+    (tree / "cuda/8.lua").symlink_to("10.2.lua")
+    (tree / "loop").symlink_to(".")
+    assert hal_modules_program.foreign(str(tree)) == [
+        str(tree / "loop"),
+        str(tree / "cuda/8.lua"),
+        str(tree / "mine/1.0"),
+    ]
+
+
+@pytest.mark.parametrize("version", ["local", "2.7", "3.6"])
+def test_what_it_says_on_a_node(version: str, settings: dict[str, str], tmp_path: Path) -> None:
+    python = LOCAL if version == "local" else interpreter(version)
+    path = tmp_path / "modules.json"
+
+    def run(*words: str) -> Any:
+        argv = [python, "-B", str(PROGRAM), *words, "--settings", str(path)]
+        return subprocess.run(argv, capture_output=True, text=True, check=False, env={"LC_ALL": "C.UTF-8"})
+
+    assert (run("status").returncode, "cannot be read" in run("status").stderr) == (1, True)
+    path.write_text(json.dumps(settings))
+    strange = Path(settings["tree"]) / "größe.lua"
+    strange.write_text("mine\n")
+    assert json.loads(run("status").stdout) == {"cache": "there is none", "foreign": [str(strange)]}
+    path.write_text(json.dumps({**settings, "tree": str(tmp_path / "none")}))
+    assert json.loads(run("status").stdout) == {"cache": f"{tmp_path}/none is not there", "foreign": []}
+    assert run("renew").stderr == f"hal-modules: {tmp_path}/none is not there\n"

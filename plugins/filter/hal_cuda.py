@@ -43,6 +43,7 @@ class FilterModule:
             "hal_cuda_remarks": _of("toolkits", "cuda_remarks"),
             "hal_cuda_minimum_driver": _of("toolkits", "minimum_driver"),
             "hal_cuda_packages": _of("packages", "toolkit_packages"),
+            "hal_cuda_modules": _of("modules", "modules"),
             "hal_cuda_releases": _of("packages", "releases"),
             "hal_cuda_undeclared": _of("packages", "undeclared"),
             "hal_cuda_with_driver": _of("packages", "with_driver"),

@@ -1,11 +1,11 @@
 # -*- coding: utf-8 -*-
-"""Lmod's cache of the tree of modulefiles: whether it is current, and a new one. Python 2.7 and 3, standard library only.
+"""Lmod's cache of the tree of modulefiles: whether it is current, and a new one. Python 2.7 and 3.
 
     hal-modules status      as JSON: is the cache current, and which files of the tree nobody declared
     hal-modules renew       make the cache anew if it is not current
 
-Lmod believes the cache when it is not older than the tree (SitePackage.lua looks at the same times). So an old one costs time and tells
-nobody anything wrong. Exit status: 0, or 1 with one line that says why not.
+Lmod believes the cache when it is not older than the tree (SitePackage.lua looks at the same times). So an old one
+costs time and tells nobody anything wrong. Exit status: 0, or 1 with one line that says why not.
 """
 
 from __future__ import absolute_import, division, print_function

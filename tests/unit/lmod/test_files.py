@@ -89,7 +89,10 @@ def test_a_retired_version_fails_with_its_words_needs_nothing_and_can_be_unloade
     [
         ([], ['module_version("cuda/10.2", "default")']),
         ([module(version="9.2", retired="x")], ['module_version("cuda/10.2", "default")', 'hide_version("cuda/9.2")']),
-        ([module(version="11.0", hidden=True)], ['module_version("cuda/10.2", "default")', 'hide_version("cuda/11.0")']),
+        (
+            [module(version="11.0", hidden=True)],
+            ['module_version("cuda/10.2", "default")', 'hide_version("cuda/11.0")'],
+        ),
     ],
 )
 def test_the_default_is_always_said_and_what_is_hidden_or_retired_is_not_listed(
@@ -109,7 +112,9 @@ def test_what_a_module_leads_to() -> None:
     ]
 
 
-@pytest.mark.parametrize("one", [FULL, module(retired='a "b"\n\\'), module(title="x\ny")], ids=["full", "retired", "two"])
+@pytest.mark.parametrize(
+    "one", [FULL, module(retired='a "b"\n\\'), module(title="x\ny")], ids=["full", "retired", "two"]
+)
 def test_lua_can_read_it(one: dict[str, Any], tmp_path: Path) -> None:
     compiler = next(filter(None, map(shutil.which, ("luac", "luac5.1", "luac5.3", "luac5.4"))), None)
     if not compiler:

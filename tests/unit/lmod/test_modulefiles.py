@@ -1,4 +1,4 @@
-"""hal_modulefiles: a role's files are there, those that it does not declare any more are not, and nobody else's are touched."""
+"""hal_modulefiles: a role's files are there, withdrawn ones are not, and nobody else's are touched."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def test_what_is_not_declared_any_more_goes_and_with_the_last_its_folder(call: C
     assert "10.1" in would["diff"][0]["before"]
     assert (tree / "cuda/10.1.lua").exists()
     assert call(**of(tree, "10.2"))["removed"] == [f"{tree}/cuda/10.1.lua"]
-    assert call(**{**of(tree, "10.2"), "files": []})["removed"] == [f"{tree}/cuda/.modulerc.lua", f"{tree}/cuda/10.2.lua"]
+    assert call(**{**of(tree, "10.2"), "files": []})["removed"] == [
+        f"{tree}/cuda/.modulerc.lua",
+        f"{tree}/cuda/10.2.lua",
+    ]
     assert there(tree) == [".changed"]
     assert not (tree / "cuda").exists()
 

@@ -33,7 +33,7 @@ LABEL = "community.general.sefcontext and a restorecon"
 # Kinds of resources that are a file, or in one: the path is what is before "#".
 IN_FILES = frozenset({"file", "line", "repository"})
 WRITERS = ("hal_audit.resources.files", "hal_audit.resources.lines")
-OWN_WRITERS = frozenset({"hal_files", "hal_munge_key"})
+OWN_WRITERS = frozenset({"hal_files", "hal_modulefiles", "hal_munge_key"})
 
 
 @rule

@@ -267,6 +267,23 @@ def test_files_of_interfaces_are_recorded_where_they_are_written() -> None:
     assert found("hal_network", phase="apply", devices=devices) == {}
 
 
+def test_modulefiles_are_files_in_folders_with_a_stamp() -> None:
+    one = {"path": "/opt/m/cuda/10.2.lua", "content": "x\n"}
+    modules = found("hal_modulefiles", {"removed": ["/opt/m/cuda/9.0.lua"]}, tree="/opt/m", role="cuda", files=[one])
+    assert sorted(modules) == [
+        "file:/opt/m",
+        "file:/opt/m/.changed",
+        "file:/opt/m/cuda",
+        "file:/opt/m/cuda/10.2.lua",
+    ], "what is withdrawn is declared no more; a file that comes back is an extra one"
+    assert modules["file:/opt/m/cuda"] == {
+        **{"state": "present", "type": "directory", "mode": "0755"},
+        **{"owner": "root", "group": "root"},
+    }
+    assert modules["file:/opt/m/cuda/10.2.lua"]["sha1"] == "6fcf9dfbd479ed82697fee719b9f8c610a11ff2a"
+    assert "sha1" not in modules["file:/opt/m/.changed"]
+
+
 def test_files_and_slurms_daemon_and_accounts() -> None:
     files = found(
         "hal_files",

@@ -51,6 +51,7 @@ def people(node: Node) -> dict[str, str]:
     for name in NODES:
         for account in (("carol", 5003, "/bin/tcsh"), ("dave", 5004, "/bin/zsh")):
             node(name).check_output(add.format(*account))
+        node(name).check_output("touch /home/dave/.zshrc")  # else zsh asks whether it is to make one
     return {"bash": "alice", "tcsh": "carol", "zsh": "dave"}
 
 
@@ -91,8 +92,8 @@ def test_an_interactive_shell_that_is_no_login_has_modules(host: Host, people: M
     """As a terminal window or `su alice` starts it."""
     user = people[shell]
     given = f"TERM=dumb PATH=/usr/bin HOME=/home/{user} USER={user} LOGNAME={user}"
-    typed = "printf 'module load matlab\\nmatlab\\nexit\\n'"
-    shown = host.run(f"{typed} | env -i {given} runuser -u {user} -- script -qec '/bin/{shell} -i' /dev/null").stdout
+    typed = "sleep 1; printf 'module load matlab\\nmatlab\\nexit\\n'"
+    shown = host.run(f"({typed}) | env -i {given} runuser -u {user} -- script -qec '/bin/{shell} -i' /dev/null").stdout
     assert "R2019b" in shown.replace("matlab/R2019b", ""), shown
 
 
@@ -321,21 +322,21 @@ def faults(node: Node) -> Iterator[None]:
     compute.check_output(f"rm -r {TREE}/torch; mv /srv/apps/gone /srv/apps/horovod")
 
 
-def audited() -> dict[str, Any]:
-    """What hal-audit says of the scenario's nodes."""
+def audited(**variables: Any) -> list[dict[str, Any]]:
+    """What hal-audit finds on the scenario's nodes; `variables` are declared in place of the inventory's."""
     ansible = of_scenario(SCENARIO)
-    given = ["--", "--extra-vars", json.dumps(ansible.variables)]
+    given = ["--", "--extra-vars", json.dumps({**ansible.variables, **variables})]
     program = str(Path(sys.executable).with_name("hal-audit"))
     argv = [program, "run", *ansible.inventory, "--json", *given]
     done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
+    findings: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+    return findings
 
 
 @pytest.mark.usefixtures("faults")
 def test_each_fault_is_found_with_its_role_and_task() -> None:
-    findings = [one for one in audited()["findings"] if one["role"] in ("lmod", "")]
+    findings = [one for one in audited() if one["role"] in ("lmod", "")]
     seen = {(one["host"], one["kind"], one["resource"], one["task"]) for one in findings}
     write = "Write the site's own modulefiles"
     files = "Write what every shell reads, and the program that keeps the cache"
@@ -344,6 +345,9 @@ def test_each_fault_is_found_with_its_role_and_task() -> None:
         (LOGIN, "changed", f"file:{TREE}/matlab/.modulerc.lua", write),
         (COMPUTE, "changed", "file:/etc/profile.d/z01_default_modules.sh", files),
         (COMPUTE, "state", "service:hal-modules.path", "Renew the cache whenever the tree changes"),
+        (LOGIN, "extra", "file:/etc/profile.d/zz_lab.sh", ""),
+        (LOGIN, "extra", f"file:{TREE}/colabtools/1.lua", ""),
+        (COMPUTE, "extra", f"file:{TREE}/torch/1.lua", ""),
     ):
         assert wanted in seen, f"{wanted} is not among {sorted(seen)}"
     promised = {(one["host"], one["resource"]) for one in findings if one["kind"] == "expectation"}
@@ -364,6 +368,21 @@ def test_a_rollout_puts_right_what_is_its_own(node: Node, rollout: Rollout) -> N
         assert rollout.broken_promises("lmod", name) == ["every modulefile is a role's"]
     node(COMPUTE).check_output("mkdir -p /srv/apps/gone")  # what the fixture moves back
     node(LOGIN).check_output("touch /etc/profile.d/zz_lab.sh")
+
+
+def test_login_and_compute_nodes_out_of_step_are_found(node: Node, rollout: Rollout) -> None:
+    """Somebody has rolled a new module out to the login node alone."""
+    declared = {"lmod_modules": [{"name": "at", "version": "13.0", "title": "Advance Toolchain 13.0"}]}
+    done = rollout.converge("--limit", LOGIN, **declared)
+    assert done.status == 0, done.explain()
+    assert "status 0 at/13.0" in words(loaded(node(LOGIN), "at"))
+    assert "status 0 at/12.0" in words(loaded(node(COMPUTE), "at"))
+    found = [one for one in audited(**declared) if one["role"] == "lmod" and one["kind"] == "not-rolled-out"]
+    assert {one["host"] for one in found} == {COMPUTE}
+    assert f"file:{TREE}/at/13.0.lua" in {one["resource"] for one in found}
+    done = rollout.converge("--limit", LOGIN)
+    assert done.status == 0, done.explain()
+    assert "status 0 at/12.0" in words(loaded(node(LOGIN), "at"))
 
 
 # ---------------------------------------------------------------- refusals; of declarations: tests/unit/lmod

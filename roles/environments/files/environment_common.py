@@ -1,0 +1,199 @@
+# -*- coding: utf-8 -*-
+"""What the parts of hal-environment share: errors, words, small files, programs, the lock, places. Python 2.7 and 3."""
+
+from __future__ import absolute_import, division, print_function
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+
+GB = 1000 ** 3
+BLOCK = 1024 * 1024
+SETTINGS = "/etc/hal/environments.json"
+DECLARED = "/etc/hal/environments.d"
+LOCK = "/run/lock/hal-environment.lock"
+
+
+class Problem(Exception):
+    """What went wrong, in one line for the administrator."""
+
+
+class Full(Problem):
+    """There was no room on the way."""
+
+
+# ---------------------------------------------------------------- words
+def native(value):
+    """Return what JSON gave with Python's own strings: names of files are bytes in Python 2, whatever the locale."""
+    if isinstance(value, dict):
+        return dict((native(key), native(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return [native(item) for item in value]
+    if str is bytes and isinstance(value, type(u"")):
+        return value.encode("utf-8")
+    return value
+
+
+def text(value):
+    """Return anything as text for people and JSON; what is no UTF-8 is replaced."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, type(u"")):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if str is not bytes else value
+    return u"%s" % value
+
+
+def one_line(value, length=400):
+    """Return a program's words on one line, from the end: that is where it says why."""
+    words = " ".join(native(text(value)).split())
+    return words if len(words) <= length else "... " + words[-length:]
+
+
+def say(words, stream=None):
+    """Write one line in UTF-8, whatever the locale."""
+    stream = stream or sys.stdout
+    getattr(stream, "buffer", stream).write((text(words) + u"\n").encode("utf-8"))
+    stream.flush()
+
+
+def in_words(size):
+    """Return a number of bytes for people."""
+    for unit, factor in (("TB", 1000 * GB), ("GB", GB), ("MB", 1000 ** 2), ("kB", 1000)):
+        if size >= factor:
+            return "%.1f %s" % (size / factor, unit)
+    return "%d bytes" % size
+
+
+def some(names, shown=3):
+    """Return the first few names and how many more there are."""
+    more = " and %d more" % (len(names) - shown) if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
+
+
+# ---------------------------------------------------------------- small files
+def load(path):
+    """Return a JSON file's content; None when it is not there."""
+    try:
+        with io.open(path, encoding="utf-8") as source:
+            return native(json.load(source))
+    except (IOError, OSError, ValueError) as error:
+        if isinstance(error, EnvironmentError) and error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return None
+        raise Problem("%s cannot be read: %s" % (path, error))
+
+
+def save(path, content):
+    """Write a JSON file that everybody may read: whole or not at all."""
+    replace(path, text(json.dumps(content, indent=1, sort_keys=True)) + u"\n")
+
+
+def replace(path, content):
+    """Write a text that everybody may read, whole or not at all, and on the disk when this returns."""
+    with io.open(path + ".new", "wb") as target:
+        target.write(text(content).encode("utf-8"))
+        target.flush()
+        os.fsync(target.fileno())
+    os.chmod(path + ".new", 0o644)
+    os.rename(path + ".new", path)
+
+
+def sha256_of(path):
+    """Return the checksum of a file in hex."""
+    digest = hashlib.sha256()
+    with io.open(path, "rb") as stream:
+        for block in iter(lambda: stream.read(BLOCK), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def inside(path):
+    """Return the names in a folder, sorted; none when it is not there."""
+    try:
+        return sorted(os.listdir(path))
+    except (IOError, OSError) as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return []
+        raise
+
+
+def link_of(path):
+    """Return where a link leads; None when there is no link."""
+    try:
+        return os.readlink(path)
+    except (IOError, OSError) as error:
+        if error.errno in (errno.ENOENT, errno.EINVAL, errno.ENOTDIR):
+            return None
+        raise
+
+
+# ---------------------------------------------------------------- programs
+def run(argv, environment, given=b"", limit_seconds=0, folder="/"):
+    """Run a program; return its status, its output and its errors as bytes. 124: it took longer than the limit."""
+    words = ["timeout", str(limit_seconds)] + list(argv) if limit_seconds else list(argv)
+    try:
+        child = subprocess.Popen(words, env=environment, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)
+    except (IOError, OSError) as error:
+        return 127, b"", ("%s: %s" % (argv[0], error.strerror)).encode("utf-8")
+    output, errors = child.communicate(given)
+    return child.returncode, output, errors
+
+
+@contextlib.contextmanager
+def locked(path=LOCK):
+    """Let one call at a time change environments, and say who does."""
+    with io.open(path, "a+b") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (IOError, OSError):
+            stream.seek(0)
+            raise Problem("environments are worked on already, by process %s of this node: wait for it"
+                          % (native(text(stream.read())).strip() or "?"))
+        stream.truncate(0)
+        stream.write(("%d\n" % os.getpid()).encode("ascii"))
+        stream.flush()
+        yield
+
+
+# ---------------------------------------------------------------- settings and places
+def settings(path=SETTINGS):
+    """Return what the role environments wrote."""
+    found = load(path)
+    if found is None:
+        raise Problem("%s is not there: roll out the role environments" % path)
+    return found
+
+
+def declared(owner, folder=DECLARED):
+    """Return the environments that a role declares, as it wrote them."""
+    found = load(os.path.join(folder, owner + ".json"))
+    if found is None:
+        raise Problem("%s/%s.json is not there: the role %s has not been rolled out here" % (folder, owner, owner))
+    return found
+
+
+def owners(folder=DECLARED):
+    """Return the roles that declare environments here."""
+    return [name[:-5] for name in inside(folder) if name.endswith(".json")]
+
+
+def there(chosen):
+    """Refuse when the file system is not mounted: environments would fill the system's own disk."""
+    if chosen["mount"] and not os.path.ismount(chosen["mount"]):
+        raise Problem("%s is not mounted: nothing is done" % chosen["mount"])
+
+
+def hidden(prefix, name):
+    """Return the path of what hal-environment keeps in a prefix."""
+    return os.path.join(prefix, ".hal", name)
+
+
+def record_of(prefix):
+    """Return the record of a finished prefix; None for one that is not."""
+    return load(hidden(prefix, "record.json"))

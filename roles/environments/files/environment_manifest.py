@@ -1,0 +1,108 @@
+# -*- coding: utf-8 -*-
+"""Every file of a finished prefix with its checksum, and what differs from it later. Python 2.7 and 3.
+
+The manifest is read and written as bytes: names of files may be no UTF-8. A line is `KIND VALUE  PATH`, where KIND is
+f (VALUE: mode and sha256, as 0644:9f86...), l (where the link leads) or d (mode).
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import io
+import os
+import stat
+
+from environment_common import hidden, inside, load, native, sha256_of, some, text
+
+# hal-environment's own notes, which come later or change. What activation sets is part of the environment.
+SPARED = frozenset(b".hal/" + name + new for name in (b"manifest", b"record.json", b"verified.json", b"building")
+                   for new in (b"", b".new"))
+
+
+def write(prefix):
+    """Write the manifest of a prefix; return its checksum."""
+    path = hidden(prefix, "manifest")
+    with io.open(path + ".new", "wb") as target:
+        for name, line in entries(prefix):
+            target.write(line + b"  " + name.replace(b"\n", b"\\n") + b"\n")
+        target.flush()
+        os.fsync(target.fileno())
+    os.rename(path + ".new", path)
+    return sha256_of(path)
+
+
+def entries(prefix):
+    """Yield (path below the prefix, line) of everything in it, sorted, as bytes."""
+    root = prefix if isinstance(prefix, bytes) else prefix.encode("utf-8")
+    for folder, folders, files in os.walk(root):
+        folders.sort()
+        for name in sorted(folders + files):
+            path = os.path.join(folder, name)
+            below = path[len(root) + 1:]
+            if below not in SPARED:
+                yield below, describe(path)
+
+
+def describe(path):
+    """Return what the manifest says of one path."""
+    found = os.lstat(path)
+    mode = ("%04o" % stat.S_IMODE(found.st_mode)).encode("ascii")
+    if stat.S_ISLNK(found.st_mode):
+        return b"l " + os.readlink(path)
+    if stat.S_ISDIR(found.st_mode):
+        return b"d " + mode
+    if stat.S_ISREG(found.st_mode):
+        return b"f " + mode + b":" + sha256_of(path).encode("ascii")
+    return b"? " + mode
+
+
+def compare(prefix):
+    """Return {changed, missing, extra, unlike: paths}; unlike: another mode, or a file where a link was."""
+    wrong = {"changed": [], "missing": [], "extra": [], "unlike": []}
+    path = hidden(prefix, "manifest")
+    record = load(hidden(prefix, "record.json")) or {}
+    if not os.path.isfile(path) or sha256_of(path) != record.get("manifest"):
+        wrong["changed"].append(".hal/manifest")
+        return wrong
+    expected = {}
+    with io.open(path, "rb") as source:
+        for line in source:
+            # A link may lead to a name with blanks: the path is what follows the last two of them.
+            said, _, name = line.rstrip(b"\n").rpartition(b"  ")
+            expected[name] = said
+    for name, said in entries(prefix):
+        name = name.replace(b"\n", b"\\n")
+        was = expected.pop(name, None)
+        if was is None:
+            if not (b"__pycache__" in name.split(b"/") or name.endswith(b".pyc")):
+                wrong["extra"].append(native(text(name)))
+        elif was != said:
+            same = was[:2] == b"f " and said[:2] == b"f " and was.partition(b":")[2] != said.partition(b":")[2]
+            compiled = same and name.endswith(b".pyc")  # compiled again, by another time of its source
+            if not compiled:
+                wrong["changed" if same or was[:1] == said[:1] == b"l" else "unlike"].append(native(text(name)))
+    wrong["missing"] = sorted(native(text(name)) for name in expected)
+    return wrong
+
+
+def in_words(wrong, owners):
+    """Return a verification's result in one line, "" when nothing is wrong; owners: {path: package}."""
+    parts = []
+    for kind in ("changed", "missing", "extra", "unlike"):
+        if wrong[kind]:
+            packages = sorted(set(owners[path] for path in wrong[kind] if path in owners))
+            of = " of %s" % some(packages) if packages else ""
+            parts.append("%d %s%s (%s)" % (len(wrong[kind]), kind, of, some(wrong[kind])))
+    return "; ".join(parts)
+
+
+def owners(prefix):
+    """Return {path: "package version"} of the files that packages brought."""
+    found = {}
+    for name in inside(os.path.join(prefix, "conda-meta")):
+        if name.endswith(".json"):
+            meta = load(os.path.join(prefix, "conda-meta", name))
+            words = "%s %s" % (meta["name"], meta["version"])
+            found["conda-meta/" + name] = words
+            for path in meta.get("files", []):
+                found[path] = words
+    return found

@@ -32,7 +32,7 @@ def record(prefix, label):
     """Write what activation sets, as activate.json and activate.lua; return it."""
     base = {"HOME": "/", "LANG": "C", "PATH": "/usr/bin:/bin"}
     own = {"CONDA_PREFIX": prefix, "CONDA_DEFAULT_ENV": label}
-    marked = dict((name, MARK) for name in LISTS)
+    marked = dict.fromkeys(LISTS, MARK)
     marked["PATH"] = base["PATH"] + ":" + MARK
     plain = _after(prefix, dict(base, **own))
     beside = _after(prefix, dict(dict(base, **own), **marked))
@@ -71,7 +71,7 @@ def _after(prefix, environment):
     if status != 0:
         raise Problem("activating it failed (%s): %s" % (status, one_line(errors) or "nothing was said"))
     pairs = (native(text(part)).partition("=") for part in output.split(b"\0") if part)
-    return dict((name, value) for name, _, value in pairs)
+    return {name: value for name, _, value in pairs}
 
 
 def scripts(prefix):

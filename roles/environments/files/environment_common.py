@@ -32,7 +32,7 @@ class Full(Problem):
 def native(value):
     """Return what JSON gave with Python's own strings: names of files are bytes in Python 2, whatever the locale."""
     if isinstance(value, dict):
-        return dict((native(key), native(item)) for key, item in value.items())
+        return {native(key): native(item) for key, item in value.items()}
     if isinstance(value, list):
         return [native(item) for item in value]
     if str is bytes and isinstance(value, type(u"")):

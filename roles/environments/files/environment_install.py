@@ -84,10 +84,8 @@ class Installer(object):
         if name is None:
             repair = bool(before) and before.startswith("%s.%s" % (env["version"], env["digest"]))
             why = status.wrong(env) or self.spoilt(env, os.path.join(folder, before)) if before else ""
-            if self.checking:
-                name = "%s.%s" % (env["version"], env["digest"])
-            else:
-                name = self._install(env, owner, before)
+            name = ("%s.%s" % (env["version"], env["digest"]) if self.checking
+                    else self._install(env, owner, before))
             self.done["repaired" if repair else "installed"].append(env["id"] + (": " + why if repair else ""))
         if before != name:
             if not self.checking:
@@ -200,8 +198,8 @@ class Installer(object):
                 found[meta["name"]] = meta
         undecided = sorted(set(found) - set(chosen["run"]) - set(chosen["skip"]))
         if undecided:
-            raise Problem("%s has a post-link script, which would run as root: read %s in its archive, and put the name into "
-                          "post_link.run or post_link.skip" % (some(undecided), "bin/.%s-post-link.sh" % undecided[0]))
+            raise Problem("%s has a post-link script, which would run as root: read bin/.%s-post-link.sh in it, "
+                          "and put the name into post_link.run or post_link.skip" % (some(undecided), undecided[0]))
         for name in sorted(set(found) & set(chosen["run"])):
             environment = dict(
                 chosen["environment"], PREFIX=prefix, PKG_NAME=name, PKG_VERSION=found[name]["version"],
@@ -258,9 +256,9 @@ class Installer(object):
     # ------------------------------------------------------------ older ones
     def _old(self, environments, owner, remove_ok, used):
         """Keep older prefixes; remove what is beyond them and in no use, with permission."""
-        declared = dict((env["link"], env) for env in environments)
+        declared = {env["link"]: env for env in environments}
         in_use = set(used) | set(status.used(self.root))
-        names = sorted(set(os.path.dirname(link) for link in declared) | set(self._folders(owner)))
+        names = sorted({os.path.dirname(link) for link in declared} | set(self._folders(owner)))
         for folder in names:
             for name in inside(folder):
                 path = os.path.join(folder, name)
@@ -340,7 +338,7 @@ def verify(env):
     words = manifest.in_words(found, manifest.owners(prefix))
     save(hidden(prefix, "verified.json"),
          {"words": words, "time": time.time(), "at": time.strftime("%Y-%m-%d %H:%M:%S"),
-          "wrong": dict((kind, paths[:100]) for kind, paths in found.items())})
+          "wrong": {kind: paths[:100] for kind, paths in found.items()}})
     return words
 
 

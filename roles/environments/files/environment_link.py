@@ -1,13 +1,12 @@
 # -*- coding: utf-8 -*-
 """Unpack verified archives and link them into a fresh prefix, with rattler. Needs Python 3.8 and py-rattler.
 
-hal-environment calls it with JSON on standard input: prefix, cache, platform, packages (as locked, each with `archive`).
+hal-environment gives it JSON on standard input: prefix, cache, platform, packages (as locked, each with `archive`).
 The syntax is that of Python 2.7 as well, so that the wrong interpreter can say what is missing.
 """
 
 from __future__ import absolute_import, division, print_function
 
-import io
 import json
 import os
 import sys
@@ -26,7 +25,7 @@ def main():
     if MISSING:
         sys.stderr.write("%s (Python %s) has no py-rattler: %s\n" % (sys.executable, sys.version.split()[0], MISSING))
         return 1
-    request = json.load(io.open(0, encoding="utf-8"))
+    request = json.load(getattr(sys.stdin, "buffer", sys.stdin))
     asyncio.run(install([record(package) for package in request["packages"]], request["prefix"],
                         cache_dir=request["cache"], platform=Platform(request["platform"]), show_progress=False,
                         installed_packages=[], execute_link_scripts=False))

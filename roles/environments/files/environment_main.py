@@ -7,13 +7,12 @@ Exit status: 0 all is right, 1 something is wrong, or could not be done; one lin
 from __future__ import absolute_import, division, print_function
 
 import argparse
-import io
 import json
 import os
 import sys
 
-from environment_common import (DECLARED, LOCK, SETTINGS, Problem, declared, locked, native, owners, say, settings, text,
-                                there)
+from environment_common import (DECLARED, LOCK, SETTINGS, Problem, declared, locked, native, owners, say, settings,
+                                text, there)
 
 
 def main(argv=None):
@@ -67,7 +66,7 @@ def _verify(arguments, chosen):
     there(chosen)
     chosen_ids = set(arguments.ids)
     found = [env for env in _all(arguments) if not chosen_ids or env["id"] in chosen_ids]
-    unknown = chosen_ids - set(env["id"] for env in found)
+    unknown = chosen_ids - {env["id"] for env in found}
     if unknown:
         raise Problem("%s: not declared; declared are %s"
                       % (", ".join(sorted(unknown)), ", ".join(env["id"] for env in _all(arguments)) or "none"))
@@ -93,7 +92,7 @@ def _used(arguments, chosen):
 def _apply(arguments, chosen):
     """Print lines of progress, then the result as one line of JSON; problems as {"problem": ...}."""
     from environment_install import Installer
-    request = native(json.load(io.open(0, encoding="utf-8", closefd=False)))
+    request = native(json.load(getattr(sys.stdin, "buffer", sys.stdin)))
     installer = Installer(chosen, lambda words: say(words, sys.stderr), arguments.check)
     try:
         there(chosen)

@@ -89,7 +89,7 @@ def in_words(wrong, owners):
     parts = []
     for kind in ("changed", "missing", "extra", "unlike"):
         if wrong[kind]:
-            packages = sorted(set(owners[path] for path in wrong[kind] if path in owners))
+            packages = sorted({owners[path] for path in wrong[kind] if path in owners})
             of = " of %s" % some(packages) if packages else ""
             parts.append("%d %s%s (%s)" % (len(wrong[kind]), kind, of, some(wrong[kind])))
     return "; ".join(parts)

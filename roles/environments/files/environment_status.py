@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""What an environment is like, seen from any node in a second, and what its last full verification said. Python 2.7 and 3."""
+"""What an environment is like, seen from any node, and what its last verification said. Python 2.7 and 3."""
 
 from __future__ import absolute_import, division, print_function
 
@@ -51,7 +51,7 @@ def _loose(prefix):
 
 
 def _packages(env, prefix):
-    there = set(name for name in inside(os.path.join(prefix, "conda-meta")) if name.endswith(".json"))
+    there = {name for name in inside(os.path.join(prefix, "conda-meta")) if name.endswith(".json")}
     locked = set(env["metas"])
     parts = ["%s %s" % (some([name[:-5] for name in sorted(names)]), words)
              for words, names in (("is missing", locked - there), ("is not in the lock file", there - locked)) if names]

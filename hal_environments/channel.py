@@ -1,0 +1,43 @@
+"""What a channel has, read from its index, beside a lock. rattler reads an index to solve, not to compare."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from hal_environments.errors import HalEnvironmentsError
+from hal_environments.lock import Lock
+
+TIMEOUT_SECONDS = 60
+
+
+def unlike(locked: Lock, places: Mapping[str, str]) -> list[str]:
+    """Return a line for each package that its channel does not have as locked; raise when a channel cannot be read."""
+    lines: list[str] = []
+    for alias, subdir in sorted({(one.channel, one.subdir) for one in locked.packages.values()}):
+        have = index(places.get(alias, locked.asked.channels[alias]), subdir)
+        for package in locked.packages.values():
+            if (package.channel, package.subdir) != (alias, subdir):
+                continue
+            found = have.get(package.file)
+            if found is None:
+                lines.append(f"{package.name}: {alias} has no {subdir}/{package.file}")
+                continue
+            for field, value in (("sha256", package.sha256), ("size", package.size)):
+                if found.get(field) not in (None, value):
+                    lines.append(f"{package.name}: {alias} has {field} {found[field]}, locked is {value}")
+    return lines
+
+
+def index(channel: str, subdir: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return a channel's packages of one subdirectory by file name."""
+    address = f"{channel.rstrip('/')}/{subdir}/repodata.json"
+    try:
+        with urlopen(address, timeout=TIMEOUT_SECONDS) as stream:
+            content = json.load(stream)
+        return {**content.get("packages", {}), **content.get("packages.conda", {})}
+    except (URLError, OSError, ValueError, AttributeError) as error:
+        raise HalEnvironmentsError(f"{address} cannot be read: {error}") from None

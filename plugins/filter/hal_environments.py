@@ -1,0 +1,69 @@
+"""Filters of roles with environments: what nodes are told of them, and their modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+ENDINGS = (".tar.bz2", ".conda")
+Environment = Mapping[str, Any]
+
+
+def hal_environment_declared(environments: Sequence[Environment]) -> list[dict[str, Any]]:
+    """Return what `hal-environment status` compares with: of packages only the names of their records."""
+    kept = ("id", "at", "name", "version", "link", "prefix", "digest", "python")
+    return [
+        {
+            **{field: one[field] for field in kept},
+            "metas": sorted(_meta(package["file"]) for package in one["packages"]),
+        }
+        for one in environments
+    ]
+
+
+def _meta(file: str) -> str:
+    for ending in ENDINGS:
+        file = file.removesuffix(ending)
+    return f"{file}.json"
+
+
+def hal_environment_modules(
+    environments: Sequence[Environment], owner_role: str, family: str = "", help: str = "", **more: Any
+) -> list[dict[str, Any]]:
+    """Return each environment as hal_module_files takes a module; `more`: fields for all of them."""
+    return [
+        {
+            "name": one["name"], "version": one["version"],
+            "default": one["default"],
+            "title": one["title"] or f"{one['name']} {one['version']}, Python {one['python']}",
+            "roots": [one["link"]], "settings_file": f"{one['link']}/.hal/activate.lua", "owner_role": owner_role,
+            **{field: one[field] for field in ("hidden", "deprecated") if one[field]},
+            **({"family": family} if family else {}), **({"help": help} if help else {}), **more,
+        }
+        for one in environments
+    ]  # fmt: skip
+
+
+def hal_environment_retired(declared: Sequence[Any], name: str, owner_role: str) -> list[dict[str, Any]]:
+    """Return the retired ones of a declaration as hal_module_files takes a module: loading them says why."""
+    return [
+        {
+            "name": one.get("name") or name, "version": one["version"], "retired": one["retired"],
+            "owner_role": owner_role,
+            "title": one.get("title") or f"{one.get('name') or name} {one['version']}, retired",
+        }
+        for one in declared
+        if isinstance(one, Mapping) and one.get("retired") and one.get("version")
+    ]  # fmt: skip
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters by name."""
+        return {
+            "hal_environment_declared": hal_environment_declared,
+            "hal_environment_modules": hal_environment_modules,
+            "hal_environment_retired": hal_environment_retired,
+        }

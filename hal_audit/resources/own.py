@@ -57,6 +57,16 @@ def munge_key(call: Call) -> list[Resource]:
     return [Resource(f"file:{call.text('path', default='/etc/munge/munge.key')}", declared, secret=True)]
 
 
+def environments(call: Call) -> list[Resource]:
+    """hal_environment: nothing of a node: the tree is shared, and what is in it is an expectation of the role."""
+    return []
+
+
+def channel_mirror(call: Call) -> list[Resource]:
+    """hal_channel_mirror: its folder; what is in it is an expectation of the role."""
+    return [Resource(f"file:{call.text('folder')}", _attributes({"mode": "0755"}, "directory"))]
+
+
 def package_mirror(call: Call) -> list[Resource]:
     """hal_package_mirror: the link to the published snapshot; what is in it is an expectation of the role."""
     target = f"snapshots/{call.result.get('snapshot')}"

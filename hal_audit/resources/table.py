@@ -51,6 +51,8 @@ MANAGING: dict[str, Callable[[Call], list[Resource]]] = {
     "community.mysql.mysql_db": system.databases,
     "community.mysql.mysql_user": system.database_user,
     # this project's
+    "hal_channel_mirror": own.channel_mirror,
+    "hal_environment": own.environments,
     "hal_files": own.files,
     "hal_modulefiles": own.modulefiles,
     "hal_munge_key": own.munge_key,

@@ -7,17 +7,19 @@ written; users reach it by the link NAME/VERSION. What has no record was interru
 
 from __future__ import absolute_import, division, print_function
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import time
+import zipfile
 
 import environment_activation as activation
 import environment_manifest as manifest
 import environment_status as status
 from environment_common import (GB, Full, Problem, hidden, in_words, inside, link_of, load, native, one_line, record_of,
-                                run, save, some, text)
+                                run, save, sha256_of, some, text)
 from environment_fetch import address, archive, fetch, is_here
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "environment_link.py")
@@ -58,11 +60,18 @@ class Installer(object):
         return status.faults(env, prefix) or seen.get("words", "")
 
     # ------------------------------------------------------------ the request
-    def apply(self, environments, owner, remove_ok, used):
-        """Make every environment be there; return what was done. Raise Problem after all were tried."""
+    def apply(self, environments, owner, remove_ok, used, told=None):
+        """Make every environment be there; return what was done. Raise Problem after all were tried.
+
+        used: prefixes that other nodes use; told: variables that post-link scripts get.
+        """
         problems = []
+        if environments and not self.checking:
+            _folder(os.path.join(self.root, ".packages"))
+            os.chmod(os.path.join(self.root, ".packages"), 0o700)  # archives are under licences, and nobody else needs them
         for env in environments:
             try:
+                env["post_link"]["environment"].update(told or {})
                 self._one(env, owner)
             except Problem as problem:
                 target = link_of(env["link"])
@@ -173,9 +182,9 @@ class Installer(object):
         packages = [dict(package, archive=archive(self.root, package), channel=env["channels"][package["channel"]])
                     for package in env["packages"]]
         request = {"prefix": prefix, "cache": cache, "platform": env["platform"], "packages": packages}
-        python = self.settings["python"]
+        python, library = self.settings["python"], self._library()
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": cache,
-                       "PYTHONPATH": self.settings["library"],
+                       "PYTHONPATH": library,
                        # Software collections have their libraries beside bin, and do not always find them.
                        "LD_LIBRARY_PATH": os.path.join(os.path.dirname(os.path.dirname(python)), "lib64")}
         try:
@@ -187,6 +196,26 @@ class Installer(object):
             if NO_ROOM.search(said):
                 raise Full("there was no room on the way: %s" % said)
             raise Problem("linking it failed (%s): %s" % (code, said or "nothing was said"))
+
+    def _library(self):
+        """Return the folder of py-rattler, unpacked from its wheel."""
+        wheel = self.settings["wheel"]
+        if not wheel:
+            return self.settings["library"]
+        folder = os.path.join(self.settings["library"], wheel["sha256"][:12])
+        if not os.path.isdir(folder):
+            if not os.path.isfile(wheel["path"]):
+                raise Problem("%s is not there: roll out the role environments" % wheel["path"])
+            found = sha256_of(wheel["path"])
+            if found != wheel["sha256"]:
+                raise Problem("%s has sha256 %s, declared is %s: it is not used"
+                              % (wheel["path"], found, wheel["sha256"]))
+            new = folder + ".new"
+            shutil.rmtree(new, ignore_errors=True)
+            with contextlib.closing(zipfile.ZipFile(wheel["path"])) as archived:
+                archived.extractall(new)
+            os.rename(new, folder)
+        return folder
 
     def _post_link(self, env, prefix):
         """Run the post-link scripts that are declared; refuse those that nobody has decided about."""

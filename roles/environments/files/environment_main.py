@@ -97,7 +97,8 @@ def _apply(arguments, chosen):
     try:
         there(chosen)
         with locked(arguments.lock):
-            done = installer.apply(request["environments"], request["owner"], request["remove_ok"], request["used"])
+            done = installer.apply(request["environments"], request["owner"], request["remove_ok"], request["used"],
+                                   request["told"])
     except Problem as problem:
         done = dict(installer.done, problem="%s" % problem)
     say(text(json.dumps(done, sort_keys=True)))

@@ -1,0 +1,127 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Make a role's environments be there, as their lock files say. It asks hal-environment, of role environments."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: hal_environment
+short_description: Install locked environments to the shared tree
+description:
+  - Runs on the node that installs, where role environments was rolled out. Every package is fetched from its channel,
+    or from the mirror and nothing else, and verified before anything is unpacked. An environment is linked into a fresh
+    prefix, recorded, and switched to at once.
+  - When anything is wrong, what was in use stays in use, and one line an environment says why.
+  - What an interrupted run left is removed or gone on with. What is spoilt gets a fresh prefix beside it.
+options:
+  owner:
+    description: The role that declares them. Prefixes of other roles are left alone.
+    type: str
+    required: true
+  environments:
+    description: As the lookup hal_environments returns them.
+    type: list
+    elements: dict
+    required: true
+  remove_ok:
+    description: Whether prefixes beyond those that are kept, and those that nobody declares any more, may be removed.
+    type: bool
+    default: false
+  used:
+    description: Prefixes that other nodes use, as C(hal-environment used) prints them; they are not removed.
+    type: list
+    elements: str
+    default: []
+  told:
+    description: Variables that post-link scripts get, such as a licence's acceptance.
+    type: dict
+    default: {}
+  program:
+    description: The program.
+    type: path
+    default: /usr/sbin/hal-environment
+author: [HAL toolkit]
+attributes:
+  check_mode: {support: full, description: Says what would be installed, switched and removed.}
+  diff_mode: {support: none, description: There is nothing to read in packages.}
+"""
+
+EXAMPLES = r"""
+- name: Install the environments
+  hal_environment:
+    owner: wmlce
+    environments: "{{ __wmlce_lookup.environments }}"
+  when: inventory_hostname in groups['software_installer']
+"""
+
+RETURN = r"""
+installed:
+  description: Environments that were installed, NAME/VERSION.
+  type: list
+  elements: str
+  returned: success
+repaired:
+  description: Environments that got a fresh prefix, and why.
+  type: list
+  elements: str
+  returned: success
+switched:
+  description: Links that lead elsewhere now.
+  type: list
+  elements: str
+  returned: success
+removed:
+  description: Prefixes that were removed.
+  type: list
+  elements: str
+  returned: success
+kept:
+  description: Prefixes that could be removed, and are used or kept for want of permission.
+  type: list
+  elements: str
+  returned: success
+"""
+
+import json
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+
+
+def main():
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "owner": {"type": "str", "required": True},
+            "environments": {"type": "list", "elements": "dict", "required": True},
+            "remove_ok": {"type": "bool", "default": False},
+            "used": {"type": "list", "elements": "str", "default": []},
+            "told": {"type": "dict", "default": {}},
+            "program": {"type": "path", "default": "/usr/sbin/hal-environment"},
+        },
+        supports_check_mode=True,
+    )
+    program = module.params["program"]
+    if not os.path.exists(program):
+        if module.check_mode:  # on a bare node: it comes with the role environments
+            names = [one["id"] for one in module.params["environments"]]
+            module.exit_json(changed=bool(names), installed=names, repaired=[], switched=[], removed=[], kept=[])
+        module.fail_json(msg="%s is not there: roll out the role environments" % program)
+    request = {name: module.params[name] for name in ("owner", "environments", "remove_ok", "used", "told")}
+    argv = [program, "apply"] + (["--check"] if module.check_mode else [])
+    status, output, errors = module.run_command(argv, data=json.dumps(request))
+    try:
+        done = json.loads(output.strip().splitlines()[-1])
+    except (IndexError, ValueError):
+        module.fail_json(msg="%s ended with %s: %s" % (program, status, (errors or output).strip()[-500:] or "no word"))
+    problem = done.pop("problem", "")
+    if problem:
+        module.fail_json(msg=problem, steps=errors.splitlines()[-20:], **done)
+    module.exit_json(**done)
+
+
+if __name__ == "__main__":
+    main()

@@ -160,6 +160,13 @@ def _together(entries: Sequence[Mapping[str, Any]], variable: str) -> Iterator[s
             yield f"{variable}: {name} has no default; write `default: true` for one of {versions}"
 
 
+def _meta(file: str) -> str:
+    """Return the name of the record that an installed package has in conda-meta."""
+    for ending in locks.ENDINGS:
+        file = file.removesuffix(ending)
+    return f"{file}.json"
+
+
 def _entry(one: Mapping[str, Any], at: int, lock: Lock, default_name: str, root: str) -> dict[str, Any]:
     name = one["name"] or default_name
     post_link = {"run": [], "skip": [], "environment": {}, **one["post_link"]}
@@ -171,6 +178,7 @@ def _entry(one: Mapping[str, Any], at: int, lock: Lock, default_name: str, root:
         "default": one["default"], "hidden": one["hidden"], "deprecated": one["deprecated"], "link": link,
         "prefix": f"{link}.{digest}", "digest": digest, "python": one["python"], "imports": list(one["imports"]),
         "post_link": post_link, "platform": lock.asked.platform, "channels": dict(lock.asked.channels),
+        "metas": sorted(_meta(p.file) for p in lock.packages.values()),
         "packages": [
             {"name": p.name, "version": p.version, "build": p.build, "build_number": p.number, "channel": p.channel,
              "subdir": p.subdir, "file": p.file, "size": p.size, "sha256": p.sha256, "license": p.license,

@@ -5,26 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-ENDINGS = (".tar.bz2", ".conda")
 Environment = Mapping[str, Any]
 
 
 def hal_environment_declared(environments: Sequence[Environment]) -> list[dict[str, Any]]:
     """Return what `hal-environment status` compares with: of packages only the names of their records."""
-    kept = ("id", "at", "name", "version", "link", "prefix", "digest", "python")
-    return [
-        {
-            **{field: one[field] for field in kept},
-            "metas": sorted(_meta(package["file"]) for package in one["packages"]),
-        }
-        for one in environments
-    ]
-
-
-def _meta(file: str) -> str:
-    for ending in ENDINGS:
-        file = file.removesuffix(ending)
-    return f"{file}.json"
+    kept = ("id", "at", "name", "version", "link", "prefix", "digest", "python", "metas")
+    return [{field: one[field] for field in kept} for one in environments]
 
 
 def hal_environment_modules(

@@ -1,0 +1,1 @@
+unset TF_STAND_IN TF_HOME

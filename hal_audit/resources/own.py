@@ -64,6 +64,8 @@ def environments(call: Call) -> list[Resource]:
 
 def channel_mirror(call: Call) -> list[Resource]:
     """hal_channel_mirror: its folder; what is in it is an expectation of the role."""
+    if not _dicts(call, "packages"):
+        return []
     return [Resource(f"file:{call.text('folder')}", _attributes({"mode": "0755"}, "directory"))]
 
 

@@ -87,12 +87,12 @@ def build(arch: str = "x86_64") -> Path:
     return target
 
 
-def publish(folder: Path, arch: str = "x86_64") -> None:
-    """Put the channels into a folder that nodes see, as FOLDER/channels/ALIAS, unless they are there."""
+def publish(folder: Path, arch: str = "x86_64") -> Path:
+    """Put the channels into a folder that nodes see, as FOLDER/channels/ALIAS, unless they are there; return it."""
     source = build(arch)
     stamp = folder / "channels" / "STAMP"
     if stamp.is_file() and stamp.read_text() == source.name:
-        return
+        return folder / "channels"
     with locked(f"channels-{arch}"):
         new = folder / "channels.new"
         shutil.rmtree(new, ignore_errors=True)
@@ -100,6 +100,7 @@ def publish(folder: Path, arch: str = "x86_64") -> None:
         (new / "STAMP").write_text(source.name)
         shutil.rmtree(folder / "channels", ignore_errors=True)
         new.rename(folder / "channels")
+    return folder / "channels"
 
 
 def load(path: Path) -> list[Recipe]:

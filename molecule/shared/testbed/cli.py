@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from testbed import image, machines, repository
+from testbed import channel, image, machines, repository
 from testbed import nodes as containers
 from testbed.errors import VirtualNodesError
 
@@ -28,6 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     packages = parts.add_parser("packages", help="the package repository")
     packages.add_argument("action", choices=["build", "path", "fingerprint"])
     packages.add_argument("--arch", default="x86_64", choices=image.ARCHES)
+    channels = parts.add_parser("channels", help="the conda channels, beside the packages; prints their folder")
+    channels.add_argument("action", choices=["build"])
+    channels.add_argument("--arch", default="x86_64", choices=image.ARCHES)
     nodes = parts.add_parser("nodes", help="the containers; create.yml and destroy.yml call this")
     nodes.add_argument("action", choices=["create", "destroy", "instances"])
     nodes.add_argument("--instance", help="destroy: which; all that are there when it is not given")
@@ -50,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(make(arguments.arch, arguments.variant))
         elif arguments.part == "packages":
             print(PACKAGE_ACTIONS[arguments.action](arguments.arch))
+        elif arguments.part == "channels":
+            print(channel.publish(repository.build(arguments.arch), arguments.arch))
         elif arguments.part == "machine":
             print((machines.build if arguments.action == "build" else machines.reference)(image.build()))
         elif arguments.part == "disk":

@@ -1,0 +1,166 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Keep exactly the locked packages of conda channels in a folder that a web server serves, verified."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: hal_channel_mirror
+short_description: Mirror the locked packages of conda channels
+description:
+  - Gets the named files, and no others, to FOLDER/CHANNEL/SUBDIR/FILE. Each is kept only when size and checksum are
+    right. What an interrupted run left is gone on with.
+  - FOLDER/SHA256SUMS lists them. Files of older lock files stay until C(prune).
+options:
+  folder:
+    description: Where; it is made.
+    type: path
+    required: true
+  packages:
+    description: As the lookup hal_channels returns them.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      channel: {description: Alias of the channel., type: str, required: true}
+      subdir: {description: Folder of the channel., type: str, required: true}
+      file: {description: Name., type: str, required: true}
+      url: {description: Where it is; http, https, ftp or file., type: str, required: true}
+      size: {description: Bytes., type: int, required: true}
+      sha256: {description: Checksum., type: str, required: true}
+  prune:
+    description: Whether packages that no lock file names are removed.
+    type: bool
+    default: false
+  timeout_seconds:
+    description: How long a server may be silent.
+    type: int
+    default: 60
+author: [HAL toolkit]
+attributes:
+  check_mode: {support: full, description: Says whether all packages are there; fetches nothing.}
+  diff_mode: {support: none, description: There is nothing to read in packages.}
+"""
+
+EXAMPLES = r"""
+- name: Mirror the packages of environments
+  hal_channel_mirror:
+    folder: /srv/mirror/www/channels
+    packages: "{{ lookup('hal_channels', mirror_channel_locks).packages }}"
+"""
+
+RETURN = r"""
+fetched:
+  description: How many packages had to be fetched.
+  type: int
+  returned: success
+removed:
+  description: Files that were removed.
+  type: list
+  elements: str
+  returned: success
+faults:
+  description: Why packages cannot be published, one text each.
+  type: list
+  elements: str
+  returned: failure
+"""
+
+import io
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_mirror_fetch import MirrorError, fetch, sha256_of
+
+PACKAGE = {"size": {"type": "int", "required": True}}
+for _name in ("channel", "subdir", "file", "url", "sha256"):
+    PACKAGE[_name] = {"type": "str", "required": True}
+SUMS = "SHA256SUMS"
+ENDINGS = (".tar.bz2", ".conda", ".part")
+SHOWN = 20
+
+
+def main():
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "folder": {"type": "path", "required": True},
+            "packages": {"type": "list", "elements": "dict", "required": True, "options": PACKAGE},
+            "prune": {"type": "bool", "default": False},
+            "timeout_seconds": {"type": "int", "default": 60},
+        },
+        supports_check_mode=True,
+    )
+    folder, packages = module.params["folder"], module.params["packages"]
+    missing = [one for one in packages if not is_here(place(folder, one), one)]
+    surplus = others(folder, packages) if module.params["prune"] else []
+    sums = "".join("%s  %s\n" % (one["sha256"], place("", one)) for one in packages)
+    changed = bool(missing or surplus) or (text_of(os.path.join(folder, SUMS)) or "") != sums
+    if not module.check_mode:
+        os.umask(0o022)
+        bring(module, folder, missing)
+        for path in surplus:
+            os.unlink(os.path.join(folder, path))
+        if changed:
+            write(os.path.join(folder, SUMS), sums)
+    module.exit_json(changed=changed, fetched=len(missing), removed=surplus)
+
+
+def place(folder, package):
+    """Return the path of a package below a folder."""
+    return os.path.join(folder, package["channel"], package["subdir"], package["file"])
+
+
+def is_here(path, package):
+    """Return whether the locked file is there."""
+    return os.path.isfile(path) and os.path.getsize(path) == package["size"] and sha256_of(path) == package["sha256"]
+
+
+def others(folder, packages):
+    """Return packages below the folder that are not among those named, sorted."""
+    named = {place("", one) for one in packages}
+    found = []
+    for base, _, names in os.walk(folder):
+        found += [os.path.relpath(os.path.join(base, name), folder) for name in names if name.endswith(ENDINGS)]
+    return sorted(path for path in found if path not in named)
+
+
+def bring(module, folder, missing):
+    """Fetch what is missing, or fail with every fault; what came stays."""
+    faults = []
+    for one in missing:
+        path = place(folder, one)
+        if not os.path.isdir(os.path.dirname(path)):
+            os.makedirs(os.path.dirname(path))
+        try:
+            fetch(one["url"], path, one["size"], one["sha256"], module.params["timeout_seconds"])
+        except MirrorError as error:
+            faults.append(str(error))
+    if faults:
+        more = "\nand %d more" % (len(faults) - SHOWN) if len(faults) > SHOWN else ""
+        module.fail_json(msg="mirror: %d packages of channels cannot be published\n%s%s"
+                             % (len(faults), "\n".join(faults[:SHOWN]), more), faults=faults)
+
+
+def text_of(path):
+    """Return a text; nothing when there is no such file."""
+    if not os.path.isfile(path):
+        return None
+    with io.open(path, encoding="utf-8") as stream:
+        return stream.read()
+
+
+def write(path, text):
+    """Write a text, whole or not at all."""
+    if not os.path.isdir(os.path.dirname(path)):
+        os.makedirs(os.path.dirname(path))
+    with io.open(path + ".new", "w", encoding="utf-8") as stream:
+        stream.write(u"%s" % text)
+    os.rename(path + ".new", path)
+
+
+if __name__ == "__main__":
+    main()

@@ -34,7 +34,8 @@ class Installer(object):
         """settings: what the role environments wrote; say: called with a line for each step."""
         self.settings, self.say, self.checking = settings, say, checking
         self.root = settings["root"]
-        self.done = {"installed": [], "repaired": [], "switched": [], "removed": [], "kept": [], "changed": False}
+        self.done = {"installed": [], "repaired": [], "switched": [], "removed": [], "kept": [], "mended": [],
+                     "changed": False}
 
     # ------------------------------------------------------------ what is there
     def prefixes(self, env):
@@ -79,7 +80,7 @@ class Installer(object):
                 problems.append("%s: %s; %s" % (env["id"], problem, stays))
         if not problems:
             self._old(environments, owner, remove_ok, used)
-        self.done["changed"] = any(self.done[name] for name in ("installed", "repaired", "switched", "removed"))
+        self.done["changed"] = any(self.done[name] for name in ("installed", "repaired", "switched", "removed", "mended"))
         if problems:
             raise Problem("\n".join(problems))
         return self.done
@@ -88,6 +89,7 @@ class Installer(object):
         link, folder = env["link"], os.path.dirname(env["link"])
         if os.path.lexists(link) and not os.path.islink(link):
             raise Problem("%s is no link: somebody put something else there; move it away" % link)
+        self._mend(folder)
         before = link_of(link)
         name = self.right(env)
         if name is None:
@@ -100,6 +102,17 @@ class Installer(object):
             if not self.checking:
                 switch(link, name)
             self.done["switched"].append("%s: from %s to %s" % (env["id"], before or "nothing", name))
+
+    def _mend(self, folder):
+        """Nobody but root makes links: folders of environments, and the one they are in."""
+        for path in (self.root, folder):
+            if os.path.isdir(path):
+                found = os.stat(path)
+                if found.st_uid != os.getuid() or found.st_mode & 0o022:
+                    if not self.checking:
+                        os.chown(path, os.getuid(), os.getgid())
+                        os.chmod(path, 0o755)
+                    self.done["mended"].append(path)
 
     # ------------------------------------------------------------ a fresh prefix
     def _install(self, env, owner, in_use):

@@ -31,22 +31,22 @@ def wrong(env):
     if record["digest"] != env["digest"]:
         return ("%s leads to %s, made from another lock file: the declared one has the digest %s"
                 % (link, target, env["digest"]))
-    return faults(env, prefix)
+    return loose(os.path.dirname(prefix)) or faults(env, prefix)
 
 
 def faults(env, prefix):
     """Return in words what is wrong with a prefix that is finished; "" when nothing is."""
-    return _loose(prefix) or _packages(env, prefix) or python(env, prefix)
+    return loose(prefix) or loose(os.path.join(prefix, "bin")) or _packages(env, prefix) or python(env, prefix)
 
 
-def _loose(prefix):
-    for path in (os.path.dirname(prefix), prefix, os.path.join(prefix, "bin")):
-        try:
-            found = os.stat(path)
-        except (IOError, OSError) as error:
-            return "%s cannot be read: %s" % (path, error.strerror)
-        if found.st_uid != os.getuid() and found.st_uid != 0 or stat.S_IMODE(found.st_mode) & 0o022:
-            return "%s can be written by others than root" % path
+def loose(path):
+    """Return in words that others than root may write to a folder; "" when they may not."""
+    try:
+        found = os.stat(path)
+    except (IOError, OSError) as error:
+        return "%s cannot be read: %s" % (path, error.strerror)
+    if found.st_uid not in (0, os.getuid()) or stat.S_IMODE(found.st_mode) & 0o022:
+        return "%s can be written by others than root" % path
     return ""
 
 

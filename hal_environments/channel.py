@@ -1,4 +1,4 @@
-"""What a channel has, read from its index, beside a lock. rattler reads an index to solve, not to compare."""
+"""What a channel has, read from its index; and a lock beside it."""
 
 from __future__ import annotations
 
@@ -34,10 +34,19 @@ def unlike(locked: Lock, places: Mapping[str, str]) -> list[str]:
 
 def index(channel: str, subdir: str) -> Mapping[str, Mapping[str, Any]]:
     """Return a channel's packages of one subdirectory by file name."""
+    try:
+        content = json.loads(fetch(channel, subdir))
+        return {**content.get("packages", {}), **content.get("packages.conda", {})}
+    except (ValueError, AttributeError) as error:
+        raise HalEnvironmentsError(f"{channel}/{subdir}: its index cannot be read: {error}") from None
+
+
+def fetch(channel: str, subdir: str) -> bytes:
+    """Return the index of a channel's subdirectory, as JSON."""
     address = f"{channel.rstrip('/')}/{subdir}/repodata.json"
     try:
         with urlopen(address, timeout=TIMEOUT_SECONDS) as stream:
-            content = json.load(stream)
-        return {**content.get("packages", {}), **content.get("packages.conda", {})}
-    except (URLError, OSError, ValueError, AttributeError) as error:
+            content: bytes = stream.read()
+    except (URLError, OSError, ValueError) as error:
         raise HalEnvironmentsError(f"{address} cannot be read: {error}") from None
+    return content

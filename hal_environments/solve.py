@@ -7,9 +7,12 @@ a newer build in a channel behind it never replaces one that was made to fit.
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from hal_environments import channel
 from hal_environments.errors import HalEnvironmentsError
 from hal_environments.lock import Lock, Package
 from hal_environments.specs import Specs
@@ -23,28 +26,41 @@ def lock(asked: Specs, places: Mapping[str, str], kept: Lock | None = None) -> L
 
     Raises HalEnvironmentsError: cannot be read, no solution, a package without checksum.
     """
-    from rattler import ChannelPriority, GenericVirtualPackage, PackageName, Version, solve
+    from rattler import (
+        Channel,
+        ChannelPriority,
+        GenericVirtualPackage,
+        MatchSpec,
+        PackageName,
+        SparseRepoData,
+        Version,
+        solve_with_sparse_repodata,
+    )
 
     read_at = {alias: places.get(alias, url).rstrip("/") for alias, url in asked.channels.items()}
-    virtual = [
-        GenericVirtualPackage(PackageName(name), Version(version), "0") for name, version in asked.virtual.items()
-    ]
 
-    async def run() -> list[RepoDataRecord]:
-        return await solve(
-            sources=list(read_at.values()),
-            specs=list(asked.specs),
-            gateway=_gateway(),
-            platforms=[asked.platform, "noarch"],  # type: ignore[list-item]
-            virtual_packages=virtual,
+    async def run(indexes: Mapping[tuple[str, str], Path]) -> list[RepoDataRecord]:
+        # With whole indexes: the gateway leaves out what a spec excludes, and then the next channel is taken.
+        return await solve_with_sparse_repodata(
+            specs=[MatchSpec(words) for words in asked.specs],
+            sparse_repodata=[
+                SparseRepoData(Channel(read_at[alias]), subdir, path) for (alias, subdir), path in indexes.items()
+            ],
+            virtual_packages=[GenericVirtualPackage(PackageName(n), Version(v), "0") for n, v in asked.virtual.items()],
             channel_priority=ChannelPriority.Strict,
             locked_packages=[record_of(one, read_at) for one in kept.packages.values()] if kept else None,
         )
 
-    try:
-        records = asyncio.run(run())
-    except Exception as error:  # rattler's errors have no common root
-        raise HalEnvironmentsError(f"cannot be solved: {error}") from None
+    with tempfile.TemporaryDirectory(prefix="hal-environments-") as folder:
+        indexes = {}
+        for alias, url in read_at.items():
+            for subdir in (asked.platform, "noarch"):
+                indexes[alias, subdir] = Path(folder, f"{alias}-{subdir}.json")
+                indexes[alias, subdir].write_bytes(channel.fetch(url, subdir))
+        try:
+            records = asyncio.run(run(indexes))
+        except Exception as error:  # rattler's errors have no common root
+            raise HalEnvironmentsError(f"cannot be solved: {error}") from None
     packages = {found.name: found for found in (_package(record, read_at) for record in records)}
     return Lock(asked, packages)
 
@@ -76,13 +92,6 @@ def _unmet(wanted: Iterable[str], records: Mapping[str, PackageRecord], make: ty
             yield f"{words}: nothing is locked of that name"
         elif not spec.matches(record):
             yield f"{words}: locked is {record.version} {record.build}"
-
-
-def _gateway() -> Any:
-    from rattler import Gateway, SourceConfig
-
-    # No sharded index: channels are static folders, and a mirror has repodata.json alone.
-    return Gateway(default_config=SourceConfig(sharded_enabled=False))
 
 
 def _package(record: RepoDataRecord, read_at: Mapping[str, str]) -> Package:

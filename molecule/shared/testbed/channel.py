@@ -148,7 +148,7 @@ def _package(
     if recipe.noarch:
         index["noarch"] = "python"
     files = dict(_own(recipe, python, recipes / "files"))
-    if recipe.name == "python":
+    if recipe.payload:
         files.update(_interpreter(recipe, debs))
     return f"{recipe.name}-{recipe.version}-{build}.tar.bz2", index, _archive(recipe, index, files)
 

@@ -1,0 +1,112 @@
+# -*- coding: utf-8 -*-
+"""hal-pgi: PGI's compilers from their licensed archive to the shared tree, whole or not at all. Python 2.7 and 3."""
+
+from __future__ import absolute_import, division, print_function
+
+import argparse
+import fcntl
+import json
+import os
+import sys
+
+import pgi_install
+from pgi_tree import Problem, Table, undeclared
+
+TABLE = "/etc/hal/compilers.json"
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="hal-pgi",
+        description="PGI's compilers in the shared tree. What exists is declared (compilers_pgi).")
+    parser.add_argument("--table", default=TABLE, help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, words in (
+            ("status", "what is declared, and what is wrong with it, as JSON"),
+            ("install", "install what is declared and not there, and what is damaged; on the installer alone"),
+            ("localrc", "have the compilers know this node's gcc"),
+            ("prune", "erase what was installed and is not declared any more; on the installer alone")):
+        one = commands.add_parser(name, help=words, description=words)
+        if name != "status":
+            one.add_argument("--check", action="store_true", help="only say what would be done")
+    return parser
+
+
+def status(table):
+    """Return what is known of each declared version, in its order, and what is there beside them."""
+    return {
+        "versions": [
+            {"label": one.label, "wrong": one.wrong(), "localrc": one.localrc_wrong(), "place": one.place(one.current),
+             "archive": one.archive, "missing_archive": bool(pgi_install.refusals(one)) and one.record() is None}
+            for one in table.versions],
+        "undeclared": undeclared(table),
+    }
+
+
+def run(table, asked):
+    """Do what the command line says; return the exit status: 0, or 1 when something could not be done."""
+    os.umask(0o022)
+    if asked.command == "status":
+        sys.stdout.write(json.dumps(status(table), indent=1, sort_keys=True) + "\n")
+        return 0
+    if asked.command in ("install", "prune") and not table.installer:
+        raise Problem("this node does not install to the shared tree (service software_installer in the model)")
+    failed = []
+    if asked.command == "install":
+        for one in [one for one in table.versions if one.wrong()]:
+            if asked.check:
+                why = pgi_install.refusals(one)
+                _say("%s: would be installed, for %s%s" % (one.label, one.wrong(), "; but " + why if why else ""))
+                continue
+            failed += _try(pgi_install.install, one)
+    elif asked.command == "localrc":
+        for one in [one for one in table.versions if one.localrc_wrong() and one.record() is not None]:
+            if asked.check:
+                _say("%s: would be told of this node, for %s" % (one.label, one.localrc_wrong()))
+                continue
+            failed += _try(pgi_install.localrc, one)
+    else:
+        for path in undeclared(table):
+            if asked.check:
+                _say("%s: would be removed" % path)
+            else:
+                pgi_install.remove(path, _say)
+    for words in failed:
+        sys.stderr.write("hal-pgi: %s\n" % words)
+    return 1 if failed else 0
+
+
+def _try(does, one):
+    """One version's fault does not keep the others from being installed."""
+    try:
+        does(one, _say)
+    except Problem as error:
+        return [str(error)]
+    return []
+
+
+def _say(words):
+    sys.stdout.write(words + "\n")
+    sys.stdout.flush()
+
+
+def main():
+    """Run the program."""
+    parser = _parser()
+    asked = parser.parse_args()
+    if not asked.command:
+        parser.error("which command?")
+    try:
+        table = Table(asked.table)
+        if asked.command in ("status", "localrc") or asked.check:
+            sys.exit(run(table, asked))
+        with open(asked.table) as lock:  # two at once on this node: the second waits
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            sys.exit(run(table, asked))
+    except (Problem, OSError, IOError) as error:
+        sys.stderr.write("hal-pgi: %s\n" % error)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+# -*- coding: utf-8 -*-
+"""Install PGI from its archive, whole or not at all. Python 2.7 and 3.
+
+The names and values of the installer's variables: NVIDIA's hpc-container-maker (building_blocks/pgi.py), Spack's
+package pgi and ADIOS2's image for POWER, which agree: PGI_SILENT=true PGI_ACCEPT_EULA=accept PGI_INSTALL_DIR=...
+PGI_INSTALL_TYPE=network PGI_INSTALL_LOCAL_DIR=... and true or false for PGI_INSTALL_NVIDIA, PGI_INSTALL_MPI,
+PGI_MPI_GPU_SUPPORT.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import errno
+import io
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import tarfile
+import threading
+import time
+
+from pgi_tree import ADDED, MARK, RECORD, Problem, compare, files_of, in_words, number_of, record_of, sha256_of
+
+try:
+    from urllib.request import urlopen
+except ImportError:
+    from urllib2 import urlopen
+
+LOG = "/var/log/hal-pgi.log"
+GET = "PGI's download page (www.pgroup.com, now NVIDIA's; it needs an account and the acceptance of its licence)"
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+# Unpacked and installed files need room at the same time; sizes are nowhere published, so this is a site default.
+ROOM = 4
+
+
+def refusals(one):
+    """Say why a version cannot be installed from what is here, before anything is unpacked; "" if it can."""
+    if not one.table.accepted:
+        return ("%s: its licence is not accepted: read it, and set compilers_pgi_accept_eula to true; nothing was"
+                " unpacked" % one.label)
+    if one.source.startswith(("http://", "https://")) and not os.path.isfile(one.archive):
+        return ""
+    if not os.path.isfile(one.archive):
+        return ("%s is declared and its archive is not at %s: get it from %s and put it there, or take the version"
+                " out of compilers_pgi" % (one.label, one.archive, GET))
+    return ""
+
+
+def fetch(one):
+    """Bring the archive from the site's mirror if it is declared as an address; Problem when it cannot be had."""
+    if os.path.isfile(one.archive):
+        return
+    if not os.path.isdir(os.path.dirname(one.archive)):
+        os.makedirs(os.path.dirname(one.archive), 0o755)
+    part = one.archive + ".part"
+    try:
+        answer = urlopen(one.source, timeout=60)
+        with open(part, "wb") as stream:
+            shutil.copyfileobj(answer, stream, 1024 * 1024)
+    except (OSError, IOError) as error:
+        _remove(part)
+        raise Problem("%s: %s cannot be fetched: %s; get it from %s" % (one.label, one.source, error, GET))
+    os.rename(part, one.archive)
+
+
+def install(one, say):
+    """Install a version and let modules have it; Problem, with the earlier installation in place, when that fails."""
+    table = one.table
+    table.need_mount()
+    if one.foreign():
+        raise Problem(one.foreign())
+    why = refusals(one)
+    if why:
+        raise Problem(why)
+    for folder in (table.root, one.folder):
+        if not os.path.isdir(folder):
+            os.makedirs(folder, 0o755)
+    with open(os.path.join(one.folder, MARK), "a"):
+        pass
+    prefix = one.prefix
+    if record_of(prefix) is None or in_words(compare(prefix, record_of(prefix)["files"])):
+        prefix = _make(one, say)
+    _switch(one, prefix, say)
+    if not one.source.startswith("/"):
+        _remove(one.archive)
+
+
+def _make(one, say):
+    fetch(one)
+    found = sha256_of(one.archive)
+    if found != one.sha256:
+        raise Problem("%s: %s has the sha256 %s, declared is %s; it was not unpacked" % (
+            one.label, one.archive, found, one.sha256))
+    need, there = ROOM * os.path.getsize(one.archive), _free(one.folder)
+    if there < need:
+        raise Problem("%s: %.1f GB are free on %s, %.1f GB are needed" % (
+            one.label, there / 1e9, one.folder, need / 1e9))
+    for path in one.installations():  # what broke half-way; nothing loads it
+        if record_of(path) is None and os.path.basename(path) != _loaded(one):
+            _remove(path)
+    there = one.installations()
+    number = max([-1] + [number_of(os.path.basename(path)) for path in there]) + 1
+    prefix = os.path.join(one.folder, one.digest + (".%d" % number if there else ""))
+    unpacked = os.path.join(one.folder, ".unpack-" + one.digest)
+    _remove(unpacked)
+    try:
+        os.mkdir(unpacked, 0o700)
+        _unpack(one.archive, unpacked)
+        _run(one, unpacked, prefix)
+        _own(prefix)
+        _check(one, prefix)
+        record = {"format": 1, "version": one.name, "sha256": one.sha256, "choices": one.choices,
+                  "installed_at": int(time.time()), "files": files_of(prefix)}
+        _write(os.path.join(prefix, RECORD), json.dumps(record, indent=0, sort_keys=True))
+    except (OSError, IOError, tarfile.TarError, Problem) as error:
+        _remove(prefix)
+        full = getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
+        raise Problem("%s; what was there before is as it was" % (
+            "%s: the file system is full" % one.label if full else
+            error if isinstance(error, Problem) else "%s: %s" % (one.label, error)))
+    finally:
+        _remove(unpacked)
+    say("%s: installed to %s" % (one.label, prefix))
+    return prefix
+
+
+def _loaded(one):
+    return os.readlink(one.current) if os.path.islink(one.current) else ""
+
+
+def _unpack(archive, folder):
+    """Unpack an archive whose checksum is the declared one; TarError names a member that is no part of a folder."""
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if member.name.startswith("/") or ".." in member.name.split("/"):
+                raise tarfile.TarError("the archive's member %s leads out of it" % member.name)
+            if member.isdev():
+                raise tarfile.TarError("the archive's member %s is a device" % member.name)
+            member.mode = (member.mode | 0o200) & 0o755
+            member.uid, member.gid, member.uname, member.gname = os.geteuid(), os.getegid(), "", ""
+            tar.extract(member, folder)
+
+
+def _run(one, unpacked, prefix):
+    program = os.path.join(unpacked, "install")
+    if not os.access(program, os.X_OK):
+        raise Problem("%s: %s has no program ./install; it is no archive of PGI" % (one.label, one.archive))
+    yes = {True: "true", False: "false"}
+    environment = {
+        "PATH": PATH, "HOME": "/root", "LC_ALL": "C", "TMPDIR": os.environ.get("TMPDIR", "/tmp"),
+        "PGI_SILENT": "true", "PGI_ACCEPT_EULA": "accept", "PGI_INSTALL_DIR": prefix,
+        "PGI_INSTALL_TYPE": "network", "PGI_INSTALL_LOCAL_DIR": one.table.local_dir,
+        "PGI_INSTALL_NVIDIA": yes[one.choices["nvidia"]], "PGI_INSTALL_MPI": yes[one.choices["mpi"]],
+        "PGI_MPI_GPU_SUPPORT": yes[one.choices["mpi_gpu"]],
+    }
+    status, said = run([program], environment, unpacked, one.table.timeout)
+    if status != 0:
+        raise Problem("%s: its installer ended with %s: %s; more in %s" % (one.label, status, _last(said), LOG))
+
+
+def run(argv, environment, folder, seconds):
+    """Run a program with nothing on its standard input; return its status, or why it has none, and what it said."""
+    with open(os.devnull) as nothing:
+        call = subprocess.Popen(argv, env=environment, cwd=folder, stdin=nothing, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, preexec_fn=os.setsid)
+    late = []
+
+    def kill():
+        late.append(True)
+        os.killpg(call.pid, signal.SIGKILL)
+
+    timer = threading.Timer(seconds, kill)
+    timer.start()
+    try:
+        said = call.communicate()[0].decode("utf-8", "replace")
+    finally:
+        timer.cancel()
+    try:
+        with io.open(os.environ.get("HAL_PGI_LOG", LOG), "a", encoding="utf-8") as stream:
+            stream.write(u"%s %s\n%s\n" % (time.strftime("%Y-%m-%d %H:%M:%S"), u" ".join(argv), said))
+    except (OSError, IOError):
+        pass
+    return ("no end after %d minutes" % (seconds // 60) if late else call.returncode), said
+
+
+def _own(prefix):
+    """Root's alone to write: files of the archive belong to the vendor's 921 and 1004 (hpc-container-maker)."""
+    for folder, _, names in os.walk(prefix):
+        for path in [folder] + [os.path.join(folder, name) for name in names]:
+            seen = os.lstat(path)
+            if seen.st_uid != os.geteuid() or seen.st_gid != os.getegid():
+                os.lchown(path, os.geteuid(), os.getegid())
+            if not stat.S_ISLNK(seen.st_mode):
+                os.chmod(path, stat.S_IMODE(seen.st_mode) & ~0o022 | (0o055 if stat.S_ISDIR(seen.st_mode) else 0o044))
+
+
+def _check(one, prefix):
+    """What users call is there, and says the declared version; Problem otherwise."""
+    driver = os.path.join(one.place(prefix), "bin", "pgcc")
+    if not os.access(driver, os.X_OK):
+        raise Problem("%s: after its installation there is no %s; is the archive of this version and architecture?"
+                      " More in %s" % (one.label, driver, LOG))
+    status, said = run([driver, "-V"], {"PATH": PATH, "HOME": "/root", "LC_ALL": "C"}, "/", 60)
+    if status != 0 or (" %s-" % one.name) not in said:
+        raise Problem("%s: %s -V says %s" % (one.label, driver, _last(said) or status))
+
+
+def _switch(one, prefix, say):
+    """Have modules load an installation: all at once, by the exchange of a link."""
+    name = os.path.basename(prefix)
+    if _loaded(one) == name:
+        return
+    if os.path.lexists(one.current) and not os.path.islink(one.current):
+        raise Problem("%s is there and is no link; move it away" % one.current)
+    if _loaded(one):
+        _keep_hosts(os.path.join(one.folder, _loaded(one)), prefix, one)
+    beside = one.current + ".new"
+    _remove(beside)
+    os.symlink(name, beside)
+    os.rename(beside, one.current)
+    say("%s: modules load %s from now on" % (one.label, name))
+
+
+def _keep_hosts(old, new, one):
+    """Carry over what other hosts and the site wrote: compilers of the same version know them at once."""
+    folder = os.path.join(one.place(old), "bin")
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        target = os.path.join(one.place(new), "bin", name)
+        if ADDED.match(name) and name != "localrc" and not os.path.exists(target):
+            shutil.copy2(os.path.join(folder, name), target)
+
+
+def localrc(one, say):
+    """Have the compilers know this host's gcc; Problem when their own program does not do that."""
+    if not one.localrc_wrong():
+        return
+    if record_of(one.prefix) is None:
+        raise Problem("%s is not installed" % one.label)
+    program = os.path.join(one.place(), "bin", "add_network_host")
+    environment = {"PATH": os.path.join(one.place(), "bin") + ":" + PATH, "HOME": "/root", "LC_ALL": "C",
+                   "PGI": one.prefix}
+    if not os.access(program, os.X_OK):
+        raise Problem("%s: there is no %s" % (one.label, program))
+    status, said = run([program], environment, "/", 300)
+    wrong = one.localrc_wrong()
+    if status != 0 or wrong:
+        raise Problem("%s: %s ended with %s: %s" % (one.label, program, status, _last(said) or wrong))
+    say("%s: knows the compiler of this node" % one.label)
+
+
+def remove(path, say):
+    """Erase what hal-pgi installed."""
+    _remove(path)
+    say("%s: removed" % path)
+
+
+def _remove(path):
+    if os.path.islink(path) or os.path.isfile(path):
+        os.unlink(path)
+    elif os.path.isdir(path):
+        shutil.rmtree(path)
+
+
+def _free(folder):
+    seen = os.statvfs(folder)
+    return seen.f_bavail * seen.f_frsize
+
+
+def _last(said):
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "nothing"
+
+
+def _write(path, words):
+    with io.open(path, "w", encoding="utf-8") as stream:
+        stream.write(words if isinstance(words, type(u"")) else words.decode("utf-8"))
+        stream.flush()
+        os.fsync(stream.fileno())

@@ -1,0 +1,257 @@
+# -*- coding: utf-8 -*-
+"""Where PGI stands in the shared tree, what is recorded of it, and what is wrong with it. Reads only. Python 2.7 and 3.
+
+    <root>/<version>/.hal          given to hal-pgi: without it the folder is somebody else's
+    <root>/<version>/<digest>/     an installation (PGI_INSTALL_DIR), which never moves: its paths are in its files;
+                                   <digest>.1, .2, ... after repairs
+    <root>/<version>/<digest>/.hal.json  written last: what it was made of, and its files
+    <root>/<version>/current       leads to the one that modules load
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import hashlib
+import io
+import json
+import os
+import re
+import socket
+import stat
+import subprocess
+
+MARK = ".hal"
+RECORD = ".hal.json"
+CURRENT = "current"
+DIGEST = re.compile(r"([0-9a-f]{12})(\.\d+)?\Z")
+BLOCK = 1024 * 1024
+# What is written beside the installer's files: one for each host, and the site's own settings (PGI's name for them).
+ADDED = re.compile(r"(localrc(\..*)?|siterc(-.*)?)\Z")
+
+
+class Problem(Exception):
+    """What is wrong or went wrong, in one line for the administrator."""
+
+
+class Table(object):
+    """What is declared, as the role writes it."""
+
+    def __init__(self, path):
+        """Raise Problem when the file cannot be read."""
+        try:
+            with io.open(path, encoding="utf-8") as stream:
+                said = json.load(stream)
+        except (OSError, IOError, ValueError) as error:
+            raise Problem("%s: %s" % (path, error))
+        self.root, self.mount = str(said["root"]), str(said["mount"])
+        self.target, self.local_dir = str(said["target"]), str(said["local_dir"])
+        self.accepted, self.installer = said["accept_eula"] is True, said["installer"] is True
+        self.timeout = 60 * int(said["timeout_minutes"])
+        self.versions = [Version(self, one) for one in said["versions"]]
+
+    def need_mount(self):
+        """Raise Problem when the shared file system is not there: the tree would be made on the node's own disk."""
+        if not os.path.ismount(self.mount):
+            raise Problem("%s is not mounted, and %s is on it" % (self.mount, self.root))
+
+
+class Version(object):
+    """One declared version, and its places."""
+
+    def __init__(self, table, said):
+        self.table, self.name = table, str(said["version"])
+        self.source, self.sha256 = str(said["source"]), str(said["sha256"])
+        self.choices = {key: said[key] is True for key in ("nvidia", "mpi", "mpi_gpu")}
+        self.folder = os.path.join(table.root, self.name)
+        made_of = json.dumps([self.name, self.sha256, self.choices, table.target], sort_keys=True)
+        self.digest = hashlib.sha256(made_of.encode("utf-8")).hexdigest()[:12]
+        self.current = os.path.join(self.folder, CURRENT)
+
+    @property
+    def label(self):
+        """As users name it."""
+        return "pgi/" + self.name
+
+    def place(self, prefix=None):
+        """The folder of the version in an installation: bin, lib, man are in it."""
+        return os.path.join(prefix or self.prefix, self.table.target, self.name)
+
+    @property
+    def prefix(self):
+        """The installation of what is declared that modules load, else a finished one, else the first one's place."""
+        if os.path.islink(self.current) and self.digest_of(os.readlink(self.current)) == self.digest:
+            return os.path.join(self.folder, os.readlink(self.current))
+        finished = [path for path in self.installations() if record_of(path) is not None]
+        return finished[-1] if finished else os.path.join(self.folder, self.digest)
+
+    def installations(self):
+        """Paths of all that was made of what is declared, finished or not, the latest last."""
+        names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
+        ours = [name for name in names if self.digest_of(name) == self.digest]
+        return [os.path.join(self.folder, name) for name in sorted(ours, key=number_of)]
+
+    @staticmethod
+    def digest_of(name):
+        """The digest in an installation's name; "" of another name."""
+        found = DIGEST.match(name)
+        return found.group(1) if found else ""
+
+    @property
+    def archive(self):
+        """Where the archive lies on the installer: where it was put, or where the role or a download puts it."""
+        if self.source.startswith("/"):
+            return self.source
+        return os.path.join(self.table.root, ".archives", self.source.split("?")[0].rstrip("/").rsplit("/", 1)[-1])
+
+    def foreign(self):
+        """Say who has the folder, if it is not ours; "" otherwise."""
+        if os.path.lexists(self.folder) and not os.path.isfile(os.path.join(self.folder, MARK)):
+            return ("%s is there and was not made by hal-pgi; move it away, or give it to hal-pgi: touch %s"
+                    % (self.folder, os.path.join(self.folder, MARK)))
+        return ""
+
+    def record(self):
+        """Return what the finished installation was made of and has; None if it is not finished."""
+        return record_of(self.prefix)
+
+    def wrong(self):
+        """Say what is wrong with the declared installation in one line; "" when nothing is.
+
+        The node that installs looks at every file; the others at what they need to trust it.
+        """
+        if self.foreign():
+            return self.foreign()
+        prefix = self.prefix
+        record = record_of(prefix)
+        if record is None:
+            other = os.path.basename(os.path.realpath(self.current)) if os.path.lexists(self.current) else ""
+            if record_of(os.path.realpath(self.current)) is not None and DIGEST.match(other):
+                return "%s is installed as it was declared before, not as it is now" % self.label
+            return "%s is not installed%s" % (self.label, ", or broke half-way" if os.path.isdir(prefix) else "")
+        if not os.path.islink(self.current) or os.readlink(self.current) != os.path.basename(prefix):
+            return "%s does not lead to %s" % (self.current, os.path.basename(prefix))
+        if self.table.installer:
+            return in_words(compare(prefix, record["files"]))
+        driver = os.path.join(self.place(), "bin", "pgcc")
+        return "" if os.access(driver, os.X_OK) else "%s is not there" % driver
+
+    def localrc_wrong(self):
+        """Say what is wrong with the settings that the compilers have for this host; "" when nothing is.
+
+        `add_network_host` of a network installation writes localrc.<host> (the installer's own words), with the line
+        "# GCC version ..." of the system's compiler, whose headers and libraries PGI uses.
+        """
+        if self.record() is None or not os.path.lexists(self.current):
+            return "%s is not installed" % self.label
+        for host in hosts():
+            path = os.path.join(self.place(), "bin", "localrc." + host)
+            if os.path.isfile(path):
+                with io.open(path, encoding="utf-8", errors="replace") as stream:
+                    said = re.search(r"^# GCC version (\S+)", stream.read(), re.MULTILINE)
+                there, here = said.group(1) if said else "an unknown version", gcc_version()
+                return "" if there == here else "%s is for gcc %s, and this node has %s" % (path, there, here)
+        return "%s has no localrc.%s: the compilers do not know this node's gcc" % (
+            os.path.join(self.place(), "bin"), hosts()[0])
+
+
+def number_of(name):
+    """The number of a repair in an installation's name, 0 of the first one."""
+    return int((name + ".0").split(".")[1])
+
+
+def hosts():
+    """The names that a file of this host may have, its short one first."""
+    name = socket.gethostname()
+    return [name.split(".")[0], name] if "." in name else [name]
+
+
+def gcc_version():
+    """The version of the system's compiler; "none" without one."""
+    for option in ("-dumpfullversion", "-dumpversion"):  # the first is GCC 7's and later's
+        try:
+            call = subprocess.Popen(["/usr/bin/gcc", option], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        except OSError:
+            return "none"
+        said = call.communicate()[0].decode("utf-8", "replace").strip()
+        if call.returncode == 0 and said:
+            return said
+    return "none"
+
+
+def record_of(prefix):
+    """Return the record of a finished installation, None without one that can be read."""
+    try:
+        with io.open(os.path.join(prefix, RECORD), encoding="utf-8") as stream:
+            return json.load(stream)
+    except (OSError, IOError, ValueError):
+        return None
+
+
+def files_of(prefix):
+    """Return {path: [size, sha256 or link's target or ""]}: contents of what is below a bin, sizes of the rest.
+
+    An installation is some gigabytes; the programs are what a changed byte is most likely to be in, and are few.
+    """
+    found = {}
+    for folder, _, names in os.walk(prefix):
+        for name in names:
+            path = os.path.join(folder, name)
+            short = os.path.relpath(path, prefix)
+            if short == RECORD or ADDED.match(name):
+                continue
+            if os.path.islink(path):
+                found[short] = [0, "-> " + os.readlink(path)]
+            elif os.path.isfile(path):
+                programs = "bin" in short.split(os.sep)[:-1]
+                found[short] = [os.path.getsize(path), sha256_of(path) if programs else ""]
+    return found
+
+
+def compare(prefix, declared):
+    """Return {"missing", "changed", "loose": [paths]} of an installation against its record."""
+    found = files_of(prefix)
+    loose = []
+    for folder, _, names in os.walk(prefix):
+        for path in [folder] + [os.path.join(folder, name) for name in names]:
+            seen = os.lstat(path)
+            if not stat.S_ISLNK(seen.st_mode) and (seen.st_mode & 0o022 or seen.st_uid != os.geteuid()):
+                loose.append(os.path.relpath(path, prefix))
+    return {
+        "missing": sorted(set(declared) - set(found)),
+        "changed": sorted(path for path in set(declared) & set(found) if list(declared[path]) != found[path]),
+        "loose": sorted(loose),
+    }
+
+
+def in_words(differences):
+    """Return one line for people, "" when there is no difference."""
+    says = {"missing": "missing", "changed": "changed", "loose": "not root's alone to write"}
+    parts = ["%d %s (%s)" % (len(paths), says[kind], paths[0]) for kind, paths in sorted(differences.items()) if paths]
+    return ", ".join(parts)
+
+
+def sha256_of(path):
+    """Return the hex digest of a file."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        for block in iter(lambda: stream.read(BLOCK), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def undeclared(table):
+    """Return what hal-pgi installed and nobody declares any more: versions, and installations that were replaced."""
+    found = []
+    declared = {one.name: one for one in table.versions}
+    for name in sorted(os.listdir(table.root)) if os.path.isdir(table.root) else []:
+        folder = os.path.join(table.root, name)
+        if not os.path.isfile(os.path.join(folder, MARK)):
+            continue
+        if name not in declared:
+            found.append(folder)
+            continue
+        one = declared[name]
+        for inner in sorted(os.listdir(folder)):
+            loaded = os.readlink(one.current) if os.path.islink(one.current) else os.path.basename(one.prefix)
+            if DIGEST.match(inner) and inner != loaded:
+                found.append(os.path.join(folder, inner))
+    return found

@@ -1,0 +1,85 @@
+"""hal-pgi as on the node that installs, below a folder of the test, with a stand-in of PGI's archive."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.interpreters import LOCAL, interpreter
+
+PROJECT = Path(__file__).resolve().parents[3]
+FILES = PROJECT / "roles/compilers/files"
+sys.path.insert(0, str(PROJECT / "molecule/compilers"))
+
+import make_pgi  # noqa: E402
+
+
+class Site:
+    """A shared tree, what is declared for it, and hal-pgi."""
+
+    def __init__(self, folder: Path, python: str) -> None:
+        self.folder, self.root = folder, folder / "apps/pgi"
+        self.archive = folder / "pgilinux.tar.gz"
+        self._python = python
+        self.settings: dict[str, Any] = {
+            "root": str(self.root), "mount": "/", "target": "linuxpower", "local_dir": str(folder / "local"),
+            "accept_eula": True, "timeout_minutes": "1", "installer": True, "versions": [],
+        }  # fmt: skip
+        self.make()
+        self.declare()
+
+    def make(self, version: str = "19.10", breaks: bool = False) -> str:
+        """Make the archive; return its checksum."""
+        make_pgi.make(str(self.archive), version, breaks)
+        return hashlib.sha256(self.archive.read_bytes()).hexdigest()
+
+    def declare(self, **changes: Any) -> None:
+        """Declare 19.10, changed."""
+        one = {"version": "19.10", "source": str(self.archive), "nvidia": True, "mpi": False, "mpi_gpu": False}
+        digest = hashlib.sha256(self.archive.read_bytes()).hexdigest() if self.archive.exists() else "0" * 64
+        self.set(versions=[{**one, "sha256": digest, **changes}])
+
+    def set(self, **settings: Any) -> None:
+        """Change what the role wrote."""
+        self.settings |= settings
+        (self.folder / "compilers.json").write_text(json.dumps(self.settings))
+
+    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
+        program = [self._python, "-B", str(FILES / "hal_pgi.py"), "--table", str(self.folder / "compilers.json"), *words]
+        environment = {"LC_ALL": "C", "PATH": os.environ["PATH"], "HAL_PGI_LOG": str(self.folder / "log")}
+        return subprocess.run(program, capture_output=True, text=True, check=False, env=environment, timeout=120)
+
+    def done(self, *words: str) -> str:
+        """Run what has to succeed."""
+        done = self.call(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def refused(self, *words: str) -> str:
+        """Run what has to be refused in words, not by a traceback."""
+        done = self.call(*words)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stderr.strip()
+
+    def status(self) -> dict[str, Any]:
+        """What it knows of the one declared version."""
+        found: dict[str, Any] = json.loads(self.done("status"))["versions"][0]
+        return found
+
+    @property
+    def place(self) -> Path:
+        """What modules load."""
+        return self.root / "19.10/current/linuxpower/19.10"
+
+
+@pytest.fixture(params=["local", "2.7", "3.6"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
+    return Site(tmp_path, LOCAL if request.param == "local" else interpreter(request.param))

@@ -1,0 +1,162 @@
+"""PGI comes whole or not at all, and what is wrong with it is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+from tests.unit.compilers.conftest import Site
+
+pytestmark = pytest.mark.skipif(not os.path.exists("/usr/bin/gcc"), reason="PGI needs the system's gcc, as on a node")
+
+
+def test_it_is_installed_once_and_users_find_their_compiler(site: Site) -> None:
+    assert site.status()["wrong"] == "pgi/19.10 is not installed"
+    said = site.done("install")
+    assert "installed to" in said
+    assert site.status()["wrong"] == ""
+    assert os.access(site.place / "bin/pgcc", os.X_OK)
+    assert not [path for path in site.root.rglob("*") if not path.is_symlink() and path.stat().st_mode & 0o022]
+    assert site.done("install") == ""
+    assert not list((site.root / "19.10").glob(".unpack*"))
+
+
+def test_without_the_licence_nothing_is_unpacked(site: Site) -> None:
+    site.set(accept_eula=False)
+    assert "its licence is not accepted" in site.refused("install")
+    assert not site.root.exists()
+
+
+def test_an_archive_that_is_not_there_is_said_with_where_to_get_it_and_where_to_put_it(site: Site) -> None:
+    site.archive.unlink()
+    said = site.refused("install")
+    assert f"its archive is not at {site.archive}: get it from PGI's download page" in said
+    assert "compilers_pgi" in said
+
+
+def test_an_installed_version_needs_no_archive_any_more(site: Site) -> None:
+    site.done("install")
+    site.archive.unlink()
+    assert site.done("install") == ""
+
+
+def test_another_checksum_is_refused_before_unpacking(site: Site) -> None:
+    site.declare(sha256="0" * 64)
+    said = site.refused("install")
+    assert "declared is 0000" in said and "it was not unpacked" in said
+    assert not list((site.root / "19.10").glob("*/linuxpower"))
+
+
+def test_an_installer_that_breaks_half_way_leaves_what_was_there(site: Site) -> None:
+    site.done("install")
+    before = os.readlink(site.root / "19.10/current")
+    site.make(breaks=True)
+    site.declare()
+    assert "is installed as it was declared before" in site.status()["wrong"]
+    said = site.refused("install")
+    assert "its installer ended with 2: cp: write error" in said and "what was there before is as it was" in said
+    assert os.readlink(site.root / "19.10/current") == before
+    assert os.access(site.place / "bin/pgcc", os.X_OK)
+    assert [path.name for path in (site.root / "19.10").iterdir() if path.is_dir() and not path.is_symlink()] == [before]
+
+
+def test_what_was_left_half_way_is_made_again(site: Site) -> None:
+    site.done("install")
+    whole = site.root / "19.10" / os.readlink(site.root / "19.10/current")
+    (site.root / "19.10/current").unlink()
+    (whole / ".hal.json").unlink()
+    (whole / "linuxpower/19.10/bin/pgcc").unlink()
+    assert "broke half-way" in site.status()["wrong"]
+    site.done("install")
+    assert site.status()["wrong"] == ""
+
+
+def test_a_changed_program_is_found_and_the_repair_changes_nothing_under_running_compilers(site: Site) -> None:
+    site.done("install")
+    damaged = (site.root / "19.10/current").resolve()
+    (site.place / "bin/localrc.other").write_text("# GCC version 4.8.5\n")
+    with (damaged / "linuxpower/19.10/bin/pgcc").open("a") as stream:
+        stream.write("# edited\n")
+    assert site.status()["wrong"] == "1 changed (linuxpower/19.10/bin/pgcc)"
+    site.done("install")
+    assert site.status()["wrong"] == ""
+    assert damaged.exists() and (site.root / "19.10/current").resolve() != damaged
+    assert (site.place / "bin/localrc.other").read_text() == "# GCC version 4.8.5\n", "other hosts' settings are kept"
+    assert json.loads(site.done("status"))["undeclared"] == [str(damaged)]
+    assert "would be removed" in site.done("prune", "--check") and damaged.exists()
+    site.done("prune")
+    assert not damaged.exists() and site.status()["wrong"] == ""
+
+
+def test_missing_and_loose_files_are_found(site: Site) -> None:
+    site.done("install")
+    (site.place / "lib/libpgc.so").unlink()
+    (site.place / "bin").chmod(0o777)
+    assert site.status()["wrong"] == (
+        "1 not root's alone to write (linuxpower/19.10/bin), 1 missing (linuxpower/19.10/lib/libpgc.so)"
+    )
+
+
+def test_other_choices_make_another_installation(site: Site) -> None:
+    site.done("install")
+    site.declare(mpi=True)
+    site.done("install")
+    assert (site.place / "mpi/openmpi-3.1.3/bin").is_dir()
+    assert len(json.loads(site.done("status"))["undeclared"]) == 1
+
+
+def test_somebody_else_s_folder_is_left(site: Site) -> None:
+    (site.root / "19.10").mkdir(parents=True)
+    (site.root / "19.10/notes").write_text("mine")
+    assert "was not made by hal-pgi; move it away, or give it to hal-pgi: touch" in site.refused("install")
+    assert [one.name for one in (site.root / "19.10").iterdir()] == ["notes"]
+
+
+def test_nothing_goes_where_the_shared_file_system_is_not_mounted(site: Site) -> None:
+    site.set(mount=str(site.folder))
+    assert "is not mounted" in site.refused("install")
+    assert not site.root.exists()
+
+
+def test_another_node_does_not_install(site: Site) -> None:
+    site.set(installer=False)
+    assert "this node does not install to the shared tree" in site.refused("install")
+
+
+def test_each_host_has_its_settings_and_old_ones_are_made_again(site: Site) -> None:
+    site.done("install")
+    assert site.status()["localrc"] == ""
+    mine = next((site.place / "bin").glob("localrc.*"))
+    mine.write_text("# GCC version 3.2\n")
+    assert "is for gcc 3.2, and this node has" in site.status()["localrc"]
+    assert "would be told" in site.done("localrc", "--check")
+    assert "knows the compiler of this node" in site.done("localrc")
+    assert site.status()["localrc"] == "" and site.done("localrc") == ""
+    mine.unlink()
+    assert "the compilers do not know this node's gcc" in site.status()["localrc"]
+
+
+def test_an_archive_of_another_version_is_no_installation(site: Site) -> None:
+    site.make("19.4")
+    site.declare()
+    assert "is the archive of this version and architecture?" in site.refused("install")
+    assert not (site.root / "19.10/current").exists()
+
+
+def test_what_is_withdrawn_stays_until_somebody_says_so(site: Site) -> None:
+    site.done("install")
+    shutil.copytree(site.root / "19.10", site.root / "mine-19.10", symlinks=True)
+    (site.root / "mine-19.10/.hal").unlink()
+    site.set(versions=[])
+    assert json.loads(site.done("status"))["undeclared"] == [str(site.root / "19.10")]
+    site.done("prune")
+    assert [one.name for one in site.root.iterdir()] == ["mine-19.10"], "what nobody of ours made is left"
+
+
+def test_check_says_what_would_be_done_and_does_nothing(site: Site) -> None:
+    site.set(accept_eula=False)
+    assert "would be installed, for pgi/19.10 is not installed; but" in site.done("install", "--check")
+    assert not site.root.exists()

@@ -1,4 +1,4 @@
-"""Filters of role compilers: what is wrong with what is declared, before any node is asked; versions in full; their modules."""
+"""Filters of role compilers: what is wrong with what is declared; versions in full; their modules."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def hal_compiler_modules(
 
 
 def _toolchain_module(one: Declared) -> dict[str, Any]:
-    # As IBM's own modulefile (pkg_build_environment_modules.sh of github.com/advancetoolchain/advance-toolchain) has it. No
-    # LD_LIBRARY_PATH: programs that it builds find its libraries by themselves, and all others would load its glibc. No
-    # sbin: its ldconfig is not the system's.
+    # As in IBM's own (github.com/advancetoolchain/advance-toolchain, pkg_build_environment_modules.sh): no
+    # LD_LIBRARY_PATH, since programs that it builds find its libraries by themselves, and all others would load its
+    # glibc; no sbin, since its ldconfig is not the system's.
     return _module(one, "at", f"IBM Advance Toolchain {one['version']}: gcc, g++, gfortran, gdb", _TOOLCHAIN_HELP) | {
         "roots": [f"{one['prefix']}/bin/gcc"],
         "prepend": {
@@ -124,8 +124,8 @@ def _module(one: Declared, name: str, title: str, help_text: str) -> dict[str, A
 
 
 _TOOLCHAIN_HELP = (
-    "gcc, g++ and gfortran for POWER9, with their own libraries. What is built with them runs on every node that has this\n"
-    "module's software, also without the module: no variable is needed. Build C and C++ for POWER9 with -mcpu=power9."
+    "gcc, g++ and gfortran for POWER9, with their own libraries. What is built with them also runs without it:\n"
+    "no variable is needed. Build for POWER9 with -mcpu=power9."
 )
 _PGI_HELP = (
     "Compilers with OpenACC and CUDA Fortran: pgcc -acc -ta=tesla:cc70 for the V100. CC, CXX and FC are not set:\n"
@@ -185,8 +185,8 @@ def _pgi_faults(one: Declared) -> Iterator[str]:
     source = str(full["source"])
     if not SOURCE.fullmatch(source):
         yield (
-            f"source is {source or 'not there'}; write the archive's path on the installer (/srv/...), controller:/path for"
-            " one on this machine, or an http address of the site's mirror"
+            f"source is {source or 'not there'}; write the archive's path on the installer (/srv/...), controller:/path"
+            " for one on this machine, or an http address of the site's mirror"
         )
     elif "://" in source and "@" in source.split("/")[2]:
         yield "source has a name or password in it; use an address that needs none"

@@ -37,7 +37,7 @@ class Site:
 
     def make(self, version: str = "19.10", breaks: bool = False) -> str:
         """Make the archive; return its checksum."""
-        make_pgi.make(str(self.archive), version, breaks)
+        make_pgi.make(self.archive, version, breaks)
         return hashlib.sha256(self.archive.read_bytes()).hexdigest()
 
     def declare(self, **changes: Any) -> None:
@@ -52,7 +52,8 @@ class Site:
         (self.folder / "compilers.json").write_text(json.dumps(self.settings))
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        program = [self._python, "-B", str(FILES / "hal_pgi.py"), "--table", str(self.folder / "compilers.json"), *words]
+        table = str(self.folder / "compilers.json")
+        program = [self._python, "-B", str(FILES / "hal_pgi.py"), "--table", table, *words]
         environment = {"LC_ALL": "C", "PATH": os.environ["PATH"], "HAL_PGI_LOG": str(self.folder / "log")}
         return subprocess.run(program, capture_output=True, text=True, check=False, env=environment, timeout=120)
 

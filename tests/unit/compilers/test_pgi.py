@@ -46,7 +46,8 @@ def test_an_installed_version_needs_no_archive_any_more(site: Site) -> None:
 def test_another_checksum_is_refused_before_unpacking(site: Site) -> None:
     site.declare(sha256="0" * 64)
     said = site.refused("install")
-    assert "declared is 0000" in said and "it was not unpacked" in said
+    assert "declared is 0000" in said
+    assert "it was not unpacked" in said
     assert not list((site.root / "19.10").glob("*/linuxpower"))
 
 
@@ -57,10 +58,12 @@ def test_an_installer_that_breaks_half_way_leaves_what_was_there(site: Site) -> 
     site.declare()
     assert "is installed as it was declared before" in site.status()["wrong"]
     said = site.refused("install")
-    assert "its installer ended with 2: cp: write error" in said and "what was there before is as it was" in said
+    assert "its installer ended with 2: cp: write error" in said
+    assert "what was there before is as it was" in said
     assert os.readlink(site.root / "19.10/current") == before
     assert os.access(site.place / "bin/pgcc", os.X_OK)
-    assert [path.name for path in (site.root / "19.10").iterdir() if path.is_dir() and not path.is_symlink()] == [before]
+    folders = [one.name for one in (site.root / "19.10").iterdir() if one.is_dir() and not one.is_symlink()]
+    assert folders == [before]
 
 
 def test_what_was_left_half_way_is_made_again(site: Site) -> None:
@@ -83,12 +86,15 @@ def test_a_changed_program_is_found_and_the_repair_changes_nothing_under_running
     assert site.status()["wrong"] == "1 changed (linuxpower/19.10/bin/pgcc)"
     site.done("install")
     assert site.status()["wrong"] == ""
-    assert damaged.exists() and (site.root / "19.10/current").resolve() != damaged
+    assert damaged.exists()
+    assert (site.root / "19.10/current").resolve() != damaged
     assert (site.place / "bin/localrc.other").read_text() == "# GCC version 4.8.5\n", "other hosts' settings are kept"
     assert json.loads(site.done("status"))["undeclared"] == [str(damaged)]
-    assert "would be removed" in site.done("prune", "--check") and damaged.exists()
+    assert "would be removed" in site.done("prune", "--check")
+    assert damaged.exists()
     site.done("prune")
-    assert not damaged.exists() and site.status()["wrong"] == ""
+    assert not damaged.exists()
+    assert site.status()["wrong"] == ""
 
 
 def test_missing_and_loose_files_are_found(site: Site) -> None:
@@ -134,7 +140,8 @@ def test_each_host_has_its_settings_and_old_ones_are_made_again(site: Site) -> N
     assert "is for gcc 3.2, and this node has" in site.status()["localrc"]
     assert "would be told" in site.done("localrc", "--check")
     assert "knows the compiler of this node" in site.done("localrc")
-    assert site.status()["localrc"] == "" and site.done("localrc") == ""
+    assert site.status()["localrc"] == ""
+    assert site.done("localrc") == ""
     mine.unlink()
     assert "the compilers do not know this node's gcc" in site.status()["localrc"]
 

@@ -101,4 +101,4 @@ def make(path: Path, version: str = "19.10", breaks: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]), *sys.argv[2:3])
+    make(Path(sys.argv[1]))

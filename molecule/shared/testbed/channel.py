@@ -6,6 +6,7 @@ import bz2
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import tarfile
@@ -13,16 +14,17 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
+from testbed import wheels
 from testbed.cache import cache_dir, content_hash, locked
 from testbed.errors import VirtualNodesError
 from testbed.run import SHARED, need, say
+from testbed.wheels import File
 
 RECIPES = SHARED / "channel"
 # conda's packages have a long place in them, which the installer replaces with the prefix: a file keeps its length.
@@ -54,20 +56,13 @@ class Recipe(BaseModel):
     depends: tuple[Text, ...] = ()
     entry_points: tuple[Text, ...] = ()
     payload: Mapping[str, str] = Field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class File:
-    """One file of a package."""
-
-    content: bytes
-    executable: bool = False
-    link: str = ""
+    libraries: Mapping[str, str] = Field(default_factory=dict)
+    wheels: Mapping[str, str] = Field(default_factory=dict)
 
 
 def location(arch: str = "x86_64") -> Path:
     """Return the folder with a folder for each channel, built or not."""
-    return cache_dir() / "channels" / f"{arch}-{content_hash([RECIPES, Path(__file__)], arch)}"
+    return cache_dir() / "channels" / f"{arch}-{content_hash([RECIPES, Path(__file__), Path(wheels.__file__)], arch)}"
 
 
 def build(arch: str = "x86_64") -> Path:
@@ -150,6 +145,11 @@ def _package(
     files = dict(_own(recipe, python, recipes / "files"))
     if recipe.payload:
         files.update(_interpreter(recipe, debs))
+    if debs:
+        for deb, sha256 in recipe.libraries.items():
+            files.update(_libraries(_deb(deb, sha256, debs)))
+        for wheel, sha256 in recipe.wheels.items():
+            files.update(wheels.files_of(wheels.bring(wheel, sha256, python or "3.7", debs), python, PLACEHOLDER))
     return f"{recipe.name}-{recipe.version}-{build}.tar.bz2", index, _archive(recipe, index, files)
 
 
@@ -188,6 +188,17 @@ def _interpreter(recipe: Recipe, debs: Path | None) -> dict[str, File]:
         files[f"lib/python{release}/site-packages/README"] = File(b"Packages of this environment.\n")
         files[program] = File((root / "bin" / f"python{release}").read_bytes(), True)
     return files
+
+
+def _libraries(deb: Path) -> Iterator[tuple[str, File]]:
+    """Give the shared libraries of a Debian package, at conda's place."""
+    with tempfile.TemporaryDirectory(prefix="hal-channel-") as work:
+        subprocess.run(["dpkg-deb", "--extract", deb, work], check=True)
+        for path in sorted(Path(work).rglob("*.so*")):
+            if path.is_symlink():
+                yield f"lib/{path.name}", File(b"", link=os.readlink(path))
+            elif path.is_file():
+                yield f"lib/{path.name}", File(path.read_bytes())
 
 
 def _deb(name: str, sha256: str, folder: Path) -> Path:

@@ -1,0 +1,207 @@
+# -*- coding: utf-8 -*-
+"""Start a notebook, JupyterLab, TensorBoard or H2O where nobody else listens, and say how to reach it. Python 2.7 and 3.
+
+Each listens on 127.0.0.1 unless --public is said, at a port of its own, and asks for a token or a password, except
+TensorBoard, which has neither.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import argparse
+import io
+import json
+import os
+import pwd
+import re
+import socket
+import sys
+import tempfile
+
+SETTINGS = "/etc/hal/notebooks.json"
+LOOPBACK = "127.0.0.1"
+# What would let in everybody, or have it listen elsewhere: notebook 6 (NotebookApp), jupyter_server (ServerApp, IdentityProvider).
+OPEN = re.compile(r"--(\w+\.)?(token|password)=?(''|\"\")?$")
+LISTEN = re.compile(r"--(\w+\.)?(ip|host|bind_all|web_ip)(=.*)?$|--bind_all$")
+KINDS = ("notebook", "lab", "tensorboard", "h2o")
+MODULES = {"notebook": "jupyter", "lab": "jupyterlab", "tensorboard": "tensorboard", "h2o": "h2o"}
+
+
+class Problem(Exception):
+    """What went wrong, in a line for the user."""
+
+
+def free_port(first, span, taken_by=None):
+    """Return a port that nobody listens on, near a place of the user's own; Problem if there is none.
+
+    `first`, `span`: the range; `taken_by`: a function that says whether a port is in use (for tests).
+    """
+    taken_by = taken_by or _in_use
+    start = os.getuid() % span
+    for step in range(span):
+        port = first + (start + step) % span
+        if not taken_by(port):
+            return port
+    raise Problem("all %d ports from %d on are in use on this node; take another node" % (span, first))
+
+
+def _in_use(port):
+    for address in (LOOPBACK, ""):
+        probe = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            probe.bind((address, port))
+        except (OSError, IOError, socket.error):
+            return True
+        finally:
+            probe.close()
+    return False
+
+
+def refused(words):
+    """Say what of the options would let in everybody; "" when nothing would."""
+    for at, word in enumerate(words):
+        if OPEN.match(word) and not (word.endswith(("token", "password")) and words[at + 1:at + 2] not in ([], [""])):
+            return "%s lets in everybody who is on this node; leave it out" % word
+        if LISTEN.match(word):
+            return "%s: say --public to listen on the node's own address" % word
+    return ""
+
+
+def reach(address, port, settings, host):
+    """Return the lines that say how to get there from one's own computer."""
+    user, login = pwd.getpwuid(os.getuid()).pw_name, settings["login"]
+    target = host if address == LOOPBACK else address
+    way = "%s@%s" % (user, login) if host.split(".")[0] == login.split(".")[0] else "-J %s@%s %s@%s" % (
+        user, login, user, host.split(".")[0])
+    there = LOOPBACK if address == LOOPBACK else target
+    return ["On your own computer:", "    ssh -N -L %d:%s:%d %s" % (port, there, port, way),
+            "and open http://%s:%d/ there, as long as this runs." % (LOOPBACK, port)]
+
+
+def environment(settings):
+    """Return the environment with places of the user's own: nothing of a notebook goes to the system's folders."""
+    found = dict(os.environ)
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    data = os.path.join(home, ".local", "share", "jupyter")
+    found.setdefault("JUPYTER_CONFIG_DIR", os.path.join(home, ".jupyter"))
+    found.setdefault("JUPYTER_DATA_DIR", data)
+    found.setdefault("JUPYTER_RUNTIME_DIR", os.path.join(data, "runtime"))
+    # In a job it often names a folder of the login's session, which is not there.
+    if not os.access(found.get("XDG_RUNTIME_DIR", ""), os.W_OK):
+        found.pop("XDG_RUNTIME_DIR", None)
+    paths = [settings["kernels"]] + [one for one in found.get("JUPYTER_PATH", "").split(":") if one]
+    found["JUPYTER_PATH"] = ":".join(one for at, one in enumerate(paths) if one not in paths[:at])
+    return found
+
+
+def find(program, path):
+    """Return where a program is on a PATH, "" if nowhere."""
+    for folder in path.split(":"):
+        if folder and os.access(os.path.join(folder, program), os.X_OK):
+            return os.path.join(folder, program)
+    return ""
+
+
+def jupyter(kind, address, port, words, given):
+    """Return the command of a notebook or of JupyterLab."""
+    image, prefix = given.get("HAL_NOTEBOOK_IMAGE", ""), given.get("HAL_NOTEBOOK_PREFIX", "")
+    program = "jupyter-" + kind
+    options = ["--no-browser", "--ip=" + address, "--port=%d" % port, "--NotebookApp.port_retries=0"]
+    if image:
+        runner = find("singularity", given["PATH"]) or find("apptainer", given["PATH"])
+        if not runner:
+            raise Problem("there is no singularity on this node")
+        return [runner, "exec", "--nv", image, prefix + "/bin/" + program] + options + words
+    found = find(program, given["PATH"])
+    if not found:
+        raise Problem("there is no %s: module load %s" % (program, MODULES[kind]))
+    return [found] + options + words
+
+
+def tensorboard(address, port, words, given):
+    """Return the command of TensorBoard."""
+    found = find("tensorboard", given["PATH"])
+    if not found:
+        raise Problem("there is no tensorboard: module load tensorboard")
+    if not any(word.split("=")[0] in ("--logdir", "--version", "--help") for word in words):
+        raise Problem("which logs? hal-tensorboard --logdir FOLDER")
+    return [found, "--host", address, "--port", str(port)] + words
+
+
+def h2o(address, port, words, given, settings):
+    """Return the command of H2O, with a password that is only in a file of the user's own and on his screen."""
+    java, python = settings["java"], find("python", given["PATH"])
+    if not os.access(java, os.X_OK):
+        raise Problem("there is no Java at %s; tell the administrators" % java)
+    jar = _jar(python)
+    if not jar:
+        raise Problem("there is no H2O: module load h2o")
+    folder = os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".hal-h2o")
+    if not os.path.isdir(folder):
+        os.mkdir(folder, 0o700)
+    user, password = pwd.getpwuid(os.getuid()).pw_name, os.urandom(12)
+    password = "".join("%02x" % byte for byte in bytearray(password))
+    handle, path = tempfile.mkstemp(prefix="login-", dir=folder)
+    os.write(handle, ("%s: %s\n" % (user, password)).encode("utf-8"))
+    os.close(handle)
+    print("User %s, password %s" % (user, password))
+    cores = given.get("SLURM_CPUS_ON_NODE", "4")
+    return [java, "-Xmx%dg" % int(float(settings["h2o_memory_gb"])), "-jar", jar, "-ip", address, "-web_ip", address,
+            "-port", str(port), "-name", "%s-%d" % (user, port), "-nthreads", cores,
+            "-hash_login", "-login_conf", path] + words
+
+
+def _jar(python):
+    """The archive that comes with the Python package h2o, beside the Python of the environment."""
+    root = os.path.dirname(os.path.dirname(os.path.realpath(python))) if python else ""
+    library = os.path.join(root, "lib")
+    for name in sorted(os.listdir(library)) if os.path.isdir(library) else []:
+        path = os.path.join(library, name, "site-packages", "h2o", "backend", "bin", "h2o.jar")
+        if name.startswith("python") and os.path.isfile(path):
+            return path
+    return ""
+
+
+def main():
+    """Run the program."""
+    kind, words = (sys.argv[1], sys.argv[2:]) if sys.argv[1:2] and sys.argv[1] in KINDS else ("notebook", sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        prog="hal-" + kind, description=__doc__.split("\n")[0].replace(" Python 2.7 and 3.", ""),
+        epilog="Other options go to the program itself.")
+    parser.add_argument("--public", action="store_true", help="listen on the node's own address, not only on 127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="listen there; default: a free one")
+    parser.add_argument("--show", action="store_true", help="only say what would be started")
+    parser.add_argument("--settings", default=SETTINGS, help=argparse.SUPPRESS)
+    asked, words = parser.parse_known_args(words)
+    words = [word for word in words if word != "--"]
+    try:
+        if os.getuid() == 0:
+            raise Problem("not as root: a notebook is a way in for who has its token")
+        with io.open(asked.settings, encoding="utf-8") as stream:
+            settings = json.load(stream)
+        if refused(words):
+            raise Problem(refused(words))
+        host = socket.gethostname()
+        address = socket.gethostbyname(host) if asked.public else LOOPBACK
+        first, span = int(float(settings["first_port"])), int(float(settings["ports"]))
+        port = asked.port or free_port(first, span)
+        given = environment(settings)
+        if kind == "h2o":
+            command = h2o(address, port, words, given, settings)
+        elif kind == "tensorboard":
+            command = tensorboard(address, port, words, given)
+            print("TensorBoard asks for no password: who is on this node can read it.")
+        else:
+            command = jupyter(kind, address, port, words, given)
+    except (Problem, OSError, IOError, ValueError, KeyError) as error:
+        sys.stderr.write("hal-%s: %s\n" % (kind, error))
+        sys.exit(1)
+    print("\n".join(reach(address, port, settings, host)))
+    sys.stdout.flush()
+    if asked.show:
+        print(" ".join(command))
+        return
+    os.execve(command[0], command, given)
+
+
+if __name__ == "__main__":
+    main()

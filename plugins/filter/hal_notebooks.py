@@ -16,9 +16,7 @@ def hal_kernel_problems(declared: Any) -> list[str]:
     """Return a line for each fault of notebooks_kernels."""
     if not isinstance(declared, (list, tuple)):
         return ["notebooks_kernels: not a list; write a module an entry"]
-    found = [
-        f"notebooks_kernels[{number}]: {words}" for number, one in enumerate(declared) for words in _faults(one)
-    ]
+    found = [f"notebooks_kernels[{number}]: {words}" for number, one in enumerate(declared) for words in _faults(one)]
     if found:
         return found
     names = Counter(_name(one["module"]) for one in declared)

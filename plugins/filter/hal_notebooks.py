@@ -49,10 +49,10 @@ def hal_kernel_files(table: Sequence[Mapping[str, str]]) -> dict[str, list[dict[
 def hal_notebook_modules(
     environments: Sequence[Mapping[str, Any]], kernels: str, image: str, registry: str
 ) -> list[dict[str, Any]]:
-    """Return modules of environments (as hal_environment_modules gives them) with Jupyter's search path, and two more.
+    """Return modules of environments (as hal_environment_modules gives them) with Jupyter's path, and two more.
 
-    `jupyterlab/V` loads `jupyter/V`; with an `image`, `notebook-container/V` names NAME.sif of the `registry`. `kernels`
-    is the folder whose `kernels` Jupyter searches.
+    `jupyterlab/V` loads `jupyter/V`; with an `image`, `notebook-container/V` names NAME.sif of the `registry`.
+    `kernels` is the folder whose `kernels` Jupyter searches.
     """
     found = [dict(one) for one in environments]
     for one in [one for one in found if one["name"] == "jupyter" and not one.get("retired")]:

@@ -1,5 +1,7 @@
 # -*- coding: utf-8 -*-
-"""Start a notebook, JupyterLab, TensorBoard or H2O where nobody else listens, and say how to reach it. Python 2.7 and 3.
+"""Start a notebook, JupyterLab, TensorBoard or H2O where nobody else listens, and say how to get there.
+
+Runs on nodes: Python 2.7 and 3.
 
 Each listens on 127.0.0.1 unless --public is said, at a port of its own, and asks for a token or a password, except
 TensorBoard, which has neither.
@@ -19,7 +21,8 @@ import tempfile
 
 SETTINGS = "/etc/hal/notebooks.json"
 LOOPBACK = "127.0.0.1"
-# What would let in everybody, or have it listen elsewhere: notebook 6 (NotebookApp), jupyter_server (ServerApp, IdentityProvider).
+# What would let in everybody, or have it listen elsewhere, in notebook 6 (NotebookApp) and jupyter_server (ServerApp,
+# IdentityProvider).
 OPEN = re.compile(r"--(\w+\.)?(token|password)=?(''|\"\")?$")
 LISTEN = re.compile(r"--(\w+\.)?(ip|host|bind_all|web_ip)(=.*)?$|--bind_all$")
 KINDS = ("notebook", "lab", "tensorboard", "h2o")
@@ -165,7 +168,7 @@ def main():
     """Run the program."""
     kind, words = (sys.argv[1], sys.argv[2:]) if sys.argv[1:2] and sys.argv[1] in KINDS else ("notebook", sys.argv[1:])
     parser = argparse.ArgumentParser(
-        prog="hal-" + kind, description=__doc__.split("\n")[0].replace(" Python 2.7 and 3.", ""),
+        prog="hal-" + kind, description=__doc__.split("\n")[0],
         epilog="Other options go to the program itself.")
     parser.add_argument("--public", action="store_true", help="listen on the node's own address, not only on 127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="listen there; default: a free one")

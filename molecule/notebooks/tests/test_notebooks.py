@@ -1,0 +1,259 @@
+"""A user starts notebooks that nobody else can use, and a cell runs in the environment that its kernel names.
+
+Nothing here reads expect.yml. The tests are one story, in their order: rolled out, used, refused, broken, withdrawn.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import pytest
+from ansible_run import PROJECT, of_scenario
+from promises import Rollout
+from testinfra.host import Host
+from waiting import wait_for
+
+SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
+NODES = ("hal-login", "hal01")
+KERNELS = "/opt/apps/jupyter/kernels"
+KERNEL = "wmlce-1.7.0-py3.7"
+CELL = "import os, sys, tensorflow; print(tensorflow.__version__, sys.prefix, os.environ['CONDA_PREFIX'])"
+Node = Callable[[str], Host]
+
+
+@pytest.fixture(scope="module")
+def rollout() -> Rollout:
+    return Rollout(SCENARIO)
+
+
+def user(host: Host, command: str, name: str = "alice") -> str:
+    """What a user sees in a login shell."""
+    done = host.run(f"runuser -l {name} -c {quote(command)}")
+    return str(done.stdout + done.stderr)
+
+
+def notebook(source: str, kernel: str) -> str:
+    """A notebook with one cell."""
+    cell = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": [source]}
+    spec = {"name": kernel, "display_name": kernel, "language": "python"}
+    return json.dumps({"cells": [cell], "metadata": {"kernelspec": spec}, "nbformat": 4, "nbformat_minor": 2})
+
+
+def audited(node: str) -> list[tuple[str, str, str, str]]:
+    """Kind, resource, role and task of what the audit finds on a node."""
+    ansible = of_scenario(SCENARIO)
+    program = Path(sys.executable).with_name("hal-audit")
+    given = ["--", "--extra-vars", json.dumps({**ansible.variables, "audit_roles": ["notebooks"]})]
+    argv = [str(program), "run", *ansible.inventory, "--json", "--limit", node, *given]
+    done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, check=False)
+    document = json.loads(done.stdout)
+    return [(one["kind"], one["resource"], one["role"], one["task"]) for one in document["findings"]]
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_a_cell_runs_in_the_environment_that_its_kernel_names(node: Node, name: str) -> None:
+    host = node(name)
+    user(host, f"printf %s {quote(notebook(CELL, KERNEL))} >{name}.ipynb")
+    run = f"module load jupyter; jupyter nbconvert --to notebook --execute {name}.ipynb --output {name}-done.ipynb"
+    said = user(host, run)
+    done = json.loads(host.check_output(f"cat /home/alice/{name}-done.ipynb"))
+    (output,) = done["cells"][0]["outputs"]
+    version, prefix, active = "".join(output["text"]).split()
+    assert version == "2.1.0", said
+    assert prefix.startswith("/home/apps/wmlce/1.7.0-py3.7"), "the kernel's Python, not the notebook's"
+    assert active.startswith("/home/apps/wmlce/1.7.0-py3.7"), "and activated"
+
+
+def test_kernels_are_the_declared_ones_and_those_of_others(node: Node) -> None:
+    said = user(node("hal01"), "module load jupyterlab; jupyter kernelspec list")
+    assert KERNEL in said
+    assert "mine" in said, "somebody else's is left"
+    assert "old" not in said.split(), "withdrawn"
+
+
+@pytest.fixture
+def started(node: Node) -> Iterator[Callable[..., tuple[int, str]]]:
+    """Start a program of the role as a user on hal01; ends it afterwards. Returns its port and what it said."""
+    host = node("hal01")
+    units: list[str] = []
+
+    def start(command: str, module: str, name: str = "alice") -> tuple[int, str]:
+        unit = f"test-{len(units)}"
+        units.append(unit)
+        host.run(f"rm -f /tmp/{unit}.out; touch /tmp/{unit}.out; chown {name} /tmp/{unit}.out")
+        inner = f"module load {module}; exec {command} >/tmp/{unit}.out 2>&1"
+        host.check_output(f"/usr/bin/systemd-run --quiet --unit={unit} runuser -l {name} -c {quote(inner)}")
+
+        def said() -> str:
+            return str(host.check_output(f"cat /tmp/{unit}.out"))
+
+        text = wait_for(f"{command} said where", said, lambda text: "ssh -N -L" in text)
+        port = int(re.search(r"-L (\d+):", text)[1])  # type: ignore[index]
+        wait_for(f"{command} listens", lambda: host.run(f"ss -ltn | grep -c :{port}").stdout.strip(), "1".__eq__, 60)
+        return port, said()
+
+    yield start
+    for unit in units:
+        host.run(f"/usr/bin/systemctl stop {unit}")
+
+
+def test_a_notebook_listens_to_this_node_alone_and_asks_for_its_token(
+    node: Node, started: Callable[..., tuple[int, str]]
+) -> None:
+    host = node("hal01")
+    port, said = started("hal-notebook", "jupyter")
+    assert "-J alice@hal-login alice@hal01" in said
+    assert f"127.0.0.1:{port}" in host.check_output(f"ss -ltn | grep :{port}")
+    log = wait_for("the token", lambda: host.check_output("cat /tmp/test-0.out"), lambda text: "token=" in text)
+    token = re.search(r"token=([0-9a-f]{48})", log)
+    assert token
+    page = f"curl -s -o /dev/null -w '%{{http_code}}' http://127.0.0.1:{port}/api/contents"
+    assert host.check_output(page) == "403", "not without the token"
+    assert host.check_output(f"{page}?token={token[1]}") == "200"
+    mine = host.check_output("find /home/alice -path '*jupyter*' -newer /etc/hal/notebooks.json -type f")
+    assert "/home/alice/.local/share/jupyter/runtime/" in mine
+    second, _ = started("hal-lab", "jupyterlab", "bob")
+    assert second != port
+
+
+def test_tensorboard_and_h2o_say_how_to_get_there(node: Node, started: Callable[..., tuple[int, str]]) -> None:
+    host = node("hal01")
+    port, said = started("hal-tensorboard --logdir /home/alice", "tensorboard")
+    assert "asks for no password" in said
+    assert "stand-in: /home/alice" in host.check_output(f"curl -s http://127.0.0.1:{port}/")
+    port, said = started("hal-h2o", "h2o")
+    password = re.search(r"User alice, password (\S+)", said)
+    assert password
+    page = f"curl -s -o /dev/null -w '%{{http_code}}' http://127.0.0.1:{port}/"
+    assert host.check_output(page) == "401", "not without the password"
+    assert host.check_output(f"{page} -u alice:{password[1]}") == "200"
+    assert host.check_output("stat -c %a /home/alice/.hal-h2o/*").split() == ["600"]
+
+
+def test_what_would_let_in_others_is_refused(node: Node) -> None:
+    host = node("hal-login")
+    assert "lets in everybody" in user(host, "module load jupyter; hal-notebook --NotebookApp.token=")
+    assert "say --public" in user(host, "module load jupyter; hal-notebook --ip=0.0.0.0")
+    assert "there is no jupyter-notebook: module load jupyter" in user(host, "hal-notebook")
+    assert "not as root" in host.run("hal-notebook").stderr
+
+
+def test_users_write_nowhere_but_at_home(node: Node) -> None:
+    for name in NODES:
+        places = "/home/apps /opt/apps /etc/jupyter /usr/libexec/hal-notebooks"
+        assert user(node(name), f"find {places} ! -type l -writable 2>/dev/null") == ""
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"notebooks_kernels": [{"module": "wmlce"}]}, "module is wmlce; write NAME/VERSION"),
+        ({"notebooks_first_port": 32000}, "up to 32768 together"),
+        ({"notebooks_environments": [{"version": "9", "lock": "none-9", "python": "3.7"}]}, "none-9.lock.yml is not"),
+    ],
+)
+def test_bad_input_is_refused_before_a_node_is_touched(rollout: Rollout, variables: dict[str, Any], words: str) -> None:
+    done = rollout.converge(**variables)
+    assert done.status != 0
+    assert words in done.words
+    assert not done.changes
+
+
+FAULTS: dict[str, dict[str, Any]] = {
+    "kernel edited": {
+        "node": "hal01",
+        "plant": f"sed -i s/wmlce/other/ {KERNELS}/{KERNEL}/kernel.json",
+        "broken": f"kernel is the declared one [{KERNEL}]",
+        "audit": (
+            "changed", f"file:{KERNELS}/{KERNEL}/kernel.json", "notebooks",
+            "Write the programs, the kernels, and what is declared",
+        ),
+    },
+    "kernel points to nothing": {
+        "node": "hal-login",
+        "plant": "mv /opt/apps/modulefiles/wmlce /opt/apps/modulefiles/.wmlce",
+        "broken": f"kernel would start [{KERNEL}]",
+        "audit": ("expectation", f"expectation:notebooks: kernel would start [{KERNEL}]", "notebooks", ""),
+    },
+    "settings let in everybody": {
+        "node": "hal01",
+        "plant": "echo 'c.NotebookApp.token = \"\"' >>/etc/jupyter/jupyter_notebook_config.py",
+        "broken": "no notebook without a token is the default [jupyter_notebook_config.py]",
+        "audit": (
+            "changed", "file:/etc/jupyter/jupyter_notebook_config.py", "notebooks",
+            "Write the programs, the kernels, and what is declared",
+        ),
+    },
+    "everybody may write kernels": {
+        "node": "hal01",
+        "plant": f"chmod 777 {KERNELS}",
+        "broken": "nobody but root writes kernels and settings",
+        "audit": ("mode", f"file:{KERNELS}", "notebooks", "Write the programs, the kernels, and what is declared"),
+    },
+    "everybody may write an environment": {
+        "node": "hal-login",
+        "plant": "chmod 777 /home/apps/tensorboard/2.1-py3.7/bin",
+        "broken": "nobody but root writes into an environment [tensorboard/2.1-py3.7]",
+        "audit": (
+            "expectation", "expectation:notebooks: nobody but root writes into an environment [tensorboard/2.1-py3.7]",
+            "notebooks", "",
+        ),
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def planted(node: Node) -> None:
+    """All at once; none may hide another."""
+    for fault in FAULTS.values():
+        node(fault["node"]).check_output(fault["plant"])
+
+
+@pytest.fixture(scope="module")
+def seen(planted: None, rollout: Rollout) -> dict[str, list[str]]:
+    return {name: rollout.broken_promises("notebooks", name) for name in NODES}
+
+
+@pytest.fixture(scope="module")
+def found(planted: None) -> dict[str, list[tuple[str, str, str, str]]]:
+    return {name: audited(name) for name in NODES}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_breaks_its_promise(fault: str, seen: dict[str, list[str]]) -> None:
+    assert FAULTS[fault]["broken"] in seen[FAULTS[fault]["node"]]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_audit_names_a_fault_with_its_role_and_task(
+    fault: str, found: dict[str, list[tuple[str, str, str, str]]]
+) -> None:
+    kind, resource, role, task = FAULTS[fault]["audit"]
+    here = found[FAULTS[fault]["node"]]
+    mine = [one for one in here if one[:3] == (kind, resource, role)]
+    assert mine, here
+    assert not task or mine[0][3] == task
+
+
+def test_a_rollout_mends_all_and_a_second_changes_nothing(rollout: Rollout, planted: None, node: Node) -> None:
+    node("hal-login").run("rm -rf /opt/apps/modulefiles/.wmlce")
+    node("hal-login").check_output("chmod 755 /home/apps/tensorboard/2.1-py3.7/bin")
+    done = rollout.converge()
+    assert done.status == 0, done.explain()
+    again = rollout.converge()
+    assert (again.status, dict(again.changes)) == (0, {}), again.explain()
+
+
+def test_what_is_withdrawn_goes(rollout: Rollout, node: Node) -> None:
+    done = rollout.converge(notebooks_kernels=[])
+    assert done.status == 0, done.explain()
+    assert not node("hal01").file(f"{KERNELS}/{KERNEL}").exists
+    assert node("hal01").file(f"{KERNELS}/mine/kernel.json").exists

@@ -1,6 +1,7 @@
 """Results, computed once: the inventory and the slices of a source, kept in a cache by content.
 
-The key is a hash over the content of cluster.yml, the view the source asks for, and this package's own code. So a
+The key is a hash over the content of cluster.yml and users.yml, the view the source asks for, and this package's own
+code. So a
 result that is found is the result that would be computed, and nothing ever has to be invalidated. Imports nothing slow.
 """
 
@@ -27,6 +28,7 @@ class Compiled:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.source: Source = read_source(path)
         self._content: bytes = read_bytes(self.source.cluster)
+        self._users: bytes | None = read_bytes(self.source.users_file) if self.source.users_file else None
         self._site: Site | None = None
 
     def inventory(self) -> Packed:
@@ -50,11 +52,12 @@ class Compiled:
         return self._cached(f"slice {name}", arguments, compute)
 
     def site(self) -> Site:
-        """Return the site itself; reads and checks the model."""
+        """Return the site itself; reads and checks the model and the users, and says what is wrong with either."""
         if self._site is None:
-            from hal_inventory.load import load_bytes
+            from hal_inventory.load import load_both
 
-            self._site = _viewed(load_bytes(self._content, display_name(self.source.cluster)), self.source)
+            users = (self._users, display_name(self.source.users_file)) if self.source.users_file else None
+            self._site = _viewed(load_both(self._content, display_name(self.source.cluster), users), self.source)
         return self._site
 
     def _cached(self, what: str, arguments: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
@@ -62,7 +65,7 @@ class Compiled:
             view = json.dumps([what, dict(arguments), self.source.view()], sort_keys=True)
         except TypeError:
             return compute()  # such an argument is refused there
-        return cache.cached((view.encode(), self._content), compute)
+        return cache.cached((view.encode(), self._content, self._users or b""), compute)
 
 
 def _viewed(site: Site, source: Source) -> Site:

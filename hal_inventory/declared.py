@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from hal_inventory.names import ARCHITECTURES, NAME_RULE, ROLES, is_group_name, is_node_name
 
 
-def _checked(test: Callable[[str], Any], wanted: str) -> BeforeValidator:
+def checked(test: Callable[[str], Any], wanted: str) -> BeforeValidator:
     """Return a validator of text: ``wanted`` completes "is not ..."."""
 
     def check(value: Any) -> Any:
@@ -89,27 +89,27 @@ Ranges = Annotated[
 ]
 Duration = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: re.fullmatch(r"unlimited|(\d{1,4}-)?\d{1,3}:[0-5]\d:[0-5]\d", text),
         'a duration; write "hours:minutes:seconds", "days-hours:minutes:seconds" or "unlimited"',
     ),
 ]
 MountPoint = Annotated[
-    str, _checked(lambda text: re.fullmatch(r"/[A-Za-z0-9._/-]*", text), "an absolute path; write one such as /home")
+    str, checked(lambda text: re.fullmatch(r"/[A-Za-z0-9._/-]*", text), "an absolute path; write one such as /home")
 ]
 Domain = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: len(text) <= 200 and all(is_node_name(label) for label in text.split(".")),
         "a domain name; write one such as cluster.example.org",
     ),
 ]
 Cidr = Annotated[str, BeforeValidator(_network)]
-Address = Annotated[str, _checked(ipaddress.ip_address, "an address; write one such as 10.64.0.10")]
-GroupName = Annotated[str, _checked(is_group_name, f"a usable name; {NAME_RULE}")]
+Address = Annotated[str, checked(ipaddress.ip_address, "an address; write one such as 10.64.0.10")]
+GroupName = Annotated[str, checked(is_group_name, f"a usable name; {NAME_RULE}")]
 Label = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,62}", text),
         "a usable name; write small letters, digits, - and _",
     ),
@@ -118,7 +118,7 @@ Label = Annotated[
 
 Part = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_/.-]{0,62}", text),
         "a part's name; write letters, digits, _, -, . and /",
     ),
@@ -127,13 +127,13 @@ Part = Annotated[
 
 Guid = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: re.fullmatch(r"0x[0-9a-f]{16}", text),
         "a GUID; write 0x and 16 small hexadecimal digits such as 0x506b4b0300c2b2f0",
     ),
 ]
 SwitchPort = Annotated[
-    str, _checked(lambda text: re.fullmatch(r"[1-9][0-9]{0,3}", text), "the number of a port; write one such as 36")
+    str, checked(lambda text: re.fullmatch(r"[1-9][0-9]{0,3}", text), "the number of a port; write one such as 36")
 ]
 
 
@@ -145,7 +145,7 @@ class Declared(BaseModel):
 
 InterfaceName = Annotated[
     str,
-    _checked(
+    checked(
         lambda text: re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,14}", text),
         "the name of an interface; write one such as eno1: at most 15 letters, digits, - and _",
     ),

@@ -49,6 +49,10 @@ class SourceFileError(FindingsError):
     """An inventory source (the small file that names a cluster.yml) that cannot be used."""
 
 
+class UsersFileError(FindingsError):
+    """A users.yml that cannot be used."""
+
+
 class RangeError(HalInventoryError):
     """A range such as ``hal[01-16]`` that cannot be expanded."""
 

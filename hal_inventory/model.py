@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from hal_inventory.declared import Array, External, FileSystem, Partition, Profile, RaidSet, Switch
+    from hal_inventory.users import User
 
 IPAddress: TypeAlias = IPv4Address | IPv6Address
 IPNetwork: TypeAlias = IPv4Network | IPv6Network
@@ -107,6 +108,7 @@ class Site:
     array_addresses: Mapping[str, str] = field(default_factory=dict)
     fabric_ports: tuple[FabricPort, ...] = ()
     fabric_links: tuple[FabricLink, ...] = ()
+    users: tuple[User, ...] = ()
 
     def profile_of(self, node: str) -> Profile:
         """Return the profile of a node."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -14,6 +14,8 @@ from hal_inventory.errors import RangeError
 from hal_inventory.ranges import expand_list
 from hal_inventory.reader import Document, Path_
 from hal_inventory.suggest import did_you_mean
+
+Kind = TypeVar("Kind", bound=BaseModel)
 
 _STAND_INS: dict[str, Any] = {"format": 1, "name": "unnamed", "domain": "unnamed"}
 
@@ -35,30 +37,36 @@ class LeftOut:
 
 
 def declarations(document: Document) -> tuple[ClusterFile | None, LeftOut]:
-    """Return the declarations, and what was left out of them; faults are added to the document.
+    """Return the declarations of a cluster.yml, and what was left out of them; faults are added to the document."""
+    return shaped(ClusterFile, _STAND_INS, document)
+
+
+def shaped(kind: type[Kind], stand_ins: Mapping[str, Any], document: Document) -> tuple[Kind | None, LeftOut]:
+    """Return what a document declares as ``kind``, and what was left out of it; faults are added to the document.
 
     What is at fault is left out, so that the rest can be checked in the same run; None when too little is left.
+    ``stand_ins`` are values for fields that have to be there.
     """
     data: dict[str, Any] = document.plain()
     known = {(finding.line, finding.field) for finding in document.findings}
     try:
-        return ClusterFile.model_validate(data), LeftOut()
+        return kind.model_validate(data), LeftOut()
     except ValidationError as error:
         faults = error.errors(include_url=False)
     noted = len(document.findings)
     for fault in faults:
         path = _path_of(fault)
-        document.add(path, _words(fault))
+        document.add(path, _words(fault, kind))
     document.findings[noted:] = [
         finding for finding in document.findings[noted:] if (finding.line, finding.field) not in known
     ]
     left_out = LeftOut()
     for fault in faults:
-        _leave_out(data, fault, left_out)
-    for name, value in _STAND_INS.items():
+        _leave_out(data, fault, stand_ins, left_out)
+    for name, value in stand_ins.items():
         data.setdefault(name, value)
     try:
-        return ClusterFile.model_validate(data), left_out
+        return kind.model_validate(data), left_out
     except ValidationError:
         return None, left_out
 
@@ -67,7 +75,7 @@ def _path_of(fault: ErrorDetails) -> Path_:
     return tuple(step for step in fault["loc"] if step != "[key]")
 
 
-def _leave_out(data: dict[str, Any], fault: ErrorDetails, left_out: LeftOut) -> None:
+def _leave_out(data: dict[str, Any], fault: ErrorDetails, stand_ins: Mapping[str, Any], left_out: LeftOut) -> None:
     """Remove what is at fault: an unknown field alone, else the whole entry of its section, else the section."""
     *above, last = fault["loc"]
     if fault["type"] == "extra_forbidden":
@@ -87,12 +95,11 @@ def _leave_out(data: dict[str, Any], fault: ErrorDetails, left_out: LeftOut) -> 
             left_out.sections = True
     else:
         data.pop(section, None)
-        left_out.sections = left_out.sections or section not in _STAND_INS
+        left_out.sections = left_out.sections or section not in stand_ins
 
 
-def fields_at(loc: tuple[int | str, ...]) -> dict[str, Any] | None:
+def fields_at(loc: tuple[int | str, ...], kind: type[BaseModel] = ClusterFile) -> dict[str, Any] | None:
     """Return the known fields of the mapping that holds the field at ``loc``; None where names are free."""
-    kind: type[BaseModel] = ClusterFile
     name_follows = False
     for step in loc[:-1]:
         if name_follows or isinstance(step, int):  # a name in a mapping of things, a place in a list of them
@@ -131,8 +138,8 @@ def _seen(value: Any) -> str:
     return "a list" if isinstance(value, tuple) else "a mapping of fields"
 
 
-def _unknown(fault: ErrorDetails) -> str:
-    known = fields_at(fault["loc"]) or {}
+def _unknown(fault: ErrorDetails, kind: type[BaseModel]) -> str:
+    known = fields_at(fault["loc"], kind) or {}
     return f"unknown field{did_you_mean(str(fault['loc'][-1]), known, kind='fields')}"
 
 
@@ -169,7 +176,6 @@ def _short(fault: ErrorDetails) -> str:
 
 
 _WORDS: dict[str, Callable[[ErrorDetails], str]] = {
-    "extra_forbidden": _unknown,
     "missing": lambda fault: "is missing",
     "string_type": _text,
     "int_type": _number("a whole number"),
@@ -191,6 +197,8 @@ _WORDS: dict[str, Callable[[ErrorDetails], str]] = {
 }
 
 
-def _words(fault: ErrorDetails) -> str:
+def _words(fault: ErrorDetails, kind: type[BaseModel]) -> str:
+    if fault["type"] == "extra_forbidden":
+        return _unknown(fault, kind)
     words = _WORDS.get(fault["type"])
     return words(fault) if words else fault["msg"]

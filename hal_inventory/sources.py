@@ -5,6 +5,7 @@ cluster: cluster.yml                    # relative to this file
 virtual: true                           # the nodes are containers; placeholders may be used
 only: login or hal[01-02]               # part of the site
 networks: {management: 10.65.3.0/24}    # other networks, the same host parts
+users: users.yml                        # relative to this file; without it the one beside the cluster.yml, if any
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from hal_inventory.suggest import did_you_mean
 
 SOURCE_NAME = "hal.yml"
 MODEL_NAME = "cluster.yml"
-FIELDS = ("plugin", "cluster", "virtual", "only", "networks")
+USERS_NAME = "users.yml"
+FIELDS = ("plugin", "cluster", "virtual", "only", "networks", "users")
 PLUGINS = ("hal",)
 
 
@@ -35,6 +37,13 @@ class Source:
     virtual: bool = False
     only: str | None = None
     networks: Mapping[str, str] = field(default_factory=dict)
+    users: Path | None = None
+
+    @property
+    def users_file(self) -> Path | None:
+        """Return the users.yml that the source names, else the one beside its cluster.yml; None when there is none."""
+        beside = self.cluster.parent / USERS_NAME
+        return self.users or (beside if beside.is_file() else None)
 
     def view(self) -> dict[str, Any]:
         """Return what the source makes of its cluster.yml, as plain data: with that file's content it decides all."""
@@ -76,7 +85,9 @@ def _checked(path: Path, document: Document) -> Source:
         if not isinstance(value, str):
             document.add(("networks", name), "must be a network such as 10.65.3.0/24")
     only = _text(document, data, "only", "an expression such as login or hal[01-02]")
-    return Source(path, path.parent / (cluster or ""), virtual is True, only, networks)
+    users = _text(document, data, "users", "the path of a users.yml")
+    named = path.parent / users if users else None
+    return Source(path, path.parent / (cluster or ""), virtual is True, only, networks, named)
 
 
 def _text(document: Document, data: Mapping[str, Any], name: str, what: str) -> str | None:
@@ -114,6 +125,11 @@ def is_source(path: Path) -> bool:
 def is_model(path: Path) -> bool:
     """Tell whether a file is meant to be a site model rather than a source."""
     return path.name == MODEL_NAME or (not is_source(path) and _says(path, _MODEL_MARK))
+
+
+def is_users(path: Path) -> bool:
+    """Tell whether a file is meant to be a site's list of users."""
+    return path.name == USERS_NAME
 
 
 def _says(path: Path, mark: re.Pattern[bytes]) -> bool:

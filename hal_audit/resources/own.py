@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from hal_audit.resources.model import ABSENT, PRESENT, Call, Resource, Units, file_mode, text
+from hal_audit.resources.model import ABSENT, PRESENT, Call, Resource, Units, content_id, file_mode, text
 
 
 def files(call: Call) -> list[Resource]:
@@ -78,6 +78,22 @@ def package_mirror(call: Call) -> list[Resource]:
 def scale_config(call: Call) -> list[Resource]:
     """hal_scale_config: nothing of a node; what the cluster has configured is an expectation of the role."""
     return []
+
+
+def subids(call: Call) -> list[Resource]:
+    """hal_subids: both files, and the lines of those who have a slot; lines of others are others'."""
+    declared = {**PRESENT, "type": "file", "owner": "root", "group": "root", "mode": "0644"}
+    lines = [
+        f"{'' if one.get('enabled') else '!'}{one.get('uid')}:{one.get('start')}:{one.get('count')}"
+        for one in _dicts(call, "users")
+        if one.get("slot") is not None
+    ]
+    found = []
+    for path in ("/etc/subuid", "/etc/subgid"):
+        found.append(Resource(f"file:{path}", dict(declared)))
+        if lines:
+            found.append(Resource(f"line:{path}#{content_id('hal_subids')}", {**PRESENT, "lines": lines}))
+    return found
 
 
 def slurm_daemon(call: Call) -> list[Resource]:

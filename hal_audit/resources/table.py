@@ -62,6 +62,7 @@ MANAGING: dict[str, Callable[[Call], list[Resource]]] = {
     "hal_slurm_account": own.slurm_accounts,
     "hal_slurm_daemon": own.slurm_daemon,
     "hal_slurm_reservation": own.slurm_reservations,
+    "hal_subids": own.subids,
 }
 
 # Modules that make a unit read its files, or know which files it reads.

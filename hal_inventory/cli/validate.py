@@ -11,10 +11,10 @@ from hal_inventory.cli.output import Answer, Table
 from hal_inventory.cli.show import totals
 from hal_inventory.compiled import Compiled
 from hal_inventory.errors import Finding, FindingsError
-from hal_inventory.load import load
+from hal_inventory.load import load, load_users
 from hal_inventory.model import Site
 from hal_inventory.reader import display_name
-from hal_inventory.sources import is_model
+from hal_inventory.sources import is_model, is_users
 
 CLEAN, FOUND = 0, 2
 
@@ -28,27 +28,38 @@ class Verdict:
 
 
 def validate(paths: Sequence[str], *, list_placeholders: bool) -> Verdict:
-    """Check files: sources of the plugin, and models (cluster.yml) themselves."""
+    """Check files: sources of the plugin, models (cluster.yml) and lists of users (users.yml) themselves."""
     findings: set[Finding] = set()
     sites: list[tuple[str, Site]] = []
+    users: list[tuple[str, int]] = []
     for path in paths:
         try:
+            if is_users(Path(path)):
+                users.append((display_name(path), len(load_users(path))))
+                continue
             site = load(path) if is_model(Path(path)) else Compiled(path).site()
             sites.append((display_name(path), site))
         except FindingsError as error:
             findings |= set(error.findings)
-    return Verdict(_answer(sorted(findings), sites, list_placeholders), FOUND if findings else CLEAN)
+    return Verdict(_answer(sorted(findings), sites, users, list_placeholders), FOUND if findings else CLEAN)
 
 
-def _answer(findings: Sequence[Finding], sites: Sequence[tuple[str, Site]], list_placeholders: bool) -> Answer:
+def _answer(
+    findings: Sequence[Finding],
+    sites: Sequence[tuple[str, Site]],
+    users: Sequence[tuple[str, int]],
+    list_placeholders: bool,
+) -> Answer:
     placeholders = sorted({(one.line, one.field, one.value) for _, site in sites for one in site.placeholders})
     data: dict[str, Any] = {
         "findings": [finding.as_dict() for finding in findings],
+        "users": [{"source": name, "users": number} for name, number in users],
         "sites": [{"source": name, "site": site.name, **totals(site)} for name, site in sites],
         "placeholders": [{"line": line, "field": field, "value": value} for line, field, value in placeholders],
     }
     parts: list[Table | str] = ["\n".join(str(finding) for finding in findings)] if findings else []
     lines = [_summary(name, site) for name, site in sites]
+    lines += [f"{name}: {_counted(number, 'users')}: no findings" for name, number in users]
     if findings:
         lines.append(f"{len(findings)} finding{'s' if len(findings) > 1 else ''}")
     if placeholders:

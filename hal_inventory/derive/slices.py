@@ -153,6 +153,14 @@ def disk_path(wwn: str) -> str:
     return f"/dev/disk/by-id/{'nvme' if wwn.startswith(('eui.', 'nvme.', 'uuid.')) else 'wwn'}-{wwn}"
 
 
+def users(site: Site) -> dict[str, dict[str, Any]]:
+    """Return the users by name, in the order of users.yml.
+
+    ``uid``; ``slot``, ``start`` and ``count`` (None without a slot); ``enabled``: may be root in containers; ``retired``.
+    """
+    return {user.name: user.as_dict() for user in site.users}
+
+
 def _service_nodes(name: str) -> Callable[[Site], list[str]]:
     def found(site: Site) -> list[str]:
         return list(site.services.get(name, ()))
@@ -173,6 +181,7 @@ SLICES: Mapping[str, Callable[..., Any]] = {
     "external": external,
     "file_systems": file_systems,
     "raid_sets": raid_sets,
+    "users": users,
     "fabric.ports": fabric.ports,
     "fabric.cables": fabric.cables,
     "fabric.switches": fabric.switches,

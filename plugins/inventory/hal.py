@@ -51,6 +51,9 @@ options:
     description: Moves networks, by name, to another CIDR of the same size. The host parts of all addresses stay.
     type: dict
     default: {}
+  users:
+    description: Path of the users.yml, relative to this file. Without it the one beside the cluster.yml, where there is one.
+    type: str
 """
 
 EXAMPLES = r"""

@@ -36,6 +36,7 @@ def test_the_plugin_the_script_and_the_program_say_the_same(folder: Folder, root
     folder.write("hal/cluster.yml", (root / "inventory/hal/cluster.yml").read_text())
     source = folder.write(f"copy/{which}", (root / "inventory" / which).read_text())
     folder.write("copy/hal/cluster.yml", (root / "inventory/hal/cluster.yml").read_text())
+    folder.write("copy/virtual/users.yml", (root / "inventory/virtual/users.yml").read_text())
     script = root / "inventory" / "hal_inventory.py"
 
     by_plugin = folder.listed(source)

@@ -1,0 +1,133 @@
+"""Which slot was ever given to whom: a file at the controller that only grows.
+
+users.yml says who has which slot; this remembers it when an edit of users.yml would give one to somebody else. It is
+written before the first node is: a rollout that breaks has given the slot all the same. Imports nothing slow.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+
+
+class LedgerError(Exception):
+    """The ledger cannot be used, or users.yml contradicts it; the text has one line a fault."""
+
+
+def read(path: Path) -> dict[int, dict[str, Any]]:
+    """Return name and uid by slot; nothing where there is no file. LedgerError when it is damaged or not ours alone."""
+    try:
+        with path.open(encoding="utf-8") as stream:
+            status = os.fstat(stream.fileno())
+            if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+                raise LedgerError(f"{path}: belongs to uid {status.st_uid} with mode {status.st_mode & 0o777:04o}; it has"
+                                  " to be yours, with 0600: others could give slots away")
+            document = json.load(stream)
+        if document["format"] != FORMAT:
+            raise LedgerError(f"{path}: format {document['format']!r} is not {FORMAT}: written by another release")
+        return {
+            int(slot): {"name": str(owner["name"]), "uid": int(owner["uid"])}
+            for slot, owner in document["slots"].items()
+        }
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise LedgerError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LedgerError(
+            f"{path}: is damaged ({error}); bring it back from a backup, or remove it: the nodes' /etc/subuid is compared too"
+        ) from None
+
+
+def problems(given: Mapping[int, Mapping[str, Any]], users: Mapping[str, Mapping[str, Any]], path: Path) -> list[str]:
+    """Return a sentence for each slot that was given to somebody and is no longer declared to be his.
+
+    ``users`` as lookup('hal', 'users') has them. A user may be renamed: the number counts.
+    """
+    declared = {user["uid"]: (name, user) for name, user in users.items()}
+    holders = {user["slot"]: (name, user) for name, user in users.items() if user["slot"] is not None}
+    found = []
+    for slot, owner in sorted(given.items()):
+        holder = holders.get(slot)
+        if holder is not None and holder[1]["uid"] == owner["uid"]:
+            continue
+        who = f"{owner['name']} (uid {owner['uid']})"
+        if holder is not None:
+            found.append(f"users.yml: slot {slot} was given to {who} and is never given again; {holder[0]} needs another")
+        if owner["uid"] not in declared:
+            found.append(
+                f"users.yml: {who} had slot {slot} and is not there any more; write "
+                f"{owner['name']}: {{uid: {owner['uid']}, slot: {slot}, retired: true}}"
+            )
+        else:
+            name, user = declared[owner["uid"]]
+            now = "none" if user["slot"] is None else f"slot {user['slot']}"
+            found.append(
+                f"users.yml: {name} has had slot {slot}, and now {now}; a slot is for ever: give it back"
+                " (fakeroot: disabled takes the permission away)"
+            )
+    return [f"{one} (remembered in {path})" for one in found]
+
+
+def remember(path: Path, users: Mapping[str, Mapping[str, Any]], *, dry: bool = False) -> bool:
+    """Add what is declared; return whether that was anything. ``dry``: only compare.
+
+    LedgerError, and nothing is written, when users.yml contradicts it.
+    """
+    if dry:
+        given = read(path)
+        _refuse(problems(given, users, path))
+        return bool(_new(given, users))
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _locked(path.with_suffix(".lock")):
+        given = read(path)
+        _refuse(problems(given, users, path))
+        new = _new(given, users)
+        if new:
+            _write(path, {**given, **new})
+        return bool(new)
+
+
+def _new(given: Mapping[int, Any], users: Mapping[str, Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
+    return {
+        user["slot"]: {"name": name, "uid": user["uid"]}
+        for name, user in users.items()
+        if user["slot"] is not None and user["slot"] not in given
+    }
+
+
+def _refuse(found: Iterable[str]) -> None:
+    text = "\n".join(found)
+    if text:
+        raise LedgerError(text)
+
+
+def _write(path: Path, slots: Mapping[int, Mapping[str, Any]]) -> None:
+    document = {"format": FORMAT, "slots": {str(slot): dict(slots[slot]) for slot in sorted(slots)}}
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".slots-")  # 0600
+    try:
+        with open(handle, "w", encoding="utf-8") as stream:
+            json.dump(document, stream, indent=1)
+            stream.write("\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One at a time: every fork of a rollout comes here."""
+    with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

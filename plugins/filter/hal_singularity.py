@@ -1,0 +1,69 @@
+"""Filters of the role singularity. What they mean is decided in hal_singularity."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+if _ROOT not in sys.path:
+    sys.path.insert(0, _ROOT)
+
+from hal_singularity import conf, ledger  # noqa: E402  found only now
+
+
+def hal_singularity_conf_problems(settings: Mapping[str, Any], version: str) -> list[str]:
+    """Return a sentence for each setting that singularity.conf of this release cannot have."""
+    return conf.problems(settings, version)
+
+
+def hal_singularity_conf(settings: Mapping[str, Any], version: str) -> str:
+    """Return the text of singularity.conf."""
+    return conf.text(settings, version)
+
+
+def hal_slot_problems(users: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
+    """Return a sentence for each slot that the ledger at the controller has for somebody else than users.yml."""
+    try:
+        return ledger.problems(ledger.read(Path(path)), users, Path(path))
+    except ledger.LedgerError as error:
+        return str(error).split("\n")
+
+
+def hal_slots(users: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the users of lookup('hal', 'users') as a list, with their names."""
+    return [{"name": name, **user} for name, user in users.items()]
+
+
+def hal_subid_line(user: Mapping[str, Any]) -> str:
+    """Return the line of a user in /etc/subuid and /etc/subgid."""
+    return f"{'' if user['enabled'] else '!'}{user['uid']}:{user['start']}:{user['count']}"
+
+
+def hal_container_problem(name: str) -> str:
+    """Return why this is no name of an image in the registry; nothing when it is."""
+    if re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,62}", name) and not name.endswith((".sif", ".json")) and "--" not in name:
+        return ""
+    return (
+        f"{name!r} is no name of an image: small letters, digits, . _ -, at most 63, without .sif; not two dashes one after"
+        " the other, which stand before the date of an older one"
+    )
+
+
+class FilterModule:
+    """Make the filters known to Ansible."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters by name."""
+        return {
+            "hal_container_problem": hal_container_problem,
+            "hal_singularity_conf": hal_singularity_conf,
+            "hal_singularity_conf_problems": hal_singularity_conf_problems,
+            "hal_slot_problems": hal_slot_problems,
+            "hal_slots": hal_slots,
+            "hal_subid_line": hal_subid_line,
+        }

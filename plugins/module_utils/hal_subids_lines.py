@@ -1,0 +1,96 @@
+# -*- coding: utf-8 -*-
+"""What /etc/subuid and /etc/subgid have, and what they get: lines `owner:start:count`. Pure.
+
+Who reads them: newuidmap (any line of the user, by name or uid), and Singularity with its setuid starter (the first line
+of the user with exactly 65536 ids, else his largest; "!" before it: disabled by `singularity config fakeroot --disable`).
+So our lines stand first, by uid, and lines of others follow as they were. Source: Singularity 3.5.3,
+internal/pkg/fakeroot/fakeroot.go.
+
+Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+
+def parse(text):
+    """Return the lines of a file: dictionaries with number, line, owner, disabled, start, count; start None: no range."""
+    entries = []
+    for number, line in enumerate(text.splitlines(), 1):
+        entry = {"number": number, "line": line, "owner": None, "disabled": False, "start": None, "count": None}
+        parts = line.strip().split(":")
+        if len(parts) >= 3 and parts[0].lstrip("!"):
+            entry["disabled"] = parts[0].startswith("!")
+            entry["owner"] = parts[0].lstrip("!")
+            if parts[1].isdigit() and parts[2].isdigit() and int(parts[2]) > 0:
+                entry["start"], entry["count"] = int(parts[1]), int(parts[2])
+        entries.append(entry)
+    return entries
+
+
+def line_of(user, disabled):
+    """Return the line of a user."""
+    return "%s%d:%d:%d" % ("!" if disabled else "", user["uid"], user["start"], user["count"])
+
+
+def is_own(entry, user):
+    """Tell whether a line gives a user the range that he is declared to have, whoever wrote it."""
+    return (entry["owner"] in (user["name"], str(user["uid"])) and entry["start"] == user["start"]
+            and entry["count"] == user["count"])
+
+
+def ends(start, count):
+    """Return a range as text: first and last id."""
+    return "%d to %d" % (start, start + count - 1)
+
+
+def overlap(start, count, other_start, other_count):
+    """Tell whether two ranges have an id in common."""
+    return start < other_start + other_count and other_start < start + count
+
+
+def problems(path, entries, users):
+    """Return a sentence for each line of somebody else that has an id of a declared range."""
+    found = []
+    for entry in entries:
+        if entry["start"] is None:
+            continue
+        for user in users:
+            if is_own(entry, user) or not overlap(user["start"], user["count"], entry["start"], entry["count"]):
+                continue
+            found.append(
+                "%s:%d: %s has ids %s, and slot %d of %s is %s: who owns both could read the other's files; remove the line"
+                " if nobody needs it, or give %s another slot in users.yml"
+                % (path, entry["number"], entry["owner"], ends(entry["start"], entry["count"]), user["slot"],
+                   user["name"], ends(user["start"], user["count"]), user["name"]))
+    return found
+
+
+def taken_ids(path, text, users):
+    """Return a sentence for each local account or group (lines of passwd or group) whose number is in a range."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        parts = line.split(":")
+        if len(parts) < 3 or not parts[2].isdigit():
+            continue
+        for user in users:
+            if overlap(user["start"], user["count"], int(parts[2]), 1):
+                found.append("%s:%d: %s has number %s, which is in slot %d of %s (%s): give one of them another"
+                             % (path, number, parts[0], parts[2], user["slot"], user["name"],
+                                ends(user["start"], user["count"])))
+    return found
+
+
+def planned(entries, users, enable_ok):
+    """Return (text of the file, names of users whose line somebody disabled here and that stay so)."""
+    lines, kept_disabled = [], []
+    for user in sorted(users, key=lambda one: one["slot"]):
+        own = [entry for entry in entries if is_own(entry, user)]
+        disabled = not user["enabled"]
+        if not disabled and own and own[0]["disabled"] and not enable_ok:
+            disabled = True
+            kept_disabled.append(user["name"])
+        lines.append(line_of(user, disabled))
+    lines += [entry["line"] for entry in entries if not any(is_own(entry, user) for user in users)]
+    return "".join(line + "\n" for line in lines), kept_disabled

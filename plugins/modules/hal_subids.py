@@ -1,0 +1,125 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Write the declared ranges of subordinate ids of a node, beside those of others."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: hal_subids
+short_description: Write the declared ranges of /etc/subuid and /etc/subgid
+description:
+  - Every declared user gets the line C(uid:start:count), before the lines of others, which stay as they are.
+  - A user who is not enabled gets it with C(!) before it, as C(singularity config fakeroot --disable) writes it. So his range is not given
+    to somebody else by C(--add).
+  - A line that somebody disabled on the node stays disabled, unless I(enable_ok); I(disabled_here) names it.
+  - Nothing is written, and it fails with a line for each, when a line of somebody else, or the number of a local account or group, is in
+    a declared range.
+  - At the controller, before the node is asked, the ranges are compared with those that were ever rolled out (I(ledger)), and kept there.
+options:
+  users:
+    description: All users of users.yml, as the filter hal_slots gives them. Those without a slot have none of slot, start and count.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name: {type: str, required: true, description: Account.}
+      uid: {type: int, required: true, description: Its number.}
+      slot: {type: int, description: Which range.}
+      start: {type: int, description: First id of it.}
+      count: {type: int, description: How many ids.}
+      enabled: {type: bool, required: true, description: Whether he may use it.}
+      retired: {type: bool, default: false, description: Whether he has left.}
+  ledger:
+    description: File at the controller that remembers which slot was given to whom. The node is not told.
+    type: str
+    required: true
+  enable_ok:
+    description: Whether lines that somebody disabled on the node are enabled again, where users.yml has them enabled.
+    type: bool
+    default: false
+author: [HAL toolkit]
+attributes:
+  check_mode: {support: full, description: Says what would change.}
+  diff_mode: {support: full, description: Shows the files before and after.}
+"""
+
+EXAMPLES = r"""
+- name: Write the ranges
+  hal_subids:
+    users: "{{ lookup('hal', 'users') | hal_slots }}"
+    ledger: "{{ hal_state_dir }}/singularity/slots.json"
+"""
+
+RETURN = r"""
+disabled_here:
+  description: Users who are enabled by users.yml, and whom somebody disabled on this node.
+  type: list
+  elements: str
+  returned: always
+"""
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.text.converters import to_bytes, to_text
+from ansible.module_utils.hal_node_files import content_of, replace_content
+from ansible.module_utils.hal_subids_lines import parse, planned, problems, taken_ids
+
+FILES = {"/etc/subuid": "/etc/passwd", "/etc/subgid": "/etc/group"}
+USER = {"name": {"type": "str", "required": True}, "uid": {"type": "int", "required": True},
+        "slot": {"type": "int"}, "start": {"type": "int"}, "count": {"type": "int"},
+        "enabled": {"type": "bool", "required": True}, "retired": {"type": "bool", "default": False}}
+
+
+def text_of(path):
+    """Return the text of a file; nothing where there is none."""
+    return to_text(content_of(path) or b"", errors="surrogate_or_replace")
+
+
+def attributes(module, path, changed):
+    """Give root and 0644, which newuidmap and Singularity need; return whether anything changed, this included."""
+    if not os.path.exists(path):
+        return True
+    arguments = {"path": path, "owner": "root", "group": "root", "mode": "0644", "seuser": None, "serole": None,
+                 "setype": None, "selevel": None, "unsafe_writes": False, "attributes": None}
+    return module.set_fs_attributes_if_different(module.load_file_common_arguments(arguments), changed)
+
+
+def main():
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "users": {"type": "list", "elements": "dict", "required": True, "options": USER},
+            "ledger": {"type": "str", "required": True},
+            "enable_ok": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    users = [user for user in module.params["users"] if user["slot"] is not None]
+    found, texts = [], {}
+    for path, accounts in sorted(FILES.items()):
+        if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
+            found.append("%s is no file of its own: programs that map ids would read something else" % path)
+            continue
+        texts[path] = text_of(path)
+        found += problems(path, parse(texts[path]), users) + taken_ids(accounts, text_of(accounts), users)
+    if found:
+        module.fail_json(msg="\n".join(found))
+    changed, disabled, diffs = False, set(), []
+    for path, before in sorted(texts.items()):
+        after, kept = planned(parse(before), users, module.params["enable_ok"])
+        disabled.update(kept)
+        differs = after != before or not os.path.exists(path)
+        if differs:
+            diffs.append({"before": before, "after": after, "before_header": path, "after_header": path})
+        if differs and not module.check_mode:
+            replace_content(module, path, to_bytes(after, errors="surrogate_or_strict"))
+        changed = attributes(module, path, differs) or changed
+    module.exit_json(changed=changed, disabled_here=sorted(disabled), diff=diffs)
+
+
+if __name__ == "__main__":
+    main()

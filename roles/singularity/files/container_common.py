@@ -1,0 +1,135 @@
+# -*- coding: utf-8 -*-
+"""What the parts of hal-container share: faults, settings, small files written at once. Python 2.7 and 3."""
+
+from __future__ import absolute_import, division, print_function
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import stat
+import tempfile
+
+HIDDEN = ".hal"
+SUFFIX = ".sif"
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}$")
+MEGABYTE = 1024 * 1024
+
+
+class Problem(Exception):
+    """What went wrong, in one line for whoever called."""
+
+
+def native(value):
+    """Return what JSON gave with Python's own strings: names of files are bytes in Python 2."""
+    if isinstance(value, dict):
+        return dict((native(key), native(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return [native(item) for item in value]
+    if str is bytes and isinstance(value, type(u"")):
+        return value.encode("utf-8")
+    return value
+
+
+def read_json(path, default):
+    """Return what a JSON file has, `default` when there is none; Problem when it is damaged."""
+    try:
+        with io.open(path, encoding="utf-8") as stream:
+            return native(json.load(stream))
+    except (IOError, OSError) as error:
+        if error.errno == errno.ENOENT:
+            return default
+        raise Problem("%s: cannot be read: %s" % (path, error.strerror))
+    except ValueError as error:
+        raise Problem("%s: is damaged: %s" % (path, error))
+
+
+def write_json(path, document, mode=0o644):
+    """Write a JSON file at once: no reader meets half of it."""
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".new-")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write((json.dumps(document, indent=1, sort_keys=True) + "\n").encode("utf-8"))
+            os.fchmod(stream.fileno(), mode)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.rename(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def check_name(name):
+    """Raise Problem unless it is the name of an image."""
+    if not NAME.match(name) or name.endswith(SUFFIX) or "--" in name:
+        raise Problem("%r is no name of an image: small letters, digits, . _ -, at most 63, without .sif and without --" % name)
+
+
+def digest_of(path):
+    """Return the SHA-256 of a file."""
+    found = hashlib.sha256()
+    with open(path, "rb") as stream:
+        for part in iter(lambda: stream.read(4 * MEGABYTE), b""):
+            found.update(part)
+    return found.hexdigest()
+
+
+def in_words(size):
+    """Return a number of bytes for people."""
+    return "%.1f GB" % (size / 1e9) if size >= 1e9 else "%.1f MB" % (size / 1e6)
+
+
+def mounts():
+    """Return (mount point, type) of every mount, as the kernel has them."""
+    with io.open("/proc/self/mounts", encoding="utf-8", errors="replace") as stream:
+        rows = [line.split(" ") for line in stream]
+    return [(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), row[1]), row[2]) for row in rows]
+
+
+def file_system_of(path):
+    """Return (mount point, type) of what a path is on."""
+    path = os.path.realpath(path)
+    inside = [one for one in mounts() if path == one[0] or path.startswith(one[0].rstrip("/") + "/")]
+    return max(inside, key=lambda one: len(one[0])) if inside else ("/", "unknown")
+
+
+@contextlib.contextmanager
+def lock(path):
+    """Hold a lock; Problem when somebody else does."""
+    with open(path, "a") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (IOError, OSError):
+            raise Problem("another hal-container is at work (%s)" % path)
+        yield
+
+
+def remove_tree(path):
+    """Remove a folder of whomever, as root; a link is only unlinked."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        with _missing_is_fine():
+            os.unlink(path)
+        return
+    # A build leaves folders without permissions and with ids of its own; root passes all of them.
+    shutil.rmtree(path, onerror=_again)
+
+
+def _again(function, path, _):
+    os.chmod(os.path.dirname(path), stat.S_IRWXU)
+    if not os.path.islink(path):
+        os.chmod(path, stat.S_IRWXU)
+    function(path)
+
+
+@contextlib.contextmanager
+def _missing_is_fine():
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            raise

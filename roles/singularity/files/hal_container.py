@@ -1,0 +1,172 @@
+# -*- coding: utf-8 -*-
+"""hal-container: the images of the registry, and the ranges of users.
+
+  list                        which images there are (anybody)
+  show NAME                   where an image is from: definition, checksum, who built it (anybody)
+  build NAME DEFINITION       build from a definition and publish it as NAME (root, on the node that installs software)
+  retire NAME                 take an image away from users (root)
+  verify                      read every image again and compare it with what was published (root)
+  setup                       make the registry's folders (root)
+  status                      what the audit asks, as JSON
+  check-ids                   lines of /etc/subuid and /etc/subgid that touch a declared range
+
+Exit status: 0 done, 1 refused or wrong (one line each), 2 wrong use. Python 2.7 and 3.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import io
+import json
+import os
+import sys
+import time
+
+from container_build import build
+from container_common import Problem, check_name, in_words, lock, read_json, write_json
+from container_registry import Registry
+from hal_subids_lines import parse, problems, taken_ids
+
+CONFIG = "/etc/hal/containers.json"
+LOCK = "/run/lock/hal-container"
+FILES = {"/etc/subuid": "/etc/passwd", "/etc/subgid": "/etc/group"}
+ROOTS = ("build", "retire", "verify", "setup")
+
+
+def show_list(registry, _, __):
+    """Print a table."""
+    known = registry.versions()
+    rows = [("IMAGE", "SIZE", "BUILT", "PATH")]
+    for name in registry.images():
+        version = registry.version_of(name, known)
+        built = time.strftime("%Y-%m-%d", time.gmtime(version["built_at"])) if version else "?"
+        rows.append((name, in_words(os.lstat(registry.path(name)).st_size), built, registry.path(name)))
+    if len(rows) == 1:
+        print("no images in %s yet" % registry.root)
+        return 0
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        print("  ".join([row[column].ljust(widths[column]) for column in range(3)] + [row[3]]))
+    return 0
+
+
+def show(registry, _, arguments):
+    """Print what is known of an image."""
+    name = arguments[0]
+    if name not in registry.images():
+        raise Problem("%s: no such image; hal-container list" % name)
+    version = registry.version_of(name, registry.versions())
+    if version is None:
+        raise Problem("%s: nobody knows where it is from: it was not built by hal-container" % registry.path(name))
+    built = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(version["built_at"]))
+    print("%s\nbuilt %s by %s on %s with Singularity %s\nsha256 %s\n\n%s" % (
+        registry.path(name), built, version["built_by"], version["on"], version["singularity"], version["sha256"],
+        version["definition"].rstrip()))
+    return 0
+
+
+def make(registry, settings, arguments):
+    """Build and publish."""
+    name, definition = arguments
+    check_name(name)
+    registry.setup()
+    with lock(LOCK):
+        path, older = build(settings, os.path.abspath(definition),
+                            lambda built, version: registry.publish(name, built, version))
+    print("published %s" % path)
+    if older:
+        print("what it was before is %s" % older)
+    return 0
+
+
+def retire(registry, _, arguments):
+    """Take an image away."""
+    with lock(LOCK):
+        print("%s is in %s now; remove it there when nobody misses it" % (arguments[0], registry.retire(arguments[0])))
+    return 0
+
+
+def verify(registry, settings, _):
+    """Read all images, and keep what was found for `status`."""
+    registry.check_there()
+    found = registry.verify()
+    write_json(settings["verified"], {"at": int(time.time()), "wrong": found}, 0o600)
+    for name in sorted(found):
+        print("%s %s" % (registry.path(name), found[name]), file=sys.stderr)
+    return 1 if found else 0
+
+
+def setup(registry, _, __):
+    """Make the folders, and say what was changed."""
+    for line in registry.setup():
+        print(line)
+    return 0
+
+
+def status(registry, settings, _):
+    """Print what is wrong, as JSON: of each image as it stands there, and of its content as it was last read."""
+    registry.check_there()
+    known = registry.versions()
+    verified = read_json(settings["verified"], {"at": 0, "wrong": {}}) if os.geteuid() == 0 else {"at": 0, "wrong": {}}
+    wrong = dict((name, words) for name, words in verified["wrong"].items() if name in registry.images())
+    wrong.update((name, words) for name, words in ((one, registry.wrong(one, known)) for one in registry.images()) if words)
+    print(json.dumps({
+        "images": registry.images(),
+        "wrong": ["%s %s" % (registry.path(name), wrong[name]) for name in sorted(wrong)],
+        "late": late(registry, known, verified["at"], int(settings["verify_max_days"])),
+    }, sort_keys=True))
+    return 0
+
+
+def late(registry, known, verified_at, most_days):
+    """Return in words that an image was not read for too long; nothing when all were. Publishing one reads it."""
+    versions = [registry.version_of(name, known) for name in registry.images()]
+    ages = [time.time() - max(verified_at, version["built_at"]) for version in versions if version]
+    days = int(max(ages or [0]) / 86400)
+    return "not read again for %d days" % days if days > most_days else ""
+
+
+def check_ids(_, settings, __):
+    """Print a line for each fault."""
+    users, found = settings["users"], []
+    for path, accounts in sorted(FILES.items()):
+        found += problems(path, parse(text_of(path)), users) + taken_ids(accounts, text_of(accounts), users)
+    for line in found:
+        print(line)
+    return 0
+
+
+def text_of(path):
+    """Return a text file's content; nothing when there is no file."""
+    if not os.path.exists(path):
+        return u""
+    with io.open(path, encoding="utf-8", errors="replace") as stream:
+        return stream.read()
+
+
+COMMANDS = {"list": (show_list, 0), "show": (show, 1), "build": (make, 2), "retire": (retire, 1), "verify": (verify, 0),
+            "setup": (setup, 0), "status": (status, 0), "check-ids": (check_ids, 0)}
+
+
+def main(arguments):
+    """Run a command; return the exit status."""
+    if not arguments or arguments[0] not in COMMANDS or arguments[0] in ("-h", "--help"):
+        print(__doc__.strip(), file=sys.stdout if arguments[:1] in (["-h"], ["--help"]) else sys.stderr)
+        return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
+    function, wanted = COMMANDS[arguments[0]]
+    if len(arguments) - 1 != wanted:
+        print("hal-container %s takes %d words" % (arguments[0], wanted), file=sys.stderr)
+        return 2
+    try:
+        if arguments[0] in ROOTS and os.geteuid() != 0:
+            raise Problem("only root may do this; images of your own: singularity build --fakeroot")
+        settings = read_json(CONFIG, None)
+        if settings is None:
+            raise Problem("%s is not there: roll the role out" % CONFIG)
+        return function(Registry(settings["registry"], settings["mount"]), settings, arguments[1:])
+    except Problem as problem:
+        print("hal-container: %s" % problem, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -12,6 +12,8 @@ from testbed.errors import VirtualNodesError
 from testbed.run import capture, logged, say
 
 SUITE = "bookworm"
+# Suites that have neither updates nor security updates of their own.
+ROLLING = ("sid", "unstable", "experimental")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 DEBIAN_ARCH = {"x86_64": "amd64", "ppc64le": "ppc64el"}
 
@@ -58,6 +60,8 @@ def sources(suite: str = SUITE) -> list[str]:
     if not KEYRING.exists():
         raise VirtualNodesError(f"{KEYRING} is missing: apt install debian-archive-keyring")
     signed = f"[signed-by={KEYRING}]"
+    if suite in ROLLING:
+        return [f"deb {signed} {mirror} {suite} main"]
     return [
         f"deb {signed} {mirror} {suite} main",
         f"deb {signed} {mirror} {suite}-updates main",

@@ -13,6 +13,7 @@ from testbed.errors import VirtualNodesError
 
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\s]*$")]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
+Suite = Annotated[str, StringConstraints(pattern=r"^[a-z]+$")]
 UnitName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9@._-]+\.(service|timer|socket|target)$")]
 Octal = Annotated[str, StringConstraints(pattern=r"^0[0-7]{3,4}$")]
 LocationLines = dict[tuple[str | int, ...], int]
@@ -60,6 +61,8 @@ class Recipe(Strict):
     arches: tuple[Literal["x86_64", "ppc64le"], ...] = ("x86_64", "ppc64le")
     payload: tuple[Name, ...] = ()
     libraries: tuple[Name, ...] = ()
+    suites: dict[Name, Suite] = Field(default_factory=dict)
+    private: tuple[Name, ...] = ()
     keep: tuple[AbsolutePath, ...] = ()
     move: dict[AbsolutePath, AbsolutePath] = Field(default_factory=dict)
     links: dict[AbsolutePath, str] = Field(default_factory=dict)
@@ -130,6 +133,11 @@ def _cross_check(recipes: dict[str, Recipe], lines: LocationLines, files: Path) 
             add(f"no payload, and no files in files/{name}/: the package would be empty", name, "payload")
         if not recipe.payload and recipe.version is None and not recipe.stand_in:
             add("without payload a version is needed", name, "version")
+        for package in recipe.suites:
+            if package not in (*recipe.payload, *recipe.libraries, *recipe.private):
+                add(f"{package!r} is in none of payload, libraries and private", name, "suites", package)
+        if recipe.private and not recipe.payload:
+            add("no payload whose programs would run with them", name, "private")
         for index, other in enumerate(recipe.requires):
             if other not in recipes:
                 add(f"no recipe makes {other!r}", name, "requires", index)

@@ -6,16 +6,17 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from testbed import debian, recipes, rpm
+from testbed import debian, elf, recipes, rpm
 from testbed.cache import cache_dir, content_hash, locked
 from testbed.errors import VirtualNodesError
 from testbed.run import SHARED, capture, logged, need, say
 
 RECIPES = SHARED / "packages"
-LAYOUT_CODE = Path(__file__).parent / "rpm.py"  # a change there changes the packages
+LAYOUT_CODE = [Path(__file__).parent / name for name in ("rpm.py", "elf.py")]  # a change there changes the packages
 KEEP_OLD_DAYS = 7
 KEY_FILE = "RPM-GPG-KEY-hal"
 KEY_USER = "HAL virtual nodes, package repository of this machine"
@@ -23,7 +24,7 @@ KEY_USER = "HAL virtual nodes, package repository of this machine"
 
 def location(arch: str = "x86_64") -> Path:
     """Return the folder of the repository as the recipes are now, built or not."""
-    recipe = content_hash([RECIPES, LAYOUT_CODE], arch, debian.SUITE)
+    recipe = content_hash([RECIPES, *LAYOUT_CODE], arch, debian.SUITE)
     return cache_dir() / "packages" / f"{arch}-{recipe}"
 
 
@@ -64,9 +65,7 @@ def _build(target: Path, arch: str) -> None:
     log.unlink(missing_ok=True)
     say(f"package repository: building {len(declared)} packages for {arch} (log: {log})")
     started = time.monotonic()
-    apt = debian.Apt(cache_dir() / "packages" / f"debian-{arch}", arch)
-    apt.update(log)
-    debs = apt.download([name for recipe in declared.values() for name in (*recipe.payload, *recipe.libraries)], log)
+    debs = _download(declared, arch, log)
     # rpmbuild cannot work below a path with spaces, gpg not below a long one.
     with tempfile.TemporaryDirectory(prefix="hal-packages-", dir="/tmp") as folder:
         work = Path(folder)
@@ -91,6 +90,40 @@ def _build(target: Path, arch: str) -> None:
         unfinished.rename(target)
     _forget_old(target)
     say(f"package repository: built in {time.monotonic() - started:.0f} s")
+
+
+def _download(declared: Mapping[str, recipes.Recipe], arch: str, log: Path) -> dict[str, Path]:
+    """Return the .deb files of all recipes by package name; those of another suite with who needs them, if it fails."""
+    apt = debian.Apt(cache_dir() / "packages" / f"debian-{arch}", arch)
+    apt.update(log)
+    usual, others = set(), {}
+    for name, recipe in declared.items():
+        for package in (*recipe.payload, *recipe.libraries, *recipe.private):
+            suite = recipe.suites.get(package)
+            if suite is None:
+                usual.add(package)
+            else:
+                others.setdefault(suite, {})[package] = name
+    debs = apt.download(usual, log)
+    for suite, packages in others.items():
+        newer = debian.Apt(cache_dir() / "packages" / f"debian-{arch}-{suite}", arch, suite)
+        try:
+            newer.update(log)
+            found = newer.download(packages, log)
+        except VirtualNodesError as error:
+            needed = ", ".join(sorted(set(packages.values())))
+            raise VirtualNodesError(
+                f"Debian {suite} cannot be read, which has what package {needed} is made of: {error}"
+            ) from None
+        twice = sorted(debs.keys() & found.keys())
+        if twice:
+            raise VirtualNodesError(f"recipes.yml: {twice[0]} is wanted from {suite} and from another suite")
+        debs |= found
+    if any(recipe.private for recipe in declared.values()):
+        own = debian.Apt(cache_dir() / "packages" / "debian-tools", os.uname().machine)
+        own.update(log)
+        debs |= own.download([elf.PATCHELF], log)
+    return debs
 
 
 def _sign(folder: Path, home: Path, log: Path) -> None:

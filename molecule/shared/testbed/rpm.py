@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from testbed import elf
 from testbed.errors import VirtualNodesError
 from testbed.recipes import Mode, Recipe
 from testbed.run import capture, logged
@@ -67,9 +68,12 @@ def architecture_of(recipe: Recipe, debs: Mapping[str, Path], arch: str) -> str:
     return arch if any(deb_field(debs[name], "Architecture") != "all" for name in names) else "noarch"
 
 
-def lay_out(name: str, recipe: Recipe, debs: Mapping[str, Path], files: Path, work: Path) -> Path:
+def lay_out(
+    name: str, recipe: Recipe, debs: Mapping[str, Path], files: Path, work: Path, arch: str = "x86_64"
+) -> Path:
     """Fill work/root with the package's files at their final places; return it. The debs are taken as they come."""
     root = work / "root"
+    newer: list[Path] = []
     for kind, packages in (("payload", recipe.payload), ("libraries", recipe.libraries)):
         for package in packages:
             unpacked = work / "deb" / package
@@ -78,7 +82,12 @@ def lay_out(name: str, recipe: Recipe, debs: Mapping[str, Path], files: Path, wo
             for source, path in _files(unpacked):
                 if _wanted(path, recipe, kind):
                     _place(source, root, _moved(path, recipe.move))
+                    if package in recipe.suites:
+                        newer.append(root / _moved(path, recipe.move).lstrip("/"))
             shutil.rmtree(unpacked)
+    if recipe.private:
+        elf.own_libraries(name, arch, [debs[package] for package in recipe.private], root, work)
+        elf.lead_to(name, arch, newer, elf.tool(debs, work / "tool"))
     for old, new in recipe.move.items():
         if not (root / new.lstrip("/")).exists():
             raise VirtualNodesError(f"{name}: move {old}: the payload has no such file")
@@ -217,7 +226,7 @@ def _file_list(recipe: Recipe, root: Path) -> list[str]:
 def build(name: str, recipe: Recipe, debs: Mapping[str, Path], files: Path, work: Path, arch: str, log: Path) -> Path:
     """Return the finished, unsigned RPM below work; work must be a path without spaces (rpmbuild's own limit)."""
     work.mkdir(parents=True)
-    root = lay_out(name, recipe, debs, files, work)
+    root = lay_out(name, recipe, debs, files, work, arch)
     origin = ", ".join(f"{package} {deb_field(debs[package], 'Version')}" for package in recipe.payload)
     version = version_of(recipe, debs)
     (work / "package.spec").write_text(spec(name, recipe, root, version, f"Debian's {origin}"))

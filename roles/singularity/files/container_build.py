@@ -111,8 +111,11 @@ def _run(settings, user, scratch, argv):
         os.setuid(user.pw_uid)
         os.umask(0o022)
 
-    with open(os.devnull) as nothing:
-        call = subprocess.Popen(argv, stdin=nothing, stderr=subprocess.STDOUT, cwd=scratch, env=environment, preexec_fn=become)
+    try:
+        with open(os.devnull) as nothing:
+            call = subprocess.Popen(argv, stdin=nothing, stderr=subprocess.STDOUT, cwd=scratch, env=environment, preexec_fn=become)
+    except OSError as error:
+        raise Problem("%s cannot be started as %s: %s" % (argv[0], user.pw_name, error.strerror))
     late = threading.Event()
 
     def stop():

@@ -1,0 +1,145 @@
+"""A slot that was ever given is never given to somebody else, whatever users.yml says by then."""
+
+from __future__ import annotations
+
+import json
+import os
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hal_inventory.users import User
+from hal_singularity.ledger import LedgerError, problems, read, remember
+
+
+def users(*made: User) -> dict[str, dict[str, Any]]:
+    return {user.name: user.as_dict() for user in made}
+
+
+ALICE, BOB = User("alice", 5001, 0), User("bob", 5002, 1)
+
+
+@pytest.fixture
+def refusal(filters: Any) -> Any:
+    """A function: ledger, users -> the lines of the refusal, which changes nothing and which validate says as well."""
+
+    def refused(path: Path, *made: User) -> list[str]:
+        before = path.read_bytes()
+        with pytest.raises(LedgerError) as caught:
+            remember(path, users(*made))
+        assert path.read_bytes() == before
+        assert filters.hal_slot_problems(users(*made), str(path)) == str(caught.value).split("\n")
+        return str(caught.value).split("\n")
+
+    return refused
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    path = tmp_path / "singularity" / "slots.json"
+    assert remember(path, users(ALICE, BOB))
+    return path
+
+
+def test_it_is_root_s_alone_and_grows(ledger: Path) -> None:
+    assert ledger.stat().st_mode & 0o777 == 0o600
+    assert ledger.parent.stat().st_mode & 0o777 == 0o700
+    assert not remember(ledger, users(ALICE, BOB)), "nothing new"
+    assert remember(ledger, users(ALICE, BOB, User("carol", 5003, 2), User("dave", 5004)))
+    assert read(ledger) == {
+        0: {"name": "alice", "uid": 5001},
+        1: {"name": "bob", "uid": 5002},
+        2: {"name": "carol", "uid": 5003},
+    }
+    assert sorted(path.name for path in ledger.parent.iterdir()) == ["slots.json", "slots.lock"]
+
+
+def test_a_slot_given_to_somebody_else_is_refused(ledger: Path, refusal: Any) -> None:
+    assert refusal(ledger, ALICE, User("erin", 5005, 1)) == [
+        "users.yml: slot 1 was given to bob (uid 5002) and is never given again; erin needs another"
+        f" (remembered in {ledger})",
+        "users.yml: bob (uid 5002) had slot 1 and is not there any more; write"
+        f" bob: {{uid: 5002, slot: 1, retired: true}} (remembered in {ledger})",
+    ]
+
+
+def test_a_user_who_is_taken_out_is_asked_for(ledger: Path, refusal: Any) -> None:
+    (said,) = refusal(ledger, ALICE)
+    assert "bob: {uid: 5002, slot: 1, retired: true}" in said
+    assert not remember(ledger, users(ALICE, User("bob", 5002, 1, retired=True)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "now"), [(User("bob", 5002), "none"), (User("bob", 5002, 7), "slot 7")]
+)
+def test_a_slot_does_not_change(ledger: Path, refusal: Any, changed: User, now: str) -> None:
+    (said,) = refusal(ledger, ALICE, changed)
+    assert said.startswith(f"users.yml: bob has had slot 1, and now {now}; a slot is for ever")
+
+
+def test_a_swap_is_two_faults(ledger: Path, refusal: Any) -> None:
+    assert len(refusal(ledger, User("alice", 5001, 1), User("bob", 5002, 0))) == 4
+
+
+def test_an_account_may_be_renamed(ledger: Path) -> None:
+    assert not remember(ledger, users(User("alicia", 5001, 0), BOB))
+
+
+def test_another_uid_of_the_same_name_is_somebody_else(ledger: Path, refusal: Any) -> None:
+    assert "slot 0 was given to alice (uid 5001)" in refusal(ledger, User("alice", 6001, 0), BOB)[0]
+
+
+def test_check_mode_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "slots.json"
+    assert remember(path, users(ALICE), dry=True)
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "said"),
+    [
+        ("{", 0o600, "is damaged"),
+        ("[]", 0o600, "is damaged"),
+        ('{"format": 1, "slots": {"a": {}}}', 0o600, "is damaged"),
+        ('{"format": 2, "slots": {}}', 0o600, "written by another release"),
+        ('{"format": 1, "slots": {}}', 0o644, "has to be yours, with 0600"),
+    ],
+)
+def test_a_ledger_that_cannot_be_trusted_stops_everything(ledger: Path, refusal: Any, content: str, mode: int, said: str) -> None:
+    ledger.write_text(content)
+    ledger.chmod(mode)
+    assert said in refusal(ledger, ALICE, BOB)[0]
+
+
+def test_forks_write_one_after_the_other(tmp_path: Path) -> None:
+    path = tmp_path / "slots.json"
+    lists = [users(*(User(f"u{number}", 5000 + number, number) for number in range(top))) for top in range(1, 9)]
+    with ProcessPoolExecutor(4) as pool:
+        # A shorter list after a longer one is refused: somebody is missing from it.
+        results = list(pool.map(_tried, [path] * len(lists), lists))
+    assert True in results
+    assert json.loads(path.read_text())["format"] == 1
+    assert os.listdir(tmp_path).count("slots.json") == 1
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".slots-")]
+
+
+def _tried(path: Path, listed: dict[str, Any]) -> bool:
+    try:
+        return remember(path, listed)
+    except LedgerError:
+        return False
+
+
+@given(st.lists(st.tuples(st.integers(5000, 5004), st.integers(0, 4)), max_size=6))
+def test_whatever_is_declared_one_slot_has_one_owner_for_ever(history: list[tuple[int, int]]) -> None:
+    given: dict[int, dict[str, Any]] = {}
+    for uid, slot in history:
+        listed = users(User(f"u{uid}", uid, slot))
+        if problems(given, listed, Path("x")):
+            continue
+        assert given.get(slot, {"uid": uid})["uid"] == uid
+        given[slot] = {"name": f"u{uid}", "uid": uid}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from hal_inventory.errors import ClusterFileError, FindingsError, UsersFileError
+from hal_inventory.errors import ClusterFileError, Finding, FindingsError, UsersFileError
 from hal_inventory.model import Site
 from hal_inventory.reader import display_name, parse, read_bytes
 from hal_inventory.users import User, check
@@ -56,7 +56,7 @@ def load_both(content: bytes, file: str, users: tuple[bytes | None, str] | None)
     ``users``: content of a users.yml and its name for messages.
     """
     made: tuple[User, ...] = ()
-    findings = []
+    findings: list[Finding] = []
     if users is not None:
         try:
             made = users_bytes(users[0] or b"", users[1])

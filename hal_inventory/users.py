@@ -100,8 +100,8 @@ def _check_ranges(slots: dict[int, str], uids: dict[int, str], document: Documen
         if slot in slots and start_of(slot) <= uid < start_of(slot) + RANGE:
             document.add(
                 ("users", slots[slot], "slot"),
-                f"slot {slot} is the ids {start_of(slot)} to {start_of(slot) + RANGE - 1}, and {uid} of them is {name}'s"
-                f" uid (users.{name}, line {document.line(('users', name, 'uid'))}); take another slot",
+                f"slot {slot} is the ids {start_of(slot)} to {start_of(slot) + RANGE - 1}, and {uid} of them is"
+                f" {name}'s uid (users.{name}, line {document.line(('users', name, 'uid'))}); take another slot",
             )
 
 

@@ -1,9 +1,9 @@
 """The directives of singularity.conf: what the file of Singularity 3.5 to 3.8 may say, and its text.
 
-Source: struct and template of pkg/runtime/engine/config/config.go (3.5.3) and pkg/util/singularityconf/config.go (3.6.0,
-3.7.0, 3.8.0, 3.8.4). Two things of its parser matter here: it knows `key = value` by the text before the sign and passes
-over keys that it does not know, so a misspelt one is silently the default; and a value is split at each comma. Imports
-nothing slow.
+Source: struct and template of pkg/runtime/engine/config/config.go (3.5.3) and pkg/util/singularityconf/config.go
+(3.6.0, 3.7.0, 3.8.0, 3.8.4). Two things of its parser matter here: it knows `key = value` by the text before the sign
+and passes over keys that it does not know, so a misspelt one is silently the default; and a value is split at each
+comma. Imports nothing slow.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from hal_inventory.suggest import did_you_mean
 Value: TypeAlias = "bool | int | str | list[str]"
 VERSIONS = ("3.5", "3.6", "3.7", "3.8")
 HEAD = """\
-# Written by Ansible, role singularity. What each line means: the administrators' guide of Singularity, and the file that
-# the package brings. Root's, and nobody else may write it: with its setuid starter Singularity refuses to run otherwise.
+# Written by Ansible, role singularity. What each line means: the administrators' guide of Singularity, and the file
+# that the package brings. Root's, and nobody else may write it: the setuid starter refuses to run otherwise.
 """
 
 
@@ -146,7 +146,9 @@ def problems(settings: Mapping[str, Any], version: str) -> list[str]:
     for name, value in settings.items():
         directive = DIRECTIVES.get(name)
         if directive is None:
-            found.append(f"singularity_conf: {name}: no such directive{did_you_mean(name, DIRECTIVES, kind='directives')}")
+            found.append(
+                f"singularity_conf: {name}: no such directive{did_you_mean(name, DIRECTIVES, kind='directives')}"
+            )
             continue
         if value is None:
             continue

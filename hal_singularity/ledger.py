@@ -28,8 +28,10 @@ def read(path: Path) -> dict[int, dict[str, Any]]:
         with path.open(encoding="utf-8") as stream:
             status = os.fstat(stream.fileno())
             if status.st_uid != os.geteuid() or status.st_mode & 0o077:
-                raise LedgerError(f"{path}: belongs to uid {status.st_uid} with mode {status.st_mode & 0o777:04o}; it has"
-                                  " to be yours, with 0600: others could give slots away")
+                raise LedgerError(
+                    f"{path}: belongs to uid {status.st_uid} with mode {status.st_mode & 0o777:04o}; it has"
+                    " to be yours, with 0600: others could give slots away"
+                )
             document = json.load(stream)
         if document["format"] != FORMAT:
             raise LedgerError(f"{path}: format {document['format']!r} is not {FORMAT}: written by another release")
@@ -43,7 +45,8 @@ def read(path: Path) -> dict[int, dict[str, Any]]:
         raise LedgerError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LedgerError(
-            f"{path}: is damaged ({error}); bring it back from a backup, or remove it: the nodes' /etc/subuid is compared too"
+            f"{path}: is damaged ({error}); bring it back from a backup, or remove it: the nodes' /etc/subuid is"
+            " compared too"
         ) from None
 
 
@@ -61,7 +64,9 @@ def problems(given: Mapping[int, Mapping[str, Any]], users: Mapping[str, Mapping
             continue
         who = f"{owner['name']} (uid {owner['uid']})"
         if holder is not None:
-            found.append(f"users.yml: slot {slot} was given to {who} and is never given again; {holder[0]} needs another")
+            found.append(
+                f"users.yml: slot {slot} was given to {who} and is never given again; {holder[0]} needs another"
+            )
         if owner["uid"] not in declared:
             found.append(
                 f"users.yml: {who} had slot {slot} and is not there any more; write "

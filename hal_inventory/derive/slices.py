@@ -156,7 +156,8 @@ def disk_path(wwn: str) -> str:
 def users(site: Site) -> dict[str, dict[str, Any]]:
     """Return the users by name, in the order of users.yml.
 
-    ``uid``; ``slot``, ``start`` and ``count`` (None without a slot); ``enabled``: may be root in containers; ``retired``.
+    ``uid``; ``slot``, ``start`` and ``count`` (None without a slot); ``enabled``: may be root in containers;
+    ``retired``.
     """
     return {user.name: user.as_dict() for user in site.users}
 

@@ -1,4 +1,7 @@
-"""Compare the declared slots with those ever given, keep them, and then ask the node. What is compared: hal_singularity."""
+"""Compare the declared slots with those ever given, keep them, and then ask the node.
+
+What is compared: hal_singularity.ledger.
+"""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ options:
     type: dict
     default: {}
   users:
-    description: Path of the users.yml, relative to this file. Without it the one beside the cluster.yml, where there is one.
+    description: Path of the users.yml, relative to this file. Without it the one beside the cluster.yml, if any.
     type: str
 """
 

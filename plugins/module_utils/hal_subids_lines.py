@@ -1,9 +1,9 @@
 # -*- coding: utf-8 -*-
 """What /etc/subuid and /etc/subgid have, and what they get: lines `owner:start:count`. Pure.
 
-Who reads them: newuidmap (any line of the user, by name or uid), and Singularity with its setuid starter (the first line
-of the user with exactly 65536 ids, else his largest; "!" before it: disabled by `singularity config fakeroot --disable`).
-So our lines stand first, by uid, and lines of others follow as they were. Source: Singularity 3.5.3,
+Who reads them: newuidmap (any line of the user, by name or uid), and Singularity with its setuid starter (the first
+line of the user with exactly 65536 ids, else his largest; "!" before it: disabled by `singularity config fakeroot
+--disable`). So our lines stand first, by uid, and lines of others follow as they were. Source: Singularity 3.5.3,
 internal/pkg/fakeroot/fakeroot.go.
 
 Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
@@ -15,7 +15,7 @@ __metaclass__ = type
 
 
 def parse(text):
-    """Return the lines of a file: dictionaries with number, line, owner, disabled, start, count; start None: no range."""
+    """Return a dictionary for each line: number, line, owner, disabled, start, count; start None: no range."""
     entries = []
     for number, line in enumerate(text.splitlines(), 1):
         entry = {"number": number, "line": line, "owner": None, "disabled": False, "start": None, "count": None}
@@ -60,8 +60,8 @@ def problems(path, entries, users):
             if is_own(entry, user) or not overlap(user["start"], user["count"], entry["start"], entry["count"]):
                 continue
             found.append(
-                "%s:%d: %s has ids %s, and slot %d of %s is %s: who owns both could read the other's files; remove the line"
-                " if nobody needs it, or give %s another slot in users.yml"
+                "%s:%d: %s has ids %s, and slot %d of %s is %s: who owns both could read the other's files; remove"
+                " the line if nobody needs it, or give %s another slot in users.yml"
                 % (path, entry["number"], entry["owner"], ends(entry["start"], entry["count"]), user["slot"],
                    user["name"], ends(user["start"], user["count"]), user["name"]))
     return found

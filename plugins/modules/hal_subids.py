@@ -12,15 +12,17 @@ module: hal_subids
 short_description: Write the declared ranges of /etc/subuid and /etc/subgid
 description:
   - Every declared user gets the line C(uid:start:count), before the lines of others, which stay as they are.
-  - A user who is not enabled gets it with C(!) before it, as C(singularity config fakeroot --disable) writes it. So his range is not given
-    to somebody else by C(--add).
+  - A user who is not enabled gets it with C(!) before it, as C(singularity config fakeroot --disable) writes it.
+    So his range is not given to somebody else by C(--add).
   - A line that somebody disabled on the node stays disabled, unless I(enable_ok); I(disabled_here) names it.
-  - Nothing is written, and it fails with a line for each, when a line of somebody else, or the number of a local account or group, is in
-    a declared range.
-  - At the controller, before the node is asked, the ranges are compared with those that were ever rolled out (I(ledger)), and kept there.
+  - Nothing is written, and it fails with a line for each, when a line of somebody else, or the number of a local
+    account or group, is in a declared range.
+  - At the controller, before the node is asked, the ranges are compared with those that were ever rolled out
+    (I(ledger)), and kept there.
 options:
   users:
-    description: All users of users.yml, as the filter hal_slots gives them. Those without a slot have none of slot, start and count.
+    description: >-
+      All users of users.yml, as the filter hal_slots gives them. Those without a slot have none of slot, start, count.
     type: list
     elements: dict
     required: true

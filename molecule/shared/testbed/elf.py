@@ -54,7 +54,7 @@ def lead_to(name: str, arch: str, files: Iterable[Path], patchelf: Path) -> None
     for path in files:
         if is_elf(path):
             mode = path.stat().st_mode
-            command = [patchelf, "--force-rpath", "--set-rpath", folder(name)]
+            command: list[str | Path] = [patchelf, "--force-rpath", "--set-rpath", folder(name)]
             if has_loader(path):
                 command += ["--set-interpreter", f"{folder(name)}/{LOADERS[arch]}"]
             capture([*command, path])

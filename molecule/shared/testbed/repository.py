@@ -96,7 +96,8 @@ def _download(declared: Mapping[str, recipes.Recipe], arch: str, log: Path) -> d
     """Return the .deb files of all recipes by package name; those of another suite with who needs them, if it fails."""
     apt = debian.Apt(cache_dir() / "packages" / f"debian-{arch}", arch)
     apt.update(log)
-    usual, others = set(), {}
+    usual: set[str] = set()
+    others: dict[str, dict[str, str]] = {}
     for name, recipe in declared.items():
         for package in (*recipe.payload, *recipe.libraries, *recipe.private):
             suite = recipe.suites.get(package)

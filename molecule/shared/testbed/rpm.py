@@ -68,9 +68,7 @@ def architecture_of(recipe: Recipe, debs: Mapping[str, Path], arch: str) -> str:
     return arch if any(deb_field(debs[name], "Architecture") != "all" for name in names) else "noarch"
 
 
-def lay_out(
-    name: str, recipe: Recipe, debs: Mapping[str, Path], files: Path, work: Path, arch: str = "x86_64"
-) -> Path:
+def lay_out(name: str, recipe: Recipe, debs: Mapping[str, Path], files: Path, work: Path, arch: str = "x86_64") -> Path:
     """Fill work/root with the package's files at their final places; return it. The debs are taken as they come."""
     root = work / "root"
     newer: list[Path] = []

@@ -17,7 +17,7 @@ import time
 from container_common import Problem, digest_of, file_system_of, in_words, remove_tree
 
 # Where files keep the ids that a build gives them. On others (NFS, GPFS, those of FUSE) the server, or a map, decides.
-LOCAL = frozenset("btrfs ext2 ext3 ext4 overlay tmpfs xfs zfs".split())
+LOCAL = frozenset(["btrfs", "ext2", "ext3", "ext4", "overlay", "tmpfs", "xfs", "zfs"])
 SCRATCH = "build-"
 STALE_SECONDS = 2 * 86400
 
@@ -49,10 +49,12 @@ def check_scratch(folder, needed):
     """Raise Problem unless the folder is on a local file system with room."""
     place, kind = file_system_of(folder)
     if kind not in LOCAL:
-        raise Problem("%s is on %s (%s): files there do not keep the ids of a build; name a folder of a local disk" % (folder, place, kind))
+        raise Problem("%s is on %s (%s): files there do not keep the ids of a build; name a folder of a local disk"
+                      % (folder, place, kind))
     free = os.statvfs(folder)
     if free.f_bavail * free.f_frsize < needed:
-        raise Problem("%s has %s left, and a build may need %s" % (folder, in_words(free.f_bavail * free.f_frsize), in_words(needed)))
+        raise Problem("%s has %s left, and a build may need %s"
+                      % (folder, in_words(free.f_bavail * free.f_frsize), in_words(needed)))
 
 
 def forget_stale(folder):
@@ -97,8 +99,9 @@ def build(settings, definition, publish):
 
 def _run(settings, user, scratch, argv):
     """Run the build as the user, with nothing of root's environment; its output goes where ours goes."""
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "LC_ALL": "C", "USER": user.pw_name,
-                   "LOGNAME": user.pw_name, "HOME": os.path.join(scratch, "home"), "TMPDIR": os.path.join(scratch, "tmp")}
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", "LC_ALL": "C",
+                   "USER": user.pw_name, "LOGNAME": user.pw_name, "HOME": os.path.join(scratch, "home"),
+                   "TMPDIR": os.path.join(scratch, "tmp")}
     for name in ("SINGULARITY", "APPTAINER"):
         environment[name + "_TMPDIR"] = os.path.join(scratch, "tmp")
         environment[name + "_CACHEDIR"] = os.path.join(scratch, "cache")
@@ -113,7 +116,8 @@ def _run(settings, user, scratch, argv):
 
     try:
         with open(os.devnull) as nothing:
-            call = subprocess.Popen(argv, stdin=nothing, stderr=subprocess.STDOUT, cwd=scratch, env=environment, preexec_fn=become)
+            call = subprocess.Popen(argv, stdin=nothing, stderr=subprocess.STDOUT, cwd=scratch, env=environment,
+                                    preexec_fn=become)
     except OSError as error:
         raise Problem("%s cannot be started as %s: %s" % (argv[0], user.pw_name, error.strerror))
     late = threading.Event()
@@ -131,7 +135,8 @@ def _run(settings, user, scratch, argv):
         timer.cancel()
         _kill(call.pid, scratch)
     if late.is_set():
-        raise Problem("the build took longer than %d s and was stopped; nothing was published" % int(settings["build_timeout_seconds"]))
+        raise Problem("the build took longer than %d s and was stopped; nothing was published"
+                      % int(settings["build_timeout_seconds"]))
     if status != 0:
         raise Problem("the build failed (exit status %d, its words are above); nothing was published" % status)
 

@@ -28,7 +28,7 @@ class Problem(Exception):
 def native(value):
     """Return what JSON gave with Python's own strings: names of files are bytes in Python 2."""
     if isinstance(value, dict):
-        return dict((native(key), native(item)) for key, item in value.items())
+        return {native(key): native(item) for key, item in value.items()}
     if isinstance(value, list):
         return [native(item) for item in value]
     if str is bytes and isinstance(value, type(u"")):
@@ -67,7 +67,8 @@ def write_json(path, document, mode=0o644):
 def check_name(name):
     """Raise Problem unless it is the name of an image."""
     if not NAME.match(name) or name.endswith(SUFFIX) or "--" in name:
-        raise Problem("%r is no name of an image: small letters, digits, . _ -, at most 63, without .sif and without --" % name)
+        raise Problem("%r is no name of an image: small letters, digits, . _ -, at most 63, without .sif and without --"
+                      % name)
 
 
 def digest_of(path):

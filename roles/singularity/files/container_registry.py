@@ -24,7 +24,7 @@ MAGIC_AT, MAGIC = 32, b"SIF_MAGIC"
 
 
 class Registry(object):
-    """The folder of images. `mount`: the mount point of the file system that it has to be on; none: it may be anywhere."""
+    """The folder of images. `mount`: mount point of the file system that it has to be on; none: it may be anywhere."""
 
     def __init__(self, root, mount):
         self.root, self.mount = root, mount
@@ -73,7 +73,8 @@ class Registry(object):
         """Return what is known, by name: versions, oldest first."""
         document = read_json(self.record, {"format": FORMAT, "images": {}})
         if document.get("format") != FORMAT:
-            raise Problem("%s: format %r is not %d: written by another release" % (self.record, document.get("format"), FORMAT))
+            raise Problem("%s: format %r is not %d: written by another release"
+                          % (self.record, document.get("format"), FORMAT))
         return document["images"]
 
     def enter(self, name, version):

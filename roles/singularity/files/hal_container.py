@@ -107,8 +107,11 @@ def status(registry, settings, _):
     registry.check_there()
     known = registry.versions()
     verified = read_json(settings["verified"], {"at": 0, "wrong": {}}) if os.geteuid() == 0 else {"at": 0, "wrong": {}}
-    wrong = dict((name, words) for name, words in verified["wrong"].items() if name in registry.images())
-    wrong.update((name, words) for name, words in ((one, registry.wrong(one, known)) for one in registry.images()) if words)
+    wrong = {name: words for name, words in verified["wrong"].items() if name in registry.images()}
+    for name in registry.images():
+        words = registry.wrong(name, known)
+        if words:
+            wrong[name] = words
     print(json.dumps({
         "images": registry.images(),
         "wrong": ["%s %s" % (registry.path(name), wrong[name]) for name in sorted(wrong)],

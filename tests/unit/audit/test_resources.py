@@ -357,3 +357,21 @@ def test_a_file_context_of_selinux_is_a_line_that_semanage_keeps() -> None:
     assert found("community.general.sefcontext", **label)
     gone = found("community.general.sefcontext", **label, state="absent")
     assert [one["state"] for one in gone.values()] == ["absent"]
+
+
+def test_of_subids_both_files_and_the_lines_of_those_with_a_slot() -> None:
+    users = [
+        {"name": "alice", "uid": 5001, "slot": 0, "start": 4294836224, "count": 65536, "enabled": True},
+        {"name": "bob", "uid": 5002, "slot": 1, "start": 4294770688, "count": 65536, "enabled": False},
+        {"name": "carol", "uid": 5003, "slot": None, "enabled": False},
+    ]
+    found = identities("hal_subids", {"users": users}, {})
+    assert [one.resource.partition("#")[0] for one in found] == [
+        f"{kind}:/etc/{name}" for name in ("subuid", "subgid") for kind in ("file", "line")
+    ]
+    assert found[0].declared["mode"] == "0644"
+    assert found[1].declared["lines"] == ["5001:4294836224:65536", "!5002:4294770688:65536"]
+    assert [one.resource for one in identities("hal_subids", {"users": users[2:]}, {})] == [
+        "file:/etc/subuid",
+        "file:/etc/subgid",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def test_ranges_begin_where_singularity_begins() -> None:
 @given(st.lists(st.integers(0, HIGHEST_SLOT), min_size=2, unique=True))
 def test_two_slots_never_overlap(slots: list[int]) -> None:
     starts = sorted(start_of(slot) for slot in slots)
-    assert all(after - before >= RANGE for before, after in zip(starts, starts[1:], strict=False))
+    assert all(after - before >= RANGE for before, after in pairwise(starts))
 
 
 def test_the_next_free_slot_is_none_that_somebody_left() -> None:

@@ -33,7 +33,10 @@ def as_singularity_reads(file: str) -> dict[str, list[str]]:
         ({"allow setuid": 1}, "singularity_conf: allow setuid: must be true or false, not 1"),
         ({"mount dev": True}, "singularity_conf: mount dev: must be one of yes, no, minimal (in quotes), not True"),
         ({"enable overlay": "driver"}, "must be one of yes, no, try (in quotes), not 'driver'"),
-        ({"max loop devices": "256"}, "singularity_conf: max loop devices: must be a whole number, 1 or more, not '256'"),
+        (
+            {"max loop devices": "256"},
+            "singularity_conf: max loop devices: must be a whole number, 1 or more, not '256'",
+        ),
         ({"sessiondir max size": 0}, "singularity_conf: sessiondir max size: must be a whole number, 1 or more, not 0"),
         ({"sessiondir max size": True}, "must be a whole number, 1 or more, not True"),
         ({"bind path": "/scratch"}, "must be a list of source[:destination[:ro|rw]], not '/scratch'"),
@@ -83,11 +86,21 @@ def test_null_is_the_programs_own_value() -> None:
     assert text({"always use nv": True}, "3.5") != text({"always use nv": None}, "3.5") == text({}, "3.5")
 
 
-@given(st.dictionaries(st.sampled_from(sorted(DIRECTIVES)), st.one_of(st.booleans(), st.integers(), st.text(), st.lists(st.text()))))
+@given(
+    st.dictionaries(
+        st.sampled_from(sorted(DIRECTIVES)), st.one_of(st.booleans(), st.integers(), st.text(), st.lists(st.text()))
+    )
+)
 def test_what_is_accepted_is_read_back_as_declared(declared: dict[str, Any]) -> None:
     if problems(declared, "3.8"):
         return
     read = as_singularity_reads(text(declared, "3.8"))
     for name, value in declared.items():
-        shown = ("yes" if value else "no",) if isinstance(value, bool) else tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+        shown = (
+            ("yes" if value else "no",)
+            if isinstance(value, bool)
+            else tuple(map(str, value))
+            if isinstance(value, list)
+            else (str(value),)
+        )
         assert tuple(read.get(name, [])) == (() if value in ("", []) else shown)

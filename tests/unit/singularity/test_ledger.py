@@ -73,9 +73,7 @@ def test_a_user_who_is_taken_out_is_asked_for(ledger: Path, refusal: Any) -> Non
     assert not remember(ledger, users(ALICE, User("bob", 5002, 1, retired=True)))
 
 
-@pytest.mark.parametrize(
-    ("changed", "now"), [(User("bob", 5002), "none"), (User("bob", 5002, 7), "slot 7")]
-)
+@pytest.mark.parametrize(("changed", "now"), [(User("bob", 5002), "none"), (User("bob", 5002, 7), "slot 7")])
 def test_a_slot_does_not_change(ledger: Path, refusal: Any, changed: User, now: str) -> None:
     (said,) = refusal(ledger, ALICE, changed)
     assert said.startswith(f"users.yml: bob has had slot 1, and now {now}; a slot is for ever")
@@ -109,7 +107,9 @@ def test_check_mode_writes_nothing(tmp_path: Path) -> None:
         ('{"format": 1, "slots": {}}', 0o644, "has to be yours, with 0600"),
     ],
 )
-def test_a_ledger_that_cannot_be_trusted_stops_everything(ledger: Path, refusal: Any, content: str, mode: int, said: str) -> None:
+def test_a_ledger_that_cannot_be_trusted_stops_everything(
+    ledger: Path, refusal: Any, content: str, mode: int, said: str
+) -> None:
     ledger.write_text(content)
     ledger.chmod(mode)
     assert said in refusal(ledger, ALICE, BOB)[0]

@@ -60,7 +60,10 @@ def test_who_was_disabled_by_hand_stays_so_until_it_is_allowed(plan: Any) -> Non
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("mallory:4294836224:65536", "mallory has ids 4294836224 to 4294901759, and slot 0 of alice is 4294836224 to 429490175"),
+        (
+            "mallory:4294836224:65536",
+            "mallory has ids 4294836224 to 4294901759, and slot 0 of alice is 4294836224 to 429490175",
+        ),
         ("5009:4294836224:65536", "5009 has ids"),
         ("mallory:4294901759:1", "slot 0 of alice"),
         ("mallory:4294836223:1", "slot 1 of bob"),
@@ -91,9 +94,9 @@ def test_an_account_in_a_range_is_refused(lines: Any) -> None:
 
 
 line = st.one_of(
-    st.tuples(st.sampled_from(["alice", "5001", "!5001", "bob", "x", "!y"]), st.integers(0, 2**32), st.integers(0, 2**17)).map(
-        lambda parts: ":".join(map(str, parts))
-    ),
+    st.tuples(
+        st.sampled_from(["alice", "5001", "!5001", "bob", "x", "!y"]), st.integers(0, 2**32), st.integers(0, 2**17)
+    ).map(lambda parts: ":".join(map(str, parts))),
     st.sampled_from(["", "# words", "a:b", "a:b:c", ":::", DECLARED.splitlines()[0], DECLARED.splitlines()[1]]),
 )
 
@@ -102,6 +105,17 @@ line = st.one_of(
 def test_a_plan_is_settled_at_once_and_loses_no_line(lines: Any, plan: Any, text: list[str]) -> None:
     once, disabled = plan("".join(f"{one}\n" for one in text))
     assert plan(once) == (once, disabled)
-    own = {f"{mark}{who}:{start_of(slot)}:{RANGE}" for slot, names in enumerate((("alice", "5001"), ("bob", "5002"), ("carol", "5003"))) for who in names for mark in ("", "!")}
+    own = {
+        f"{mark}{who}:{start_of(slot)}:{RANGE}"
+        for slot, names in enumerate((("alice", "5001"), ("bob", "5002"), ("carol", "5003")))
+        for who in names
+        for mark in ("", "!")
+    }
     assert [one for one in once.splitlines() if one not in own] == [one for one in text if one not in own]
-    assert sum(one.lstrip("!").endswith(f":{start_of(0)}:{RANGE}") and one.lstrip("!").startswith("5001:") for one in once.splitlines()) == 1
+    assert (
+        sum(
+            one.lstrip("!").endswith(f":{start_of(0)}:{RANGE}") and one.lstrip("!").startswith("5001:")
+            for one in once.splitlines()
+        )
+        == 1
+    )

@@ -136,7 +136,9 @@ def test_what_somebody_put_there_is_named(registry: Any, tmp_path: Path) -> None
     assert registry.verify() == {"mine": "was published by nobody", "led": "is no file of its own"}
 
 
-@pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "x.sif", "Tool", "tool--20200101", "x" * 64, "a b", "-x"])
+@pytest.mark.parametrize(
+    "name", ["", "../x", "a/b", ".hidden", "x.sif", "Tool", "tool--20200101", "x" * 64, "a b", "-x"]
+)
 def test_names_that_would_lead_elsewhere_are_refused(parts: Any, filters: Any, name: str) -> None:
     with pytest.raises(parts("common").Problem, match="is no name of an image"):
         parts("common").check_name(name)
@@ -166,7 +168,7 @@ def test_a_damaged_record_is_said(registry: Any, parts: Any) -> None:
 # ---------------------------------------------------------------- builds
 @pytest.fixture
 def settings(parts: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """A build user who exists (nobody), a folder that he may enter, and a program that does what the definition says."""
+    """A build user who exists (nobody), a folder that he may enter, a program that does what a definition says."""
     place = Path(tempfile.mkdtemp(prefix="hal-container-", dir="/tmp"))
     place.chmod(0o755)
     folder = place / "builds"
@@ -175,7 +177,9 @@ def settings(parts: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, 
     program.write_text("#!/bin/sh\n[ $1 = version ] && { echo 3.5.3; exit; }\nIMAGE=$3 exec sh $4\n")
     program.chmod(0o755)
     monkeypatch.setattr(parts("build"), "_has_range", lambda path, user: True)
-    monkeypatch.setattr(parts("build"), "LOCAL", parts("build").LOCAL | {parts("common").file_system_of(str(folder))[1]})
+    monkeypatch.setattr(
+        parts("build"), "LOCAL", parts("build").LOCAL | {parts("common").file_system_of(str(folder))[1]}
+    )
     yield {
         "program": str(program), "build_user": "nobody", "build_dir": str(folder), "build_room_mb": 1,
         "build_timeout_seconds": 20,

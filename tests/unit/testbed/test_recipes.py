@@ -113,3 +113,18 @@ def test_what_is_no_mapping_is_refused(tmp_path: Path, text: str, what: str) -> 
 def test_a_missing_file_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"nothing\.yml: cannot be read: "):
         recipes.load(tmp_path / "nothing.yml")
+
+
+def test_a_package_of_another_suite_has_to_be_one_of_the_recipe(tmp_path: Path) -> None:
+    (finding,) = refused(tmp_path, GOOD + "  suites: {mungo: sid}\n")
+    assert finding == "recipes.yml:8: munge.suites.mungo: 'mungo' is in none of payload, libraries and private"
+
+
+def test_libraries_for_nobody_are_refused(tmp_path: Path) -> None:
+    text = "tool:\n  summary: Words\n  version: '1'\n  stand_in: true\n  private: [libc6]\n"
+    assert "recipes.yml:5: tool.private: no payload whose programs would run with them" in refused(tmp_path, text)
+
+
+def test_a_suite_is_a_word(tmp_path: Path) -> None:
+    (finding,) = refused(tmp_path, GOOD + "  suites: {munge: sid main}\n")
+    assert finding.startswith("recipes.yml:8: munge.suites.munge: ")

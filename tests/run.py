@@ -28,20 +28,26 @@ AT_ONCE = 2
 LATER = (
     "backup",
     "base",
+    "compilers",
     "cuda",
     "datasets",
+    "environments",
     "file_system_probe",
     "firewall",
     "first_contact",
     "hosts",
+    "lmod",
     "local_storage",
     "mirror",
     "munge",
     "network",
     "nfs_client",
+    "notebooks",
     "repositories",
+    "singularity",
     "ssh",
     "time",
+    "wmlce",
 )
 # These take longest, so they begin first: none is left alone at the end.
 LONG = (

@@ -52,7 +52,7 @@ def declared() -> list[dict[str, Any]]:
 def as_alice(host: Host, command: str, shell: str = "/bin/bash") -> str:
     """What a user's login shell prints, its errors included."""
     host.check_output(f"cat >/tmp/typed <<'END'\n{command}\nEND")
-    return host.run(f"su - alice -s {shell} </tmp/typed 2>&1").stdout
+    return str(host.run(f"su - alice -s {shell} </tmp/typed 2>&1").stdout)
 
 
 def broken(rollout: Rollout, node: str = "hal-login") -> list[str]:

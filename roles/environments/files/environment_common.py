@@ -167,6 +167,10 @@ def settings(path=SETTINGS):
     found = load(path)
     if found is None:
         raise Problem("%s is not there: roll out the role environments" % path)
+    # A template makes texts of numbers.
+    found["keep"] = int(found["keep"])
+    for name in ("reserve_gb", "unpacked_factor", "timeout_seconds", "verify_max_days"):
+        found[name] = float(found[name])
     return found
 
 

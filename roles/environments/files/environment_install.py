@@ -58,7 +58,7 @@ class Installer(object):
     def spoilt(self, env, prefix):
         """Return in words why a finished prefix cannot be used; "" when it can."""
         seen = load(hidden(prefix, "verified.json")) or {}
-        return status.faults(env, prefix) or seen.get("words", "")
+        return status.unloadable(prefix) or status.faults(env, prefix) or seen.get("words", "")
 
     # ------------------------------------------------------------ the request
     def apply(self, environments, owner, remove_ok, used, told=None):

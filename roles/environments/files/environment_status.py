@@ -31,12 +31,18 @@ def wrong(env):
     if record["digest"] != env["digest"]:
         return ("%s leads to %s, made from another lock file: the declared one has the digest %s"
                 % (link, target, env["digest"]))
-    return loose(os.path.dirname(prefix)) or faults(env, prefix)
+    return loose(os.path.dirname(prefix)) or unloadable(prefix) or faults(env, prefix)
 
 
 def faults(env, prefix):
     """Return in words what is wrong with a prefix that is finished; "" when nothing is."""
     return loose(prefix) or loose(os.path.join(prefix, "bin")) or _packages(env, prefix) or python(env, prefix)
+
+
+def unloadable(prefix):
+    """Return in words why no module of it can be loaded; "" when it can."""
+    path = hidden(prefix, "activate.lua")
+    return "" if os.path.isfile(path) else "%s is not there: the module cannot be loaded" % path
 
 
 def loose(path):

@@ -176,6 +176,7 @@ def test_all_kinds_of_damage_are_told_apart(site: Site) -> None:
         ("touch {prefix}/conda-meta/mine-1-0.json", "packages: mine-1-0 is not in the lock file"),
         ("echo exit 3 >{prefix}/bin/python", "bin/python does not run"),
         ("printf '#!/bin/sh\\necho 2.7.5' >{prefix}/bin/python", "bin/python is Python 2.7.5, declared is"),
+        ("rm {prefix}/.hal/activate.lua", ".hal/activate.lua is not there: the module cannot be loaded"),
         ("chmod g+w {prefix}", "can be written by others than root"),
         ("chmod o+w {prefix}/..", "can be written by others than root"),
     ],

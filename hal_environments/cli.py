@@ -77,18 +77,23 @@ def _place(text: str) -> tuple[str, str]:
 
 
 def _places(options: argparse.Namespace, asked: specs.Specs) -> Mapping[str, str]:
-    chosen = dict(options.places)
-    unknown = sorted(set(chosen) - set(asked.channels))
-    if unknown:
-        raise HalEnvironmentsError(f"--from {unknown[0]}: the channels are {', '.join(asked.channels)}")
-    return chosen
+    return {name: place for name, place in options.places if name in asked.channels}
+
+
+def _refuse_unknown(options: argparse.Namespace, asked: Sequence[specs.Specs]) -> None:
+    """A channel that none of the files has was misspelt, and would be asked at its declared address."""
+    known = list(dict.fromkeys(name for one in asked for name in one.channels))
+    for name, _ in options.places:
+        if name not in known:
+            raise HalEnvironmentsError(f"--from {name}: the channels are {', '.join(known)}")
 
 
 def _lock(options: argparse.Namespace) -> int:
     from hal_environments import solve
 
-    for name in options.names:
-        asked = specs.load(options.folder / f"{name}.yml")
+    every = [specs.load(options.folder / f"{name}.yml") for name in options.names]
+    _refuse_unknown(options, every)
+    for name, asked in zip(options.names, every, strict=True):
         if options.platform:
             asked = replace(asked, platform=options.platform)
         target = (options.to or options.folder) / f"{name}.lock.yml"
@@ -119,6 +124,7 @@ def _check(options: argparse.Namespace) -> int:
             findings += error.findings
             continue
         beside = options.folder / f"{name}.yml"
+        _refuse_unknown(options, [found.asked])
         wrong = against_specs(found, path, beside) if beside.exists() else []
         if options.fetch or options.places:
             wrong += [f"{path}: {line}" for line in channel.unlike(found, _places(options, found.asked))]

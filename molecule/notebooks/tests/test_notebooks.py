@@ -42,7 +42,13 @@ def user(host: Host, command: str, name: str = "alice") -> str:
 
 def notebook(source: str, kernel: str) -> str:
     """A notebook with one cell."""
-    cell = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": [source]}
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": [],
+        "source": [source],
+    }
     spec = {"name": kernel, "display_name": kernel, "language": "python"}
     return json.dumps({"cells": [cell], "metadata": {"kernelspec": spec}, "nbformat": 4, "nbformat_minor": 2})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import subprocess
@@ -18,7 +19,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 FILES = PROJECT / "roles/compilers/files"
 sys.path.insert(0, str(PROJECT / "molecule/compilers"))
 
-import make_pgi  # noqa: E402
+make_pgi = importlib.import_module("make_pgi")
 
 
 class Site:

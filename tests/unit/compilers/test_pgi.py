@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
-from tests.unit.compilers.conftest import Site
+from tests.unit.compilers.conftest import PROJECT, Site, make_pgi
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/usr/bin/gcc"), reason="PGI needs the system's gcc, as on a node")
 
@@ -167,3 +169,10 @@ def test_check_says_what_would_be_done_and_does_nothing(site: Site) -> None:
     site.set(accept_eula=False)
     assert "would be installed, for pgi/19.10 is not installed; but" in site.done("install", "--check")
     assert not site.root.exists()
+
+
+def test_the_scenario_declares_its_stand_in(tmp_path: Path) -> None:
+    make_pgi.make(tmp_path / "pgi.tar")
+    found = hashlib.sha256((tmp_path / "pgi.tar").read_bytes()).hexdigest()
+    assert found in (PROJECT / "molecule/compilers/group_vars/all/compilers.yml").read_text()
+    assert found in (PROJECT / "molecule/compilers/tests/test_compilers.py").read_text()

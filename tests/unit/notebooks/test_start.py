@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import socket
@@ -22,9 +23,7 @@ KERNEL = FILES / "kernel.sh"
 @pytest.fixture(scope="module")
 def program() -> Any:
     sys.path.insert(0, str(FILES))
-    import hal_notebook
-
-    return hal_notebook
+    return importlib.import_module("hal_notebook")
 
 
 @pytest.fixture(params=["local", "2.7", "3.6"])

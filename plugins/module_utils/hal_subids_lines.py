@@ -67,6 +67,20 @@ def problems(path, entries, users):
     return found
 
 
+def shadowed(path, entries, users):
+    """Return a sentence for each user of whom Singularity would take another range: the first that is large enough."""
+    found = []
+    for user in users:
+        for entry in entries:
+            if entry["owner"] not in (user["name"], str(user["uid"])) or entry["count"] != user["count"]:
+                continue
+            if not is_own(entry, user):
+                found.append("%s:%d: this line of %s comes before the declared one, and Singularity takes the first"
+                             % (path, entry["number"], user["name"]))
+            break
+    return found
+
+
 def taken_ids(path, text, users):
     """Return a sentence for each local account or group (lines of passwd or group) whose number is in a range."""
     found = []

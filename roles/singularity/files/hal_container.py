@@ -21,10 +21,10 @@ import os
 import sys
 import time
 
-from container_build import build
+from container_build import build, forget_stale
 from container_common import Problem, check_name, in_words, lock, read_json, write_json
 from container_registry import Registry
-from hal_subids_lines import parse, problems, taken_ids
+from hal_subids_lines import parse, problems, shadowed, taken_ids
 
 CONFIG = "/etc/hal/containers.json"
 LOCK = "/run/lock/hal-container"
@@ -86,7 +86,9 @@ def retire(registry, _, arguments):
 
 
 def verify(registry, settings, _):
-    """Read all images, and keep what was found for `status`."""
+    """Read all images, and keep what was found for `status`. Builds that were killed are cleared away, too."""
+    if os.path.isdir(settings["build_dir"]):
+        forget_stale(settings["build_dir"])
     registry.check_there()
     found = registry.verify()
     write_json(settings["verified"], {"at": int(time.time()), "wrong": found}, 0o600)
@@ -132,7 +134,9 @@ def check_ids(_, settings, __):
     """Print a line for each fault."""
     users, found = settings["users"], []
     for path, accounts in sorted(FILES.items()):
-        found += problems(path, parse(text_of(path)), users) + taken_ids(accounts, text_of(accounts), users)
+        entries = parse(text_of(path))
+        found += problems(path, entries, users) + shadowed(path, entries, users)
+        found += taken_ids(accounts, text_of(accounts), users)
     for line in found:
         print(line)
     return 0

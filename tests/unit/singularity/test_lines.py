@@ -84,6 +84,15 @@ def test_a_range_that_covers_all_is_a_fault_of_each(lines: Any) -> None:
     assert len(lines.problems("/etc/subgid", entries, [ALICE, BOB, CAROL])) == 3
 
 
+def test_of_several_ranges_of_a_user_the_first_counts(lines: Any) -> None:
+    entries = lines.parse("alice:100000:65536\n" + DECLARED)
+    assert lines.shadowed("/etc/subuid", entries, [ALICE, BOB]) == [
+        "/etc/subuid:1: this line of alice comes before the declared one, and Singularity takes the first"
+    ]
+    assert lines.shadowed("/etc/subuid", lines.parse("alice:100000:1000\n" + DECLARED), [ALICE, BOB]) == []
+    assert lines.shadowed("/etc/subuid", lines.parse(DECLARED + "alice:100000:65536\n"), [ALICE, BOB]) == []
+
+
 def test_an_account_in_a_range_is_refused(lines: Any) -> None:
     passwd = "root:x:0:0::/root:/bin/sh\nbroken\nghost:x:4294836300:100::/:/bin/sh\n"
     (found,) = lines.taken_ids("/etc/passwd", passwd, [ALICE, BOB])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -282,3 +283,57 @@ def test_of_mounts_the_last_above_a_path_counts(parts: Any, monkeypatch: pytest.
     assert parts("common").file_system_of("/home/apps") == ("/home", "gpfs")
     assert parts("common").file_system_of("/homes") == ("/", "xfs")
     assert parts("common").file_system_of("/home/x y/z") == ("/home/x y", "tmpfs")
+
+
+# ---------------------------------------------------------------- what users and the audit are told
+@pytest.fixture
+def told(parts: Any, registry: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    """A function: a command of hal-container -> exit status, standard output, standard error."""
+    program = importlib.import_module("hal_container")
+    builds = tmp_path / "no-builds"
+    settings = {
+        "registry": registry.root, "mount": "", "verified": str(tmp_path / "verified.json"), "verify_max_days": "15",
+        "build_dir": str(builds), "users": [],
+    }  # fmt: skip
+    (tmp_path / "containers.json").write_text(json.dumps(settings))
+    program.CONFIG = str(tmp_path / "containers.json")
+
+    def run(*words: str) -> tuple[int, str, str]:
+        status = program.main(list(words))
+        shown = capsys.readouterr()
+        return status, shown.out, shown.err
+
+    return run
+
+
+def test_the_status_is_what_stands_there_and_what_was_last_read(told: Any, registry: Any, tmp_path: Path) -> None:
+    path, _ = publish(registry, tmp_path)
+    assert json.loads(told("status")[1]) == {"images": ["tool"], "wrong": [], "late": ""}
+    change_quietly(Path(path))
+    assert json.loads(told("status")[1])["wrong"] == []
+    assert told("verify")[::2] == (1, f"{path} has another content than was published\n")
+    assert json.loads(told("status")[1])["wrong"] == [f"{path} has another content than was published"]
+
+
+def test_an_image_that_nobody_read_for_weeks_is_late(told: Any, registry: Any, tmp_path: Path) -> None:
+    publish(registry, tmp_path, built_at=time.time() - 20 * 86400)
+    assert json.loads(told("status")[1])["late"] == "not read again for 20 days"
+    assert told("verify")[0] == 0
+    assert json.loads(told("status")[1])["late"] == ""
+
+
+def test_users_are_shown_what_there_is_and_where_it_is_from(told: Any, registry: Any, tmp_path: Path) -> None:
+    assert told("list") == (0, f"no images in {registry.root} yet\n", "")
+    publish(registry, tmp_path)
+    assert told("list")[1].splitlines()[1].split()[0] == "tool"
+    shown = told("show", "tool")[1]
+    assert "by hal-build on hal-login with Singularity 3.5.3" in shown
+    assert shown.endswith("Bootstrap: localimage\n")
+    assert told("show", "none")[::2] == (1, "hal-container: none: no such image; hal-container list\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "status"), [([], 2), (["frob"], 2), (["show"], 2), (["--help"], 0), (["list", "x"], 2)]
+)
+def test_wrong_use_is_said(told: Any, words: list[str], status: int) -> None:
+    assert told(*words)[0] == status

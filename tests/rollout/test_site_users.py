@@ -1,0 +1,100 @@
+"""What a user has after a rollout: modules in every shell, the same on login and compute nodes, and jobs that load them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
+
+import pytest
+from mini import Mini
+from ssh_config import STATE, Cluster
+
+TAGGED = "wmlce/1.7.0-py3.7"
+LOGIN = "hal-login"
+COMPUTES = ("hal01", "hal02")
+# The declared Python and packages, as the program itself says them.
+VERSIONS = "python -c 'import sys, tensorflow; print(sys.version.split()[0], tensorflow.__version__)'"
+
+
+class User:
+    """A user who logs in over SSH with a certificate of the site, as an account from the node image."""
+
+    def __init__(self, cluster: Cluster, name: str, folder: Path) -> None:
+        self.cluster, self.name, self.key = cluster, name, folder / name
+        ca = STATE / "ca" / "user_ca"
+        for argv in (
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)],
+            ["ssh-keygen", "-q", "-s", str(ca), "-I", name, "-n", name, "-V", "+1h", f"{self.key}.pub"],
+        ):
+            subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
+
+    def ssh(self, node: str, command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command as `ssh NODE COMMAND` does: no terminal, no login shell."""
+        options = (f"User={self.name}", f"IdentityFile={self.key}", "ControlPath=none")
+        argv = ["ssh", *(word for option in options for word in ("-o", option))]
+        argv += self.cluster.ssh_argv(node, command)[1:]
+        return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+    def says(self, node: str, command: str) -> str:
+        """What a command prints; it has to succeed."""
+        done = self.ssh(node, command)
+        assert done.returncode == 0, f"{self.name}@{node}: {command}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def alice(mini: Mini, tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
+    """Alice, on nodes that are rolled out."""
+    if not mini.rolled_out:
+        play = mini.site()
+        assert play.status == 0, play.explain()
+    yield User(mini.cluster, "alice", tmp_path_factory.mktemp("alice"))
+
+
+def test_module_avail_is_readable_in_a_terminal_of_80_columns(alice: User) -> None:
+    shown = alice.says(LOGIN, "COLUMNS=80 bash -lc 'module avail' 2>&1")
+    assert re.search(rf"{re.escape(TAGGED)} +\((?:\w+,)*D", shown), f"the default is not marked:\n{shown}"
+    assert max(map(len, shown.splitlines())) <= 80, shown
+
+
+@pytest.mark.parametrize("shell", ["bash -lc", "bash -c", "zsh -lc", "tcsh -c"])
+def test_a_module_is_loaded_in_every_shell(alice: User, shell: str) -> None:
+    script = f"module load {TAGGED}; {VERSIONS}"
+    said = {alice.says(node, f"{shell} {quote(script)}").strip() for node in (LOGIN, *COMPUTES)}
+    assert len(said) == 1, f"login and compute differ: {said}"
+    assert re.fullmatch(r"3\.7\.\d+ 2\.1\.\d+", said.pop())
+
+
+def test_a_second_environment_says_what_it_replaces(alice: User) -> None:
+    done = alice.ssh(LOGIN, f"bash -lc 'module load {TAGGED} && module load wmlce/1.7.0-py3.6; module list' 2>&1")
+    assert "replaced" in done.stdout or "reloaded" in done.stdout, done.stdout
+    listed = done.stdout[done.stdout.index("Currently Loaded") :]
+    assert "wmlce/1.7.0-py3.6" in listed
+    assert TAGGED not in listed
+
+
+def test_an_unknown_version_says_what_there_is(alice: User) -> None:
+    done = alice.ssh(LOGIN, "bash -lc 'module load wmlce/9.9' 2>&1")
+    assert done.returncode != 0
+    assert "wmlce/9.9" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert "lua:" not in done.stdout
+
+
+@pytest.mark.parametrize("export", ["ALL", "NONE"])
+def test_a_job_script_that_loads_a_module_runs_on_four_gpus_of_every_node(alice: User, export: str) -> None:
+    script = (
+        "#!/bin/bash\n"
+        f"module load {TAGGED}\n"
+        f"srun --export=ALL sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $({VERSIONS.replace(chr(39), chr(34))})'\n"
+    )
+    alice.says(LOGIN, f"printf %s {quote(script)} >job.sh && rm -f job.out")
+    words = f"--partition=gpu --nodes={len(COMPUTES)} --ntasks-per-node=4 --gres=gpu:v100:4 --time=2 --output=job.out"
+    alice.says(LOGIN, f"sbatch --wait --export={export} {words} job.sh")
+    lines = sorted(alice.says(LOGIN, "cat job.out").splitlines())
+    assert len(lines) == 4 * len(COMPUTES), lines
+    for line, node in zip(lines, sorted(COMPUTES * 4), strict=True):
+        assert re.fullmatch(rf"{node} 0,1,2,3 3\.7\.\d+ 2\.1\.\d+", line), lines

@@ -81,7 +81,9 @@ def test_a_login_shell_has_modules(host: Host, people: Mapping[str, str], shell:
 def test_a_command_of_ssh_has_modules(host: Host, people: Mapping[str, str], shell: str) -> None:
     """Neither a login shell nor interactive: as sshd starts it, with the user's own start files."""
     user = people[shell]
-    given = f"SSH_CLIENT='10.1.1.1 5000 22' SHLVL=0 PATH=/usr/bin HOME=/home/{user} USER={user} LOGNAME={user}"
+    given = (
+        f"SSH_CLIENT='10.1.1.1 5000 22' SHLVL=0 PATH=/usr/bin:/usr/sbin HOME=/home/{user} USER={user} LOGNAME={user}"
+    )
     command = quote("module load matlab; matlab; echo $MODULEPATH")
     said = host.check_output(f"env -i {given} runuser -u {user} -- /bin/{shell} -c {command}")
     assert said.split() == ["R2019b", TREE]
@@ -91,7 +93,7 @@ def test_a_command_of_ssh_has_modules(host: Host, people: Mapping[str, str], she
 def test_an_interactive_shell_that_is_no_login_has_modules(host: Host, people: Mapping[str, str], shell: str) -> None:
     """As a terminal window or `su alice` starts it."""
     user = people[shell]
-    given = f"TERM=dumb PATH=/usr/bin HOME=/home/{user} USER={user} LOGNAME={user}"
+    given = f"TERM=dumb PATH=/usr/bin:/usr/sbin HOME=/home/{user} USER={user} LOGNAME={user}"
     typed = "sleep 1; printf 'module load matlab\\nmatlab\\nexit\\n'"
     shown = host.run(f"({typed}) | env -i {given} runuser -u {user} -- script -qec '/bin/{shell} -i' /dev/null").stdout
     assert "R2019b" in shown.replace("matlab/R2019b", ""), shown
@@ -136,7 +138,7 @@ def test_login_and_compute_nodes_list_the_same(node: Node) -> None:
 
 
 def test_the_default_is_loaded_by_name_and_unloaded_without_a_trace(host: Host) -> None:
-    loads = "module load cuda; echo $CUDA_HOME; nvcc --version | grep release; module unload cuda; env"
+    loads = "module load cuda; echo $CUDA_HOME; nvcc --version | grep ^Cuda; module unload cuda; env"
     home, compiler, *after = as_user(host, f"{{ {loads}; }}").splitlines()
     assert home == "/usr/local/cuda-10.2"
     assert "release 10.2" in compiler
@@ -205,7 +207,7 @@ def test_another_version_takes_the_place_of_the_first_and_says_so(host: Host) ->
 
 
 def test_a_module_whose_software_has_gone_fails_in_words_and_is_found(host: Host, rollout: Rollout) -> None:
-    name = host.backend.hostname
+    name = host.backend.get_hostname()
     host.check_output("mv /srv/apps/moved /srv/apps/away")
     try:
         found = words(loaded(host, "moved"))
@@ -222,7 +224,7 @@ def test_the_cache_is_used_and_nobody_s_home_has_one(host: Host) -> None:
     assert json.loads(host.check_output("hal-modules status"))["cache"] == ""
     log = as_user(host, "module -D avail")
     assert re.search(rf"cacheFile found: *{CACHE}", log), "Lmod did not look there"
-    assert "valid: true" in words(log).replace(": ", ": ")
+    assert "valid: true" in words(log)
     as_user(host, "{ module spider matlab; module keyword mpi; }")
     assert not host.file("/home/alice/.lmod.d/.cache").exists
     assert not host.file("/home/alice/.cache/lmod").exists
@@ -272,7 +274,8 @@ def test_old_files_of_a_role_went_and_those_of_others_stay_and_are_named(host: H
     assert not host.file(f"{TREE}/cuda/9.0.lua").exists
     assert host.file(f"{TREE}/colabtools/1.lua").exists
     assert "status 0 colabtools/1" in words(loaded(host, "colabtools"))
-    results = rollout.promises("lmod", host.backend.hostname)
+    wait_for("the cache", lambda: json.loads(host.check_output("hal-modules status"))["cache"], "".__eq__, seconds=30)
+    results = rollout.promises("lmod", host.backend.get_hostname())
     result = results["every modulefile is a role's"]
     assert (result["status"], result["severity"]) == ("fail", "warning")
     assert result["observed"] == [f"{TREE}/colabtools/1.lua"]

@@ -70,7 +70,7 @@ def test_a_module_gives_the_declared_python_and_packages(node: Node, name: str, 
 def test_what_activation_sets_is_there_in_every_shell_and_goes_away(node: Node, shell: str) -> None:
     script = (
         "module load wmlce/1.7.0-py3.7\nprintenv TF_STAND_IN\nprintenv CONDA_PREFIX\nprintenv LD_LIBRARY_PATH\n"
-        "which tensorboard\nmodule unload wmlce\nprintenv | grep -c -e CONDA -e TF_STAND_IN\n"
+        "which tensorboard\nmodule unload wmlce\nprintenv | grep -c -e ^CONDA_ -e ^TF_\n"
     )
     prefix = node("hal01").file(LINK).linked_to
     lines = as_alice(node("hal01"), script, shell).splitlines()

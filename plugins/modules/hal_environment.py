@@ -113,7 +113,8 @@ def main():
     if not os.path.exists(program):
         if module.check_mode:  # on a bare node: it comes with the role environments
             names = [one["id"] for one in module.params["environments"]]
-            module.exit_json(changed=bool(names), installed=names, repaired=[], switched=[], removed=[], kept=[], mended=[])
+            module.exit_json(changed=bool(names), installed=names, repaired=[], switched=[], removed=[], kept=[],
+                             mended=[])
         module.fail_json(msg="%s is not there: roll out the role environments" % program)
     request = {name: module.params[name] for name in ("owner", "environments", "remove_ok", "used", "told")}
     argv = [program, "apply"] + (["--check"] if module.check_mode else [])

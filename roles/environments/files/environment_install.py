@@ -69,7 +69,7 @@ class Installer(object):
         problems = []
         if environments and not self.checking:
             _folder(os.path.join(self.root, ".packages"))
-            os.chmod(os.path.join(self.root, ".packages"), 0o700)  # archives are under licences, and nobody else needs them
+            os.chmod(os.path.join(self.root, ".packages"), 0o700)  # archives are under licences
         for env in environments:
             try:
                 env["post_link"]["environment"].update(told or {})
@@ -80,7 +80,8 @@ class Installer(object):
                 problems.append("%s: %s; %s" % (env["id"], problem, stays))
         if not problems:
             self._old(environments, owner, remove_ok, used)
-        self.done["changed"] = any(self.done[name] for name in ("installed", "repaired", "switched", "removed", "mended"))
+        self.done["changed"] = any(self.done[name] for name in ("installed", "repaired", "switched", "removed",
+                                                                "mended"))
         if problems:
             raise Problem("\n".join(problems))
         return self.done

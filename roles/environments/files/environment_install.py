@@ -25,6 +25,7 @@ from environment_fetch import address, archive, fetch, is_here
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "environment_link.py")
 NO_ROOM = re.compile(r"No space left|os error 28|Disk quota|os error 122")
 IMPORT_SECONDS = 600
+HALF = "there was no room on the way; what was half made is removed, what was fetched is kept"
 
 
 class Installer(object):
@@ -137,7 +138,7 @@ class Installer(object):
         except (IOError, OSError) as error:
             shutil.rmtree(prefix, ignore_errors=True)
             if error.errno in (28, 122):
-                raise Full("there was no room on the way: %s" % error)
+                raise Full(HALF)
             raise Problem("%s" % error)
         return name
 
@@ -208,7 +209,7 @@ class Installer(object):
         said = one_line(errors)
         if code != 0:
             if NO_ROOM.search(said):
-                raise Full("there was no room on the way: %s" % said)
+                raise Full(HALF)
             raise Problem("linking it failed (%s): %s" % (code, said or "nothing was said"))
 
     def _library(self):

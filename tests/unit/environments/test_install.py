@@ -372,3 +372,22 @@ def test_a_python_without_rattler_is_named(site: Site) -> None:
         ["/usr/bin/python3", "-I", str(FILES / "environment_link.py")], capture_output=True, text=True, check=False
     )
     assert "has no py-rattler" in done.stderr
+
+
+def test_a_disk_that_fills_on_the_way_leaves_what_is_in_use(site: Site, write_lock: Callable[..., Path]) -> None:
+    """rattler's words for it, as it has them on a full tmpfs."""
+    write_lock("maths 1.9")
+    site.apply(site.environments())
+    old = site.prefix
+    write_lock("maths")
+    linker = site.folder / "linker"
+    linker.write_text("#!/bin/sh\necho 'failed to unpack: No space left on device (os error 28)' >&2; exit 1\n")
+    linker.chmod(0o755)
+    site.settings["python"] = str(linker)
+    done = site.apply(site.environments())
+    assert done["problem"] == (
+        "tools/1: there was no room on the way; what was half made is removed, what was fetched is kept; "
+        f"{old.name} stays in use"
+    )
+    assert [path.name for path in sorted((site.root / "tools").iterdir())] == ["1", old.name]
+    assert site.prefix == old

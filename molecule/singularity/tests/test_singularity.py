@@ -312,6 +312,16 @@ UNDO = (
 )
 
 
+WRITES = "Write singularity.conf, and the program of the registry"
+
+
+def owners_of_findings() -> dict[str, tuple[str, str]]:
+    """Role and task of each finding of the audit on the login node, by resource."""
+    of_scenario(SCENARIO).playbook(PROJECT / "playbooks/audit.yml")
+    document = json.loads((PROJECT / f".state/virtual/audit/{SCENARIO.name}/last.json").read_text())
+    return {one["resource"]: (one["role"], one["task"]) for one in document["findings"] if one["host"] == "hal-login"}
+
+
 def test_each_fault_is_found_and_a_rollout_mends_what_is_the_project_s(login: Host, rollout: Rollout) -> None:
     """All planted at once; none may hide another. What the role does not own is given back by hand."""
     login.check_output(f"cp -p {REGISTRY}/tool.sif /root/tool.sif")
@@ -319,9 +329,18 @@ def test_each_fault_is_found_and_a_rollout_mends_what_is_the_project_s(login: Ho
         login.check_output(plant)
     expected = sorted({one for found in FAULTS.values() for one in found})
     found = broken(rollout)
+    audited = owners_of_findings()
     login.check_output(UNDO.format(registry=REGISTRY))
     login.check_output(f"cp -p /root/tool.sif {REGISTRY}/tool.sif && chmod 0555 {REGISTRY}/tool.sif")
     assert found == expected
+    assert audited["file:/etc/singularity/singularity.conf"] == ("singularity", WRITES)
+    assert audited["file:/etc/singularity"] == ("singularity", WRITES)
+    assert audited["file:/etc/subgid"] == ("singularity", "Write the ranges of users")
+    assert [owner for resource, owner in audited.items() if resource.startswith("line:/etc/subgid#")] == [
+        ("singularity", "Write the ranges of users")
+    ]
+    for promise in ("ranges are theirs alone and the first that count", "images are what was published"):
+        assert audited[f"expectation:singularity: {promise}"][0] == "singularity"
     done = rollout.converge()
     assert done.status == 0, done.explain()
     assert broken(rollout) == []

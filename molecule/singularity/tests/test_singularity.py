@@ -328,10 +328,12 @@ def test_each_fault_is_found_and_a_rollout_mends_what_is_the_project_s(login: Ho
     for plant in FAULTS:
         login.check_output(plant)
     expected = sorted({one for found in FAULTS.values() for one in found})
-    found = broken(rollout)
-    audited = owners_of_findings()
-    login.check_output(UNDO.format(registry=REGISTRY))
-    login.check_output(f"cp -p /root/tool.sif {REGISTRY}/tool.sif && chmod 0555 {REGISTRY}/tool.sif")
+    try:
+        found = broken(rollout)
+        audited = owners_of_findings()
+    finally:
+        login.check_output(UNDO.format(registry=REGISTRY))
+        login.check_output(f"cp -p /root/tool.sif {REGISTRY}/tool.sif && chmod 0555 {REGISTRY}/tool.sif")
     assert found == expected
     assert audited["file:/etc/singularity/singularity.conf"] == ("singularity", WRITES)
     assert audited["file:/etc/singularity"] == ("singularity", WRITES)

@@ -92,10 +92,13 @@ def hal_scale_member(output: str, name: str, addresses: Iterable[str]) -> str:
         raise AnsibleFilterError(str(error)) from error
 
 
-def hal_scale_addresses(hosts: Iterable[Mapping[str, Any]], names: Container[str]) -> dict[str, list[str]]:
-    """Return {name: addresses} of those hosts of the model, without that of the BMC."""
+def hal_scale_addresses(
+    hosts: Iterable[Mapping[str, Any]], names: Container[str], networks: Mapping[str, Mapping[str, Any]]
+) -> dict[str, list[str]]:
+    """Return {name: addresses} of those hosts of the model, without those of BMCs, which are computers of their own."""
+    of_bmcs = {name for name, network in networks.items() if network["kind"] == "bmc"}
     return {
-        one["name"]: [address for network, address in sorted(one["addresses"].items()) if network != "bmc"]
+        one["name"]: [address for network, address in sorted(one["addresses"].items()) if network not in of_bmcs]
         for one in hosts
         if one["name"] in names
     }

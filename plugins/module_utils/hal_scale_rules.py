@@ -7,6 +7,12 @@ Source of names, ranges, defaults, and of what applies at once: IBM Docs, "mmchc
 5.0.2 and 5.1.3 (autoBuildGPL: 5.1.3). Where these pages give no range there is none here. NOW: in their list for -i.
 RESTART: not in it, so the daemon of a node takes it at its next start. MM: read by the mm commands and scripts, not by
 the daemon.
+
+Confirmed by a second page: what -i takes (mmchconfig 4.2.1, 5.0.2, 5.1.3); range and default of maxFilesToCache
+("Parameters for performance tuning and optimization" 4.2.2 and 5.2.1); range and default of nsdBufSpace (message
+6027-1808, 5.2.3); defaults of pagepool and maxStatCache ("Spectrum Scale cache usage"). All other ranges and defaults
+are of the mmchconfig pages alone. What published clusters run with is inside of all ranges (a unit test has it);
+spectrum_scale_attributes_unchecked is the way past a range that is wrong.
 """
 
 from __future__ import absolute_import, division, print_function

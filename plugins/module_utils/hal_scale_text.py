@@ -3,7 +3,10 @@
 
 Pure functions. Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
 The form (IBM Docs, mmlsconfig and others, -Y): fields end with a colon, a HEADER row for each kind of row names them,
-and what a field must not contain is written as %3A (mmclidecode).
+and what a field must not contain is written as %3A (mmclidecode). Releases add columns at the end, so they are found by
+name. Names of columns are those of published output: mmlsconfig of openstack/cinder's tests and of a listing of 5.2,
+mmdiag --config and mmgetstate of treydock/gpfs_exporter's tests (mmgetstate of 5.2 as well), mmlscluster and mmlsfs of
+IBM/ibm-spectrum-scale-install-infra. The unit tests read exactly that output.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -102,9 +105,11 @@ def member(known, name, addresses=()):
 
 
 def classes(text):
-    """Return {class: frozenset of nodes} of mmlsnodeclass, which IBM Docs show as a table: a name, and its members.
+    """Return {class: frozenset of nodes} of mmlsnodeclass --all, a table: a name, and its members.
 
-    Its -Y columns are not published, so the table is read; one without a line of dashes has no class.
+    One without a line of dashes has no class. A class may have classes as members, also those that every cluster has
+    (IBM Docs, mmcrnodeclass and mmlsnodeclass 5.0.4: siteA has linuxNodes): without --all they would not be listed,
+    and a row of mmlsconfig for nsdNodes or cesNodes would have nobody. IBM publishes no columns of -Y for it.
     """
     found, name, below = {}, None, False
     for line in text.splitlines():
@@ -116,7 +121,10 @@ def classes(text):
             name = words.pop(0)
         if name:
             found[name] = found.get(name, frozenset()) | frozenset(short(node) for node in words)
-    return found
+    return {
+        name: frozenset(node for one in its for node in (found[one] if one in found and one != name else [one]))
+        for name, its in found.items()
+    }
 
 
 def state(text):

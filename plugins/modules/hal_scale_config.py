@@ -152,7 +152,7 @@ def main():
     attributes = module.params["attributes"]
 
     def look():
-        return Configured(configured(ask(["mmlsconfig", "-Y"])), classes(ask(["mmlsnodeclass"])), known)
+        return Configured(configured(ask(["mmlsconfig", "-Y"])), classes(ask(["mmlsnodeclass", "--all"])), known)
 
     done, ran = [], []
 

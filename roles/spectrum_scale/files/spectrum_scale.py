@@ -12,7 +12,7 @@ hal-spectrum-scale file-systems DECLARED         sizes and mounts of file system
 hal-spectrum-scale members ADDRESSES             nodes that are not in the cluster
 
 NODE, DECLARED and ADDRESSES are JSON. The last seven print a line for each difference, and nothing when there is none.
-Every question has a time limit.
+Every question has a time limit, and all of a call have one together.
 Exit status: 0 done, 1 something is not mounted or not built, 3 Spectrum Scale could not be asked.
 """
 
@@ -34,6 +34,7 @@ from ansible.module_utils.hal_scale_text import (  # noqa: E402
 from ansible.module_utils.hal_scale_values import same  # noqa: E402
 
 SECONDS = 15  # for a question; the health check gives all of its questions 25
+TOGETHER_SECONDS = 45  # for all questions of one call; expect.yml gives a call more than that
 BUILD_SECONDS = 900
 DONE, NOT_DONE, NO_ANSWER = 0, 1, 3
 GPL = "/lib/modules/%s/extra/mmfs26.ko"
@@ -136,9 +137,10 @@ def remember(lines):
 def differing(text):
     """Return {what is configured: what runs} of a node, as {"name", "addresses", "attributes"} say of it."""
     one = json.loads(text)
-    known = members(ask(["mmlscluster", "-Y"], SECONDS))
+    ask_more = questions()
+    known = members(ask_more(["mmlscluster", "-Y"]))
     node = member(known, one["name"], one["addresses"])
-    return not_effective(look(known), running(ask(["mmdiag", "--config", "-Y"], SECONDS)), node,
+    return not_effective(look(known, ask_more), running(ask_more(["mmdiag", "--config", "-Y"])), node,
                          frozenset(known.values()), one["attributes"])
 
 
@@ -165,16 +167,29 @@ def undeclared(declared):
 def compared(declared):
     """Return what is configured, and what is declared for nodes that are in the cluster."""
     wanted = json.loads(declared)
-    known = members(ask(["mmlscluster", "-Y"], SECONDS))
+    ask_more = questions()
+    known = members(ask_more(["mmlscluster", "-Y"]))
     for one in wanted["classes"].values():
         called = [member(known, node, wanted["addresses"].get(node, ())) for node in one["nodes"]]
         one["nodes"] = [node for node in called if node]
-    return look(known), wanted
+    return look(known, ask_more), wanted
 
 
-def look(known):
+def questions():
+    """Return a function that asks as `ask` does, SECONDS at most for each question and TOGETHER_SECONDS for all."""
+    end = time.time() + TOGETHER_SECONDS
+
+    def ask_more(argv):
+        left = end - time.time()
+        if left <= 0:
+            raise ScaleError("%s was not asked: the questions before it took %d s" % (argv[0], TOGETHER_SECONDS))
+        return ask(argv, min(left, SECONDS))
+    return ask_more
+
+
+def look(known, ask_more):
     """Return what is configured."""
-    return Configured(configured(ask(["mmlsconfig", "-Y"], SECONDS)), classes(ask(["mmlsnodeclass"], SECONDS)), known)
+    return Configured(configured(ask_more(["mmlsconfig", "-Y"])), classes(ask_more(["mmlsnodeclass", "--all"])), known)
 
 
 def difference(change):
@@ -186,8 +201,9 @@ def difference(change):
 
 def file_systems(declared):
     """Print what file systems have otherwise than {name: {field: value}} says."""
+    ask_more = questions()
     for name, fields in sorted(json.loads(declared).items()):
-        seen = file_system(ask(["mmlsfs", name, "-Y"], SECONDS))
+        seen = file_system(ask_more(["mmlsfs", name, "-Y"]))
         show(["%s: %s is %s, declared %s" % (name, field, seen.get(field, "not shown"), value)
               for field, value in sorted(fields.items()) if field not in seen or not same(seen[field], value)])
     return DONE

@@ -79,8 +79,11 @@ def test_a_member_is_found_and_broken_output_is_an_error(filters: ModuleType, ca
 
 
 def test_addresses_are_those_of_the_networks_of_the_cluster(filters: ModuleType) -> None:
+    """A BMC is another computer: it is known by the kind of its network, whatever that is called."""
     hosts = [
-        {"name": name, "addresses": {"management": "10.64.0.1", "bmc": "10.64.1.1", "ipoib": "10.64.2.1"}}
+        {"name": name, "addresses": {"management": "10.64.0.1", "out-of-band": "10.64.1.1", "ipoib": "10.64.2.1"}}
         for name in ("hal01", "hal02")
     ]
-    assert filters.hal_scale_addresses(hosts, ["hal02"]) == {"hal02": ["10.64.2.1", "10.64.0.1"]}
+    networks = {"management": {"kind": "ethernet"}, "out-of-band": {"kind": "bmc"}, "ipoib": {"kind": "infiniband"}}
+    found = filters.hal_scale_addresses(hosts, ["hal02"], networks)
+    assert found == {"hal02": ["10.64.2.1", "10.64.0.1"]}

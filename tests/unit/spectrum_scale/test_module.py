@@ -14,11 +14,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 from ansible.module_utils import basic, hal_scale_ask
 
 PROJECT = Path(__file__).resolve().parents[3]
 MODULE = PROJECT / "plugins/modules/hal_scale_config.py"
 PROGRAM = PROJECT / "roles/spectrum_scale/files/spectrum_scale.py"
+EXPECT = PROJECT / "roles/spectrum_scale/expect.yml"
 CLIENTS = {"nodes": ["hal01", "hal02", "hal03", "hal77"], "attributes": {"pagepool": "4G", "workerThreads": 512}}
 NOWHERE: dict[str, Any] = {"addresses": {}}
 GONE = "hal77 is not in the cluster\n"
@@ -49,12 +51,12 @@ def commands(tmp_path: Path, captures: Path, monkeypatch: pytest.MonkeyPatch) ->
     said = {
         "mmlsconfig": "mmlsconfig_nodes",
         "mmlscluster": "mmlscluster_hal",
-        "mmlsnodeclass": "mmlsnodeclass",
         "mmdiag": "mmdiag_config",
         "mmlsfs": "mmlsfs",
     }
     for name, capture in said.items():
         write(tmp_path / name, f"exec cat {captures / capture}.txt")
+    write(tmp_path / "mmlsnodeclass", f'exec cat {captures}/mmlsnodeclass"$(echo $1 | sed s/--/_/)".txt')
     write(tmp_path / "mmchconfig", f'echo "$@" >>{tmp_path / "called"}')
     monkeypatch.setattr(hal_scale_ask, "FOLDER", str(tmp_path))
     return tmp_path
@@ -254,6 +256,53 @@ def test_the_program_says_that_scale_does_not_answer(commands: Path, capsys: pyt
     assert load(PROGRAM).main(["effective", of_node("hal01", "pagepool")]) == 3
     out, err = capsys.readouterr()
     assert (out, err) == ("", "mmdiag --config -Y: mmdiag: GPFS is down on this node.\n")
+
+
+def test_all_questions_of_a_call_have_one_limit_together(
+    commands: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each one answers in its own time here; one after the other they do not."""
+    program = load(PROGRAM)
+    monkeypatch.setattr(program, "TOGETHER_SECONDS", 2)
+    for name in ("mmlscluster", "mmlsconfig", "mmlsnodeclass", "mmdiag"):
+        answer = (commands / name).read_text().partition("\n")[2]
+        write(commands / name, f"sleep 0.9; {answer}")
+    begun = time.monotonic()
+    assert program.main(["effective", of_node("hal01", "pagepool")]) == 3
+    assert time.monotonic() - begun < 3
+    assert "mmlsnodeclass --all did not answer within" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("capture", ["mmgetstate.txt", "mmgetstate_52.txt"])
+def test_the_promise_of_an_active_daemon_reads_the_column_of_its_state(captures: Path, capture: str) -> None:
+    (entry,) = (one for one in yaml.safe_load(EXPECT.read_text()) if one["id"] == "daemon is active")
+    lines = (captures / capture).read_text().splitlines()
+    seen = [found[1] for found in (re.fullmatch(entry["command"]["select"], line) for line in lines) if found]
+    assert seen == ["active"]
+    header = next(line for line in lines if ":HEADER:" in line).split(":")
+    row = next(line for line in lines if ":0:" in line).split(":")
+    assert row[header.index("state")] == "active"
+
+
+def test_a_promise_waits_longer_than_the_program_asks() -> None:
+    """Else it is killed before it can say which question was not answered."""
+    program = load(PROGRAM)
+    one = {"members": program.SECONDS}  # a single question
+    for entry in yaml.safe_load(EXPECT.read_text()):
+        argv = entry.get("command", {}).get("argv", [])
+        if argv[:1] == ["{{ __spectrum_scale_program }}"]:
+            least = one.get(argv[1], program.TOGETHER_SECONDS)
+            assert entry["command"].get("timeout_seconds", 20) >= least + 5, entry["id"]
+
+
+def test_values_by_a_class_that_every_cluster_has_are_read(commands: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header = "mmlsconfig::HEADER:version:reserved:reserved:configParameter:value:nodeList:"
+    write(commands / "mmlsconfig", f"echo {header}; echo mmlsconfig::0:1:::nsdMaxWorkerThreads:1024:nsdNodes:")
+    servers = {"nodes": ["flash1", "flash2"], "attributes": {"nsdMaxWorkerThreads": 1024}}
+    assert (
+        load(PROGRAM).main(["config", json.dumps({**NOWHERE, "attributes": {}, "classes": {"servers": servers}})]) == 0
+    )
+    assert capsys.readouterr().out == ""
 
 
 def test_what_a_daemon_did_not_take_is_no_reason_for_a_second_restart(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.hal_scale_plan import Configured, by_hand, calls, changes, needs_restart, not_effective
+from ansible.module_utils.hal_scale_text import classes as read_classes
 from ansible.module_utils.hal_scale_text import configured, members, running
 
 CLIENTS = ["hal01", "hal02", "hal03"]
@@ -107,6 +108,18 @@ def test_a_restart_is_for_what_a_daemon_takes_at_its_start_alone() -> None:
     assert [needs_restart(line) for line in lines] == [False, False, False]
     assert needs_restart("workerThreads: configured 512")
     assert needs_restart("afmDIO: configured 2")
+
+
+def test_what_nodes_have_by_a_class_that_every_cluster_has_is_theirs(captures: Path) -> None:
+    """A vendor sets his values for nsdNodes; a published listing of 5.2 has cesNodes."""
+    of_scale = read_classes((captures / "mmlsnodeclass_all.txt").read_text())
+    read = [("nsdMaxWorkerThreads", "1024", "nsdNodes"), ("maxMBpS", "5000", "cesNodes"), ("maxMBpS", "2000", "")]
+    now = Configured(read, of_scale)
+    servers = {"nodes": ["flash1", "flash2"], "attributes": {"nsdMaxWorkerThreads": 1024}}
+    assert lines(now, {}, {"servers": servers}) == []
+    shown, nodes = {"maxmbps": "2000"}, frozenset(["hal01", "hal02"])
+    assert not_effective(now, shown, "hal01", nodes, ["maxMBpS"]) == {}
+    assert not_effective(now, shown, "hal02", nodes, ["maxMBpS"]) == {"maxMBpS: configured 5000": "2000"}
 
 
 def test_nodes_are_the_same_by_the_name_of_either_interface(captures: Path) -> None:

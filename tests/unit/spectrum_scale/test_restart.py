@@ -29,6 +29,7 @@ def write(path: Path, text: str) -> None:
 
 def why_not(folder: Path, *, state: str = "", jobs: str = "") -> str:
     """What drained.sh says with these answers of Slurm: a state of the node, the lines of squeue."""
+    write(folder / "pgrep", "exit 1")  # a virtual HAL on this machine has slurmd among its processes
     if state:
         write(folder / "scontrol", f"echo '{NODE.format(state)}'" if state != "silent" else "exit 1")
         write(folder / "squeue", jobs)

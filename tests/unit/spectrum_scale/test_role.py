@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.interpreters import LOCAL
-from tests.unit.playing import play_text
+from tests.unit.playing import ROOT, play_text
 
 PLAY = """
 - hosts: all
@@ -75,6 +75,27 @@ def test_the_defaults_are_accepted_and_a_cache_without_effect_is_remarked_on(tmp
     assert status == 0
     words = "hal05: maxStatCache 128K has no effect on Linux without LROC before 5.0.2, and this is 5.0.1-2"
     assert words in said
+
+
+def test_a_node_is_not_known_by_the_address_of_its_bmc(tmp_path: Path) -> None:
+    play = f"""
+- hosts: all
+  gather_facts: false
+  connection: local
+  tasks:
+    - ansible.builtin.include_vars: {{file: {ROOT}/roles/spectrum_scale/vars/main.yml}}
+    - ansible.builtin.debug: {{var: __spectrum_scale_this_node.addresses}}
+    - ansible.builtin.debug: {{var: hal_node.addresses}}
+"""
+    defaults = {"spectrum_scale_attributes": {}, "spectrum_scale_classes": [], "spectrum_scale_verbs": False}
+    done = play_text(tmp_path, play, "hal05", sites=("hal",), ansible_connection="local", **defaults)
+    assert done.returncode == 0, done.stdout + done.stderr
+    tasks = json.loads(done.stdout)["plays"][0]["tasks"]
+    shown, model = (next(iter(task["hosts"].values())) for task in tasks[1:])
+    every = model["hal_node.addresses"]
+    assert "bmc" in every
+    of_networks = {address for network, address in every.items() if network != "bmc"}
+    assert set(shown["__spectrum_scale_this_node.addresses"]) == of_networks
 
 
 def test_an_attribute_that_is_listed_is_accepted(tmp_path: Path) -> None:

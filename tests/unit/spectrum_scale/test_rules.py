@@ -55,6 +55,27 @@ def test_what_is_right_is_not(attribute: str, value: object) -> None:
     assert problem(attribute, value) == ""
 
 
+@pytest.mark.parametrize(
+    "listing",
+    [
+        # mmlsconfig of 5.1.4 and 5.1.9 in guides to IBM/ibm-spectrum-scale-cloud-install.
+        "workerThreads=1024 unmountOnDiskFail=meta readReplicaPolicy=local nsdSmallThreadRatio=16 nsdThreadsPerQueue=16"
+        " nsdBufSpace=70 maxFilesToCache=128K maxStatCache=128K maxblocksize=16M maxMBpS=24000 nsdMaxWorkerThreads=1024"
+        " nsdMinWorkerThreads=1024 idleSocketTimeout=0 minMissedPingTimeout=60 failureDetectionTime=60 pagepool=32G"
+        " autoBuildGPL=yes restripeOnDiskFailure=yes ignorePrefetchLUNCount=yes numaMemoryInterleave=yes",
+        # Guides to 4.2 and 5.1 on github; the second and third are of storage servers.
+        "nsdMaxWorkerThreads=3072 nsdSmallThreadRatio=2 worker1Threads=1024 nsdMinWorkerThreads=48 nsdInlineWriteMax=2M"
+        " nsdThreadsPerQueue=10 prefetchPct=60 maxFilesToCache=100000 tscCmdPortRange=60000-61000",
+        "nfsPrefetchStrategy=1 worker1Threads=720 nsdInlineWriteMax=8K seqDiscardThreshold=999G prefetchPct=40"
+        " nsdMinWorkerThreads=32 nsdMaxWorkerThreads=800 maxFilesToCache=4M tokenMemLimit=8G pagepool=32G",
+        "socketMaxListenConnections=8192 prefetchThreads=256 prefetchPct=60 nsdMultiQueue=512 maxMBpS=12000",
+    ],
+)
+def test_values_that_clusters_run_with_are_accepted(listing: str) -> None:
+    pairs = [one.split("=") for one in listing.split()]
+    assert {name: problem(name, value) for name, value in pairs if problem(name, value)} == {}
+
+
 def test_an_attribute_that_is_listed_is_not_looked_at() -> None:
     assert problem("afmDIO", 2) != ""
     assert problem("afmDIO", 2, ["afmDIO"]) == ""

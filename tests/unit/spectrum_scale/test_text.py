@@ -135,6 +135,15 @@ def test_a_banner_before_the_header_does_not_matter(captures: Path) -> None:
     assert len(configured(text)) == 19
 
 
+def test_a_class_of_classes_has_their_nodes(captures: Path) -> None:
+    """As IBM's example has it, where siteA is made of a class that every cluster has."""
+    found = classes((captures / "mmlsnodeclass_all.txt").read_text())
+    every = frozenset(["flash1", "flash2", "hal01", "hal02", "hal03"])
+    assert found["siteA"] == found["linuxNodes"] == every
+    assert found["nsdNodes"] == frozenset(["flash1", "flash2"])
+    assert found["aixNodes"] == frozenset()
+
+
 def test_classes_of_nodes_are_read_from_their_table(captures: Path) -> None:
     assert classes((captures / "mmlsnodeclass.txt").read_text()) == {
         "siteA": frozenset(["linuxNodes"]),

@@ -228,6 +228,14 @@ def test_attributes_for_some_nodes_stand_in_sections_and_in_the_node_list(cluste
     assert cluster.admin.ok("mmlsconfig", "tscCmdPortRange") == "tscCmdPortRange (undefined)\n"
     (row,) = cluster.admin.table("mmlsnodeclass", "gpu", section="nodeClasses")
     assert (row["nodeClassName"], row["memberNodes"]) == ("gpu", "hal01.hal.example")
+    of_all = {
+        row["nodeClassName"]: row["allMembers"]
+        for row in cluster.admin.table("mmlsnodeclass", "--all", section="nodeClasses")
+    }
+    assert of_all["gpu"] == "hal01.hal.example"
+    assert "hal01.hal.example" in of_all["all"].split(",")
+    assert "hal01.hal.example" not in of_all["nsdNodes"].split(",")
+    assert "gpu" not in cluster.admin.ok("mmlsnodeclass", "--system")
 
 
 def test_empty_and_default_remove_what_was_set(cluster: Cluster) -> None:

@@ -253,14 +253,18 @@ def mmlslicense(words: Sequence[str]) -> int:
 
 
 def mmlsnodeclass(words: Sequence[str]) -> int:
-    """Show the node classes that were made here."""
-    options = Options("mmlsnodeclass", words, flags=("--all", "--user", "-Y"), rest=True)
+    """Show the node classes that were made here, or those that every cluster has, or both."""
+    options = Options("mmlsnodeclass", words, flags=("--all", "--system", "--user", "-Y"), rest=True)
     cluster, _ = joined()
+    own = {} if options.given("--system") else cluster.classes
+    if options.given("--system") or options.given("--all"):
+        of_scale = {name: select.of_system_class(cluster, name) for name in select.SHOWN_CLASSES}
+        own = own | {name: [node.name for node in nodes] for name, nodes in of_scale.items()}
     chosen = [name for word in options.rest for name in word.split(",")]
     unknown = [name for name in chosen if name not in cluster.classes]
     if unknown:
         raise Failed(f"mmlsnodeclass: Node class {unknown[0]} does not exist.")
-    shown = {name: members for name, members in cluster.classes.items() if not chosen or name in chosen}
+    shown = {name: members for name, members in own.items() if not chosen or name in chosen}
     if options.given("-Y"):
         columns = ("nodeClassName", "memberClasses", "memberNodes", "allMembers")
         lines = ((name, "", ",".join(members), ",".join(members)) for name, members in shown.items())

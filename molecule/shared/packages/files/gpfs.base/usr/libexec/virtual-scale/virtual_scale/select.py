@@ -21,6 +21,8 @@ SYSTEM_CLASSES = (
     "nsdnodes",
     "quorumnodes",
 )
+# Those of them that mmlsnodeclass shows, as IBM writes them.
+SHOWN_CLASSES = ("all", "clientNodes", "managerNodes", "nonQuorumNodes", "nsdNodes", "quorumNodes")
 
 
 def words(argument: str) -> list[str]:
@@ -41,12 +43,17 @@ def nodes(cluster: Cluster, argument: str) -> list[Member]:
     return [node for node in cluster.nodes if node in chosen]
 
 
+def of_system_class(cluster: Cluster, name: str) -> list[Member]:
+    """Return the nodes of a class that every cluster has; there may be none."""
+    return [node for node in cluster.nodes if _in_system_class(cluster, node, name.lower())]
+
+
 def _of(cluster: Cluster, word: str) -> list[Member]:
     own = next((members for name, members in cluster.classes.items() if name.lower() == word.lower()), None)
     if own is not None:
         return [node for node in cluster.nodes if node.name in own]
     if word.lower() in SYSTEM_CLASSES:
-        return [node for node in cluster.nodes if _in_system_class(cluster, node, word.lower())]
+        return of_system_class(cluster, word)
     numbers = re.fullmatch(r"(\d+)-(\d+)", word)
     if numbers:
         return [node for node in cluster.nodes if int(numbers[1]) <= node.number <= int(numbers[2])]

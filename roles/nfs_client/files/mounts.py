@@ -76,6 +76,8 @@ def compare(declared, mounts_text, fstab_text):
                 otherwise[path] = "%s is mounted from %s, declared %s" % (path, source, mount["source"])
             elif wrong:
                 otherwise[path] = "%s is mounted with %s" % (path, ", ".join(wrong))
+            if source == mount["source"]:
+                lines += by_another_address(path, source, options)
     without = sorted({row[0] for row in live if row[0] in declared["mounts"]} - set(automounted) - set(foreign))
     undeclared = {"ours": sorted(set(ours)), "others": sorted(set(others))}
     return dict(undeclared, foreign=foreign, otherwise=otherwise, lines=lines, plain=without)
@@ -96,6 +98,20 @@ def of_others_at(declared, types, table, fstab):
         if other:
             found[path] = "%s is of somebody else, from %s, declared %s" % (path, other[0], wanted["source"])
     return found
+
+
+def by_another_address(path, source, options):
+    """Return [sentence] where the kernel uses another address of the server than the one it was mounted by.
+
+    It does so where it has a mount of the same server by that one: since version 4.1 it knows a server again (RFC 5661,
+    2.10.5, trunking). To mount it anew would change nothing.
+    """
+    declared = source.rpartition(":/")[0].strip("[]")
+    used = [word.partition("=")[2] for word in options if word.startswith("addr=")]
+    if not used or used[0] == declared or not re.match(r"[0-9.]+$|[0-9a-fA-F:]*:[0-9a-fA-F:]*$", declared):
+        return []
+    return ["%s goes by %s, declared %s: the first mount of this server here is by that address" % (
+        path, used[0], declared)]
 
 
 def has_parent(row, live, table):

@@ -62,6 +62,30 @@ def test_a_mount_that_is_otherwise_has_its_words(more: dict[str, Any], said: str
 
 
 @pytest.mark.parametrize(
+    ("source", "used", "wrong"),
+    [
+        ("10.0.0.13:/home", "10.0.0.13", False),
+        ("10.0.2.13:/home", "10.0.0.13", True),
+        ("[fd00::13]:/home", "fd00::13", False),
+        ("[fd00:2::13]:/home", "fd00::13", True),
+        ("filer:/home", "10.0.0.13", False),  # a name has whatever address it has
+    ],
+)
+def test_a_mount_that_goes_by_another_address_of_its_server_is_named_and_not_made_anew(
+    source: str, used: str, wrong: bool
+) -> None:
+    """As a kernel of 6.1 showed two mounts of one server, of which the second one was by its other address."""
+    line = (
+        f"{source} {MODULES} nfs4 rw,vers=4.1,hard,proto=tcp,sec=sys,clientaddr={used}1,local_lock=none,addr={used} 0 0"
+    )
+    result = mounts.compare(declared(source=source), line, f"{source} {MODULES} nfs4 rw,hard,{MARK} 0 0")
+    address = source.rpartition(":/")[0].strip("[]")
+    said = f"{MODULES} goes by {used}, declared {address}: the first mount of this server here is by that address"
+    assert result["lines"] == ([said] if wrong else [])
+    assert result["otherwise"] == {}
+
+
+@pytest.mark.parametrize(
     ("path", "options", "said"),
     [
         ("/SHARED", "rw,hard,vers=3,sec=sys", ""),

@@ -1,10 +1,9 @@
-"""What a user has after a rollout: modules in every shell, the same on login and compute nodes, and jobs that load them."""
+"""What a user has after a rollout: modules in every shell, alike on login and compute nodes, and jobs that load them."""
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
 
@@ -46,12 +45,12 @@ class User:
 
 
 @pytest.fixture(scope="module")
-def alice(mini: Mini, tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
+def alice(mini: Mini, tmp_path_factory: pytest.TempPathFactory) -> User:
     """Alice, on nodes that are rolled out."""
     if not mini.rolled_out:
         play = mini.site()
         assert play.status == 0, play.explain()
-    yield User(mini.cluster, "alice", tmp_path_factory.mktemp("alice"))
+    return User(mini.cluster, "alice", tmp_path_factory.mktemp("alice"))
 
 
 def test_module_avail_is_readable_in_a_terminal_of_80_columns(alice: User) -> None:
@@ -86,11 +85,8 @@ def test_an_unknown_version_says_what_there_is(alice: User) -> None:
 
 @pytest.mark.parametrize("export", ["ALL", "NONE"])
 def test_a_job_script_that_loads_a_module_runs_on_four_gpus_of_every_node(alice: User, export: str) -> None:
-    script = (
-        "#!/bin/bash\n"
-        f"module load {TAGGED}\n"
-        f"srun --export=ALL sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $({VERSIONS.replace(chr(39), chr(34))})'\n"
-    )
+    each = "echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $({})".format(VERSIONS.replace("'", '"'))
+    script = f"#!/bin/bash\nmodule load {TAGGED}\nsrun --export=ALL sh -c '{each}'\n"
     alice.says(LOGIN, f"printf %s {quote(script)} >job.sh && rm -f job.out")
     words = f"--partition=gpu --nodes={len(COMPUTES)} --ntasks-per-node=4 --gres=gpu:v100:4 --time=2 --output=job.out"
     alice.says(LOGIN, f"sbatch --wait --export={export} {words} job.sh")

@@ -85,7 +85,8 @@ def test_an_unknown_version_says_what_there_is(alice: User) -> None:
 
 @pytest.mark.parametrize("export", ["ALL", "NONE"])
 def test_a_job_script_that_loads_a_module_runs_on_four_gpus_of_every_node(alice: User, export: str) -> None:
-    each = "echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $({})".format(VERSIONS.replace("'", '"'))
+    program = VERSIONS.replace("'", '"')
+    each = f"echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $({program})"
     script = f"#!/bin/bash\nmodule load {TAGGED}\nsrun --export=ALL sh -c '{each}'\n"
     alice.says(LOGIN, f"printf %s {quote(script)} >job.sh && rm -f job.out")
     words = f"--partition=gpu --nodes={len(COMPUTES)} --ntasks-per-node=4 --gres=gpu:v100:4 --time=2 --output=job.out"

@@ -289,7 +289,7 @@ def test_of_mounts_the_last_above_a_path_counts(parts: Any, monkeypatch: pytest.
 @pytest.fixture
 def told(parts: Any, registry: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     """A function: a command of hal-container -> exit status, standard output, standard error."""
-    program = importlib.import_module("hal_container")
+    program: Any = importlib.import_module("hal_container")
     builds = tmp_path / "no-builds"
     settings = {
         "registry": registry.root, "mount": "", "verified": str(tmp_path / "verified.json"), "verify_max_days": "15",

@@ -21,7 +21,7 @@ import tarfile
 import threading
 import time
 
-from pgi_tree import ADDED, MARK, RECORD, Problem, compare, files_of, in_words, number_of, record_of, sha256_of
+from pgi_tree import ADDED, MARK, RECORD, Problem, compare, files_of, in_words, loose, number_of, record_of, sha256_of
 
 try:
     from urllib.request import urlopen
@@ -77,6 +77,10 @@ def install(one, say):
     for folder in (table.root, one.folder):
         if not os.path.isdir(folder):
             os.makedirs(folder, 0o755)
+        if loose(folder):
+            os.chown(folder, os.geteuid(), os.getegid())
+            os.chmod(folder, 0o755)
+            say("%s: %s is root's alone to write again" % (one.label, folder))
     with open(os.path.join(one.folder, MARK), "a"):
         pass
     prefix = one.prefix

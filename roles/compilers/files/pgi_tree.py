@@ -129,6 +129,9 @@ class Version(object):
             return "%s is not installed%s" % (self.label, ", or broke half-way" if os.path.isdir(prefix) else "")
         if not os.path.islink(self.current) or os.readlink(self.current) != os.path.basename(prefix):
             return "%s does not lead to %s" % (self.current, os.path.basename(prefix))
+        for folder in (self.table.root, self.folder):
+            if loose(folder):
+                return "%s is not root's alone to write: who may, can exchange what everybody compiles with" % folder
         if self.table.installer:
             return in_words(compare(prefix, record["files"]))
         driver = os.path.join(self.place(), "bin", "pgcc")
@@ -208,18 +211,21 @@ def files_of(prefix):
 
 def compare(prefix, declared):
     """Return {"missing", "changed", "loose": [paths]} of an installation against its record."""
-    found = files_of(prefix)
-    loose = []
+    found, open_to_others = files_of(prefix), []
     for folder, _, names in os.walk(prefix):
-        for path in [folder] + [os.path.join(folder, name) for name in names]:
-            seen = os.lstat(path)
-            if not stat.S_ISLNK(seen.st_mode) and (seen.st_mode & 0o022 or seen.st_uid != os.geteuid()):
-                loose.append(os.path.relpath(path, prefix))
+        paths = [folder] + [os.path.join(folder, name) for name in names]
+        open_to_others += [os.path.relpath(path, prefix) for path in paths if loose(path)]
     return {
         "missing": sorted(set(declared) - set(found)),
         "changed": sorted(path for path in set(declared) & set(found) if list(declared[path]) != found[path]),
-        "loose": sorted(loose),
+        "loose": sorted(open_to_others),
     }
+
+
+def loose(path):
+    """Return whether somebody but its owner, who has to be root, may write to a file or folder."""
+    seen = os.lstat(path)
+    return not stat.S_ISLNK(seen.st_mode) and bool(seen.st_mode & 0o022 or seen.st_uid != os.geteuid())
 
 
 def in_words(differences):

@@ -176,3 +176,13 @@ def test_the_scenario_declares_its_stand_in(tmp_path: Path) -> None:
     found = hashlib.sha256((tmp_path / "pgi.tar").read_bytes()).hexdigest()
     assert found in (PROJECT / "molecule/compilers/group_vars/all/compilers.yml").read_text()
     assert found in (PROJECT / "molecule/compilers/tests/test_compilers.py").read_text()
+
+
+def test_a_folder_that_others_may_write_is_found_and_closed(site: Site) -> None:
+    site.done("install")
+    site.root.chmod(0o777)
+    assert site.status()["wrong"].startswith(f"{site.root} is not root's alone to write")
+    assert "root's alone to write again" in site.done("install")
+    assert site.status()["wrong"] == ""
+    made = [one.name for one in (site.root / "19.10").iterdir() if one.is_dir() and not one.is_symlink()]
+    assert len(made) == 1, "nothing else is made again"

@@ -27,6 +27,8 @@ from strategy import environment  # noqa: E402
 OVERLAYS = {"full": "hal.yml", "mini": "mini.yml"}
 USER = "alice"
 LOGIN = "hal-login"
+MODULE = "wmlce/1.7.0-py3.7"
+VERSIONS = 'python -c "import platform, tensorflow; print(platform.python_version(), tensorflow.__version__)"'
 DRIFT = 2  # exit status of hal-audit
 # The health check runs every 30 s.
 WAIT_FOR_DRAIN = "for i in $(seq 90); do sinfo --noheader --list-reasons | grep -q . && exit; sleep 1; done; exit 1"
@@ -34,29 +36,30 @@ SHOW_REASONS = 'sinfo -R -o "%60E %19H %N"'
 
 
 def job(cluster: Cluster, runner: Runner) -> bool:
-    """Hold every GPU of the model with one srun of an ordinary user; say what ran where."""
+    """Hold every GPU of the model with one srun of an ordinary user who has loaded a module; say what ran where."""
     computes = cluster.slice("nodes", where="compute and gpu")
     gpus = sum(len(cluster.node(name)["gpus"]) for name in computes)
     per_node = gpus // len(computes)
-    # One task for each GPU; each says where it is and which GPU Slurm gave it.
+    # One task for each GPU; each says where it is, which GPUs Slurm gave it and which Python and TensorFlow the module did.
     srun = (
         f"srun --partition=gpu --nodes={len(computes)} --ntasks-per-node={per_node} --gres=gpu:v100:{per_node}"
-        " --job-name=all-gpus --time=5 sh -c 'echo $SLURM_JOB_ID $SLURMD_NODENAME $SLURM_LOCALID $CUDA_VISIBLE_DEVICES'"
+        f" --job-name=all-gpus --time=5 sh -c 'echo $SLURM_JOB_ID $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $({VERSIONS})'"
     )
-    stage = Stage(f"srun on {gpus} GPUs", cluster.ssh_argv(LOGIN, f"runuser -l {USER} -c {quote(srun)}"))
+    command = f"module load {MODULE} && {srun}"
+    stage = Stage(f"srun on {gpus} GPUs", cluster.ssh_argv(LOGIN, f"runuser -l {USER} -c {quote(command)}"))
     if not runner.run(stage):
         return False
     lines = [line.split() for line in runner.outcomes[-1].log.read_text().splitlines() if line.strip()]
-    rows = [line for line in lines if len(line) == 4 and line[0].isdigit()]
+    rows = [line for line in lines if len(line) == 5 and line[0].isdigit()]
     number = rows[0][0] if rows else "0"
     await_record(cluster, number)
-    visible: dict[str, NodeSet] = defaultdict(NodeSet)
-    for _, node, _, devices in rows:
-        visible[devices].add(node)
-    held = sum(len(devices.split(",")) * len(nodes) for devices, nodes in visible.items())
-    say(f"\n$ {srun}\n")
-    for devices, nodes in sorted(visible.items()):
-        say(f"  {nodes!s:<12} GPUs {devices}: {len(nodes)} nodes x {len(devices.split(','))}")
+    visible: dict[tuple[str, str], NodeSet] = defaultdict(NodeSet)
+    for _, node, devices, python, tensorflow in rows:
+        visible[devices, f"Python {python}, TensorFlow {tensorflow}"].add(node)
+    held = sum(len(devices.split(",")) * len(nodes) for (devices, _), nodes in visible.items())
+    say(f"\n[{USER}@{LOGIN} ~]$ module load {MODULE}\n[{USER}@{LOGIN} ~]$ {srun}\n")
+    for (devices, versions), nodes in sorted(visible.items()):
+        say(f"  {nodes!s:<12} GPUs {devices}: {len(nodes)} nodes x {len(devices.split(','))}, {versions}")
     for command in (
         "sinfo",
         f"sacct -j {number} -X -P -o JobID,JobName,User,Partition,State,AllocTRES",

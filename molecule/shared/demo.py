@@ -40,7 +40,7 @@ def job(cluster: Cluster, runner: Runner) -> bool:
     computes = cluster.slice("nodes", where="compute and gpu")
     gpus = sum(len(cluster.node(name)["gpus"]) for name in computes)
     per_node = gpus // len(computes)
-    # One task for each GPU; each says where it is, which GPUs Slurm gave it and which Python and TensorFlow the module did.
+    # One task for each GPU; each says where it is, which GPUs Slurm gave it and which programs the module did.
     srun = (
         f"srun --partition=gpu --nodes={len(computes)} --ntasks-per-node={per_node} --gres=gpu:v100:{per_node}"
         f" --job-name=all-gpus --time=5 sh -c 'echo $SLURM_JOB_ID $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $({VERSIONS})'"

@@ -150,7 +150,7 @@ def test_a_wrong_archive_is_refused_on_the_node_and_what_is_there_stays(rollout:
     assert "declared is 0000" in wrong.words
     assert "it was not unpacked" in wrong.words
     away = refused(rollout, compilers_pgi=pgi(source="/srv/licensed/none.tar.gz", mpi=True))
-    assert "its archive is not at /srv/licensed/none.tar.gz: get it from PGI's download page" in away.words
+    assert "its archive is not at /srv/licensed/none.tar.gz: get it from" in away.words
     assert login.check_output(f"readlink {PGI}/current") == before
     assert "pgcc 19.10-0" in user(login, "module load pgi; pgcc -V")
     assert rollout.converge().status == 0
@@ -222,9 +222,9 @@ def test_a_fault_breaks_its_promise_and_no_other(fault: str, seen: dict[str, lis
     here = FAULTS[fault]["node"]
     assert set(FAULTS[fault]["broken"]) <= set(seen[here])
     allowed = {one for other in FAULTS.values() if other["node"] == here for one in other["broken"]}
-    undeclared = "no release of the Advance Toolchain that nobody declared"
+    undeclared = {"no release of the Advance Toolchain that nobody declared", "every version of PGI is declared"}
     leads = {f"what modules of compilers lead to is there [pgi/19.10: {BIN}/pgcc]"}
-    assert set(seen[here]) - allowed <= {undeclared} | leads
+    assert set(seen[here]) - allowed <= undeclared | leads
 
 
 @pytest.mark.parametrize("fault", FAULTS)

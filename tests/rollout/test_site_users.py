@@ -1,4 +1,4 @@
-"""What a user has after a rollout: modules in every shell, alike on login and compute nodes, and jobs that load them."""
+"""What a user has after a rollout: modules in every shell, alike on login and compute nodes, and in jobs."""
 
 from __future__ import annotations
 

@@ -73,6 +73,7 @@ import io
 import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.text.converters import to_bytes
 from ansible.module_utils.hal_mirror_fetch import MirrorError, fetch, sha256_of
 
 PACKAGE = {"size": {"type": "int", "required": True}}
@@ -97,8 +98,8 @@ def main():
     folder, packages = module.params["folder"], module.params["packages"]
     missing = [one for one in packages if not is_here(place(folder, one), one)]
     surplus = others(folder, packages) if module.params["prune"] else []
-    sums = "".join("%s  %s\n" % (one["sha256"], place("", one)) for one in packages)
-    changed = bool(missing or surplus) or (text_of(os.path.join(folder, SUMS)) or "") != sums
+    sums = to_bytes("".join("%s  %s\n" % (one["sha256"], place("", one)) for one in packages))
+    changed = bool(missing or surplus) or content_of(os.path.join(folder, SUMS)) != sums
     if not module.check_mode:
         os.umask(0o022)
         bring(module, folder, missing)
@@ -145,20 +146,20 @@ def bring(module, folder, missing):
                              % (len(faults), "\n".join(faults[:SHOWN]), more), faults=faults)
 
 
-def text_of(path):
-    """Return a text; nothing when there is no such file."""
+def content_of(path):
+    """Return the bytes of a file; none when there is no such file."""
     if not os.path.isfile(path):
-        return None
-    with io.open(path, encoding="utf-8") as stream:
+        return b""
+    with io.open(path, "rb") as stream:
         return stream.read()
 
 
-def write(path, text):
-    """Write a text, whole or not at all."""
+def write(path, content):
+    """Write bytes, whole or not at all."""
     if not os.path.isdir(os.path.dirname(path)):
         os.makedirs(os.path.dirname(path))
-    with io.open(path + ".new", "w", encoding="utf-8") as stream:
-        stream.write(u"%s" % text)
+    with io.open(path + ".new", "wb") as stream:
+        stream.write(content)
     os.rename(path + ".new", path)
 
 

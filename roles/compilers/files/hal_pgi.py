@@ -100,7 +100,8 @@ def main():
         table = Table(asked.table)
         if asked.command in ("status", "localrc") or asked.check:
             sys.exit(run(table, asked))
-        with open(asked.table) as lock:  # two at once on this node: the second waits
+        # Two at once on this node: the second waits. Beside the table, which every rollout may replace.
+        with open(asked.table + ".lock", "a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             sys.exit(run(table, asked))
     except (Problem, OSError, IOError) as error:

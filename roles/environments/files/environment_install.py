@@ -69,8 +69,7 @@ class Installer(object):
         """
         problems = []
         if environments and not self.checking:
-            _folder(os.path.join(self.root, ".packages"))
-            os.chmod(os.path.join(self.root, ".packages"), 0o700)  # archives are under licences
+            self._store()
         for env in environments:
             try:
                 env["post_link"]["environment"].update(told or {})
@@ -104,6 +103,16 @@ class Installer(object):
             if not self.checking:
                 switch(link, name)
             self.done["switched"].append("%s: from %s to %s" % (env["id"], before or "nothing", name))
+
+    def _store(self):
+        """Have the folder of archives. What somebody made while others could write here is not followed."""
+        self._mend(self.root)
+        path = os.path.join(self.root, ".packages")
+        for one in (path, os.path.join(path, "files"), os.path.join(path, "unpacked")):
+            if os.path.islink(one) or (os.path.lexists(one) and os.lstat(one).st_uid != os.getuid()):
+                raise Problem("%s is a link, or not root's: somebody put it there; move it away" % one)
+        _folder(path)
+        os.chmod(path, 0o700)  # archives are under licences
 
     def _mend(self, folder):
         """Nobody but root makes links: folders of environments, and the one they are in."""
@@ -348,7 +357,8 @@ class Installer(object):
 
     def _archives(self, environments):
         """Leave archives alone: an older lock file may be wanted back. Only leftovers of unpacking go."""
-        shutil.rmtree(os.path.join(self.root, ".packages", "unpacked"), ignore_errors=True)
+        if not self.checking:
+            shutil.rmtree(os.path.join(self.root, ".packages", "unpacked"), ignore_errors=True)
 
 
 def switch(link, name):
@@ -378,7 +388,10 @@ def verify(env):
     prefix = status.current(env)
     if prefix is None or record_of(prefix) is None:
         raise Problem(status.wrong(env) or "%s is not finished" % prefix)
-    found = manifest.compare(prefix)
+    try:
+        found = manifest.compare(prefix)
+    except EnvironmentError as error:  # a disk, or a file system that went away: nothing is known of the rest
+        raise Problem("%s: cannot be read: %s" % (prefix, error))
     words = manifest.in_words(found, manifest.owners(prefix))
     save(hidden(prefix, "verified.json"),
          {"words": words, "time": time.time(), "at": time.strftime("%Y-%m-%d %H:%M:%S"),

@@ -119,7 +119,8 @@ def _said(ask, *arguments):
 def used(root, proc="/proc"):
     """Return the prefixes below root that processes of this node use: by their program, folder, or CONDA_PREFIX."""
     found = set()
-    start = root.rstrip("/") + "/"
+    # The kernel tells where links lead, CONDA_PREFIX tells the path as it was typed.
+    starts = (root.rstrip("/") + "/", os.path.realpath(root).rstrip("/") + "/")
     for number in inside(proc):
         if not number.isdigit():
             continue
@@ -136,6 +137,6 @@ def used(root, proc="/proc"):
         except (IOError, OSError):
             pass
         for path in words:
-            if path.startswith(start):
+            if path.startswith(starts):
                 found.add("/".join(os.path.realpath(path)[len(os.path.realpath(root)) + 1:].split("/")[:2]))
     return sorted(name for name in found if name.count("/") == 1 and not name.startswith("."))

@@ -4,17 +4,17 @@
 from __future__ import absolute_import, division, print_function
 
 import grp
+import hashlib
 import io
 import os
 import pwd
-import shutil
 import signal
 import subprocess
 import tempfile
 import threading
 import time
 
-from container_common import Problem, digest_of, file_system_of, in_words, remove_tree
+from container_common import Problem, file_system_of, in_words, remove_tree
 
 # Where files keep the ids that a build gives them. On others (NFS, GPFS, those of FUSE) the server, or a map, decides.
 LOCAL = frozenset(["btrfs", "ext2", "ext3", "ext4", "overlay", "tmpfs", "xfs", "zfs"])
@@ -78,7 +78,10 @@ def build(settings, definition, publish):
     scratch = tempfile.mkdtemp(dir=folder, prefix=SCRATCH)
     try:
         own = os.path.join(scratch, "definition.def")
-        shutil.copyfile(definition, own)
+        with io.open(definition, "rb") as stream:
+            content = stream.read()  # published as it was given: the build's copy is the build's
+        with io.open(own, "wb") as stream:
+            stream.write(content)
         for path in (scratch, own):
             os.chown(path, user.pw_uid, user.pw_gid)
         os.chmod(own, 0o600)
@@ -88,9 +91,8 @@ def build(settings, definition, publish):
             os.chown(path, user.pw_uid, user.pw_gid)
         image = os.path.join(scratch, "image.sif")
         _run(settings, user, scratch, [settings["program"], "build", "--fakeroot", image, own])
-        with io.open(own, encoding="utf-8", errors="replace") as stream:
-            text = stream.read()
-        version = {"definition": text, "definition_sha256": digest_of(definition), "built_at": int(time.time()),
+        version = {"definition": content.decode("utf-8", "replace"),
+                   "definition_sha256": hashlib.sha256(content).hexdigest(), "built_at": int(time.time()),
                    "built_by": user.pw_name, "on": os.uname()[1], "singularity": _version(settings["program"])}
         return publish(image, version)
     finally:

@@ -127,7 +127,7 @@ class Registry(object):
         self._forget(waiting)
         try:
             # By descriptor, and without following: the build user owns what is read here.
-            source = os.open(built, os.O_RDONLY | os.O_NOFOLLOW)
+            source = os.open(built, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             with os.fdopen(source, "rb") as reader, open(waiting, "wb") as writer:
                 if not stat.S_ISREG(os.fstat(source).st_mode):
                     raise Problem("%s is no file" % built)

@@ -29,7 +29,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what the module said; a failure with one line a fault when users.yml contradicts the ledger."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        users = {user["name"]: user for user in self._task.args["users"]}
+        users = {user["name"]: {"slot": None, **user} for user in self._task.args["users"]}
         try:
             remember(Path(self._task.args["ledger"]), users, dry=bool(self._task.check_mode))
         except LedgerError as error:

@@ -50,6 +50,8 @@ def alice(mini: Mini, tmp_path_factory: pytest.TempPathFactory) -> User:
     if not mini.rolled_out:
         play = mini.site()
         assert play.status == 0, play.explain()
+    # Homes of the virtual HAL are empty; useradd gives a new one what is in /etc/skel.
+    mini.cluster.run(LOGIN, "runuser -u alice -- cp -rn /etc/skel/. /home/alice/")
     return User(mini.cluster, "alice", tmp_path_factory.mktemp("alice"))
 
 

@@ -202,7 +202,7 @@ def write_other(host: Host) -> None:
 
 
 def test_a_full_disk_is_said_before_and_on_the_way(login: Host) -> None:
-    login.check_output("mkdir -p /mnt/small && mount -t tmpfs -o size=16m,mode=0755 small /mnt/small")
+    login.check_output("mkdir -p /mnt/small && mount -t tmpfs -o size=24m,mode=0755 small /mnt/small")
     small = json.loads(login.check_output("cat /etc/hal/environments.json"))
     small |= {"root": "/mnt/small/apps", "mount": "/mnt/small", "reserve_gb": 0}
     try:

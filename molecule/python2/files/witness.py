@@ -9,9 +9,9 @@ import sys
 
 try:
     _log = os.open("/var/log/interpreters", os.O_WRONLY | os.O_APPEND)  # made by converge.yml
-    with open("/proc/self/cmdline") as _cmdline:
-        _command = " ".join(_cmdline.read().replace("\0", " ").split())  # on one line, whatever -c was given
-    os.write(_log, ("%d.%d %s\n" % (sys.version_info[0], sys.version_info[1], _command[:200])).encode("utf-8"))
+    with open("/proc/self/cmdline", "rb") as _cmdline:  # bytes: a word of it may be in any encoding
+        _command = b" ".join(_cmdline.read().replace(b"\0", b" ").split())  # on one line, whatever -c was given
+    os.write(_log, b"%d.%d %s\n" % (sys.version_info[0], sys.version_info[1], _command[:200]))
     os.close(_log)
 except OSError:
     pass

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import time
 import zipfile
 
@@ -290,7 +291,6 @@ class Installer(object):
         for folder in folders:
             # A file that is not for this Python is no fault: packages carry such ones.
             run([program, "-E", "-s", "-m", "compileall", "-q", folder], {"PATH": "/usr/bin:/bin", "LANG": "C"})
-        tighten(prefix)
 
     def _imports(self, env, prefix):
         if not env["imports"]:
@@ -372,13 +372,14 @@ def switch(link, name):
 
 def tighten(prefix):
     """Nobody but the owner may write, everybody may read: packages carry the modes of who built them."""
-    for folder, folders, files in os.walk(prefix.encode("utf-8") if str is not bytes else prefix):
-        for name in [None] + folders + files:
-            path = folder if name is None else os.path.join(folder, name)
-            if os.path.islink(path):
+    top = prefix.encode("utf-8") if str is not bytes else prefix
+    for folder, folders, files in os.walk(top):
+        for path in [os.path.join(folder, name) for name in folders + files] + ([top] if folder == top else []):
+            found = os.lstat(path).st_mode  # asked once: each question goes over the network
+            if stat.S_ISLNK(found):
                 continue
-            mode = os.lstat(path).st_mode & 0o7777
-            wanted = (mode & ~0o6022) | (0o555 if os.path.isdir(path) or mode & 0o100 else 0o444)
+            mode = stat.S_IMODE(found)
+            wanted = (mode & ~0o6022) | (0o555 if stat.S_ISDIR(found) or mode & 0o100 else 0o444)
             if wanted != mode:
                 os.chmod(path, wanted)
 

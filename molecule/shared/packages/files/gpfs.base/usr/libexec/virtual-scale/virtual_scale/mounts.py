@@ -64,8 +64,9 @@ def become(node: Member, name: str) -> None:
     if not locks.take(daemon.mounts_lock(node, name)):
         raise Failed(f"{name} is mounted already")
     Path(request["folder"]).mkdir(parents=True, exist_ok=True)
-    # Other nodes change files too, so nothing is remembered; the rest is what a mount of Scale has.
-    options = "allow_other,dev,suid,nonempty,entry_timeout=0,attr_timeout=0,negative_timeout=0"
+    # Other nodes change files too, so what is there is remembered for a moment only: without that, each file costs a
+    # question for each folder above it. The rest is what a mount of Scale has.
+    options = "allow_other,dev,suid,nonempty,entry_timeout=0.1,attr_timeout=0.1,negative_timeout=0"
     if request["options"]:
         options += f",{request['options']}"
     words = [

@@ -186,8 +186,8 @@ FAULTS: dict[str, dict[str, Any]] = {
     "kernel points to nothing": {
         "node": "hal-login",
         "plant": "mv /opt/apps/modulefiles/wmlce /opt/apps/modulefiles/.wmlce",
-        "broken": f"kernel would start [{KERNEL}]",
-        "audit": ("expectation", f"expectation:notebooks: kernel would start [{KERNEL}]", "notebooks", ""),
+        "broken": "kernels would start",
+        "audit": ("expectation", "expectation:notebooks: kernels would start", "notebooks", ""),
     },
     "settings let in everybody": {
         "node": "hal01",
@@ -206,10 +206,10 @@ FAULTS: dict[str, dict[str, Any]] = {
     },
     "everybody may write an environment": {
         "node": "hal-login",
-        "plant": "chmod 777 /home/apps/tensorboard/2.1-py3.7/bin",
-        "broken": "nobody but root writes into an environment [tensorboard/2.1-py3.7]",
+        "plant": "chmod 777 /home/apps/tensorboard/2.1-py3.7/lib; hal-environment verify tensorboard/2.1-py3.7 || true",
+        "broken": "environment is what was installed [tensorboard/2.1-py3.7]",
         "audit": (
-            "expectation", "expectation:notebooks: nobody but root writes into an environment [tensorboard/2.1-py3.7]",
+            "expectation", "expectation:notebooks: environment is what was installed [tensorboard/2.1-py3.7]",
             "notebooks", "",
         ),
     },
@@ -251,7 +251,6 @@ def test_the_audit_names_a_fault_with_its_role_and_task(
 
 def test_a_rollout_mends_all_and_a_second_changes_nothing(rollout: Rollout, planted: None, node: Node) -> None:
     node("hal-login").run("rm -rf /opt/apps/modulefiles/.wmlce")
-    node("hal-login").check_output("chmod 755 /home/apps/tensorboard/2.1-py3.7/bin")
     done = rollout.converge()
     assert done.status == 0, done.explain()
     again = rollout.converge()

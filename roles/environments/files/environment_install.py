@@ -371,15 +371,17 @@ def switch(link, name):
 
 
 def tighten(prefix):
-    """Nobody but the owner may write, everybody may read: packages carry the modes of who built them."""
+    """Nobody but root may write, everybody may read: packages carry the modes of who built them."""
     top = prefix.encode("utf-8") if str is not bytes else prefix
     for folder, folders, files in os.walk(top):
         for path in [os.path.join(folder, name) for name in folders + files] + ([top] if folder == top else []):
-            found = os.lstat(path).st_mode  # asked once: each question goes over the network
-            if stat.S_ISLNK(found):
+            found = os.lstat(path)  # asked once: each question goes over the network
+            if stat.S_ISLNK(found.st_mode):
                 continue
-            mode = stat.S_IMODE(found)
-            wanted = (mode & ~0o6022) | (0o555 if stat.S_ISDIR(found) or mode & 0o100 else 0o444)
+            if found.st_uid != os.getuid():
+                os.chown(path, os.getuid(), os.getgid())
+            mode = stat.S_IMODE(found.st_mode)
+            wanted = (mode & ~0o6022) | (0o555 if stat.S_ISDIR(found.st_mode) or mode & 0o100 else 0o444)
             if wanted != mode:
                 os.chmod(path, wanted)
 

@@ -16,6 +16,7 @@ from environment_common import hidden, inside, load, native, sha256_of, some, te
 # hal-environment's own notes, which come later or change. What activation sets is part of the environment.
 SPARED = frozenset(b".hal/" + name + new for name in (b"manifest", b"record.json", b"verified.json", b"building")
                    for new in (b"", b".new"))
+KINDS = ("changed", "missing", "extra", "unlike", "writable")
 
 
 def write(prefix):
@@ -31,15 +32,26 @@ def write(prefix):
 
 
 def entries(prefix):
-    """Yield (path below the prefix, line) of everything in it, sorted, as bytes."""
+    """Yield (path below the prefix, line) of everything in it but SPARED, sorted, as bytes."""
+    for below, path in paths(prefix):
+        if below not in SPARED:
+            yield below, describe(path)
+
+
+def paths(prefix):
+    """Yield (path below the prefix, path) of everything in it, sorted, as bytes."""
     root = prefix if isinstance(prefix, bytes) else prefix.encode("utf-8")
     for folder, folders, files in os.walk(root):
         folders.sort()
         for name in sorted(folders + files):
             path = os.path.join(folder, name)
-            below = path[len(root) + 1:]
-            if below not in SPARED:
-                yield below, describe(path)
+            yield path[len(root) + 1:], path
+
+
+def writable(path):
+    """Say whether others than root may write to it: a link is changed in its folder, and is not looked at."""
+    found = os.lstat(path)
+    return not stat.S_ISLNK(found.st_mode) and bool(found.st_uid not in (0, os.getuid()) or found.st_mode & 0o022)
 
 
 def describe(path):
@@ -56,8 +68,11 @@ def describe(path):
 
 
 def compare(prefix):
-    """Return {changed, missing, extra, unlike: paths}; unlike: another mode, or a file where a link was."""
-    wrong = {"changed": [], "missing": [], "extra": [], "unlike": []}
+    """Return {changed, missing, extra, unlike, writable: paths}.
+
+    unlike: another mode, or a file where a link was; writable: by others than root, who may change what everybody runs.
+    """
+    wrong = {kind: [] for kind in KINDS}
     path = hidden(prefix, "manifest")
     record = load(hidden(prefix, "record.json")) or {}
     if not os.path.isfile(path) or sha256_of(path) != record.get("manifest"):
@@ -69,8 +84,13 @@ def compare(prefix):
             # A link may lead to a name with blanks: the path is what follows the last two of them.
             said, _, name = line.rstrip(b"\n").rpartition(b"  ")
             expected[name] = said
-    for name, said in entries(prefix):
-        name = name.replace(b"\n", b"\\n")
+    for below, path in paths(prefix):
+        name, loose = below.replace(b"\n", b"\\n"), writable(path)
+        if loose:
+            wrong["writable"].append(native(text(name)))
+        if below in SPARED:
+            continue
+        said = describe(path)
         was = expected.pop(name, None)
         if was is None:
             if not (b"__pycache__" in name.split(b"/") or name.endswith(b".pyc")):
@@ -78,8 +98,9 @@ def compare(prefix):
         elif was != said:
             same = was[:2] == b"f " and said[:2] == b"f " and was.partition(b":")[2] != said.partition(b":")[2]
             compiled = same and name.endswith(b".pyc")  # compiled again, by another time of its source
-            if not compiled:
-                wrong["changed" if same or was[:1] == said[:1] == b"l" else "unlike"].append(native(text(name)))
+            kind = "changed" if same or was[:1] == said[:1] == b"l" else "unlike"
+            if not compiled and not (loose and kind == "unlike"):
+                wrong[kind].append(native(text(name)))
     wrong["missing"] = sorted(native(text(name)) for name in expected)
     return wrong
 
@@ -87,11 +108,12 @@ def compare(prefix):
 def in_words(wrong, owners):
     """Return a verification's result in one line, "" when nothing is wrong; owners: {path: package}."""
     parts = []
-    for kind in ("changed", "missing", "extra", "unlike"):
+    for kind in KINDS:
         if wrong[kind]:
             packages = sorted({owners[path] for path in wrong[kind] if path in owners})
             of = " of %s" % some(packages) if packages else ""
-            parts.append("%d %s%s (%s)" % (len(wrong[kind]), kind, of, some(wrong[kind])))
+            words = "that others than root may write" if kind == "writable" else kind
+            parts.append("%d %s%s (%s)" % (len(wrong[kind]), words, of, some(wrong[kind])))
     return "; ".join(parts)
 
 

@@ -162,7 +162,36 @@ def test_all_kinds_of_damage_are_told_apart(site: Site) -> None:
         "missing": [f"lib/python{RELEASE}/site-packages/maths.py"],
         "extra": [f"lib/python{RELEASE}/site-packages/other.py"],
         "unlike": ["bin/where"],
+        "writable": [],
     }
+
+
+@pytest.mark.parametrize(
+    ("plant", "words"),
+    [
+        ("chmod 777 lib", "lib"),
+        ("chown 65534 lib/where.binary", "lib/where.binary"),
+        ("mkdir -m 777 lib/__pycache__", "lib/__pycache__"),
+        ("chmod g+w .hal/record.json", ".hal/record.json"),
+        ("chmod o+w .hal", ".hal"),
+        ("chmod o+w bin/where lib/where.binary", "bin/where, lib/where.binary"),
+    ],
+)
+def test_what_others_than_root_may_write_is_found_and_a_fresh_prefix_is_made(
+    site: Site, plant: str, words: str
+) -> None:
+    if "chown" in plant and os.getuid() != 0:
+        pytest.skip("not root")
+    declared = site.environments()
+    site.apply(declared)
+    subprocess.run(["/bin/sh", "-c", plant], cwd=site.prefix, check=True)
+    number = words.count(",") + 1
+    of = " of places 2.0" if "where" in words else ""
+    said = f"{number} that others than root may write{of} ({words})"
+    assert site.call("verify").stdout == f"tools/1: {said}\n"
+    assert site.apply(declared)["repaired"] == [f"tools/1: {said}"]
+    assert site.wrong() == [""]
+    assert site.call("verify").returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -157,15 +157,31 @@ def test_a_kernel_runs_in_its_module_s_python_and_in_nothing_of_the_notebook(tmp
 
 
 def test_a_kernel_whose_module_does_not_load_says_why(tmp_path: Path) -> None:
-    load = 'echo "Lmod has detected: wmlce/9 is retired" >&2; return 1'
+    load = 'printf "Lmod has detected:\\n  wmlce/9 is * retired\\n" >&2; return 1'
     done = kernel(tmp_path, "wmlce/9", "/tmp/connection", load=load)
     assert done.returncode == 1
-    assert done.stderr == "kernel: module load wmlce/9: Lmod has detected: wmlce/9 is retired\n"
+    assert done.stderr == "Lmod has detected:\n  wmlce/9 is * retired\nkernel: module load wmlce/9 fails\n"
     said = kernel(tmp_path, "--check", "wmlce/9", load=load)
-    assert (said.returncode, said.stdout) == (0, "module load wmlce/9: Lmod has detected: wmlce/9 is retired\n")
+    assert (said.returncode, said.stdout) == (0, "module load wmlce/9: Lmod has detected: wmlce/9 is * retired\n")
 
 
-def test_a_kernel_without_ipykernel_is_found(tmp_path: Path) -> None:
-    assert kernel(tmp_path, "--check", "wmlce/1").stdout == ""
-    python = "echo \"ModuleNotFoundError: No module named 'ipykernel'\" >&2; exit 1"
-    assert "No module named 'ipykernel'" in kernel(tmp_path, "--check", "wmlce/1", python=python).stdout
+@pytest.mark.parametrize("words", ["No module named 'ipykernel'", "stand-in of the virtual HAL, it executes nothing"])
+def test_a_kernel_that_does_not_import_is_found_whatever_its_words(tmp_path: Path, words: str) -> None:
+    assert kernel(tmp_path, "--check", "wmlce/1", load='echo "wmlce/1 is deprecated" >&2').stdout == ""
+    python = f'printf "Traceback\\n%s\\n" "{words}" >&2; exit 1'
+    assert kernel(tmp_path, "--check", "wmlce/1", python=python).stdout == f"wmlce/1: {words}\n"
+    assert kernel(tmp_path, "--check", "wmlce/1", python="exit 1").stdout == (
+        f"wmlce/1: {tmp_path}/bin/python ends at once\n"
+    )
+
+
+def test_all_kernels_are_asked_in_one_call_beside_each_other(tmp_path: Path) -> None:
+    load = '[ "$2" = good/1 ] || { echo "no $2" >&2; return 1; }'
+    modules = ("bad/2", "good/1", "bad/1")
+    assert kernel(tmp_path, "--check", *modules, load=load).stdout == (
+        "module load bad/1: no bad/1\nmodule load bad/2: no bad/2\n"
+    )
+    (tmp_path / "here").mkdir()
+    meet = f'touch {tmp_path}/here/$$; for i in $(seq 100); do [ $(ls {tmp_path}/here | wc -l) != 3 ] || exit 0; '
+    assert kernel(tmp_path, "--check", "a/1", "b/1", "c/1", python=meet + "sleep 0.1; done; exit 1").stdout == ""
+    assert kernel(tmp_path, "--check").stdout == ""

@@ -27,11 +27,13 @@ options:
     elements: dict
     required: true
   remove_ok:
-    description: Whether prefixes beyond those that are kept, and those that nobody declares any more, may be removed.
+    description:
+      - Whether prefixes beyond those that are kept, and those that nobody declares any more, may be removed. Only those that
+        have been so for environments_grace_hours, of role environments, are.
     type: bool
     default: false
   used:
-    description: Prefixes that other nodes use, as C(hal-environment used) prints them; they are not removed.
+    description: Prefixes that nodes use now, as C(hal-environment used) prints them; they are not removed.
     type: list
     elements: str
     default: []
@@ -84,7 +86,7 @@ mended:
   elements: str
   returned: success
 kept:
-  description: Prefixes that could be removed, and are used or kept for want of permission.
+  description: Prefixes that are more than is kept; after a colon why they stay, if it is not for want of permission alone.
   type: list
   elements: str
   returned: success

@@ -149,14 +149,16 @@ def test_a_changed_package_is_found_by_the_weekly_verification_and_repaired_besi
 
 
 def test_what_is_used_is_not_removed(login: Host) -> None:
-    login.check_output('sed -i -E \'s/"keep": [0-9]+/"keep": 0/\' /etc/hal/environments.json')
+    settings = "/etc/hal/environments.json"
+    login.check_output(f"cp {settings} /root/settings.kept")
+    login.check_output(f"sed -i -E 's/\"(keep|grace_hours)\": [^,]+/\"\\1\": 0/' {settings}")
     request(login, remove_ok=True)
     done = apply(login)
     assert (done["removed"], len(done["kept"])) == ([], 1)
     login.check_output("kill $(cat /root/job)")
     assert len(apply(login)["removed"]) == 1
     assert wrong(login) == ""
-    login.check_output('sed -i -E \'s/"keep": [0-9]+/"keep": 2/\' /etc/hal/environments.json')
+    login.check_output(f"cp /root/settings.kept {settings}")
 
 
 @pytest.mark.parametrize(

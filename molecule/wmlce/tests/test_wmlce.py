@@ -209,6 +209,7 @@ def test_a_version_is_retired_and_removed_with_permission_only(rollout: Rollout,
     said = " ".join(as_alice(login, "module load wmlce/1.7.0-py3.6").split())
     assert "wmlce/1.7.0-py3.6 is retired: use wmlce/1.7.0-py3.7" in said
     assert login.file(f"{ROOT}/1.7.0-py3.6/bin/python").exists
+    login.check_output(f"""echo '{{"since": 0}}' >{ROOT}/1.7.0-py3.6/.hal/surplus.json""")  # as after a day
     done = rollout.converge("--limit", "hal-login,localhost", wmlce_environments=retired, wmlce_remove_ok=True)
     assert done.status == 0, done.explain()
     assert not login.file(f"{ROOT}/1.7.0-py3.6").exists

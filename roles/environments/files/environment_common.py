@@ -169,7 +169,7 @@ def settings(path=SETTINGS):
         raise Problem("%s is not there: roll out the role environments" % path)
     # A template makes texts of numbers.
     found["keep"] = int(found["keep"])
-    for name in ("reserve_gb", "unpacked_factor", "timeout_seconds", "verify_max_days"):
+    for name in ("grace_hours", "reserve_gb", "unpacked_factor", "timeout_seconds", "verify_max_days"):
         found[name] = float(found[name])
     return found
 

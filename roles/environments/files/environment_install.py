@@ -308,7 +308,10 @@ class Installer(object):
 
     # ------------------------------------------------------------ older ones
     def _old(self, environments, owner, remove_ok, used):
-        """Keep older prefixes; remove what is beyond them and in no use, with permission."""
+        """Keep older prefixes; remove what is beyond them, has been for a while, and is in no use, with permission.
+
+        A job that has just loaded its module may have no process yet that says so.
+        """
         declared = {env["link"]: env for env in environments}
         in_use = set(used) | set(status.used(self.root))
         names = sorted({os.path.dirname(link) for link in declared} | set(self._folders(owner)))
@@ -319,11 +322,14 @@ class Installer(object):
                 if record is None or record.get("owner") != owner:
                     continue
                 link = os.path.join(folder, name.rsplit("." + record["digest"], 1)[0])
-                if not self._surplus(path, link, declared.get(link)):
+                surplus = self._surplus(path, link, declared.get(link))
+                early = self._early(path, surplus)
+                if not surplus:
                     continue
                 below = path[len(self.root) + 1:]
-                if below in in_use or not remove_ok:
-                    self.done["kept"].append("%s%s" % (below, ": processes use it" if below in in_use else ""))
+                if below in in_use or early or not remove_ok:
+                    why = ": processes use it" if below in in_use else early
+                    self.done["kept"].append(below + why)
                     continue
                 if not self.checking:
                     if link not in declared and link_of(link) == name:
@@ -343,6 +349,21 @@ class Installer(object):
             return False
         others = [one for one, record in self.prefixes(env) if record and one != link_of(link)]
         return name not in others[len(others) - self.settings["keep"]:] if self.settings["keep"] else True
+
+    def _early(self, path, surplus):
+        """Note since when a prefix is more than is kept; return in words that it is not long enough, "" when it is."""
+        note = hidden(path, "surplus.json")
+        if not surplus:
+            if os.path.exists(note) and not self.checking:
+                os.unlink(note)
+            return ""
+        seen = load(note)
+        since, grace = seen["since"] if seen else time.time(), self.settings["grace_hours"] * 3600
+        if not seen and not self.checking:
+            save(note, {"since": since})
+        if seen and time.time() - since >= grace:
+            return ""
+        return ": not before " + time.strftime("%Y-%m-%d %H:%M", time.localtime(since + grace))
 
     def _folders(self, owner):
         for name in inside(self.root):

@@ -14,8 +14,8 @@ import stat
 from environment_common import hidden, inside, load, native, sha256_of, some, text
 
 # hal-environment's own notes, which come later or change. What activation sets is part of the environment.
-SPARED = frozenset(b".hal/" + name + new for name in (b"manifest", b"record.json", b"verified.json", b"building")
-                   for new in (b"", b".new"))
+SPARED = frozenset(b".hal/" + name + new for name in (b"manifest", b"record.json", b"verified.json", b"building",
+                                                       b"surplus.json") for new in (b"", b".new"))
 KINDS = ("changed", "missing", "extra", "unlike", "writable")
 
 

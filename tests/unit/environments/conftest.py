@@ -110,7 +110,7 @@ class Site:
         self.folder, self.root = folder, folder / "apps"
         self.settings: dict[str, Any] = {
             "root": str(self.root), "mount": "", "mirror": channels.as_uri(), "python": LOCAL, "keep": "1",
-            "reserve_gb": "0",
+            "grace_hours": "0", "reserve_gb": "0",
             "library": str(Path(rattler.__file__).parents[1]), "wheel": None, "unpacked_factor": 1.0,
             "timeout_seconds": 5, "verify_max_days": 15.0,
         }  # fmt: skip

@@ -10,7 +10,7 @@ from __future__ import absolute_import, division, print_function
 
 import os
 
-from environment_common import Problem, hidden, inside, native, one_line, replace, run, save, text
+from environment_common import Problem, hidden, inside, native, one_line, replace, run_theirs, save, text
 
 # Lists of folders. What a script puts before or after what is there is prepended or appended, not set.
 LISTS = ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "PYTHONPATH",
@@ -67,7 +67,7 @@ def _after(prefix, environment):
     """Return the environment after activation, as bash has it then."""
     environment = dict(environment, PATH=os.path.join(prefix, "bin") + ":" + environment["PATH"])
     shell = ["/bin/bash", "--noprofile", "--norc", "-c", SCRIPT]
-    status, output, errors = run(shell, environment, limit_seconds=LIMIT_SECONDS)
+    status, output, errors = run_theirs(shell, environment, LIMIT_SECONDS)
     if status != 0:
         raise Problem("activating it failed (%s): %s" % (status, one_line(errors) or "nothing was said"))
     pairs = (native(text(part)).partition("=") for part in output.split(b"\0") if part)

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import os
+import pwd
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ BLOCK = 1024 * 1024
 SETTINGS = "/etc/hal/environments.json"
 DECLARED = "/etc/hal/environments.d"
 LOCK = "/run/lock/hal-environment.lock"
+PACKAGES = {"account": "nobody"}  # what their programs run as; settings() may name another
 
 
 class Problem(Exception):
@@ -133,16 +135,39 @@ def link_of(path):
 
 
 # ---------------------------------------------------------------- programs
-def run(argv, environment, given=b"", limit_seconds=0, folder="/"):
-    """Run a program; return its status, its output and its errors as bytes. 124: it took longer than the limit."""
+def run(argv, environment, given=b"", limit_seconds=0, folder="/", account=""):
+    """Run a program; return its status, its output and its errors as bytes. 124: it took longer than the limit.
+
+    account: root starts it as this one, without any group but its own.
+    """
     words = ["timeout", str(limit_seconds)] + list(argv) if limit_seconds else list(argv)
     try:
         child = subprocess.Popen(words, env=environment, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE)
+                                 stderr=subprocess.PIPE, preexec_fn=_lower(account))
     except (IOError, OSError) as error:
         return 127, b"", ("%s: %s" % (argv[0], error.strerror)).encode("utf-8")
     output, errors = child.communicate(given)
     return child.returncode, output, errors
+
+
+def run_theirs(argv, environment, limit_seconds):
+    """Run what packages brought, as run() does, but not as root: whoever made a package is not root here."""
+    return run(argv, environment, limit_seconds=limit_seconds, account=PACKAGES["account"])
+
+
+def _lower(account):
+    if not account or os.getuid() != 0:
+        return None
+    try:
+        found = pwd.getpwnam(account)
+    except KeyError:
+        raise Problem("there is no account %s, which programs of packages run as" % account)
+
+    def lower():
+        os.setgroups([])
+        os.setgid(found.pw_gid)
+        os.setuid(found.pw_uid)
+    return lower
 
 
 @contextlib.contextmanager
@@ -171,6 +196,7 @@ def settings(path=SETTINGS):
     found["keep"] = int(found["keep"])
     for name in ("grace_hours", "reserve_gb", "unpacked_factor", "timeout_seconds", "verify_max_days"):
         found[name] = float(found[name])
+    PACKAGES["account"] = found.get("account", PACKAGES["account"])
     return found
 
 

@@ -20,7 +20,7 @@ import environment_activation as activation
 import environment_manifest as manifest
 import environment_status as status
 from environment_common import (GB, Full, Problem, hidden, in_words, inside, link_of, load, native, one_line, record_of,
-                                run, save, sha256_of, some, text)
+                                run, run_theirs, save, sha256_of, some, text)
 from environment_fetch import address, archive, fetch, is_here
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "environment_link.py")
@@ -289,8 +289,9 @@ class Installer(object):
         folders = [os.path.join(prefix, "lib", name, "site-packages") for name in inside(os.path.join(prefix, "lib"))
                    if name.startswith("python")]
         for folder in folders:
-            # A file that is not for this Python is no fault: packages carry such ones.
-            run([program, "-E", "-s", "-m", "compileall", "-q", folder], {"PATH": "/usr/bin:/bin", "LANG": "C"})
+            # It writes, so root runs it: the interpreter and its own library (-S: no .pth file of a package), not what it
+            # compiles. A file that is not for this Python is no fault: packages carry such ones.
+            run([program, "-E", "-S", "-s", "-m", "compileall", "-q", folder], {"PATH": "/usr/bin:/bin", "LANG": "C"})
 
     def _imports(self, env, prefix):
         if not env["imports"]:
@@ -301,8 +302,8 @@ class Installer(object):
         for name, folders in found["prepend"].items():
             environment[name] = ":".join(folders + ([environment[name]] if name in environment else []))
         words = "; ".join("import " + name for name in env["imports"])
-        code, _, errors = run([os.path.join(prefix, "bin", "python"), "-B", "-s", "-c", words], environment,
-                              limit_seconds=IMPORT_SECONDS)
+        code, _, errors = run_theirs([os.path.join(prefix, "bin", "python"), "-B", "-s", "-c", words], environment,
+                                     IMPORT_SECONDS)
         if code != 0:
             raise Problem("%s failed (%s): %s" % (words, code, one_line(errors, 200)))
 

@@ -7,7 +7,7 @@ import os
 import stat
 import time
 
-from environment_common import Problem, hidden, inside, link_of, load, native, one_line, record_of, run, some, text
+from environment_common import Problem, hidden, inside, link_of, load, native, one_line, record_of, run_theirs, some, text
 
 DAY = 86400
 ASK = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
@@ -69,8 +69,8 @@ def python(env, prefix):
     if not env["python"]:
         return ""
     program = os.path.join(prefix, "bin", "python")
-    status, output, errors = run([program, "-B", "-E", "-S", "-c", ASK], {"PATH": "/usr/bin:/bin", "LANG": "C"},
-                                 limit_seconds=LIMIT_SECONDS)
+    status, output, errors = run_theirs([program, "-B", "-E", "-S", "-c", ASK],
+                                        {"PATH": "/usr/bin:/bin", "LANG": "C"}, LIMIT_SECONDS)
     said = native(text(output)).strip()
     if status != 0:
         return "%s does not run (%s): %s" % (program, status, one_line(errors, 200) or "nothing was said")

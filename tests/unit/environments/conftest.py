@@ -113,6 +113,7 @@ class Site:
             "grace_hours": "0", "reserve_gb": "0",
             "library": str(Path(rattler.__file__).parents[1]), "wheel": None, "unpacked_factor": 1.0,
             "timeout_seconds": 5, "verify_max_days": 15.0,
+            "account": "",  # folders of tests are their user's alone
         }  # fmt: skip
         self.python = LOCAL
 

@@ -10,6 +10,7 @@ from __future__ import absolute_import, division, print_function
 import contextlib
 import json
 import os
+import pwd
 import re
 import shutil
 import stat
@@ -116,13 +117,15 @@ class Installer(object):
         os.chmod(path, 0o700)  # archives are under licences
 
     def _mend(self, folder):
-        """Nobody but root makes links: folders of environments, and the one they are in."""
+        """Nobody but root makes links: folders of environments, and the one they are in. Somebody's own is left."""
         for path in (self.root, folder):
             if os.path.isdir(path):
                 found = os.stat(path)
-                if found.st_uid != os.getuid() or found.st_mode & 0o022:
+                if found.st_uid != os.getuid():
+                    raise Problem("%s belongs to %s, who could change what everybody runs: choose another software_root, "
+                                  "or move it away, or chown root it" % (path, _name(found.st_uid)))
+                if found.st_mode & 0o022:
                     if not self.checking:
-                        os.chown(path, os.getuid(), os.getgid())
                         os.chmod(path, 0o755)
                     self.done["mended"].append(path)
 
@@ -422,6 +425,13 @@ def verify(env):
          {"words": words, "time": time.time(), "at": time.strftime("%Y-%m-%d %H:%M:%S"),
           "wrong": {kind: paths[:100] for kind, paths in found.items()}})
     return words
+
+
+def _name(uid):
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return "account %d" % uid
 
 
 def _folder(path):

@@ -262,6 +262,24 @@ def test_somebody_s_folder_with_a_prefix_s_name_is_left_and_named(site: Site) ->
     assert (mine / "thesis").read_text() == "mine"
 
 
+@pytest.mark.parametrize("place", ["", "tools"])
+def test_a_folder_that_belongs_to_somebody_is_not_taken_over(site: Site, place: str) -> None:
+    if os.getuid() != 0:
+        pytest.skip("not root")
+    theirs = site.root / place
+    theirs.mkdir(parents=True)
+    theirs.chmod(0o775)
+    os.chown(theirs, 65534, 65534)
+    assert site.apply(site.environments(), "--check")["problem"].count(f"{theirs} belongs to ") == 1
+    problem = site.apply(site.environments())["problem"]
+    assert f"{theirs} belongs to nobody, who could change what everybody runs: choose another software_root" in problem
+    found = theirs.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (65534, 65534, 0o775)
+    os.chown(theirs, 0, 65534)
+    assert str(theirs) in site.apply(site.environments())["mended"]
+    assert theirs.stat().st_mode & 0o777 == 0o755
+
+
 @pytest.mark.parametrize("after", [0, 1, 2, 5, 9])
 def test_an_installation_that_is_killed_is_done_again(site: Site, after: int) -> None:
     """At any moment: what was in use stays, and the next run leaves nothing of it behind."""

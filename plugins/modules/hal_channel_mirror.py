@@ -13,7 +13,9 @@ short_description: Mirror the locked packages of conda channels
 description:
   - Gets the named files, and no others, to FOLDER/CHANNEL/SUBDIR/FILE. Each is kept only when size and checksum are
     right. What an interrupted run left is gone on with.
-  - FOLDER/SHA256SUMS lists them. Files of older lock files stay until C(prune).
+  - FOLDER/SHA256SUMS lists them. A file that it lists, and that has not been touched since it was written, is not read
+    again; role mirror promises that every file has its checksum.
+  - Files of older lock files stay until C(prune).
 options:
   folder:
     description: Where; it is made.
@@ -32,7 +34,7 @@ options:
       size: {description: Bytes., type: int, required: true}
       sha256: {description: Checksum., type: str, required: true}
   prune:
-    description: Whether packages that no lock file names are removed.
+    description: Whether packages that no lock file names are removed. Refused when none are named at all.
     type: bool
     default: false
   timeout_seconds:
@@ -96,10 +98,16 @@ def main():
         supports_check_mode=True,
     )
     folder, packages = module.params["folder"], module.params["packages"]
-    missing = [one for one in packages if not is_here(place(folder, one), one)]
     surplus = others(folder, packages) if module.params["prune"] else []
-    sums = to_bytes("".join("%s  %s\n" % (one["sha256"], place("", one)) for one in packages))
-    changed = bool(missing or surplus) or content_of(os.path.join(folder, SUMS)) != sums
+    if surplus and not packages:
+        module.fail_json(msg="mirror: no lock file names a package, and %s has %d: nothing is removed; if all are to go, "
+                             "remove the folder by hand" % (folder, len(surplus)))
+    lines = [to_bytes("%s  %s\n" % (one["sha256"], place("", one))) for one in packages]
+    sums, before = b"".join(lines), content_of(os.path.join(folder, SUMS))
+    known, since = set(before.splitlines(True)), time_of(os.path.join(folder, SUMS))
+    missing = [one for line, one in zip(lines, packages)
+               if not is_here(place(folder, one), one, since if line in known else 0)]
+    changed = bool(missing or surplus) or before != sums
     if not module.check_mode:
         os.umask(0o022)
         bring(module, folder, missing)
@@ -115,9 +123,19 @@ def place(folder, package):
     return os.path.join(folder, package["channel"], package["subdir"], package["file"])
 
 
-def is_here(path, package):
-    """Return whether the locked file is there."""
-    return os.path.isfile(path) and os.path.getsize(path) == package["size"] and sha256_of(path) == package["sha256"]
+def is_here(path, package, since):
+    """Return whether the locked file is there; it is read unless it is as it was at a time when it was right.
+
+    since: that time, in seconds since 1970, 0 for none. The kernel sets a file's change time, nobody else can.
+    """
+    if not os.path.isfile(path) or os.path.getsize(path) != package["size"]:
+        return False
+    return os.stat(path).st_ctime <= since or sha256_of(path) == package["sha256"]
+
+
+def time_of(path):
+    """Return when a file was written, in seconds since 1970; 0 when there is none."""
+    return os.stat(path).st_mtime if os.path.isfile(path) else 0
 
 
 def others(folder, packages):

@@ -136,8 +136,11 @@ def test_tensorboard_and_h2o_say_how_to_get_there(node: Node, started: Callable[
     assert "asks for no password" in said
     assert "stand-in: /home/alice" in host.check_output(f"curl -s http://127.0.0.1:{port}/")
     port, said = started("hal-h2o", "h2o")
-    password = re.search(r"User alice, password (\S+)", said)
+    place = re.search(r"User alice, the password is in (/home/alice/.hal-h2o/\S+), ", said)
+    assert place, "its output is a file here, as a job's"
+    password = re.search(r"alice: (\S+)", host.check_output(f"cat {place[1]}"))
     assert password
+    assert f"127.0.0.1:{port + 1}" in host.check_output("ss -ltn"), "what H2O's own parts talk through"
     page = f"curl -s -o /dev/null -w '%{{http_code}}' http://127.0.0.1:{port}/"
     assert host.check_output(page) == "401", "not without the password"
     assert host.check_output(f"{page} -u alice:{password[1]}") == "200"
@@ -148,6 +151,7 @@ def test_what_would_let_in_others_is_refused(node: Node) -> None:
     host = node("hal-login")
     assert "lets in everybody" in user(host, "module load jupyter; hal-notebook --NotebookApp.token=")
     assert "say --public" in user(host, "module load jupyter; hal-notebook --ip=0.0.0.0")
+    assert "-hash_login is set here" in user(host, "module load h2o; hal-h2o -hash_login")
     assert "there is no jupyter-notebook: module load jupyter" in user(host, "hal-notebook")
     assert "not as root" in host.run("hal-notebook").stderr
 

@@ -25,6 +25,12 @@ LOOPBACK = "127.0.0.1"
 # IdentityProvider).
 OPEN = re.compile(r"--(\w+\.)?(token|password)=?(''|\"\")?$")
 LISTEN = re.compile(r"--(\w+\.)?(ip|host|bind_all|web_ip)(=.*)?$|--bind_all$")
+# H2O's options have one dash or two, and the last of a name holds (usage text of its program). It is told these here: where
+# it listens, with whom it makes a cluster, who gets in.
+H2O_LISTENS = re.compile(r"--?(ip|web_ip|network|flatfile|baseport)(=.*)?$|-port(=.*)?$")
+H2O_LETS_IN = re.compile(r"--?((hash|ldap|kerberos|pam|spnego)_login|login_conf)(=.*)?$")
+# "Port number for this node (note: port+1 is also used)", usage text of H2O.
+PORTS = {"h2o": 2}
 KINDS = ("notebook", "lab", "tensorboard", "h2o")
 MODULES = {"notebook": "jupyter", "lab": "jupyterlab", "tensorboard": "tensorboard", "h2o": "h2o"}
 
@@ -33,16 +39,17 @@ class Problem(Exception):
     """What went wrong, in a line for the user."""
 
 
-def free_port(first, span, taken_by=None):
+def free_port(first, span, taken_by=None, count=1):
     """Return a port that nobody listens on, near a place of the user's own; Problem if there is none.
 
-    `first`, `span`: the range; `taken_by`: a function that says whether a port is in use (for tests).
+    `first`, `span`: the range; `taken_by`: a function that says whether a port is in use (for tests); `count`: so many
+    from the one that is returned on are free.
     """
     taken_by = taken_by or _in_use
     start = os.getuid() % span
     for step in range(span):
         port = first + (start + step) % span
-        if not taken_by(port):
+        if port + count <= first + span and not any(taken_by(port + more) for more in range(count)):
             return port
     raise Problem("all %d ports from %d on are in use on this node; take another node" % (span, first))
 
@@ -59,9 +66,13 @@ def _in_use(port):
     return False
 
 
-def refused(words):
+def refused(words, kind="notebook"):
     """Say what of the options would let in everybody; "" when nothing would."""
     for at, word in enumerate(words):
+        if kind == "h2o" and H2O_LISTENS.match(word):
+            return "%s is set here: say --port PORT, or --public to listen on the node's own address" % word
+        if kind == "h2o" and H2O_LETS_IN.match(word):
+            return "%s is set here, with a password of its own for each start; leave it out" % word
         if OPEN.match(word) and not (word.endswith(("token", "password")) and words[at + 1:at + 2] not in ([], [""])):
             return "%s lets in everybody who is on this node; leave it out" % word
         if LISTEN.match(word):
@@ -131,7 +142,7 @@ def tensorboard(address, port, words, given):
 
 
 def h2o(address, port, words, given, settings):
-    """Return the command of H2O, with a password that is only in a file of the user's own and on his screen."""
+    """Return the command of H2O, with a password that is only in a file of the user's own and on a terminal of his."""
     java, python = settings["java"], find("python", given["PATH"])
     if not os.access(java, os.X_OK):
         raise Problem("there is no Java at %s; tell the administrators" % java)
@@ -146,7 +157,9 @@ def h2o(address, port, words, given, settings):
     handle, path = tempfile.mkstemp(prefix="login-", dir=folder)
     os.write(handle, ("%s: %s\n" % (user, password)).encode("utf-8"))
     os.close(handle)
-    print("User %s, password %s" % (user, password))
+    # What is no terminal is kept: a job's output is a file that others may be able to read.
+    shown = "password %s" % password if sys.stdout.isatty() else "the password is in %s, which is yours alone" % path
+    print("User %s, %s" % (user, shown))
     cores = given.get("SLURM_CPUS_ON_NODE", "4")
     return [java, "-Xmx%dg" % int(float(settings["h2o_memory_gb"])), "-jar", jar, "-ip", address, "-web_ip", address,
             "-port", str(port), "-name", "%s-%d" % (user, port), "-nthreads", cores,
@@ -174,19 +187,19 @@ def main():
     parser.add_argument("--port", type=int, default=0, help="listen there; default: a free one")
     parser.add_argument("--show", action="store_true", help="only say what would be started")
     parser.add_argument("--settings", default=SETTINGS, help=argparse.SUPPRESS)
-    asked, words = parser.parse_known_args(words)
-    words = [word for word in words if word != "--"]
     try:
+        if refused(words, kind):  # first: an option of H2O such as -hash_login would be taken for -h
+            raise Problem(refused(words, kind))
+        asked, words = parser.parse_known_args(words)
+        words = [word for word in words if word != "--"]
         if os.getuid() == 0:
             raise Problem("not as root: a notebook is a way in for who has its token")
         with io.open(asked.settings, encoding="utf-8") as stream:
             settings = json.load(stream)
-        if refused(words):
-            raise Problem(refused(words))
         host = socket.gethostname()
         address = socket.gethostbyname(host) if asked.public else LOOPBACK
         first, span = int(float(settings["first_port"])), int(float(settings["ports"]))
-        port = asked.port or free_port(first, span)
+        port = asked.port or free_port(first, span, count=PORTS.get(kind, 1))
         given = environment(settings)
         if kind == "h2o":
             command = h2o(address, port, words, given, settings)

@@ -48,6 +48,65 @@ def test_a_port_that_somebody_listens_on_is_not_taken(program: Any) -> None:
             program.free_port(port, 1)
 
 
+def test_h2o_gets_two_neighbours_of_which_both_are_free(program: Any) -> None:
+    """"port+1 is also used": its usage text."""
+    start = 20000 + os.getuid() % 100
+    assert program.free_port(20000, 100, {start + 1}.__contains__, count=2) == start + 2
+    assert program.free_port(20000, 3, {20000}.__contains__, count=2) == 20001
+    with pytest.raises(program.Problem):
+        program.free_port(20000, 3, {20001}.__contains__, count=2)  # 20003 is not of the range
+
+
+@pytest.mark.parametrize(
+    ("word", "words"),
+    [
+        *((word, "say --port PORT, or --public") for word in ("-ip", "--ip", "-web_ip", "-network", "-baseport", "-port")),
+        *((word, "leave it out") for word in ("-hash_login", "--hash_login", "-login_conf", "-ldap_login", "-pam_login")),
+        ("-ip=0.0.0.0", "--public"),
+    ],
+)
+def test_h2o_s_own_options_are_refused_where_they_would_let_in_others(
+    python: str, tmp_path: Path, word: str, words: str
+) -> None:
+    argv = [python, "-B", str(FILES / "hal_notebook.py"), "h2o", word, "0.0.0.0"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"hal-h2o: {word} is set here")
+    assert words in done.stderr
+
+
+def test_h2o_s_other_options_pass(program: Any) -> None:
+    assert program.refused(["-name", "mine", "-nthreads", "2", "-ice_root", "/tmp", "--port", "20005"], "h2o") == ""
+    assert program.refused(["-ip"]) == "", "of H2O alone"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_h2o_s_password_is_shown_on_a_terminal_alone(
+    program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool
+) -> None:
+    jar = tmp_path / "lib/python3.7/site-packages/h2o/backend/bin/h2o.jar"
+    jar.parent.mkdir(parents=True)
+    jar.touch()
+    (tmp_path / "bin").mkdir()
+    for name in ("python", "java"):
+        (tmp_path / "bin" / name).write_text("#!/bin/sh\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    user = program.pwd.getpwuid(os.getuid())
+    home = program.pwd.struct_passwd((*user[:5], str(tmp_path), user[6]))
+    monkeypatch.setattr(program.pwd, "getpwuid", lambda uid: home)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    settings = {"java": str(tmp_path / "bin/java"), "h2o_memory_gb": "8"}
+    command = program.h2o("127.0.0.1", 20001, [], {"PATH": str(tmp_path / "bin")}, settings)
+    (path,) = (tmp_path / ".hal-h2o").iterdir()
+    name, password = path.read_text().strip().split(": ")
+    said = capsys.readouterr().out
+    assert name == user.pw_name
+    assert (password in said, str(path) in said) == (terminal, not terminal)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert password not in " ".join(command)
+    assert command[command.index("-ip") + 1] == command[command.index("-web_ip") + 1] == "127.0.0.1"
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -202,6 +202,14 @@ FAULTS: dict[str, dict[str, Any]] = {
             "Write the programs, the kernels, and what is declared",
         ),
     },
+    "other settings let in everybody": {
+        "node": "hal-login",
+        "plant": """echo '{"NotebookApp": {"ip": "*"}}' >/etc/jupyter/jupyter_notebook_config.json""",
+        "broken": "no other settings of the node open notebooks",
+        "audit": (
+            "expectation", "expectation:notebooks: no other settings of the node open notebooks", "notebooks", "",
+        ),
+    },
     "everybody may write kernels": {
         "node": "hal01",
         "plant": f"chmod 777 {KERNELS}",
@@ -254,7 +262,7 @@ def test_the_audit_names_a_fault_with_its_role_and_task(
 
 
 def test_a_rollout_mends_all_and_a_second_changes_nothing(rollout: Rollout, planted: None, node: Node) -> None:
-    node("hal-login").run("rm -rf /opt/apps/modulefiles/.wmlce")
+    node("hal-login").run("rm -rf /opt/apps/modulefiles/.wmlce /etc/jupyter/jupyter_notebook_config.json")
     done = rollout.converge()
     assert done.status == 0, done.explain()
     again = rollout.converge()

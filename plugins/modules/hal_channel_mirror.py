@@ -100,8 +100,8 @@ def main():
     folder, packages = module.params["folder"], module.params["packages"]
     surplus = others(folder, packages) if module.params["prune"] else []
     if surplus and not packages:
-        module.fail_json(msg="mirror: no lock file names a package, and %s has %d: nothing is removed; if all are to go, "
-                             "remove the folder by hand" % (folder, len(surplus)))
+        module.fail_json(msg="mirror: no lock file names a package, and %s has %d: nothing is removed; if all are to "
+                             "go, remove the folder by hand" % (folder, len(surplus)))
     lines = [to_bytes("%s  %s\n" % (one["sha256"], place("", one))) for one in packages]
     sums, before = b"".join(lines), content_of(os.path.join(folder, SUMS))
     known, since = set(before.splitlines(True)), time_of(os.path.join(folder, SUMS))

@@ -28,8 +28,8 @@ options:
     required: true
   remove_ok:
     description:
-      - Whether prefixes beyond those that are kept, and those that nobody declares any more, may be removed. Only those that
-        have been so for environments_grace_hours, of role environments, are.
+      - Whether prefixes beyond those that are kept, and those that nobody declares any more, may be removed. Only
+        those that have been so for environments_grace_hours, of role environments, are.
     type: bool
     default: false
   used:
@@ -86,7 +86,7 @@ mended:
   elements: str
   returned: success
 kept:
-  description: Prefixes that are more than is kept; after a colon why they stay, if it is not for want of permission alone.
+  description: Prefixes that are more than is kept; after a colon why they stay, if not for want of permission.
   type: list
   elements: str
   returned: success

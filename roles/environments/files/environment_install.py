@@ -122,8 +122,8 @@ class Installer(object):
             if os.path.isdir(path):
                 found = os.stat(path)
                 if found.st_uid != os.getuid():
-                    raise Problem("%s belongs to %s, who could change what everybody runs: choose another software_root, "
-                                  "or move it away, or chown root it" % (path, _name(found.st_uid)))
+                    raise Problem("%s belongs to %s, who could change what everybody runs: choose another software_root"
+                                  ", or move it away, or chown root it" % (path, _name(found.st_uid)))
                 if found.st_mode & 0o022:
                     if not self.checking:
                         os.chmod(path, 0o755)
@@ -292,8 +292,8 @@ class Installer(object):
         folders = [os.path.join(prefix, "lib", name, "site-packages") for name in inside(os.path.join(prefix, "lib"))
                    if name.startswith("python")]
         for folder in folders:
-            # It writes, so root runs it: the interpreter and its own library (-S: no .pth file of a package), not what it
-            # compiles. A file that is not for this Python is no fault: packages carry such ones.
+            # It writes, so root runs it: the interpreter and its own library (-S: no .pth file of a package), not
+            # what it compiles. A file that is not for this Python is no fault: packages carry such ones.
             run([program, "-E", "-S", "-s", "-m", "compileall", "-q", folder], {"PATH": "/usr/bin:/bin", "LANG": "C"})
 
     def _imports(self, env, prefix):

@@ -25,8 +25,8 @@ LOOPBACK = "127.0.0.1"
 # IdentityProvider).
 OPEN = re.compile(r"--(\w+\.)?(token|password)=?(''|\"\")?$")
 LISTEN = re.compile(r"--(\w+\.)?(ip|host|bind_all|web_ip)(=.*)?$|--bind_all$")
-# H2O's options have one dash or two, and the last of a name holds (usage text of its program). It is told these here: where
-# it listens, with whom it makes a cluster, who gets in.
+# H2O's options have one dash or two, and the last of a name holds (usage text of its program). It is told these here:
+# where it listens, with whom it makes a cluster, who gets in.
 H2O_LISTENS = re.compile(r"--?(ip|web_ip|network|flatfile|baseport)(=.*)?$|-port(=.*)?$")
 H2O_LETS_IN = re.compile(r"--?((hash|ldap|kerberos|pam|spnego)_login|login_conf)(=.*)?$")
 # "Port number for this node (note: port+1 is also used)", usage text of H2O.

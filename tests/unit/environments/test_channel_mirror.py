@@ -51,12 +51,17 @@ def mirror(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> Run
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    whole, read = module.sha256_of, []
-    monkeypatch.setattr(module, "sha256_of", lambda path: (read.append(Path(path).name), whole(path))[1])
+    whole: Callable[[str], str] = module.sha256_of
+    read: list[str] = []
+
+    def noted(path: str) -> str:
+        read.append(Path(path).name)
+        return whole(path)
 
     def end(_: Any, **result: Any) -> None:
         raise Ended(result)
 
+    monkeypatch.setattr(module, "sha256_of", noted)
     monkeypatch.setattr(basic.AnsibleModule, "exit_json", end)
     monkeypatch.setattr(basic.AnsibleModule, "fail_json", end)
 

@@ -49,7 +49,7 @@ def test_a_port_that_somebody_listens_on_is_not_taken(program: Any) -> None:
 
 
 def test_h2o_gets_two_neighbours_of_which_both_are_free(program: Any) -> None:
-    """"port+1 is also used": its usage text."""
+    """ "port+1 is also used": its usage text."""
     start = 20000 + os.getuid() % 100
     assert program.free_port(20000, 100, {start + 1}.__contains__, count=2) == start + 2
     assert program.free_port(20000, 3, {20000}.__contains__, count=2) == 20001
@@ -57,13 +57,13 @@ def test_h2o_gets_two_neighbours_of_which_both_are_free(program: Any) -> None:
         program.free_port(20000, 3, {20001}.__contains__, count=2)  # 20003 is not of the range
 
 
+PLACES = ("-ip", "--ip", "-ip=0.0.0.0", "-web_ip", "-network", "-baseport", "-port")
+LOGINS = ("-hash_login", "--hash_login", "-login_conf", "-ldap_login", "-pam_login")
+
+
 @pytest.mark.parametrize(
     ("word", "words"),
-    [
-        *((word, "say --port PORT, or --public") for word in ("-ip", "--ip", "-web_ip", "-network", "-baseport", "-port")),
-        *((word, "leave it out") for word in ("-hash_login", "--hash_login", "-login_conf", "-ldap_login", "-pam_login")),
-        ("-ip=0.0.0.0", "--public"),
-    ],
+    [*((word, "say --port PORT, or --public") for word in PLACES), *((word, "leave it out") for word in LOGINS)],
 )
 def test_h2o_s_own_options_are_refused_where_they_would_let_in_others(
     python: str, tmp_path: Path, word: str, words: str
@@ -241,6 +241,6 @@ def test_all_kernels_are_asked_in_one_call_beside_each_other(tmp_path: Path) -> 
         "module load bad/1: no bad/1\nmodule load bad/2: no bad/2\n"
     )
     (tmp_path / "here").mkdir()
-    meet = f'touch {tmp_path}/here/$$; for i in $(seq 100); do [ $(ls {tmp_path}/here | wc -l) != 3 ] || exit 0; '
+    meet = f"touch {tmp_path}/here/$$; for i in $(seq 100); do [ $(ls {tmp_path}/here | wc -l) != 3 ] || exit 0; "
     assert kernel(tmp_path, "--check", "a/1", "b/1", "c/1", python=meet + "sleep 0.1; done; exit 1").stdout == ""
     assert kernel(tmp_path, "--check").stdout == ""

@@ -51,7 +51,8 @@ def hal_notebook_modules(
 ) -> list[dict[str, Any]]:
     """Return modules of environments (as hal_environment_modules gives them) with Jupyter's path, and two more.
 
-    `jupyterlab/V` loads `jupyter/V`; with an `image`, `notebook-container/V` names NAME.sif of the `registry`.
+    `jupyterlab/V` loads `jupyter/V`; with an `image`, `notebook-container/V` of the default names NAME.sif of the
+    `registry`.
     `kernels` is the folder whose `kernels` Jupyter searches.
     """
     found = [dict(one) for one in environments]
@@ -60,16 +61,16 @@ def hal_notebook_modules(
         shared = {field: one[field] for field in ("version", "owner_role", "default", "hidden") if field in one}
         title = f"JupyterLab of jupyter/{one['version']}"
         found.append({**shared, "name": "jupyterlab", "title": title, "requires": [f"jupyter/{one['version']}"]})
-        if image:
+        if image and one.get("default"):  # the one that is in the image
             sif = f"{registry}/{image}.sif"
             container = {"title": f"Notebook of jupyter/{one['version']} in a container", "help": _CONTAINER}
             places = {"roots": [sif], "set": {"HAL_NOTEBOOK_IMAGE": sif, "HAL_NOTEBOOK_PREFIX": one["roots"][0]}}
-            paths = {"prepend": {"JUPYTER_PATH": [kernels]}}
-            found.append({**shared, **container, **places, **paths, "name": "notebook-container"})
+            found.append({**shared, **container, **places, "name": "notebook-container"})
     return found
 
 
-_CONTAINER = "hal-notebook and hal-lab then start in the container, with this node's GPUs and your home."
+_CONTAINER = """hal-notebook and hal-lab then start in the container, with this node's GPUs and your home.
+Its only kernel is its own Python: kernels of modules are not in it."""
 
 
 def _name(module: str) -> str:

@@ -151,7 +151,7 @@ def test_a_changed_package_is_found_by_the_weekly_verification_and_repaired_besi
 def test_what_is_used_is_not_removed(login: Host) -> None:
     settings = "/etc/hal/environments.json"
     login.check_output(f"cp {settings} /root/settings.kept")
-    login.check_output(f"sed -i -E 's/\"(keep|grace_hours)\": [^,]+/\"\\1\": 0/' {settings}")
+    login.check_output(f'sed -i -E \'s/"(keep|grace_hours)": [^,]+/"\\1": 0/\' {settings}')
     request(login, remove_ok=True)
     done = apply(login)
     assert (done["removed"], len(done["kept"])) == ([], 1)

@@ -147,6 +147,37 @@ def test_tensorboard_and_h2o_say_how_to_get_there(node: Node, started: Callable[
     assert host.check_output("stat -c %a /home/alice/.hal-h2o/*").split() == ["600"]
 
 
+def test_the_notebook_starts_from_an_image_that_has_its_environment(
+    node: Node, rollout: Rollout, started: Callable[..., tuple[int, str]]
+) -> None:
+    login, host = node("hal-login"), node("hal01")
+    script = (PROJECT / "molecule/shared/make_base.sh").read_text()
+    libraries = "$(find /home/apps/jupyter/6-py3.7/ -type f -name '*.so*') /home/apps/jupyter/6-py3.7/bin/python3.7"
+    login.check_output(f"sh -c {quote(script)} make_base.sh /srv/base {libraries}")
+    built = of_scenario(SCENARIO).playbook(
+        PROJECT / "playbooks/notebook_container.yml", notebooks_container_image="jupyter"
+    )
+    assert built.status == 0, built.explain()
+    done = rollout.converge(notebooks_container_image="jupyter")
+    assert done.status == 0, done.explain()
+    assert user(host, "singularity exec /opt/container/singularity/jupyter.sif ls /home/apps").split() == ["jupyter"]
+    port, _ = started("hal-notebook", "notebook-container")
+    log = wait_for("the token", lambda: host.check_output("cat /tmp/test-0.out"), lambda text: "token=" in text)
+    token = re.search(r"token=([0-9a-f]{48})", log)
+    assert token
+    page = f"http://127.0.0.1:{port}/api/kernelspecs"
+    assert host.check_output(f"curl -s -o /dev/null -w '%{{http_code}}' {page}") == "403", "not without the token"
+    kernels = json.loads(host.check_output(f"curl -s {page}?token={token[1]}"))["kernelspecs"]
+    assert set(kernels) == {"python3"}, "kernels of modules are not in the image"
+    text = notebook("import sys, os; print(sys.prefix, os.path.isdir('/usr/lib/systemd'))", "python3")
+    user(host, f"printf %s {quote(text)} >inside.ipynb")
+    run = "jupyter nbconvert --to notebook --execute inside.ipynb --output inside-done.ipynb"
+    image = "/opt/container/singularity/jupyter.sif"
+    said = user(host, f"singularity exec {image} sh -c {quote('PATH=/home/apps/jupyter/6-py3.7/bin:$PATH; ' + run)}")
+    done_cells = json.loads(host.check_output("cat /home/alice/inside-done.ipynb"))["cells"]
+    assert "".join(done_cells[0]["outputs"][0]["text"]).split()[1] == "False", said
+
+
 def test_what_would_let_in_others_is_refused(node: Node) -> None:
     host = node("hal-login")
     assert "lets in everybody" in user(host, "module load jupyter; hal-notebook --NotebookApp.token=")

@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-# ruff: noqa: UP009, UP010, UP031  # Python 2.7 reads this too
+# ruff: noqa: UP009, UP010  # Python 2.7 reads this too
 """Loaded by every Python at its start (witness.pth): notes which one it is. Python 2.7 and 3."""
 
 from __future__ import absolute_import, division, print_function

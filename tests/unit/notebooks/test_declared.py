@@ -73,3 +73,9 @@ def test_an_image_has_a_module_that_needs_it(filters: Any) -> None:
     container = made[-1]
     assert container["roots"] == ["/c/jupyter.sif"]
     assert container["set"] == {"HAL_NOTEBOOK_IMAGE": "/c/jupyter.sif", "HAL_NOTEBOOK_PREFIX": "/home/apps/jupyter/6"}
+
+
+def test_only_the_notebook_that_is_in_the_image_starts_from_it(filters: Any) -> None:
+    other = {**environment(version="5"), "default": False}
+    made = filters["hal_notebook_modules"]([environment(), other], "/opt/apps/jupyter", "jupyter", "/c")
+    assert [one["version"] for one in made if one["name"] == "notebook-container"] == ["6"]

@@ -1,15 +1,20 @@
 #!/bin/sh
-# The smallest root folder that a build can start from: a shell, a few programs, and their libraries, taken from this node.
+# make_base.sh FOLDER [FILE...]: the smallest root folder that a build can start from: a shell, a few programs, and their libraries
+# and those of the files, taken from this node.
 set -e
 base=$1
+shift
 mkdir -p "$base"
 cd "$base"
 mkdir -p bin etc dev proc sys tmp root home var/tmp usr srv
 chmod 1777 tmp var/tmp
-for program in sh cat chmod chown echo env id kill ls mkdir mknod mv rm sleep touch; do
+for program in sh cat chmod chown echo env id kill ln ls mkdir mknod mv rm sleep touch; do
   path=$(PATH=/usr/bin:/bin command -v "$program" | grep / || echo "/usr/bin/$program")
   cp -L "$path" bin/
-  ldd "$path" | sed -n 's/.*[ \t]\(\/[^ ]*\) (0x.*/\1/p' | while read -r library; do
+  set -- "$@" "$path"
+done
+for file in "$@"; do
+  ldd "$file" | sed -n 's/.*[ \t]\(\/[^ ]*\) (0x.*/\1/p' | while read -r library; do
     mkdir -p ".$(dirname "$library")"
     cp -nL "$library" ".$library"
   done

@@ -96,7 +96,7 @@ def test_h2o_s_password_is_shown_on_a_terminal_alone(
     monkeypatch.setattr(program.pwd, "getpwuid", lambda uid: home)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     settings = {"java": str(tmp_path / "bin/java"), "h2o_memory_gb": "8"}
-    command = program.h2o("127.0.0.1", 20001, [], {"PATH": str(tmp_path / "bin")}, settings)
+    command = program.h2o("127.0.0.1", 20001, ["-Xmx16g", "-quiet"], {"PATH": str(tmp_path / "bin")}, settings)
     (path,) = (tmp_path / ".hal-h2o").iterdir()
     name, password = path.read_text().strip().split(": ")
     said = capsys.readouterr().out
@@ -104,6 +104,8 @@ def test_h2o_s_password_is_shown_on_a_terminal_alone(
     assert (password in said, str(path) in said) == (terminal, not terminal)
     assert path.stat().st_mode & 0o777 == 0o600
     assert password not in " ".join(command)
+    assert command[1:4] == ["-Xmx8g", "-Xmx16g", "-jar"], "Java takes the last one"
+    assert command[-1] == "-quiet"
     assert command[command.index("-ip") + 1] == command[command.index("-web_ip") + 1] == "127.0.0.1"
 
 

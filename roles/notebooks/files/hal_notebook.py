@@ -161,7 +161,7 @@ def h2o(address, port, words, given, settings):
     shown = "password %s" % password if sys.stdout.isatty() else "the password is in %s, which is yours alone" % path
     print("User %s, %s" % (user, shown))
     cores = given.get("SLURM_CPUS_ON_NODE", "4")
-    of_java = [word for word in words if word.startswith("-X")]  # Java's own come before the program; its last -Xmx holds
+    of_java = [word for word in words if word.startswith("-X")]  # before the program; the last -Xmx holds
     words = [word for word in words if word not in of_java]
     memory = ["-Xmx%dg" % int(float(settings["h2o_memory_gb"]))] + of_java
     return [java] + memory + ["-jar", jar, "-ip", address, "-web_ip", address, "-port", str(port),

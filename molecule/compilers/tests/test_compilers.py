@@ -25,6 +25,7 @@ SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 TREE = "/opt/apps/modulefiles"
 PGI = "/home/apps/pgi/19.10"
 BIN = f"{PGI}/current/linuxpower/19.10/bin"
+LIBRARY = f"{PGI}/current/linuxpower/19.10/lib/libpgc.so"
 ARCHIVE = "/srv/licensed/pgilinux-2019-1910-ppc64le.tar.gz"
 SUM = "663c8fc80f65dc31a09d331350d94b413adca0e707a134c8a6b79e696923e753"
 NODES = ("hal-login", "hal01")
@@ -112,6 +113,13 @@ def test_what_was_broken_is_whole_and_what_is_somebody_s_is_left(login: Host) ->
     assert "/opt/at12.0/bin" in login.file(f"{TREE}/at/12.0.lua").content_string
 
 
+def test_the_node_that_installs_reads_every_file_each_week(node: Node, login: Host) -> None:
+    timer = login.service("hal-pgi-verify.timer")
+    assert (timer.is_enabled, timer.is_running) == (True, True)
+    assert not node("hal01").file("/etc/systemd/system/hal-pgi-verify.timer").exists
+    assert "every file is as it was installed" in login.check_output("/usr/sbin/hal-pgi verify")
+
+
 def test_nobody_replaced_the_system_s_compiler(node: Node) -> None:
     for name in NODES:
         assert node(name).check_output("rpm -qf --queryformat '%{NAME}' /usr/bin/gcc") == "gcc"
@@ -186,6 +194,13 @@ FAULTS: dict[str, dict[str, Any]] = {
         "broken": ["PGI is installed as declared [pgi/19.10]"],
         "audit": ("expectation", "expectation:compilers: PGI is installed as declared [pgi/19.10]", "compilers", ""),
     },
+    # Of the same size: only a full reading finds it, as the timer has it read.
+    "library of PGI changed": {
+        "node": "hal-login",
+        "plant": f"sed -i s/stand-in/STAND-IN/ {LIBRARY}; systemctl start hal-pgi-verify.service",
+        "broken": ["PGI is what was installed [pgi/19.10]"],
+        "audit": ("expectation", "expectation:compilers: PGI is what was installed [pgi/19.10]", "compilers", ""),
+    },
     "PGI does not know the node": {
         "node": "hal01",
         "plant": f"rm {BIN}/localrc.hal01",
@@ -238,11 +253,12 @@ def test_the_audit_names_a_fault_with_its_role_and_task(
     assert not task or mine[0][3] == task
 
 
-def test_a_rollout_mends_all_and_a_second_changes_nothing(rollout: Rollout, planted: None) -> None:
+def test_a_rollout_mends_all_and_a_second_changes_nothing(rollout: Rollout, planted: None, login: Host) -> None:
     done = rollout.converge()
     assert done.status == 0, done.explain()
     again = rollout.converge()
     assert (again.status, dict(again.changes)) == (0, {}), again.explain()
+    assert login.file(LIBRARY).content_string == "stand-in\n"
 
 
 def test_what_is_withdrawn_goes_only_by_permission(rollout: Rollout, node: Node) -> None:

@@ -22,12 +22,13 @@ def _parser():
     parser.add_argument("--table", default=TABLE, help=argparse.SUPPRESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, words in (
-            ("status", "what is declared, and what is wrong with it, as JSON"),
+            ("status", "what is declared, and what is quickly seen to be wrong with it, as JSON"),
+            ("verify", "read every file of what is declared again, and note what was found; minutes for each version"),
             ("install", "install what is declared and not there, and what is damaged; on the installer alone"),
             ("localrc", "have the compilers know this node's gcc"),
             ("prune", "erase what was installed and is not declared any more; on the installer alone")):
         one = commands.add_parser(name, help=words, description=words)
-        if name != "status":
+        if name not in ("status", "verify"):
             one.add_argument("--check", action="store_true", help="only say what would be done")
     return parser
 
@@ -36,8 +37,9 @@ def status(table):
     """Return what is known of each declared version, in its order, and what is there beside them."""
     return {
         "versions": [
-            {"label": one.label, "wrong": one.wrong(), "localrc": one.localrc_wrong(), "place": one.place(one.current),
-             "archive": one.archive, "missing_archive": bool(pgi_install.refusals(one)) and one.record() is None}
+            {"label": one.label, "wrong": one.wrong(), "verified": one.verified(), "repair": one.repair(),
+             "localrc": one.localrc_wrong(), "place": one.place(one.current), "archive": one.archive,
+             "missing_archive": bool(pgi_install.refusals(one)) and one.record() is None}
             for one in table.versions],
         "undeclared": undeclared(table),
     }
@@ -49,14 +51,16 @@ def run(table, asked):
     if asked.command == "status":
         sys.stdout.write(json.dumps(status(table), indent=1, sort_keys=True) + "\n")
         return 0
+    if asked.command == "verify":
+        return _verify(table)
     if asked.command in ("install", "prune") and not table.installer:
         raise Problem("this node does not install to the shared tree (service software_installer in the model)")
     failed = []
     if asked.command == "install":
-        for one in [one for one in table.versions if one.wrong()]:
+        for one in [one for one in table.versions if one.repair()]:
             if asked.check:
                 why = pgi_install.refusals(one)
-                _say("%s: would be installed, for %s%s" % (one.label, one.wrong(), "; but " + why if why else ""))
+                _say("%s: would be installed, for %s%s" % (one.label, one.repair(), "; but " + why if why else ""))
                 continue
             failed += _try(pgi_install.install, one)
     elif asked.command == "localrc":
@@ -74,6 +78,20 @@ def run(table, asked):
     for words in failed:
         sys.stderr.write("hal-pgi: %s\n" % words)
     return 1 if failed else 0
+
+
+def _verify(table):
+    code = 0
+    if table.versions:
+        table.need_mount()
+    for one in table.versions:
+        try:
+            words = pgi_install.verify(one)
+        except Problem as problem:
+            words = str(problem)
+        _say("%s: %s" % (one.label, words or "every file is as it was installed"))
+        code = 1 if words else code
+    return code
 
 
 def _try(does, one):
@@ -98,7 +116,8 @@ def main():
         parser.error("which command?")
     try:
         table = Table(asked.table)
-        if asked.command in ("status", "localrc") or asked.check:
+        # verify reads what never changes; a rollout need not wait for it.
+        if asked.command in ("status", "verify", "localrc") or asked.check:
             sys.exit(run(table, asked))
         # Two at once on this node: the second waits. Beside the table, which every rollout may replace.
         with open(asked.table + ".lock", "a") as lock:

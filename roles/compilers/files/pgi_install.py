@@ -21,7 +21,8 @@ import tarfile
 import threading
 import time
 
-from pgi_tree import ADDED, MARK, RECORD, Problem, compare, files_of, in_words, loose, number_of, record_of, sha256_of
+from pgi_tree import (ADDED, MARK, RECORD, VERIFIED, Problem, compare, files_of, in_words, loose, moment, number_of,
+                      record_of, sha256_of)
 
 try:
     from urllib.request import urlopen
@@ -84,11 +85,27 @@ def install(one, say):
     with open(os.path.join(one.folder, MARK), "a"):
         pass
     prefix = one.prefix
-    if record_of(prefix) is None or in_words(compare(prefix, record_of(prefix)["files"])):
+    if record_of(prefix) is None or one.damage() or one.read_again()["words"]:
         prefix = _make(one, say)
     _switch(one, prefix, say)
     if not one.source.startswith("/"):
         _remove(one.archive)
+
+
+def verify(one):
+    """Read every file of an installation, note what was found, and return it in words; "" when all is right."""
+    prefix, record = one.prefix, one.record()
+    if record is None:
+        raise Problem(one.wrong())
+    try:
+        words = in_words(compare(prefix, record["files"]))
+    except (OSError, IOError) as error:  # a disk, or a file system that went away: nothing is known of the rest
+        raise Problem("%s: cannot be read: %s" % (one.label, error))
+    now = int(time.time())
+    path = os.path.join(prefix, VERIFIED)
+    _write(path + ".new", json.dumps({"words": words, "time": now, "at": moment(now)}, sort_keys=True))
+    os.rename(path + ".new", path)
+    return words
 
 
 def _make(one, say):

@@ -5,6 +5,7 @@
     <root>/<version>/<digest>/     an installation (PGI_INSTALL_DIR), which never moves: its paths are in its files;
                                    <digest>.1, .2, ... after repairs
     <root>/<version>/<digest>/.hal.json  written last: what it was made of, and its files
+    <root>/<version>/<digest>/.hal.verified.json  what was found when every file was read again
     <root>/<version>/current       leads to the one that modules load
 """
 
@@ -18,14 +19,19 @@ import re
 import socket
 import stat
 import subprocess
+import time
 
 MARK = ".hal"
 RECORD = ".hal.json"
+VERIFIED = ".hal.verified.json"
 CURRENT = "current"
 DIGEST = re.compile(r"([0-9a-f]{12})(\.\d+)?\Z")
 BLOCK = 1024 * 1024
+DAY = 86400
 # What is written beside the installer's files: one for each host, and the site's own settings (PGI's name for them).
 ADDED = re.compile(r"(localrc(\..*)?|siterc(-.*)?)\Z")
+
+_READ = {}
 
 
 class Problem(Exception):
@@ -46,6 +52,7 @@ class Table(object):
         self.target, self.local_dir = str(said["target"]), str(said["local_dir"])
         self.accepted, self.installer = said["accept_eula"] is True, said["installer"] is True
         self.timeout = 60 * int(said["timeout_minutes"])
+        self.verify_max_days = int(said["verify_max_days"])
         self.versions = [Version(self, one) for one in said["versions"]]
 
     def need_mount(self):
@@ -114,15 +121,11 @@ class Version(object):
         return record_of(self.prefix)
 
     def wrong(self):
-        """Say what is wrong with the declared installation in one line; "" when nothing is.
-
-        The node that installs looks at every file; the others at what they need to trust it.
-        """
+        """Say in one line what is quickly seen to be wrong with the declared installation; "" when nothing is."""
         if self.foreign():
             return self.foreign()
         prefix = self.prefix
-        record = record_of(prefix)
-        if record is None:
+        if record_of(prefix) is None:
             other = os.path.basename(os.path.realpath(self.current)) if os.path.lexists(self.current) else ""
             if record_of(os.path.realpath(self.current)) is not None and DIGEST.match(other):
                 return "%s is installed as it was declared before, not as it is now" % self.label
@@ -132,10 +135,50 @@ class Version(object):
         for folder in (self.table.root, self.folder):
             if loose(folder):
                 return "%s is not root's alone to write: who may, can exchange what everybody compiles with" % folder
-        if self.table.installer:
-            return in_words(compare(prefix, record["files"]))
-        driver = os.path.join(self.place(), "bin", "pgcc")
-        return "" if os.access(driver, os.X_OK) else "%s is not there" % driver
+        return self.damage()
+
+    def damage(self):
+        """Say what is quickly seen to be wrong with a finished installation; "" when nothing is.
+
+        The node that installs looks at the programs that users call: there, of their size, root's alone to write. The
+        others look whether there are any. Every file is read by `verify` alone: that takes minutes.
+        """
+        prefix, place = self.prefix, self.place()
+        programs = os.path.join(place, "bin")
+        if not self.table.installer:
+            driver = os.path.join(programs, "pgcc")
+            return "" if os.access(driver, os.X_OK) else "%s is not there" % driver
+        below = os.path.relpath(programs, prefix) + os.sep
+        declared = {path: seen for path, seen in record_of(prefix)["files"].items() if path.startswith(below)}
+        found = {path: look(os.path.join(prefix, path), read=False) for path in declared}
+        open_to_others = [path for path in [prefix, place, programs] + [os.path.join(prefix, path) for path in declared]
+                          if os.path.lexists(path) and loose(path)]
+        return in_words(differences(prefix, declared, found, open_to_others))
+
+    def read_again(self):
+        """Return {"words", "time", "at"} of the time when every file was read last; None if it is not finished."""
+        record = self.record()
+        if record is None:
+            return None
+        # An installation is read once when it is made.
+        made = {"words": "", "time": record["installed_at"], "at": moment(record["installed_at"])}
+        return json_of(os.path.join(self.prefix, VERIFIED)) or made
+
+    def verified(self):
+        """Say what the last full reading found, or that it was long ago; "" when it was lately, and all was right."""
+        last = self.read_again()
+        if last is None:
+            return "there is nothing to read"
+        if last["words"]:
+            return "%s; seen %s" % (last["words"], last["at"])
+        # A time to come says nothing: a clock was wrong.
+        days = (time.time() - last["time"]) / DAY
+        return "" if -1 < days <= self.table.verify_max_days else (
+            "late: not since %s; systemctl start hal-pgi-verify.service, on the node that installs" % last["at"])
+
+    def repair(self):
+        """Say why `install` would do anything: by a quick look, or by the last full reading; "" when it would not."""
+        return self.wrong() or self.read_again()["words"]
 
     def localrc_wrong(self):
         """Say what is wrong with the settings that the compilers have for this host; "" when nothing is.
@@ -180,45 +223,79 @@ def gcc_version():
     return "none"
 
 
-def record_of(prefix):
-    """Return the record of a finished installation, None without one that can be read."""
+def json_of(path):
+    """Return what a JSON file says, None without one that can be read. A record has megabytes: it is read once."""
     try:
-        with io.open(os.path.join(prefix, RECORD), encoding="utf-8") as stream:
-            return json.load(stream)
+        there = os.stat(path)
+        key = (path, there.st_ino, there.st_mtime, there.st_size)
+        if key not in _READ:
+            with io.open(path, encoding="utf-8") as stream:
+                _READ[key] = json.load(stream)
+        return _READ[key]
     except (OSError, IOError, ValueError):
         return None
 
 
-def files_of(prefix):
-    """Return {path: [size, sha256 or link's target or ""]}: contents of what is below a bin, sizes of the rest.
+def record_of(prefix):
+    """Return the record of a finished installation, None without one that can be read."""
+    return json_of(os.path.join(prefix, RECORD))
 
-    An installation is some gigabytes; the programs are what a changed byte is most likely to be in, and are few.
-    """
-    found = {}
-    for folder, _, names in os.walk(prefix):
-        for name in names:
-            path = os.path.join(folder, name)
-            short = os.path.relpath(path, prefix)
-            if short == RECORD or ADDED.match(name):
-                continue
-            if os.path.islink(path):
-                found[short] = [0, "-> " + os.readlink(path)]
-            elif os.path.isfile(path):
-                programs = "bin" in short.split(os.sep)[:-1]
-                found[short] = [os.path.getsize(path), sha256_of(path) if programs else ""]
-    return found
+
+def moment(seconds):
+    """Return a time as people read it, in this node's zone."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+def look(path, read):
+    """Return [size, sha256 or link's target] of a file or link, without the sha256 if not `read`; None of all else."""
+    if os.path.islink(path):
+        return [0, "-> " + os.readlink(path)]
+    if os.path.isfile(path):
+        return [os.path.getsize(path), sha256_of(path) if read else ""]
+    return None
+
+
+def below(prefix):
+    """Return (paths of files and links that the installer wrote, folders), relative; OSError if one cannot be read."""
+    files, folders = [], []
+    for folder, inner, names in os.walk(prefix, onerror=_refuse):
+        links = [name for name in inner if os.path.islink(os.path.join(folder, name))]
+        folders.append(os.path.relpath(folder, prefix))
+        files += [os.path.relpath(os.path.join(folder, name), prefix) for name in names + links]
+    return files, folders
+
+
+def _refuse(error):
+    raise error
+
+
+def ours(path):
+    """Return whether a path is of the installer's files: not a record, nor a host's or the site's settings."""
+    return path not in (RECORD, VERIFIED) and not ADDED.match(os.path.basename(path))
+
+
+def files_of(prefix):
+    """Return {path: [size, sha256 or link's target]} of all files of the installer. Reads every one."""
+    found = {path: look(os.path.join(prefix, path), read=True) for path in below(prefix)[0] if ours(path)}
+    return {path: seen for path, seen in found.items() if seen is not None}
 
 
 def compare(prefix, declared):
-    """Return {"missing", "changed", "loose": [paths]} of an installation against its record."""
-    found, open_to_others = files_of(prefix), []
-    for folder, _, names in os.walk(prefix):
-        paths = [folder] + [os.path.join(folder, name) for name in names]
-        open_to_others += [os.path.relpath(path, prefix) for path in paths if loose(path)]
+    """Read every file; return {"missing", "changed", "loose": [paths]} of an installation against its record."""
+    files, folders = below(prefix)
+    return differences(prefix, declared, files_of(prefix),
+                       [os.path.join(prefix, path) for path in files + folders if loose(os.path.join(prefix, path))])
+
+
+def differences(prefix, declared, found, open_to_others):
+    """Return {"missing", "changed", "loose": [paths]}; a sha256 counts where both have one."""
+    def same(one, other):
+        return one[0] == other[0] and (one[1] == other[1] or "" in (one[1], other[1]))
+
     return {
-        "missing": sorted(set(declared) - set(found)),
-        "changed": sorted(path for path in set(declared) & set(found) if list(declared[path]) != found[path]),
-        "loose": sorted(open_to_others),
+        "missing": sorted(path for path in declared if found.get(path) is None),
+        "changed": sorted(path for path in declared if found.get(path) and not same(declared[path], found[path])),
+        "loose": sorted(os.path.relpath(path, prefix) for path in open_to_others),
     }
 
 

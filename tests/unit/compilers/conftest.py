@@ -31,7 +31,7 @@ class Site:
         self._python = python
         self.settings: dict[str, Any] = {
             "root": str(self.root), "mount": "/", "target": "linuxpower", "local_dir": str(folder / "local"),
-            "accept_eula": True, "timeout_minutes": "1", "installer": True, "versions": [],
+            "accept_eula": True, "timeout_minutes": "1", "installer": True, "verify_max_days": "15", "versions": [],
         }  # fmt: skip
         self.make()
         self.declare()

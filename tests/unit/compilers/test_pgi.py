@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -102,10 +103,70 @@ def test_a_changed_program_is_found_and_the_repair_changes_nothing_under_running
 def test_missing_and_loose_files_are_found(site: Site) -> None:
     site.done("install")
     (site.place / "lib/libpgc.so").unlink()
+    (site.place / "bin/pgc++").unlink()
     (site.place / "bin").chmod(0o777)
-    assert site.status()["wrong"] == (
-        "1 not root's alone to write (linuxpower/19.10/bin), 1 missing (linuxpower/19.10/lib/libpgc.so)"
-    )
+    loose = "1 not root's alone to write (linuxpower/19.10/bin)"
+    assert site.status()["wrong"] == f"{loose}, 1 missing (linuxpower/19.10/bin/pgc++)", "quickly seen"
+    said = site.call("verify")
+    assert (said.returncode, said.stdout) == (1, f"pgi/19.10: {loose}, 2 missing (linuxpower/19.10/bin/pgc++)\n")
+
+
+def test_what_only_a_full_reading_finds_is_found_by_it_said_by_status_and_mended(site: Site) -> None:
+    site.done("install")
+    assert site.done("verify") == "pgi/19.10: every file is as it was installed\n"
+    library = site.place / "lib/libpgc.so"
+    damaged = library.resolve()
+    library.write_text("STAND-IN\n")
+    program = site.place / "bin/pgc++"
+    program.write_text(program.read_text().swapcase())
+    assert site.status()["wrong"] == site.status()["verified"] == "", "not looked at each time"
+    assert site.call("verify").stdout == "pgi/19.10: 2 changed (linuxpower/19.10/bin/pgc++)\n"
+    found = site.status()
+    assert found["wrong"] == ""
+    assert found["verified"].startswith("2 changed (linuxpower/19.10/bin/pgc++); seen 20")
+    assert "would be installed, for 2 changed" in site.done("install", "--check")
+    site.done("install")
+    assert library.read_text() == "stand-in\n"
+    assert damaged.read_text() == "STAND-IN\n", "jobs may have it open"
+    assert site.status()["verified"] == site.done("install") == ""
+
+
+def test_a_reading_of_long_ago_is_late(site: Site) -> None:
+    site.done("install")
+    assert site.status()["verified"] == "", "it was read when it was made"
+    record = site.place.resolve().parents[1] / ".hal.json"
+    said = json.loads(record.read_text())
+    for moment in (time.time() - 16 * 86400, time.time() + 30 * 86400):
+        record.write_text(json.dumps({**said, "installed_at": int(moment)}))
+        assert site.status()["verified"].startswith("late: not since 20")
+        assert "systemctl start hal-pgi-verify.service" in site.status()["verified"]
+    site.done("verify")
+    assert site.status()["verified"] == ""
+    assert site.status()["repair"] == ""
+
+
+def test_an_installation_of_an_earlier_release_is_believed_as_it_was_recorded(site: Site) -> None:
+    """It has checksums of what is below a bin alone, and was never read by `verify`."""
+    site.done("install")
+    record = site.place.resolve().parents[1] / ".hal.json"
+    said = json.loads(record.read_text())
+    for path, seen in said["files"].items():
+        if "/bin/" not in path and not seen[1].startswith("->"):
+            seen[1] = ""
+    record.write_text(json.dumps(said))
+    assert site.done("install") == ""
+    assert site.status()["verified"] == ""
+    assert "every file is as it was installed" in site.done("verify")
+    (site.place / "lib/libpgc.so").write_text("longer than it was\n")
+    assert "1 changed (linuxpower/19.10/lib/libpgc.so)" in site.call("verify").stdout
+
+
+def test_nothing_is_read_where_the_shared_file_system_is_not_mounted(site: Site) -> None:
+    site.done("install")
+    site.set(mount=str(site.folder))
+    assert "is not mounted" in site.refused("verify")
+    site.set(versions=[])
+    assert site.done("verify") == ""
 
 
 def test_other_choices_make_another_installation(site: Site) -> None:

@@ -21,8 +21,8 @@ import tarfile
 import threading
 import time
 
-from pgi_tree import (ADDED, MARK, RECORD, VERIFIED, Problem, compare, files_of, in_words, loose, moment, number_of,
-                      record_of, sha256_of)
+from pgi_tree import (ADDED, MARK, RECORD, VERIFIED, Problem, compare, copy_of, files_of, in_words, loose, moment,
+                      number_of, record_of)
 
 try:
     from urllib.request import urlopen
@@ -110,10 +110,6 @@ def verify(one):
 
 def _make(one, say):
     fetch(one)
-    found = sha256_of(one.archive)
-    if found != one.sha256:
-        raise Problem("%s: %s has the sha256 %s, declared is %s; it was not unpacked" % (
-            one.label, one.archive, found, one.sha256))
     need, there = ROOM * os.path.getsize(one.archive), _free(one.folder)
     if there < need:
         raise Problem("%s: %.1f GB are free on %s, %.1f GB are needed" % (
@@ -128,7 +124,7 @@ def _make(one, say):
     _remove(unpacked)
     try:
         os.mkdir(unpacked, 0o700)
-        _unpack(one.archive, unpacked)
+        _unpack(one, unpacked)
         _run(one, unpacked, prefix)
         _own(prefix)
         _check(one, prefix)
@@ -151,9 +147,18 @@ def _loaded(one):
     return os.readlink(one.current) if os.path.islink(one.current) else ""
 
 
-def _unpack(archive, folder):
-    """Unpack an archive whose checksum is the declared one; TarError names a member that is no part of a folder."""
-    with tarfile.open(archive) as tar:
+def _unpack(one, folder):
+    """Unpack the archive if its checksum is the declared one; TarError names a member that is no part of a folder.
+
+    What is unpacked is a copy in a folder of root's alone, made while the checksum was: the archive may lie where
+    somebody else could exchange it after it was looked at.
+    """
+    copy = os.path.join(folder, ".archive")
+    found = copy_of(one.archive, copy)
+    if found != one.sha256:
+        raise Problem("%s: %s has the sha256 %s, declared is %s; it was not unpacked" % (
+            one.label, one.archive, found, one.sha256))
+    with tarfile.open(copy) as tar:
         for member in tar:
             if member.name.startswith("/") or ".." in member.name.split("/"):
                 raise tarfile.TarError("the archive's member %s leads out of it" % member.name)
@@ -162,6 +167,7 @@ def _unpack(archive, folder):
             member.mode = (member.mode | 0o200) & 0o755
             member.uid, member.gid, member.uname, member.gname = os.geteuid(), os.getegid(), "", ""
             tar.extract(member, folder)
+    os.unlink(copy)
 
 
 def _run(one, unpacked, prefix):

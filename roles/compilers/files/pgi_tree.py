@@ -314,10 +314,16 @@ def in_words(differences):
 
 def sha256_of(path):
     """Return the hex digest of a file."""
+    return copy_of(path, os.devnull)
+
+
+def copy_of(path, target):
+    """Copy a file; return the hex digest of what was copied."""
     digest = hashlib.sha256()
-    with open(path, "rb") as stream:
-        for block in iter(lambda: stream.read(BLOCK), b""):
+    with open(path, "rb") as source, open(target, "wb") as copy:
+        for block in iter(lambda: source.read(BLOCK), b""):
             digest.update(block)
+            copy.write(block)
     return digest.hexdigest()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import shutil
@@ -52,6 +53,36 @@ def test_another_checksum_is_refused_before_unpacking(site: Site) -> None:
     assert "declared is 0000" in said
     assert "it was not unpacked" in said
     assert not list((site.root / "19.10").glob("*/linuxpower"))
+
+
+def test_what_is_unpacked_is_what_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The archive is where somebody else may write, who exchanges it as soon as its checksum was made."""
+    site = Site(tmp_path, "")
+    wanted, other = site.archive, tmp_path / "other.tar.gz"
+    make_pgi.make(other, breaks=True)
+    monkeypatch.syspath_prepend(str(PROJECT / "roles/compilers/files"))
+    monkeypatch.setenv("HAL_PGI_LOG", str(tmp_path / "log"))
+    pgi_install, pgi_tree = (importlib.import_module(name) for name in ("pgi_install", "pgi_tree"))
+    new = hashlib.sha256
+
+    class Digest:
+        """A checksum; when it is asked for, the archive is another."""
+
+        def __init__(self, data: bytes = b"") -> None:
+            self._real = new(data)
+            self.update = self._real.update
+
+        def hexdigest(self) -> str:
+            if other.exists() and not (site.root / "19.10/current").exists():
+                os.replace(other, wanted)
+            return self._real.hexdigest()
+
+    table = pgi_tree.Table(str(tmp_path / "compilers.json"))
+    monkeypatch.setattr(pgi_tree.hashlib, "sha256", Digest)
+    pgi_install.install(table.versions[0], lambda words: None)
+    assert not other.exists(), "it was exchanged"
+    assert table.versions[0].wrong() == ""
+    assert not [path for path in (site.root / "19.10").rglob("*") if path.name == ".archive"]
 
 
 def test_an_installer_that_breaks_half_way_leaves_what_was_there(site: Site) -> None:

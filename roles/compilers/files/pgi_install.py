@@ -56,6 +56,7 @@ def fetch(one):
     if not os.path.isdir(os.path.dirname(one.archive)):
         os.makedirs(os.path.dirname(one.archive), 0o755)
     part = one.archive + ".part"
+    _remove(part)  # never into what somebody put there
     try:
         answer = urlopen(one.source, timeout=60)
         with open(part, "wb") as stream:
@@ -88,7 +89,7 @@ def install(one, say):
     if record_of(prefix) is None or one.damage() or one.read_again()["words"]:
         prefix = _make(one, say)
     _switch(one, prefix, say)
-    if not one.source.startswith("/"):
+    if one.brought:
         _remove(one.archive)
 
 
@@ -156,8 +157,11 @@ def _unpack(one, folder):
     copy = os.path.join(folder, ".archive")
     found = copy_of(one.archive, copy)
     if found != one.sha256:
-        raise Problem("%s: %s has the sha256 %s, declared is %s; it was not unpacked" % (
-            one.label, one.archive, found, one.sha256))
+        if one.brought:
+            _remove(one.archive)
+        raise Problem("%s: %s has the sha256 %s, declared is %s; it was not unpacked%s" % (
+            one.label, one.archive, found, one.sha256,
+            ", and is removed: the next time it is brought again" if one.brought else ""))
     with tarfile.open(copy) as tar:
         for member in tar:
             if member.name.startswith("/") or ".." in member.name.split("/"):

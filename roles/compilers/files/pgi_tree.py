@@ -103,9 +103,14 @@ class Version(object):
         return found.group(1) if found else ""
 
     @property
+    def brought(self):
+        """Whether the archive is a copy that the role or a download brought, and not the administrator's own."""
+        return not self.source.startswith("/")
+
+    @property
     def archive(self):
         """Where the archive lies on the installer: where it was put, or where the role or a download puts it."""
-        if self.source.startswith("/"):
+        if not self.brought:
             return self.source
         return os.path.join(self.table.root, ".archives", self.source.split("?")[0].rstrip("/").rsplit("/", 1)[-1])
 

@@ -51,8 +51,24 @@ def test_another_checksum_is_refused_before_unpacking(site: Site) -> None:
     site.declare(sha256="0" * 64)
     said = site.refused("install")
     assert "declared is 0000" in said
-    assert "it was not unpacked" in said
+    assert "it was not unpacked; what was there" in said
+    assert site.archive.exists(), "the administrator's own"
     assert not list((site.root / "19.10").glob("*/linuxpower"))
+
+
+def test_a_broken_download_is_removed_and_brought_again(site: Site) -> None:
+    whole = site.archive.read_bytes()
+    site.declare(source=site.archive.as_uri().replace("file://", "http://127.0.0.1:9"))
+    brought = site.root / ".archives/pgilinux.tar.gz"
+    brought.parent.mkdir(parents=True)
+    brought.write_bytes(whole[:1000])
+    said = site.refused("install")
+    assert "it was not unpacked, and is removed: the next time it is brought again" in said
+    assert not brought.exists()
+    assert "cannot be fetched" in site.refused("install")
+    brought.write_bytes(whole)
+    site.done("install")
+    assert site.status()["wrong"] == ""
 
 
 def test_what_is_unpacked_is_what_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ Written for Lmod 8.2.7 and later; its functions are in src/sandbox.lua and src/m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from hal_modules.declared import Module, label, visible
@@ -14,6 +15,7 @@ from hal_modules.lua import call, comment, listed, quoted
 HEADER = "-- Written by Ansible, role {role}; changes made here are lost."
 RC = ".modulerc.lua"
 
+_NO_NAME = re.compile(r"[^A-Za-z0-9]")
 # What is checked when a module is loaded, never when it is listed, shown or unloaded.
 _LOADING = 'if (mode() == "load") then'
 
@@ -105,6 +107,27 @@ def _settings(one: Module) -> Iterator[str]:
     for variable, paths in one.get("append", {}).items():
         yield from (call("append_path", variable, path) for path in paths)
     if one.get("settings_file"):
-        # Not when the tree is read for lists: the file may be on a shared file system.
-        path = quoted(one["settings_file"])
-        yield f'if (mode() ~= "spider" and isFile({path})) then assert(loadfile({path}))() end'
+        yield from _settings_file(
+            one["settings_file"], quoted(f"HAL_SETTINGS_{_NO_NAME.sub('_', one['name']).upper()}")
+        )
+
+
+def _settings_file(path: str, variable: str) -> Iterator[str]:
+    """Run a file when the module is loaded or shown, and what was loaded when it is unloaded.
+
+    Not when the tree is read for lists: the file may be on a shared file system. Its path may go through a link that
+    leads elsewhere by the time of an unload, or the version may be retired: `variable` keeps which file was loaded.
+    Nothing keeps users from unloading. `abspath` of Lmod follows links; it fails where the current folder is gone.
+    """
+    yield 'if (mode() ~= "spider") then'
+    yield f"  local path = {quoted(path)}"
+    yield "  local followed, real = pcall(abspath, path)"
+    yield "  path = followed and real or path"
+    yield '  if (mode() == "unload") then'
+    yield f"    local undo = loadfile(os.getenv({variable}) or path)"
+    yield "    if (undo) then pcall(undo) end"
+    yield "  elseif (isFile(path)) then"
+    yield "    assert(loadfile(path))()"
+    yield "  end"
+    yield f"  setenv({variable}, path)"
+    yield "end"

@@ -23,7 +23,7 @@ def hal_environment_modules(
             "name": one["name"], "version": one["version"],
             "default": one["default"],
             "title": one["title"] or f"{one['name']} {one['version']}, Python {one['python']}",
-            "roots": [one["link"]], "settings_file": f"{one['link']}/.hal/activate.lua", "owner_role": owner_role,
+            "roots": [one["link"]], "settings_file": _settings(one["link"]), "owner_role": owner_role,
             **{field: one[field] for field in ("hidden", "deprecated") if one[field]},
             **({"family": family} if family else {}), **({"help": help} if help else {}), **more,
         }
@@ -31,17 +31,28 @@ def hal_environment_modules(
     ]  # fmt: skip
 
 
-def hal_environment_retired(declared: Sequence[Any], name: str, owner_role: str) -> list[dict[str, Any]]:
-    """Return the retired ones of a declaration as hal_module_files takes a module: loading them says why."""
+def hal_environment_retired(
+    declared: Sequence[Any], name: str, owner_role: str, root: str, family: str = ""
+) -> list[dict[str, Any]]:
+    """Return the retired ones of a declaration as hal_module_files takes a module: loading them says why.
+
+    `root` and `family` are what they were loaded with: whoever has one loaded can unload it.
+    """
     return [
         {
             "name": one.get("name") or name, "version": one["version"], "retired": one["retired"],
-            "owner_role": owner_role,
+            "owner_role": owner_role, **({"family": family} if family else {}),
+            "settings_file": _settings(f"{root}/{one.get('name') or name}/{one['version']}"),
             "title": one.get("title") or f"{one.get('name') or name} {one['version']}, retired",
         }
         for one in declared
         if isinstance(one, Mapping) and one.get("retired") and one.get("version")
     ]  # fmt: skip
+
+
+def _settings(link: str) -> str:
+    """Return what an environment sets, as its installation wrote it down."""
+    return f"{link}/.hal/activate.lua"
 
 
 class FilterModule:

@@ -56,8 +56,10 @@ def hal_notebook_modules(
     `kernels` is the folder whose `kernels` Jupyter searches.
     """
     found = [dict(one) for one in environments]
-    for one in [one for one in found if one["name"] == "jupyter" and not one.get("retired")]:
+    for one in [one for one in found if one["name"] == "jupyter"]:
         one["prepend"] = {"JUPYTER_PATH": [kernels]}
+        if one.get("retired"):
+            continue
         shared = {field: one[field] for field in ("version", "owner_role", "default", "hidden") if field in one}
         title = f"JupyterLab of jupyter/{one['version']}"
         found.append({**shared, "name": "jupyterlab", "title": title, "requires": [f"jupyter/{one['version']}"]})

@@ -21,6 +21,8 @@ from promises import Rollout
 from testinfra.host import Host
 from waiting import wait_for
 
+from hal_modules.files import files
+
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 TREE = "/opt/apps/modulefiles"
 CACHE = "/var/cache/lmod/spiderT.lua"
@@ -163,6 +165,43 @@ def test_a_module_brings_what_it_needs_and_what_its_environment_sets(host: Host)
     shown = "module -t list; echo $HOROVOD_GPU ${PATH%%:*}; module unload horovod; echo none=$HOROVOD_GPU"
     said = as_user(host, f"{{ module load horovod; {shown}; }}")
     assert said.split() == ["cuda/10.2", "openmpi/3.1.5", "horovod/0.19.0", "NCCL", "/srv/apps/horovod/bin", "none="]
+
+
+def test_what_is_loaded_can_be_unloaded_after_it_was_switched_retired_or_removed(host: Host) -> None:
+    """With modulefiles of the same program in a tree beside the site's, exchanged while one is loaded."""
+    place = "/tmp/switched"
+    declared = {"name": "net", "version": "1", "title": "Net", "owner_role": "lmod", "family": "nets"}
+    (current, *_), (retired, *_) = (
+        [one["content"] for one in files([{**declared, **more}], "/") if one["path"] == "/net/1.lua"]
+        for more in (
+            {"settings_file": f"{place}/net/1/settings.lua", "roots": [f"{place}/net/1"]},
+            {"settings_file": f"{place}/net/1/settings.lua", "retired": "use net/2"},
+        )
+    )
+    host.check_output(f"rm -rf {place}; mkdir -p {place}/tree/net {place}/net/1.old {place}/net/1.new")
+    for name in ("old", "new"):
+        settings = f'setenv("NET", "{name}")\nprepend_path("PATH", "{place}/net/1.{name}/bin")\n'
+        host.check_output(f"printf %s {quote(settings)} >{place}/net/1.{name}/settings.lua")
+    for name, content in (("current", current), ("retired", retired)):
+        host.check_output(f"printf %s {quote(content)} >{place}/{name}.lua")
+    host.check_output(f"ln -s 1.old {place}/net/1; cp {place}/current.lua {place}/tree/net/1.lua")
+    host.check_output(f"chown -R alice {place}")
+    say = "echo $NET:${PATH%%:*}:$LMOD_FAMILY_NETS"
+    said = as_user(
+        host,
+        f"{{ cd {place}; module use {place}/tree; module load net; {say};"
+        f" ln -sfn 1.new net/1; module unload net; {say};"
+        f" module load net; {say}; cp retired.lua tree/net/1.lua; module unload net; {say};"
+        f" cp current.lua tree/net/1.lua; module load net; rm -r net; module unload net; echo status $?; }}",
+    )
+    first = as_user(host, "echo ${PATH%%:*}").strip()
+    assert said.splitlines() == [
+        f"old:{place}/net/1.old/bin:net",
+        f":{first}:",
+        f"new:{place}/net/1.new/bin:net",
+        f":{first}:",
+        "status 0",
+    ]
 
 
 @pytest.mark.parametrize(

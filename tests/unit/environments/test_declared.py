@@ -118,11 +118,16 @@ def test_modules_of_environments_can_be_written(site: Site) -> None:
     declared = [entry(), entry("0", default=False, retired="use 1"), entry("2", default=False, hidden=True)]
     found = site.environments(*declared)
     modules = filters().hal_environment_modules(found, owner_role="tools", family="python_environment", help="more")
-    modules += filters().hal_environment_retired(declared, name="tools", owner_role="tools")
+    modules += filters().hal_environment_retired(
+        declared, name="tools", owner_role="tools", root=str(site.root), family="python_environment"
+    )
     assert module_problems(modules) == []
     written = {one["path"]: one["content"] for one in module_files(modules, "/modules")}
     assert f'"{site.root}/tools/1/.hal/activate.lua"' in written["/modules/tools/1.lua"]
-    assert "tools/0 is retired: use 1" in written["/modules/tools/0.lua"]
+    retired = written["/modules/tools/0.lua"]
+    assert "tools/0 is retired: use 1" in retired
+    assert f'"{site.root}/tools/0/.hal/activate.lua"' in retired, "who has it loaded can unload it"
+    assert 'family("python_environment")' in retired
     assert 'module_version("tools/1", "default")' in written["/modules/tools/.modulerc.lua"]
     assert 'hide_version("tools/2")' in written["/modules/tools/.modulerc.lua"]
 

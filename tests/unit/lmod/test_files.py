@@ -70,18 +70,22 @@ def test_a_module_does_what_is_declared_in_this_order() -> None:
         'prepend_path("PATH", "/usr/local/cuda-10.2/bin")',
         'append_path("MANPATH", "/a")',
         'append_path("MANPATH", "/b")',
-        'if (mode() ~= "spider" and isFile("/home/apps/x/settings.lua")) then'
-        ' assert(loadfile("/home/apps/x/settings.lua"))() end',
+        '  local path = "/home/apps/x/settings.lua"',
+        '    local undo = loadfile(os.getenv("HAL_SETTINGS_CUDA") or path)',
+        "    assert(loadfile(path))()",
+        '  setenv("HAL_SETTINGS_CUDA", path)',
     ]
     assert [line for line in lines if line in wanted] == wanted
 
 
 def test_a_retired_version_fails_with_its_words_needs_nothing_and_can_be_unloaded() -> None:
-    lines = text(module(retired="use 10.2", roots=["/gone"], set={"A": "b"}), "cuda/10.2.lua")
+    gone = module(retired="use 10.2", roots=["/gone"], set={"A": "b"}, settings_file="/settings.lua")
+    lines = text(gone, "cuda/10.2.lua")
     assert 'if (mode() == "load") then LmodError("cuda/10.2 is retired: use 10.2") end' in lines
     assert 'setenv("A", "b")' in lines
     assert "/gone" not in "".join(lines)
-    assert roots([module(retired="use 10.2", roots=["/gone"])]) == []
+    assert '  local path = "/settings.lua"' in lines, "what was loaded before is undone by it"
+    assert roots([gone]) == roots([module(retired="use 10.2", roots=["/gone"])]) == []
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,13 @@ def test_lab_loads_jupyter_and_both_find_the_kernels(filters: Any) -> None:
     assert made[2]["requires"] == ["jupyter/6"]
 
 
+def test_a_retired_one_can_be_unloaded_whole_and_has_no_lab(filters: Any) -> None:
+    (made,) = filters["hal_notebook_modules"](
+        [environment(default=False, retired="use 7")], "/opt/apps/jupyter", "jupyter", "/c"
+    )
+    assert made["prepend"] == {"JUPYTER_PATH": ["/opt/apps/jupyter"]}
+
+
 def test_an_image_has_a_module_that_needs_it(filters: Any) -> None:
     made = filters["hal_notebook_modules"]([environment()], "/opt/apps/jupyter", "jupyter", "/c")
     assert problems(made) == []

@@ -295,6 +295,18 @@ def test_an_old_cache_is_not_believed(node: Node, change: str, undo: str) -> Non
     assert as_user(host, "module -t avail").split() == before
 
 
+def test_a_folder_that_nobody_may_read_hides_nothing_else(node: Node) -> None:
+    host = node(LOGIN)
+    before = as_user(host, "module -t avail").split()
+    host.check_output(f"mkdir -m 0700 {TREE}/shut")
+    try:
+        assert as_user(host, "module -t avail").split() == before
+        assert 'There is no module "shut"' in words(loaded(host, "shut"))
+        assert "status 0 matlab/R2019b" in words(loaded(host, "matlab"))
+    finally:
+        host.check_output(f"rmdir {TREE}/shut; hal-modules renew")
+
+
 def test_the_cache_is_renewed_when_a_role_changes_the_tree(node: Node, rollout: Rollout) -> None:
     host = node(COMPUTE)
     done = rollout.converge("--limit", COMPUTE, cuda_toolkits=["10.1", "10.2"])

@@ -295,6 +295,22 @@ def test_an_old_cache_is_not_believed(node: Node, change: str, undo: str) -> Non
     assert as_user(host, "module -t avail").split() == before
 
 
+def test_a_list_of_a_clock_that_was_ahead_is_not_believed(node: Node) -> None:
+    host = node(LOGIN)
+    host.check_output("systemctl stop hal-modules.path hal-modules.timer && hal-modules renew")
+    assert "at/12.0" in as_user(host, "module avail")
+    host.check_output(f"touch -d '+1 hour' {CACHE}; mv {TREE}/at/12.0.lua /root/")
+    try:
+        assert "at/12.0" not in as_user(host, "module avail"), "-t would not look at the list"
+        assert "the clock was ahead" in json.loads(host.check_output("hal-modules status"))["cache"]
+        host.check_output("hal-modules renew")
+        assert json.loads(host.check_output("hal-modules status"))["cache"] == ""
+    finally:
+        host.check_output(
+            f"mv /root/12.0.lua {TREE}/at/; systemctl start hal-modules.path hal-modules.timer; hal-modules renew"
+        )
+
+
 def test_a_folder_that_nobody_may_read_hides_nothing_else(node: Node) -> None:
     host = node(LOGIN)
     before = as_user(host, "module -t avail").split()

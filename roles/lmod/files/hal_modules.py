@@ -75,6 +75,8 @@ def state(settings):
         made = int(os.stat(os.path.join(settings["cache_dir"], LIST)).st_mtime)
     except OSError:
         return "there is none"
+    if made > time.time():
+        return "it is of a time to come: the clock was ahead when it was made"
     changed, path = newest(settings["tree"])
     return "" if made >= changed else "it is older than %s" % path
 
@@ -122,11 +124,22 @@ def renew(settings):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not state(settings):
             return "the cache is current"
+        _now(tree)
         for _ in range(TRIES):
             _make(tree, folder)
             if not state(settings):
                 return "the cache is new"
     raise Problem("the tree changes faster than it can be read: %s" % state(settings))
+
+
+def _now(tree):
+    """Have what was changed when the clock was ahead be changed now: no list could be newer than it.
+
+    Linux notes a change also when a file is given to whom it belongs already; nothing else can set that time.
+    """
+    for path in list(files(tree)):
+        if os.lstat(path).st_ctime > time.time():
+            os.lchown(path, -1, -1)
 
 
 def _make(tree, folder):

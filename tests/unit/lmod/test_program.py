@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -103,6 +103,42 @@ def test_a_tree_that_never_rests_is_told(
     monkeypatch.setattr(hal_modules_program, "spider", meddled)
     with pytest.raises(hal_modules_program.Problem, match="the tree changes faster than it can be read"):
         hal_modules_program.renew(settings)
+
+
+def test_a_list_of_a_time_to_come_is_not_believed(
+    hal_modules_program: ModuleType, settings: dict[str, str], spider: list[str]
+) -> None:
+    """It was made when the clock was ahead; what changed since would be older than it."""
+    hal_modules_program.renew(settings)
+    later = time.time() + 3600
+    os.utime(made(settings), (later, later))
+    assert "the clock was ahead" in hal_modules_program.state(settings)
+    assert hal_modules_program.renew(settings) == "the cache is new"
+    assert hal_modules_program.state(settings) == ""
+
+
+def test_what_was_changed_when_the_clock_was_ahead_does_not_stop_the_list(
+    hal_modules_program: ModuleType, settings: dict[str, str], spider: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, path = hal_modules_program, str(Path(settings["tree"]) / "cuda/10.2.lua")
+    look, give, ahead = os.lstat, os.lchown, {path}
+
+    def lstat(one: str) -> Any:
+        seen = look(one)
+        return SimpleNamespace(st_ctime=seen.st_ctime + 3600 * (one in ahead))
+
+    def lchown(one: str, owner: int, group: int) -> None:
+        before = look(one)
+        give(one, owner, group)
+        after = look(one)
+        assert after.st_ctime_ns > before.st_ctime_ns, "the kernel noted no change"
+        assert (after.st_uid, after.st_gid, after.st_mode) == (before.st_uid, before.st_gid, before.st_mode)
+        ahead.discard(one)
+
+    monkeypatch.setattr(program, "os", SimpleNamespace(**{**vars(os), "lstat": lstat, "lchown": lchown}))
+    assert program.renew(settings) == "the cache is new"
+    assert (spider, ahead) == ([settings["tree"]], set())
+    assert program.state(settings) == ""
 
 
 def test_other_forms_of_the_list_go(

@@ -1,14 +1,17 @@
-"""Run playbooks from a test, and ask what a role promises on a node as it is now.
+"""Run playbooks from a test, and ask what a role promises on a node as it is now, and what the audit finds.
 
 For tests that plant a fault in a finished node: the promise has to notice it, and a rollout has to mend or refuse it.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
-from ansible_run import Run, of_scenario
+from ansible_run import PROJECT, Run, of_scenario
 
 
 class Rollout:
@@ -33,3 +36,16 @@ class Rollout:
         """Ids of what does not hold on a node: fail or unknown, sorted."""
         results = self.promises(role, node, **variables)
         return sorted(name for name, result in results.items() if result["status"] in ("fail", "unknown"))
+
+    def audited(self, *arguments: str, **variables: Any) -> list[dict[str, Any]]:
+        """Return what hal-audit finds; `variables` are declared in place of the inventory's.
+
+        Each finding has kind, resource, role, task, host.
+        """
+        given = ["--", "--extra-vars", json.dumps({**self._ansible.variables, **variables})]
+        program = str(Path(sys.executable).with_name("hal-audit"))
+        argv = [program, "run", *self._ansible.inventory, "--json", *arguments, *given]
+        done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, check=False)
+        assert done.stdout, done.stderr
+        findings: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+        return findings

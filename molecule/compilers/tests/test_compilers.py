@@ -7,17 +7,15 @@ The tests are one story, in their order: rolled out, refused, broken, withdrawn.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import pytest
-from ansible_run import PROJECT, Run, of_scenario
+from ansible_run import Run
+from people import user
 from promises import Rollout
 from testinfra.host import Host
 
@@ -43,12 +41,6 @@ def login(node: Node) -> Host:
     return node("hal-login")
 
 
-def user(host: Host, command: str) -> str:
-    """What alice sees in a login shell."""
-    done = host.run(f"runuser -l alice -c {quote(command)}")
-    return str(done.stdout + done.stderr)
-
-
 def pgi(**changes: Any) -> list[dict[str, Any]]:
     """The scenario's declaration, changed."""
     one = {
@@ -59,17 +51,6 @@ def pgi(**changes: Any) -> list[dict[str, Any]]:
         "default": True,
     }
     return [{**one, **changes}]
-
-
-def audited(node: str) -> list[tuple[str, str, str, str]]:
-    """Kind, resource, role and task of what the audit finds on a node."""
-    ansible = of_scenario(SCENARIO)
-    program = Path(sys.executable).with_name("hal-audit")
-    given = ["--", "--extra-vars", json.dumps({**ansible.variables, "audit_roles": ["compilers"]})]
-    argv = [str(program), "run", *ansible.inventory, "--json", "--limit", node, *given]
-    done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, check=False)
-    document = json.loads(done.stdout)
-    return [(one["kind"], one["resource"], one["role"], one["task"]) for one in document["findings"]]
 
 
 @pytest.mark.parametrize("name", NODES)
@@ -228,8 +209,8 @@ def seen(planted: None, rollout: Rollout) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def found(planted: None) -> dict[str, list[tuple[str, str, str, str]]]:
-    return {name: audited(name) for name in NODES}
+def found(planted: None, rollout: Rollout) -> dict[str, list[dict[str, Any]]]:
+    return {name: rollout.audited("--limit", name, audit_roles=["compilers"]) for name in NODES}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -243,14 +224,12 @@ def test_a_fault_breaks_its_promise_and_no_other(fault: str, seen: dict[str, lis
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_audit_names_a_fault_with_its_role_and_task(
-    fault: str, found: dict[str, list[tuple[str, str, str, str]]]
-) -> None:
+def test_the_audit_names_a_fault_with_its_role_and_task(fault: str, found: dict[str, list[dict[str, Any]]]) -> None:
     kind, resource, role, task = FAULTS[fault]["audit"]
     here = found[FAULTS[fault]["node"]]
-    mine = [one for one in here if one[:3] == (kind, resource, role)]
+    mine = [one for one in here if (one["kind"], one["resource"], one["role"]) == (kind, resource, role)]
     assert mine, here
-    assert not task or mine[0][3] == task
+    assert task in ("", mine[0]["task"])
 
 
 def test_a_rollout_mends_all_and_a_second_changes_nothing(rollout: Rollout, planted: None, login: Host) -> None:

@@ -8,15 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import pytest
-from ansible_run import PROJECT, of_scenario
+from people import user
 from promises import Rollout
 from testinfra.host import Host
 from waiting import wait_for
@@ -34,12 +32,6 @@ def rollout() -> Rollout:
     return Rollout(SCENARIO)
 
 
-def user(host: Host, command: str, name: str = "alice") -> str:
-    """What a user sees in a login shell."""
-    done = host.run(f"runuser -l {name} -c {quote(command)}")
-    return str(done.stdout + done.stderr)
-
-
 def notebook(source: str, kernel: str) -> str:
     """A notebook with one cell."""
     cell: dict[str, Any] = {
@@ -51,17 +43,6 @@ def notebook(source: str, kernel: str) -> str:
     }
     spec = {"name": kernel, "display_name": kernel, "language": "python"}
     return json.dumps({"cells": [cell], "metadata": {"kernelspec": spec}, "nbformat": 4, "nbformat_minor": 2})
-
-
-def audited(node: str) -> list[tuple[str, str, str, str]]:
-    """Kind, resource, role and task of what the audit finds on a node."""
-    ansible = of_scenario(SCENARIO)
-    program = Path(sys.executable).with_name("hal-audit")
-    given = ["--", "--extra-vars", json.dumps({**ansible.variables, "audit_roles": ["notebooks"]})]
-    argv = [str(program), "run", *ansible.inventory, "--json", "--limit", node, *given]
-    done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, check=False)
-    document = json.loads(done.stdout)
-    return [(one["kind"], one["resource"], one["role"], one["task"]) for one in document["findings"]]
 
 
 @pytest.mark.parametrize("name", NODES)
@@ -272,8 +253,8 @@ def seen(planted: None, rollout: Rollout) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def found(planted: None) -> dict[str, list[tuple[str, str, str, str]]]:
-    return {name: audited(name) for name in NODES}
+def found(planted: None, rollout: Rollout) -> dict[str, list[dict[str, Any]]]:
+    return {name: rollout.audited("--limit", name, audit_roles=["notebooks"]) for name in NODES}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -282,14 +263,12 @@ def test_a_fault_breaks_its_promise(fault: str, seen: dict[str, list[str]]) -> N
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_audit_names_a_fault_with_its_role_and_task(
-    fault: str, found: dict[str, list[tuple[str, str, str, str]]]
-) -> None:
+def test_the_audit_names_a_fault_with_its_role_and_task(fault: str, found: dict[str, list[dict[str, Any]]]) -> None:
     kind, resource, role, task = FAULTS[fault]["audit"]
     here = found[FAULTS[fault]["node"]]
-    mine = [one for one in here if one[:3] == (kind, resource, role)]
+    mine = [one for one in here if (one["kind"], one["resource"], one["role"]) == (kind, resource, role)]
     assert mine, here
-    assert not task or mine[0][3] == task
+    assert task in ("", mine[0]["task"])
 
 
 def test_a_rollout_mends_all_and_a_second_changes_nothing(rollout: Rollout, planted: None, node: Node) -> None:

@@ -8,41 +8,48 @@ import hashlib
 import io
 import os
 import pwd
-import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
-from container_common import Problem, file_system_of, in_words, remove_tree
+from container_common import Problem, file_system_of, in_words, text_of
+from container_processes import end_all
+from hal_subids_lines import is_own, parse
 
 # Where files keep the ids that a build gives them. On others (NFS, GPFS, those of FUSE) the server, or a map, decides.
 LOCAL = frozenset(["btrfs", "ext2", "ext3", "ext4", "overlay", "tmpfs", "xfs", "zfs"])
 SCRATCH = "build-"
 STALE_SECONDS = 2 * 86400
+RANGES = ("/etc/subuid", "/etc/subgid")
 
 
-def check_user(name):
-    """Return the entry of the build user; Problem when there is none, or it could be anybody's."""
+def check_user(name, users):
+    """Return (entry of the build user's account, his declared range); Problem when he is not the declared one.
+
+    All that runs with these ids is ended, so they have to be nobody's else.
+    """
     try:
         user = pwd.getpwnam(name)
     except KeyError:
         raise Problem("%s, who builds images, has no account here: give it a slot in users.yml and roll out" % name)
     if user.pw_uid == 0:
         raise Problem("%s is root: what a definition does would be done as root" % name)
-    for path in ("/etc/subuid", "/etc/subgid"):
-        if not _has_range(path, user):
+    declared = [one for one in users if one["name"] == name and one["uid"] == user.pw_uid and one["enabled"]]
+    if not declared:
+        raise Problem("%s has uid %d here, and no slot for it in users.yml: give it one and roll out"
+                      % (name, user.pw_uid))
+    for path in RANGES:
+        own = [one for one in parse(text_of(path)) if one["owner"] in (name, str(user.pw_uid))
+               and one["start"] is not None]
+        if not any(is_own(one, declared[0]) for one in own):
             raise Problem("%s: no range for %s: give it a slot in users.yml and roll out" % (path, name))
-    return user
-
-
-def _has_range(path, user):
-    try:
-        with io.open(path, encoding="utf-8", errors="replace") as stream:
-            owners = [line.partition(":")[0] for line in stream]
-    except (IOError, OSError):
-        return False
-    return user.pw_name in owners or str(user.pw_uid) in owners
+        for one in own:
+            if not is_own(one, declared[0]):
+                raise Problem("%s:%d: %s has a second range, and what a build starts there would go on: remove the line"
+                              % (path, one["number"], name))
+    return user, declared[0]
 
 
 def check_scratch(folder, needed):
@@ -58,22 +65,41 @@ def check_scratch(folder, needed):
 
 
 def forget_stale(folder):
-    """Remove what builds left that were killed."""
+    """Remove what builds left that were killed. Only while none runs, and after what they started has ended."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         if name.startswith(SCRATCH) and time.time() - os.lstat(path).st_mtime > STALE_SECONDS:
-            remove_tree(path)
+            remove(path)
+
+
+def remove(scratch):
+    """Remove a build's folder; a link is only unlinked. What cannot be removed is said.
+
+    By rm, which goes by descriptors: rmtree of Python 2.7 goes by path, and follows a link that somebody puts there in
+    between, to whom a definition opened the folder.
+    """
+    with open(os.devnull) as nothing:
+        if subprocess.call(["rm", "-rf", "--one-file-system", "--", scratch], stdin=nothing, close_fds=True) != 0:
+            print("%s could not be removed: look at what is in it" % scratch, file=sys.stderr)
 
 
 def build(settings, definition, publish):
-    """Build, and hand the file to `publish(path, version)`; return what that returns. Nothing is left behind."""
-    user = check_user(settings["build_user"])
+    """Build, and hand the file to `publish(path, version)`; return what that returns. Nothing is left behind.
+
+    The caller holds the lock of builds.
+    """
+    user, ids = check_user(settings["build_user"], settings["users"])
     folder = settings["build_dir"]
     if not os.path.isfile(definition):
         raise Problem("%s: no such definition" % definition)
     if not os.path.isdir(folder):
         raise Problem("%s is not there: roll the role out" % folder)
     check_scratch(folder, int(settings["build_room_mb"]) * 1024 * 1024)
+
+    def end():
+        end_all(user.pw_uid, ids["start"], ids["count"])
+
+    end()  # of a build that was killed with its hal-container
     forget_stale(folder)
     scratch = tempfile.mkdtemp(dir=folder, prefix=SCRATCH)
     try:
@@ -90,13 +116,27 @@ def build(settings, definition, publish):
             os.mkdir(path, 0o700)
             os.chown(path, user.pw_uid, user.pw_gid)
         image = os.path.join(scratch, "image.sif")
-        _run(settings, user, scratch, [settings["program"], "build", "--fakeroot", image, own])
+        try:
+            _run(settings, user, scratch, [settings["program"], "build", "--fakeroot", image, own])
+        finally:
+            end()
+            _take(scratch)
         version = {"definition": content.decode("utf-8", "replace"),
                    "definition_sha256": hashlib.sha256(content).hexdigest(), "built_at": int(time.time()),
                    "built_by": user.pw_name, "on": os.uname()[1], "singularity": _version(settings["program"])}
         return publish(image, version)
     finally:
-        remove_tree(scratch)
+        remove(scratch)
+
+
+def _take(scratch):
+    """Make the folder root's: a definition may have opened it to others, who could exchange what is read next."""
+    folder = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        os.fchown(folder, 0, 0)
+        os.fchmod(folder, 0o700)
+    finally:
+        os.close(folder)
 
 
 def _run(settings, user, scratch, argv):
@@ -118,15 +158,16 @@ def _run(settings, user, scratch, argv):
 
     try:
         with open(os.devnull) as nothing:
+            # Python 2.7 leaves files open for a child, which would hold our lock as long as it lives.
             call = subprocess.Popen(argv, stdin=nothing, stderr=subprocess.STDOUT, cwd=scratch, env=environment,
-                                    preexec_fn=become)
+                                    preexec_fn=become, close_fds=True)
     except OSError as error:
         raise Problem("%s cannot be started as %s: %s" % (argv[0], user.pw_name, error.strerror))
     late = threading.Event()
 
     def stop():
         late.set()
-        _kill(call.pid, scratch)
+        call.kill()  # what it started is ended by who called us
 
     timer = threading.Timer(int(settings["build_timeout_seconds"]), stop)
     timer.daemon = True
@@ -135,7 +176,7 @@ def _run(settings, user, scratch, argv):
         status = call.wait()
     finally:
         timer.cancel()
-        _kill(call.pid, scratch)
+        timer.join()
     if late.is_set():
         raise Problem("the build took longer than %d s and was stopped; nothing was published"
                       % int(settings["build_timeout_seconds"]))
@@ -143,26 +184,8 @@ def _run(settings, user, scratch, argv):
         raise Problem("the build failed (exit status %d, its words are above); nothing was published" % status)
 
 
-def _kill(session, scratch):
-    """End what is left of a build: what is in its session, and what has its folder in its environment."""
-    marker = scratch.encode("utf-8")
-    for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) == os.getpid():
-            continue
-        try:
-            with open("/proc/%s/stat" % name, "rb") as stream:
-                belongs = int(stream.read().rpartition(b")")[2].split()[3]) == session
-            if not belongs:
-                with open("/proc/%s/environ" % name, "rb") as stream:
-                    belongs = marker in stream.read()
-            if belongs:
-                os.kill(int(name), signal.SIGKILL)
-        except (IOError, OSError):
-            continue  # it has ended
-
-
 def _version(program):
     try:
-        return subprocess.check_output([program, "version"], universal_newlines=True).strip()
+        return subprocess.check_output([program, "version"], universal_newlines=True, close_fds=True).strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"

@@ -11,8 +11,6 @@ import io
 import json
 import os
 import re
-import shutil
-import stat
 import tempfile
 
 HIDDEN = ".hal"
@@ -99,6 +97,14 @@ def file_system_of(path):
     return max(inside, key=lambda one: len(one[0])) if inside else ("/", "unknown")
 
 
+def text_of(path):
+    """Return a text file's content; nothing when there is no file."""
+    if not os.path.exists(path):
+        return u""
+    with io.open(path, encoding="utf-8", errors="replace") as stream:
+        return stream.read()
+
+
 @contextlib.contextmanager
 def lock(path):
     """Hold a lock; Problem when somebody else does."""
@@ -108,29 +114,3 @@ def lock(path):
         except (IOError, OSError):
             raise Problem("another hal-container is at work (%s)" % path)
         yield
-
-
-def remove_tree(path):
-    """Remove a folder of whomever, as root; a link is only unlinked."""
-    if os.path.islink(path) or not os.path.isdir(path):
-        with _missing_is_fine():
-            os.unlink(path)
-        return
-    # A build leaves folders without permissions and with ids of its own; root passes all of them.
-    shutil.rmtree(path, onerror=_again)
-
-
-def _again(function, path, _):
-    os.chmod(os.path.dirname(path), stat.S_IRWXU)
-    if not os.path.islink(path):
-        os.chmod(path, stat.S_IRWXU)
-    function(path)
-
-
-@contextlib.contextmanager
-def _missing_is_fine():
-    try:
-        yield
-    except OSError as error:
-        if error.errno != errno.ENOENT:
-            raise

@@ -15,14 +15,14 @@ Exit status: 0 done, 1 refused or wrong (one line each), 2 wrong use. Python 2.7
 
 from __future__ import absolute_import, division, print_function
 
-import io
 import json
 import os
+import signal
 import sys
 import time
 
 from container_build import build, forget_stale
-from container_common import Problem, check_name, in_words, lock, read_json, write_json
+from container_common import Problem, check_name, in_words, lock, read_json, text_of, write_json
 from container_registry import Registry
 from hal_subids_lines import parse, problems, shadowed, taken_ids
 
@@ -69,6 +69,8 @@ def make(registry, settings, arguments):
     name, definition = arguments
     check_name(name)
     registry.setup()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stopped)  # else what the build has started would go on
     with lock(LOCK):
         path, older = build(settings, os.path.abspath(definition),
                             lambda built, version: registry.publish(name, built, version))
@@ -76,6 +78,11 @@ def make(registry, settings, arguments):
     if older:
         print("what it was before is %s" % older)
     return 0
+
+
+def stopped(number, _):
+    """Leave, and clean up on the way."""
+    raise Problem("stopped by signal %d" % number)
 
 
 def retire(registry, _, arguments):
@@ -140,14 +147,6 @@ def check_ids(_, settings, __):
     for line in found:
         print(line)
     return 0
-
-
-def text_of(path):
-    """Return a text file's content; nothing when there is no file."""
-    if not os.path.exists(path):
-        return u""
-    with io.open(path, encoding="utf-8", errors="replace") as stream:
-        return stream.read()
 
 
 COMMANDS = {"list": (show_list, 0), "show": (show, 1), "build": (make, 2), "retire": (retire, 1), "verify": (verify, 0),

@@ -3,6 +3,7 @@
 
 from __future__ import absolute_import, division, print_function
 
+import errno
 import grp
 import hashlib
 import io
@@ -25,7 +26,36 @@ STALE_SECONDS = 2 * 86400
 RANGES = ("/etc/subuid", "/etc/subgid")
 
 
-def check_user(name, users):
+def check_nobodys(name, uid, folder):
+    """Raise Problem when the build user's account is, or may be, somebody's: builds run with his files, and what he
+    runs would be ended. None at all is fine.
+    """
+    try:
+        user = pwd.getpwnam(name)
+    except KeyError:
+        return
+    said = ""
+    if user.pw_uid == 0:
+        said = "is root: what a definition does would be done as root"
+    elif user.pw_uid != uid:
+        said = "has uid %d here, and %s in users.yml" % (user.pw_uid, uid)
+    elif os.path.basename(user.pw_shell) not in ("nologin", "false"):
+        said = "is somebody's: it has the login shell %s" % (user.pw_shell or "/bin/sh")
+    elif os.path.realpath(user.pw_dir) != os.path.realpath(folder) and _holds_something(user.pw_dir):
+        said = "is somebody's: it has the home %s, with something in it" % user.pw_dir
+    if said:
+        raise Problem("%s %s. Who builds images does nothing else: all that he runs is ended after a build; name an"
+                      " account of its own (singularity_build_user)" % (name, said))
+
+
+def _holds_something(folder):
+    try:
+        return bool(os.listdir(folder))
+    except OSError as error:
+        return error.errno not in (errno.ENOENT, errno.ENOTDIR)
+
+
+def check_user(name, users, folder):
     """Return (entry of the build user's account, his declared range); Problem when he is not the declared one.
 
     All that runs with these ids is ended, so they have to be nobody's else.
@@ -34,8 +64,7 @@ def check_user(name, users):
         user = pwd.getpwnam(name)
     except KeyError:
         raise Problem("%s, who builds images, has no account here: give it a slot in users.yml and roll out" % name)
-    if user.pw_uid == 0:
-        raise Problem("%s is root: what a definition does would be done as root" % name)
+    check_nobodys(name, user.pw_uid, folder)
     declared = [one for one in users if one["name"] == name and one["uid"] == user.pw_uid and one["enabled"]]
     if not declared:
         raise Problem("%s has uid %d here, and no slot for it in users.yml: give it one and roll out"
@@ -88,7 +117,7 @@ def build(settings, definition, publish):
 
     The caller holds the lock of builds.
     """
-    user, ids = check_user(settings["build_user"], settings["users"])
+    user, ids = check_user(settings["build_user"], settings["users"], settings["build_dir"])
     folder = settings["build_dir"]
     if not os.path.isfile(definition):
         raise Problem("%s: no such definition" % definition)

@@ -8,6 +8,7 @@
   verify                      read every image again and compare it with what was published (root)
   setup                       make the registry's folders (root)
   status                      what the audit asks, as JSON
+  check-builder               whether the account that builds images is nobody's: a rollout asks before it makes it
   check-ids                   lines of /etc/subuid and /etc/subgid that touch a declared range
 
 Exit status: 0 done, 1 refused or wrong (one line each), 2 wrong use. Python 2.7 and 3.
@@ -21,7 +22,7 @@ import signal
 import sys
 import time
 
-from container_build import build, forget_stale
+from container_build import build, check_nobodys, forget_stale
 from container_common import Problem, check_name, in_words, lock, read_json, text_of, write_json
 from container_registry import Registry
 from hal_subids_lines import parse, problems, shadowed, taken_ids
@@ -137,6 +138,13 @@ def late(registry, known, verified_at, most_days):
     return "not read again for %d days" % days if days > most_days else ""
 
 
+def check_builder(_, settings, __):
+    """Refuse an account of somebody."""
+    uids = [one["uid"] for one in settings["users"] if one["name"] == settings["build_user"]]
+    check_nobodys(settings["build_user"], uids[0] if uids else None, settings["build_dir"])
+    return 0
+
+
 def check_ids(_, settings, __):
     """Print a line for each fault."""
     users, found = settings["users"], []
@@ -150,7 +158,8 @@ def check_ids(_, settings, __):
 
 
 COMMANDS = {"list": (show_list, 0), "show": (show, 1), "build": (make, 2), "retire": (retire, 1), "verify": (verify, 0),
-            "setup": (setup, 0), "status": (status, 0), "check-ids": (check_ids, 0)}
+            "setup": (setup, 0), "status": (status, 0), "check-builder": (check_builder, 0),
+            "check-ids": (check_ids, 0)}
 
 
 def main(arguments):

@@ -430,6 +430,50 @@ def test_what_a_build_needs_is_asked_first(
     said("files there do not keep the ids of a build")
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"pw_shell": "/bin/bash"}, "builder is somebody's: it has the login shell /bin/bash. Who builds images does"),
+        ({"pw_shell": ""}, "builder is somebody's: it has the login shell /bin/sh"),
+        ({"pw_dir": "HOME"}, r"builder is somebody's: it has the home .*/home, with something in it"),
+        ({"pw_uid": 0}, "builder is root"),
+    ],
+)
+def test_nothing_is_built_as_somebody(
+    parts: Any, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: Any, said: str
+) -> None:
+    """Neither at a build, nor would a rollout make the account its own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "letter").touch()
+    account = parts("build").pwd.getpwnam("builder")
+    fields = {name: getattr(account, name) for name in ("pw_name", "pw_passwd", "pw_uid", "pw_gid", "pw_gecos", "pw_dir",
+                                                        "pw_shell")}  # fmt: skip
+    values = {**fields, **{name: str(home) if value == "HOME" else value for name, value in changes.items()}}
+    monkeypatch.setattr(parts("build").pwd, "getpwnam", lambda _: pwd.struct_passwd(tuple(values.values())))
+    ask, uid = parts("build").check_nobodys, settings["users"][0]["uid"]
+    with pytest.raises(parts("common").Problem, match=said):
+        parts("build").build(settings, definition(tmp_path, ""), lambda *_: pytest.fail("published"))
+    with pytest.raises(parts("common").Problem, match=said):
+        ask("builder", uid, settings["build_dir"])
+
+
+def test_an_account_that_the_role_has_made_is_its_own(
+    parts: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its home is the folder of builds, with or without what a build left; an earlier one is empty."""
+    ask, uid, folder = parts("build").check_nobodys, settings["users"][0]["uid"], Path(settings["build_dir"])
+    (folder / "build-x").mkdir()
+    earlier = folder.parent / "earlier"
+    earlier.mkdir()
+    for home in (folder, earlier, "/nonexistent"):
+        made = pwd.struct_passwd(("builder", "!!", uid, uid, "", str(home), "/sbin/nologin"))
+        monkeypatch.setattr(parts("build").pwd, "getpwnam", lambda _, made=made: made)
+        ask("builder", uid, str(folder))
+    with pytest.raises(parts("common").Problem, match=rf"builder has uid {uid} here, and 5001 in users.yml"):
+        ask("builder", 5001, str(folder))
+
+
 def test_of_mounts_the_last_above_a_path_counts(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("/", "xfs"), ("/home", "gpfs"), ("/home/x y", "tmpfs")]
     monkeypatch.setattr(parts("common"), "mounts", lambda: rows)

@@ -1,7 +1,8 @@
-"""Which slot was ever given to whom: a file at the controller that only grows.
+"""Which slot this checkout has given to whom: a file at the controller that only grows.
 
-users.yml says who has which slot; this remembers it when an edit of users.yml would give one to somebody else. It is
-written before the first node is: a rollout that breaks has given the slot all the same. Imports nothing slow.
+users.yml, committed, says who has which slot. This notices at once, before any node is asked, when an edit of it would
+give one to somebody else. It knows nothing of other checkouts: a slot that is new to it is first written on one node
+of the site, which keeps what everybody gave (``first`` in plugins/modules/hal_subids.py). Imports nothing slow.
 """
 
 from __future__ import annotations
@@ -99,6 +100,11 @@ def remember(path: Path, users: Mapping[str, Mapping[str, Any]], *, dry: bool = 
         if new:
             _write(path, {**given, **new})
         return bool(new)
+
+
+def unknown(path: Path, users: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Return whether a slot is declared that this checkout never gave. LedgerError as read() has it."""
+    return bool(_new(read(path), users))
 
 
 def _new(given: Mapping[int, Any], users: Mapping[str, Mapping[str, Any]]) -> dict[int, dict[str, Any]]:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
@@ -20,7 +21,10 @@ from hal_singularity.ledger import LedgerError, remember  # noqa: E402  found on
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
-    """The ledger first: a slot counts as given from the moment at which a node may have it."""
+    """The ledger first: a slot counts as given from the moment at which a node may have it.
+
+    On the first node it is the other way round: that node decides whether the slot is free, and the ledger learns it.
+    """
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -29,9 +33,14 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what the module said; a failure with one line a fault when users.yml contradicts the ledger."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        users = {user["name"]: {"slot": None, **user} for user in self._task.args["users"]}
+        arguments = self._task.args
+        users = {user["name"]: {"slot": None, **user} for user in arguments["users"]}
+        first, dry = boolean(arguments.get("first", False)), bool(self._task.check_mode)
         try:
-            remember(Path(self._task.args["ledger"]), users, dry=bool(self._task.check_mode))
+            remember(Path(arguments["ledger"]), users, dry=dry or first)
+            result |= self._execute_module(task_vars=task_vars)
+            if first and not result.get("failed"):
+                remember(Path(arguments["ledger"]), users, dry=dry)
         except LedgerError as error:
             return result | {"failed": True, "changed": False, "msg": str(error)}
-        return result | self._execute_module(task_vars=task_vars)
+        return result

@@ -39,6 +39,11 @@ def hal_slots(users: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{"name": name, **user} for name, user in users.items()]
 
 
+def hal_slots_new(users: Mapping[str, Mapping[str, Any]], path: str) -> bool:
+    """Return whether users.yml gives a slot that this checkout never gave, so that another one may have."""
+    return ledger.unknown(Path(path), users)
+
+
 def hal_subid_line(user: Mapping[str, Any]) -> str:
     """Return the line of a user in /etc/subuid and /etc/subgid."""
     return f"{'' if user['enabled'] else '!'}{user['uid']}:{user['start']}:{user['count']}"
@@ -65,5 +70,6 @@ class FilterModule:
             "hal_singularity_conf_problems": hal_singularity_conf_problems,
             "hal_slot_problems": hal_slot_problems,
             "hal_slots": hal_slots,
+            "hal_slots_new": hal_slots_new,
             "hal_subid_line": hal_subid_line,
         }

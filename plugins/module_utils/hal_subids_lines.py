@@ -59,6 +59,12 @@ def problems(path, entries, users):
         for user in users:
             if is_own(entry, user) or not overlap(user["start"], user["count"], entry["start"], entry["count"]):
                 continue
+            if (entry["start"], entry["count"]) == (user["start"], user["count"]):
+                found.append(
+                    "%s:%d: slot %d was given to %s and is never given again; %s needs another in users.yml, and the"
+                    " entry of %s has to be there (another checkout may have it)"
+                    % (path, entry["number"], user["slot"], entry["owner"], user["name"], entry["owner"]))
+                continue
             found.append(
                 "%s:%d: %s has ids %s, and slot %d of %s is %s: who owns both could read the other's files; remove"
                 " the line if nobody needs it, or give %s another slot in users.yml"

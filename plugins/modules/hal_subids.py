@@ -38,6 +38,12 @@ options:
     description: File at the controller that remembers which slot was given to whom. The node is not told.
     type: str
     required: true
+  first:
+    description: >-
+      Whether this is the node that a slot is written on before all others, whoever gives it. The ledger learns of the slot when this node has it, and not when
+      it refuses: another checkout gave it to somebody else.
+    type: bool
+    default: false
   enable_ok:
     description: Whether lines that somebody disabled on the node are enabled again, where users.yml has them enabled.
     type: bool
@@ -96,6 +102,7 @@ def main():
         argument_spec={
             "users": {"type": "list", "elements": "dict", "required": True, "options": USER},
             "ledger": {"type": "str", "required": True},
+            "first": {"type": "bool", "default": False},
             "enable_ok": {"type": "bool", "default": False},
         },
         supports_check_mode=True,

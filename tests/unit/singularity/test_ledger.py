@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,9 @@ from hypothesis import strategies as st
 
 from hal_inventory.users import User
 from hal_singularity.ledger import LedgerError, problems, read, remember
+
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def users(*made: User) -> dict[str, dict[str, Any]]:
@@ -144,3 +149,67 @@ def test_whatever_is_declared_one_slot_has_one_owner_for_ever(history: list[tupl
             continue
         assert given.get(slot, {"uid": uid})["uid"] == uid
         given[slot] = {"name": f"u{uid}", "uid": uid}
+
+
+# ---------------------------------------------------------------- two checkouts, one site
+class Site:
+    """The node that every new slot is written on first: its file, read and planned as the module does it."""
+
+    def __init__(self, lines: Any) -> None:
+        """Without a line."""
+        self.lines, self.text = lines, ""
+
+    def write(self, listed: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """Write the ranges, or refuse, as a result of the module."""
+        made = [{"name": name, **user} for name, user in listed.items() if user["slot"] is not None]
+        found = self.lines.problems("/etc/subuid", self.lines.parse(self.text), made)
+        if found:
+            return {"failed": True, "msg": "\n".join(found)}
+        self.text, _ = self.lines.planned(self.lines.parse(self.text), made, False)
+        return {"changed": True}
+
+
+@pytest.fixture
+def rollout(lines: Any, filters: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function: checkout's ledger, users -> result of the task on that node; None where it is not asked."""
+    spec = importlib.util.spec_from_file_location("action_hal_subids", ROOT / "plugins/action/hal_subids.py")
+    assert spec is not None
+    assert spec.loader is not None
+    action = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(action)
+    site = Site(lines)
+    monkeypatch.setattr(action.ActionBase, "run", lambda *_, **__: {})
+
+    def run(path: Path, *made: User) -> dict[str, Any] | None:
+        listed = users(*made)
+        if not filters.hal_slots_new(listed, str(path)):
+            return None
+        plugin = action.ActionModule.__new__(action.ActionModule)
+        arguments = {"users": filters.hal_slots(listed), "ledger": str(path), "first": True}
+        plugin._task = SimpleNamespace(args=arguments, check_mode=False)
+        plugin._execute_module = lambda **_: site.write(listed)
+        result: dict[str, Any] = plugin.run()
+        return result
+
+    return run
+
+
+def test_of_two_checkouts_that_give_one_slot_the_second_is_refused(rollout: Any, tmp_path: Path) -> None:
+    here, there = tmp_path / "here/slots.json", tmp_path / "there/slots.json"
+    erin, frank = User("erin", 5005, 1), User("frank", 5006, 1)
+    assert rollout(here, ALICE, erin) == {"changed": True}
+    refused = rollout(there, ALICE, frank)
+    assert refused["failed"]
+    assert refused["msg"] == (
+        "/etc/subuid:2: slot 1 was given to 5005 and is never given again; frank needs another in users.yml, and the entry"
+        " of 5005 has to be there (another checkout may have it)"
+    )
+    assert not there.exists(), "a slot that was refused was not given"
+    assert rollout(there, ALICE, erin, User("frank", 5006, 2)) == {"changed": True}
+    assert read(there)[2] == {"name": "frank", "uid": 5006}
+
+
+def test_a_slot_that_this_checkout_gave_needs_that_node_no_more(rollout: Any, tmp_path: Path) -> None:
+    path = tmp_path / "slots.json"
+    assert rollout(path, ALICE, BOB) == {"changed": True}
+    assert rollout(path, ALICE, User("bob", 5002, 1, retired=True), User("carol", 5003)) is None

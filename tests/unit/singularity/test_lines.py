@@ -61,10 +61,11 @@ def test_who_was_disabled_by_hand_stays_so_until_it_is_allowed(plan: Any) -> Non
     ("line", "words"),
     [
         (
-            "mallory:4294836224:65536",
-            "mallory has ids 4294836224 to 4294901759, and slot 0 of alice is 4294836224 to 429490175",
+            "mallory:4294836224:65535",
+            "mallory has ids 4294836224 to 4294901758, and slot 0 of alice is 4294836224 to 429490175",
         ),
-        ("5009:4294836224:65536", "5009 has ids"),
+        ("5009:4294836224:65536", "slot 0 was given to 5009 and is never given again; alice needs another"),
+        ("!5009:4294836224:65536", "slot 0 was given to 5009 and is never given again; alice needs another"),
         ("mallory:4294901759:1", "slot 0 of alice"),
         ("mallory:4294836223:1", "slot 1 of bob"),
         ("!mallory:4294705152:10", "slot 2 of carol"),

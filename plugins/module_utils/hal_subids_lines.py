@@ -13,17 +13,41 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import re
+
+NUMBER = re.compile(r"[0-9]{1,10}\Z")
+
+
+def decoded(content):
+    """Return bytes of a file as text in which each byte is a character, so that lines of others stay as they are."""
+    return content.decode("latin-1")
+
+
+def encoded(text):
+    """Return the bytes that a text of decoded() came from."""
+    return text.encode("latin-1")
+
+
+def readable(text):
+    """Return a text of decoded() for people."""
+    return encoded(text).decode("utf-8", "replace")
+
+
+def lines_of(text):
+    """Return the lines of a text of decoded(). Not splitlines(), to which some bytes of UTF-8 end a line."""
+    return text[:-1].split("\n") if text.endswith("\n") else text.split("\n") if text else []
+
 
 def parse(text):
     """Return a dictionary for each line: number, line, owner, disabled, start, count; start None: no range."""
     entries = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_of(text), 1):
         entry = {"number": number, "line": line, "owner": None, "disabled": False, "start": None, "count": None}
         parts = line.strip().split(":")
         if len(parts) >= 3 and parts[0].lstrip("!"):
             entry["disabled"] = parts[0].startswith("!")
             entry["owner"] = parts[0].lstrip("!")
-            if parts[1].isdigit() and parts[2].isdigit() and int(parts[2]) > 0:
+            if NUMBER.match(parts[1]) and NUMBER.match(parts[2]) and int(parts[2]) > 0:
                 entry["start"], entry["count"] = int(parts[1]), int(parts[2])
         entries.append(entry)
     return entries
@@ -63,12 +87,13 @@ def problems(path, entries, users):
                 found.append(
                     "%s:%d: slot %d was given to %s and is never given again; %s needs another in users.yml, and the"
                     " entry of %s has to be there (another checkout may have it)"
-                    % (path, entry["number"], user["slot"], entry["owner"], user["name"], entry["owner"]))
+                    % (path, entry["number"], user["slot"], readable(entry["owner"]), user["name"],
+                       readable(entry["owner"])))
                 continue
             found.append(
                 "%s:%d: %s has ids %s, and slot %d of %s is %s: who owns both could read the other's files; remove"
                 " the line if nobody needs it, or give %s another slot in users.yml"
-                % (path, entry["number"], entry["owner"], ends(entry["start"], entry["count"]), user["slot"],
+                % (path, entry["number"], readable(entry["owner"]), ends(entry["start"], entry["count"]), user["slot"],
                    user["name"], ends(user["start"], user["count"]), user["name"]))
     return found
 
@@ -90,14 +115,14 @@ def shadowed(path, entries, users):
 def taken_ids(path, text, users):
     """Return a sentence for each local account or group (lines of passwd or group) whose number is in a range."""
     found = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_of(text), 1):
         parts = line.split(":")
-        if len(parts) < 3 or not parts[2].isdigit():
+        if len(parts) < 3 or not NUMBER.match(parts[2]):
             continue
         for user in users:
             if overlap(user["start"], user["count"], int(parts[2]), 1):
                 found.append("%s:%d: %s has number %s, which is in slot %d of %s (%s): give one of them another"
-                             % (path, number, parts[0], parts[2], user["slot"], user["name"],
+                             % (path, number, readable(parts[0]), parts[2], user["slot"], user["name"],
                                 ends(user["start"], user["count"])))
     return found
 

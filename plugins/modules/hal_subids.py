@@ -17,6 +17,8 @@ description:
   - A line that somebody disabled on the node stays disabled, unless I(enable_ok); I(disabled_here) names it.
   - Nothing is written, and it fails with a line for each, when a line of somebody else, or the number of a local
     account or group, is in a declared range.
+  - The locks of shadow-utils are held from reading to writing, so that a useradd at the same time loses no line, and
+    none of ours. Where nothing is to be written none is taken.
   - At the controller, before the node is asked, the ranges are compared with those that were ever rolled out
     (I(ledger)), and kept there.
 options:
@@ -40,8 +42,8 @@ options:
     required: true
   first:
     description: >-
-      Whether this is the node that a slot is written on before all others, whoever gives it. The ledger learns of the slot when this node has it, and not when
-      it refuses: another checkout gave it to somebody else.
+      Whether this is the node that a slot is written on before all others, whoever gives it. The ledger learns of the
+      slot when this node has it, and not when it refuses, because another checkout gave it to somebody else.
     type: bool
     default: false
   enable_ok:
@@ -72,27 +74,43 @@ disabled_here:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.common.text.converters import to_bytes, to_text
 from ansible.module_utils.hal_node_files import content_of, replace_content
-from ansible.module_utils.hal_subids_lines import parse, planned, problems, taken_ids
+from ansible.module_utils.hal_shadow_lock import LockError, shadow_locks
+from ansible.module_utils.hal_subids_lines import decoded, encoded, parse, planned, problems, readable, taken_ids
 
 FILES = {"/etc/subuid": "/etc/passwd", "/etc/subgid": "/etc/group"}
-USER = {"name": {"type": "str", "required": True}, "uid": {"type": "int", "required": True},
-        "slot": {"type": "int"}, "start": {"type": "int"}, "count": {"type": "int"},
-        "enabled": {"type": "bool", "required": True}, "retired": {"type": "bool", "default": False}}
+USER = {
+    "name": {"type": "str", "required": True},
+    "uid": {"type": "int", "required": True},
+    "slot": {"type": "int"},
+    "start": {"type": "int"},
+    "count": {"type": "int"},
+    "enabled": {"type": "bool", "required": True},
+    "retired": {"type": "bool", "default": False},
+}
 
 
 def text_of(path):
     """Return the text of a file; nothing where there is none."""
-    return to_text(content_of(path) or b"", errors="surrogate_or_replace")
+    return decoded(content_of(path) or b"")
 
 
 def attributes(module, path, changed):
     """Give root and 0644, which newuidmap and Singularity need; return whether anything changed, this included."""
     if not os.path.exists(path):
         return True
-    arguments = {"path": path, "owner": "root", "group": "root", "mode": "0644", "seuser": None, "serole": None,
-                 "setype": None, "selevel": None, "unsafe_writes": False, "attributes": None}
+    arguments = {
+        "path": path,
+        "owner": "root",
+        "group": "root",
+        "mode": "0644",
+        "seuser": None,
+        "serole": None,
+        "setype": None,
+        "selevel": None,
+        "unsafe_writes": False,
+        "attributes": None,
+    }
     return module.set_fs_attributes_if_different(module.load_file_common_arguments(arguments), changed)
 
 
@@ -108,6 +126,33 @@ def main():
         supports_check_mode=True,
     )
     users = [user for user in module.params["users"] if user["slot"] is not None]
+    plans, disabled = planned_files(module, users)
+    if any(before != after for before, after in plans.values()) and not module.check_mode:
+        try:
+            with shadow_locks(sorted(FILES)):
+                plans, disabled = planned_files(module, users)  # somebody may have written until now
+                for path, (before, after) in sorted(plans.items()):
+                    if before != after:
+                        replace_content(module, path, encoded(after))
+        except LockError as error:
+            module.fail_json(msg=str(error))
+    changed, diffs = False, []
+    for path, (before, after) in sorted(plans.items()):
+        if before != after:
+            diffs.append(
+                {
+                    "before": readable(before or ""),
+                    "after": readable(after),
+                    "before_header": path,
+                    "after_header": path,
+                }
+            )
+        changed = attributes(module, path, before != after) or changed
+    module.exit_json(changed=changed, disabled_here=sorted(disabled), diff=diffs)
+
+
+def planned_files(module, users):
+    """Return ({path: (text of the file, None where there is none; text that it gets)}, who was disabled here)."""
     found, texts = [], {}
     for path, accounts in sorted(FILES.items()):
         if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
@@ -117,17 +162,12 @@ def main():
         found += problems(path, parse(texts[path]), users) + taken_ids(accounts, text_of(accounts), users)
     if found:
         module.fail_json(msg="\n".join(found))
-    changed, disabled, diffs = False, set(), []
-    for path, before in sorted(texts.items()):
+    plans, disabled = {}, set()
+    for path, before in texts.items():
         after, kept = planned(parse(before), users, module.params["enable_ok"])
         disabled.update(kept)
-        differs = after != before or not os.path.exists(path)
-        if differs:
-            diffs.append({"before": before, "after": after, "before_header": path, "after_header": path})
-        if differs and not module.check_mode:
-            replace_content(module, path, to_bytes(after, errors="surrogate_or_strict"))
-        changed = attributes(module, path, differs) or changed
-    module.exit_json(changed=changed, disabled_here=sorted(disabled), diff=diffs)
+        plans[path] = (before if os.path.exists(path) else None, after)
+    return plans, disabled
 
 
 if __name__ == "__main__":

@@ -11,7 +11,10 @@ import io
 import json
 import os
 import re
+import sys
 import tempfile
+
+from hal_subids_lines import decoded
 
 HIDDEN = ".hal"
 SUFFIX = ".sif"
@@ -98,11 +101,19 @@ def file_system_of(path):
 
 
 def text_of(path):
-    """Return a text file's content; nothing when there is no file."""
+    """Return a file's content for hal_subids_lines; nothing when there is no file."""
     if not os.path.exists(path):
         return u""
-    with io.open(path, encoding="utf-8", errors="replace") as stream:
-        return stream.read()
+    with io.open(path, "rb") as stream:
+        return decoded(stream.read())
+
+
+def say(text):
+    """Print a line as UTF-8: Python 2, and 3.6 in the C locale of rollouts and timers, would stop at an umlaut."""
+    stream = getattr(sys.stdout, "buffer", sys.stdout)
+    sys.stdout.flush()
+    stream.write((text if isinstance(text, bytes) else text.encode("utf-8", "replace")) + b"\n")
+    stream.flush()
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ import sys
 import time
 
 from container_build import build, check_nobodys, forget_stale
-from container_common import Problem, check_name, in_words, lock, read_json, text_of, write_json
+from container_common import Problem, check_name, in_words, lock, read_json, say, text_of, write_json
 from container_registry import Registry
 from hal_subids_lines import parse, problems, shadowed, taken_ids
 
@@ -59,7 +59,7 @@ def show(registry, _, arguments):
     if version is None:
         raise Problem("%s: nobody knows where it is from: it was not built by hal-container" % registry.path(name))
     built = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(version["built_at"]))
-    print("%s\nbuilt %s by %s on %s with Singularity %s\nsha256 %s\n\n%s" % (
+    say("%s\nbuilt %s by %s on %s with Singularity %s\nsha256 %s\n\n%s" % (
         registry.path(name), built, version["built_by"], version["on"], version["singularity"], version["sha256"],
         version["definition"].rstrip()))
     return 0
@@ -153,7 +153,7 @@ def check_ids(_, settings, __):
         found += problems(path, entries, users) + shadowed(path, entries, users)
         found += taken_ids(accounts, text_of(accounts), users)
     for line in found:
-        print(line)
+        say(line)
     return 0
 
 

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from hal_inventory.users import User
 from hal_singularity.ledger import LedgerError, problems, read, remember
 
-
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -201,8 +200,8 @@ def test_of_two_checkouts_that_give_one_slot_the_second_is_refused(rollout: Any,
     refused = rollout(there, ALICE, frank)
     assert refused["failed"]
     assert refused["msg"] == (
-        "/etc/subuid:2: slot 1 was given to 5005 and is never given again; frank needs another in users.yml, and the entry"
-        " of 5005 has to be there (another checkout may have it)"
+        "/etc/subuid:2: slot 1 was given to 5005 and is never given again; frank needs another in users.yml, and the"
+        " entry of 5005 has to be there (another checkout may have it)"
     )
     assert not there.exists(), "a slot that was refused was not given"
     assert rollout(there, ALICE, erin, User("frank", 5006, 2)) == {"changed": True}

@@ -129,3 +129,25 @@ def test_a_plan_is_settled_at_once_and_loses_no_line(lines: Any, plan: Any, text
         )
         == 1
     )
+
+
+@given(st.lists(st.binary(max_size=12).filter(lambda one: b"\n" not in one), max_size=6))
+def test_bytes_of_others_stay_as_they_are(lines: Any, plan: Any, others: list[bytes]) -> None:
+    """Whatever the encoding: some bytes of UTF-8 end a line for splitlines(), and not every file is UTF-8."""
+    content = b"".join(one + b"\n" for one in [b"gr\xc3\xb6\xc3\x85e:100000:1", b"\xff\x1c:5:5", *others])
+    text, _ = plan(lines.decoded(content))
+    assert lines.encoded(text) == DECLARED.encode() + content
+    assert lines.encoded(plan(text)[0]) == DECLARED.encode() + content
+
+
+def test_a_name_beyond_ascii_is_readable_in_what_is_said(lines: Any) -> None:
+    entries = lines.parse(lines.decoded("größe:4294836300:1\n".encode()))
+    assert lines.problems("/etc/subuid", entries, [ALICE])[0].startswith("/etc/subuid:1: größe has ids 4294836300")
+    (found,) = lines.taken_ids("/etc/passwd", lines.decoded("größe:x:4294836300:::\n".encode()), [ALICE])
+    assert "größe has number" in found
+
+
+@pytest.mark.parametrize("line", ["alice:\xb2:65536", "alice:1:\xb9", "x:y:\xb3"])
+def test_a_digit_that_is_none_is_no_range(lines: Any, line: str) -> None:
+    assert lines.parse(line)[0]["start"] is None
+    assert lines.taken_ids("/etc/passwd", line, [ALICE]) == []

@@ -447,9 +447,9 @@ def test_nothing_is_built_as_somebody(
     home.mkdir()
     (home / "letter").touch()
     account = parts("build").pwd.getpwnam("builder")
-    fields = {name: getattr(account, name) for name in ("pw_name", "pw_passwd", "pw_uid", "pw_gid", "pw_gecos", "pw_dir",
-                                                        "pw_shell")}  # fmt: skip
-    values = {**fields, **{name: str(home) if value == "HOME" else value for name, value in changes.items()}}
+    names = ("pw_name", "pw_passwd", "pw_uid", "pw_gid", "pw_gecos", "pw_dir", "pw_shell")
+    values = {**dict(zip(names, account, strict=True)), **changes}
+    values["pw_dir"] = str(home) if values["pw_dir"] == "HOME" else values["pw_dir"]
     monkeypatch.setattr(parts("build").pwd, "getpwnam", lambda _: pwd.struct_passwd(tuple(values.values())))
     ask, uid = parts("build").check_nobodys, settings["users"][0]["uid"]
     with pytest.raises(parts("common").Problem, match=said):

@@ -1,0 +1,120 @@
+"""The locks of shadow-utils: a live one is waited for, a dead one taken over, and none is left behind."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def lock(lines: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module, with the machine's own lock elsewhere."""
+    module: Any = importlib.import_module("hal_shadow_lock")
+    monkeypatch.setattr(module, "PASSWORDS", str(tmp_path / ".pwd.lock"))
+    return module
+
+
+@pytest.fixture
+def ranges(tmp_path: Path) -> Path:
+    path = tmp_path / "subuid"
+    path.write_text("somebody:100000:65536\n")
+    return path
+
+
+def dead_process() -> int:
+    call = subprocess.Popen(["true"])
+    call.wait()
+    return call.pid
+
+
+def test_while_it_is_held_useradd_would_see_who_has_it_and_afterwards_nothing(lock: Any, ranges: Path) -> None:
+    with lock.shadow_locks([str(ranges)]):
+        # strtol() of shadow-utils reads up to the zero byte.
+        assert Path(f"{ranges}.lock").read_bytes() == b"%d\0" % os.getpid()
+        assert os.stat(f"{ranges}.lock").st_mode & 0o777 == 0o600
+        other = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'a'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        held = subprocess.run(
+            [sys.executable, "-c", other, lock.PASSWORDS], stderr=subprocess.PIPE, check=False,
+        )  # fmt: skip
+        assert b"BlockingIOError" in held.stderr, "lckpwdf() has to wait"
+    assert sorted(os.listdir(ranges.parent)) == [".pwd.lock", "subuid"]
+
+
+def test_that_of_a_process_that_was_killed_is_taken_over(lock: Any, ranges: Path) -> None:
+    Path(f"{ranges}.lock").write_bytes(b"%d\0" % dead_process())
+    with lock.shadow_locks([str(ranges)], 0):
+        assert Path(f"{ranges}.lock").read_bytes() == b"%d\0" % os.getpid()
+    assert sorted(os.listdir(ranges.parent)) == [".pwd.lock", "subuid"]
+
+
+@pytest.mark.parametrize(
+    ("content", "who"),
+    [(b"1\0", "process 1 holds it"), (b"", "somebody who wrote no process number"), (b"x\0", "no process number")],
+)
+def test_that_of_a_live_process_is_waited_for_up_to_a_limit(lock: Any, ranges: Path, content: bytes, who: str) -> None:
+    Path(f"{ranges}.lock").write_bytes(content)
+    started = time.monotonic()
+    with (
+        pytest.raises(lock.LockError, match=rf"subuid.lock: .*{who}.*nothing was written"),
+        lock.shadow_locks([str(ranges)], 0.5),
+    ):
+        pytest.fail("it was taken")
+    assert 0.5 <= time.monotonic() - started < 5
+    assert Path(f"{ranges}.lock").read_bytes() == content
+    assert sorted(os.listdir(ranges.parent)) == [".pwd.lock", "subuid", "subuid.lock"]
+
+
+def test_a_second_file_that_is_locked_gives_the_first_back(lock: Any, ranges: Path) -> None:
+    Path(f"{ranges.parent}/subgid.lock").write_bytes(b"1\0")
+    with pytest.raises(lock.LockError), lock.shadow_locks([str(ranges), f"{ranges.parent}/subgid"], 0):
+        pytest.fail("it was taken")
+    assert not Path(f"{ranges}.lock").exists()
+
+
+def _hold(path: str, seconds: float, ready: str) -> None:
+    with open(path, "a") as stream:
+        fcntl.lockf(stream, fcntl.LOCK_EX)
+        Path(ready).touch()
+        time.sleep(seconds)
+
+
+def test_a_program_that_changes_accounts_is_waited_for(lock: Any, ranges: Path) -> None:
+    ready = ranges.parent / "ready"
+    with ProcessPoolExecutor(1) as pool:
+        held = pool.submit(_hold, lock.PASSWORDS, 1.0, str(ready))
+        while not ready.exists():
+            time.sleep(0.01)
+        with (
+            pytest.raises(lock.LockError, match="another program changes accounts, for 0 s now"),
+            lock.shadow_locks([str(ranges)], 0),
+        ):
+            pytest.fail("it was taken")
+        with lock.shadow_locks([str(ranges)], 20):
+            assert held.done() or held.result(5) is None
+        held.result()
+
+
+def _add(passwords: str, path: str, line: str) -> None:
+    module: Any = importlib.import_module("hal_shadow_lock")
+    module.PASSWORDS = passwords
+    for number in range(5):
+        with module.shadow_locks([path]):
+            text = Path(path).read_text()
+            time.sleep(0.002)
+            Path(path).write_text(f"{text}{line}{number}\n")
+
+
+def test_writers_lose_no_line(lock: Any, ranges: Path) -> None:
+    with ProcessPoolExecutor(4) as pool:
+        for done in [pool.submit(_add, lock.PASSWORDS, str(ranges), f"w{number}-") for number in range(4)]:
+            done.result()
+    assert len(ranges.read_text().splitlines()) == 1 + 4 * 5

@@ -93,6 +93,12 @@ def check_scratch(folder, needed):
                       % (folder, in_words(free.f_bavail * free.f_frsize), in_words(needed)))
 
 
+def end_builds(settings):
+    """End all that builds have started; Problem when that cannot be, or the build user is not the declared one."""
+    user, ids = check_user(settings["build_user"], settings["users"], settings["build_dir"])
+    end_all(user.pw_uid, ids["start"], ids["count"])
+
+
 def forget_stale(folder):
     """Remove what builds left that were killed. Only while none runs, and after what they started has ended."""
     for name in os.listdir(folder):
@@ -124,11 +130,7 @@ def build(settings, definition, publish):
     if not os.path.isdir(folder):
         raise Problem("%s is not there: roll the role out" % folder)
     check_scratch(folder, int(settings["build_room_mb"]) * 1024 * 1024)
-
-    def end():
-        end_all(user.pw_uid, ids["start"], ids["count"])
-
-    end()  # of a build that was killed with its hal-container
+    end_all(user.pw_uid, ids["start"], ids["count"])  # of a build that was killed with its hal-container
     forget_stale(folder)
     scratch = tempfile.mkdtemp(dir=folder, prefix=SCRATCH)
     try:
@@ -148,7 +150,7 @@ def build(settings, definition, publish):
         try:
             _run(settings, user, scratch, [settings["program"], "build", "--fakeroot", image, own])
         finally:
-            end()
+            end_all(user.pw_uid, ids["start"], ids["count"])
             _take(scratch)
         version = {"definition": content.decode("utf-8", "replace"),
                    "definition_sha256": hashlib.sha256(content).hexdigest(), "built_at": int(time.time()),

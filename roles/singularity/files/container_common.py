@@ -72,12 +72,11 @@ def check_name(name):
                       % name)
 
 
-def digest_of(path):
-    """Return the SHA-256 of a file."""
+def digest_of(stream):
+    """Return the SHA-256 of an open file, from where it stands."""
     found = hashlib.sha256()
-    with open(path, "rb") as stream:
-        for part in iter(lambda: stream.read(4 * MEGABYTE), b""):
-            found.update(part)
+    for part in iter(lambda: stream.read(4 * MEGABYTE), b""):
+        found.update(part)
     return found.hexdigest()
 
 

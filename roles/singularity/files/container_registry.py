@@ -10,6 +10,7 @@ A version is entered before it is published, so an image that is not in there wa
 
 from __future__ import absolute_import, division, print_function
 
+import errno
 import os
 import shutil
 import stat
@@ -84,19 +85,40 @@ class Registry(object):
         write_json(self.record, {"format": FORMAT, "images": known})
 
     def version_of(self, name, known):
-        """Return what is known of the file NAME.sif or NAME--DATE.sif, by size and time; None when nothing fits."""
-        status = os.lstat(self.path(name))
+        """Return what is known of NAME.sif or NAME--DATE.sif, by size and time; None when nothing fits it."""
+        status = self.status_of(name)
+        return None if status is None else self._fitting(name, status, known)
+
+    def status_of(self, name):
+        """Return what lstat says of an image; None when it is gone."""
+        try:
+            return os.lstat(self.path(name))
+        except OSError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            return None
+
+    @staticmethod
+    def _fitting(name, status, known):
         for version in reversed(known.get(name.partition("--")[0], [])):
             if version["size"] == status.st_size and version["mtime"] == int(status.st_mtime):
                 return version
         return None
 
     def wrong(self, name, known):
-        """Return what is wrong with an image as it stands there, in words; nothing when nothing is."""
-        status = os.lstat(self.path(name))
+        """Return what is wrong with an image as it stands there, in words; nothing when nothing is, or it is gone.
+
+        Nobody is locked out meanwhile: a version is entered before it is published, so one that `known` does not have
+        is looked for in a record that is read after the file.
+        """
+        status = self.status_of(name)
+        if status is None:
+            return ""
         if not stat.S_ISREG(status.st_mode):
             return "is no file of its own"
-        if self.version_of(name, known) is None:
+        if self._fitting(name, status, known) is None:
+            known = self.versions()
+        if self._fitting(name, status, known) is None:
             return "is not what was published" if name.partition("--")[0] in known else "was published by nobody"
         if (status.st_uid, status.st_gid) != (0, 0):
             return "belongs to uid %d, gid %d, not to root" % (status.st_uid, status.st_gid)
@@ -108,13 +130,24 @@ class Registry(object):
         """Read every image again; return {name: what is wrong}, for those with which something is."""
         known, found = self.versions(), {}
         for name in self.images():
-            words = self.wrong(name, known)
-            version = None if words else self.version_of(name, known)
-            if version is not None and digest_of(self.path(name)) != version["sha256"]:
-                words = "has another content than was published"
+            words = self.wrong(name, known) or self._changed(name)
             if words:
                 found[name] = words
         return found
+
+    def _changed(self, name):
+        """Return in words that an image has another content. One file is read, whatever is published meanwhile."""
+        try:
+            handle = os.open(self.path(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            return ""
+        with os.fdopen(handle, "rb") as stream:
+            version = self._fitting(name, os.fstat(handle), self.versions())
+            if version is not None and digest_of(stream) == version["sha256"]:
+                return ""
+        return "has another content than was published" if version else "is not what was published"
 
     def publish(self, name, built, version):
         """Make a built file NAME.sif, in one step for whoever reads; what was there before stays under its date.
@@ -140,7 +173,9 @@ class Registry(object):
             os.chown(waiting, 0, 0)
             os.chmod(waiting, IMAGE_MODE)
             status = os.stat(waiting)
-            version = dict(version, sha256=digest_of(waiting), size=status.st_size, mtime=int(status.st_mtime))
+            with open(waiting, "rb") as reader:
+                digest = digest_of(reader)
+            version = dict(version, sha256=digest, size=status.st_size, mtime=int(status.st_mtime))
             self.enter(name, version)
             older = self._keep(name)
             os.rename(waiting, self.path(name))

@@ -22,7 +22,7 @@ import signal
 import sys
 import time
 
-from container_build import build, check_nobodys, forget_stale
+from container_build import build, check_nobodys, end_builds, forget_stale
 from container_common import Problem, check_name, in_words, lock, read_json, say, text_of, write_json
 from container_registry import Registry
 from hal_subids_lines import parse, problems, shadowed, taken_ids
@@ -38,9 +38,11 @@ def show_list(registry, _, __):
     known = registry.versions()
     rows = [("IMAGE", "SIZE", "BUILT", "PATH")]
     for name in registry.images():
-        version = registry.version_of(name, known)
+        status, version = registry.status_of(name), registry.version_of(name, known)
+        if status is None:
+            continue  # retired meanwhile
         built = time.strftime("%Y-%m-%d", time.gmtime(version["built_at"])) if version else "?"
-        rows.append((name, in_words(os.lstat(registry.path(name)).st_size), built, registry.path(name)))
+        rows.append((name, in_words(status.st_size), built, registry.path(name)))
     if len(rows) == 1:
         print("no images in %s yet" % registry.root)
         return 0
@@ -96,13 +98,26 @@ def retire(registry, _, arguments):
 def verify(registry, settings, _):
     """Read all images, and keep what was found for `status`. Builds that were killed are cleared away, too."""
     if os.path.isdir(settings["build_dir"]):
-        forget_stale(settings["build_dir"])
+        clear_away(settings)
     registry.check_there()
+    started = int(time.time())  # what is published from now on may not have been read
     found = registry.verify()
-    write_json(settings["verified"], {"at": int(time.time()), "wrong": found}, 0o600)
+    write_json(settings["verified"], {"at": started, "wrong": found}, 0o600)
     for name in sorted(found):
         print("%s %s" % (registry.path(name), found[name]), file=sys.stderr)
     return 1 if found else 0
+
+
+def clear_away(settings):
+    """End and remove what killed builds left, unless a build is at work, which does that itself."""
+    try:
+        with lock(LOCK):
+            try:
+                end_builds(settings)
+            finally:
+                forget_stale(settings["build_dir"])
+    except Problem:
+        return  # the next build says what it is
 
 
 def setup(registry, _, __):
@@ -117,13 +132,17 @@ def status(registry, settings, _):
     registry.check_there()
     known = registry.versions()
     verified = read_json(settings["verified"], {"at": 0, "wrong": {}}) if os.geteuid() == 0 else {"at": 0, "wrong": {}}
-    wrong = {name: words for name, words in verified["wrong"].items() if name in registry.images()}
-    for name in registry.images():
+    wrong, names = {}, registry.images()
+    for name, words in verified["wrong"].items():
+        version = registry.version_of(name, known) if name in names else None
+        if version and int(version["built_at"]) <= verified["at"]:  # not what somebody has published since
+            wrong[name] = words
+    for name in names:
         words = registry.wrong(name, known)
         if words:
             wrong[name] = words
     print(json.dumps({
-        "images": registry.images(),
+        "images": names,
         "wrong": ["%s %s" % (registry.path(name), wrong[name]) for name in sorted(wrong)],
         "late": late(registry, known, verified["at"], int(settings["verify_max_days"])),
     }, sort_keys=True))

@@ -482,6 +482,74 @@ def test_of_mounts_the_last_above_a_path_counts(parts: Any, monkeypatch: pytest.
     assert parts("common").file_system_of("/home/x y/z") == ("/home/x y", "tmpfs")
 
 
+# ---------------------------------------------------------------- while somebody publishes, or takes away
+def test_what_was_published_since_the_record_was_read_is_no_fault(registry: Any, tmp_path: Path) -> None:
+    publish(registry, tmp_path)
+    known = registry.versions()
+    publish(registry, tmp_path, SIF + b"new")
+    assert registry.wrong("tool", known) == ""
+
+
+def test_a_publication_while_an_image_is_read_is_no_fault(
+    registry: Any, parts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(registry, tmp_path)
+    real, again = parts("registry").digest_of, [SIF + b"new"]
+
+    def exchanged(stream: Any) -> str:
+        if again:
+            publish(registry, tmp_path, again.pop())
+        found: str = real(stream)
+        return found
+
+    monkeypatch.setattr(parts("registry"), "digest_of", exchanged)
+    assert registry.verify() == {}
+    assert not again
+
+
+def test_an_image_that_is_taken_away_meanwhile_is_no_fault(
+    registry: Any, told: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(registry, tmp_path)
+    monkeypatch.setattr(type(registry), "images", lambda _: ["gone", "tool"])
+    assert registry.verify() == {}
+    assert registry._changed("gone") == ""
+    assert json.loads(told("status")[1])["wrong"] == []
+    assert [row.split()[0] for row in told("list")[1].splitlines()] == ["IMAGE", "tool"]
+
+
+def test_what_was_found_is_no_fault_of_what_was_published_since(told: Any, registry: Any, tmp_path: Path) -> None:
+    path, _ = publish(registry, tmp_path, built_at=time.time() - 100)
+    change_quietly(Path(path))
+    assert told("verify")[0] == 1
+    assert json.loads(told("status")[1])["wrong"] == [f"{path} has another content than was published"]
+    publish(registry, tmp_path, SIF + b"new", built_at=time.time() + 1)
+    assert json.loads(told("status")[1])["wrong"] == []
+
+
+def test_verification_takes_nothing_from_a_build_at_work(
+    settings: dict[str, Any], parts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alive: Any
+) -> None:
+    """However long it takes: its folder may be older than two days."""
+    program: Any = importlib.import_module("hal_container")
+    monkeypatch.setattr(program, "LOCK", str(tmp_path / "lock"))
+    user, folder = settings["users"][0], Path(settings["build_dir"]) / "build-x"
+    folder.mkdir()
+    os.utime(folder, (0, 0))
+    call = subprocess.Popen(["sleep", "60"], preexec_fn=lambda: os.setuid(user["uid"]))
+    try:
+        with parts("common").lock(program.LOCK):
+            program.clear_away(settings)
+            assert folder.exists()
+            assert alive() == [call.pid]
+        program.clear_away(settings)
+        assert not folder.exists()
+        assert alive() == []
+    finally:
+        call.kill()
+        call.wait()
+
+
 # ---------------------------------------------------------------- what users and the audit are told
 @pytest.fixture
 def told(parts: Any, registry: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:

@@ -8,8 +8,10 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -389,6 +391,29 @@ def _read(path: str) -> bytes:
         return Path(path).read_bytes()
     except OSError:
         return b""
+
+
+def test_a_rollout_that_is_interrupted_ends_its_build(
+    parts: Any, registry: Any, settings: dict[str, Any], tmp_path: Path, alive: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that breaks is SIGHUP, a reboot SIGTERM: without an answer the build would go on by itself."""
+    program: Any = importlib.import_module("hal_container")
+    monkeypatch.setattr(program, "LOCK", str(tmp_path / "lock"))
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    sender = threading.Timer(1, os.kill, (os.getpid(), signal.SIGHUP))
+    # Else a program without an answer takes the tests with it.
+    signal.signal(signal.SIGHUP, lambda *_: None)
+    try:
+        sender.start()
+        with pytest.raises(parts("common").Problem, match="stopped by signal 1"):
+            program.make(registry, settings, ["tool", definition(tmp_path, "touch $IMAGE; sleep 8\n")])
+    finally:
+        sender.join()
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+    assert alive() == []
+    assert os.listdir(settings["build_dir"]) == []
+    assert registry.images() == []
 
 
 def test_what_a_killed_build_left_goes_after_two_days(parts: Any, settings: dict[str, Any], tmp_path: Path) -> None:

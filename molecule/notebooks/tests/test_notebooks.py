@@ -14,6 +14,7 @@ from shlex import quote
 from typing import Any
 
 import pytest
+from ansible_run import PROJECT, of_scenario
 from people import user
 from promises import Rollout
 from testinfra.host import Host

@@ -75,7 +75,7 @@ def apply(host: Host, settings: str = "/etc/hal/environments.json") -> dict[str,
 
 def wrong(host: Host) -> str:
     found = json.loads(host.check_output("hal-environment status wmlce"))["environments"][0]
-    return str(found["wrong"] or found["verified"])
+    return str(found["wrong"] or found["verified"] or found["late"])
 
 
 def test_a_rollout_puts_right_what_was_planted(login: Host, node: Node) -> None:

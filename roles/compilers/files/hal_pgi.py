@@ -37,8 +37,8 @@ def status(table):
     """Return what is known of each declared version, in its order, and what is there beside them."""
     return {
         "versions": [
-            {"label": one.label, "wrong": one.wrong(), "verified": one.verified(), "repair": one.repair(),
-             "localrc": one.localrc_wrong(), "place": one.place(one.current), "archive": one.archive,
+            {"label": one.label, "wrong": one.wrong(), "verified": one.verified(), "late": one.late(),
+             "repair": one.repair(), "localrc": one.localrc_wrong(), "place": one.place(one.current), "archive": one.archive,
              "missing_archive": bool(pgi_install.refusals(one)) and one.record() is None}
             for one in table.versions],
         "undeclared": undeclared(table),

@@ -170,16 +170,19 @@ class Version(object):
         return json_of(os.path.join(self.prefix, VERIFIED)) or made
 
     def verified(self):
-        """Say what the last full reading found, or that it was long ago; "" when it was lately, and all was right."""
+        """Say what the last full reading found; "" when all was right."""
         last = self.read_again()
         if last is None:
             return "there is nothing to read"
-        if last["words"]:
-            return "%s; seen %s" % (last["words"], last["at"])
+        return "%s; seen %s" % (last["words"], last["at"]) if last["words"] else ""
+
+    def late(self):
+        """Say since when nothing was read, if that is long ago; "" when it was lately."""
+        last = self.read_again()
         # A time to come says nothing: a clock was wrong.
-        days = (time.time() - last["time"]) / DAY
-        return "" if -1 < days <= self.table.verify_max_days else (
-            "late: not since %s; systemctl start hal-pgi-verify.service, on the node that installs" % last["at"])
+        if last is None or -1 < (time.time() - last["time"]) / DAY <= self.table.verify_max_days:
+            return ""
+        return "not since %s: systemctl start hal-pgi-verify.service, on the node that installs" % last["at"]
 
     def repair(self):
         """Say why `install` would do anything: by a quick look, or by the last full reading; "" when it would not."""

@@ -55,7 +55,8 @@ def _list(arguments, chosen):
     import environment_status
     code = 0
     for env in _all(arguments):
-        wrong = environment_status.wrong(env) or environment_status.verified(env, chosen["verify_max_days"])
+        wrong = (environment_status.wrong(env) or environment_status.verified(env)
+                 or environment_status.late(env, chosen["verify_max_days"]))
         say("%-28s %s" % (env["id"], wrong or "ready"))
         code = 1 if wrong else code
     return code

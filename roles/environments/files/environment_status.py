@@ -87,26 +87,34 @@ def current(env):
     return prefix if target and os.path.isdir(prefix) else None
 
 
-def verified(env, max_days, now=None):
-    """Return in words what the last full verification says; "" when it was lately, and all was right."""
+def verified(env):
+    """Return in words what the last full verification found; "" when all was right."""
     prefix = current(env)
     if prefix is None:
         return "there is nothing to verify"
     found = load(hidden(prefix, "verified.json"))
-    if found is None:
-        return "never: systemctl start hal-environment-verify.service, on the node that installs"
-    if found["words"]:
-        return "%s; seen %s" % (found["words"], found["at"])
-    days = ((now or time.time()) - found["time"]) / DAY
-    return "not since %s" % found["at"] if days > max_days else ""
+    return "%s; seen %s" % (found["words"], found["at"]) if found and found["words"] else ""
+
+
+def late(env, max_days, now=None):
+    """Return in words since when nothing was verified, if that is long ago; "" when it was lately."""
+    prefix = current(env)
+    found = load(hidden(prefix, "verified.json")) if prefix else {"time": now or time.time()}
+    # A time to come says nothing: a clock was wrong.
+    days = ((now or time.time()) - found["time"]) / DAY if found else None
+    if days is not None and -1 < days <= max_days:
+        return ""
+    since = "not since %s" % found["at"] if found else "never"
+    return "%s: systemctl start hal-environment-verify.service, on the node that installs" % since
 
 
 def of(declared, max_days):
-    """Return {environments: [{id, wrong, verified}], at their places in the role's list}."""
+    """Return {environments: [{id, wrong, verified, late}], at their places in the role's list}."""
     size = 1 + max([env["at"] for env in declared] or [-1])
     found = [None] * size
     for env in declared:
-        found[env["at"]] = {"id": env["id"], "wrong": _said(wrong, env), "verified": _said(verified, env, max_days)}
+        found[env["at"]] = {"id": env["id"], "wrong": _said(wrong, env), "verified": _said(verified, env),
+                            "late": _said(late, env, max_days)}
     return {"environments": found}
 
 

@@ -180,15 +180,16 @@ def test_what_only_a_full_reading_finds_is_found_by_it_said_by_status_and_mended
 
 def test_a_reading_of_long_ago_is_late(site: Site) -> None:
     site.done("install")
-    assert site.status()["verified"] == "", "it was read when it was made"
+    assert site.status()["verified"] == site.status()["late"] == "", "it was read when it was made"
     record = site.place.resolve().parents[1] / ".hal.json"
     said = json.loads(record.read_text())
     for moment in (time.time() - 16 * 86400, time.time() + 30 * 86400):
         record.write_text(json.dumps({**said, "installed_at": int(moment)}))
-        assert site.status()["verified"].startswith("late: not since 20")
-        assert "systemctl start hal-pgi-verify.service" in site.status()["verified"]
+        assert site.status()["late"].startswith("not since 20")
+        assert "systemctl start hal-pgi-verify.service" in site.status()["late"]
+        assert site.status()["verified"] == "", "nothing was found"
     site.done("verify")
-    assert site.status()["verified"] == ""
+    assert site.status()["late"] == ""
     assert site.status()["repair"] == ""
 
 

@@ -149,7 +149,7 @@ class Site:
     def wrong(self) -> list[str]:
         """What `status` says of each environment."""
         found = json.loads(self.call("status", "tools").stdout)["environments"]
-        return [one["wrong"] or one["verified"] for one in found]
+        return [one["wrong"] or one["verified"] or one["late"] for one in found]
 
     @property
     def prefix(self) -> Path:

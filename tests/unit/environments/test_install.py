@@ -416,10 +416,11 @@ def test_old_verifications_are_reported(site: Site, part: Callable[[str], Any]) 
     declared = site.environments()
     site.apply(declared)
     status = part("status")
-    assert status.verified(declared[0], 15) == ""
-    assert status.verified(declared[0], 15, time.time() + 16 * 86400).startswith("not since ")
+    assert status.verified(declared[0]) == status.late(declared[0], 15) == ""
+    assert status.late(declared[0], 15, time.time() + 16 * 86400).startswith("not since ")
+    assert status.late(declared[0], 15, time.time() - 2 * 86400).startswith("not since "), "a time to come says nothing"
     (site.prefix / ".hal/verified.json").unlink()
-    assert status.verified(declared[0], 15).startswith("never: systemctl start hal-environment-verify.service")
+    assert status.late(declared[0], 15).startswith("never: systemctl start hal-environment-verify.service")
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8"])

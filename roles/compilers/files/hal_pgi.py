@@ -38,7 +38,8 @@ def status(table):
     return {
         "versions": [
             {"label": one.label, "wrong": one.wrong(), "verified": one.verified(), "late": one.late(),
-             "repair": one.repair(), "localrc": one.localrc_wrong(), "place": one.place(one.current), "archive": one.archive,
+             "repair": one.repair(), "localrc": one.localrc_wrong(), "place": one.place(one.current),
+             "archive": one.archive,
              "missing_archive": bool(pgi_install.refusals(one)) and one.record() is None}
             for one in table.versions],
         "undeclared": undeclared(table),

@@ -51,7 +51,7 @@ def test_every_change_of_any_file_is_seen(part: Any, tree: dict[bytes, bytes | N
             else:
                 Path(os.fsdecode(path)).write_bytes(content)
         finished(manifest, folder)
-        nothing: dict[str, list[str]] = {"changed": [], "missing": [], "extra": [], "unlike": []}
+        nothing: dict[str, list[str]] = {"changed": [], "missing": [], "extra": [], "unlike": [], "writable": []}
         assert manifest.compare(str(folder)) == nothing
         names = [name for name in sorted(tree) if name != b".hal" and not name.endswith(b".pyc")]
         if not names:

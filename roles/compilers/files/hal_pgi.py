@@ -52,10 +52,10 @@ def run(table, asked):
     if asked.command == "status":
         sys.stdout.write(json.dumps(status(table), indent=1, sort_keys=True) + "\n")
         return 0
+    if asked.command in ("install", "prune", "verify") and not table.installer:
+        raise Problem("this node does not install to the shared tree (service software_installer in the model)")
     if asked.command == "verify":
         return _verify(table)
-    if asked.command in ("install", "prune") and not table.installer:
-        raise Problem("this node does not install to the shared tree (service software_installer in the model)")
     failed = []
     if asked.command == "install":
         for one in [one for one in table.versions if one.repair()]:

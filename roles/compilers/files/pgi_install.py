@@ -195,7 +195,7 @@ def run(argv, environment, folder, seconds):
     """Run a program with nothing on its standard input; return its status, or why it has none, and what it said."""
     with open(os.devnull) as nothing:
         call = subprocess.Popen(argv, env=environment, cwd=folder, stdin=nothing, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, preexec_fn=os.setsid)
+                                stderr=subprocess.STDOUT, preexec_fn=os.setsid, close_fds=True)
     late = []
 
     def kill():

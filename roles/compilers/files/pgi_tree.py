@@ -156,7 +156,8 @@ class Version(object):
         below = os.path.relpath(programs, prefix) + os.sep
         declared = {path: seen for path, seen in record_of(prefix)["files"].items() if path.startswith(below)}
         found = {path: look(os.path.join(prefix, path), read=False) for path in declared}
-        open_to_others = [path for path in [prefix, place, programs] + [os.path.join(prefix, path) for path in declared]
+        folders = [prefix, os.path.dirname(place), place, programs, os.path.join(place, "lib")]
+        open_to_others = [path for path in folders + [os.path.join(prefix, path) for path in declared]
                           if os.path.lexists(path) and loose(path)]
         return in_words(differences(prefix, declared, found, open_to_others))
 

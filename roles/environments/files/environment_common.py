@@ -143,7 +143,8 @@ def run(argv, environment, given=b"", limit_seconds=0, folder="/", account=""):
     words = ["timeout", str(limit_seconds)] + list(argv) if limit_seconds else list(argv)
     try:
         child = subprocess.Popen(words, env=environment, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, preexec_fn=_lower(account))
+                                 stderr=subprocess.PIPE, preexec_fn=_lower(account),
+                                 close_fds=True)  # among them the lock: what stays behind would hold it (Python 2.7)
     except (IOError, OSError) as error:
         return 127, b"", ("%s: %s" % (argv[0], error.strerror)).encode("utf-8")
     output, errors = child.communicate(given)

@@ -2,7 +2,7 @@
 """Every file of a finished prefix with its checksum, and what differs from it later. Python 2.7 and 3.
 
 The manifest is read and written as bytes: names of files may be no UTF-8. A line is `KIND VALUE  PATH`, where KIND is
-f (VALUE: mode and sha256, as 0644:9f86...), l (where the link leads) or d (mode).
+f (VALUE: mode and sha256, as 0644:9f86...), l (where the link leads, a blank as \\040) or d (mode).
 """
 
 from __future__ import absolute_import, division, print_function
@@ -59,7 +59,7 @@ def describe(path):
     found = os.lstat(path)
     mode = ("%04o" % stat.S_IMODE(found.st_mode)).encode("ascii")
     if stat.S_ISLNK(found.st_mode):
-        return b"l " + os.readlink(path)
+        return b"l " + os.readlink(path).replace(b" ", b"\\040").replace(b"\n", b"\\012")
     if stat.S_ISDIR(found.st_mode):
         return b"d " + mode
     if stat.S_ISREG(found.st_mode):
@@ -81,8 +81,7 @@ def compare(prefix):
     expected = {}
     with io.open(path, "rb") as source:
         for line in source:
-            # A link may lead to a name with blanks: the path is what follows the last two of them.
-            said, _, name = line.rstrip(b"\n").rpartition(b"  ")
+            said, _, name = line.rstrip(b"\n").partition(b"  ")
             expected[name] = said
     for below, path in paths(prefix):
         name, loose = below.replace(b"\n", b"\\n"), writable(path)

@@ -73,7 +73,8 @@ def make(registry, settings, arguments):
     check_name(name)
     registry.setup()
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stopped)  # else what the build has started would go on
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, stopped)  # else what the build has started would go on
     with lock(LOCK):
         path, older = build(settings, os.path.abspath(definition),
                             lambda built, version: registry.publish(name, built, version))

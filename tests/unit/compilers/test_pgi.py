@@ -158,6 +158,13 @@ def test_missing_and_loose_files_are_found(site: Site) -> None:
     assert (said.returncode, said.stdout) == (1, f"pgi/19.10: {loose}, 2 missing (linuxpower/19.10/bin/pgc++)\n")
 
 
+@pytest.mark.parametrize("folder", ["..", "../..", "lib"])
+def test_a_folder_through_which_others_could_exchange_the_compiler_is_seen_quickly(site: Site, folder: str) -> None:
+    site.done("install")
+    (site.place.resolve() / folder).chmod(0o777)
+    assert "1 not root's alone to write" in site.status()["wrong"]
+
+
 def test_what_only_a_full_reading_finds_is_found_by_it_said_by_status_and_mended(site: Site) -> None:
     site.done("install")
     assert site.done("verify") == "pgi/19.10: every file is as it was installed\n"

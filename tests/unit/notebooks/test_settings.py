@@ -64,3 +64,9 @@ def test_what_is_there_by_a_link_is_found(node: Path) -> None:
 def test_settings_of_extensions_are_left(node: Path, text: str) -> None:
     (node / "etc/jupyter/jupyter_notebook_config.d/extension.json").write_text(text)
     assert found(node) == []
+
+
+def test_a_file_of_comments_alone_opens_nothing(node: Path) -> None:
+    text = "## The IP address\n# c.NotebookApp.ip = 'localhost'\n#c.NotebookApp.token = '<generated>'\n"
+    (node / "etc/jupyter/jupyter_config.py").write_text(text)
+    assert found(node) == []

@@ -393,10 +393,10 @@ def _read(path: str) -> bytes:
         return b""
 
 
-def test_a_rollout_that_is_interrupted_ends_its_build(
+def test_a_signal_ends_the_build_that_it_reaches(
     parts: Any, registry: Any, settings: dict[str, Any], tmp_path: Path, alive: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A connection that breaks is SIGHUP, a reboot SIGTERM: without an answer the build would go on by itself."""
+    """A terminal that closes is SIGHUP, kill and a reboot SIGTERM. Of a playbook that is interrupted it hears nothing."""
     program: Any = importlib.import_module("hal_container")
     monkeypatch.setattr(program, "LOCK", str(tmp_path / "lock"))
     kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}

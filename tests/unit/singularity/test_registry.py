@@ -396,7 +396,7 @@ def _read(path: str) -> bytes:
 def test_a_signal_ends_the_build_that_it_reaches(
     parts: Any, registry: Any, settings: dict[str, Any], tmp_path: Path, alive: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A terminal that closes is SIGHUP, kill and a reboot SIGTERM. Of a playbook that is interrupted it hears nothing."""
+    """A terminal that closes is SIGHUP; kill, and a reboot, SIGTERM. A playbook that is interrupted sends none."""
     program: Any = importlib.import_module("hal_container")
     monkeypatch.setattr(program, "LOCK", str(tmp_path / "lock"))
     kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}

@@ -26,9 +26,15 @@ Declared = Mapping[str, Any]
 
 
 def hal_toolchain_table(declared: Sequence[Declared]) -> list[dict[str, Any]]:
-    """Return each release of the Advance Toolchain with all its fields, `prefix`, and its packages' common `stem`."""
+    """Return each release of the Advance Toolchain with all its fields, `id`, `prefix`, its packages' common `stem`."""
     return [
-        {**TOOLCHAIN, **one, "prefix": f"/opt/at{one['version']}", "stem": f"advance-toolchain-at{one['version']}"}
+        {
+            **TOOLCHAIN,
+            **one,
+            "id": f"at/{one['version']}",
+            "prefix": f"/opt/at{one['version']}",
+            "stem": f"advance-toolchain-at{one['version']}",
+        }
         for one in declared
     ]
 

@@ -92,7 +92,8 @@ def test_a_job_script_that_loads_a_module_runs_on_four_gpus_of_every_node(alice:
     script = f"#!/bin/bash\nmodule load {TAGGED}\nsrun --export=ALL sh -c '{each}'\n"
     alice.says(LOGIN, f"printf %s {quote(script)} >job.sh && rm -f job.out")
     words = f"--partition=gpu --nodes={len(COMPUTES)} --ntasks-per-node=4 --gres=gpu:v100:4 --time=2 --output=job.out"
-    alice.says(LOGIN, f"sbatch --wait --export={export} {words} job.sh")
+    # A node that is out of service would keep the job waiting for ever.
+    alice.says(LOGIN, f"timeout 120 sbatch --wait --export={export} {words} job.sh || {{ sinfo -R; squeue; exit 1; }}")
     lines = sorted(alice.says(LOGIN, "cat job.out").splitlines())
     assert len(lines) == 4 * len(COMPUTES), lines
     for line, node in zip(lines, sorted(COMPUTES * 4), strict=True):

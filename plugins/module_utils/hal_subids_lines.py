@@ -16,6 +16,7 @@ __metaclass__ = type
 import re
 
 NUMBER = re.compile(r"[0-9]{1,10}\Z")
+LOWEST = 600000000  # ranges of slots end above it; what useradd gives is below
 
 
 def decoded(content):
@@ -64,6 +65,14 @@ def is_own(entry, user):
             and entry["count"] == user["count"])
 
 
+def other_slot(entry, user):
+    """Return the number of the slot that a line gives a user, if it is not his declared one; None when it gives none."""
+    if entry["owner"] not in (user["name"], str(user["uid"])) or is_own(entry, user) or entry["start"] < LOWEST:
+        return None
+    steps, rest = divmod(user["start"] - entry["start"], user["count"])
+    return user["slot"] + steps if entry["count"] == user["count"] and rest == 0 else None
+
+
 def ends(start, count):
     """Return a range as text: first and last id."""
     return "%d to %d" % (start, start + count - 1)
@@ -75,12 +84,18 @@ def overlap(start, count, other_start, other_count):
 
 
 def problems(path, entries, users):
-    """Return a sentence for each line of somebody else that has an id of a declared range."""
+    """Return a sentence for each line of somebody else that has an id of a declared range, or of a user's other slot."""
     found = []
     for entry in entries:
         if entry["start"] is None:
             continue
         for user in users:
+            other = other_slot(entry, user)
+            if other is not None:
+                found.append(
+                    "%s:%d: %s has slot %d, and users.yml says %d: a slot is for ever, because files in it are his; say"
+                    " %d there (another checkout may have it)"
+                    % (path, entry["number"], user["name"], other, user["slot"], other))
             if is_own(entry, user) or not overlap(user["start"], user["count"], entry["start"], entry["count"]):
                 continue
             if (entry["start"], entry["count"]) == (user["start"], user["count"]):

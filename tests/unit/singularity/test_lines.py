@@ -80,6 +80,14 @@ def test_an_id_of_somebody_else_s_line_in_a_range_is_refused(lines: Any, line: s
     assert any(words in one for one in found)
 
 
+@pytest.mark.parametrize("line", ["5002:4294705152:65536", "!bob:4294705152:65536"])
+def test_a_user_who_has_another_slot_keeps_it(lines: Any, line: str) -> None:
+    """Another checkout gave it, or Singularity's own command before the site had users.yml."""
+    (found,) = lines.problems("/etc/subuid", lines.parse(DECLARED + line + "\n"), [ALICE, BOB])
+    assert "bob has slot 2, and users.yml says 1" in found
+    assert "say 2 there" in found
+
+
 def test_a_range_that_covers_all_is_a_fault_of_each(lines: Any) -> None:
     entries = lines.parse("mallory:4000000000:294967295\n")
     assert len(lines.problems("/etc/subgid", entries, [ALICE, BOB, CAROL])) == 3

@@ -66,7 +66,7 @@ def is_own(entry, user):
 
 
 def other_slot(entry, user):
-    """Return the number of the slot that a line gives a user, if it is not his declared one; None when it gives none."""
+    """Return the number of the slot that a line gives a user, if it is not his declared one; None if it gives none."""
     if entry["owner"] not in (user["name"], str(user["uid"])) or is_own(entry, user) or entry["start"] < LOWEST:
         return None
     steps, rest = divmod(user["start"] - entry["start"], user["count"])
@@ -84,7 +84,7 @@ def overlap(start, count, other_start, other_count):
 
 
 def problems(path, entries, users):
-    """Return a sentence for each line of somebody else that has an id of a declared range, or of a user's other slot."""
+    """Return a sentence for each line of somebody else that has an id of a declared range, or a user's other slot."""
     found = []
     for entry in entries:
         if entry["start"] is None:

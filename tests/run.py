@@ -87,11 +87,11 @@ def lint() -> Sequence[Stage]:
     )
     scripts = [*(f"molecule/shared/{name}" for name in shared), ".ci/run"]
     return [
+        Stage("ansible-lint", ["ansible-lint", "--strict"]),  # the longest: the others run beside it
         Stage("ruff", ["ruff", "check", "."]),
         Stage("ruff format", ["ruff", "format", "--check", "."]),
         Stage("mypy", ["mypy"]),
         Stage("yamllint", ["yamllint", "--strict", "."]),
-        Stage("ansible-lint", ["ansible-lint", "--strict"]),
         Stage("shellcheck", ["shellcheck", *scripts]),
         Stage("byte compile", [sys.executable, "-m", "compileall", "-q", *node_side]),
     ]
@@ -182,16 +182,15 @@ def main() -> int:
     os.environ.setdefault("ANSIBLE_CONFIG", str(PROJECT / "ansible.cfg"))
 
     runner = Runner("test")
-    if "lint" in options.parts:
-        say("\n== lint")
-        runner.run(*lint(), side_by_side=2)
     on_nodes = [part for part in PARTS[2:] if part in options.parts]
-    if on_nodes:  # contract tests look into the packages, too
-        say("\n== image and packages")
-    made = on_nodes and runner.run(*images(), side_by_side=2)
-    if "unit" in options.parts:
+    linters, pictures = lint() if "lint" in options.parts else (), images() if on_nodes else ()
+    if linters or pictures:
+        say("\n== " + ", ".join([*(["lint"] if linters else []), *(["image and packages"] if pictures else [])]))
+    runner.run(*linters, *pictures, side_by_side=AT_ONCE)
+    made = bool(pictures) and all(one.passed for one in runner.outcomes if one.stage in pictures)
+    if "unit" in options.parts:  # contract tests look into the packages, too
         say("\n== unit")
-        runner.run(*unit())
+        runner.run(*unit(), side_by_side=AT_ONCE)
     if made:
         say(f"\n== {', '.join(on_nodes)}")
         # The rollout waits for its nodes half of the time, and they are nobody else's: scenarios run beside it.

@@ -32,6 +32,7 @@ VERSIONS = 'python -c "import platform, tensorflow; print(platform.python_versio
 DRIFT = 2  # exit status of hal-audit
 # The health check runs every 30 s.
 WAIT_FOR_DRAIN = "for i in $(seq 90); do sinfo --noheader --list-reasons | grep -q . && exit; sleep 1; done; exit 1"
+WAIT_FOR_EPILOG = "for i in $(seq 60); do squeue --noheader --states completing | grep -q . || exit 0; sleep 1; done"
 SHOW_REASONS = 'sinfo -R -o "%60E %19H %N"'
 
 
@@ -60,6 +61,7 @@ def job(cluster: Cluster, runner: Runner) -> bool:
     say(f"\n[{USER}@{LOGIN} ~]$ module load {MODULE}\n[{USER}@{LOGIN} ~]$ {srun}\n")
     for (devices, versions), nodes in sorted(visible.items()):
         say(f"  {nodes!s:<12} GPUs {devices}: {len(nodes)} nodes x {len(devices.split(','))}, {versions}")
+    cluster.run(LOGIN, WAIT_FOR_EPILOG)
     for command in (
         "sinfo",
         f"sacct -j {number} -X -P -o JobID,JobName,User,Partition,State,AllocTRES",

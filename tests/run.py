@@ -188,17 +188,15 @@ def main() -> int:
         say("\n== " + ", ".join([*(["lint"] if linters else []), *(["image and packages"] if pictures else [])]))
     runner.run(*linters, *pictures, side_by_side=AT_ONCE)
     made = bool(pictures) and all(one.passed for one in runner.outcomes if one.stage in pictures)
-    if "unit" in options.parts:  # contract tests look into the packages, too
-        say("\n== unit")
-        runner.run(*unit(), side_by_side=AT_ONCE)
-    if made:
-        say(f"\n== {', '.join(on_nodes)}")
-        # The rollout waits for its nodes half of the time, and they are nobody else's: scenarios run beside it.
-        rollout = [pytest("mini rollout", "tests/rollout", "-m", "not slow")] if "rollout" in on_nodes else []
-        short = [*rollout, *(scenarios(options.scenario, "slow" in on_nodes) if "scenarios" in on_nodes else [])]
-        runner.run(*short, side_by_side=AT_ONCE)
-        if "slow" in on_nodes:
-            runner.run(pytest("slow proofs", "-m", "slow", "tests"), *slow_scenarios())
+    rollout = [pytest("mini rollout", "tests/rollout", "-m", "not slow")] if made and "rollout" in on_nodes else []
+    units = unit() if "unit" in options.parts else ()  # after the packages: contract tests look into them
+    by_role = scenarios(options.scenario, "slow" in on_nodes) if made and "scenarios" in on_nodes else []
+    if first := [*rollout, *units, *by_role]:
+        say("\n== " + ", ".join(part for part in PARTS[1:4] if part in options.parts))
+        # The rollout takes longest and waits for its nodes half of the time, the others run beside it.
+        runner.run(*first, side_by_side=AT_ONCE)
+    if made and "slow" in on_nodes:
+        runner.run(pytest("slow proofs", "-m", "slow", "tests"), *slow_scenarios())
     passed, failed, skipped = (sum(column) for column in zip(*map(counts, runner.outcomes), strict=True))
     broken = [outcome for outcome in runner.outcomes if not outcome.passed]
     say(f"\n{runner.table()}\n")

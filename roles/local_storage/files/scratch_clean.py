@@ -7,8 +7,9 @@ hal-scratch-clean --dry-run  show what would go, and remove nothing
 Spared: everything of a user with a job on this node and of its subordinate ids (/etc/subuid), what is open, other
 file systems, what links lead to. A file counts as used when it was read, written or put there: the latest of the three
 times. Folders go when they have been empty for so long.
-Exit status: 0 done, 1 something could not be removed, 3 Slurm did not answer or scratch is not there: nothing, or
-nothing more, was removed.
+Slurm is asked again for half an hour when it does not answer: it is restarted at night too.
+Exit status: 0 done, or Slurm is not installed yet and nothing was removed; 1 something could not be removed; 3 Slurm
+did not answer or scratch is not there: nothing, or nothing more, was removed.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -31,6 +32,8 @@ SUBUID = "/etc/subuid"
 # A job that is starting or ending has files as well.
 BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 ASK_SECONDS = 60  # jobs begin while it works
+PATIENCE_SECONDS, PAUSE_SECONDS = 1800, 30
+NO_SUCH_PROGRAM = 127  # what timeout(1) ends with then
 DEEPEST = 400  # each level keeps a folder open
 DAY = 86400
 
@@ -52,14 +55,23 @@ class Stop(Exception):
     """It is not known what may be removed."""
 
 
+class NoSlurm(Exception):
+    """Slurm is not installed: a rollout that began at this hour has not come so far, or its role says what is wrong."""
+
+
 def users_with_jobs(node):
-    """Return the ids of users with a job on this node, subordinate ones included. Stop when Slurm cannot say."""
+    """Return the ids of users with a job on this node, subordinate ones included.
+
+    Stop: Slurm cannot say. NoSlurm: it is not installed.
+    """
     argv = ["timeout", "30", "squeue", "--noheader", "--nodelist", node, "--states", BUSY, "--format", "%U"]
     try:
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except OSError as error:
         raise Stop("squeue: %s" % error)
     out, err = process.communicate()
+    if process.returncode == NO_SUCH_PROGRAM:
+        raise NoSlurm()
     if process.returncode != 0:
         said = err.decode("utf-8", "replace").strip().splitlines()
         raise Stop("squeue: %s" % (said[-1] if said else "no answer (status %d)" % process.returncode))
@@ -68,6 +80,20 @@ def users_with_jobs(node):
         raise Stop("squeue printed something else than user ids")
     found = frozenset(int(one) for one in ids)
     return Owners(found, subordinate(found, SUBUID) if found else [])
+
+
+def patient(jobs, seconds):
+    """Return what `jobs` does, which is asked again for so many seconds as long as it raises Stop."""
+    until = time.time() + seconds
+    while True:
+        try:
+            return jobs()
+        except Stop as error:
+            if time.time() >= until:
+                raise
+            print("%s; asked again in %d s" % (error, PAUSE_SECONDS), file=sys.stderr)
+            sys.stderr.flush()
+            time.sleep(PAUSE_SECONDS)
 
 
 class Owners(object):
@@ -258,7 +284,9 @@ def main(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dry-run", action="store_true", help="show what would go, and remove nothing")
     parser.add_argument("--config", default=CONFIG, help=argparse.SUPPRESS)
+    parser.add_argument("--patience", type=int, default=PATIENCE_SECONDS, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
+    seconds = 0 if options.dry_run else options.patience
     try:
         with io.open(options.config) as stream:
             declared = json.load(stream)
@@ -269,7 +297,7 @@ def main(argv):
         cleaner = Cleaner(
             top,
             declared["days"],
-            (lambda: users_with_jobs(declared["node"])) if declared["slurm"] else frozenset,
+            (lambda: patient(lambda: users_with_jobs(declared["node"]), seconds)) if declared["slurm"] else frozenset,
             time.time(),
             open_files(),
             mounts,
@@ -277,6 +305,9 @@ def main(argv):
             (lambda path: out(path, sys.stdout)) if options.dry_run else None,
         )
         cleaner.run()
+    except NoSlurm:
+        print("Slurm is not installed here, so nobody knows whose files are in use: nothing is removed")
+        return 0
     except (Stop, IOError, OSError, ValueError, KeyError) as error:
         print("nothing more is removed: %s" % error, file=sys.stderr)
         return 3

@@ -83,10 +83,30 @@ def test_old_files_go_when_nobody_has_a_job(node: Node, version: str) -> None:
     ],
 )
 def test_without_an_answer_of_slurm_nothing_goes(node: Node, does: str, said: str) -> None:
-    done = node.run(does)
+    done = node.run(does, "--patience", "0")
     assert done.returncode == 3
     assert "nothing more is removed: squeue" in done.stderr
     assert said in done.stderr
+    assert node.left == ["old"]
+
+
+def test_slurm_is_asked_again_when_it_is_being_restarted(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = node.folder / "asked"
+    squeue = node.folder / "squeue"
+    squeue.write_text(SQUEUE.format(folder=node.folder, does=f'[ "$(wc -l <{asked})" -ge 3 ] && echo 5002'))
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", str(node.folder), prepend=os.pathsep)
+    monkeypatch.setattr(scratch_clean, "PAUSE_SECONDS", 0)
+    jobs = functools.partial(scratch_clean.users_with_jobs, "hal05")
+    assert 5002 in scratch_clean.patient(jobs, 60)
+    assert len(asked.read_text().splitlines()) == 3
+
+
+def test_before_slurm_is_installed_nothing_goes_and_nothing_has_failed(node: Node) -> None:
+    """A first rollout at the hour of the clean-up: the unit would count as failed until the next night."""
+    done = node.run("exit 127")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Slurm is not installed here" in done.stdout
     assert node.left == ["old"]
 
 

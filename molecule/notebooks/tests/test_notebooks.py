@@ -85,7 +85,11 @@ def started(node: Node) -> Iterator[Callable[..., tuple[int, str]]]:
 
         text = wait_for(f"{command} said where", said, lambda text: "ssh -N -L" in text)
         port = int(re.search(r"-L (\d+):", text)[1])  # type: ignore[index]
-        wait_for(f"{command} listens", lambda: host.run(f"ss -ltn | grep -c :{port}").stdout.strip(), "1".__eq__, 60)
+
+        def listening() -> str:
+            return "listens" if host.run(f"ss -ltn | grep -q :{port}").rc == 0 else said()
+
+        wait_for(command, listening, "listens".__eq__, 180)  # an image is mounted first, and its Python starts from there
         return port, said()
 
     yield start

@@ -1,6 +1,6 @@
 #!/bin/sh
 # make_base.sh FOLDER [FILE...]: the smallest root folder that a build can start from: a shell, a few programs, and their libraries
-# and those of the files, taken from this node.
+# and those of the files, taken from this node. What lies beside a file, as in a conda environment, is the file's and no part of the base.
 set -e
 base=$1
 shift
@@ -14,7 +14,7 @@ for program in sh cat chmod chown echo env id kill ln ls mkdir mknod mv rm sleep
   set -- "$@" "$path"
 done
 for file in "$@"; do
-  ldd "$file" | sed -n 's/.*[ \t]\(\/[^ ]*\) (0x.*/\1/p' | while read -r library; do
+  ldd "$file" | sed -n 's/.*[ \t]\(\/[^ ]*\) (0x.*/\1/p' | grep -E '^/(usr/)?lib' | while read -r library; do
     mkdir -p ".$(dirname "$library")"
     cp -nL "$library" ".$library"
   done

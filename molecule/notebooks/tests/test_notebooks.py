@@ -94,7 +94,7 @@ def started(node: Node) -> Iterator[Callable[..., tuple[int, str]]]:
 
     yield start
     for unit in units:
-        host.run(f"/usr/bin/systemctl stop {unit}")
+        host.run(f"/usr/bin/systemctl stop {unit}; /usr/bin/systemctl reset-failed {unit}")
 
 
 def test_a_notebook_listens_to_this_node_alone_and_asks_for_its_token(

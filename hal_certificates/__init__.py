@@ -1,1 +1,1 @@
-"""What the site's SSH authorities signed and withdrew: user certificates, revocations, first contact with a node."""
+"""What the site's authorities signed and withdrew: users' and servers' certificates, revocations, first contact."""

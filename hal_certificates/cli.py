@@ -60,6 +60,8 @@ def _parser() -> argparse.ArgumentParser:
 
     commands.add_parser("build", help="make revoked_keys and known_hosts where the lists changed")
 
+    commands.add_parser("servers", help="show the authority for servers, when its parts belong together")
+
     first = commands.add_parser("pin", help="compare the host key that a node shows with what its console said")
     first.add_argument("node")
     first.add_argument("--address", required=True)
@@ -69,6 +71,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> list[str]:
+    if options.command == "servers":
+        from hal_certificates.tls import tls_authority  # cryptography takes a while to load
+
+        certificate = tls_authority(options.authority).certificate
+        name = certificate.subject.rfc4514_string()
+        return [f"{options.authority}: {name}, until {certificate.not_valid_after_utc:%Y-%m-%d}"]
     authority = Authority(options.authority)
     if options.command == "issue":
         principals = [word.strip() for word in options.principals.split(",") if word.strip()] or [options.user]

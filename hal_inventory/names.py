@@ -15,6 +15,9 @@ GPU_GROUP = "gpu"
 RESERVED = frozenset({"all", "ungrouped", "and", "or", "not", "localhost"})
 """Words of Ansible and of the expression language."""
 
+PLACEHOLDER_ADDRESS = ".address-is-a-placeholder.invalid"
+"""What stands behind a node's name where its address, or its BMC's, is still a placeholder: nobody can contact it."""
+
 NAME_RULE = "write small letters, digits and _, a letter first"
 
 _GROUP = re.compile(r"[a-z][a-z0-9_]{0,62}")

@@ -6,6 +6,7 @@ from typing import Any
 
 from hal_inventory.declared import Profile
 from hal_inventory.model import MANAGEMENT, Node, Site
+from hal_inventory.names import PLACEHOLDER_ADDRESS
 from hal_inventory.packed import Packed, runs
 
 
@@ -50,14 +51,19 @@ def pack(site: Site) -> Packed:
 def _contact(site: Site, node: Node) -> str:
     """Return where Ansible connects to: never a placeholder address of a real site."""
     if not site.virtual and f"addresses.{MANAGEMENT}" in node.placeholders:
-        return f"{node.name}.address-is-a-placeholder.invalid"
+        return f"{node.name}{PLACEHOLDER_ADDRESS}"
     return str(node.addresses[MANAGEMENT])
 
 
 def _bmc(site: Site, node: Node, networks: list[str]) -> dict[str, str] | None:
+    """Return kind and address of the BMC: never a placeholder address of a real site."""
     kind = site.profiles[node.profile].bmc
-    address = next((str(node.addresses[name]) for name in networks if name in node.addresses), None)
-    return {"kind": kind, "address": address} if kind and address else None
+    network = next((name for name in networks if name in node.addresses), None)
+    if not kind or network is None:
+        return None
+    if not site.virtual and f"addresses.{network}" in node.placeholders:
+        return {"kind": kind, "address": f"{node.name}{PLACEHOLDER_ADDRESS}"}
+    return {"kind": kind, "address": str(node.addresses[network])}
 
 
 def _profile(name: str, profile: Profile) -> dict[str, Any]:

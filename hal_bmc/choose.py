@@ -1,0 +1,42 @@
+"""From a kind of the model to the client that speaks with it."""
+
+from __future__ import annotations
+
+from hal_bmc.errors import BmcError, Fault
+from hal_bmc.models import KINDS, Target
+from hal_bmc.passwords import is_default
+from hal_bmc.protocol import Bmc
+from hal_inventory.names import PLACEHOLDER_ADDRESS
+
+
+def connect(target: Target, *, changing_password: bool = False) -> Bmc:
+    """Return the client for a BMC; nothing is sent yet.
+
+    BmcError CONFIGURATION for an unknown kind or an address that is a placeholder, DEFAULT_PASSWORD for a password that
+    everybody knows, unless it is to be changed.
+    """
+    if target.kind not in KINDS:
+        answer = f"kind {target.kind!r} is none of {', '.join(KINDS)}"
+        raise BmcError(target.label, "a connection", answer, Fault.CONFIGURATION)
+    if target.address.endswith(PLACEHOLDER_ADDRESS):
+        answer = "its address is a placeholder: put the real one into cluster.yml and take !placeholder away"
+        raise BmcError(target.name, "a connection", answer, Fault.CONFIGURATION)
+    if is_default(target.password) and not changing_password:
+        answer = "its password is one that everybody knows, or empty; playbooks/bmc.yml changes it"
+        raise BmcError(target.label, f"login of {target.user}", answer, Fault.DEFAULT_PASSWORD)
+    # Each loads what it needs: an x86 site needs no Redfish, and the other way round.
+    if target.kind == "openbmc":
+        from hal_bmc.openbmc_rest import OpenBmc
+
+        return OpenBmc(target)
+    if target.kind == "supermicro":
+        from hal_bmc.supermicro import Supermicro
+
+        return Supermicro(target)
+    if target.kind == "ipmi":
+        from hal_bmc.ipmi import Ipmi
+
+        return Ipmi(target)
+    from hal_bmc.redfish import Redfish
+
+    return Redfish(target)

@@ -1,0 +1,37 @@
+"""What can go wrong with a BMC: one error, whose text is one line for an administrator."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Fault(str, Enum):
+    """What kind of thing went wrong; docs/bmc.md says what to do about each."""
+
+    SILENT = "no answer"
+    BUSY = "busy"
+    LOGIN = "login refused"
+    PASSWORD_CHANGE = "password change required"
+    DEFAULT_PASSWORD = "default password"
+    CERTIFICATE = "certificate not believed"
+    IDENTITY = "another machine"
+    IGNORED = "ignored"
+    REFUSED = "refused"
+    UNSUPPORTED = "not supported"
+    CONFIGURATION = "configuration"
+
+
+class BmcError(Exception):
+    """A BMC that did not do what it was asked. The text names it, what was asked, and what came back.
+
+    ``fault`` is the kind. No part ever has a password in it.
+    """
+
+    def __init__(self, bmc: str, asked: str, answer: str, fault: Fault) -> None:
+        super().__init__(f"BMC of {bmc}: {asked}: {answer}")
+        self.bmc, self.asked, self.answer, self.fault = bmc, asked, answer, fault
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same question may be asked again. What was a command may have been carried out."""
+        return self.fault in (Fault.SILENT, Fault.BUSY)

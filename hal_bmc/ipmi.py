@@ -1,0 +1,226 @@
+"""A BMC by IPMI 2.0 over LAN (RMCP+), over pyghmi: what the LC92x and the x86 nodes have.
+
+Both sides prove that they know the password, so no certificate is needed; who listens can try passwords against what
+was sent, so the BMC's network is no place for others. Commands: IPMI 2.0 specification, chapters 20 to 34.
+pyghmi sends a packet again that was not answered: every command here is one that may come twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from typing import Any, TypeVar
+
+import pyghmi.exceptions
+import pyghmi.ipmi.command
+import pyghmi.ipmi.fru
+
+from hal_bmc.errors import BmcError, Fault
+from hal_bmc.models import Boot, BootTarget, Clock, Command, Firmware, Identity, Power, Seen, Sensor, Target
+from hal_bmc.passwords import LONGEST_IPMI
+
+Answer = TypeVar("Answer")
+
+CHASSIS, APPLICATION, STORAGE, TRANSPORT = 0x00, 0x06, 0x0A, 0x0C
+_CONTROL = {Command.ON: 1, Command.FORCE_OFF: 0, Command.SHUT_DOWN: 5}
+_DEVICE = {BootTarget.NONE: "default", BootTarget.NETWORK: "network", BootTarget.DISK: "hd", BootTarget.SETUP: "setup"}
+_TARGET = {device: target for target, device in _DEVICE.items()}
+_THIS_CHANNEL, _MAC_ADDRESS = 0x0E, 5
+_SILENT = ("timeout", "no longer connected", "failed to initialize", "disconnected")
+_LOGIN = ("password", "unauthorized", "privilege", "rakp", "invalid role", "integrity", "username", "inactive")
+_BUSY = (0xC0, 0xC3, 0xCF, 0xD2, 0xD5)
+"""Completion codes: busy, timeout, duplicated, initialising, not in this state."""
+
+
+class Ipmi:
+    """A BMC that speaks IPMI; satisfies ``protocol.Bmc``."""
+
+    def __init__(self, target: Target) -> None:
+        """Nothing is sent yet."""
+        self.target = target
+        self._session: Any = None
+
+    # --- session and errors
+
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[Any]:
+        """Give the session, and make a BmcError of what pyghmi raises; a session that broke is begun anew next time."""
+        try:
+            if self._session is None:
+                if len(self.target.password.encode()) > LONGEST_IPMI:
+                    answer = f"its password is longer than the {LONGEST_IPMI} bytes that IPMI has"
+                    raise BmcError(self.target.label, f"login of {self.target.user}", answer, Fault.CONFIGURATION)
+                self._session = pyghmi.ipmi.command.Command(
+                    bmc=self.target.address,
+                    userid=self.target.user,
+                    password=self.target.password,
+                    port=self.target.ipmi_port,
+                    keepalive=False,
+                )
+            yield self._session
+        except pyghmi.exceptions.PyghmiException as error:
+            raise self._error(what, error) from None
+        except OSError as error:
+            self._session = None
+            raise BmcError(self.target.label, what, f"no way to it: {error.strerror or error}", Fault.SILENT) from None
+
+    def _error(self, what: str, error: Exception) -> BmcError:
+        text, code = " ".join(str(error).split()), int(getattr(error, "ipmicode", 0) or 0)
+        words = text.lower()
+        if any(one in words for one in _SILENT) or not text:
+            self._session = None
+            return BmcError(self.target.label, what, "no answer", Fault.SILENT)
+        if code in _BUSY:
+            return BmcError(self.target.label, what, f"{text} (0x{code:02x})", Fault.BUSY)
+        if any(one in words for one in _LOGIN) and not code:
+            self._session = None
+            answer = f"{text}. User or password is wrong, or the account is locked: it is not tried again"
+            return BmcError(self.target.label, f"login of {self.target.user}", answer, Fault.LOGIN)
+        if code in (0xC1, 0xCB, 0xCC, 0xD6):
+            return BmcError(self.target.label, what, f"{text} (0x{code:02x})", Fault.UNSUPPORTED)
+        if "unable to transmit" in words:
+            return BmcError(self.target.label, what, "its address is unknown", Fault.SILENT)
+        return BmcError(self.target.label, what, text + (f" (0x{code:02x})" if code else ""), Fault.REFUSED)
+
+    def _ask(self, what: str, ask: Callable[[Any], Answer]) -> Answer:
+        with self._asking(what) as session:
+            return ask(session)
+
+    def _raw(self, what: str, netfn: int, command: int, data: Sequence[int] = ()) -> bytes:
+        """Return the data of an answer."""
+        said = self._ask(what, lambda session: session.xraw_command(netfn=netfn, command=command, data=list(data)))
+        return bytes(bytearray(said["data"]))
+
+    def close(self) -> None:
+        """End the session."""
+        session, self._session = self._session, None
+        if session is not None:
+            with suppress(pyghmi.exceptions.PyghmiException, OSError):
+                session.ipmi_session.logout()
+
+    # --- power and boot
+
+    def power(self) -> Power:
+        """Return whether the machine has power."""
+        return Power.ON if self._raw("power state", CHASSIS, 1)[0] & 1 else Power.OFF
+
+    def command(self, command: Command) -> None:
+        """Send a command."""
+        self._raw(f"power {command.value}", CHASSIS, 2, [_CONTROL[command]])
+
+    def boot(self) -> Boot | None:
+        """Return what the next start goes to; None where the BMC tells of no override.
+
+        Some, OpenIPMI's simulator and older Supermicro among them, take one and never tell: none is not "none set".
+        """
+        said = self._ask("what it boots next", lambda session: session.get_bootdev())
+        target = _TARGET.get(str(said.get("bootdev")))
+        if target in (None, BootTarget.NONE):
+            return None
+        return Boot(target, once=not said.get("persistent"))
+
+    def boot_targets(self) -> tuple[BootTarget, ...]:
+        """Return what can be set for one start: IPMI has them all."""
+        return tuple(BootTarget)
+
+    def set_boot(self, target: BootTarget) -> None:
+        """Set what the next start, and only that one, goes to."""
+        what = f"boot {target.value} once"
+        self._ask(what, lambda session: session.set_bootdev(_DEVICE[target], persist=False))
+
+    # --- what it is
+
+    def identity(self) -> Identity:
+        """Return serial number and model of FRU 0, and the BMC's MAC."""
+        seen = self._ask("its identity", lambda session: pyghmi.ipmi.fru.FRU(ipmicmd=session, fruid=0).info) or {}
+        serial = _text(seen.get("Serial Number")) or _text(seen.get("Chassis serial number"))
+        model = _text(seen.get("Product name")) or _text(seen.get("Model"))
+        return Identity(serial, model, (), self._mac())
+
+    def _mac(self) -> tuple[str, ...]:
+        try:
+            said = self._raw("its MAC", TRANSPORT, 2, [_THIS_CHANNEL, _MAC_ADDRESS, 0, 0])
+        except BmcError as error:
+            if error.fault in (Fault.UNSUPPORTED, Fault.REFUSED):
+                return ()
+            raise
+        mac = ":".join(f"{byte:02x}" for byte in said[1:7])
+        return (mac,) if len(said) >= 7 and mac != "00:00:00:00:00:00" else ()
+
+    def sensors(self) -> tuple[Sensor, ...]:
+        """Return the readings."""
+        found = self._ask("its sensors", lambda session: list(session.get_sensor_data()))
+        return tuple(sorted((_sensor(one) for one in found), key=lambda sensor: sensor.name))
+
+    def firmware(self) -> tuple[Firmware, ...]:
+        """Return the BMC's own version: IPMI has no other."""
+        said = self._raw("its firmware", APPLICATION, 1)
+        return (Firmware("BMC", f"{said[2] & 0x7F}.{said[3]:02x}"),)
+
+    # --- clock, account
+
+    def clock(self) -> Clock:
+        """Return the time of the BMC's log."""
+        said = self._raw("its clock", STORAGE, 0x48)
+        return Clock(datetime.fromtimestamp(int.from_bytes(said[:4], "little"), timezone.utc).astimezone())
+
+    def set_clock(self, now: datetime) -> None:
+        """Set the time of the BMC's log."""
+        self._raw("its clock to be set", STORAGE, 0x49, list(int(now.timestamp()).to_bytes(4, "little")))
+
+    def set_ntp(self, servers: Sequence[str]) -> None:
+        """UNSUPPORTED: IPMI knows of no time servers."""
+        raise self._lacks("its time servers to be set", "IPMI knows of none; its web page sets them")
+
+    def change_password(self, new: str) -> None:
+        """Change our own password; REFUSED when it is longer than IPMI has place for."""
+        what = f"a new password for {self.target.user}"
+        if len(new.encode()) > LONGEST_IPMI:
+            raise BmcError(self.target.label, what, f"it has more than {LONGEST_IPMI} bytes", Fault.REFUSED)
+        number = self._number(what)
+
+        def change(session: Any) -> None:
+            session.set_user_password(number, mode="set_password", password=new)
+
+        self._ask(what, change)
+
+    def _number(self, what: str) -> int:
+        """Return the number of our account."""
+        most = self._raw(what, APPLICATION, 0x44, [_THIS_CHANNEL, 1])[0] & 0x3F
+        for number in range(1, most + 1):
+            with suppress(BmcError):
+                name = self._raw(what, APPLICATION, 0x46, [number])
+                if name.rstrip(b"\0").decode("ascii", "replace") == self.target.user:
+                    return number
+        raise BmcError(self.target.label, what, f"it lists no account {self.target.user}", Fault.UNSUPPORTED)
+
+    # --- what IPMI has not
+
+    def signing_request(self, names: Sequence[str]) -> str:
+        """UNSUPPORTED: IPMI has no certificates."""
+        raise self._lacks("a signing request", "IPMI has no certificates")
+
+    def install_certificate(self, certificate: str) -> None:
+        """UNSUPPORTED: IPMI has no certificates."""
+        raise self._lacks("a new certificate", "IPMI has no certificates")
+
+    def _lacks(self, asked: str, answer: str) -> BmcError:
+        return BmcError(self.target.label, asked, answer, Fault.UNSUPPORTED)
+
+    def console(self, seconds: float) -> Seen:
+        """Return what the console says within so many seconds: serial over LAN."""
+        from hal_bmc.console import by_sol
+
+        return by_sol(self.target, seconds)
+
+
+def _text(value: Any) -> str | None:
+    text = str(value).strip("\0 ") if isinstance(value, str) else ""
+    return text or None
+
+
+def _sensor(one: Any) -> Sensor:
+    units = str(one.units or "").replace("°", "").strip()
+    value = float(one.value) if isinstance(one.value, (int, float)) else None
+    return Sensor(str(one.name), value, units, "Critical" if int(one.health or 0) > 1 else "OK")

@@ -1,0 +1,114 @@
+"""Emulated BMCs for tests: molecule/shared/bmc without nodes, with certificates of a test's authority."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bmc.hardware import NoHardware
+from bmc.machine import Machine
+from bmc.serve import start
+from bmc.spec import Fleet, Ports, Spec
+
+from hal_bmc.choose import connect
+from hal_bmc.models import Target
+from hal_bmc.operations import Limits
+from hal_bmc.protocol import Bmc
+from hal_bmc.retry import Patience
+from hal_certificates.tls import tls_certificate
+
+SECRET = "wq8-Tramway-lantern"
+"""The password of all of them: no message, output or log may have it."""
+NEW_SECRET = "Zn4+heron+gravel+7"
+
+LIMITS = Limits(
+    answers=Patience(seconds=2.0, first=0.05, longest=0.2),
+    power=Patience(seconds=2.0, first=0.05, longest=0.2),
+    shut_down=Patience(seconds=2.0, first=0.05, longest=0.2),
+)
+NOT_PATIENT = Limits(
+    answers=Patience(seconds=0.3, first=0.05, longest=0.1),
+    power=Patience(seconds=0.5, first=0.05, longest=0.1),
+    shut_down=Patience(seconds=0.5, first=0.05, longest=0.1),
+)
+
+
+def free_port(address: str) -> int:
+    """Return a port of an address that nobody has, for TCP and UDP."""
+    with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+        tcp.bind((address, 0))
+        number = int(tcp.getsockname()[1])
+        udp.bind((address, number))
+    return number
+
+
+@dataclass
+class Emulated:
+    """One emulated BMC: how it is reached, and its machine behind it."""
+
+    target: Target
+    machine: Machine
+
+    def fault(self, **faults: Any) -> None:
+        """Switch faults on."""
+        with self.machine.kept.change() as state:
+            state.faults = state.faults.model_copy(update=faults)
+
+    def client(self, **changes: Any) -> Bmc:
+        """Return a client; ``changes`` are of the target."""
+        return connect(replace(self.target, **changes))
+
+
+class Emulation:
+    """Makes emulated BMCs; ``stack`` ends them."""
+
+    def __init__(self, folder: Path, authority: Path, stack: ExitStack) -> None:
+        folder.mkdir()
+        self._folder, self._stack, self.authority = folder, stack, authority
+        self._count = 0
+
+    def spec(self, name: str, kind: str, **values: Any) -> Spec:
+        """Return a BMC at an address of its own, with a certificate of the authority."""
+        self._count += 1
+        address = f"127.0.0.{10 + self._count}"
+        key, certificate = tls_certificate(self.authority, [f"{name}-bmc"], [address], 30)
+        (self._folder / f"{name}-given.key").write_text(key)
+        (self._folder / f"{name}-given.crt").write_text(certificate)
+        given = {
+            "model": "IBM Power System AC922 8335-GTH",
+            "serial": f"SN-{name.upper()}",
+            "password": SECRET,
+            "macs": {"management": f"02:00:00:00:00:{self._count:02x}", "bmc": f"02:00:00:00:01:{self._count:02x}"},
+            "certificate": self._folder / f"{name}-given.crt",
+            "key": self._folder / f"{name}-given.key",
+            "ports": Ports(https=free_port(address), ipmi=free_port(address), console=free_port(address)),
+        } | values
+        return Spec.model_validate({"name": name, "kind": kind, "address": address, **given})
+
+    def serve(self, *specs: Spec) -> list[Emulated]:
+        """Let them listen."""
+        fleet = Fleet(instance="test", state=self._folder, bmcs=specs)
+        webs = start(fleet, NoHardware(), self._stack)
+        return [Emulated(self._target(spec), webs[spec.name].processor.own) for spec in specs]
+
+    def make(self, name: str, kind: str, **values: Any) -> Emulated:
+        """Return one that listens."""
+        return self.serve(self.spec(name, kind, **values))[0]
+
+    def _target(self, spec: Spec) -> Target:
+        user, password = spec.login
+        return Target(
+            name=spec.name,
+            kind=spec.kind,
+            address=spec.address,
+            user=user,
+            password=password,
+            ca_file=str(self.authority / "tls_ca.pem"),
+            https_port=spec.ports.https,
+            ipmi_port=spec.ports.ipmi,
+            console_port=spec.ports.console,
+            timeout_seconds=5.0,
+        )

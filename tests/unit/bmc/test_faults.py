@@ -1,0 +1,253 @@
+"""Every way in which a BMC fails ends in one line: which BMC, what was asked, what came back. Never with a password."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from hal_bmc import operations
+from hal_bmc.choose import connect
+from hal_bmc.errors import BmcError, Fault
+from hal_bmc.models import BootTarget, Target
+from hal_bmc.protocol import Bmc
+from tests.unit.bmc.emulated import LIMITS, NOT_PATIENT, SECRET, Emulated, Emulation
+
+
+def failure(ask: Callable[[], object]) -> BmcError:
+    """Return the error of a question, after a look whether it tells what it must not."""
+    with pytest.raises(BmcError) as caught:
+        ask()
+    error = caught.value
+    assert SECRET not in f"{error!r} {error} {error.__cause__!r} {error.__context__!r} {error.args}"
+    assert "\n" not in str(error)
+    return error
+
+
+def test_one_that_is_silent(openbmc: Emulated) -> None:
+    openbmc.fault(silent=True)
+    client = openbmc.client(timeout_seconds=0.2)
+    error = failure(lambda: operations.power(client, NOT_PATIENT))
+    assert str(error).startswith(f"BMC of hal05 ({openbmc.target.address}): login of root: no answer within 0.2 s")
+    assert error.fault is Fault.SILENT
+
+
+def test_one_that_comes_back_is_asked_again(openbmc: Emulated) -> None:
+    openbmc.fault(gateway_timeout=True)
+    client, times = openbmc.client(), list[int]()
+
+    def sleep(_: float) -> None:
+        times.append(1)
+        if len(times) == 3:
+            openbmc.fault(gateway_timeout=False)
+
+    operations.power(client, replace(LIMITS, answers=replace(LIMITS.answers, sleep=sleep, seconds=60.0)))
+    assert len(times) == 3
+
+
+def test_one_that_is_slow_is_waited_for_until_the_time_is_over(openbmc: Emulated) -> None:
+    openbmc.fault(slow_seconds=0.3)
+    operations.power(openbmc.client(), LIMITS)
+    openbmc.fault(slow_seconds=1.0)
+    error = failure(lambda: operations.power(openbmc.client(timeout_seconds=0.2), NOT_PATIENT))
+    assert error.fault is Fault.SILENT
+    assert "no answer within 0.2 s" in str(error)
+
+
+def test_one_whose_gateway_gives_up(openbmc: Emulated) -> None:
+    openbmc.fault(gateway_timeout=True)
+    error = failure(lambda: operations.power(openbmc.client(), LIMITS))
+    assert str(error).startswith(f"BMC of hal05 ({openbmc.target.address}): login of root: 504; asked ")
+    assert str(error).endswith(" times within 2 s")
+    assert error.fault is Fault.BUSY
+
+
+def test_one_that_nobody_answers_for(openbmc: Emulated) -> None:
+    with socket.socket() as nobody:
+        nobody.bind((openbmc.target.address, 0))
+        client = openbmc.client(https_port=nobody.getsockname()[1])
+        error = failure(lambda: operations.power(client, NOT_PATIENT))
+    assert "login of root: nobody listens there: connection refused" in str(error)
+
+
+def test_one_of_another_machine(openbmc: Emulated) -> None:
+    openbmc.fault(serial="SN-ELSE")
+    error = failure(lambda: operations.check_identity(openbmc.client(), "SN-HAL05", {"SN-HAL05": "hal05"}, LIMITS))
+    assert str(error) == (
+        f"BMC of hal05 ({openbmc.target.address}): whether it is the machine SN-HAL05: it is SN-ELSE."
+        " Nothing was done to it"
+    )
+    assert error.fault is Fault.IDENTITY
+
+
+def test_one_that_is_swapped_with_another_node(emulation: Emulation) -> None:
+    one, other = emulation.serve(emulation.spec("hal05", "openbmc"), emulation.spec("hal06", "openbmc"))
+    one.fault(swapped_with="hal06")
+    declared = {"SN-HAL05": "hal05", "SN-HAL06": "hal06"}
+    error = failure(lambda: operations.check_identity(one.client(), "SN-HAL05", declared, LIMITS))
+    assert "it is SN-HAL06, which is hal06: their BMCs are swapped, in the cabling or in cluster.yml. Nothing" in str(
+        error
+    )
+    operations.check_identity(other.client(), "SN-HAL06", declared, LIMITS)
+
+
+@pytest.mark.parametrize("kind", ["openbmc", "idrac"])
+def test_an_override_that_is_ignored(emulation: Emulation, kind: str) -> None:
+    bmc = emulation.make("hal05", kind)
+    bmc.fault(boot_override_ignored=True)
+    error = failure(lambda: operations.boot_once(bmc.client(), BootTarget.NETWORK, NOT_PATIENT))
+    assert str(error).endswith("boot network once: it said yes, and the next start goes to what its firmware is set to")
+    assert error.fault is Fault.IGNORED
+
+
+# --- whom we believe
+
+
+def test_a_certificate_of_another_authority(
+    openbmc: Emulated, emulation: Emulation, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    from tests.unit.operator.test_tls import make
+
+    other = tmp_path_factory.mktemp("other")
+    make(other)
+    error = failure(lambda: operations.power(openbmc.client(ca_file=str(other / "tls_ca.pem")), NOT_PATIENT))
+    assert error.fault is Fault.CERTIFICATE
+    assert "login of root: its certificate is of another authority; it shows sha256:" in str(error)
+    assert f"{other}/tls_ca.pem does not vouch for it" in str(error)
+
+
+def test_one_as_it_came_from_the_factory_is_pinned(emulation: Emulation) -> None:
+    bmc = emulation.make("hal05", "openbmc", certificate=None, key=None)
+    error = failure(lambda: operations.power(bmc.client(), NOT_PATIENT))
+    assert "its certificate is signed by nobody but itself; it shows sha256:" in str(error)
+    shown = str(error).split("sha256:")[1][:64]
+    for written in (shown, f"sha256:{shown.upper()}", ":".join(shown[at : at + 2] for at in range(0, 64, 2))):
+        operations.power(bmc.client(fingerprint=written, ca_file=""), LIMITS)
+    operations.power(bmc.client(fingerprint=shown), LIMITS)  # beside the authority, which does not know it
+
+
+def test_a_fingerprint_of_another_one(openbmc: Emulated) -> None:
+    error = failure(lambda: operations.power(openbmc.client(fingerprint="ab" * 32, ca_file=""), NOT_PATIENT))
+    assert "its certificate is not the one that was pinned; it shows sha256:" in str(error)
+    assert error.fault is Fault.CERTIFICATE
+    operations.power(openbmc.client(fingerprint="ab" * 32), LIMITS)  # the authority vouches for it: the pin is old
+
+
+def test_a_certificate_that_ran_out(emulation: Emulation) -> None:
+    from datetime import datetime, timedelta, timezone
+    from ipaddress import ip_address
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    from hal_certificates.tls import tls_authority
+
+    spec = emulation.spec("hal05", "openbmc")
+    authority, key = tls_authority(emulation.authority), ec.generate_private_key(ec.SECP256R1())
+    now = datetime.now(timezone.utc)
+    old = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hal05-bmc")]))
+        .issuer_name(authority.certificate.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=9))
+        .not_valid_after(now - timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(spec.address))]), critical=False)
+        .sign(authority.key, hashes.SHA256())
+    )
+    assert spec.certificate is not None
+    assert spec.key is not None
+    spec.certificate.write_bytes(old.public_bytes(serialization.Encoding.PEM))
+    spec.key.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    bmc = emulation.serve(spec)[0]
+    error = failure(lambda: operations.power(bmc.client(), NOT_PATIENT))
+    assert "its certificate has run out; it shows sha256:" in str(error)
+
+
+def test_a_certificate_of_another_address(emulation: Emulation) -> None:
+    other = emulation.spec("hal06", "openbmc")
+    bmc = emulation.make("hal05", "openbmc", certificate=other.certificate, key=other.key)
+    error = failure(lambda: operations.power(bmc.client(), NOT_PATIENT))
+    assert "its certificate is of another name or address; it shows sha256:" in str(error)
+
+
+def test_nobody_is_believed_unseen(openbmc: Emulated) -> None:
+    error = failure(lambda: openbmc.client(ca_file=""))
+    assert "neither a file of authorities nor a fingerprint is given" in str(error)
+    error = failure(lambda: openbmc.client(ca_file="/nowhere/ca.pem"))
+    assert "the check of its certificate: /nowhere/ca.pem is missing" in str(error)
+    error = failure(lambda: openbmc.client(ca_file="", fingerprint="12:34"))
+    assert "a SHA-256 fingerprint has 64 hexadecimal digits" in str(error)
+
+
+def test_the_environment_changes_nothing(openbmc: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proxies would see the password, and a bundle of authorities would let others in."""
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nowhere")
+    operations.power(openbmc.client(), LIMITS)
+
+
+# --- who we are
+
+
+def test_a_wrong_password_is_tried_once(openbmc: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = list[str]()
+    user = type(openbmc.machine).user
+    monkeypatch.setattr(
+        type(openbmc.machine), "user", lambda self, name, word: (tried.append(name), user(self, name, word))[1]
+    )
+    client = openbmc.client(password=SECRET[:-1] + "m")
+    error = failure(lambda: operations.power(client, LIMITS))
+    assert "login of root: 401" in str(error)
+    assert "User or password is wrong, or the account is locked after too many tries: it is not tried again" in str(
+        error
+    )
+    assert error.fault is Fault.LOGIN
+    assert len(tried) == 1, "each try counts towards locking the account"
+
+
+def test_a_password_that_has_to_be_changed(openbmc: Emulated) -> None:
+    with openbmc.machine.kept.change() as state:
+        state.users["root"] = state.users["root"].model_copy(update={"must_change": True})
+    error = failure(lambda: operations.power(openbmc.client(), LIMITS))
+    assert "power state: 403: the password has to be changed first: playbooks/bmc.yml does that" in str(error)
+    assert error.fault is Fault.PASSWORD_CHANGE
+
+
+def test_a_session_that_the_bmc_forgot_is_begun_again(openbmc: Emulated) -> None:
+    client = openbmc.client()
+    operations.power_on(client, LIMITS)
+    client.connection._connector._session.headers["X-Auth-Token"] = "forgotten"  # type: ignore[attr-defined]
+    assert operations.force_off(client, LIMITS)
+
+
+@pytest.mark.parametrize("word", ["0penBmc", "ADMIN", "calvin", "PASSW0RD", "", " "])
+def test_passwords_that_everybody_knows_are_refused(openbmc: Emulated, word: str) -> None:
+    error = failure(lambda: openbmc.client(password=word))
+    assert str(error).endswith("its password is one that everybody knows, or empty; playbooks/bmc.yml changes it")
+    assert error.fault is Fault.DEFAULT_PASSWORD
+    client: Bmc = connect(replace(openbmc.target, password=word), changing_password=True)
+    assert client.target.password == word
+
+
+def test_what_cannot_be_spoken_with() -> None:
+    target = Target("hal05", "ilo", "10.0.0.1", "root", SECRET, ca_file="x")
+    assert "kind 'ilo' is none of openbmc, supermicro, idrac, redfish, ipmi" in str(failure(lambda: connect(target)))
+    target = replace(target, kind="ipmi", address="hal05.address-is-a-placeholder.invalid")
+    assert str(failure(lambda: connect(target))) == (
+        "BMC of hal05: a connection: its address is a placeholder: put the real one into cluster.yml and take"
+        " !placeholder away"
+    )
+
+
+def test_no_part_of_a_target_shows_its_password(openbmc: Emulated) -> None:
+    assert SECRET not in repr(openbmc.target)
+    assert SECRET not in str(openbmc.target)

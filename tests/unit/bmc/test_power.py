@@ -1,0 +1,109 @@
+"""Power: what is asked is done, what is so already is not done again, and what did not happen is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from hal_bmc import operations
+from hal_bmc.errors import BmcError, Fault
+from hal_bmc.models import Command, Power
+from tests.unit.bmc.emulated import LIMITS, NOT_PATIENT, Emulated, Emulation
+
+KINDS = ["openbmc", "idrac", "redfish"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_on_and_off_are_done_once(emulation: Emulation, kind: str) -> None:
+    bmc = emulation.make("hal05", kind)
+    client = bmc.client()
+    assert operations.power(client, LIMITS) is Power.OFF
+    assert operations.power_on(client, LIMITS)
+    assert bmc.machine.power()
+    assert not operations.power_on(client, LIMITS), "on already"
+    assert bmc.machine.kept.read().starts == 1
+    assert operations.shut_down(client, LIMITS, force=False)
+    assert not bmc.machine.power()
+    assert "off (asked)" in bmc.machine.console()
+    assert not operations.force_off(client, LIMITS), "off already"
+    client.close()
+
+
+def test_a_cycle_is_off_and_then_on(openbmc: Emulated) -> None:
+    client = openbmc.client()
+    operations.power_on(client, LIMITS)
+    assert operations.cycle(client, LIMITS, graceful=False, force=True)
+    assert openbmc.machine.power()
+    assert openbmc.machine.console().count("off (forced)") == 1
+    assert openbmc.machine.kept.read().starts == 2
+
+
+def test_a_cycle_of_what_is_off_is_on(openbmc: Emulated) -> None:
+    assert operations.cycle(openbmc.client(), LIMITS, graceful=True, force=False)
+    assert openbmc.machine.kept.read().starts == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_power_that_is_ignored_is_said(emulation: Emulation, kind: str) -> None:
+    bmc = emulation.make("hal05", kind)
+    bmc.fault(power_ignored=True)
+    with pytest.raises(BmcError) as error:
+        operations.power_on(bmc.client(), NOT_PATIENT)
+    assert str(error.value) == (
+        f"BMC of hal05 ({bmc.target.address}): power on: it said yes, and its power is off after 0.5 s"
+    )
+    assert error.value.fault is Fault.IGNORED
+
+
+def test_what_does_not_shut_down_keeps_its_power_unless_forced(openbmc: Emulated) -> None:
+    client = openbmc.client()
+    operations.power_on(client, LIMITS)
+    openbmc.fault(power_ignored=True)
+    with pytest.raises(BmcError, match=r"power shut down: it said yes, .* on after 0.5 s. It keeps its power: to take"):
+        operations.shut_down(client, NOT_PATIENT, force=False)
+    assert openbmc.machine.power()
+    with pytest.raises(BmcError, match=r"power force off: it said yes, and its power is on after 0.5 s"):
+        operations.shut_down(client, NOT_PATIENT, force=True)
+
+
+class Deaf:
+    """A BMC whose answers to commands are lost: ``works`` says whether it carries them out."""
+
+    def __init__(self, of: Emulated, *, works: bool) -> None:
+        self._client, self._works = of.client(), works
+        self.target, self.sent = of.target, list[Command]()
+
+    def power(self) -> Power:
+        return self._client.power()
+
+    def command(self, command: Command) -> None:
+        self.sent.append(command)
+        if self._works:
+            self._client.command(command)
+        raise BmcError(self.target.label, f"power {command.value}", "504", Fault.BUSY)
+
+
+def test_a_command_whose_answer_was_lost_is_not_sent_again_when_it_was_done(openbmc: Emulated) -> None:
+    deaf = Deaf(openbmc, works=True)
+    assert operations.power_on(deaf, LIMITS)  # type: ignore[arg-type]  # as much of a Bmc as this needs
+    assert deaf.sent == [Command.ON]
+    deaf.sent.clear()
+    assert operations.cycle(deaf, LIMITS, graceful=False, force=True)  # type: ignore[arg-type]
+    assert deaf.sent == [Command.FORCE_OFF, Command.ON]
+    assert openbmc.machine.kept.read().starts == 2
+
+
+def test_a_command_that_was_lost_is_sent_again_and_then_said(openbmc: Emulated) -> None:
+    deaf = Deaf(openbmc, works=False)
+    with pytest.raises(BmcError, match=r"power on: it answered: 504, and its power is off after 0.5 s"):
+        operations.power_on(deaf, NOT_PATIENT)  # type: ignore[arg-type]
+    assert deaf.sent == [Command.ON] * 3
+
+
+def test_what_a_bmc_does_not_offer_is_not_sent(openbmc: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bmc.redfish.ACTIONS", ("On", "ForceOff"))
+    client = openbmc.client()
+    operations.power_on(client, LIMITS)
+    with pytest.raises(BmcError, match=r"power shut down: it offers ForceOff, On") as error:
+        operations.shut_down(client, LIMITS, force=False)
+    assert error.value.fault is Fault.UNSUPPORTED
+    assert operations.shut_down(client, LIMITS, force=True), "force takes the power where nothing can be asked"

@@ -28,7 +28,8 @@ def set_ntp(bmc: Bmc, servers: Sequence[str], limits: Limits, *, check: bool) ->
     if right(before) or check:
         return not right(before)
     limits.answers.again(lambda: bmc.set_ntp(servers))
-    after, failure = limits.answers.until(bmc.clock, right)
+    last = limits.answers.until(bmc.clock, right)
+    after, failure = last
     if failure is not None:
         raise failure
     if after is None or not right(after):
@@ -48,7 +49,8 @@ def set_clock(bmc: Bmc, apart_seconds: float, limits: Limits, *, check: bool) ->
     if right(before) or check:
         return not right(before)
     limits.answers.again(lambda: bmc.set_clock(datetime.now(timezone.utc)))
-    after, failure = limits.answers.until(bmc.clock, right)
+    last = limits.answers.until(bmc.clock, right)
+    after, failure = last
     if failure is not None:
         raise failure
     if after is None or not right(after):
@@ -137,7 +139,8 @@ def install_certificate(
         addresses, names = [], [*names, bmc.target.address]
     request = bmc.signing_request(names)
     bmc.install_certificate(sign(request, names, addresses))
-    after, failure = limits.power.until(ask, lambda shown: not shown.problem)
+    last = limits.power.until(ask, lambda shown: not shown.problem)
+    after, failure = last
     if failure is not None:
         raise failure
     if after is None or after.problem:

@@ -66,6 +66,11 @@ def hosts(site: Site) -> list[dict[str, Any]]:
     ]
 
 
+def serials(site: Site) -> dict[str, str]:
+    """Return the names of the nodes by their serial numbers; a node without one is not there."""
+    return {node.serial: name for name, node in site.nodes.items() if node.serial}
+
+
 def nodes(site: Site, *, where: str = "all") -> list[str]:
     """Return the names of the nodes that an expression selects, in the order of the model."""
     return select(site, where)
@@ -174,6 +179,7 @@ SLICES: Mapping[str, Callable[..., Any]] = {
     "placeholders": placeholders,
     "networks": networks,
     "hosts": hosts,
+    "serials": serials,
     "nodes": nodes,
     "nodeset": nodeset,
     "services": services,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from bmc.machine import Machine
 
 from hal_bmc import operations
 from hal_bmc.choose import connect
@@ -201,9 +202,12 @@ def test_the_environment_changes_nothing(openbmc: Emulated, monkeypatch: pytest.
 def test_a_wrong_password_is_tried_once(openbmc: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = list[str]()
     user = type(openbmc.machine).user
-    monkeypatch.setattr(
-        type(openbmc.machine), "user", lambda self, name, word: (tried.append(name), user(self, name, word))[1]
-    )
+
+    def counted(self: Machine, name: str, word: str) -> object:
+        tried.append(name)
+        return user(self, name, word)
+
+    monkeypatch.setattr(type(openbmc.machine), "user", counted)
     client = openbmc.client(password=SECRET[:-1] + "m")
     error = failure(lambda: operations.power(client, LIMITS))
     assert "login of root: 401" in str(error)

@@ -79,7 +79,7 @@ def test_a_host_has_exactly_these_variables(hal: Site) -> None:
             "management": {"name": "enP5p1s0f0", "members": [], "bond_mode": None},
             "ipoib": {"name": "ib0", "members": [], "bond_mode": None},
         },
-        "bmc": {"kind": "openbmc", "address": "10.64.1.105"},
+        "bmc": {"kind": "openbmc", "address": "hal05.address-is-a-placeholder.invalid"},
         "reimage": "allowed",
         "services": [],
         "virtual": False,

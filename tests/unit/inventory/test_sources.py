@@ -93,6 +93,23 @@ def test_a_virtual_site_is_contacted_at_its_placeholder_addresses(folder: Folder
     assert contacts[virtual]["front"]["hal_node"]["virtual"] is True
 
 
+def test_a_bmc_of_a_real_site_is_not_contacted_at_a_placeholder_address(folder: Folder, small: str) -> None:
+    real = folder.site(small.replace("bmc: 10.1.1.[101-104]", "bmc: !placeholder 10.1.1.[101-104]", 1))
+    virtual = folder.write("virtual.yml", START + "virtual: true\n")
+    of = {source: host_vars(inventory_of(source))["worker1"]["hal_node"]["bmc"] for source in (real, virtual)}
+    assert of[real] == {"kind": "openbmc", "address": "worker1.address-is-a-placeholder.invalid"}
+    assert of[virtual] == {"kind": "openbmc", "address": "10.1.1.101"}
+    declared = host_vars(inventory_of(folder.site(small)))["worker1"]["hal_node"]["bmc"]
+    assert declared["address"] == "10.1.1.101"
+
+
+def test_serial_numbers_tell_whose_machine_it_is(folder: Folder, small: str) -> None:
+    found = slice_of(folder.site(small), "serials", {})
+    assert len(found) == len(host_vars(inventory_of(folder.site(small))))
+    for name, values in host_vars(inventory_of(folder.site(small))).items():
+        assert found[values["hal_node"]["serial"]] == name
+
+
 def test_networks_move_with_the_host_parts_kept(folder: Folder) -> None:
     source = folder.site(source=START + "networks: {management: 10.65.3.0/24, bmc: 10.1.0.0/24}\n")
     hosts = {host["name"]: host["addresses"] for host in slice_of(source, "hosts", {})}

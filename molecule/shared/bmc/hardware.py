@@ -1,0 +1,126 @@
+"""What an emulated BMC switches on and off: nothing but its own memory, or the container of a virtual node."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from testbed.errors import VirtualNodesError
+from testbed.run import PODMAN
+
+from bmc.state import Target
+
+if TYPE_CHECKING:
+    from bmc.machine import Machine
+
+GRACE_SECONDS = 60  # a node's systemd may take this long to stop; then it is killed, as podman does
+FORWARDING = "/proc/sys/net/ipv4/ip_forward"
+# What petitboot does when the network is in its boot order: (machine, override) -> whether the system on the disk
+# starts now.
+NetworkBoot = Callable[["Machine", Target], bool]
+
+
+class Hardware(Protocol):
+    """The machine behind a BMC."""
+
+    def on(self, machine: Machine, target: Target) -> None:
+        """Switch it on; the firmware starts from ``target``, or in its own order for "none"."""
+
+    def off(self, machine: Machine, *, gracefully: bool) -> None:
+        """Switch it off."""
+
+    def is_on(self, machine: Machine) -> bool:
+        """Return whether it is on."""
+
+
+class NoHardware:
+    """Nothing but the state file: what was switched on is on."""
+
+    def on(self, machine: Machine, target: Target) -> None:
+        """Stay in the firmware where that was asked for; a network that nobody serves is the firmware's menu too."""
+        if target in ("setup", "network"):
+            stay_in_firmware(machine, target)
+
+    def off(self, machine: Machine, *, gracefully: bool) -> None:
+        """Nothing is to be done."""
+
+    def is_on(self, machine: Machine) -> bool:
+        """Return what the state file says."""
+        return machine.kept.read().power
+
+
+class VirtualNode:
+    """The containers of an instance. A container that ends by itself is a machine that was shut down."""
+
+    def __init__(self, instance: str, network: int | None = None, network_boot: NetworkBoot | None = None) -> None:
+        """Take the open file of the network namespace that podman has to run in: netavark configures its caller's."""
+        self.instance = instance
+        self.network = network
+        self.network_boot = network_boot
+        self._starting = threading.Lock()
+
+    def on(self, machine: Machine, target: Target) -> None:
+        """Start from the network or the disk, or stay in the firmware."""
+        if target == "setup":
+            stay_in_firmware(machine, target)
+        elif target == "disk":
+            self.start(machine)
+        elif self.network_boot is not None:
+            if self.network_boot(machine, target):
+                self.start(machine)
+            else:
+                stay_in_firmware(machine, target)
+        elif target == "network":
+            stay_in_firmware(machine, target)
+        else:
+            self.start(machine)
+
+    def start(self, machine: Machine) -> None:
+        """Start the node's container: the system on its disk boots."""
+        # netavark switches routing on, which nothing here needs. One at a time, or one sees what another left for a
+        # moment.
+        back = f'[ "$was" = 1 ] || echo 0 >{FORWARDING}'
+        script = f'was=$(cat {FORWARDING}); "$0" start "$1" >/dev/null; status=$?; {back}; exit $status'
+        with self._starting:
+            self._run(["sh", "-c", script, str(PODMAN), self.container(machine)])
+
+    def off(self, machine: Machine, *, gracefully: bool) -> None:
+        """Stop the node's container: systemd is asked, or it is killed."""
+        seconds = GRACE_SECONDS if gracefully else 0
+        self._run([str(PODMAN), "stop", f"--time={seconds}", self.container(machine)])
+
+    def is_on(self, machine: Machine) -> bool:
+        """Return whether the container runs, or the firmware waits in its menu."""
+        if machine.kept.read().in_firmware:
+            return True
+        said = self._run([str(PODMAN), "inspect", "--format={{.State.Running}}", self.container(machine)])
+        return said.strip() == "true"
+
+    def container(self, machine: Machine) -> str:
+        """Return the name of the node's container."""
+        return f"{self.instance}-{machine.spec.name}"
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        """Return a command as it is run: in this machine's own network namespace."""
+        enter = [] if self.network is None else ["nsenter", f"--net=/proc/self/fd/{self.network}", "--"]
+        return [*enter, *argv]
+
+    def _run(self, argv: Sequence[str]) -> str:
+        files = () if self.network is None else (self.network,)
+        done = subprocess.run(
+            self.command(argv), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, pass_fds=files
+        )
+        if done.returncode != 0:
+            words = (done.stderr or done.stdout).strip().splitlines()
+            raise VirtualNodesError(f"podman {argv[-1]} ({done.returncode}): {words[-1] if words else 'no output'}")
+        return done.stdout
+
+
+def stay_in_firmware(machine: Machine, target: Target) -> None:
+    """Leave the machine on, with nothing started."""
+    why = "setup was asked for" if target == "setup" else "nothing on the network to start"
+    with machine.kept.change() as state:
+        state.in_firmware = True
+    machine.write_console(f"[firmware] menu: {why}\n")

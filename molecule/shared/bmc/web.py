@@ -1,0 +1,252 @@
+"""HTTPS of the emulated BMCs: one small threaded server an address, and what every request has to pass.
+
+werkzeug's server shakes hands for TLS in the thread that accepts, where one client that says nothing blocks all
+others; so that is
+done here, in the connection's own thread.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import selectors
+import socket
+import socketserver
+import ssl
+import sys
+import threading
+import traceback
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import flask
+from werkzeug.exceptions import HTTPException
+from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
+
+from bmc.machine import Processor
+from bmc.sessions import Sessions
+from bmc.tls import Certificates
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse
+
+MUST_CHANGE = "The password provided for this account must be changed before access is granted."
+IDLE_SECONDS = 120  # of a connection that is kept open
+LOOK_SECONDS = 0.1  # how often a silent one looks whether it is repaired
+BMC = "hal.bmc"  # in a request's environ: the Web it came in by
+USER = "hal.user"
+TOKEN = "hal.token"
+Application = Callable[[dict[str, Any], "StartResponse"], Iterable[bytes]]
+OPEN_TO_ALL = {
+    ("GET", "/redfish"),
+    ("GET", "/redfish/v1"),
+    ("POST", "/redfish/v1/SessionService/Sessions"),
+    ("POST", "/redfish/v1/SessionService/Sessions/Members"),
+    ("POST", "/login"),
+}
+
+
+class Web:
+    """HTTPS of one BMC."""
+
+    def __init__(
+        self,
+        processor: Processor,
+        certificates: Certificates,
+        application: Application,
+        stopping: threading.Event,
+        password_changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Begin to listen. ``password_changed`` is called when a user's password was changed here."""
+        self.processor = processor
+        self.certificates = certificates
+        self.sessions = Sessions(processor.own)
+        self.password_changed = password_changed
+        self.stopping = stopping
+        self._application = application
+        spec = processor.own.spec
+        self._server = _Server(spec.address, spec.ports.https, self)
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._server.server_address[1])
+
+    def fileno(self) -> int:
+        """The listening socket."""
+        return self._server.fileno()
+
+    def accept(self) -> None:
+        """Take the connection that waits, and answer it in a thread of its own."""
+        self._server.accept()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._server.server_close()
+
+    def wait_while_silent(self, connection: socket.socket) -> bool:
+        """Return whether to answer: False after silence, when the client or the fault has ended."""
+        if not self.processor.own.faults().silent:
+            return True
+        watch = select.poll()
+        watch.register(connection, select.POLLRDHUP | select.POLLHUP | select.POLLERR)
+        while not self.stopping.is_set() and self.processor.own.faults().silent:
+            if watch.poll(LOOK_SECONDS * 1000):
+                break
+        return False
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request, unless a fault or a missing right does."""
+        faults = self.processor.own.faults()
+        if faults.slow_seconds:
+            self.stopping.wait(faults.slow_seconds)
+        path = environ.get("PATH_INFO", "/").rstrip("/")
+        redfish = path.startswith("/redfish")
+        if faults.gateway_timeout:
+            return _plain(start_response, "504 Gateway Timeout", "text/html", "<h1>504 Gateway Timeout</h1>\n")
+        environ[BMC] = self
+        if (environ.get("REQUEST_METHOD"), path) in OPEN_TO_ALL:
+            return self._application(environ, start_response)
+        asking = self.sessions.asking(environ)
+        if asking is None:
+            return _refuse(start_response, redfish, "401 Unauthorized", "Login required", "NoValidSession", [])
+        user, token = asking
+        delivered = self.processor.own.spec.delivered
+        account = f"/redfish/v1/AccountService/Accounts/{delivered.account}"
+        users = self.processor.own.users()
+        if user in users and users[user].must_change and not _may_change(environ, path, account, user):
+            return _refuse(start_response, redfish, "403 Forbidden", MUST_CHANGE, "PasswordChangeRequired", [account])
+        environ[USER], environ[TOKEN] = user, token
+        return self._application(environ, start_response)
+
+
+def accept_for(webs: Sequence[Web], ended: int) -> None:
+    """Take connections of all BMCs until ``ended`` can be read: one thread waits for all of them."""
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(ended, selectors.EVENT_READ)
+        for web in webs:
+            waiting.register(web, selectors.EVENT_READ, web)
+        while True:
+            for key, _ in waiting.select():
+                if key.data is None:
+                    return
+                key.data.accept()
+
+
+def asked() -> Web:
+    """Return the BMC that the request in hand came in by."""
+    found: Web = flask.request.environ[BMC]
+    return found
+
+
+def identifier(processor: Processor, part: str) -> str:
+    """Return a UUID that is always the same for the same part of the same machine."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{processor.host.spec.serial}/{part}"))
+
+
+def _may_change(environ: dict[str, Any], path: str, account: str, user: str) -> bool:
+    """Return whether a request is one that a user may make whose password has to be changed (DSP0266, 13.3.7)."""
+    method = environ.get("REQUEST_METHOD")
+    own_rest = f"/xyz/openbmc_project/user/{user}/action/SetPassword"
+    sessions = "/redfish/v1/SessionService/Sessions/"
+    return (
+        (method in ("GET", "PATCH") and path == account)
+        or (method == "POST" and path == own_rest)
+        or (method == "DELETE" and path.startswith(sessions))
+    )
+
+
+def redfish_error(identifier: str, text: str, arguments: list[str]) -> dict[str, Any]:
+    """Return the body of a Redfish error, as bmcweb has it."""
+    message = {
+        "@odata.type": "#Message.v1_1_1.Message",
+        "MessageId": f"Base.1.8.1.{identifier}",
+        "Message": text,
+        "MessageArgs": arguments,
+        "MessageSeverity": "Critical",
+        "Resolution": "None.",
+    }
+    return {"error": {"code": f"Base.1.8.1.{identifier}", "message": text, "@Message.ExtendedInfo": [message]}}
+
+
+def rest_error(status: str, text: str) -> dict[str, Any]:
+    """Return the body of an error of OpenBMC's REST."""
+    return {"data": {"description": text}, "message": status, "status": "error"}
+
+
+def _refuse(
+    start_response: StartResponse, redfish: bool, status: str, text: str, identifier: str, arguments: list[str]
+) -> Iterable[bytes]:
+    body = redfish_error(identifier, text, arguments) if redfish else rest_error(status, text)
+    return _plain(start_response, status, "application/json", json.dumps(body))
+
+
+def _plain(start_response: StartResponse, status: str, kind: str, text: str) -> Iterable[bytes]:
+    content = text.encode()
+    headers = [("Content-Type", kind), ("Content-Length", str(len(content)))]
+    if status.startswith("401"):
+        headers.append(("WWW-Authenticate", 'Basic realm="BMC"'))
+    start_response(status, headers)
+    return [content]
+
+
+class _Handler(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = IDLE_SECONDS
+    server: _Server
+
+    def setup(self) -> None:
+        """Shake hands, in this connection's own thread."""
+        self.silenced = not self.server.web.wait_while_silent(self.request)
+        if not self.silenced:
+            self.request.settimeout(IDLE_SECONDS)
+            self.request = self.server.web.certificates.context.wrap_socket(self.request, server_side=True)
+        super().setup()
+
+    def handle(self) -> None:
+        """Answer what comes over the connection."""
+        if not self.silenced:
+            super().handle()
+
+    def run_wsgi(self) -> None:
+        """Answer one request, or fall silent in the middle of a connection."""
+        if self.server.web.wait_while_silent(self.connection):
+            super().run_wsgi()
+        else:
+            self.close_connection = True
+
+    def log(self, type: str, message: str, *args: object) -> None:
+        """Log nothing: a path can hold a session's number."""
+
+    def version_string(self) -> str:
+        """Say what it is."""
+        return "emulated BMC"
+
+
+class _Server(ThreadedWSGIServer):
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+    multithread = True
+
+    def __init__(self, host: str, port: int, web: Web) -> None:
+        self.web = web
+        super().__init__(host, port, web, _Handler)
+        # Only after: the constructor would wrap the listening socket, and shake hands where it accepts.
+        self.ssl_context = web.certificates.context
+
+    def accept(self) -> None:
+        """Do what `serve_forever` does for a connection that waits."""
+        self._handle_request_noblock()  # type: ignore[attr-defined]  # typeshed leaves it out
+
+    def server_bind(self) -> None:
+        """Take the address, and ask no name service what it is called: in a node's network there may be none."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of clients that went away or did not like the certificate; anything else is a fault of ours."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, (ssl.SSLError, OSError, HTTPException)):
+            traceback.print_exc()

@@ -1,5 +1,7 @@
 """Which secrets there are: the ``vault_*`` variables of roles' defaults. How each is made: roles' meta/secrets.yml.
 
+What no role has, the controller alone, is in ``hal_<name>/secrets.yml`` of the package that uses it.
+
 vault_munge_key:
   bytes: 128                # so many random bytes, as base64
   after_rotation: ...       # what a new value needs before it is in effect
@@ -55,7 +57,7 @@ class Recipe(BaseModel):
 
 
 class Secret(BaseModel):
-    """A secret by its variable; ``role`` declares it."""
+    """A secret by its variable; ``role`` declares it, or a package of the controller with this name."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -65,7 +67,10 @@ class Secret(BaseModel):
 
 
 def declared(root: Path) -> list[Secret]:
-    """Return the secrets of all roles, sorted; SecretError names the place where a recipe is missing or wrong."""
+    """Return the secrets of all roles, and of the controller, each sorted.
+
+    SecretError names the place where a recipe is missing or wrong.
+    """
     found = []
     for role in sorted(path for path in (root / "roles").iterdir() if path.is_dir()):
         names = sorted(set(_names(role / "defaults")))
@@ -78,6 +83,9 @@ def declared(root: Path) -> list[Secret]:
         if recipes:
             where = (role / "meta" / "secrets.yml").relative_to(root)
             raise SecretError(f"{where}: {min(recipes)} is in no default of the role; take it away")
+    for path in sorted(root.glob("hal_*/secrets.yml")):
+        part = path.parent.name.removeprefix("hal_")
+        found += [Secret(name=name, role=part, recipe=recipe) for name, recipe in sorted(_recipes(path, root).items())]
     return found
 
 

@@ -24,4 +24,5 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             where = "hal_bmc runs at the controller, from which BMCs are reached: delegate_to: localhost"
             return result | {"failed": True, "msg": where}
         arguments = dict(self._task.args, project=str(PROJECT))
-        return result | self._execute_module("hal_bmc", module_args=arguments, task_vars=task_vars)
+        said: dict[str, Any] = self._execute_module("hal_bmc", module_args=arguments, task_vars=task_vars)
+        return result | said

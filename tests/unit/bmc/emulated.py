@@ -67,30 +67,30 @@ class Emulation:
 
     def __init__(self, folder: Path, authority: Path, stack: ExitStack) -> None:
         folder.mkdir()
-        self._folder, self._stack, self.authority = folder, stack, authority
+        self.folder, self._stack, self.authority = folder, stack, authority
         self._count = 0
 
-    def spec(self, name: str, kind: str, **values: Any) -> Spec:
-        """Return a BMC at an address of its own, with a certificate of the authority."""
+    def spec(self, name: str, kind: str, *, at: str = "", **values: Any) -> Spec:
+        """Return a BMC at an address (of its own), with a certificate of the authority."""
         self._count += 1
-        address = f"127.0.0.{10 + self._count}"
+        address = at or f"127.0.0.{10 + self._count}"
         key, certificate = tls_certificate(self.authority, [f"{name}-bmc"], [address], 30)
-        (self._folder / f"{name}-given.key").write_text(key)
-        (self._folder / f"{name}-given.crt").write_text(certificate)
+        (self.folder / f"{name}-given.key").write_text(key)
+        (self.folder / f"{name}-given.crt").write_text(certificate)
         given = {
             "model": "IBM Power System AC922 8335-GTH",
             "serial": f"SN-{name.upper()}",
             "password": SECRET,
             "macs": {"management": f"02:00:00:00:00:{self._count:02x}", "bmc": f"02:00:00:00:01:{self._count:02x}"},
-            "certificate": self._folder / f"{name}-given.crt",
-            "key": self._folder / f"{name}-given.key",
+            "certificate": self.folder / f"{name}-given.crt",
+            "key": self.folder / f"{name}-given.key",
             "ports": Ports(https=free_port(address), ipmi=free_port(address), console=free_port(address)),
         } | values
         return Spec.model_validate({"name": name, "kind": kind, "address": address, **given})
 
     def serve(self, *specs: Spec) -> list[Emulated]:
         """Let them listen."""
-        fleet = Fleet(instance="test", state=self._folder, bmcs=specs)
+        fleet = Fleet(instance="test", state=self.folder, bmcs=specs)
         webs = start(fleet, NoHardware(), self._stack)
         return [Emulated(self._target(spec), webs[spec.name].processor.own) for spec in specs]
 

@@ -178,7 +178,7 @@ def test_a_program_may_give_the_password(program: Program, root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--rotate", "vault_nothing"], "vault_nothing is no secret of a role; there are vault_munge_key"),
+        (["--rotate", "vault_nothing"], "vault_nothing is no secret of the project; there are vault_munge_key"),
         (["--site", "nowhere"], "inventory/nowhere: no site; there is no cluster.yml in it"),
         (["--site", "virtual"], "the virtual site makes its own"),
     ],
@@ -218,6 +218,17 @@ def test_every_secret_of_this_project_has_its_recipe() -> None:
     found = {secret.name: secret.role for secret in declared(PROJECT)}
     assert found["vault_munge_key"] == "munge"
     assert found["vault_slurm_database_password"] == "slurm"
+    assert found["vault_bmc_password"] == "bmc"
+
+
+def test_a_secret_of_the_controller_alone_is_made_too(root: Path) -> None:
+    (root / "hal_bmc").mkdir()
+    path = root / "hal_bmc" / "secrets.yml"
+    path.write_text("vault_bmc_password: {characters: 20, after_rotation: at the BMCs}\n")
+    assert {secret.name: secret.role for secret in declared(root)}["vault_bmc_password"] == "bmc"
+    path.write_text("vault_bmc_password: {characters: 2, after_rotation: at the BMCs}\n")
+    with pytest.raises(SecretError, match=r"^hal_bmc/secrets.yml: characters: "):
+        declared(root)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,32 @@
+"""Filters of playbooks/power.yml and playbooks/bmc.yml: what many BMCs said, as a few lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+
+def hal_power_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the lines of hal_bmc.report.power_table."""
+    from hal_bmc.report import power_table
+
+    return power_table(results)
+
+
+def hal_bmc_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the lines of hal_bmc.report.inventory_table."""
+    from hal_bmc.report import inventory_table
+
+    return inventory_table(results)
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters by name."""
+        return {"hal_power_table": hal_power_table, "hal_bmc_table": hal_bmc_table}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
+from bmc.machine import Processor
 
 from hal_bmc import operations
 from hal_bmc.errors import BmcError, Fault
@@ -97,6 +100,23 @@ def test_a_command_that_was_lost_is_sent_again_and_then_said(openbmc: Emulated) 
     with pytest.raises(BmcError, match=r"power on: it answered: 504, and its power is off after 0.5 s"):
         operations.power_on(deaf, NOT_PATIENT)  # type: ignore[arg-type]
     assert deaf.sent == [Command.ON] * 3
+
+
+def test_a_command_is_one_request_though_no_answer_comes(openbmc: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """sushy itself would send it three times."""
+    asked, over = list[str](), threading.Event()
+
+    def silent(self: Processor, action: str) -> None:
+        asked.append(action)
+        over.wait(30)
+
+    monkeypatch.setattr(Processor, "request_power", silent)
+    client = openbmc.client(timeout_seconds=0.5)
+    with pytest.raises(BmcError, match=r"power on: no answer within 0.5 s") as error:
+        client.command(Command.ON)
+    over.set()
+    assert error.value.fault is Fault.SILENT
+    assert asked == ["On"]
 
 
 def test_what_a_bmc_does_not_offer_is_not_sent(openbmc: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:

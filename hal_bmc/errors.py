@@ -31,6 +31,10 @@ class BmcError(Exception):
         super().__init__(f"BMC of {bmc}: {asked}: {answer}")
         self.bmc, self.asked, self.answer, self.fault = bmc, asked, answer, fault
 
+    def __reduce__(self) -> tuple[type[BmcError], tuple[str, str, str, Fault]]:
+        """As another process gets it."""
+        return type(self), (self.bmc, self.asked, self.answer, self.fault)
+
     @property
     def may_pass(self) -> bool:
         """Whether the same question may be asked again. What was a command may have been carried out."""

@@ -27,10 +27,11 @@ _CONTROL = {Command.ON: 1, Command.FORCE_OFF: 0, Command.SHUT_DOWN: 5}
 _DEVICE = {BootTarget.NONE: "default", BootTarget.NETWORK: "network", BootTarget.DISK: "hd", BootTarget.SETUP: "setup"}
 _TARGET = {device: target for target, device in _DEVICE.items()}
 _THIS_CHANNEL, _MAC_ADDRESS = 0x0E, 5
+_LARGEST_FRU, _FRU_PART = 4096, 32
 _SILENT = ("timeout", "no longer connected", "failed to initialize", "disconnected")
 _LOGIN = ("password", "unauthorized", "privilege", "rakp", "invalid role", "integrity", "username", "inactive")
-_BUSY = (0xC0, 0xC3, 0xCF, 0xD2, 0xD5)
-"""Completion codes: busy, timeout, duplicated, initialising, not in this state."""
+_BUSY = (0xC0, 0xC3, 0xCF, 0xD2, 0xD5, 0xFF)
+"""Completion codes: busy, timeout, duplicated, initialising, not in this state, unspecified."""
 
 
 class Ipmi:
@@ -66,7 +67,8 @@ class Ipmi:
             raise BmcError(self.target.label, what, f"no way to it: {error.strerror or error}", Fault.SILENT) from None
 
     def _error(self, what: str, error: Exception) -> BmcError:
-        text, code = " ".join(str(error).split()), int(getattr(error, "ipmicode", 0) or 0)
+        said = error.args[0] if error.args else None  # a session that broke says nothing, or None
+        text, code = " ".join(str(said or "").split()), int(getattr(error, "ipmicode", 0) or 0)
         words = text.lower()
         if any(one in words for one in _SILENT) or not text:
             self._session = None
@@ -133,10 +135,31 @@ class Ipmi:
 
     def identity(self) -> Identity:
         """Return serial number and model of FRU 0, and the BMC's MAC."""
-        seen = self._ask("its identity", lambda session: pyghmi.ipmi.fru.FRU(ipmicmd=session, fruid=0).info) or {}
+        seen = self._fru()
         serial = _text(seen.get("Serial Number")) or _text(seen.get("Chassis serial number"))
         model = _text(seen.get("Product name")) or _text(seen.get("Model"))
         return Identity(serial, model, (), self._mac())
+
+    def _fru(self) -> dict[str, Any]:
+        """Return what FRU 0 says. Read in small parts: not every BMC says by the code that pyghmi knows what is too much."""
+        asked = "its identity"
+        try:
+            size = min(int.from_bytes(self._raw(asked, STORAGE, 0x10, [0])[:2], "little"), _LARGEST_FRU)
+            data = bytearray()
+            while len(data) < size:
+                place = [len(data) & 0xFF, len(data) >> 8]
+                said = self._raw(asked, STORAGE, 0x11, [0, *place, min(_FRU_PART, size - len(data))])
+                if len(said) < 2:
+                    break
+                data += said[1:]
+        except BmcError as error:
+            if error.fault is Fault.UNSUPPORTED:  # it has no FRU 0
+                return {}
+            raise
+        try:
+            return pyghmi.ipmi.fru.FRU(rawdata=data).info or {}
+        except (IndexError, ValueError, TypeError, UnicodeError):
+            raise BmcError(self.target.label, asked, "FRU 0 is damaged: it cannot be read", Fault.REFUSED) from None
 
     def _mac(self) -> tuple[str, ...]:
         try:

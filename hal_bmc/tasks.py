@@ -200,9 +200,12 @@ def _password(arguments: Arguments, target: Target, limits: Limits, check: bool)
 
 
 def _see(bmc: Bmc, arguments: Arguments, limits: Limits) -> None:
-    """Log in, and see which machine it is."""
+    """Log in, and see which machine it is, where that is declared."""
     try:
-        _is_right_machine(bmc, arguments, limits)
+        if arguments["serial"]:
+            _is_right_machine(bmc, arguments, limits)
+        else:
+            operations.power(bmc, limits)
     finally:
         bmc.close()
 

@@ -37,7 +37,7 @@ class Recipe(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     bytes: int | None = Field(None, ge=32)
-    characters: int | None = Field(None, ge=20)
+    characters: int | None = Field(None, ge=16)
     given: str | None = None
     after_rotation: str = Field(min_length=1)
 

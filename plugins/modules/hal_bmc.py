@@ -16,7 +16,8 @@ description:
   - Whether a command took is asked of the BMC, and waited for. What is so already is not done again.
   - Certificates are always checked, by C(ca_file) or C(fingerprint). Passwords that everybody knows are refused, but
     for changing them.
-  - What changes something needs C(serial), and is refused when the BMC's machine has another one.
+  - What changes something needs C(serial), and is refused when the BMC's machine has another one. C(password) alone
+    does without: a BMC as it came has to have a password of the site before its serial number can be read.
 options:
   name: {description: The node's name; messages have it., type: str, required: true}
   kind:
@@ -125,7 +126,7 @@ import sys
 
 from ansible.module_utils.basic import AnsibleModule
 
-CHANGES = ("on", "off", "force_off", "cycle", "boot", "password", "clock", "certificate")
+CHANGES = ("on", "off", "force_off", "cycle", "boot", "clock", "certificate")
 
 
 def main():

@@ -20,9 +20,9 @@ from hal_bmc.protocol import Bmc
 from hal_bmc.retry import Patience
 from hal_certificates.tls import tls_certificate
 
-SECRET = "wq8-Tramway-lantern"
+SECRET = "wq8-Tramway-lan7"
 """The password of all of them: no message, output or log may have it."""
-NEW_SECRET = "Zn4+heron+gravel+7"
+NEW_SECRET = "Zn4+heron+grave7"
 
 LIMITS = Limits(
     answers=Patience(seconds=2.0, first=0.05, longest=0.2),
@@ -91,8 +91,8 @@ class Emulation:
     def serve(self, *specs: Spec) -> list[Emulated]:
         """Let them listen."""
         fleet = Fleet(instance="test", state=self.folder, bmcs=specs)
-        webs = start(fleet, NoHardware(), self._stack)
-        return [Emulated(self._target(spec), webs[spec.name].processor.own) for spec in specs]
+        running = start(fleet, NoHardware(), self._stack)
+        return [Emulated(self._target(spec), running.processors[spec.name].own) for spec in specs]
 
     def make(self, name: str, kind: str, **values: Any) -> Emulated:
         """Return one that listens."""

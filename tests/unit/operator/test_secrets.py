@@ -224,7 +224,7 @@ def test_every_secret_of_this_project_has_its_recipe() -> None:
 def test_a_secret_of_the_controller_alone_is_made_too(root: Path) -> None:
     (root / "hal_bmc").mkdir()
     path = root / "hal_bmc" / "secrets.yml"
-    path.write_text("vault_bmc_password: {characters: 20, after_rotation: at the BMCs}\n")
+    path.write_text("vault_bmc_password: {characters: 16, after_rotation: at the BMCs}\n")
     assert {secret.name: secret.role for secret in declared(root)}["vault_bmc_password"] == "bmc"
     path.write_text("vault_bmc_password: {characters: 2, after_rotation: at the BMCs}\n")
     with pytest.raises(SecretError, match=r"^hal_bmc/secrets.yml: characters: "):

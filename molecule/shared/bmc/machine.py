@@ -10,7 +10,8 @@ import datetime
 import hmac
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
@@ -42,6 +43,9 @@ class Machine:
         self.hardware: Hardware = hardware or NoHardware()
         user, password = spec.login
         self.kept = StateFile(folder / f"{spec.name}.json", State(users={user: User(password=password)}))
+        self.before_login: Callable[[], None] = lambda: None  # what may know of a newer password
+        self.after_power: Callable[[], None] = lambda: None
+        self._heard = threading.Condition()
         self._power = threading.RLock()
         self._worker: ThreadPoolExecutor | None = None
 
@@ -78,6 +82,7 @@ class Machine:
             said = f"{self.spec.name}: {action} failed: {error}"
             print(said, file=sys.stderr, flush=True)
             self.write_console(f"[virtual hardware] {said}\n")
+        self.after_power()
 
     def close(self) -> None:
         """Wait for what was begun, and begin nothing more."""
@@ -93,6 +98,7 @@ class Machine:
             state.power, state.in_firmware, state.starts = True, False, state.starts + 1
             why = {"once": "one-time override", "continuous": "override", "disabled": "no override"}[override.enabled]
             _append(state, f"[firmware] start {state.starts}: boot from {target} ({why})\n")
+        self._tell()
         try:
             self.hardware.on(self, target)
         except BaseException:
@@ -105,6 +111,7 @@ class Machine:
         with self.kept.change() as state:
             state.power, state.in_firmware = False, False
             _append(state, f"[firmware] off ({'asked' if gracefully else 'forced'})\n")
+        self._tell()
 
     # Boot override
 
@@ -139,6 +146,24 @@ class Machine:
         """Let the host print something."""
         with self.kept.change() as state:
             _append(state, text)
+        self._tell()
+
+    def printed_after(self, seen: int, seconds: float) -> tuple[int, bytes]:
+        """Return how many bytes the host has printed, and what of the console came after the first ``seen`` of them.
+
+        Waits up to ``seconds`` for something new, from this process.
+        """
+        with self._heard:
+            state = self.kept.read()
+            if state.printed_bytes == seen:
+                self._heard.wait(seconds)
+                state = self.kept.read()
+        new = state.printed_bytes - seen
+        return state.printed_bytes, state.console.encode()[-new:] if new > 0 else b""
+
+    def _tell(self) -> None:
+        with self._heard:
+            self._heard.notify_all()
 
     # Clock
 
@@ -162,6 +187,7 @@ class Machine:
 
     def user(self, name: str, password: str) -> User | None:
         """Return the user when name and password are right, else None."""
+        self.before_login()
         found = self.users().get(name)
         if found is None or not hmac.compare_digest(found.password.encode(), password.encode()):
             return None
@@ -190,6 +216,7 @@ def _no_user(name: str) -> User:
 def _append(state: State, text: str) -> None:
     kept = (state.console + text).encode()[-CONSOLE_BYTES:]
     state.console = kept.decode(errors="ignore")
+    state.printed_bytes += len(text.encode())
 
 
 class Processor:
@@ -230,6 +257,11 @@ class Processor:
         """Set the boot override, or pretend to."""
         if not self.own.faults().boot_override_ignored:
             self.host.set_override(target, enabled)
+
+
+def identifier(processor: Processor, part: str) -> str:
+    """Return a UUID that is always the same for the same part of the same machine."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{processor.host.spec.serial}/{part}"))
 
 
 def processors(fleet: Fleet, hardware: Hardware | None = None) -> dict[str, Processor]:

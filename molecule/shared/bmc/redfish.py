@@ -24,11 +24,11 @@ from testbed.errors import VirtualNodesError
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import RequestRedirect
 
-from bmc.machine import ACTIONS, Processor
+from bmc.machine import ACTIONS, Processor, identifier
 from bmc.resources import REDFISH_TARGETS, TARGETS, resources
 from bmc.rest import rest
 from bmc.state import Override
-from bmc.web import Application, asked, identifier, redfish_error
+from bmc.web import Application, asked, redfish_error
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse

@@ -13,10 +13,10 @@ from typing import Any
 import flask
 from werkzeug.exceptions import BadRequest
 
-from bmc.machine import PasswordRefusedError, Processor
+from bmc.machine import PasswordRefusedError, Processor, identifier
 from bmc.state import Enabled, Target
 from bmc.tls import CertificateRefusedError
-from bmc.web import MUST_CHANGE, TOKEN, asked, identifier, redfish_error
+from bmc.web import MUST_CHANGE, TOKEN, asked, redfish_error
 
 resources = flask.Blueprint("redfish", __name__, url_prefix="/redfish")
 TARGETS: dict[str, Target] = {"None": "none", "Pxe": "network", "Hdd": "disk", "BiosSetup": "setup"}

@@ -7,23 +7,31 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import fcntl
 import os
 import select
 import signal
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
+from testbed.bmcs import LEASE
 from testbed.errors import VirtualNodesError
 
+from bmc.console import Console, Serial
+from bmc.control import Control
 from bmc.hardware import Hardware, NoHardware, VirtualNode
-from bmc.machine import processors
+from bmc.ipmi import Ipmi, Ipmis, chassis, client
+from bmc.listening import Listening, accept_for
+from bmc.machine import Processor, processors
 from bmc.redfish import application
 from bmc.spec import Fleet, read_fleet
 from bmc.tls import Certificates
-from bmc.web import Web, accept_for
+from bmc.web import Web
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,20 +54,43 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def serve(fleet: Fleet, owner: int | None = None) -> int:
     """Serve a fleet until SIGTERM, SIGINT or the end of ``owner``, in whose network namespace it listens."""
+    lease = _lease(fleet)
     ended, tell = os.pipe2(os.O_CLOEXEC)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os.write(tell, b"."))
-    own_network = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    own_network: int | None = None
     watched = [ended]
     if owner is not None:
-        watched.append(os.pidfd_open(owner))
+        own_network = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            watched.append(os.pidfd_open(owner))
+        except ProcessLookupError:
+            raise VirtualNodesError(f"process {owner}, which has the addresses, has ended") from None
         enter_network(owner)  # before there are threads: the namespace is the thread's
     hardware: Hardware = VirtualNode(fleet.instance, own_network) if fleet.hardware == "nodes" else NoHardware()
     with ExitStack() as stack:
         start(fleet, hardware, stack)
         print("ready", flush=True)
         select.select(watched, [], [])
+    lease.close()
     return 0
+
+
+def _lease(fleet: Fleet) -> IO[str]:
+    """Return a file that is locked as long as the process lives; raise VirtualNodesError when another one has it."""
+    fleet.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = (fleet.state / LEASE).open("a+")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        handle.seek(0)
+        raise VirtualNodesError(
+            f"process {handle.read().strip()} serves the BMCs of {fleet.instance} already"
+        ) from None
+    handle.truncate(0)
+    handle.write(f"{os.getpid()}\n")
+    handle.flush()
+    return handle
 
 
 def enter_network(pid: int) -> None:
@@ -73,26 +104,86 @@ def enter_network(pid: int) -> None:
             )
 
 
-def start(fleet: Fleet, hardware: Hardware, stack: ExitStack) -> dict[str, Web]:
-    """Let all BMCs listen; ``stack`` ends them. Return those that serve HTTPS."""
+@dataclass
+class Running:
+    """What listens, by node."""
+
+    processors: dict[str, Processor] = field(default_factory=dict)
+    webs: dict[str, Web] = field(default_factory=dict)
+    consoles: dict[str, Console] = field(default_factory=dict)
+    control: Path = Path()
+
+
+def start(fleet: Fleet, hardware: Hardware, stack: ExitStack) -> Running:
+    """Let all BMCs listen; ``stack`` ends them. Raises VirtualNodesError that names BMC and address."""
     stopping = threading.Event()
     answer = application()
-    found: dict[str, Web] = {}
-    for name, processor in processors(fleet, hardware).items():
-        stack.callback(processor.own.close)
-        spec = processor.own.spec
-        if spec.delivered.redfish:
-            try:
-                found[name] = Web(processor, Certificates(spec, fleet.state), answer, stopping)
-            except OSError as error:
-                raise VirtualNodesError(f"{name}: {spec.address} port {spec.ports.https}: {error.strerror}") from None
-            stack.callback(found[name].close)
+    ipmis = Ipmis()
+    found = processors(fleet, hardware)
+    running = Running(found)
+    stack.callback(_each, [processor.own for processor in found.values()], "close")
+    stack.callback(ipmis.close)
+    control = Control(fleet.state, lambda words: _answer(found, ipmis, stopping, words))
+    running.control = control.path
+    stack.callback(control.close)
+    listening: list[Listening] = []
+    with_ipmi: list[Ipmi] = []
+    for name, processor in found.items():
+        delivered = processor.own.spec.delivered
+        ports = processor.own.spec.ports
+        if delivered.redfish:
+            certificates = Certificates(processor.own.spec, fleet.state)
+            with _named(processor, ports.https):
+                running.webs[name] = Web(processor, certificates, answer, stopping, ipmis.refresh)
+            listening.append(running.webs[name])
+        if delivered.console:
+            with _named(processor, ports.console):
+                running.consoles[name] = Console(processor, fleet.state, stopping)
+            listening.append(running.consoles[name])
+        if delivered.ipmi:
+            serial = Serial(processor, stopping)
+            listening.append(serial)
+            with_ipmi.append(Ipmi(processor, fleet.state, client(control.path), serial.port))
+            processor.own.before_login = with_ipmi[-1].take_password
+        processor.own.after_power = ipmis.write_facts
+    stack.callback(_each, listening, "close")
     ended, tell = os.pipe2(os.O_CLOEXEC)
-    accepting = threading.Thread(target=accept_for, args=(list(found.values()), ended), name="https", daemon=True)
+    accepting = threading.Thread(target=accept_for, args=(listening, ended), name="accept", daemon=True)
     accepting.start()
     for callback in (lambda: os.close(ended), accepting.join, lambda: os.close(tell), stopping.set):
         stack.callback(callback)
-    return found
+    ipmis.start(with_ipmi)
+    return running
+
+
+@contextmanager
+def _named(processor: Processor, port: int) -> Iterator[None]:
+    """Say whose address it is that cannot be had."""
+    try:
+        yield
+    except OSError as error:
+        where = f"{processor.own.spec.address} port {port}"
+        raise VirtualNodesError(f"{processor.name}: {where}: {error.strerror}") from None
+
+
+def _each(things: Sequence[object], method: str) -> None:
+    for thing in things:
+        getattr(thing, method)()
+
+
+def _answer(found: dict[str, Processor], ipmis: Ipmis, stopping: threading.Event, words: Sequence[str]) -> str:
+    """Answer a request on the control socket: "refresh", or a BMC's name and what ipmi_sim asks of its chassis."""
+    if words == ["refresh"]:
+        ipmis.refresh()
+        return ""
+    processor = found.get(words[0])
+    if processor is None:
+        raise ValueError(f"{words[0]}: there is no such BMC")
+    faults = processor.own.faults()
+    stopping.wait(faults.slow_seconds)
+    if faults.gateway_timeout:
+        raise ValueError("504")  # ipmi_sim makes "unspecified error" of it
+    return chassis(processor, words[1:])
 
 
 if __name__ == "__main__":

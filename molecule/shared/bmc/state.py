@@ -51,6 +51,7 @@ class State(BaseModel):
     once_source: Target = "none"
     once_enabled: bool = False
     console: str = ""
+    printed_bytes: int = 0  # by the host, in all; the console keeps the last of them
     users: dict[str, User] = {}
     clock_offset_seconds: float = 0.0
     ntp_enabled: bool = False

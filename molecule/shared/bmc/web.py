@@ -8,22 +8,19 @@ done here, in the connection's own thread.
 from __future__ import annotations
 
 import json
-import select
-import selectors
-import socket
 import socketserver
 import ssl
 import sys
 import threading
 import traceback
-import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import flask
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
+from bmc.listening import wait_while_silent
 from bmc.machine import Processor
 from bmc.sessions import Sessions
 from bmc.tls import Certificates
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
 
 MUST_CHANGE = "The password provided for this account must be changed before access is granted."
 IDLE_SECONDS = 120  # of a connection that is kept open
-LOOK_SECONDS = 0.1  # how often a silent one looks whether it is repaired
 BMC = "hal.bmc"  # in a request's environ: the Web it came in by
 USER = "hal.user"
 TOKEN = "hal.token"
@@ -85,17 +81,6 @@ class Web:
         """Listen no more."""
         self._server.server_close()
 
-    def wait_while_silent(self, connection: socket.socket) -> bool:
-        """Return whether to answer: False after silence, when the client or the fault has ended."""
-        if not self.processor.own.faults().silent:
-            return True
-        watch = select.poll()
-        watch.register(connection, select.POLLRDHUP | select.POLLHUP | select.POLLERR)
-        while not self.stopping.is_set() and self.processor.own.faults().silent:
-            if watch.poll(LOOK_SECONDS * 1000):
-                break
-        return False
-
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request, unless a fault or a missing right does."""
         faults = self.processor.own.faults()
@@ -121,28 +106,10 @@ class Web:
         return self._application(environ, start_response)
 
 
-def accept_for(webs: Sequence[Web], ended: int) -> None:
-    """Take connections of all BMCs until ``ended`` can be read: one thread waits for all of them."""
-    with selectors.DefaultSelector() as waiting:
-        waiting.register(ended, selectors.EVENT_READ)
-        for web in webs:
-            waiting.register(web, selectors.EVENT_READ, web)
-        while True:
-            for key, _ in waiting.select():
-                if key.data is None:
-                    return
-                key.data.accept()
-
-
 def asked() -> Web:
     """Return the BMC that the request in hand came in by."""
     found: Web = flask.request.environ[BMC]
     return found
-
-
-def identifier(processor: Processor, part: str) -> str:
-    """Return a UUID that is always the same for the same part of the same machine."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{processor.host.spec.serial}/{part}"))
 
 
 def _may_change(environ: dict[str, Any], path: str, account: str, user: str) -> bool:
@@ -198,7 +165,8 @@ class _Handler(WSGIRequestHandler):
 
     def setup(self) -> None:
         """Shake hands, in this connection's own thread."""
-        self.silenced = not self.server.web.wait_while_silent(self.request)
+        web = self.server.web
+        self.silenced = not wait_while_silent(web.processor, web.stopping, self.request)
         if not self.silenced:
             self.request.settimeout(IDLE_SECONDS)
             self.request = self.server.web.certificates.context.wrap_socket(self.request, server_side=True)
@@ -211,7 +179,8 @@ class _Handler(WSGIRequestHandler):
 
     def run_wsgi(self) -> None:
         """Answer one request, or fall silent in the middle of a connection."""
-        if self.server.web.wait_while_silent(self.connection):
+        web = self.server.web
+        if wait_while_silent(web.processor, web.stopping, self.connection):
             super().run_wsgi()
         else:
             self.close_connection = True

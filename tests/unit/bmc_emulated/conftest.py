@@ -34,6 +34,6 @@ def served(tmp_path: Path) -> Iterator[Served]:
         ),
     )
     with ExitStack() as stack:
-        webs = start(fleet, NoHardware(), stack)
+        running = start(fleet, NoHardware(), stack)
         with ExitStack() as clients:
-            yield Served(fleet, webs, clients)
+            yield Served(fleet, running, clients)

@@ -44,8 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     disk.add_argument("wwn", nargs="?", default="", help="add: its world-wide name, 0x...")
     fabric = parts.add_parser("fabric", help="break and mend the emulated InfiniBand fabric", add_help=False)
     fabric.add_argument("--instance", default="virtual", help="which (default: virtual)")
+    bmcs = parts.add_parser("bmc", help="break and mend the emulated BMCs", add_help=False)
+    bmcs.add_argument("--instance", default="virtual", help="which (default: virtual)")
     arguments, words = parser.parse_known_args(argv)
-    if words and arguments.part != "fabric":
+    if words and arguments.part not in ("fabric", "bmc"):
         parser.error(f"unrecognized arguments: {' '.join(words)}")
     try:
         if arguments.part == "image":
@@ -64,6 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return machines.disk(f"{arguments.instance}-{arguments.node}", words)
         elif arguments.part == "fabric":
             return containers.in_fabric(arguments.instance, words)
+        elif arguments.part == "bmc":
+            from bmc.cli import main as bmc  # needs what only the BMCs need
+
+            return bmc(words, arguments.instance)
         else:
             _nodes(arguments.action, arguments.instance)
     except VirtualNodesError as error:

@@ -22,7 +22,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from testbed import fabric, gpus, kernel, machines, scale
+from testbed import bmcs, fabric, gpus, kernel, machines, scale
+from testbed.bmcs import Bmc, Bmcs
 from testbed.bridges import remove_abandoned
 from testbed.cache import locked
 from testbed.errors import VirtualNodesError
@@ -65,6 +66,11 @@ class Node(BaseModel):
     numa: tuple[dict[str, Any], ...] = ()
     gpu_uuids: dict[str, str] = {}
     disks: dict[str, str] = {}
+    serial: str = ""
+    model: str = ""
+    memory_mb: int = 0
+    cpus: dict[str, Any] = {}
+    bmc: Bmc | None = None
 
 
 class Network(BaseModel):
@@ -89,6 +95,7 @@ class Plan(BaseModel):
     fabric: Fabric = Fabric()
     scale: Scale = Scale()
     machines: Machines = Machines()
+    bmcs: Bmcs = Bmcs()
 
     def image_of(self, node: Node) -> str:
         """The image of the node's container."""
@@ -98,6 +105,35 @@ class Plan(BaseModel):
     def fabric_address(self) -> str:
         """The address, on the management network, of the container that emulates the fabric."""
         return fabric.address(self.networks["management"].cidr, (node.addresses["management"] for node in self.nodes))
+
+    @property
+    def bmc_network(self) -> str | None:
+        """The network of the emulated BMCs; None when the instance has none."""
+        if not self.bmcs.enabled:
+            return None
+        for node in self.nodes:
+            for name, address in node.addresses.items():
+                if node.bmc is not None and address == node.bmc.address and name in self.networks:
+                    return name
+        return None
+
+    def bmc_specs(self) -> list[dict[str, Any]]:
+        """Return the BMCs of the nodes, as molecule/shared/bmc/spec.py reads them."""
+        return [
+            {
+                "name": node.name,
+                "kind": node.bmc.kind,
+                "address": node.bmc.address,
+                "serial": node.serial,
+                "model": node.model,
+                "memory_mb": node.memory_mb,
+                "cpus": node.cpus.get("total", 1),
+                "gpus": len(node.gpus),
+                "macs": node.macs,
+            }
+            for node in self.nodes
+            if node.bmc is not None
+        ]
 
     def fabric_files(self) -> dict[str, tuple[int, bytes]]:
         """Return the files of the container that emulates the fabric."""
@@ -135,6 +171,14 @@ def read_plan(text: str) -> Plan:
                     f"plan of the nodes: {node.name}: {node.addresses[name]} is not in {name} "
                     f"{plan.networks[name].cidr}"
                 )
+    if plan.bmcs.enabled and plan.bmc_network is None:
+        raise VirtualNodesError("plan of the nodes: bmcs: no node has a BMC with an address in a network of the plan")
+    for node in plan.nodes if plan.bmc_network else ():
+        network = ipaddress.ip_network(plan.networks[str(plan.bmc_network)].cidr)
+        if node.bmc is not None and ipaddress.ip_address(node.bmc.address) not in network:
+            raise VirtualNodesError(
+                f"plan of the nodes: {node.name}: its BMC's {node.bmc.address} is not in {plan.bmc_network} {network}"
+            )
     return plan
 
 
@@ -251,6 +295,7 @@ def _create(plan: Plan) -> list[str]:
         capture([PODMAN, "start", *start])
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
         list(pool.map(lambda node: _wait(plan, node), plan.nodes if start else ()))
+    started += _bmcs(plan, present.get(bmcs.NAME))
     return [*started, *(f"{plan.instance}-{node.name}" for node in missing)]
 
 
@@ -271,6 +316,32 @@ def _fabric(plan: Plan, known: Mapping[str, str] | None) -> list[str]:
         _container(name, [*options, f"--label=hal.definition={made_from}", plan.image, *fabric.COMMAND], files)
     if known is None or known["state"] != "running":
         capture([PODMAN, "start", name])
+    return [] if known else [name]
+
+
+def _bmcs(plan: Plan, known: Mapping[str, str] | None) -> list[str]:
+    """Make and start the container that owns the BMCs' addresses, and serve them; return its name when made."""
+    network, specs = plan.bmc_network, plan.bmc_specs()
+    if network is None:
+        return []
+    _network(plan, network)
+    name, cidr = f"{plan.instance}-{bmcs.NAME}", plan.networks[network].cidr
+    addresses = [spec["address"] for spec in specs]
+    own = bmcs.address(cidr, [*addresses, gateway(plan, network)])
+    options = bmcs.options(plan.instance, LABEL, network, own)
+    told = bmcs.fleet(plan.instance, specs)
+    made_from = hashlib.sha256(json.dumps([plan.image, options, told]).encode()).hexdigest()[:16]
+    if known is not None and (known["definition"] != made_from or known["state"] != "running"):
+        # A node more, say. What the BMCs remember is no part of it.
+        capture([PODMAN, "rm", "--force", "--time=0", name])
+        bmcs.wait_for_end(plan.instance)
+        known = None
+    if known is None:
+        capture([PODMAN, "create", *options, f"--label=hal.definition={made_from}", plan.image, *bmcs.COMMAND])
+        capture([PODMAN, "start", name])
+    if known is None or not bmcs.serving(plan.instance):
+        pid = int(capture([PODMAN, "inspect", "--format={{.State.Pid}}", name]))
+        bmcs.start(plan.instance, pid, addresses, cidr, told)
     return [] if known else [name]
 
 
@@ -489,7 +560,8 @@ def destroy(instance: str) -> list[str]:
         names = capture([PODMAN, "network", "ls", f"--filter=label={LABEL}={instance}", "--format={{.Name}}"]).split()
         if names:
             capture([PODMAN, "network", "rm", *names])
-    return [*ids, *volumes, *names]
+        states = bmcs.remove(instance)
+    return [*ids, *volumes, *names, *states]
 
 
 def in_fabric(instance: str, words: Sequence[str]) -> int:

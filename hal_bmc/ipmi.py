@@ -141,7 +141,7 @@ class Ipmi:
         return Identity(serial, model, (), self._mac())
 
     def _fru(self) -> dict[str, Any]:
-        """Return what FRU 0 says. Read in small parts: not every BMC says by the code that pyghmi knows what is too much."""
+        """Return what FRU 0 says. Read in small parts: not every BMC refuses too much by the code that pyghmi knows."""
         asked = "its identity"
         try:
             size = min(int.from_bytes(self._raw(asked, STORAGE, 0x10, [0])[:2], "little"), _LARGEST_FRU)

@@ -54,7 +54,19 @@ class BmcCapture(_Read):
     resources: Mapping[str, Mapping[str, Any]]
 
 
-Capture = NodeCapture | BmcCapture
+class IpmiCapture(_Read):
+    """A machine, by a BMC that speaks IPMI alone: what its FRU and its LAN parameters say."""
+
+    format: Literal[1]
+    kind: Literal["ipmi"]
+    address: str
+    taken_at: str
+    serial: str | None
+    model: str | None
+    macs: tuple[str, ...]
+
+
+Capture = NodeCapture | BmcCapture | IpmiCapture
 _CAPTURE: TypeAdapter[Capture] = TypeAdapter(Annotated[Capture, Field(discriminator="kind")])
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hal_inventory.capture.document import BmcCapture, NodeCapture
+from hal_inventory.capture.document import BmcCapture, Capture, IpmiCapture, NodeCapture
 from hal_inventory.capture.tools import dmidecode, ibstat, ip, ipmitool, lsblk, lscpu, nvidia_smi, redfish
 
 # Modules are that big at least: what firmware keeps of the memory is less.
@@ -39,6 +39,13 @@ class Machine:
     disks: tuple[lsblk.Disk, ...] = ()
     bmc_macs: tuple[tuple[str, tuple[str, ...]], ...] = ()
     faults: tuple[Fault, ...] = ()
+
+
+def of_capture(capture: Capture) -> Machine:
+    """Return the machine of any capture."""
+    if isinstance(capture, NodeCapture):
+        return of_node(capture)
+    return of_bmc(capture) if isinstance(capture, BmcCapture) else of_ipmi(capture)
 
 
 def of_node(capture: NodeCapture) -> Machine:
@@ -81,6 +88,18 @@ def of_bmc(capture: BmcCapture) -> Machine:
         memory_mb=seen.memory_mb,
         bmc_macs=seen.macs,
         faults=faults,
+    )
+
+
+def of_ipmi(capture: IpmiCapture) -> Machine:
+    """Return a machine by its BMC's FRU."""
+    serial = dmidecode.value(capture.serial or "")
+    return Machine(
+        host="",
+        serial=serial,
+        model=dmidecode.value(capture.model or ""),
+        bmc_macs=tuple((mac, ()) for mac in capture.macs),
+        faults=() if serial else (Fault("serial", "FRU 0 of the BMC has no serial number"),),
     )
 
 

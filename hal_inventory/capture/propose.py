@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from hal_inventory.capture.document import BmcCapture, Capture
+from hal_inventory.capture.document import Capture, NodeCapture
 from hal_inventory.capture.edit import Editor
-from hal_inventory.capture.machine import Machine, of_bmc, of_node
+from hal_inventory.capture.machine import Machine, of_capture
 from hal_inventory.capture.nodes import propose_for_nodes
 from hal_inventory.capture.profiles import propose_for_profiles
 from hal_inventory.capture.work import Proposal, Seen, Work
@@ -18,20 +18,30 @@ from hal_inventory.reader import parse
 from hal_inventory.shape import declarations
 
 
-def propose(content: bytes, file: str, captures: Sequence[tuple[str, Capture]], *, node: str | None = None) -> Proposal:
-    """Return what captures propose for the model ``content``; ``node`` names the machine of a single capture."""
+def propose(
+    content: bytes,
+    file: str,
+    captures: Sequence[tuple[str, Capture]],
+    *,
+    node: str | None = None,
+    nodes: Mapping[str, str] | None = None,
+) -> Proposal:
+    """Return what captures propose for the model ``content``.
+
+    ``node`` names the machine of a single capture, ``nodes`` those of captures by their sources.
+    """
     site = load_bytes(content, file)
     document = parse(content, file)
     cluster, _ = declarations(document)
     assert cluster is not None  # load_bytes has read it
     work = Work(document, cluster, site, Editor(content.decode("utf-8-sig")))
     for source, capture in captures:
-        machine = of_bmc(capture) if isinstance(capture, BmcCapture) else of_node(capture)
+        machine = of_capture(capture)
         work.result.findings += [Finding(source, 0, fault.field, fault.message) for fault in machine.faults]
-        name = node or _node_of(site, capture, machine)
+        name = node or (nodes or {}).get(source) or _node_of(site, capture, machine)
         if name is None:
-            said = capture.address if isinstance(capture, BmcCapture) else capture.host
-            where = "address" if isinstance(capture, BmcCapture) else "host"
+            said = capture.host if isinstance(capture, NodeCapture) else capture.address
+            where = "host" if isinstance(capture, NodeCapture) else "address"
             message = f'"{said}" is no node of site {site.name}; name the machine with --node'
             work.result.findings.append(Finding(source, 0, where, message))
         else:
@@ -59,7 +69,7 @@ def _node_of(site: Site, capture: Capture, machine: Machine) -> str | None:
     """Return the node that a machine is: by its name, its serial number, or an address that the model gives to one."""
     if machine.host in site.nodes:
         return machine.host
-    asked = capture.address if isinstance(capture, BmcCapture) else ""
+    asked = "" if isinstance(capture, NodeCapture) else capture.address
     name = asked.partition(".")[0].lower()
     for candidate in (name, name.removesuffix("-bmc"), name.removeprefix("bmc-")):
         if candidate in site.nodes:

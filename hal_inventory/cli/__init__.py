@@ -90,6 +90,16 @@ def _parser() -> argparse.ArgumentParser:
     capture.add_argument(
         "--node", metavar="NODE", help="the node that a single FILE is of (default: by name or address)"
     )
+    capture.add_argument("--bmc", metavar="EXPRESSION", help="ask the BMCs of these nodes, all at once")
+    capture.add_argument("--user", help="with --bmc: the account (default: what each kind comes with)")
+    capture.add_argument("--ca-file", metavar="FILE", help="with --bmc: the authority of their certificates (PEM)")
+    capture.add_argument(
+        "--pin",
+        metavar="NODE=FINGERPRINT",
+        action="append",
+        default=[],
+        help="with --bmc: believe a BMC by its certificate's SHA-256 fingerprint; repeatable",
+    )
     command("schema", "print the JSON Schema of cluster.yml")
     completion = command("completion", "print a completion script")
     completion.add_argument("shell", choices=["bash", "zsh"])
@@ -197,7 +207,14 @@ def _capture(options: argparse.Namespace, sources: Sequence[str]) -> int:
     if options.script:
         sys.stdout.write(script())
         return OK
-    verdict = capture(source_of(sources), options.files, node=options.node)
+    if options.bmc is not None:
+        from hal_inventory.cli.capture_bmc import capture_bmcs
+
+        if options.files or options.node:
+            raise HalInventoryError("--bmc asks the BMCs itself: give it without FILE and --node")
+        verdict = capture_bmcs(source_of(sources), options.bmc, options.user, options.ca_file, options.pin)
+    else:
+        verdict = capture(source_of(sources), options.files, node=options.node)
     if getattr(options, "as_json", False):
         _print(verdict.answer, options)
     else:
@@ -226,6 +243,10 @@ def _completion(options: argparse.Namespace, sources: Sequence[str]) -> int:
         "--placeholders",
         "--script",
         "--node",
+        "--bmc",
+        "--user",
+        "--ca-file",
+        "--pin",
         "--help",
     )
     sys.stdout.write(script(options.shell, commands=tuple(_COMMANDS), options=flags, kinds=KINDS))

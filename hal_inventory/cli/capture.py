@@ -9,8 +9,9 @@ from pathlib import Path
 from hal_inventory import capture as package
 from hal_inventory.capture.document import read_capture
 from hal_inventory.capture.propose import propose
+from hal_inventory.capture.work import Proposal
 from hal_inventory.cli.output import Answer
-from hal_inventory.errors import HalInventoryError, UnknownNameError
+from hal_inventory.errors import Finding, HalInventoryError, UnknownNameError
 from hal_inventory.load import load_bytes
 from hal_inventory.reader import display_name, read_bytes
 from hal_inventory.sources import is_model, read_source
@@ -49,8 +50,12 @@ def capture(source: Path, files: Sequence[str], *, node: str | None) -> Verdict:
         known = load_bytes(content, file).nodes
         if node not in known:
             raise UnknownNameError(f'unknown node "{node}"{did_you_mean(node, known, kind="nodes")}')
-    proposal = propose(content, file, [read_capture(path) for path in files], node=node)
-    findings = sorted(set(proposal.findings))
+    return verdict(propose(content, file, [read_capture(path) for path in files], node=node), ())
+
+
+def verdict(proposal: Proposal, more: Sequence[Finding]) -> Verdict:
+    """Return a proposal as it is printed; ``more`` are findings beside its own."""
+    findings = sorted({*proposal.findings, *more})
     lines = [str(finding) for finding in findings]
     if not proposal.diff:
         lines.append("nothing to propose")

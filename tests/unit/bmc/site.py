@@ -97,6 +97,7 @@ class Site:
 
     def model(self, text: str) -> None:
         """Declare what exists."""
+        self.text = text
         (self.folder / "cluster.yml").write_text(text)
 
     def policy(self, **values: object) -> None:
@@ -108,6 +109,7 @@ class Site:
         """Let the BMCs listen at the model's addresses; ``given`` are values of a node's."""
         ports = Ports()
         kinds = {"front": ("redfish", "127.0.9.10", "S0")}
+        kinds |= {"store": ("ipmi", "127.0.9.12", "S8")} if "store:" in self.text else {}
         kinds |= {f"work{number}": ("openbmc", f"127.0.9.{100 + number}", f"S{number}") for number in range(1, 5)}
         specs = [
             self.emulation.spec(name, kind, at=address, serial=serial, ports=ports, **given.get(name, {}))

@@ -1,0 +1,38 @@
+"""Many BMCs at once: each is asked by a process of its own, so that none holds up another.
+
+Not by threads: pyghmi has one loop for all its sessions.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import TypeVar
+
+from hal_bmc.errors import BmcError
+from hal_bmc.models import Target
+
+Answer = TypeVar("Answer")
+AT_ONCE = 16
+
+
+def ask_all(
+    targets: Sequence[Target], ask: Callable[[Target], Answer], at_once: int = AT_ONCE
+) -> Mapping[str, Answer | BmcError]:
+    """Return what each BMC said, or its failure, by the nodes' names. ``ask`` is a function of a module.
+
+    Passwords are in memory alone: the processes are forks, and nothing is on their command line.
+    """
+    if not targets:
+        return {}
+    fork = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(max_workers=min(at_once, len(targets)), mp_context=fork) as pool:
+        asked = {target.name: pool.submit(ask, target) for target in targets}
+        return {name: _outcome(future.exception() or future.result()) for name, future in asked.items()}
+
+
+def _outcome(said: Answer | BaseException) -> Answer | BmcError:
+    if isinstance(said, BaseException) and not isinstance(said, BmcError):
+        raise said
+    return said

@@ -1,0 +1,95 @@
+"""``capture --bmc``: a proposal for the model from what the BMCs of nodes say, all asked at once."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hal_bmc.capture import document
+from hal_bmc.errors import BmcError
+from hal_bmc.many import ask_all
+from hal_bmc.models import Target
+from hal_inventory.capture.document import Capture, parse_capture
+from hal_inventory.capture.propose import propose
+from hal_inventory.cli.capture import Verdict, verdict
+from hal_inventory.compiled import Compiled
+from hal_inventory.derive.inventory import pack
+from hal_inventory.errors import Finding, HalInventoryError
+from hal_inventory.packed import host_vars
+from hal_inventory.reader import display_name, read_bytes
+from hal_inventory.restrict import select
+from hal_inventory.sources import is_model, read_source
+
+PASSWORD = "HAL_BMC_PASSWORD"
+USERS = {"openbmc": "root", "idrac": "root", "supermicro": "ADMIN", "ipmi": "ADMIN", "redfish": "admin"}
+"""The accounts that BMCs come with, as inventory/hal/group_vars/all/bmc.yml has them."""
+
+
+def capture_bmcs(source: Path, expression: str, user: str | None, ca_file: str | None, pins: Sequence[str]) -> Verdict:
+    """Return what the BMCs propose. One that fails is a finding; the others are proposed all the same."""
+    if is_model(source):
+        raise HalInventoryError(f"{display_name(source)}: --bmc needs an inventory source, such as hal.yml beside it")
+    site = Compiled(source).site()
+    names = select(site, expression)
+    if not names:
+        raise HalInventoryError(f"--bmc {expression}: no node is selected")
+    believed = _pins(pins, names)
+    hosts = host_vars(pack(site))
+    bmcs = {name: hosts[name]["hal_node"]["bmc"] for name in names}
+    findings = [
+        Finding(_source(name), 0, "bmc", "the model has none for this node") for name in names if bmcs[name] is None
+    ]
+    there = [name for name in names if bmcs[name] is not None]
+    password = _password(there)
+    targets = [
+        Target(
+            name=name,
+            kind=bmcs[name]["kind"],
+            address=bmcs[name]["address"],
+            user=user or USERS[bmcs[name]["kind"]],
+            password=password,
+            ca_file=ca_file or "",
+            fingerprint=believed.get(name, ""),
+        )
+        for name in there
+    ]
+    captures: list[tuple[str, Capture]] = []
+    for name, said in ask_all(targets, document).items():
+        if isinstance(said, BmcError):
+            findings.append(Finding(_source(name), 0, said.asked, said.answer))
+        else:
+            captures.append((_source(name), parse_capture(json.dumps(said).encode(), _source(name))))
+    model = read_source(source).cluster
+    nodes = {_source(name): name for name in names}
+    proposal = propose(read_bytes(model), display_name(model), captures, nodes=nodes)
+    return verdict(proposal, findings)
+
+
+def _source(name: str) -> str:
+    """Return how findings name a BMC."""
+    return f"BMC of {name}"
+
+
+def _pins(pins: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for pin in pins:
+        name, equals, shown = pin.partition("=")
+        if not equals or name not in names:
+            what = "is no NODE=FINGERPRINT" if not equals else f"{name} is none of the nodes that are asked"
+            raise HalInventoryError(f"--pin {pin}: {what}")
+        found[name] = shown
+    return found
+
+
+def _password(names: Sequence[str]) -> str:
+    """Return the password of all BMCs: never an argument, which others see."""
+    given = os.environ.get(PASSWORD)
+    if given is not None or not names:
+        return given or ""
+    if not sys.stdin.isatty():
+        raise HalInventoryError(f"no password for the BMCs: give it in {PASSWORD}, or call this at a terminal")
+    return getpass.getpass("Password of the BMCs: ")

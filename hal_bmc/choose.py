@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hal_bmc.errors import BmcError, Fault
 from hal_bmc.models import KINDS, Target
 from hal_bmc.passwords import is_default
@@ -24,19 +26,23 @@ def connect(target: Target, *, changing_password: bool = False) -> Bmc:
     if is_default(target.password) and not changing_password:
         answer = "its password is one that everybody knows, or empty; playbooks/bmc.yml changes it"
         raise BmcError(target.label, f"login of {target.user}", answer, Fault.DEFAULT_PASSWORD)
-    # Each loads what it needs: an x86 site needs no Redfish, and the other way round.
-    if target.kind == "openbmc":
+    return client_of(target.kind)(target)
+
+
+def client_of(kind: str) -> Callable[[Target], Bmc]:
+    """Return the client for a kind. Each loads what it needs, when it is asked for: libraries for BMCs load slowly."""
+    if kind == "openbmc":
         from hal_bmc.openbmc_rest import OpenBmc
 
-        return OpenBmc(target)
-    if target.kind == "supermicro":
+        return OpenBmc
+    if kind == "supermicro":
         from hal_bmc.supermicro import Supermicro
 
-        return Supermicro(target)
-    if target.kind == "ipmi":
+        return Supermicro
+    if kind == "ipmi":
         from hal_bmc.ipmi import Ipmi
 
-        return Ipmi(target)
+        return Ipmi
     from hal_bmc.redfish import Redfish
 
-    return Redfish(target)
+    return Redfish

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
 
+from hal_bmc.choose import client_of
 from hal_bmc.errors import BmcError
-from hal_bmc.models import Target
+from hal_bmc.models import KINDS, Target
 
 Answer = TypeVar("Answer")
 AT_ONCE = 16
@@ -26,6 +27,8 @@ def ask_all(
     """
     if not targets:
         return {}
+    for kind in {target.kind for target in targets} & set(KINDS):
+        client_of(kind)  # loaded once, before the forks
     fork = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(max_workers=min(at_once, len(targets)), mp_context=fork) as pool:
         asked = {target.name: pool.submit(ask, target) for target in targets}

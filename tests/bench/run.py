@@ -4,11 +4,11 @@
 Parts: inventory (the plugin and the script against static JSON and YAML), rollout (the virtual HAL from nothing to a
 job on every GPU, then again), calls (how often Ansible goes to each node for each role), pipelining (the same role, its
 modules sent both ways), audit (the audit beside a ping and beside check mode, what recording costs, what a node pays),
-scale_config (what deciding on 500 attributes of 1,000 nodes costs).
+scale_config (what deciding on 500 attributes of 1,000 nodes costs), bmcs (sixteen BMCs at once against one).
 Each is a function in PARTS.
 
-All but the first and the last use a virtual HAL of their own, which is removed afterwards; one that `make demo` started
-is left alone.
+Inventory, scale_config and bmcs need no nodes; the others use a virtual HAL of their own, which is removed afterwards;
+one that `make demo` started is left alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
-from tests.bench import audit, calls, inventory, rollout, scale_config  # noqa: E402  found through the line above
+from tests.bench import audit, bmcs, calls, inventory, rollout, scale_config  # noqa: E402  found through the line above
 from tests.bench.part import NotMeasured, Part, Session  # noqa: E402
 
 # In the order they run: the rollout measures how the nodes come up, those after it use them.
@@ -40,6 +40,7 @@ PARTS: dict[str, Part] = {
     "pipelining": calls.pipelining,
     "audit": audit.part,
     "scale_config": scale_config.part,
+    "bmcs": bmcs.part,
 }
 STATE = PROJECT / ".state" / "bench"
 

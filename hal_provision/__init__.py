@@ -1,0 +1,1 @@
+"""What nodes boot and install: boot configurations, DHCP, kickstart, images, one-time tokens."""

@@ -1,0 +1,150 @@
+"""Nodes and a server for the tests of provisioning, and a private network in which a real dnsmasq answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[3]
+for _folder in (PROJECT, PROJECT / "molecule/shared", PROJECT / "roles/provision_server/files"):
+    if str(_folder) not in sys.path:
+        sys.path.insert(0, str(_folder))
+
+from hal_provision.dhcp import Served, Server  # noqa: E402  found through the lines above
+from hal_provision.nodes import BootNode, boot_node  # noqa: E402
+
+URL = "http://10.1.0.11:8480/boot/"
+
+
+def node(name: str = "hal05", at: int = 5, **changes: Any) -> BootNode:
+    data: dict[str, Any] = {
+        "name": name,
+        "fqdn": f"{name}.hal.example",
+        "arch": "ppc64le",
+        "macs": {"management": f"02:48:41:4c:02:{at:02x}", "bmc": f"02:48:41:4c:03:{at:02x}"},
+        "addresses": {"management": f"10.1.0.{100 + at}", "bmc": f"10.1.1.{100 + at}", "ipoib": f"10.1.2.{100 + at}"},
+        "disk": f"0x50248414c05{at:02x}0001",
+        "kernel": "4.18.0-80.7.2.el7",
+    }
+    return boot_node(data | changes)
+
+
+def server(folder: Path, interface: str = "eno1", **changes: Any) -> Server:
+    given: dict[str, Any] = {
+        "networks": [Served("management", interface, "10.1.0.0/24")],
+        "boot_network": "management",
+        "domain": "hal.example",
+        "url": URL,
+        "hosts_dir": str(folder / "hosts"),
+        "options_dir": str(folder / "options"),
+        "tftp_root": str(folder / "tftp"),
+        "lease_file": str(folder / "leases"),
+    }
+    return Server(**(given | changes))
+
+
+class Wire:
+    """Two network namespaces with a cable between them: dnsmasq in one, the client in the other.
+
+    Two, because a kernel drops what comes in from an address that is its own.
+    """
+
+    def __init__(self) -> None:
+        self._holders = {end: self._namespace() for end in ("server", "client")}
+        self._servers: list[subprocess.Popen[bytes]] = []
+
+    @staticmethod
+    def _namespace() -> subprocess.Popen[str]:
+        made = subprocess.Popen(
+            ["unshare", "-n", "sh", "-c", "echo ready; exec sleep 600"], stdout=subprocess.PIPE, text=True
+        )
+        assert made.stdout is not None
+        made.stdout.readline()
+        return made
+
+    def _enter(self, end: str) -> list[str]:
+        return ["nsenter", f"--net=/proc/{self._holders[end].pid}/ns/net", "--"]
+
+    def inside(self, end: str, *argv: str, **more: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self._enter(end), *argv], capture_output=True, text=True, check=False, timeout=60, **more
+        )
+
+    def lay(self) -> None:
+        for end, line in (
+            ("server", f"ip link add srv0 type veth peer name cli0 netns {self._holders['client'].pid}"),
+            ("server", "ip address add 10.1.0.11/24 dev srv0"),
+            ("server", "ip link set srv0 up"),
+            ("client", "ip link set cli0 up"),
+        ):
+            done = self.inside(end, *line.split())
+            if done.returncode:
+                pytest.skip(f"no network namespace of its own here: {line}: {done.stderr.strip()}")
+
+    def serve(self, conf: Path, log: Path) -> None:
+        """Start dnsmasq and wait until it says that it serves."""
+        argv = [*self._enter("server"), "dnsmasq", "--keep-in-foreground", f"--conf-file={conf}"]
+        argv += [f"--log-facility={log}", "--user=root", "--pid-file="]
+        started = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self._servers.append(started)
+        while "DHCP, static leases only" not in (log.read_text() if log.exists() else ""):
+            if started.poll() is not None:
+                _, said = started.communicate()
+                raise AssertionError(f"dnsmasq ended: {said.decode()}\n{log.read_text() if log.exists() else ''}")
+            time.sleep(0.05)
+
+    def ask(self, mac: str, *words: str) -> dict[str, Any] | None:
+        """Ask as the client does; what it got, as data."""
+        program = (
+            "import json, sys\n"
+            "from dataclasses import asdict\n"
+            "from bmc.dhcp_client import ask\n"
+            "mac, arch, user_class = sys.argv[1], int(sys.argv[2]), sys.argv[3]\n"
+            "got = ask('cli0', mac, arch=arch, user_class=user_class, seconds=(0.7, 1.5))\n"
+            "print(json.dumps(got and {**asdict(got.lease()), 'raw': sorted(got.options)}))\n"
+        )
+        arch, user_class = (*words, *("14", "")[len(words) :])
+        environment = {**os.environ, "PYTHONPATH": f"{PROJECT}:{PROJECT / 'molecule/shared'}"}
+        done = self.inside("client", sys.executable, "-c", program, mac, arch, user_class, env=environment)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] | None = json.loads(done.stdout)
+        return found
+
+    def close(self) -> None:
+        for one in (*self._servers, *self._holders.values()):
+            one.send_signal(signal.SIGTERM)
+        for one in (*self._servers, *self._holders.values()):
+            one.wait(timeout=20)
+
+
+@pytest.fixture
+def wire() -> Iterator[Wire]:
+    """A cable of the test's own; skipped where this machine cannot have one."""
+    for program in ("dnsmasq", "unshare", "nsenter", "ip"):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+    if os.geteuid() != 0:
+        pytest.skip("a network namespace and port 67 need root")
+    made = Wire()
+    try:
+        made.lay()
+        yield made
+    finally:
+        made.close()
+
+
+def write_all(files: dict[str, str], folders: Sequence[str] = ()) -> None:
+    for folder in folders:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    for path, text in files.items():
+        Path(path).write_text(text)

@@ -155,7 +155,9 @@ def files(nodes: Sequence[BootNode], server: Server) -> dict[str, str]:
         for one in server.networks:
             for value in (node.macs.get(one.network), node.addresses.get(one.network)):
                 if value and owner.setdefault(value, node.name) != node.name:
-                    raise ProvisionError(f"{node.name}: {value} is {owner[value]}'s too; DHCP would answer for one of them")
+                    raise ProvisionError(
+                        f"{node.name}: {value} is {owner[value]}'s too; DHCP would answer for one of them"
+                    )
         if (hosts := host_file(node, server)) is None:
             continue
         made[f"{server.hosts_dir}/{node.name}"] = hosts

@@ -37,7 +37,9 @@ def hex_name(address: str) -> str:
 
 def standing(node: str) -> str:
     """Return the configuration of a node that nobody wants to install: no entry, so petitboot boots the disk."""
-    return f"# {node}: no entry here, so petitboot boots from disk. Written by the toolkit; changes made here are lost.\n"
+    return (
+        f"# {node}: no entry here, so petitboot boots from disk. Written by the toolkit; changes made here are lost.\n"
+    )
 
 
 def armed(node: str, title: str, kernel: str, initrd: str, append: str) -> str:

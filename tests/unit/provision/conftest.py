@@ -33,7 +33,7 @@ def node(name: str = "hal05", at: int = 5, **changes: Any) -> BootNode:
         "arch": "ppc64le",
         "macs": {"management": f"02:48:41:4c:02:{at:02x}", "bmc": f"02:48:41:4c:03:{at:02x}"},
         "addresses": {"management": f"10.1.0.{100 + at}", "bmc": f"10.1.1.{100 + at}", "ipoib": f"10.1.2.{100 + at}"},
-        "disk": f"0x50248414c05{at:02x}0001",
+        "disk": f"0x50248414c05{at:01x}0001",
         "kernel": "4.18.0-80.7.2.el7",
     }
     return boot_node(data | changes)

@@ -1,0 +1,252 @@
+"""Kickstart files for Anaconda of CentOS 7: one node, one disk, one token.
+
+Words: Red Hat Enterprise Linux 7 Installation Guide, 27.3; pykickstart's handler RHEL7 reads what is written here (tests).
+PReP: FACTS of xCAT's partition scripts, "PPC PReP Boot", 8 MB, first; firmware of POWER finds the boot loader there, and
+petitboot the configuration in /boot. x86_64 gets what its firmware needs by ``reqpart``: BIOS or UEFI is not declared.
+
+What protects other disks: ``ignoredisk --only-use`` leaves all others out of Anaconda's sight, and every line that writes
+names the declared disk by its world-wide name. %pre refuses a machine without that disk, and an image that is not the
+signed one, before anything is written.
+
+No secret but the token is in it: it opens this node's first secrets once, from this node's address, for some hours.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hal_provision.errors import ProvisionError
+from hal_provision.images import Manifest
+from hal_provision.nodes import POWER, BootNode
+from hal_provision.petitboot import url_problem
+from hal_provision.tokens import Token
+
+_WWN = re.compile(r"(0x[0-9a-f]{16}([0-9a-f]{16})?|eui\.[0-9a-f]{16,32}|nvme\.[0-9a-f.-]+|uuid\.[0-9a-f-]+)")
+_KERNEL = re.compile(r"[0-9][0-9A-Za-z.]*-[0-9][0-9A-Za-z._]*")
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._/-]*")
+_PACKAGE = re.compile(r"[-@^]{0,2}[A-Za-z0-9][A-Za-z0-9+._-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What is the same for all nodes. Sizes in MiB; ``console`` is the kernel's words for it."""
+
+    time_zone: str = "Etc/UTC"
+    language: str = "en_US.UTF-8"
+    keyboard: str = "us"
+    packages: Sequence[str] = ("@core", "chrony", "curl", "openssh-server", "python3")
+    boot_mb: int = 1024
+    swap_mb: int = 8192
+    console: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is installed: an image (with its folder's URL), or packages from repositories (name to URL, the first installs)."""
+
+    image: Manifest | None = None
+    image_url: str = ""
+    repositories: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The server that hands out first secrets: https://ADDRESS:PORT, and the certificate (PEM) of the site's authority."""
+
+    url: str
+    authority: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The network by which the node installs."""
+
+    network: str
+    netmask: str
+    gateway: str | None = None
+
+
+def disk_of(node: BootNode, *, virtual: bool = False) -> str:
+    """Return the link of the declared system disk, below /dev; ProvisionError without one, or with a placeholder."""
+    if not node.disk:
+        raise ProvisionError(
+            f"{node.name}: no system disk is declared; put its world-wide name into cluster.yml, nodes.{node.name}.disks."
+            "system: lsblk -o NAME,WWN,SERIAL on the node shows it. No disk is ever chosen by its place"
+        )
+    wwn = node.disk.lower()
+    if not _WWN.fullmatch(wwn):
+        raise ProvisionError(f"{node.name}: disks.system is {node.disk}, which is no world-wide name (0x5000c500a1b2c3d4)")
+    if node.placeholders and not virtual:
+        raise ProvisionError(
+            f"{node.name}: {', '.join(sorted(node.placeholders))} in cluster.yml "
+            f"{'is a placeholder' if len(node.placeholders) == 1 else 'are placeholders'}: put the machine's own there"
+        )
+    return f"disk/by-id/{'nvme' if wwn.startswith(('eui.', 'nvme.', 'uuid.')) else 'wwn'}-{wwn}"
+
+
+def kickstart(
+    node: BootNode,
+    place: Place,
+    source: Source,
+    server: Server,
+    token: Token,
+    policy: Policy = Policy(),  # noqa: B008  # frozen
+    *,
+    virtual: bool = False,
+) -> str:
+    """Return the kickstart of one node; ProvisionError says what is missing in the model, or cannot be meant."""
+    disk = disk_of(node, virtual=virtual)
+    if not node.kernel or not _KERNEL.fullmatch(node.kernel):
+        raise ProvisionError(f"{node.name}: its profile declares no kernel ({node.kernel}); write one as 4.18.0-80.7.2.el7")
+    _refuse(node, source, server, policy)
+    address, netmask = node.address(place.network), place.netmask
+    if place.gateway and ipaddress.ip_address(place.gateway) not in ipaddress.ip_network(f"{address}/{netmask}", False):
+        raise ProvisionError(f"{node.name}: gateway {place.gateway} is not in its network {place.network}")
+    lines = [
+        f"# {node.name}: written by the toolkit for one installation. The token in it works once, for this node alone.",
+        "install",
+        "text",
+        *_source(source),
+        f"lang {policy.language}",
+        f"keyboard {policy.keyboard}",
+        f"timezone {policy.time_zone} --utc",
+        "auth --enableshadow --passalgo=sha512",
+        "# Who may come in, comes with a certificate of the site's authority.",
+        "rootpw --lock",
+        "selinux --enforcing",
+        "firewall --enabled --ssh",
+        "firstboot --disable",
+        "skipx",
+        # The MAC names the interface: what the kernel calls it is found out later.
+        f"network --device={node.mac(place.network)} --bootproto=static --ip={address} --netmask={netmask}"
+        f"{f' --gateway={place.gateway}' if place.gateway else ''} --noipv6 --onboot=yes --activate --hostname={node.fqdn}",
+        "",
+        f"# The declared disk and no other: {node.disk}",
+        f"ignoredisk --only-use={disk}",
+        "zerombr",
+        f"clearpart --all --initlabel --drives={disk}",
+        f"bootloader --boot-drive={disk}" + (f' --append="{policy.console}"' if policy.console else ""),
+        *_partitions(node, disk, policy),
+        "",
+        "# petitboot, or iPXE, then finds no entry, and the disk is booted: the call home has disarmed the node.",
+        "reboot",
+        *_packages(source, policy),
+        "",
+        *_pre(node, disk, source),
+        "",
+        *_post(node, server, token),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _refuse(node: BootNode, source: Source, server: Server, policy: Policy) -> None:
+    name = node.name
+    if (source.image is None) == (not source.repositories):
+        raise ProvisionError(f"{name}: install an image or packages: one of the two")
+    if source.image is not None:
+        if source.image.arch != node.arch:
+            raise ProvisionError(f"{name}: image {source.image.folder} is for {source.image.arch}, and it is {node.arch}")
+        if source.image.kernel != node.kernel:
+            raise ProvisionError(f"{name}: image {source.image.folder} has kernel {source.image.kernel}, not {node.kernel}")
+        if problem := url_problem(f"{source.image_url}/{source.image.file}"):
+            raise ProvisionError(f"{name}: image {source.image_url}: {problem}")
+    for repository, url in (source.repositories or {}).items():
+        if not _WORD.fullmatch(repository) or url_problem(url.rstrip("/")):
+            raise ProvisionError(f"{name}: repository {repository}: {url_problem(url.rstrip('/')) or 'no name for one'}")
+    if not server.url.startswith("https://") or url_problem(f"{server.url}/node"):
+        raise ProvisionError(f"{name}: first secrets come from {server.url}; write https://ADDRESS:PORT")
+    if not server.authority.startswith("-----BEGIN CERTIFICATE-----") or "PRIVATE" in server.authority:
+        raise ProvisionError(f"{name}: the authority's certificate is no PEM, or there is a private key in it")
+    for what, word in (("time_zone", policy.time_zone), ("language", policy.language), ("keyboard", policy.keyboard)):
+        if not _WORD.fullmatch(word):
+            raise ProvisionError(f"{what} is {word!r}: one word")
+    if policy.console and not re.fullmatch(r"[A-Za-z0-9=,. _-]+", policy.console):
+        raise ProvisionError(f"console is {policy.console!r}: kernel parameters such as console=hvc0")
+    for package in policy.packages:
+        if not _PACKAGE.fullmatch(package):
+            raise ProvisionError(f"package {package!r}: a name, or @GROUP, or -NAME to leave one out")
+
+
+def _source(source: Source) -> list[str]:
+    if source.image is not None:
+        return [f"liveimg --url={source.image_url}/{source.image.file} --checksum={source.image.sha256}"]
+    (_, first), *others = (source.repositories or {}).items()
+    return [f"url --url={first}", *(f"repo --name={name} --baseurl={url}" for name, url in others)]
+
+
+def _partitions(node: BootNode, disk: str, policy: Policy) -> list[str]:
+    first = (
+        f'part prepboot --fstype="PPC PReP Boot" --size=8 --asprimary --ondisk={disk}' if node.arch == POWER else "reqpart"
+    )
+    return [
+        first,
+        f"part /boot --fstype=xfs --size={policy.boot_mb} --ondisk={disk}",
+        f"part pv.01 --size=1 --grow --ondisk={disk}",
+        "volgroup system pv.01",
+        f"logvol swap --vgname=system --name=swap --fstype=swap --size={policy.swap_mb}",
+        "logvol / --vgname=system --name=root --fstype=xfs --size=1 --grow",
+    ]
+
+
+def _packages(source: Source, policy: Policy) -> list[str]:
+    if source.image is not None:
+        return []
+    # The mirror has the locked kernel and no other; %post looks that it is the declared one.
+    return ["", "%packages", *policy.packages, "kernel", "%end"]
+
+
+def _fail(node: BootNode) -> str:
+    """A function of the shell's: the reason on the console, where somebody looks for it."""
+    return f'fail() {{ echo "{node.name}: NOT INSTALLED: $*" | tee /dev/console; exit 1; }}'
+
+
+def _pre(node: BootNode, disk: str, source: Source) -> list[str]:
+    lines = [
+        "%pre --erroronfail --log=/tmp/hal-pre.log",
+        "set -u",
+        _fail(node),
+        f'[ "$(uname -m)" = {node.arch} ] || fail "this machine is $(uname -m), and {node.arch} is declared"',
+        f'[ -b /dev/{disk} ] || fail "disk {node.disk} is not in this machine; is it the right one?"',
+    ]
+    if source.image is not None:
+        url, image = f"{source.image_url}/{source.image.file}", source.image
+        lines += [
+            "# All of it is read before a disk is touched; Anaconda reads it again, and compares the same sum.",
+            f'sum=$(curl --fail --silent --show-error "{url}" | sha256sum) || fail "{image.folder} cannot be fetched: {url}"',
+            f'[ "${{sum%% *}}" = {image.sha256} ] || fail "{image.folder} is not what was signed; the disk is as it was"',
+        ]
+    return [*lines, "%end"]
+
+
+def _post(node: BootNode, server: Server, token: Token) -> list[str]:
+    at = f"{server.url}/node/{node.name}"
+    # The header goes to curl through a pipe: what is on its command line every process can read. curl 7.29 of CentOS 7.
+    ask = "curl --fail --silent --show-error --cacert /run/hal-authority.pem --config -"
+    return [
+        "%post --erroronfail --log=/root/hal-install.log",
+        "set -u",
+        "umask 077",
+        _fail(node),
+        f'rpm -q kernel-{node.kernel} || fail "kernel {node.kernel} is declared, and is not what was installed"',
+        f'grubby --set-default=/boot/vmlinuz-{node.kernel}.{node.arch} || fail "kernel {node.kernel} cannot be booted"',
+        "cat > /run/hal-authority.pem <<'HAL_END'",
+        *server.authority.strip().splitlines(),
+        "HAL_END",
+        f"token='{token.words}'",
+        "# First secrets: the host's key and certificate, and what it trusts. Handed out once.",
+        "fetched=/run/hal-secrets.tar",
+        f"header() {{ printf 'header = \"X-HAL-Token: %s\"\\n' \"$token\"; }}",
+        f'header | {ask} --request POST --output "$fetched" {at}/secrets \\',
+        '  || fail "no first secrets; hal-provision status on the server, and its journal, say why"',
+        'tar --extract --file "$fetched" --directory / --no-overwrite-dir || fail "first secrets are no archive"',
+        'rm -f "$fetched"',
+        "restorecon -R /etc/ssh || true",
+        "# From here on the node boots its disk.",
+        f'header | {ask} --data "installed=$(rpm -q kernel-{node.kernel})" {at}/call-home \\',
+        '  || fail "the call home was refused: the node would install again; hal-provision disarm on the server"',
+        "rm -f /run/hal-authority.pem",
+        "%end",
+    ]

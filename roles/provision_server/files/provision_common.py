@@ -1,0 +1,176 @@
+# -*- coding: utf-8 -*-
+"""What the parts of hal-provision share: errors, small files, the lock, what a node is. Python 2.7 and 3."""
+
+from __future__ import absolute_import, division, print_function
+
+import contextlib
+import fcntl
+import io
+import json
+import os
+import re
+import tempfile
+import time
+
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
+FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}\Z")
+FOLDERS = ("armed", "tokens", "spool", "calls")
+MOST_AUDIT_BYTES = 10 * 1024 * 1024
+
+
+class Problem(Exception):
+    """What went wrong, in one line for the administrator. Never with a token in it."""
+
+
+def text(value):
+    """Return bytes or text as text; what is no UTF-8 is replaced."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else u"%s" % value
+
+
+def checked_name(name):
+    """Return the name of a node, which becomes the name of a file; Problem for anything else."""
+    if not NAME.match(name):
+        raise Problem("%r is no name of a node" % name)
+    return name
+
+
+def stamp(now):
+    """Return a time in seconds as UTC for people."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+
+
+def read_json(path):
+    """Return what a file has, None when it is not there; Problem names one that cannot be read."""
+    try:
+        with io.open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (IOError, OSError) as error:
+        if error.errno in (2, 20):
+            return None
+        raise Problem("%s: cannot be read: %s" % (path, error.strerror))
+    except ValueError:
+        raise Problem("%s: is damaged; no JSON" % path)
+    if not isinstance(found, dict):
+        raise Problem("%s: is damaged; no mapping" % path)
+    return found
+
+
+def replace(path, content, mode=0o600):
+    """Write a file as a whole or not at all. It belongs to whom its folder belongs to: the service reads it."""
+    folder = os.path.dirname(path)
+    try:
+        handle, new = tempfile.mkstemp(prefix=".new-", dir=folder)
+    except (IOError, OSError) as error:
+        raise Problem("%s: cannot be written: %s" % (path, error.strerror))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), mode)
+            if os.geteuid() == 0:
+                owner = os.stat(folder)
+                os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(new, path)
+    except (IOError, OSError) as error:
+        remove(new)
+        raise Problem("%s: cannot be written: %s" % (path, error.strerror))
+
+
+def write_json(path, data):
+    """Write a small document as a whole."""
+    replace(path, (json.dumps(data, indent=1, sort_keys=True) + "\n").encode("utf-8"))
+
+
+def remove(path):
+    """Remove a file; return whether it was there."""
+    try:
+        os.unlink(path)
+        return True
+    except OSError as error:
+        if error.errno == 2:
+            return False
+        raise Problem("%s: cannot be removed: %s" % (path, error.strerror))
+
+
+class Place(object):
+    """Where everything is: ``state`` holds what changes, ``nodes`` a file for each node, which the role wrote."""
+
+    def __init__(self, settings_file):
+        """Problem when the settings are not there or do not say what is needed."""
+        settings = read_json(settings_file)
+        if settings is None:
+            raise Problem("%s is missing; role provision_server writes it" % settings_file)
+        try:
+            self.state = settings["state"]
+            self.nodes = settings["nodes"]
+            self.images = settings["images"]
+            self.key = settings["image_key"]
+            self.keep = int(settings["keep_images"])
+            self.listen = settings["listen"]
+            self.port, self.tls_port = int(settings["port"]), int(settings["tls_port"])
+            self.certificate, self.private_key = settings["certificate"], settings["private_key"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise Problem("%s: %s is missing or wrong; role provision_server writes it" % (settings_file, error))
+        self._index = (None, {})
+
+    def path(self, kind, name):
+        """Return the file of a node in one of FOLDERS."""
+        return os.path.join(self.state, kind, name)
+
+    def node(self, name):
+        """Return what the role wrote of a node; Problem when there is no such node."""
+        found = read_json(os.path.join(self.nodes, checked_name(name)))
+        if found is None:
+            raise Problem("%s: this server has no such node; it knows those of cluster.yml with a MAC" % name)
+        return found
+
+    def names(self):
+        """Return the names of all nodes."""
+        try:
+            return sorted(one for one in os.listdir(self.nodes) if NAME.match(one))
+        except OSError as error:
+            raise Problem("%s: cannot be read: %s" % (self.nodes, error.strerror))
+
+    def by_address(self, address):
+        """Return the name of the node with an address, None without one. Files are read again when one was replaced."""
+        try:
+            changed = os.stat(self.nodes).st_mtime
+        except OSError as error:
+            raise Problem("%s: cannot be read: %s" % (self.nodes, error.strerror))
+        if self._index[0] != changed:
+            self._index = (changed, {self.node(name)["address"]: name for name in self.names()})
+        return self._index[1].get(address)
+
+    @contextlib.contextmanager
+    def locked(self, name):
+        """One at a time for each node, of programs and of threads."""
+        path = os.path.join(self.state, "tokens", ".lock-" + checked_name(name))
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            if os.geteuid() == 0:
+                owner = os.stat(os.path.dirname(path))
+                os.fchown(handle, owner.st_uid, owner.st_gid)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def audit(self, now, node, address, what, result):
+        """Write down what was asked and what became of it. No caller gives a token here."""
+        path = os.path.join(self.state, "audit.jsonl")
+        line = json.dumps({"at": stamp(now), "node": node, "address": address, "what": what, "result": result},
+                          sort_keys=True)
+        try:
+            if os.path.exists(path) and os.path.getsize(path) > MOST_AUDIT_BYTES:
+                os.rename(path, path + ".1")
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                if os.geteuid() == 0:
+                    owner = os.stat(self.state)
+                    os.fchown(handle, owner.st_uid, owner.st_gid)
+                os.write(handle, (line + "\n").encode("utf-8"))
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise Problem("%s: cannot be written: %s" % (path, error.strerror))

@@ -1,0 +1,213 @@
+# -*- coding: utf-8 -*-
+"""The server of hal-provision: a node gets its own files and nobody else's. Python 2.7 and 3.
+
+Who asks is known by the address that the connection comes from. Without TLS: boot configuration, and the files of its
+order. With TLS and the token: first secrets, once, and the call home.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import json
+import socket
+import ssl
+import sys
+import threading
+import time
+
+import provision_store as store
+from provision_common import Problem, text
+
+try:
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+    from socketserver import ThreadingMixIn
+except ImportError:
+    from BaseHTTPServer import BaseHTTPRequestHandler, HTTPServer
+    from SocketServer import ThreadingMixIn
+
+MOST_SAID = 64 * 1024
+TOKEN = "X-HAL-Token"
+SEARCHED = "pxelinux.cfg"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    timeout = 30
+    server_version = "hal-provision"
+    sys_version = ""
+
+    def do_GET(self):
+        """Boot configuration, or a file of the node's order."""
+        self._answer(self._get)
+
+    def do_HEAD(self):
+        """As GET, without the content."""
+        self._answer(self._get)
+
+    def do_POST(self):
+        """First secrets, or the call home."""
+        self._answer(self._post)
+
+    def _answer(self, ask):
+        try:
+            status, content = ask([part for part in self.path.split("?")[0].split("/") if part])
+        except Problem as problem:
+            # The reason is for the journal and the audit; who asks gets no help in guessing.
+            self._say("%s: %s" % (self.path.split("?")[0], problem))
+            status, content = 500, b""
+        self._send(status, content)
+
+    def _send(self, status, content):
+        self.send_response(status)
+        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def _node(self, named=None):
+        """Return the node that asks; None when nobody known does, or when it asks for another's."""
+        address = self.client_address[0]
+        found = self.server.place.by_address(address)
+        if found is None or named not in (None, found):
+            place, now = self.server.place, time.time()
+            place.audit(now, found, address, "%s %s" % (self.command, text(named or "")[:80]),
+                        "refused: another node's" if found else "refused: no node has this address")
+            return None
+        return found
+
+    def _get(self, parts):
+        place, now = self.server.place, time.time()
+        if parts == ["health"]:
+            return 200, b"ok\n"
+        if len(parts) == 2 and parts[0] == "boot":
+            node = self._node(parts[1])
+            return (200, store.config(place, node, now).encode("utf-8")) if node else (404, b"")
+        if len(parts) == 3 and parts[:2] == ["boot", SEARCHED]:
+            node = self._node()
+            if not node or parts[2] not in place.node(node)["names"]:
+                return 404, b""
+            return 200, store.config(place, node, now).encode("utf-8")
+        if len(parts) == 3 and parts[0] == "node":
+            node = self._node(parts[1])
+            order = store.armed(place, node, now) if node else None
+            if order and parts[2] in order["files"]:
+                place.audit(now, node, self.client_address[0], "GET %s" % parts[2], "given")
+                return 200, order["files"][parts[2]].encode("utf-8")
+        return 404, b""
+
+    def _post(self, parts):
+        if len(parts) != 3 or parts[0] != "node" or parts[2] not in store.PURPOSES:
+            return 404, b""
+        said = self._body()
+        node = self._node(parts[1])
+        if not node:
+            return 403, b""
+        if not self.server.tls:
+            return 403, b"only over TLS\n"
+        if said is None:
+            return 413, b""
+        address, token = self.client_address[0], self.headers.get(TOKEN) or ""
+        try:
+            if parts[2] == "secrets":
+                return 200, store.redeem_secrets(self.server.place, node, token, address)
+            store.call_home(self.server.place, node, token, address, said)
+        except Problem as problem:
+            self._say("%s %s: %s" % (node, parts[2], problem))
+            return 403, b"refused\n"
+        return 200, b"ok\n"
+
+    def _body(self):
+        """Return what was sent as data: an object, else its text; None for too much."""
+        try:
+            length = int(self.headers.get("Content-Length") or 0)
+        except ValueError:
+            length = 0
+        if length > MOST_SAID or length < 0:
+            return None
+        raw = text(self.rfile.read(length))
+        try:
+            return json.loads(raw)
+        except ValueError:
+            return raw
+
+    def _say(self, words):
+        sys.stderr.write("%s %s\n" % (self.client_address[0], text(words)))
+        sys.stderr.flush()
+
+    def log_message(self, form, *words):
+        """To the journal, without what a header said."""
+        self._say(form % words)
+
+
+class Server(ThreadingMixIn, HTTPServer):
+    """One listening place; with a context it speaks TLS, and shakes hands in the thread of the connection."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 128
+
+    def __init__(self, where, place, context=None):
+        self.place, self.tls, self._context = place, context is not None, context
+        HTTPServer.__init__(self, where, Handler)
+
+    def server_bind(self):
+        """Without asking a name server who we are."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = self.server_address[:2]
+
+    def finish_request(self, request, client_address):
+        """Shake hands, then answer; who takes too long is let go."""
+        request.settimeout(Handler.timeout)
+        if self._context:
+            request = self._context.wrap_socket(request, server_side=True)
+        HTTPServer.finish_request(self, request, client_address)
+        if self._context:
+            try:
+                request.unwrap()
+            except (OSError, IOError, ValueError):
+                pass
+            request.close()
+
+    def handle_error(self, request, client_address):
+        """One line for a connection that broke: handshakes of strangers are no fault of ours."""
+        sys.stderr.write("%s: %s\n" % (client_address[0], sys.exc_info()[1]))
+        sys.stderr.flush()
+
+
+def context_of(place):
+    """Return the TLS context with the server's certificate; Problem when it cannot be read."""
+    context = ssl.SSLContext(getattr(ssl, "PROTOCOL_TLS_SERVER", ssl.PROTOCOL_SSLv23))
+    for old in ("OP_NO_SSLv2", "OP_NO_SSLv3", "OP_NO_TLSv1", "OP_NO_TLSv1_1"):
+        context.options |= getattr(ssl, old, 0)
+    try:
+        context.load_cert_chain(place.certificate, place.private_key)
+    except (OSError, IOError, ssl.SSLError) as error:
+        raise Problem("%s, %s: no certificate for TLS: %s" % (place.certificate, place.private_key,
+                                                             getattr(error, "strerror", None) or error))
+    return context
+
+
+def servers(place):
+    """Return the places that listen; Problem names one that cannot."""
+    context, found = context_of(place), []
+    for address in place.listen:
+        for port, one in ((place.port, None), (place.tls_port, context)):
+            try:
+                found.append(Server((address, port), place, one))
+            except (OSError, IOError) as error:
+                raise Problem("%s port %d: cannot listen: %s" % (address, port, error.strerror or error))
+    return found
+
+
+def serve(place):
+    """Serve until somebody ends the process."""
+    running = servers(place)
+    for one in running[1:]:
+        thread = threading.Thread(target=one.serve_forever)
+        thread.daemon = True
+        thread.start()
+    running[0].serve_forever()

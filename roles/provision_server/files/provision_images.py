@@ -1,0 +1,142 @@
+# -*- coding: utf-8 -*-
+"""Images that nodes install: checked, published as a whole, pruned. Python 2.7 and 3.
+
+An image is a folder NAME-VERSION-ARCH with the root file system, manifest.json (what it is, its size and sha256) and
+manifest.json.sig (ECDSA on P-256 with SHA-256, DER). OpenSSL 1.0.2 of CentOS 7 checks that; it knows no Ed25519.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import hashlib
+import io
+import os
+import re
+import shutil
+import subprocess
+
+from provision_common import Problem, read_json, text
+from provision_store import armed
+
+MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
+IMAGE = re.compile(r"[a-z0-9][a-z0-9._-]{0,100}\Z")
+FILES = ("rootfs.tar.xz", "rootfs.tar.gz", "rootfs.tar", "rootfs.squashfs")
+
+
+def check(folder, key, arch=None):
+    """Return the manifest of an image that is whole and signed; Problem says in one line why it is not."""
+    name = os.path.basename(folder.rstrip("/"))
+    manifest, signature = os.path.join(folder, MANIFEST), os.path.join(folder, SIGNATURE)
+    for path in (manifest, signature, key):
+        if not os.path.isfile(path):
+            raise Problem("%s: %s is missing" % (name, path))
+    try:
+        asked = subprocess.Popen(["openssl", "dgst", "-sha256", "-verify", key, "-signature", signature, manifest],
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        said = text(asked.communicate()[0]).strip()
+    except OSError as error:
+        raise Problem("openssl cannot be run: %s" % error.strerror)
+    # Only now is the manifest believed.
+    if asked.returncode != 0 or "Verified OK" not in said:
+        raise Problem("%s: the manifest is not signed by this site's key (%s)" % (name, key))
+    found = read_json(manifest)
+    try:
+        file, size, digest = found["file"], found["size"], found["sha256"]
+        expected = "%s-%s-%s" % (found["name"], found["version"], found["arch"])
+    except KeyError as error:
+        raise Problem("%s: the manifest has no %s" % (name, error))
+    if expected != name:
+        raise Problem("%s: the manifest is of %s" % (name, expected))
+    if arch and found["arch"] != arch:
+        raise Problem("%s: is for %s, and %s is needed" % (name, found["arch"], arch))
+    if file not in FILES:
+        raise Problem("%s: the manifest names %s; one of %s is taken" % (name, file, ", ".join(FILES)))
+    path = os.path.join(folder, file)
+    there = os.path.getsize(path) if os.path.isfile(path) else 0
+    if there != size:
+        raise Problem("%s: %s has %d bytes, and %d were signed" % (name, file, there, size))
+    if _sha256(path) != digest:
+        raise Problem("%s: %s is damaged: its sha256 is not the signed one" % (name, file))
+    return found
+
+
+def _sha256(path):
+    sum_of = hashlib.sha256()
+    with io.open(path, "rb") as file:
+        for block in iter(lambda: file.read(1024 * 1024), b""):
+            sum_of.update(block)
+    return sum_of.hexdigest()
+
+
+def published(place):
+    """Return the names of published images, oldest first."""
+    found = []
+    try:
+        for one in os.listdir(place.images):
+            path = os.path.join(place.images, one)
+            if IMAGE.match(one) and os.path.isfile(os.path.join(path, MANIFEST)):
+                found.append((os.path.getmtime(os.path.join(path, MANIFEST)), one))
+    except OSError as error:
+        raise Problem("%s: cannot be read: %s" % (place.images, error.strerror))
+    return [one for _, one in sorted(found)]
+
+
+def publish(place, folder):
+    """Check an image that was brought beside the others, and show it at once and whole; return its name."""
+    source = os.path.realpath(folder)
+    name = os.path.basename(source)
+    if not IMAGE.match(name):
+        raise Problem("%s: no name for an image: small letters, digits, . _ -" % name)
+    check(source, place.key)
+    target = os.path.join(place.images, name)
+    if os.path.exists(target):
+        raise Problem("%s is published; a changed image is a new version" % name)
+    if os.stat(source).st_dev != os.stat(place.images).st_dev:
+        raise Problem("%s: bring it into a folder of the file system of %s, where a rename shows it at once"
+                      % (source, place.images))
+    for one in os.listdir(source):
+        os.chmod(os.path.join(source, one), 0o644)
+    os.chmod(source, 0o755)
+    os.rename(source, target)
+    return name
+
+
+def prune(place, now):
+    """Remove the oldest images but `keep` of each name and architecture, never one that a node is armed with.
+
+    Return what was removed. The last one that is whole stays, however many damaged ones are newer.
+    """
+    used = " ".join(order["config"] + " ".join(order["files"].values())
+                    for order in (armed(place, name, now) for name in place.names()) if order)
+    groups = {}
+    for name in published(place):
+        manifest = read_json(os.path.join(place.images, name, MANIFEST)) or {}
+        groups.setdefault((manifest.get("name"), manifest.get("arch")), []).append(name)
+    removed = []
+    for names in groups.values():
+        keep = set(names[-place.keep:])
+        if not any(_good(place, name) for name in reversed(names[-place.keep:])):
+            keep |= set([name for name in reversed(names) if _good(place, name)][:1])
+        for name in names:
+            if name not in keep and "/%s/" % name not in used:
+                shutil.rmtree(os.path.join(place.images, name))
+                removed.append(name)
+    return sorted(removed)
+
+
+def _good(place, name):
+    try:
+        check(os.path.join(place.images, name), place.key)
+    except Problem:
+        return False
+    return True
+
+
+def wrong(place):
+    """Return why published images may not be installed, by name."""
+    found = {}
+    for name in published(place):
+        try:
+            check(os.path.join(place.images, name), place.key)
+        except Problem as problem:
+            found[name] = "%s" % problem
+    return found

@@ -1,0 +1,199 @@
+# -*- coding: utf-8 -*-
+"""What a node boots, its tokens and its first secrets, as files: one node's, and never another's. Python 2.7 and 3.
+
+armed/NODE            what the node is to install, until it called home or the time is over; not there: it boots its disk
+tokens/NODE.PURPOSE   sha256 of a token, the address it is good for, and until when; used, the file is gone
+spool/NODE            first secrets, put there shortly before; handed out once, and gone
+calls/NODE            what the node said when it had been installed
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import hashlib
+import os
+import re
+import time
+
+from provision_common import FILE, Problem, checked_name, read_json, remove, replace, stamp, text, write_json
+
+PURPOSES = ("secrets", "call-home")
+MOST_SECONDS = 24 * 3600
+MOST_BYTES = 1024 * 1024
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+
+
+def same(one, other):
+    """Compare two digests without telling by the time where they differ. hmac's own came with Python 2.7.7."""
+    if len(one) != len(other):
+        return False
+    different = 0
+    for left, right in zip(bytearray(one.encode("ascii")), bytearray(other.encode("ascii"))):
+        different |= left ^ right
+    return different == 0
+
+
+# ---------------------------------------------------------------- arm, disarm
+def arm(place, name, order, now=None):
+    """Take an order of the controller's: write the node's tokens, then what it boots. Only files of this node change."""
+    now = time.time() if now is None else now
+    known = place.node(name)
+    _check(name, known, order, now)
+    document = {key: order[key] for key in ("what", "config", "files", "expires")}
+    document.update(node=name, armed=stamp(now))
+    with place.locked(name):
+        # Whatever was there is over before anything new is: an old token opens nothing of a new order.
+        _drop(place, name)
+        for purpose in PURPOSES:
+            write_json(place.path("tokens", "%s.%s" % (name, purpose)),
+                       {"sha256": order["token_sha256"], "address": known["address"], "expires": order["expires"]})
+        write_json(place.path("armed", name), document)
+    place.audit(now, name, None, "arm", text(order["what"]))
+
+
+def _check(name, known, order, now):
+    """Refuse an order that is not for this node, or that cannot be meant."""
+    wanted = {"node": "text", "address": "text", "what": "text", "config": "text", "files": "a mapping",
+              "token_sha256": "64 hexadecimal digits", "expires": "seconds"}
+    for key, kind in sorted(wanted.items()):
+        if key not in order:
+            raise Problem("%s: the order has no %s (%s)" % (name, key, kind))
+    if order["node"] != name:
+        raise Problem("%s: the order is for %s" % (name, order["node"]))
+    if order["address"] != known["address"]:
+        raise Problem("%s: the order is for address %s, and this server knows %s: roll out provision_server first"
+                      % (name, order["address"], known["address"]))
+    if not _SHA256.match(text(order["token_sha256"])):
+        raise Problem("%s: the order has no digest of a token" % name)
+    expires = order["expires"]
+    if isinstance(expires, bool) or not isinstance(expires, (int, float)) or not now < expires <= now + MOST_SECONDS:
+        raise Problem("%s: the order runs out in %s; more than 0 s and at most %d s from now are taken"
+                      % (name, "%d s" % (expires - now) if isinstance(expires, (int, float)) else expires, MOST_SECONDS))
+    for file, content in order["files"].items():
+        if not FILE.match(file) or file in PURPOSES or len(content) > MOST_BYTES:
+            raise Problem("%s: a file of the order has a name or a size that is not served: %s" % (name, file))
+
+
+def disarm(place, name, now=None):
+    """Take back what a node was to boot, its tokens and secrets; return whether it was armed."""
+    now = time.time() if now is None else now
+    place.node(name)
+    with place.locked(name):
+        was = _drop(place, name)
+        remove(place.path("spool", name))
+    if was:
+        place.audit(now, name, None, "disarm", "done")
+    return was
+
+
+def _drop(place, name):
+    was = remove(place.path("armed", name))
+    for purpose in PURPOSES:
+        remove(place.path("tokens", "%s.%s" % (name, purpose)))
+    return was
+
+
+def armed(place, name, now):
+    """Return the order that is in force for a node, None without one: one that ran out is none."""
+    found = read_json(place.path("armed", checked_name(name)))
+    return found if found and found["expires"] > now else None
+
+
+def config(place, name, now):
+    """Return the boot configuration that a node gets now."""
+    order = armed(place, name, now)
+    return order["config"] if order else place.node(name)["standing"]
+
+
+# ---------------------------------------------------------------- tokens and secrets
+def spool(place, name, content):
+    """Put a node's first secrets there, for the one who comes with its token."""
+    if not content or len(content) > MOST_BYTES:
+        raise Problem("%s: %d bytes of secrets; 1 to %d are taken" % (name, len(content), MOST_BYTES))
+    place.node(name)
+    with place.locked(name):
+        replace(place.path("spool", name), content)
+
+
+def refusal(place, name, purpose, token, address, now):
+    """Say why a token does not open this, None when it does. To be asked with the lock."""
+    record = read_json(place.path("tokens", "%s.%s" % (checked_name(name), purpose)))
+    if record is None:
+        return "no token is out for this, or it was used"
+    if record["expires"] <= now:
+        return "the token ran out at %s" % stamp(record["expires"])
+    # The address first: whoever is elsewhere learns nothing about the token, and does not use it up.
+    if record["address"] != address:
+        return "the token is for another address"
+    if not same(hashlib.sha256(text(token).encode("utf-8")).hexdigest(), record["sha256"]):
+        return "not the token"
+    return None
+
+
+def redeem_secrets(place, name, token, address, now=None):
+    """Return a node's first secrets, once; Problem says why not. Of two who come at once one gets them."""
+    now = time.time() if now is None else now
+    with place.locked(name):
+        why = refusal(place, name, "secrets", token, address, now)
+        path = place.path("spool", name)
+        if why is None and not os.path.exists(path):
+            why = "nothing was put there for it"  # the token stays good: the play that puts it there may be late
+        if why is None:
+            try:
+                with open(path, "rb") as file:
+                    content = file.read()
+            except (IOError, OSError) as error:
+                raise Problem("%s: cannot be read: %s" % (path, error.strerror))
+            remove(place.path("tokens", "%s.secrets" % name))
+            remove(path)
+    place.audit(now, name, address, "secrets", why or "handed out")
+    if why:
+        raise Problem(why)
+    return content
+
+
+def call_home(place, name, token, address, said, now=None):
+    """Take note that a node has been installed: it boots its disk from now on. Problem says why not."""
+    now = time.time() if now is None else now
+    with place.locked(name):
+        why = refusal(place, name, "call-home", token, address, now)
+        if why is None:
+            write_json(place.path("calls", name), {"node": name, "at": stamp(now), "address": address, "said": said})
+            _drop(place, name)
+            remove(place.path("spool", name))
+    place.audit(now, name, address, "call-home", why or "installed")
+    if why:
+        raise Problem(why)
+
+
+# ---------------------------------------------------------------- what is known
+def status(place, names=(), now=None):
+    """Return what is known of nodes: armed or not, until when, tokens that are out, secrets that wait, the last call."""
+    now = time.time() if now is None else now
+    known = {}
+    for name in names or place.names():
+        standing = place.node(name)
+        order = read_json(place.path("armed", name))
+        known[name] = {
+            "address": standing["address"],
+            "armed": bool(order and order["expires"] > now),
+            "what": order["what"] if order else "",
+            "until": stamp(order["expires"]) if order else "",
+            "ran_out": bool(order and order["expires"] <= now),
+            "tokens": [one for one in PURPOSES
+                       if (read_json(place.path("tokens", "%s.%s" % (name, one))) or {"expires": 0})["expires"] > now],
+            "secrets_wait": os.path.exists(place.path("spool", name)),
+            "called": read_json(place.path("calls", name)),
+        }
+    return {"nodes": known, "armed": sorted(name for name, one in known.items() if one["armed"]),
+            "unknown": strangers(place)}
+
+
+def strangers(place):
+    """Return files of nodes that this server does not have: somebody else's, or left from a former model."""
+    nodes = set(place.names())
+    found = []
+    for kind in ("armed", "spool"):
+        for one in sorted(os.listdir(os.path.join(place.state, kind))):
+            if one not in nodes and not one.startswith(".new-"):
+                found.append("%s/%s" % (kind, one))
+    return found

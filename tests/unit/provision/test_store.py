@@ -1,0 +1,317 @@
+"""What a node boots and gets, as files on the server: its own, for a while, once."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import provision_store as store
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from provision_common import Place, Problem
+
+from hal_provision.boot import Installer, known, order
+from hal_provision.errors import ProvisionError
+from hal_provision.nodes import BootNode
+from hal_provision.tokens import Token
+from tests.unit.provision.conftest import PROJECT, node
+
+NOW = 1_800_000_000.0
+INSTALLER = Installer("http://10.1.0.11/i/vmlinuz", "http://10.1.0.11/i/initrd.img", "console=hvc0 ip=dhcp")
+WORDS = "the-token-of-hal05"
+
+
+def settings_of(folder: Path, nodes: list[BootNode], **changes: Any) -> Path:
+    """The server's folder as the role makes it."""
+    for one in ("armed", "tokens", "spool", "calls"):
+        (folder / "state" / one).mkdir(parents=True, mode=0o700)
+    (folder / "nodes").mkdir()
+    (folder / "images").mkdir()
+    for one in nodes:
+        (folder / "nodes" / one.name).write_text(json.dumps(known(one, "management")))
+    path = folder / "provision.json"
+    given_: dict[str, Any] = {
+        "state": str(folder / "state"), "nodes": str(folder / "nodes"), "images": str(folder / "images"),
+        "image_key": str(folder / "image_key.pem"), "keep_images": 2, "listen": ["127.0.0.1"], "port": 0, "tls_port": 0,
+        "certificate": str(folder / "tls.pem"), "private_key": str(folder / "tls"),
+    }  # fmt: skip
+    path.write_text(json.dumps(given_ | changes))
+    return path
+
+
+def an_order(of: BootNode, words: str = WORDS, expires: float = NOW + 3600, what: str = "image compute-1") -> dict[str, Any]:
+    kickstart = f"token='{words}'\n"
+    return order(of, "management", what, INSTALLER, "http://10.1.0.11:8480", kickstart, Token(words, expires))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(str(settings_of(tmp_path, [node(f"hal{at:02}", at) for at in range(1, 9)])))
+
+
+def trail(place: Place) -> list[dict[str, Any]]:
+    path = Path(place.state, "audit.jsonl")
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+# ---------------------------------------------------------------- arm, disarm
+
+
+def test_a_node_boots_its_disk_until_somebody_arms_it_and_again_after(place: Place) -> None:
+    standing = store.config(place, "hal05", NOW)
+    assert standing == known(node(), "management")["standing"]
+    store.arm(place, "hal05", an_order(node()), NOW)
+    assert "inst.ks=http://10.1.0.11:8480/node/hal05/kickstart.cfg" in store.config(place, "hal05", NOW)
+    assert store.status(place, [], NOW)["armed"] == ["hal05"]
+    assert store.disarm(place, "hal05", NOW)
+    assert store.config(place, "hal05", NOW) == standing
+    assert not store.disarm(place, "hal05", NOW)
+    assert store.status(place, [], NOW)["armed"] == []
+
+
+def test_an_order_that_ran_out_is_none(place: Place) -> None:
+    store.arm(place, "hal05", an_order(node(), expires=NOW + 60), NOW)
+    assert store.armed(place, "hal05", NOW + 59.9)
+    assert store.armed(place, "hal05", NOW + 60) is None
+    assert store.config(place, "hal05", NOW + 60) == known(node(), "management")["standing"]
+    found = store.status(place, ["hal05"], NOW + 60)["nodes"]["hal05"]
+    assert (found["armed"], found["ran_out"], found["tokens"]) == (False, True, [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"node": "hal06"}, "hal05: the order is for hal06"),
+        ({"address": "10.1.0.199"}, "hal05: the order is for address 10.1.0.199, and this server knows 10.1.0.105"),
+        ({"expires": NOW}, "hal05: the order runs out in 0 s; more than 0 s and at most 86400 s"),
+        ({"expires": NOW + 86401}, "the order runs out in 86401 s"),
+        ({"expires": "soon"}, "the order runs out in soon"),
+        ({"expires": True}, "the order runs out in"),
+        ({"token_sha256": "0" * 63}, "hal05: the order has no digest of a token"),
+        ({"files": {"../tokens": "x"}}, "a name or a size that is not served: ../tokens"),
+        ({"files": {"secrets": "x"}}, "a name or a size that is not served: secrets"),
+        ({"files": {"big": "x" * 1048577}}, "a name or a size that is not served: big"),
+    ],
+)
+def test_an_order_that_cannot_be_meant_changes_nothing(place: Place, changes: dict[str, Any], said: str) -> None:
+    before = contents(place)
+    with pytest.raises(Problem) as refused:
+        store.arm(place, "hal05", {**an_order(node()), **changes}, NOW)
+    assert said in str(refused.value)
+    assert contents(place) == before
+
+
+def test_an_order_without_a_part_is_refused_by_its_name(place: Place) -> None:
+    for part in an_order(node()):
+        wanting = {key: value for key, value in an_order(node()).items() if key != part}
+        with pytest.raises(Problem, match=f"hal05: the order has no {part}"):
+            store.arm(place, "hal05", wanting, NOW)
+
+
+def test_a_node_that_the_server_does_not_have_is_refused(place: Place) -> None:
+    for name in ("hal99", "../hal05", "hal05/..", "", "HAL05", "hal05\n"):
+        with pytest.raises(Problem):
+            store.arm(place, name, an_order(node()), NOW)
+        with pytest.raises(Problem):
+            store.disarm(place, name, NOW)
+
+
+def test_what_petitboot_would_not_boot_becomes_no_order() -> None:
+    wrong = Installer("/vmlinuz", INSTALLER.initrd, INSTALLER.append)
+    with pytest.raises(ProvisionError, match="hal05: kernel /vmlinuz: write a whole URL"):
+        order(node(), "management", "x", wrong, "http://10.1.0.11:8480", "", Token("a", 1))
+    with pytest.raises(ProvisionError, match="say in words what it is to install"):
+        order(node(), "management", " ", INSTALLER, "http://10.1.0.11:8480", "", Token("a", 1))
+
+
+def contents(place: Place) -> dict[str, bytes]:
+    """Every file of the server's but the audit's and the locks."""
+    root = Path(place.state).parent
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and path.name != "audit.jsonl" and not path.name.startswith(".lock-")
+    }
+
+
+def of_others(place: Place, name: str) -> tuple[dict[str, bytes], dict[str, str]]:
+    files = {path: text for path, text in contents(place).items() if Path(path).name.split(".")[0] != name}
+    return files, {one: store.config(place, one, NOW) for one in place.names() if one != name}
+
+
+OPERATIONS = st.sampled_from(["arm", "disarm", "spool", "secrets", "theft", "call-home", "wrong order", "status"])
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(OPERATIONS, st.integers(1, 8)), max_size=12))
+def test_every_other_nodes_files_are_byte_for_byte_the_same_after_any_operation(
+    tmp_path_factory: pytest.TempPathFactory, operations: list[tuple[str, int]]
+) -> None:
+    place = Place(str(settings_of(tmp_path_factory.mktemp("p"), [node(f"hal{at:02}", at) for at in range(1, 9)])))
+    for what, at in operations:
+        name, address = f"hal{at:02}", f"10.1.0.{100 + at}"
+        before = of_others(place, name)
+        try:
+            if what == "arm":
+                store.arm(place, name, an_order(node(name, at), f"token-{at}"), NOW)
+            elif what == "disarm":
+                store.disarm(place, name, NOW)
+            elif what == "spool":
+                store.spool(place, name, f"secrets of {name}".encode())
+            elif what == "secrets":
+                assert store.redeem_secrets(place, name, f"token-{at}", address, NOW) == f"secrets of {name}".encode()
+            elif what == "theft":
+                store.redeem_secrets(place, name, f"token-{at}", "10.1.0.250", NOW)
+                raise AssertionError("stolen")
+            elif what == "call-home":
+                store.call_home(place, name, f"token-{at}", address, "done", NOW)
+            elif what == "wrong order":
+                store.arm(place, name, an_order(node("hal09", 9)), NOW)
+            else:
+                store.status(place, [], NOW)
+        except Problem:
+            pass
+        assert of_others(place, name) == before
+        standing = {one: place.node(one)["standing"] for one in place.names()}
+        assert all(standing[one] == known(node(one, int(one[3:])), "management")["standing"] for one in standing)
+
+
+# ---------------------------------------------------------------- tokens
+
+
+@pytest.fixture
+def armed(place: Place) -> Place:
+    store.arm(place, "hal05", an_order(node()), NOW)
+    store.spool(place, "hal05", b"key and certificate")
+    return place
+
+
+def refused(place: Place, *words: Any, purpose: str = "secrets") -> str:
+    before = contents(place)
+    with pytest.raises(Problem) as why:
+        if purpose == "secrets":
+            store.redeem_secrets(place, *words)
+        else:
+            store.call_home(place, words[0], words[1], words[2], {}, words[3])
+    assert contents(place) == before  # a refusal uses nothing up
+    assert WORDS not in str(why.value)
+    return str(why.value)
+
+
+def test_secrets_are_handed_out_once(armed: Place) -> None:
+    assert store.redeem_secrets(armed, "hal05", WORDS, "10.1.0.105", NOW) == b"key and certificate"
+    assert not any(path.startswith(("state/spool", "state/tokens/hal05.secrets")) for path in contents(armed))
+    assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW) == "no token is out for this, or it was used"
+    store.spool(armed, "hal05", b"again")
+    assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW) == "no token is out for this, or it was used"
+
+
+def test_a_token_is_good_from_one_address_for_one_node_and_for_a_while(armed: Place) -> None:
+    assert refused(armed, "hal05", WORDS, "10.1.0.106", NOW) == "the token is for another address"
+    assert refused(armed, "hal06", WORDS, "10.1.0.106", NOW) == "no token is out for this, or it was used"
+    assert refused(armed, "hal05", WORDS + "x", "10.1.0.105", NOW) == "not the token"
+    assert refused(armed, "hal05", "", "10.1.0.105", NOW) == "not the token"
+    assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW + 3600).startswith("the token ran out at 2027-")
+    assert store.redeem_secrets(armed, "hal05", WORDS, "10.1.0.105", NOW)  # none of that used it up
+
+
+def test_a_token_stays_good_while_nothing_was_put_there(place: Place) -> None:
+    store.arm(place, "hal05", an_order(node()), NOW)
+    assert refused(place, "hal05", WORDS, "10.1.0.105", NOW) == "nothing was put there for it"
+    store.spool(place, "hal05", b"late")
+    assert store.redeem_secrets(place, "hal05", WORDS, "10.1.0.105", NOW) == b"late"
+
+
+def test_of_many_who_come_at_once_one_gets_the_secrets(armed: Place) -> None:
+    got: list[bytes] = []
+    why: list[str] = []
+    start = threading.Barrier(16)
+
+    def come() -> None:
+        start.wait()
+        try:
+            got.append(store.redeem_secrets(armed, "hal05", WORDS, "10.1.0.105", NOW))
+        except Problem as problem:
+            why.append(str(problem))
+
+    threads = [threading.Thread(target=come) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert got == [b"key and certificate"]
+    assert why == ["no token is out for this, or it was used"] * 15
+
+
+def test_a_new_order_makes_the_old_token_worthless(armed: Place) -> None:
+    store.arm(armed, "hal05", an_order(node(), "another"), NOW)
+    assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW) == "not the token"
+
+
+def test_disarming_takes_tokens_and_secrets_back(armed: Place) -> None:
+    store.disarm(armed, "hal05", NOW)
+    assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW) == "no token is out for this, or it was used"
+    assert not [path for path in contents(armed) if path.startswith("state/spool")]
+
+
+def test_a_node_that_called_home_boots_its_disk(armed: Place) -> None:
+    assert refused(armed, "hal05", "wrong", "10.1.0.105", NOW, purpose="call-home") == "not the token"
+    assert refused(armed, "hal05", WORDS, "10.1.0.9", NOW, purpose="call-home") == "the token is for another address"
+    store.call_home(armed, "hal05", WORDS, "10.1.0.105", {"installed": "yes"}, NOW)
+    assert store.config(armed, "hal05", NOW) == known(node(), "management")["standing"]
+    found = store.status(armed, ["hal05"], NOW)["nodes"]["hal05"]
+    assert found["called"]["said"] == {"installed": "yes"}
+    assert (found["armed"], found["tokens"], found["secrets_wait"]) == (False, [], False)
+    assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW, purpose="call-home").startswith("no token is out")
+
+
+def test_the_trail_says_who_asked_and_what_became_of_it_without_the_token(armed: Place) -> None:
+    refused(armed, "hal05", WORDS, "10.1.0.106", NOW)
+    store.redeem_secrets(armed, "hal05", WORDS, "10.1.0.105", NOW)
+    store.call_home(armed, "hal05", WORDS, "10.1.0.105", {}, NOW)
+    assert [(line["what"], line["node"], line["address"], line["result"]) for line in trail(armed)] == [
+        ("arm", "hal05", None, "image compute-1"),
+        ("secrets", "hal05", "10.1.0.106", "the token is for another address"),
+        ("secrets", "hal05", "10.1.0.105", "handed out"),
+        ("call-home", "hal05", "10.1.0.105", "installed"),
+    ]
+    text = Path(armed.state, "audit.jsonl").read_text()
+    assert WORDS not in text
+    assert "key and certificate" not in text
+
+
+def test_no_token_is_stored_in_the_clear_but_in_the_file_that_the_node_fetches(armed: Place) -> None:
+    holders = [path for path, content in contents(armed).items() if WORDS.encode() in content]
+    assert holders == ["state/armed/hal05"]
+    for path in contents(armed):
+        if path.startswith("state/"):
+            assert (Path(armed.state).parent / path).stat().st_mode & 0o777 == 0o600, path
+
+
+def test_files_of_nodes_that_are_no_more_are_named(armed: Place) -> None:
+    (Path(armed.nodes) / "hal05").unlink()
+    assert store.status(armed, [], NOW)["unknown"] == ["armed/hal05", "spool/hal05"]
+
+
+def test_a_damaged_file_is_named(armed: Place) -> None:
+    Path(armed.state, "armed", "hal05").write_text("{")
+    with pytest.raises(Problem, match=r"armed/hal05: is damaged; no JSON"):
+        store.config(armed, "hal05", NOW)
+
+
+def test_addresses_are_read_again_when_the_role_wrote_a_node(place: Place) -> None:
+    assert place.by_address("10.1.0.105") == "hal05"
+    assert place.by_address("10.1.0.205") is None
+    moved = node(addresses={"management": "10.1.0.205"})
+    new = Path(place.nodes, ".new")
+    new.write_text(json.dumps(known(moved, "management")))
+    new.replace(Path(place.nodes, "hal05"))
+    assert (place.by_address("10.1.0.205"), place.by_address("10.1.0.105")) == ("hal05", None)
+
+
+def test_the_program_of_the_node_is_not_imported_from_elsewhere() -> None:
+    assert Path(sys.modules["provision_store"].__file__ or "").parent == PROJECT / "roles/provision_server/files"

@@ -125,6 +125,7 @@ class Handler(BaseHTTPRequestHandler):
         except ValueError:
             length = 0
         if length > MOST_SAID or length < 0:
+            self.rfile.read(min(max(length, 0), 16 * MOST_SAID))  # unread, the answer would be lost with the connection
             return None
         raw = text(self.rfile.read(length))
         try:

@@ -1,0 +1,309 @@
+"""The server's program as it runs on the node, asked over HTTP and TLS from several addresses of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import http.client
+import ipaddress
+import json
+import os
+import re
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hal_provision.petitboot import hex_name, mac_name
+from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.provision.conftest import PROJECT, node
+from tests.unit.provision.test_store import WORDS, an_order, settings_of
+
+PROGRAM = PROJECT / "roles/provision_server/files/provision_cli.py"
+FIRST, SECOND, STRANGER = "127.0.0.5", "127.0.0.6", "127.0.0.99"
+
+
+def certificate(folder: Path) -> None:
+    """A certificate for 127.0.0.1 and its key, as the site's authority makes them."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    made = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), True).sign(key, hashes.SHA256())
+    )  # fmt: skip
+    (folder / "tls.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "tls").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+        )
+    )
+
+
+def free_ports() -> list[int]:
+    with socket.socket() as one, socket.socket() as two:
+        one.bind(("127.0.0.1", 0))
+        two.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1], two.getsockname()[1]]
+
+
+class Running:
+    """The program, serving two nodes of this machine's addresses."""
+
+    def __init__(self, folder: Path, python: str) -> None:
+        self.folder, self.python = folder, python
+        self.port, self.tls_port = free_ports()
+        first = node("hal05", 5, addresses={"management": FIRST})
+        second = node("hal06", 6, addresses={"management": SECOND})
+        self.nodes = {"hal05": first, "hal06": second}
+        certificate(folder)
+        self.settings = settings_of(folder, [first, second], port=self.port, tls_port=self.tls_port)
+        self._process: subprocess.Popen[str] | None = None
+
+    def command(self, *words: str) -> list[str]:
+        return [self.python, "-B", "-E", str(PROGRAM), "--settings", str(self.settings), *words]
+
+    def call(self, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        environment = {"LC_ALL": "C", "PATH": os.environ["PATH"]}
+        return subprocess.run(
+            self.command(*words), input=given, capture_output=True, timeout=120, check=False, env=environment
+        )
+
+    def start(self) -> None:
+        self.log = (self.folder / "journal").open("w+")
+        self._process = subprocess.Popen(self.command("serve"), stdout=self.log, stderr=self.log, text=True)
+        while self._process.poll() is None:
+            try:
+                if self.ask(FIRST, "/health") == (200, b"ok\n") and self.ask(FIRST, "/health", tls=True)[0] == 200:
+                    return
+            except OSError:
+                time.sleep(0.05)
+        raise AssertionError((self.folder / "journal").read_text())
+
+    def stop(self) -> None:
+        if self._process:
+            self._process.terminate()
+            self._process.wait(timeout=20)
+            self.log.close()
+
+    def journal(self) -> str:
+        return (self.folder / "journal").read_text()
+
+    def ask(
+        self, source: str, path: str, *, tls: bool = False, method: str = "GET", token: str = "", body: Any = None
+    ) -> tuple[int, bytes]:
+        link: http.client.HTTPConnection
+        if tls:
+            context = ssl.create_default_context(cafile=str(self.folder / "tls.pem"))
+            link = http.client.HTTPSConnection(
+                "127.0.0.1", self.tls_port, timeout=20, source_address=(source, 0), context=context
+            )
+        else:
+            link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20, source_address=(source, 0))
+        try:
+            link.request(method, path, body=body, headers={"X-HAL-Token": token} if token else {})
+            answer = link.getresponse()
+            return answer.status, answer.read()
+        finally:
+            link.close()
+
+    def arm(self, name: str = "hal05", words: str = WORDS, seconds: float = 3600) -> None:
+        order = an_order(self.nodes[name], words, time.time() + seconds)
+        done = self.call("arm", name, given=json.dumps(order).encode())
+        assert done.returncode == 0, done.stderr
+        assert words.encode() not in done.stdout
+
+    def secrets(self, source: str, token: str, name: str = "hal05", tls: bool = True) -> tuple[int, bytes]:
+        return self.ask(source, f"/node/{name}/secrets", tls=tls, method="POST", token=token)
+
+
+@pytest.fixture(params=["local", "2.7", "3.6"])
+def running(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Running]:
+    made = Running(tmp_path, LOCAL if request.param == "local" else interpreter(request.param))
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def test_a_node_gets_its_own_configuration_and_nobody_elses(running: Running) -> None:
+    status, text = running.ask(FIRST, "/boot/hal05")
+    assert (status, text.decode().split(":")[0]) == (200, "# hal05")
+    assert running.ask(FIRST, "/boot/hal06") == (404, b"")
+    assert running.ask(STRANGER, "/boot/hal05") == (404, b"")
+    assert running.ask(SECOND, "/boot/hal06")[1].startswith(b"# hal06")
+    trail = (running.folder / "state/audit.jsonl").read_text()
+    assert '"result": "refused: another node\'s"' in trail
+    assert '"result": "refused: no node has this address"' in trail
+
+
+def test_both_ways_of_search_find_the_same_file(running: Running) -> None:
+    by_name = running.ask(FIRST, "/boot/hal05")
+    one = running.nodes["hal05"]
+    for name in (mac_name(one.mac("management")), hex_name(FIRST)):
+        assert running.ask(FIRST, f"/boot/pxelinux.cfg/{name}") == by_name
+    for name in ("default", "7F", hex_name(SECOND), mac_name(running.nodes["hal06"].mac("management"))):
+        assert running.ask(FIRST, f"/boot/pxelinux.cfg/{name}") == (404, b"")
+
+
+def test_an_armed_node_gets_its_kickstart_and_no_other_does(running: Running) -> None:
+    other = running.ask(SECOND, "/boot/hal06")
+    assert running.ask(FIRST, "/node/hal05/kickstart.cfg") == (404, b"")
+    running.arm()
+    assert b"DEFAULT hal-install" in running.ask(FIRST, "/boot/hal05")[1]
+    assert running.ask(FIRST, "/node/hal05/kickstart.cfg") == (200, f"token='{WORDS}'\n".encode())
+    for source in (SECOND, STRANGER):
+        assert running.ask(source, "/node/hal05/kickstart.cfg") == (404, b"")
+        assert running.ask(source, "/boot/hal05") == (404, b"")
+    assert running.ask(FIRST, "/node/hal05/other") == (404, b"")
+    assert running.ask(SECOND, "/boot/hal06") == other
+    assert running.call("disarm", "hal05").stdout == b"hal05: disarmed\n"
+    assert b"no entry here" in running.ask(FIRST, "/boot/hal05")[1]
+    assert running.ask(FIRST, "/node/hal05/kickstart.cfg") == (404, b"")
+
+
+def test_first_secrets_go_to_who_has_the_token_and_the_address_once_and_over_TLS(running: Running) -> None:
+    running.arm()
+    assert running.call("spool", "hal05", given=b"\x00 key \xff").returncode == 0
+    assert running.secrets(FIRST, WORDS, tls=False) == (403, b"only over TLS\n")
+    assert running.secrets(SECOND, WORDS) == (403, b"")  # stolen: another node
+    assert running.secrets(STRANGER, WORDS) == (403, b"")
+    assert running.secrets(FIRST, "guess") == (403, b"refused\n")
+    assert running.secrets(FIRST, WORDS) == (200, b"\x00 key \xff")
+    assert running.secrets(FIRST, WORDS) == (403, b"refused\n")
+    said = running.journal()
+    assert "hal05 secrets: not the token" in said
+    assert "hal05 secrets: no token is out for this, or it was used" in said
+    trail = (running.folder / "state/audit.jsonl").read_text()
+    for text in (said, trail):
+        assert WORDS not in text
+        assert "guess" not in text
+
+
+def test_a_token_that_ran_out_is_refused(running: Running) -> None:
+    running.arm(seconds=0.5)
+    running.call("spool", "hal05", given=b"key")
+    order = json.loads((running.folder / "state/armed/hal05").read_text())
+    while time.time() <= order["expires"]:
+        time.sleep(0.05)
+    assert running.secrets(FIRST, WORDS) == (403, b"refused\n")
+    assert b"no entry here" in running.ask(FIRST, "/boot/hal05")[1]
+    assert re.search("hal05 secrets: the token ran out at ", running.journal())
+
+
+def test_a_call_home_disarms_the_node(running: Running) -> None:
+    running.arm()
+    path = "/node/hal05/call-home"
+    assert running.ask(FIRST, path, tls=True, method="POST", token="x", body="{}")[0] == 403
+    assert running.ask(FIRST, path, tls=True, method="POST", token=WORDS, body="y" * 70000)[0] == 413
+    assert b"DEFAULT" in running.ask(FIRST, "/boot/hal05")[1]
+    assert running.ask(FIRST, path, tls=True, method="POST", token=WORDS, body="installed=kernel-4.18.0") == (200, b"ok\n")
+    assert b"no entry here" in running.ask(FIRST, "/boot/hal05")[1]
+    found = json.loads(running.call("status", "hal05").stdout)["nodes"]["hal05"]
+    assert (found["armed"], found["called"]["said"]) == (False, "installed=kernel-4.18.0")
+
+
+def test_the_kickstarts_own_commands_work_with_the_server(running: Running, tmp_path: Path) -> None:
+    """%post of a real kickstart, without what only a new system has (rpm, grubby, restorecon)."""
+    from hal_provision.kickstart import Place, Server, Source, kickstart
+    from hal_provision.tokens import Token
+
+    running.arm()
+    import io
+    import tarfile
+
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        entry = tarfile.TarInfo("etc/ssh/ssh_host_ed25519_key")
+        entry.size, entry.mode = 4, 0o600
+        archive.addfile(entry, io.BytesIO(b"key\n"))
+    running.call("spool", "hal05", given=packed.getvalue())
+    text = kickstart(
+        node("hal05", 5),
+        Place("management", "255.255.255.0"),
+        Source(repositories={"base": "http://10.1.0.11/base"}),
+        Server(f"https://127.0.0.1:{running.tls_port}", (running.folder / "tls.pem").read_text()),
+        Token(WORDS, 0),
+    )
+    post = text.split("%post", 1)[1].split("\n", 1)[1].split("%end")[0]
+    (tmp_path / "root").mkdir()
+    (tmp_path / "run").mkdir()
+    post = post.replace("/run/", f"{tmp_path}/run/").replace("--directory /", f"--directory {tmp_path}/root")
+    post = post.replace("/dev/console", str(tmp_path / "console"))
+    post = post.replace("curl --fail", f"curl --interface {FIRST} --fail")
+    for name in ("rpm", "grubby", "restorecon"):
+        (tmp_path / name).write_text("#!/bin/sh\necho kernel-4.18.0\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "no_proxy": "127.0.0.1"}
+    done = subprocess.run(["sh"], input=post, text=True, capture_output=True, check=False, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    installed = tmp_path / "root/etc/ssh/ssh_host_ed25519_key"
+    assert (installed.read_text(), installed.stat().st_mode & 0o777) == ("key\n", 0o600)
+    assert WORDS not in done.stdout + done.stderr
+    assert list((tmp_path / "run").iterdir()) == []
+    found = json.loads(running.call("status", "hal05").stdout)["nodes"]["hal05"]
+    assert (found["armed"], found["called"]["said"]) == (False, "installed=kernel-4.18.0")
+    again = subprocess.run(["sh"], input=post, text=True, capture_output=True, check=False, env=environment)
+    assert again.returncode == 1
+    assert "hal05: NOT INSTALLED: no first secrets" in again.stdout
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/boot", "/boot/", "/boot/../../etc/passwd", "/boot/%2e%2e", "/node/hal05", "/node/hal05/..", "/armed/hal05"]
+)
+def test_nothing_else_is_there(running: Running, path: str) -> None:
+    running.arm()
+    assert running.ask(FIRST, path)[0] == 404
+    assert running.ask(FIRST, path, tls=True, method="POST", token=WORDS)[0] in (403, 404)
+
+
+def test_a_stranger_at_the_TLS_port_does_not_hold_others(running: Running) -> None:
+    with socket.create_connection(("127.0.0.1", running.tls_port), source_address=(STRANGER, 0)) as silent:
+        assert running.ask(FIRST, "/health", tls=True)[0] == 200
+        silent.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        silent.settimeout(20)
+        with contextlib.suppress(ConnectionResetError):
+            while silent.recv(1024):
+                pass
+    assert running.ask(FIRST, "/health", tls=True)[0] == 200
+    assert "Traceback" not in running.journal()
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "said"),
+    [
+        (["arm", "hal05"], b"", "hal05: no order on standard input"),
+        (["arm", "hal05"], b"[]", "hal05: no order on standard input"),
+        (["arm", "hal99"], b"{}", "hal99: this server has no such node"),
+        (["spool", "hal05"], b"", "hal05: 0 bytes of secrets"),
+        (["disarm", "hal99"], b"", "hal99: this server has no such node"),
+        (["publish", "/nowhere/a-1-x86_64"], b"", "a-1-x86_64: /nowhere/a-1-x86_64/manifest.json is missing"),
+        (["--settings", "/nowhere.json", "status"], b"", "/nowhere.json is missing; role provision_server writes it"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(running: Running, words: list[str], given: bytes, said: str) -> None:
+    done = running.call(*words, given=given)
+    assert done.returncode == 2
+    assert said in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_without_a_certificate_nothing_is_served(running: Running) -> None:
+    (running.folder / "tls").write_text("no key")
+    done = running.call("serve")
+    assert done.returncode == 2
+    assert b"no certificate for TLS" in done.stderr

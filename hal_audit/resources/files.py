@@ -74,8 +74,15 @@ def key_pair(call: Call) -> list[Resource]:
     return [_file(path, private, secret=True), _file(f"{path}.pub", {**PRESENT, "type": "file"})]
 
 
+def private_key(call: Call) -> list[Resource]:
+    """openssl_privatekey: a secret, alone."""
+    path = call.text("path")
+    declared = ABSENT if call.absent() else {**PRESENT, "type": "file", "mode": file_mode(call.get("mode")) or "0600"}
+    return [_file(path, {**declared, **({} if call.absent() else _owners(call))}, secret=True)]
+
+
 def certificate(call: Call) -> list[Resource]:
-    """openssh_cert."""
+    """openssh_cert, x509_certificate."""
     declared = ABSENT if call.absent() else {**PRESENT, "type": "file", **attributes(call)}
     return [_file(call.text("path"), declared)]
 

@@ -18,6 +18,8 @@ MANAGING: dict[str, Callable[[Call], list[Resource]]] = {
     "ansible.builtin.unarchive": files.unpacked,
     "community.crypto.openssh_cert": files.certificate,
     "community.crypto.openssh_keypair": files.key_pair,
+    "community.crypto.openssl_privatekey": files.private_key,
+    "community.crypto.x509_certificate": files.certificate,
     "community.general.alternatives": files.alternative,
     # lines of files
     "ansible.builtin.blockinfile": lines.block,
@@ -85,6 +87,8 @@ include_tasks include_vars meta package_facts pause ping service_facts set_fact 
 validate_argument_spec wait_for wait_for_connection
 """
 READ_ONLY = frozenset(f"ansible.builtin.{name}" for name in _LOOKING.split()) | {
+    "community.crypto.openssl_csr_pipe",
+    "community.crypto.x509_certificate_info",
     "community.mysql.mysql_info",
     "community.mysql.mysql_query",
     "hal_audit",

@@ -71,6 +71,27 @@ def serials(site: Site) -> dict[str, str]:
     return {node.serial: name for name, node in site.nodes.items() if node.serial}
 
 
+def boot(site: Site) -> list[dict[str, Any]]:
+    """Return what DHCP, boot configurations and kickstart files are made of, a node each, in the order of the model.
+
+    ``disk`` is the world-wide name of the node's disk ``system``, None where none is declared. ``placeholders`` are
+    fields of the node that nobody has filled in; none in a virtual site, where they do no harm.
+    """
+    return [
+        {
+            "name": name,
+            "fqdn": site.fqdn(name),
+            "arch": site.profile_of(name).arch,
+            "kernel": site.profile_of(name).kernel,
+            "macs": dict(node.macs),
+            "addresses": {network: str(address) for network, address in node.addresses.items()},
+            "disk": node.parts.get("disks", {}).get("system"),
+            "placeholders": [] if site.virtual else sorted(node.placeholders),
+        }
+        for name, node in site.nodes.items()
+    ]
+
+
 def nodes(site: Site, *, where: str = "all") -> list[str]:
     """Return the names of the nodes that an expression selects, in the order of the model."""
     return select(site, where)
@@ -180,6 +201,7 @@ SLICES: Mapping[str, Callable[..., Any]] = {
     "networks": networks,
     "hosts": hosts,
     "serials": serials,
+    "boot": boot,
     "nodes": nodes,
     "nodeset": nodeset,
     "services": services,

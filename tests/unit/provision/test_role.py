@@ -1,0 +1,81 @@
+"""The role on the node that serves HAL, up to the first task that contacts it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bmc.petitboot import Disk, Lease, boot
+
+from tests.unit.playing import play_text
+
+PLAY = """
+- hosts: all
+  gather_facts: false
+  connection: local
+  tasks:
+    - import_role: {name: provision_server, tasks_from: validate}
+    - debug:
+        msg:
+          main: "{{ __provision_server_main_file }}"
+          leases: "{{ __provision_server_leases }}"
+          nodes: "{{ __provision_server_nodes }}"
+          settings: "{{ __provision_server_settings }}"
+"""
+
+
+def validated(folder: Path, authority: bool = True, **variables: Any) -> subprocess.CompletedProcess[str]:
+    for name in ("tls_ca", "tls_ca.pem") if authority else ():
+        (folder / name).write_text("there")
+    return play_text(folder, PLAY, "hal-mgmt1", sites=["hal"], provision_server_authority_dir=str(folder), **variables)
+
+
+def made(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)["plays"][0]["tasks"][-1]["hosts"]["hal-mgmt1"]["msg"]
+    return found
+
+
+def test_all_nodes_of_hal_have_a_lease_and_boot_their_disks(tmp_path: Path) -> None:
+    found = made(validated(tmp_path))
+    assert {line for line in found["main"].splitlines() if line.startswith(("interface", "dhcp-range", "dhcp-ignore"))} == {
+        "interface=enP2p1s0f0",
+        "dhcp-range=set:net-management,10.64.0.0,static,255.255.255.0,3600",
+        "dhcp-ignore=tag:!known",
+    }
+    leases = {one["path"]: one["content"] for one in found["leases"]}
+    assert leases["/etc/hal/dnsmasq-hosts/hal05"] == "02:48:41:4c:02:05,set:node-hal05,10.64.0.105,hal05\n"
+    option = "tag:node-hal05,tag:opal,209,http://10.64.0.11:8480/boot/hal05\n"
+    assert leases["/etc/hal/dnsmasq-options/hal05"] == option
+    nodes = {Path(one["path"]).name: json.loads(one["content"]) for one in found["nodes"]}
+    assert len(nodes) == 22
+    for name in ("hal05", "hal-login", "hal-test"):
+        standing = nodes[name]["standing"].encode()
+        lease = Lease("02:48:41:4c:02:05", nodes[name]["address"], options={209: "http://x/y"})
+        assert boot(lease, lambda url, text=standing: text).decision == Disk()  # type: ignore[misc]
+    assert nodes["hal-mgmt2"]["standing"].startswith("#!ipxe")
+    assert nodes["hal05"]["names"] == ["01-02-48-41-4c-02-05", "0A400069"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"provision_server_network": "office"}, "provision_server_network is office"),
+        ({"provision_server_interfaces": {"bmcs": "eno9"}}, "provision_server_interfaces are in bmcs"),
+        ({"provision_server_network": "access"}, "and hal-mgmt1 addresses in management, bmc, ipoib"),
+        ({"provision_server_search": "209"}, "search is 209; file (option 209) or prefix (option 210)"),
+        ({"provision_server_lease_seconds": 5}, "lease_seconds is 5; dnsmasq gives none for less than 120"),
+        ({"provision_server_port": 80}, "two between 1025 and 65535"),
+        ({"provision_server_tls_port": 8480}, "two between 1025 and 65535"),
+        ({"authority": False}, "tls_ca or tls_ca.pem is missing; restore it, or for a new site: playbooks/authorities.yml"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_before_the_node_is_contacted(
+    tmp_path: Path, variables: dict[str, Any], said: str
+) -> None:
+    done = validated(tmp_path, **variables)
+    assert done.returncode != 0
+    assert said in done.stdout

@@ -6,8 +6,8 @@ dnsmasq's man page and source (2.76 of CentOS 7, and later):
 * ``dhcp-ignore=tag:!known`` leaves whoever is not in the model without an answer; ``static`` in dhcp-range has no
   addresses to give away.
 * dnsmasq names itself as router unless it is told that there is none, and stops at 1000 leases.
-* Files of dhcp-hostsdir and dhcp-optsdir are read when they appear; one that changed or went is in force as it was until
-  dnsmasq is restarted or gets SIGHUP.
+* Files of dhcp-hostsdir and dhcp-optsdir are read when they appear; one that changed or went is in force as it was
+  until dnsmasq is restarted or gets SIGHUP.
 * A file of dhcp-optsdir has what follows ``dhcp-option=``, which is sent to whoever asks for it: petitboot asks for 209
   and 210 (``discover/network.c``), iPXE for 67.
 * Options are held apart by tags: a node's own is ``node-NAME``, so that no node's name can be one of dnsmasq's.

@@ -7,8 +7,8 @@ The signature is ECDSA on P-256 with SHA-256, because of who checks it: CentOS 7
 7.4 (no ``ssh-keygen -Y``) and no Python library for either, and ``openssl dgst -verify`` does this one. Signing is the
 controller's; the private key is in the site's state folder, 0600, and is never on a node.
 
-Checked three times: here before a node is armed with it, on the server when it is published and in every audit, and by the
-node (size and sha256, in the kickstart's %pre) before its disk is touched.
+Checked three times: here before a node is armed with it, on the server when it is published and in every audit, and by
+the node (sha256, in the kickstart's %pre) before its disk is touched.
 """
 
 from __future__ import annotations
@@ -69,9 +69,7 @@ def make_key(path: Path) -> bool:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     _write(public_key(path), public, 0o644)
     _write(path, private, 0o600)
     return True
@@ -112,8 +110,10 @@ def seal(
     if file is None:
         raise ProvisionError(f"{root}: no root file system; a name that ends in .tar, .tar.gz, .tar.xz or .squashfs")
     if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version) or arch not in (POWER, X86):
-        raise ProvisionError(f"{name}-{version}-{arch}: write name and version in small letters, digits, . _, and the"
-                             f" architecture {POWER} or {X86}")  # fmt: skip
+        raise ProvisionError(
+            f"{name}-{version}-{arch}: write name and version in small letters, digits, . _, and the architecture"
+            f" {POWER} or {X86}"
+        )
     if not packages:
         raise ProvisionError(f"{name}-{version}-{arch}: no packages; an image without any is none")
     try:
@@ -145,7 +145,7 @@ def seal(
 
 
 def check(folder: Path, key: Path, *, arch: str | None = None, kernel: str | None = None) -> Manifest:
-    """Return the manifest of an image that is whole, signed by the key, and for this machine; ProvisionError says why not.
+    """Return the manifest of an image that is whole, signed, and for this machine; ProvisionError says why it is not.
 
     ``key`` is the public one. The manifest is not believed, nor even read as JSON, before its signature was checked.
     """

@@ -1,12 +1,12 @@
 """Kickstart files for Anaconda of CentOS 7: one node, one disk, one token.
 
-Words: Red Hat Enterprise Linux 7 Installation Guide, 27.3; pykickstart's handler RHEL7 reads what is written here (tests).
-PReP: FACTS of xCAT's partition scripts, "PPC PReP Boot", 8 MB, first; firmware of POWER finds the boot loader there, and
+Words: Red Hat Enterprise Linux 7 Installation Guide, 27.3; pykickstart's handler RHEL7 reads what is written here.
+PReP as in xCAT's partition scripts: "PPC PReP Boot", 8 MB, first; firmware of POWER finds the boot loader there, and
 petitboot the configuration in /boot. x86_64 gets what its firmware needs by ``reqpart``: BIOS or UEFI is not declared.
 
-What protects other disks: ``ignoredisk --only-use`` leaves all others out of Anaconda's sight, and every line that writes
-names the declared disk by its world-wide name. %pre refuses a machine without that disk, and an image that is not the
-signed one, before anything is written.
+What protects other disks: ``ignoredisk --only-use`` leaves all others out of Anaconda's sight, and every line that
+writes names the declared disk by its world-wide name. %pre refuses a machine without that disk, and an image that is
+not the signed one, before anything is written.
 
 No secret but the token is in it: it opens this node's first secrets once, from this node's address, for some hours.
 """
@@ -45,7 +45,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is installed: an image (with its folder's URL), or packages from repositories (name to URL, the first installs)."""
+    """What is installed: an image with its folder's URL, or packages from repositories by name, the system's first."""
 
     image: Manifest | None = None
     image_url: str = ""
@@ -54,7 +54,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The server that hands out first secrets: https://ADDRESS:PORT, and the certificate (PEM) of the site's authority."""
+    """The server of first secrets, https://ADDRESS:PORT, and the certificate (PEM) of the site's authority."""
 
     url: str
     authority: str
@@ -73,12 +73,12 @@ def disk_of(node: BootNode, *, virtual: bool = False) -> str:
     """Return the link of the declared system disk, below /dev; ProvisionError without one, or with a placeholder."""
     if not node.disk:
         raise ProvisionError(
-            f"{node.name}: no system disk is declared; put its world-wide name into cluster.yml, nodes.{node.name}.disks."
-            "system: lsblk -o NAME,WWN,SERIAL on the node shows it. No disk is ever chosen by its place"
+            f"{node.name}: no system disk is declared; put its world-wide name into cluster.yml, nodes.{node.name}."
+            "disks.system: lsblk -o NAME,WWN,SERIAL on the node shows it. No disk is ever chosen by its place"
         )
     wwn = node.disk.lower()
     if not _WWN.fullmatch(wwn):
-        raise ProvisionError(f"{node.name}: disks.system is {node.disk}, which is no world-wide name (0x5000c500a1b2c3d4)")
+        raise ProvisionError(f"{node.name}: disks.system is {node.disk}, no world-wide name such as 0x5000c500a1b2c3d4")
     if node.placeholders and not virtual:
         raise ProvisionError(
             f"{node.name}: {', '.join(sorted(node.placeholders))} in cluster.yml "
@@ -93,14 +93,14 @@ def kickstart(
     source: Source,
     server: Server,
     token: Token,
-    policy: Policy = Policy(),  # noqa: B008  # frozen
+    policy: Policy = Policy(),
     *,
     virtual: bool = False,
 ) -> str:
     """Return the kickstart of one node; ProvisionError says what is missing in the model, or cannot be meant."""
     disk = disk_of(node, virtual=virtual)
     if not node.kernel or not _KERNEL.fullmatch(node.kernel):
-        raise ProvisionError(f"{node.name}: its profile declares no kernel ({node.kernel}); write one as 4.18.0-80.7.2.el7")
+        raise ProvisionError(f"{node.name}: its profile declares no kernel ({node.kernel}), as 4.18.0-80.7.2.el7")
     _refuse(node, source, server, policy)
     address, netmask = node.address(place.network), place.netmask
     if place.gateway and ipaddress.ip_address(place.gateway) not in ipaddress.ip_network(f"{address}/{netmask}", False):
@@ -122,7 +122,8 @@ def kickstart(
         "skipx",
         # The MAC names the interface: what the kernel calls it is found out later.
         f"network --device={node.mac(place.network)} --bootproto=static --ip={address} --netmask={netmask}"
-        f"{f' --gateway={place.gateway}' if place.gateway else ''} --noipv6 --onboot=yes --activate --hostname={node.fqdn}",
+        f"{f' --gateway={place.gateway}' if place.gateway else ''} --noipv6 --onboot=yes --activate"
+        f" --hostname={node.fqdn}",
         "",
         f"# The declared disk and no other: {node.disk}",
         f"ignoredisk --only-use={disk}",
@@ -148,14 +149,16 @@ def _refuse(node: BootNode, source: Source, server: Server, policy: Policy) -> N
         raise ProvisionError(f"{name}: install an image or packages: one of the two")
     if source.image is not None:
         if source.image.arch != node.arch:
-            raise ProvisionError(f"{name}: image {source.image.folder} is for {source.image.arch}, and it is {node.arch}")
+            raise ProvisionError(f"{name}: image {source.image.folder} is for {source.image.arch}, not {node.arch}")
         if source.image.kernel != node.kernel:
-            raise ProvisionError(f"{name}: image {source.image.folder} has kernel {source.image.kernel}, not {node.kernel}")
+            folder = source.image.folder
+            raise ProvisionError(f"{name}: image {folder} has kernel {source.image.kernel}, not {node.kernel}")
         if problem := url_problem(f"{source.image_url}/{source.image.file}"):
             raise ProvisionError(f"{name}: image {source.image_url}: {problem}")
     for repository, url in (source.repositories or {}).items():
         if not _WORD.fullmatch(repository) or url_problem(url.rstrip("/")):
-            raise ProvisionError(f"{name}: repository {repository}: {url_problem(url.rstrip('/')) or 'no name for one'}")
+            why = url_problem(url.rstrip("/")) or "no name for one"
+            raise ProvisionError(f"{name}: repository {repository}: {why}")
     if not server.url.startswith("https://") or url_problem(f"{server.url}/node"):
         raise ProvisionError(f"{name}: first secrets come from {server.url}; write https://ADDRESS:PORT")
     if not server.authority.startswith("-----BEGIN CERTIFICATE-----") or "PRIVATE" in server.authority:
@@ -179,7 +182,9 @@ def _source(source: Source) -> list[str]:
 
 def _partitions(node: BootNode, disk: str, policy: Policy) -> list[str]:
     first = (
-        f'part prepboot --fstype="PPC PReP Boot" --size=8 --asprimary --ondisk={disk}' if node.arch == POWER else "reqpart"
+        f'part prepboot --fstype="PPC PReP Boot" --size=8 --asprimary --ondisk={disk}'
+        if node.arch == POWER
+        else "reqpart"
     )
     return [
         first,
@@ -215,8 +220,9 @@ def _pre(node: BootNode, disk: str, source: Source) -> list[str]:
         url, image = f"{source.image_url}/{source.image.file}", source.image
         lines += [
             "# All of it is read before a disk is touched; Anaconda reads it again, and compares the same sum.",
-            f'sum=$(curl --fail --silent --show-error "{url}" | sha256sum) || fail "{image.folder} cannot be fetched: {url}"',
-            f'[ "${{sum%% *}}" = {image.sha256} ] || fail "{image.folder} is not what was signed; the disk is as it was"',
+            f'sum=$(curl --fail --silent --show-error "{url}" | sha256sum)',
+            f'[ "${{sum%% *}}" = {image.sha256} ] \\',
+            f'  || fail "{image.folder} cannot be fetched or is not what was signed; the disk is as it was"',
         ]
     return [*lines, "%end"]
 
@@ -238,7 +244,7 @@ def _post(node: BootNode, server: Server, token: Token) -> list[str]:
         f"token='{token.words}'",
         "# First secrets: the host's key and certificate, and what it trusts. Handed out once.",
         "fetched=/run/hal-secrets.tar",
-        f"header() {{ printf 'header = \"X-HAL-Token: %s\"\\n' \"$token\"; }}",
+        'header() { printf \'header = "X-HAL-Token: %s"\\n\' "$token"; }',
         f'header | {ask} --request POST --output "$fetched" {at}/secrets \\',
         '  || fail "no first secrets; hal-provision status on the server, and its journal, say why"',
         'tar --extract --file "$fetched" --directory / --no-overwrite-dir || fail "first secrets are no archive"',

@@ -1,7 +1,7 @@
 """Boot configurations for petitboot, the boot loader in the firmware of POWER9 servers: pxelinux's form.
 
-Where petitboot's rules come from (github open-power/petitboot, read 2026-11): ``discover/pxe-parser.c`` (keywords, DEFAULT
-before LABEL, how paths are joined), ``discover/user-event.c`` (options 209, 210, 66, 67; names of files),
+Where petitboot's rules come from (github open-power/petitboot, read 2026-11): ``discover/pxe-parser.c`` (keywords,
+DEFAULT before LABEL, how paths are joined), ``discover/user-event.c`` (options 209, 210, 66, 67; names of files),
 ``discover/parser-conf.c`` (quotes at the ends of a line are dropped), ``discover/device-handler.c`` and ``platform.c``
 (10 s; network before everything else; an override by the BMC admits nothing else), ``lib/url/url.c``.
 
@@ -43,7 +43,7 @@ def standing(node: str) -> str:
 
 
 def armed(node: str, title: str, kernel: str, initrd: str, append: str) -> str:
-    """Return the configuration that boots a kernel by itself; ProvisionError for what petitboot would read otherwise."""
+    """Return the configuration that boots a kernel; ProvisionError for what petitboot would read otherwise."""
     if not _TITLE.fullmatch(title):
         raise ProvisionError(f"{node}: {title!r} is no title for a boot entry: letters, digits, . _ -")
     for what, url in (("kernel", kernel), ("initrd", initrd)):

@@ -49,7 +49,7 @@ options:
 
 EXAMPLES = r"""
 - ansible.builtin.debug:
-    msg: "{{ lookup('hal_provision', 'nodes', nodes=lookup('hal', 'boot'), network='management', folder='/etc/hal/provision-nodes') }}"
+    msg: "{{ lookup('hal_provision', 'without_mac', nodes=lookup('hal', 'boot'), network='management') }}"
 """
 
 RETURN = r"""

@@ -125,7 +125,7 @@ def _options(area: bytes) -> dict[int, bytes] | None:
 def ask(
     interface: str, mac: str, *, arch: int = OPAL, user_class: str = "", seconds: tuple[float, ...] = SECONDS
 ) -> Answer | None:
-    """DISCOVER and REQUEST by an interface; return what was acknowledged, None when no server answered or one refused."""
+    """DISCOVER and REQUEST by an interface; return what was acknowledged, None without an answer or when refused."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
         link.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         link.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)

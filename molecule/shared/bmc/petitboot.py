@@ -1,8 +1,8 @@
 """Emulated petitboot: from what DHCP answered to what would be booted, as the real one decides it.
 
 Read from github open-power/petitboot, 2026-11; nothing here is its code. Which file each rule comes from:
-``discover/user-event.c`` (where the configuration is), ``discover/pxe-parser.c`` and ``parser-conf.c`` (how it is read),
-``lib/url/url.c`` (how paths are joined), ``discover/device-handler.c`` (which entry is booted, after how long),
+``discover/user-event.c`` (where the configuration is), ``discover/pxe-parser.c`` and ``parser-conf.c`` (how it is
+read), ``lib/url/url.c`` (how paths are joined), ``discover/device-handler.c`` (which entry is booted, after how long),
 ``discover/platform.c`` (10 s, network before any device), ``utils/pb-udhcpc`` (which options are handed over).
 
 It shares no code with ``hal_provision``, which writes what is read here.
@@ -240,10 +240,10 @@ def boot(
     """Return what petitboot boots.
 
     ``lease``: None when no server answered. ``override``: "network" or "disk" from the BMC, or None. ``order``: its own
-    settings; an empty one takes what comes first. ``disk``: whether a disk has an entry. ``network_after_seconds``: when
-    the network's configuration is there; petitboot does not wait for it. ``stopped``: somebody pressed a key, or
-    autoboot is off. Whoever starts a Kernel fetches its files: when one is not there, petitboot says so and stays in its
-    menu.
+    settings; an empty one takes what comes first. ``disk``: whether a disk has an entry. ``network_after_seconds``:
+    when the network's configuration is there; petitboot does not wait for it. ``stopped``: somebody pressed a key, or
+    autoboot is off. Whoever starts a Kernel fetches its files: when one is not there, petitboot says so and stays in
+    its menu.
     """
     console: list[str] = []
     asked: list[str] = []

@@ -23,8 +23,8 @@ SETTINGS = "/etc/hal/provision.json"
 def _parser():
     parser = argparse.ArgumentParser(
         prog="hal-provision",
-        description="What nodes boot over the network, their one-time tokens and first secrets, and images. A node that"
-                    " nobody armed boots from its disk.")
+        description="What nodes boot over the network, their one-time tokens and first secrets, and images. A node"
+                    " that nobody armed boots from its disk.")
     parser.add_argument("--settings", default=SETTINGS, help=argparse.SUPPRESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("serve", help="serve nodes; the unit hal-provision runs this")
@@ -32,7 +32,8 @@ def _parser():
                         ("spool", "put the first secrets of a node there, from standard input")):
         commands.add_parser(name, help=words).add_argument("node", metavar="NODE")
     commands.add_parser("disarm", help="have nodes boot their disks").add_argument("node", metavar="NODE", nargs="+")
-    commands.add_parser("status", help="what is known of nodes, as JSON").add_argument("node", metavar="NODE", nargs="*")
+    asking = commands.add_parser("status", help="what is known of nodes, as JSON")
+    asking.add_argument("node", metavar="NODE", nargs="*")
     images = commands.add_parser("images", help="published images, and what is wrong with them, as JSON")
     images.add_argument("--only-wrong", action="store_true", help="exit status 2 when one may not be installed")
     publishing = commands.add_parser("publish", help="check an image and show it to nodes")

@@ -1,7 +1,7 @@
 # -*- coding: utf-8 -*-
 """What a node boots, its tokens and its first secrets, as files: one node's, and never another's. Python 2.7 and 3.
 
-armed/NODE            what the node is to install, until it called home or the time is over; not there: it boots its disk
+armed/NODE            what the node is to install, until it called home or the time is over; none: it boots its disk
 tokens/NODE.PURPOSE   sha256 of a token, the address it is good for, and until when; used, the file is gone
 spool/NODE            first secrets, put there shortly before; handed out once, and gone
 calls/NODE            what the node said when it had been installed
@@ -34,7 +34,7 @@ def same(one, other):
 
 # ---------------------------------------------------------------- arm, disarm
 def arm(place, name, order, now=None):
-    """Take an order of the controller's: write the node's tokens, then what it boots. Only files of this node change."""
+    """Take an order of the controller's: write the node's tokens, then what it boots. No other node's files change."""
     now = time.time() if now is None else now
     known = place.node(name)
     _check(name, known, order, now)
@@ -66,8 +66,9 @@ def _check(name, known, order, now):
         raise Problem("%s: the order has no digest of a token" % name)
     expires = order["expires"]
     if isinstance(expires, bool) or not isinstance(expires, (int, float)) or not now < expires <= now + MOST_SECONDS:
+        shown = "%d s" % (expires - now) if isinstance(expires, (int, float)) else expires
         raise Problem("%s: the order runs out in %s; more than 0 s and at most %d s from now are taken"
-                      % (name, "%d s" % (expires - now) if isinstance(expires, (int, float)) else expires, MOST_SECONDS))
+                      % (name, shown, MOST_SECONDS))
     for file, content in order["files"].items():
         if not FILE.match(file) or file in PURPOSES or len(content) > MOST_BYTES:
             raise Problem("%s: a file of the order has a name or a size that is not served: %s" % (name, file))
@@ -167,7 +168,7 @@ def call_home(place, name, token, address, said, now=None):
 
 # ---------------------------------------------------------------- what is known
 def status(place, names=(), now=None):
-    """Return what is known of nodes: armed or not, until when, tokens that are out, secrets that wait, the last call."""
+    """Return what is known of nodes: armed until when, tokens that are out, secrets that wait, the last call home."""
     now = time.time() if now is None else now
     known = {}
     for name in names or place.names():

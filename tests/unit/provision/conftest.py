@@ -121,9 +121,10 @@ class Wire:
         return found
 
     def close(self) -> None:
-        for one in (*self._servers, *self._holders.values()):
+        running: list[subprocess.Popen[Any]] = [*self._servers, *self._holders.values()]
+        for one in running:
             one.send_signal(signal.SIGTERM)
-        for one in (*self._servers, *self._holders.values()):
+        for one in running:
             one.wait(timeout=20)
 
 

@@ -16,7 +16,7 @@ from hal_provision.errors import ProvisionError
 from hal_provision.nodes import BootNode
 from tests.unit.provision.conftest import URL, Wire, node, server, write_all
 
-X86 = {"arch": "x86_64"}
+X86: dict[str, Any] = {"arch": "x86_64"}
 
 
 def laid(folder: Path, nodes: list[BootNode], **changes: Any) -> Path:
@@ -114,9 +114,7 @@ def test_two_nodes_with_one_MAC_are_refused_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("changes", [{}, {"search": PREFIX}, {"loaders": {"bios": "undionly.kpxe", "efi": "ipxe.efi"}}])
 def test_dnsmasq_accepts_the_configuration(tmp_path: Path, changes: dict[str, Any]) -> None:
     conf = laid(tmp_path, [node(), node("hal-dtn", 9, **X86)], **changes)
-    done = subprocess.run(
-        ["dnsmasq", "--test", f"--conf-file={conf}"], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["dnsmasq", "--test", f"--conf-file={conf}"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     conf.write_text(conf.read_text() + "dhcp-range=nonsense\n")
     done = subprocess.run(["dnsmasq", "--test", f"--conf-file={conf}"], capture_output=True, text=True, check=False)

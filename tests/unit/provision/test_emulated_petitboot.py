@@ -45,9 +45,7 @@ CASES: Mapping[str, Decision] = {
     ),
     "localboot.cfg": Disk(),
     "linux_keyword.cfg": Disk(),
-    "initrd_in_append.cfg": kernel(
-        initrd="http://10.1.0.11:8480/boot/wrong.img", append="quiet initrd=wrong.img"
-    ),
+    "initrd_in_append.cfg": kernel(initrd="http://10.1.0.11:8480/boot/wrong.img", append="quiet initrd=wrong.img"),
     "initrd_with_equals.cfg": Kernel(
         "http://10.1.0.11:8480/boot/vmlinuz", "http://10.1.0.11:8480/boot/initrd.img", "", "install", CONF
     ),
@@ -159,7 +157,8 @@ def test_the_place_of_the_configuration(given: dict[str, Any], url: str, complet
 
 def test_a_search_stops_at_the_first_file_and_no_second_one_is_read() -> None:
     folder = "http://10.1.0.11:8480/boot/"
-    files = {f"{folder}pxelinux.cfg/0A010069": b"# nothing", f"{folder}pxelinux.cfg/default": b"DEFAULT a\nLABEL a\nKERNEL b"}
+    default = b"DEFAULT a\nLABEL a\nKERNEL b"
+    files = {f"{folder}pxelinux.cfg/0A010069": b"# nothing", f"{folder}pxelinux.cfg/default": default}
     done = boot(lease(option_210=folder), files.get)
     assert done.decision == Disk()
     assert done.asked == (f"{folder}pxelinux.cfg/01-02-48-41-4c-02-05", f"{folder}pxelinux.cfg/0A010069")

@@ -55,8 +55,9 @@ def test_what_is_usual_is_not_refused(kernel: str, initrd: str, append: str) -> 
 
 
 @given(st.lists(st.sampled_from([
-    "DEFAULT a", "DEFAULT b", "LABEL a", "LABEL b", f"KERNEL {KERNEL}", "KERNEL /vmlinuz", f"INITRD {INITRD}", "APPEND x",
-    "APPEND x initrd=y", "IPAPPEND 2", "IPAPPEND 3", "# word", "", "MENU TITLE x", "LOCALBOOT 0", "TIMEOUT 5", "default A",
+    "DEFAULT a", "DEFAULT b", "LABEL a", "LABEL b", f"KERNEL {KERNEL}", "KERNEL /vmlinuz", f"INITRD {INITRD}",
+    "APPEND x", "APPEND x initrd=y", "IPAPPEND 2", "IPAPPEND 3", "# word", "", "MENU TITLE x", "LOCALBOOT 0",
+    "TIMEOUT 5", "default A",
 ]), max_size=9))  # fmt: skip
 def test_a_file_without_problems_boots_what_its_lines_say(lines: list[str]) -> None:
     text = "\n".join(lines)

@@ -211,7 +211,8 @@ def test_a_call_home_disarms_the_node(running: Running) -> None:
     assert running.ask(FIRST, path, tls=True, method="POST", token="x", body="{}")[0] == 403
     assert running.ask(FIRST, path, tls=True, method="POST", token=WORDS, body="y" * 70000)[0] == 413
     assert b"DEFAULT" in running.ask(FIRST, "/boot/hal05")[1]
-    assert running.ask(FIRST, path, tls=True, method="POST", token=WORDS, body="installed=kernel-4.18.0") == (200, b"ok\n")
+    said = "installed=kernel-4.18.0"
+    assert running.ask(FIRST, path, tls=True, method="POST", token=WORDS, body=said) == (200, b"ok\n")
     assert b"no entry here" in running.ask(FIRST, "/boot/hal05")[1]
     found = json.loads(running.call("status", "hal05").stdout)["nodes"]["hal05"]
     assert (found["armed"], found["called"]["said"]) == (False, "installed=kernel-4.18.0")
@@ -263,7 +264,8 @@ def test_the_kickstarts_own_commands_work_with_the_server(running: Running, tmp_
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/boot", "/boot/", "/boot/../../etc/passwd", "/boot/%2e%2e", "/node/hal05", "/node/hal05/..", "/armed/hal05"]
+    "path",
+    ["/", "/boot", "/boot/", "/boot/../../etc/passwd", "/boot/%2e%2e", "/node/hal05", "/node/hal05/..", "/armed/hal05"],
 )
 def test_nothing_else_is_there(running: Running, path: str) -> None:
     running.arm()

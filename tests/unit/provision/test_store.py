@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
-import provision_store as store
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from provision_common import Place, Problem
 
 from hal_provision.boot import Installer, known, order
 from hal_provision.errors import ProvisionError
@@ -20,6 +19,9 @@ from hal_provision.nodes import BootNode
 from hal_provision.tokens import Token
 from tests.unit.provision.conftest import PROJECT, node
 
+common: Any = importlib.import_module("provision_common")
+store: Any = importlib.import_module("provision_store")
+Place, Problem = common.Place, common.Problem
 NOW = 1_800_000_000.0
 INSTALLER = Installer("http://10.1.0.11/i/vmlinuz", "http://10.1.0.11/i/initrd.img", "console=hvc0 ip=dhcp")
 WORDS = "the-token-of-hal05"
@@ -31,8 +33,8 @@ def settings_of(folder: Path, nodes: list[BootNode], **changes: Any) -> Path:
         (folder / "state" / one).mkdir(parents=True, mode=0o700)
     (folder / "nodes").mkdir()
     (folder / "images").mkdir()
-    for one in nodes:
-        (folder / "nodes" / one.name).write_text(json.dumps(known(one, "management")))
+    for of in nodes:
+        (folder / "nodes" / of.name).write_text(json.dumps(known(of, "management")))
     path = folder / "provision.json"
     given_: dict[str, Any] = {
         "state": str(folder / "state"), "nodes": str(folder / "nodes"), "images": str(folder / "images"),
@@ -43,17 +45,19 @@ def settings_of(folder: Path, nodes: list[BootNode], **changes: Any) -> Path:
     return path
 
 
-def an_order(of: BootNode, words: str = WORDS, expires: float = NOW + 3600, what: str = "image compute-1") -> dict[str, Any]:
+def an_order(of: BootNode, words: str = WORDS, expires: float = NOW + 3600) -> dict[str, Any]:
     kickstart = f"token='{words}'\n"
-    return order(of, "management", what, INSTALLER, "http://10.1.0.11:8480", kickstart, Token(words, expires))
+    return order(
+        of, "management", "image compute-1", INSTALLER, "http://10.1.0.11:8480", kickstart, Token(words, expires)
+    )
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> Any:
     return Place(str(settings_of(tmp_path, [node(f"hal{at:02}", at) for at in range(1, 9)])))
 
 
-def trail(place: Place) -> list[dict[str, Any]]:
+def trail(place: Any) -> list[dict[str, Any]]:
     path = Path(place.state, "audit.jsonl")
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -61,7 +65,7 @@ def trail(place: Place) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------- arm, disarm
 
 
-def test_a_node_boots_its_disk_until_somebody_arms_it_and_again_after(place: Place) -> None:
+def test_a_node_boots_its_disk_until_somebody_arms_it_and_again_after(place: Any) -> None:
     standing = store.config(place, "hal05", NOW)
     assert standing == known(node(), "management")["standing"]
     store.arm(place, "hal05", an_order(node()), NOW)
@@ -73,7 +77,7 @@ def test_a_node_boots_its_disk_until_somebody_arms_it_and_again_after(place: Pla
     assert store.status(place, [], NOW)["armed"] == []
 
 
-def test_an_order_that_ran_out_is_none(place: Place) -> None:
+def test_an_order_that_ran_out_is_none(place: Any) -> None:
     store.arm(place, "hal05", an_order(node(), expires=NOW + 60), NOW)
     assert store.armed(place, "hal05", NOW + 59.9)
     assert store.armed(place, "hal05", NOW + 60) is None
@@ -97,7 +101,7 @@ def test_an_order_that_ran_out_is_none(place: Place) -> None:
         ({"files": {"big": "x" * 1048577}}, "a name or a size that is not served: big"),
     ],
 )
-def test_an_order_that_cannot_be_meant_changes_nothing(place: Place, changes: dict[str, Any], said: str) -> None:
+def test_an_order_that_cannot_be_meant_changes_nothing(place: Any, changes: dict[str, Any], said: str) -> None:
     before = contents(place)
     with pytest.raises(Problem) as refused:
         store.arm(place, "hal05", {**an_order(node()), **changes}, NOW)
@@ -105,14 +109,14 @@ def test_an_order_that_cannot_be_meant_changes_nothing(place: Place, changes: di
     assert contents(place) == before
 
 
-def test_an_order_without_a_part_is_refused_by_its_name(place: Place) -> None:
+def test_an_order_without_a_part_is_refused_by_its_name(place: Any) -> None:
     for part in an_order(node()):
         wanting = {key: value for key, value in an_order(node()).items() if key != part}
         with pytest.raises(Problem, match=f"hal05: the order has no {part}"):
             store.arm(place, "hal05", wanting, NOW)
 
 
-def test_a_node_that_the_server_does_not_have_is_refused(place: Place) -> None:
+def test_a_node_that_the_server_does_not_have_is_refused(place: Any) -> None:
     for name in ("hal99", "../hal05", "hal05/..", "", "HAL05", "hal05\n"):
         with pytest.raises(Problem):
             store.arm(place, name, an_order(node()), NOW)
@@ -128,7 +132,7 @@ def test_what_petitboot_would_not_boot_becomes_no_order() -> None:
         order(node(), "management", " ", INSTALLER, "http://10.1.0.11:8480", "", Token("a", 1))
 
 
-def contents(place: Place) -> dict[str, bytes]:
+def contents(place: Any) -> dict[str, bytes]:
     """Every file of the server's but the audit's and the locks."""
     root = Path(place.state).parent
     return {
@@ -138,7 +142,7 @@ def contents(place: Place) -> dict[str, bytes]:
     }
 
 
-def of_others(place: Place, name: str) -> tuple[dict[str, bytes], dict[str, str]]:
+def of_others(place: Any, name: str) -> tuple[dict[str, bytes], dict[str, str]]:
     files = {path: text for path, text in contents(place).items() if Path(path).name.split(".")[0] != name}
     return files, {one: store.config(place, one, NOW) for one in place.names() if one != name}
 
@@ -184,25 +188,25 @@ def test_every_other_nodes_files_are_byte_for_byte_the_same_after_any_operation(
 
 
 @pytest.fixture
-def armed(place: Place) -> Place:
+def armed(place: Any) -> Any:
     store.arm(place, "hal05", an_order(node()), NOW)
     store.spool(place, "hal05", b"key and certificate")
     return place
 
 
-def refused(place: Place, *words: Any, purpose: str = "secrets") -> str:
+def refused(place: Any, *words: Any, purpose: str = "secrets") -> str:
     before = contents(place)
+    name, token, address, now = words
+    said: tuple[Any, ...] = () if purpose == "secrets" else ({},)
+    ask = store.redeem_secrets if purpose == "secrets" else store.call_home
     with pytest.raises(Problem) as why:
-        if purpose == "secrets":
-            store.redeem_secrets(place, *words)
-        else:
-            store.call_home(place, words[0], words[1], words[2], {}, words[3])
+        ask(place, name, token, address, *said, now)
     assert contents(place) == before  # a refusal uses nothing up
     assert WORDS not in str(why.value)
     return str(why.value)
 
 
-def test_secrets_are_handed_out_once(armed: Place) -> None:
+def test_secrets_are_handed_out_once(armed: Any) -> None:
     assert store.redeem_secrets(armed, "hal05", WORDS, "10.1.0.105", NOW) == b"key and certificate"
     assert not any(path.startswith(("state/spool", "state/tokens/hal05.secrets")) for path in contents(armed))
     assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW) == "no token is out for this, or it was used"
@@ -210,7 +214,7 @@ def test_secrets_are_handed_out_once(armed: Place) -> None:
     assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW) == "no token is out for this, or it was used"
 
 
-def test_a_token_is_good_from_one_address_for_one_node_and_for_a_while(armed: Place) -> None:
+def test_a_token_is_good_from_one_address_for_one_node_and_for_a_while(armed: Any) -> None:
     assert refused(armed, "hal05", WORDS, "10.1.0.106", NOW) == "the token is for another address"
     assert refused(armed, "hal06", WORDS, "10.1.0.106", NOW) == "no token is out for this, or it was used"
     assert refused(armed, "hal05", WORDS + "x", "10.1.0.105", NOW) == "not the token"
@@ -219,14 +223,14 @@ def test_a_token_is_good_from_one_address_for_one_node_and_for_a_while(armed: Pl
     assert store.redeem_secrets(armed, "hal05", WORDS, "10.1.0.105", NOW)  # none of that used it up
 
 
-def test_a_token_stays_good_while_nothing_was_put_there(place: Place) -> None:
+def test_a_token_stays_good_while_nothing_was_put_there(place: Any) -> None:
     store.arm(place, "hal05", an_order(node()), NOW)
     assert refused(place, "hal05", WORDS, "10.1.0.105", NOW) == "nothing was put there for it"
     store.spool(place, "hal05", b"late")
     assert store.redeem_secrets(place, "hal05", WORDS, "10.1.0.105", NOW) == b"late"
 
 
-def test_of_many_who_come_at_once_one_gets_the_secrets(armed: Place) -> None:
+def test_of_many_who_come_at_once_one_gets_the_secrets(armed: Any) -> None:
     got: list[bytes] = []
     why: list[str] = []
     start = threading.Barrier(16)
@@ -247,18 +251,18 @@ def test_of_many_who_come_at_once_one_gets_the_secrets(armed: Place) -> None:
     assert why == ["no token is out for this, or it was used"] * 15
 
 
-def test_a_new_order_makes_the_old_token_worthless(armed: Place) -> None:
+def test_a_new_order_makes_the_old_token_worthless(armed: Any) -> None:
     store.arm(armed, "hal05", an_order(node(), "another"), NOW)
     assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW) == "not the token"
 
 
-def test_disarming_takes_tokens_and_secrets_back(armed: Place) -> None:
+def test_disarming_takes_tokens_and_secrets_back(armed: Any) -> None:
     store.disarm(armed, "hal05", NOW)
     assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW) == "no token is out for this, or it was used"
     assert not [path for path in contents(armed) if path.startswith("state/spool")]
 
 
-def test_a_node_that_called_home_boots_its_disk(armed: Place) -> None:
+def test_a_node_that_called_home_boots_its_disk(armed: Any) -> None:
     assert refused(armed, "hal05", "wrong", "10.1.0.105", NOW, purpose="call-home") == "not the token"
     assert refused(armed, "hal05", WORDS, "10.1.0.9", NOW, purpose="call-home") == "the token is for another address"
     store.call_home(armed, "hal05", WORDS, "10.1.0.105", {"installed": "yes"}, NOW)
@@ -269,7 +273,7 @@ def test_a_node_that_called_home_boots_its_disk(armed: Place) -> None:
     assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW, purpose="call-home").startswith("no token is out")
 
 
-def test_the_trail_says_who_asked_and_what_became_of_it_without_the_token(armed: Place) -> None:
+def test_the_trail_says_who_asked_and_what_became_of_it_without_the_token(armed: Any) -> None:
     refused(armed, "hal05", WORDS, "10.1.0.106", NOW)
     store.redeem_secrets(armed, "hal05", WORDS, "10.1.0.105", NOW)
     store.call_home(armed, "hal05", WORDS, "10.1.0.105", {}, NOW)
@@ -284,7 +288,7 @@ def test_the_trail_says_who_asked_and_what_became_of_it_without_the_token(armed:
     assert "key and certificate" not in text
 
 
-def test_no_token_is_stored_in_the_clear_but_in_the_file_that_the_node_fetches(armed: Place) -> None:
+def test_no_token_is_stored_in_the_clear_but_in_the_file_that_the_node_fetches(armed: Any) -> None:
     holders = [path for path, content in contents(armed).items() if WORDS.encode() in content]
     assert holders == ["state/armed/hal05"]
     for path in contents(armed):
@@ -292,18 +296,18 @@ def test_no_token_is_stored_in_the_clear_but_in_the_file_that_the_node_fetches(a
             assert (Path(armed.state).parent / path).stat().st_mode & 0o777 == 0o600, path
 
 
-def test_files_of_nodes_that_are_no_more_are_named(armed: Place) -> None:
+def test_files_of_nodes_that_are_no_more_are_named(armed: Any) -> None:
     (Path(armed.nodes) / "hal05").unlink()
     assert store.status(armed, [], NOW)["unknown"] == ["armed/hal05", "spool/hal05"]
 
 
-def test_a_damaged_file_is_named(armed: Place) -> None:
+def test_a_damaged_file_is_named(armed: Any) -> None:
     Path(armed.state, "armed", "hal05").write_text("{")
     with pytest.raises(Problem, match=r"armed/hal05: is damaged; no JSON"):
         store.config(armed, "hal05", NOW)
 
 
-def test_addresses_are_read_again_when_the_role_wrote_a_node(place: Place) -> None:
+def test_addresses_are_read_again_when_the_role_wrote_a_node(place: Any) -> None:
     assert place.by_address("10.1.0.105") == "hal05"
     assert place.by_address("10.1.0.205") is None
     moved = node(addresses={"management": "10.1.0.205"})

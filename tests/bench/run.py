@@ -4,11 +4,12 @@
 Parts: inventory (the plugin and the script against static JSON and YAML), rollout (the virtual HAL from nothing to a
 job on every GPU, then again), calls (how often Ansible goes to each node for each role), pipelining (the same role, its
 modules sent both ways), audit (the audit beside a ping and beside check mode, what recording costs, what a node pays),
-scale_config (what deciding on 500 attributes of 1,000 nodes costs), bmcs (sixteen BMCs at once against one).
+scale_config (what deciding on 500 attributes of 1,000 nodes costs), bmcs (sixteen BMCs at once against one), provision
+(DHCP and boot configurations of 10,000 nodes beside templates of them).
 Each is a function in PARTS.
 
-Inventory, scale_config and bmcs need no nodes; the others use a virtual HAL of their own, which is removed afterwards;
-one that `make demo` started is left alone.
+Inventory, scale_config, bmcs and provision need no nodes; the others use a virtual HAL of their own, which is removed
+afterwards; one that `make demo` started is left alone.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
-from tests.bench import audit, bmcs, calls, inventory, rollout, scale_config  # noqa: E402  found through the line above
+# Found through the line above.
+from tests.bench import audit, bmcs, calls, inventory, provision, rollout, scale_config  # noqa: E402
 from tests.bench.part import NotMeasured, Part, Session  # noqa: E402
 
 # In the order they run: the rollout measures how the nodes come up, those after it use them.
@@ -41,6 +43,7 @@ PARTS: dict[str, Part] = {
     "audit": audit.part,
     "scale_config": scale_config.part,
     "bmcs": bmcs.part,
+    "provision": provision.part,
 }
 STATE = PROJECT / ".state" / "bench"
 

@@ -98,6 +98,22 @@ def test_what_dnsmasq_would_take_otherwise_is_refused(tmp_path: Path, changes: d
     assert said in str(refused.value)
 
 
+# Those of the man page of dnsmasq, tag v2.76, which CentOS 7.7 has.
+WORDS_OF_276 = frozenset(
+    "port bind-dynamic no-hosts no-resolv log-dhcp dhcp-ignore dhcp-authoritative dhcp-lease-max dhcp-leasefile domain"
+    " dhcp-hostsdir dhcp-optsdir interface dhcp-range dhcp-option dhcp-match dhcp-boot enable-tftp tftp-no-fail"
+    " tftp-root".split()
+)
+
+
+@pytest.mark.parametrize("changes", [{}, {"search": PREFIX}, {"loaders": {"bios": "undionly.kpxe", "efi": "ipxe.efi"}}])
+def test_every_word_is_known_to_the_dnsmasq_of_CentOS_7(tmp_path: Path, changes: dict[str, Any]) -> None:
+    lines = main_file(server(tmp_path, **changes)).splitlines()
+    words = {line.partition("=")[0] for line in lines if line and not line.startswith("#")}
+    assert words <= WORDS_OF_276
+    assert len(words) > 15
+
+
 def test_two_nodes_with_one_MAC_are_refused_by_name(tmp_path: Path) -> None:
     twin = node("hal06", 6, macs={"management": "02:48:41:4c:02:05"})
     with pytest.raises(ProvisionError, match="hal06: 02:48:41:4c:02:05 is hal05's too"):

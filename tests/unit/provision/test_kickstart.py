@@ -173,7 +173,7 @@ def test_a_source_that_does_not_fit_is_refused(source: Source, said: str) -> Non
         (Policy(time_zone="UTC --x"), SERVER, "time_zone is 'UTC --x': one word"),
         (Policy(console='x" --y'), SERVER, "kernel parameters such as console=hvc0"),
         (Policy(), replace(SERVER, url="http://10.1.0.11:8480"), "write https://ADDRESS:PORT"),
-        (Policy(), replace(SERVER, authority="-----BEGIN PRIVATE KEY-----"), "is no PEM, or there is a"),
+        (Policy(), replace(SERVER, authority=AUTHORITY + "PRIVATE KEY"), "is no PEM, or there is a"),
     ],
 )
 def test_what_would_be_another_line_is_refused(policy: Policy, server: Server, said: str) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bmc.petitboot import Disk, Kernel, Lease, Menu, boot
 
 from hal_provision.petitboot import hex_name, mac_name
 from tests.unit.interpreters import LOCAL, interpreter
@@ -158,6 +159,34 @@ def test_both_ways_of_search_find_the_same_file(running: Running) -> None:
         assert running.ask(FIRST, f"/boot/pxelinux.cfg/{name}") == by_name
     for name in ("default", "7F", hex_name(SECOND), mac_name(running.nodes["hal06"].mac("management"))):
         assert running.ask(FIRST, f"/boot/pxelinux.cfg/{name}") == (404, b"")
+
+
+def booted(running: Running, source: str, name: str, *, search: bool = False) -> object:
+    """What the emulated petitboot boots, fetching from an address of this machine."""
+    base = f"http://127.0.0.1:{running.port}"
+
+    def fetch(url: str) -> bytes | None:
+        status, content = running.ask(source, url.removeprefix(base))
+        return content if status == 200 else None
+
+    options = {210: f"{base}/boot/"} if search else {209: f"{base}/boot/{name}"}
+    mac = running.nodes[name].mac("management")
+    return boot(Lease(mac, source, options=options), fetch, override="network" if search else None).decision
+
+
+def test_petitboot_boots_the_disk_the_installer_when_armed_and_the_disk_again(running: Running) -> None:
+    assert booted(running, FIRST, "hal05") == Disk()
+    assert isinstance(booted(running, FIRST, "hal05", search=True), Menu)  # an override admits no disk
+    running.arm()
+    for search in (False, True):
+        found = booted(running, FIRST, "hal05", search=search)
+        assert isinstance(found, Kernel)
+        assert found.url == "http://10.1.0.11/i/vmlinuz"
+        assert found.append.endswith(" BOOTIF=01-02-48-41-4c-02-05")
+    assert booted(running, SECOND, "hal06") == Disk()
+    assert booted(running, STRANGER, "hal05") == Disk()  # another machine that says it is hal05
+    running.call("disarm", "hal05")
+    assert booted(running, FIRST, "hal05") == Disk()
 
 
 def test_an_armed_node_gets_its_kickstart_and_no_other_does(running: Running) -> None:

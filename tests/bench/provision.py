@@ -1,7 +1,7 @@
 """What boot configurations cost: DHCP, options and standing configurations of 22 to 10,000 nodes, and one node's order.
 
-No node is needed. The plain way beside it is a Jinja template for each file, as a role with three template tasks has it;
-both make the same bytes. How much a change of one node changes is counted, not timed.
+No node is needed. The plain way beside it is a Jinja template for each file, as a role with three template tasks has
+it; both make the same bytes. How much a change of one node changes is counted, not timed.
 """
 
 from __future__ import annotations

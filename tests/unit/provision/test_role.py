@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,60 @@ def test_what_cannot_be_served_is_refused_before_the_node_is_contacted(
     done = validated(tmp_path, **variables)
     assert done.returncode != 0
     assert said in done.stdout
+
+
+# ---------------------------------------------------------------- the certificate, which is made at the controller
+
+CERTIFY = """
+- hosts: all
+  gather_facts: false
+  connection: local
+  tasks:
+    - import_role: {name: provision_server, tasks_from: certificate}
+"""
+
+
+def authority(folder: Path) -> None:
+    """The site's authority for TLS, as playbooks/authorities.yml leaves it."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(timezone.utc)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "site")])
+    made = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(x509.random_serial_number()).not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=3650)).add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "tls_ca").write_bytes(key.private_bytes(serialization.Encoding.PEM, *plain))
+    (folder / "tls_ca.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+
+
+def certified(folder: Path, **variables: Any) -> int:
+    """Make the certificate; return how many tasks changed something."""
+    done = play_text(
+        folder, CERTIFY, "hal-mgmt1", sites=["hal"], provision_server_authority_dir=str(folder), **variables
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    return int(json.loads(done.stdout)["stats"]["hal-mgmt1"]["changed"])
+
+
+def test_the_servers_certificate_is_the_authoritys_and_made_anew_before_it_ends(tmp_path: Path) -> None:
+    authority(tmp_path)
+    assert certified(tmp_path) > 0
+    certificate, key = tmp_path / "tls/hal-mgmt1_provision.pem", tmp_path / "tls/hal-mgmt1_provision.key"
+    verify = ["openssl", "verify", "-CAfile", str(tmp_path / "tls_ca.pem"), "-purpose", "sslserver"]
+    for name in (["-verify_ip", "10.64.0.11"], ["-verify_hostname", "hal-mgmt1.hal.example"]):
+        done = subprocess.run([*verify, *name, str(certificate)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert key.stat().st_mode & 0o777 == 0o600
+    first = certificate.read_bytes()
+    assert certified(tmp_path) == 0
+    assert certificate.read_bytes() == first
+    assert certified(tmp_path, provision_server_certificate_renew_days=824) == 0
+    assert certified(tmp_path, provision_server_certificate_renew_days=826) == 1
+    assert certificate.read_bytes() != first

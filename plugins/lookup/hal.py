@@ -27,8 +27,8 @@ description:
 options:
   _terms:
     description: >-
-      The slice: V(site), V(placeholders), V(networks), V(hosts), V(serials), V(boot), V(nodes), V(nodeset), V(services),
-      V(service), V(arrays), V(external), V(file_systems), V(raid_sets), V(users), V(fabric.ports), V(fabric.cables),
+      The slice: V(site), V(placeholders), V(networks), V(hosts), V(serials), V(boot), V(nodes), V(nodeset),
+      V(services), V(service), V(arrays), V(external), V(file_systems), V(raid_sets), V(users), V(fabric.ports), V(fabric.cables),
       V(fabric.switches), V(fabric.subnet_managers), V(slurm.nodes), V(slurm.gres), V(slurm.partitions),
       V(slurm.topology), V(slurm.controllers), V(slurm.databases).
     required: true

@@ -51,6 +51,9 @@ TASKS = [
     task("community.crypto.openssh_keypair", path="{{ node }}/key", type="ed25519"),
     task("community.crypto.openssh_cert", path="{{ node }}/key-cert.pub", public_key="{{ node }}/key.pub",
          signing_key="{{ node }}/key", type="host", identifier="x", valid_from="always", valid_to="forever"),
+    task("community.crypto.openssl_privatekey", path="{{ node }}/tls", type="ECC", curve="secp256r1", mode="0600"),
+    task("community.crypto.x509_certificate", path="{{ node }}/tls.pem", privatekey_path="{{ node }}/tls",
+         provider="selfsigned", mode="0644"),
     task("ansible.builtin.package", name=["one", "two"], state="latest", use="stand_in"),
     task("ansible.builtin.service", name="ours", state="restarted", enabled=True, use="stand_in"),
     task("hal_files", directories=[{"path": "{{ node }}/slurm", "mode": "0755", "owner": "{{ me }}"}],
@@ -217,7 +220,8 @@ def test_a_restarted_unit_is_effective(ran: tuple[Site, Ran]) -> None:
 
 def test_what_comes_from_secrets_is_marked(ran: tuple[Site, Ran]) -> None:
     secret = {one["task"].rpartition("|")[2] for one in ran[1].request["entries"] if one["secret"]}
-    assert secret == {str(one["name"]) for one in HIDDEN} | {"Call community.crypto.openssh_keypair 2"}
+    keys = {"Call community.crypto.openssh_keypair 2", "Call community.crypto.openssl_privatekey 4"}
+    assert secret == {str(one["name"]) for one in HIDDEN} | keys
 
 
 def test_no_secret_is_in_anything_that_was_written(ran: tuple[Site, Ran]) -> None:

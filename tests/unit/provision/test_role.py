@@ -67,6 +67,10 @@ def test_all_nodes_of_hal_have_a_lease_and_boot_their_disks(tmp_path: Path) -> N
     [
         ({"provision_server_network": "office"}, "provision_server_network is office"),
         ({"provision_server_interfaces": {"bmcs": "eno9"}}, "provision_server_interfaces are in bmcs"),
+        (
+            {"provision_server_interfaces": {"bmc": "eno9"}},
+            "provision_server_network is management, provision_server_interfaces",
+        ),
         ({"provision_server_network": "access"}, "and hal-mgmt1 addresses in management, bmc, ipoib"),
         ({"provision_server_search": "209"}, "search is 209; file (option 209) or prefix (option 210)"),
         ({"provision_server_lease_seconds": 5}, "lease_seconds is 5; dnsmasq gives none for less than 120"),

@@ -75,8 +75,9 @@ def boot(site: Site) -> list[dict[str, Any]]:
     """Return what DHCP, boot configurations and kickstart files are made of, a node each, in the order of the model.
 
     ``disk`` is the world-wide name of the node's disk ``system``, None where none is declared. ``placeholders`` are
-    fields of the node that nobody has filled in; none in a virtual site, where they do no harm.
+    fields of the node, its disks among them, that nobody has filled in; none in a virtual site, where they do no harm.
     """
+    open_fields = {} if site.virtual else _open_fields(site)
     return [
         {
             "name": name,
@@ -86,10 +87,21 @@ def boot(site: Site) -> list[dict[str, Any]]:
             "macs": dict(node.macs),
             "addresses": {network: str(address) for network, address in node.addresses.items()},
             "disk": node.parts.get("disks", {}).get("system"),
-            "placeholders": [] if site.virtual else sorted(node.placeholders),
+            "placeholders": sorted(open_fields.get(name, ())),
         }
         for name, node in site.nodes.items()
     ]
+
+
+def _open_fields(site: Site) -> dict[str, set[str]]:
+    """Return the placeholders of each node, by its name; entries of many nodes are expanded once."""
+    found: dict[str, set[str]] = {}
+    for one in site.placeholders:
+        kind, _, rest = one.field.partition(".")
+        entry, _, field = rest.partition(".")
+        for name in expand_list(entry) if kind == "nodes" else ():
+            found.setdefault(name, set()).add(field)
+    return found
 
 
 def nodes(site: Site, *, where: str = "all") -> list[str]:

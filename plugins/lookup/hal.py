@@ -28,9 +28,9 @@ options:
   _terms:
     description: >-
       The slice: V(site), V(placeholders), V(networks), V(hosts), V(serials), V(boot), V(nodes), V(nodeset),
-      V(services), V(service), V(arrays), V(external), V(file_systems), V(raid_sets), V(users), V(fabric.ports), V(fabric.cables),
-      V(fabric.switches), V(fabric.subnet_managers), V(slurm.nodes), V(slurm.gres), V(slurm.partitions),
-      V(slurm.topology), V(slurm.controllers), V(slurm.databases).
+      V(services), V(service), V(arrays), V(external), V(file_systems), V(raid_sets), V(users), V(fabric.ports),
+      V(fabric.cables), V(fabric.switches), V(fabric.subnet_managers), V(slurm.nodes), V(slurm.gres),
+      V(slurm.partitions), V(slurm.topology), V(slurm.controllers), V(slurm.databases).
     required: true
   where:
     description: For V(nodes) and V(nodeset), an expression such as V(gpu and not hal05).

@@ -17,7 +17,7 @@ description:
   - Certificates are always checked, by C(ca_file) or C(fingerprint). Passwords that everybody knows are refused, but
     for changing them.
   - What changes something needs C(serial), and is refused when the BMC's machine has another one. C(password) alone
-    does without: a BMC as it came has to have a password of the site before its serial number can be read.
+    does without, since a BMC as it came has to have a password of the site before its serial number can be read.
 options:
   name: {description: The node's name; messages have it., type: str, required: true}
   kind:

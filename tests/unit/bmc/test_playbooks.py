@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -191,3 +193,25 @@ def test_a_rotated_password_reaches_the_bmcs(site: Site, tmp_path: Path) -> None
     done = site.play("bmc.yml", "-e", "bmc_nodes=work[1-4]", "-e", f"@{tmp_path}/former.yml")
     assert done.returncode == 0, said(done)
     assert {site.bmcs[f"work{at}"].machine.users()["root"].password for at in range(1, 5)} == {NEW_SECRET}
+
+
+def test_no_process_has_a_password_on_its_command_line(site: Site) -> None:
+    site.serve()
+    over, seen = threading.Event(), set[str]()
+
+    def watch() -> None:
+        while not over.is_set():
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with suppress(OSError):
+                    seen.add(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        done = site.play("power.yml", "-e", "power_nodes=work[1-4]")
+    finally:
+        over.set()
+        watching.join()
+    assert done.returncode == 0, said(done)
+    assert any("ansible-playbook" in line for line in seen), "the watch saw nothing"
+    assert not [line for line in seen if SECRET in line]

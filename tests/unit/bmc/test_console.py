@@ -1,0 +1,53 @@
+"""The console of an OpenBMC: ssh with a pinned host key, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import paramiko
+
+from hal_bmc.errors import Fault
+from tests.unit.bmc.emulated import NEW_SECRET, SECRET, Emulated, Emulation
+from tests.unit.bmc.test_faults import failure
+
+
+def shown_key(bmc: Emulated) -> str:
+    """Return the host key as ssh-keyscan shows it."""
+    with paramiko.Transport((bmc.target.address, bmc.target.console_port)) as transport:
+        transport.start_client(timeout=30)
+        key = transport.get_remote_server_key()
+    return f"{key.get_name()} {key.get_base64()}"
+
+
+def test_what_the_machine_said_is_read(openbmc: Emulated) -> None:
+    openbmc.machine.write_console("Petitboot (v1.10.4)\r\n")
+    seen = openbmc.client(console_key=shown_key(openbmc)).console(1.0)
+    assert "Petitboot (v1.10.4)" in seen.text
+
+
+def test_another_host_key_gets_no_password(emulation: Emulation) -> None:
+    one, other = emulation.serve(emulation.spec("hal05", "openbmc"), emulation.spec("hal06", "openbmc"))
+    error = failure(lambda: one.client(console_key=shown_key(other)).console(0.5))
+    assert error.fault is Fault.CERTIFICATE
+    assert f"its console: its ssh host key is not the one that was pinned; it shows {shown_key(one)}" in str(error)
+
+
+def test_a_key_that_nobody_declared(openbmc: Emulated) -> None:
+    assert "its ssh host key is not declared: docs/bmc.md" in str(failure(lambda: openbmc.client().console(0.5)))
+    for wrong in ("ssh-ed25519", "ssh-ed25519 !!!", "AAAA"):
+        error = failure(lambda text=wrong: openbmc.client(console_key=text).console(0.5))  # type: ignore[misc]
+        assert "its ssh host key is not one (ssh-ed25519 AAAA...)" in str(error)
+
+
+def test_a_wrong_password_and_nobody_there(openbmc: Emulated, tmp_path: Path) -> None:
+    key = shown_key(openbmc)
+    error = failure(lambda: openbmc.client(console_key=key, password=NEW_SECRET).console(0.5))
+    assert error.fault is Fault.LOGIN
+    assert SECRET not in str(error)
+    error = failure(lambda: openbmc.client(console_key=key, console_port=1).console(0.5))
+    assert "port 1: nobody listens there: connection refused" in str(error)
+
+
+def test_the_others_have_none(emulation: Emulation) -> None:
+    error = failure(lambda: emulation.make("dell", "idrac").client().console(0.5))
+    assert error.fault is Fault.UNSUPPORTED

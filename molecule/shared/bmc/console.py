@@ -15,24 +15,10 @@ import paramiko
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from bmc.listening import wait_while_silent
+from bmc.listening import listen, wait_while_silent
 from bmc.machine import Processor
 
 LOOK_SECONDS = 0.5  # how often a session looks whether its client or the process has ended
-WAITING = 16
-
-
-def listen(address: str, port: int) -> socket.socket:
-    """Return a socket that listens; raise OSError when the address or port is not to be had."""
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((address, port))
-        found.listen(WAITING)
-    except OSError:
-        found.close()
-        raise
-    return found
 
 
 class Serial:

@@ -186,9 +186,9 @@ user {USER_NUMBER} {valid} "{user}" "{known.password}" admin 10 none md2 md5 str
         ]
         for number, sensor in enumerate(_all_sensors(self.processor.host.spec), start=1):
             description = record(number, sensor)
-            critical = raw(sensor.quantity, sensor.critical)
+            critical, kind = raw(sensor.quantity, sensor.critical), FORMS[sensor.quantity].sensor_type
             lines += [
-                f'sensor_add 0x20 0 {number} 0x{FORMS[sensor.quantity].sensor_type:02x} 0x01 poll 2000 file "sensor{number}"',
+                f'sensor_add 0x20 0 {number} 0x{kind:02x} 0x01 poll 2000 file "sensor{number}"',
                 f"sensor_set_threshold 0x20 0 {number} readable 010000 0 0x{critical:02x} 0 0 0 0",
                 f"sensor_set_event_support 0x20 0 {number} enable scanning none {' '.join(['0' * 15] * 4)}",
                 "main_sdr_add 0x20 " + " ".join(f"0x{byte:02x}" for byte in description),

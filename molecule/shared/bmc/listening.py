@@ -11,7 +11,21 @@ from typing import Protocol
 
 from bmc.machine import Processor
 
+WAITING = 64  # connections
 LOOK_SECONDS = 0.1  # how often a silent one looks whether it is repaired
+
+
+def listen(address: str, port: int) -> socket.socket:
+    """Return a socket that listens; raise OSError when the address or port is not to be had."""
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((address, port))
+        found.listen(WAITING)
+    except OSError:
+        found.close()
+        raise
+    return found
 
 
 class Listening(Protocol):

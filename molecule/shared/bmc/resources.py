@@ -56,6 +56,12 @@ def _not_allowed(error: Exception) -> Answer:
     return redfish_error("OperationNotAllowed", "The HTTP method is not allowed on this resource.", []), 405
 
 
+@resources.errorhandler(PasswordRefusedError)
+def _password(error: PasswordRefusedError) -> Answer:
+    text = f"The value for the property Password is of a different format than the property can accept: {error}."
+    return redfish_error("PropertyValueFormatError", text, ["Password"]), 400
+
+
 def _member(name: str, part: str) -> Processor:
     """Return the BMC that was asked, where the member is called so."""
     processor = asked().processor
@@ -226,13 +232,9 @@ def account(account: str) -> dict[str, Any]:
 
 
 def change_password(name: str, password: str) -> None:
-    """Change a user's password; raise an answer that says why not, without the password."""
+    """Change a user's password, by whichever interface; raise PasswordRefusedError."""
     web = asked()
-    try:
-        web.processor.own.set_password(name, password)
-    except PasswordRefusedError as error:
-        text = f"The value for the property Password is of a different format than the property can accept: {error}."
-        raise _RefusedError(400, "PropertyValueFormatError", text, "Password") from None
+    web.processor.own.set_password(name, password)
     web.sessions.close_others(name, flask.request.environ.get(TOKEN))
     web.password_changed()
 

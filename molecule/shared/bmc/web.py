@@ -8,7 +8,6 @@ done here, in the connection's own thread.
 from __future__ import annotations
 
 import json
-import socketserver
 import ssl
 import sys
 import threading
@@ -20,7 +19,7 @@ import flask
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
-from bmc.listening import wait_while_silent
+from bmc.listening import listen, wait_while_silent
 from bmc.machine import Processor
 from bmc.sessions import Sessions
 from bmc.tls import Certificates
@@ -38,7 +37,6 @@ OPEN_TO_ALL = {
     ("GET", "/redfish"),
     ("GET", "/redfish/v1"),
     ("POST", "/redfish/v1/SessionService/Sessions"),
-    ("POST", "/redfish/v1/SessionService/Sessions/Members"),
     ("POST", "/login"),
 }
 
@@ -67,7 +65,7 @@ class Web:
     @property
     def port(self) -> int:
         """The port that it listens on."""
-        return int(self._server.server_address[1])
+        return int(self._server.socket.getsockname()[1])
 
     def fileno(self) -> int:
         """The listening socket."""
@@ -201,18 +199,16 @@ class _Server(ThreadedWSGIServer):
 
     def __init__(self, host: str, port: int, web: Web) -> None:
         self.web = web
-        super().__init__(host, port, web, _Handler)
+        # A socket that listens already: the constructor would end the process for an address that is taken,
+        # and ask a name service what the address is called. In a node's network there may be none.
+        with listen(host, port) as found:
+            super().__init__(host, port, web, _Handler, fd=found.fileno())
         # Only after: the constructor would wrap the listening socket, and shake hands where it accepts.
         self.ssl_context = web.certificates.context
 
     def accept(self) -> None:
         """Do what `serve_forever` does for a connection that waits."""
         self._handle_request_noblock()  # type: ignore[attr-defined]  # typeshed leaves it out
-
-    def server_bind(self) -> None:
-        """Take the address, and ask no name service what it is called: in a node's network there may be none."""
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing of clients that went away or did not like the certificate; anything else is a fault of ours."""

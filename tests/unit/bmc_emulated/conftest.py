@@ -29,6 +29,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
             spec("hal01", "openbmc", 1),
             spec("hal02", "openbmc", 2),
             spec("hal-data", "supermicro", 3),
+            spec("hal-mgmt2", "ipmi", 6),
             spec("dell", "idrac", 4),
             spec("other", "redfish", 5),
         ),

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+import requests
+from bmc.chassis import ask
+from bmc.cli import switch
 from bmc.machine import Processor
 from bmc.serve import Running
 from bmc.spec import Fleet, Ports, Spec
 
+QUIET = pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")
 LONG_SECONDS = 60  # a condition that is not met by then never will be
 
 
@@ -64,3 +71,45 @@ def spec(name: str, kind: str, last: int, **more: Any) -> Spec:
         **more,
     }
     return Spec.model_validate(facts)
+
+
+LOGINS = {
+    "hal01": ("root", "0penBmc"),
+    "hal02": ("root", "0penBmc"),
+    "hal-data": ("ADMIN", "ADMIN"),
+    "hal-mgmt2": ("ADMIN", "ADMIN"),
+    "dell": ("root", "calvin"),
+    "other": ("admin", "admin"),
+}
+
+
+def asking(name: str = "hal01", password: str | None = None) -> requests.Session:
+    """Return what asks a BMC with its name and password; the certificate is that of delivery, so it is not checked."""
+    found = unchecked()
+    user, delivered = LOGINS[name]
+    found.auth = (user, password or delivered)
+    return found
+
+
+def unchecked() -> requests.Session:
+    """Return what does not check certificates: those of delivery name nobody."""
+    found = requests.Session()
+    found.verify = found.trust_env = False  # the environment may name authorities, which would win
+    return found
+
+
+def switched(served: Served, name: str, fault: str, word: str = "", seconds: float = 0.0) -> None:
+    """Switch a fault on as the command does, and let those who serve follow."""
+    machines = {one: processor.own for one, processor in served.running.processors.items()}
+    switch(machines[name], machines, served.fleet, fault, word, seconds)
+    assert ask(str(served.running.control), ["refresh"]) == (True, "")
+
+
+def ipmitool(served: Served, name: str, *words: str, password: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run ipmitool on a BMC; its password is in the environment."""
+    user, delivered = LOGINS[name]
+    where = served.fleet.named(name)
+    command = ["ipmitool", "-I", "lanplus", "-C", "3", "-H", where.address, "-p", str(where.ports.ipmi)]
+    command += ["-N", "2", "-R", "2", "-U", user, "-E", *words]
+    environment = {**os.environ, "IPMI_PASSWORD": password or delivered}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 60  # a node's systemd may take this long to stop; then it is killed, as podman does
 FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 # What petitboot does when the network is in its boot order: (machine, override) -> whether the system on the disk
-# starts now.
+# starts now. It runs in the serving process, may take minutes, and ends early when `machine.interrupted` is set.
 NetworkBoot = Callable[["Machine", Target], bool]
 
 
@@ -68,8 +68,10 @@ class VirtualNode:
         elif target == "disk":
             self.start(machine)
         elif self.network_boot is not None:
+            _in_firmware(machine, True)  # petitboot runs: the machine is on, its container is not
             if self.network_boot(machine, target):
                 self.start(machine)
+                _in_firmware(machine, False)
             else:
                 stay_in_firmware(machine, target)
         elif target == "network":
@@ -121,6 +123,10 @@ class VirtualNode:
 def stay_in_firmware(machine: Machine, target: Target) -> None:
     """Leave the machine on, with nothing started."""
     why = "setup was asked for" if target == "setup" else "nothing on the network to start"
-    with machine.kept.change() as state:
-        state.in_firmware = True
+    _in_firmware(machine, True)
     machine.write_console(f"[firmware] menu: {why}\n")
+
+
+def _in_firmware(machine: Machine, waits: bool) -> None:
+    with machine.kept.change() as state:
+        state.in_firmware = waits

@@ -150,10 +150,13 @@ class Ipmi:
                     self._running = self._configuration()  # it has the password already
 
     def write_facts(self) -> None:
-        """Write what ipmi_sim reads again and again: inventory, and what sensors measure."""
+        """Write what ipmi_sim reads again and again: inventory, and what sensors measure.
+
+        A machine is taken to be on as it was last switched: asking podman for all of them would take seconds.
+        """
         host = self.processor.host
         maker = host.spec.delivered.manufacturer
-        measured = {sensor.name: sensor for sensor in host.sensors()}
+        measured = {sensor.name: sensor for sensor in sensors(host.spec, on=host.kept.read().power)}
         with self._lock:
             self._write("fru", fru(maker, host.spec.model, self.processor.serial))
             for number, sensor in enumerate(_all_sensors(host.spec), start=1):

@@ -46,7 +46,9 @@ class Machine:
         self.before_login: Callable[[], None] = lambda: None  # what may know of a newer password
         self.after_power: Callable[[], None] = lambda: None
         self._heard = threading.Condition()
+        self.interrupted = threading.Event()
         self._power = threading.RLock()
+        self._beginning = threading.Lock()
         self._worker: ThreadPoolExecutor | None = None
 
     # Power
@@ -54,6 +56,16 @@ class Machine:
     def power(self) -> bool:
         """Return whether the machine is on."""
         return self.hardware.is_on(self)
+
+    def take_up(self) -> None:
+        """Remember whether it is on: nodes are made running, and may have been switched while nobody served."""
+        try:
+            on = self.power()
+        except VirtualNodesError:
+            return  # there is no such container (any more); who asks for its power is told
+        if self.kept.read().power != on:
+            with self.kept.change() as state:
+                state.power = on
 
     def set_power(self, action: Action) -> None:
         """Do it, and return when it is done. What is true already changes nothing, but for restarts."""
@@ -69,13 +81,20 @@ class Machine:
                 self._start()
 
     def request_power(self, action: Action) -> Future[None]:
-        """Begin it, and return at once, as a BMC answers; later requests wait for earlier ones."""
-        with self._power:
+        """Begin it, and return at once, as a BMC answers; later requests wait for earlier ones.
+
+        One that forces sets ``interrupted``: a boot from the network that takes minutes looks at that, and ends.
+        """
+        with self._beginning:
+            if action.startswith("Force"):
+                self.interrupted.set()
             if self._worker is None:
                 self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"power-{self.spec.name}")
             return self._worker.submit(self._requested, action)
 
     def _requested(self, action: Action) -> None:
+        if action.startswith("Force"):
+            self.interrupted.clear()
         try:
             self.set_power(action)
         except Exception as error:  # whatever the hardware says: the serving process has to go on

@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,8 @@ from bmc.redfish import application
 from bmc.spec import Fleet, read_fleet
 from bmc.tls import Certificates
 from bmc.web import Web
+
+WORKERS = 4  # calls of podman at once
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -126,6 +129,8 @@ def start(fleet: Fleet, hardware: Hardware, stack: ExitStack) -> Running:
     control = Control(fleet.state, lambda words: _answer(found, ipmis, stopping, words))
     running.control = control.path
     stack.callback(control.close)
+    with ThreadPoolExecutor(max_workers=WORKERS) as pool:
+        list(pool.map(lambda processor: processor.own.take_up(), found.values()))
     listening: list[Listening] = []
     with_ipmi: list[Ipmi] = []
     for name, processor in found.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import stat
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,17 @@ def test_a_container_that_ended_by_itself_is_a_machine_that_was_shut_down(podman
     assert machine.power()
 
 
+def test_a_node_that_runs_already_is_known_to_be_on(podman: Path) -> None:
+    machine = Machine(spec("hal01", "openbmc", 1), podman / "state", VirtualNode("mini"))
+    (podman / "running").touch()
+    machine.take_up()
+    assert machine.kept.read().power
+    (podman / "podman").write_text("#!/bin/sh\necho 'Error: no such object' >&2\nexit 125\n")
+    machine.take_up()  # the node was removed: the BMC serves all the same
+    with pytest.raises(VirtualNodesError, match=r"^podman mini-hal01 \(125\): Error: no such object$"):
+        machine.power()
+
+
 @pytest.mark.parametrize(("override", "boots"), [("network", True), ("network", False), ("none", True)])
 def test_the_network_is_asked_what_starts(podman: Path, override: Target, boots: bool) -> None:
     asked: list[tuple[str, Target]] = []
@@ -204,6 +216,27 @@ def test_the_network_is_asked_what_starts(podman: Path, override: Target, boots:
     assert machine.power()
     assert machine.kept.read().in_firmware is not boots
     assert (podman / "running").exists() is boots
+
+
+def test_a_boot_from_the_network_is_a_machine_that_is_on_and_can_be_forced_off(podman: Path) -> None:
+    seen: list[bool] = []
+    reached = threading.Event()
+
+    def network_boot(machine: Machine, target: Target) -> bool:
+        seen.append(machine.power())
+        reached.set()
+        return not machine.interrupted.wait(60)
+
+    machine = Machine(spec("hal01", "openbmc", 1), podman / "state", VirtualNode("mini", network_boot=network_boot))
+    machine.set_override("network", "once")
+    machine.request_power("On")
+    assert reached.wait(60)
+    machine.request_power("ForceOff").result(60)  # asking waits for nothing; being done waits for the boot to end
+    assert seen == [True]
+    assert not machine.power()
+    assert not machine.interrupted.is_set()
+    assert called(podman) == ["stop --time=0 mini-hal01"]
+    machine.close()
 
 
 def test_disk_asks_no_network(podman: Path) -> None:

@@ -10,7 +10,9 @@ import yaml
 
 DEFAULTS = frozenset(
     {
+        "0penbmc",
         "admin",
+        "calvin",
         "changeme",
         "change_me",
         "default",

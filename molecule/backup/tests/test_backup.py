@@ -73,7 +73,7 @@ def test_the_archives_hold_what_the_nodes_have(node: Node, server: Host, tmp_pat
 
 def test_the_authorities_of_the_site_are_saved(server: Host, tmp_path: Path) -> None:
     with contents(server, "controller", tmp_path) as archive:
-        for name in ("host_ca", "user_ca", "admin"):
+        for name in ("host_ca", "user_ca", "admin", "tls_ca", "tls_ca.pem"):
             path = STATE / "ca" / name
             assert text(archive, f"controller{path.resolve()}") == path.read_bytes()
 

@@ -218,6 +218,14 @@ def test_a_wrong_password_is_tried_once(openbmc: Emulated, monkeypatch: pytest.M
     assert len(tried) == 1, "each try counts towards locking the account"
 
 
+def test_an_account_that_is_locked(openbmc: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenBMC answers as to a wrong password, also to the right one: nobody is to learn which it was."""
+    monkeypatch.setattr("bmc.sessions.Sessions.open", lambda self, name, password: None)
+    error = failure(lambda: operations.power(openbmc.client(), LIMITS))
+    assert "User or password is wrong, or the account is locked after too many tries" in str(error)
+    assert "While accessing the resource, the service received an authorization error" in str(error)
+
+
 def test_a_password_that_has_to_be_changed(openbmc: Emulated) -> None:
     with openbmc.machine.kept.change() as state:
         state.users["root"] = state.users["root"].model_copy(update={"must_change": True})

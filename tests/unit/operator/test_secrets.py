@@ -237,6 +237,7 @@ def test_a_secret_of_the_controller_alone_is_made_too(root: Path) -> None:
         ("changeme", "is a well-known default"),
         ("Password123!", "is a well-known default"),
         ("munge", "is a well-known default"),
+        ("0penBmc", "is a well-known default"),
         ("", "is empty"),
         (None, "is empty"),
         ("Xk3-9a", "has fewer than 12 characters"),

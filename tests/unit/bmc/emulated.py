@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -23,6 +24,10 @@ from hal_certificates.tls import tls_certificate
 SECRET = "wq8-Tramway-lan7"
 """The password of all of them: no message, output or log may have it."""
 NEW_SECRET = "Zn4+heron+grave7"
+
+# Tests run beside each other, on other processors and in other folders: each process has networks of its own.
+OWN = f"127.{16 + os.getpid() % 200}.{os.getpid() // 200 % 200}"
+OWN_SITE = f"127.{16 + os.getpid() % 200}.{200 + os.getpid() // 200 % 50}"
 
 LIMITS = Limits(
     answers=Patience(seconds=2.0, first=0.05, longest=0.2),
@@ -73,7 +78,7 @@ class Emulation:
     def spec(self, name: str, kind: str, *, at: str = "", **values: Any) -> Spec:
         """Return a BMC at an address (of its own), with a certificate of the authority."""
         self._count += 1
-        address = at or f"127.0.0.{10 + self._count}"
+        address = at or f"{OWN}.{10 + self._count}"
         key, certificate = tls_certificate(self.authority, [f"{name}-bmc"], [address], 30)
         (self.folder / f"{name}-given.key").write_text(key)
         (self.folder / f"{name}-given.crt").write_text(certificate)

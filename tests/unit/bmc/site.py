@@ -13,7 +13,7 @@ import pytest
 import yaml
 from bmc.spec import Ports
 
-from tests.unit.bmc.emulated import SECRET, Emulated, Emulation
+from tests.unit.bmc.emulated import OWN_SITE, SECRET, Emulated, Emulation
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = """\
@@ -97,6 +97,7 @@ class Site:
 
     def model(self, text: str) -> None:
         """Declare what exists."""
+        text = text.replace("127.0.9.", f"{OWN_SITE}.")
         self.text = text
         (self.folder / "cluster.yml").write_text(text)
 
@@ -108,9 +109,9 @@ class Site:
     def serve(self, **given: Mapping[str, object]) -> None:
         """Let the BMCs listen at the model's addresses; ``given`` are values of a node's."""
         ports = Ports()
-        kinds = {"front": ("redfish", "127.0.9.10", "S0")}
-        kinds |= {"store": ("ipmi", "127.0.9.12", "S8")} if "store:" in self.text else {}
-        kinds |= {f"work{number}": ("openbmc", f"127.0.9.{100 + number}", f"S{number}") for number in range(1, 5)}
+        kinds = {"front": ("redfish", f"{OWN_SITE}.10", "S0")}
+        kinds |= {"store": ("ipmi", f"{OWN_SITE}.12", "S8")} if "store:" in self.text else {}
+        kinds |= {f"work{number}": ("openbmc", f"{OWN_SITE}.{100 + number}", f"S{number}") for number in range(1, 5)}
         specs = [
             self.emulation.spec(name, kind, at=address, serial=serial, ports=ports, **given.get(name, {}))
             for name, (kind, address, serial) in kinds.items()
@@ -142,6 +143,6 @@ def must_listen_at_low_ports() -> None:
     try:
         with socket.socket() as here:
             here.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            here.bind(("127.0.9.9", 443))
+            here.bind((f"{OWN_SITE}.9", 443))
     except PermissionError:
         pytest.skip("this user may not listen at port 443")

@@ -38,7 +38,7 @@ def test_each_answers_for_itself(emulation: Emulation) -> None:
     failed = said.pop("hal04") if isinstance(said, dict) else None
     assert isinstance(failed, BmcError)
     assert failed.fault is Fault.BUSY
-    assert "BMC of hal04 (127.0.0.14): login of admin: 504" in str(failed)
+    assert f"BMC of hal04 ({bmcs[3].target.address}): login of admin: 504" in str(failed)
     assert said == {"hal01": Power.ON, "hal02": Power.OFF, "hal03": Power.OFF, "hal05": Power.OFF}
     assert ask_all([], power) == {}
 

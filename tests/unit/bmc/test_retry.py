@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,9 +52,8 @@ def test_time_is_kept_and_the_answer_is_the_first_good_one(
     try:
         assert patience(clock, seconds, first, factor, longest).again(ask) == "on"
         assert len(asked) == bad + 1
-    except BmcError as error:
-        assert str(error).startswith("BMC of hal05: power state: 503")
-        assert len(asked) <= bad
+    except BmcError:
+        assert len(asked) <= bad, "given up after a good answer"
     assert asked, "asked at least once"
     assert all(at <= seconds for at in asked), "begun after the time was over"
     assert all(pause <= max(first, longest) for pause in clock.slept)
@@ -76,7 +77,8 @@ def test_what_will_not_pass_is_asked_once(fault: Fault) -> None:
 
 
 def test_waiting_goes_on_while_the_bmc_is_away() -> None:
-    clock, answers = Clock(), iter([failing(Fault.SILENT), "off", failing(Fault.BUSY), "on"])
+    clock = Clock()
+    answers: Iterator[BmcError | str] = iter([failing(Fault.SILENT), "off", failing(Fault.BUSY), "on"])
 
     def ask() -> str:
         said = next(answers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from testbed.errors import VirtualNodesError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from bmc.machine import Machine
 
 GRACE_SECONDS = 60  # a node's systemd may take this long to stop; then it is killed, as podman does
+LOOK_SECONDS = 0.2
 FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 # What petitboot does when the network is in its boot order: (machine, override) -> whether the system on the disk
 # starts now. It runs in the serving process, may take minutes, and ends early when `machine.interrupted` is set.
@@ -89,9 +91,25 @@ class VirtualNode:
             self._run(["sh", "-c", script, str(PODMAN), self.container(machine)])
 
     def off(self, machine: Machine, *, gracefully: bool) -> None:
-        """Stop the node's container: systemd is asked, or it is killed."""
-        seconds = GRACE_SECONDS if gracefully else 0
-        self._run([str(PODMAN), "stop", f"--time={seconds}", self.container(machine)])
+        """Stop the node's container: systemd is asked, or it is killed. Who asked need not wait to have it forced."""
+        if not gracefully:
+            self._run([str(PODMAN), "stop", "--time=0", self.container(machine)])
+            return
+        stopped = threading.Event()
+        watching = threading.Thread(target=self._kill_when_forced, args=(machine, stopped), daemon=True)
+        watching.start()
+        try:
+            self._run([str(PODMAN), "stop", f"--time={GRACE_SECONDS}", self.container(machine)])
+        finally:
+            stopped.set()
+            watching.join()
+
+    def _kill_when_forced(self, machine: Machine, stopped: threading.Event) -> None:
+        while not stopped.wait(LOOK_SECONDS):
+            if machine.interrupted.is_set():
+                with suppress(VirtualNodesError):  # it may have ended just now
+                    self._run([str(PODMAN), "kill", self.container(machine)])
+                return
 
     def is_on(self, machine: Machine) -> bool:
         """Return whether the container runs, or the firmware waits in its menu."""

@@ -25,7 +25,7 @@ def system(served: Served, name: str = "hal01", **more: Any) -> requests.Respons
 def reset(served: Served, kind: str, name: str = "hal01") -> int:
     """Ask for a reset; return the status."""
     path = f"{served.url(name)}{SYSTEM}/Actions/ComputerSystem.Reset"
-    return asking(name).post(path, json={"ResetType": kind}).status_code
+    return int(asking(name).post(path, json={"ResetType": kind}).status_code)
 
 
 def test_silent(served: Served) -> None:

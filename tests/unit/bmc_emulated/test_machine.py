@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from testbed.errors import VirtualNodesError
 
-from tests.unit.bmc_emulated.emulated import spec
+from tests.unit.bmc_emulated.emulated import spec, wait_until
 
 
 @pytest.fixture
@@ -140,7 +140,8 @@ echo "$@" >>{folder}/called
 for last; do :; done
 case $1 in
   start) [ ! -e {folder}/broken ] || {{ echo "Error: no such container $last" >&2; exit 125; }}; : >{folder}/running ;;
-  stop) rm -f {folder}/running ;;
+  stop) while [ -e {folder}/hangs ]; do sleep 0.05; done; rm -f {folder}/running ;;
+  kill) rm -f {folder}/hangs ;;
   inspect) [ -e {folder}/running ] && echo true || echo false ;;
 esac
 """
@@ -177,6 +178,19 @@ def test_power_is_the_nodes_container(podman: Path) -> None:
         "start mini-hal01",
         "stop --time=0 mini-hal01",
     ]
+
+
+def test_a_shutdown_that_hangs_can_be_forced(podman: Path) -> None:
+    machine = Machine(spec("hal01", "openbmc", 1), podman / "state", VirtualNode("mini"))
+    machine.set_power("On")
+    (podman / "hangs").touch()
+    asked = machine.request_power("GracefulShutdown")
+    wait_until(lambda: "stop --time=60 mini-hal01" in called(podman))
+    machine.request_power("ForceOff").result(60)
+    asked.result(60)
+    assert not machine.power()
+    assert called(podman)[1:] == ["stop --time=60 mini-hal01", "kill mini-hal01"]
+    machine.close()
 
 
 def test_a_container_that_ended_by_itself_is_a_machine_that_was_shut_down(podman: Path) -> None:

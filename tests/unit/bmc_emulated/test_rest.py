@@ -25,7 +25,7 @@ def login(served: Served, name: str = "hal01", password: str = "0penBmc") -> req
 
 def put(client: requests.Session, served: Served, path: str, data: Any) -> int:
     """Set an attribute; return the status."""
-    return client.put(served.url() + path, json={"data": data}).status_code
+    return int(client.put(served.url() + path, json={"data": data}).status_code)
 
 
 def attribute(client: requests.Session, served: Served, path: str) -> Any:

@@ -42,6 +42,10 @@ class _Connector(sushy.connector.Connector):  # type: ignore[misc]  # sushy has 
         )
         # No proxy and no authorities from the environment.
         self._session.trust_env = False
+        self.believe(target)
+
+    def believe(self, target: Target) -> None:
+        """Speak from now on with who shows what this target says."""
         self._session.mount("https://", BelievingAdapter(target))
 
     def _op(self, *arguments: Any, **keywords: Any) -> Any:
@@ -55,7 +59,7 @@ class Connection:
     def __init__(self, target: Target) -> None:
         """BmcError (CONFIGURATION) when nothing says whom to believe."""
         self.target = target
-        self._connector = _Connector(_believed(target), self._heard)
+        self._connector = _Connector(target, self._heard)
         self._root: Any = None
         self._session = ""
         self._asked = "login"
@@ -84,6 +88,7 @@ class Connection:
         if self._root is not None:
             return
         with self.asking(f"login of {self.target.user}"):
+            self._connector.believe(self._believed())
             root = sushy.main.Sushy(
                 f"https://{self.target.address}:{self.target.https_port}",
                 connector=self._connector,
@@ -92,6 +97,20 @@ class Connection:
             token, self._session = root.create_session(self.target.user, self.target.password)
             self._connector.set_http_session_auth(token)
             self._root = root
+
+    def _believed(self) -> Target:
+        """Return the target with one way to know it: the pinned certificate where that is shown, else the authority."""
+        if not (self.target.fingerprint and self.target.ca_file):
+            return self.target
+        try:
+            shown = shown_fingerprint(self.target)
+        except TimeoutError:
+            raise self.failed(f"no answer within {self.target.timeout_seconds:g} s", Fault.SILENT) from None
+        except OSError:
+            shown = ""  # the login says what is wrong
+        if shown == fingerprint(self.target.fingerprint):
+            return replace(self.target, ca_file="")
+        return replace(self.target, fingerprint="")
 
     @property
     def root(self) -> Any:
@@ -238,8 +257,9 @@ class Connection:
         return self.failed(f"what this does not understand: {type(error).__name__}", Fault.REFUSED)
 
     def _certificate(self, text: str) -> str:
-        shown = shown_fingerprint(self.target)
-        its = f"; it shows sha256:{shown}" if shown else ""
+        its = ""
+        with suppress(OSError):
+            its = f"; it shows sha256:{shown_fingerprint(self.target)}"
         if "ingerprint" in text:
             return f"its certificate is not the one that was pinned{its}"
         for words, answer in (
@@ -270,17 +290,6 @@ class _NoLogin(sushy.auth.AuthBase):  # type: ignore[misc]  # sushy has no types
 
     def close(self) -> None:
         """Nothing."""
-
-
-def _believed(target: Target) -> Target:
-    """Return the target with one way to know it: the pinned certificate where that is shown, else the authority."""
-    if target.fingerprint and target.ca_file:
-        with suppress(ValueError):
-            pinned = fingerprint(target.fingerprint)
-            if shown_fingerprint(target) == pinned:
-                return replace(target, ca_file="")
-            return replace(target, fingerprint="")
-    return target
 
 
 def _change_place(error: Any) -> str | None:

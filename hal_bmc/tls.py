@@ -73,16 +73,13 @@ class BelievingAdapter(HTTPAdapter):  # type: ignore[misc]  # requests has no ty
 
 
 def shown_fingerprint(target: Target) -> str:
-    """Return the SHA-256 fingerprint of the certificate that a BMC shows, or nothing. Nothing of ours is sent."""
+    """Return the SHA-256 fingerprint of the certificate that a BMC shows; OSError for none. Nothing of ours is sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # only looked at, for a message
-    try:
-        with (
-            socket.create_connection((target.address, target.https_port), timeout=target.timeout_seconds) as plain,
-            context.wrap_socket(plain) as tls,
-        ):
-            der = tls.getpeercert(binary_form=True)
-    except OSError:
-        return ""
-    return hashlib.sha256(der).hexdigest() if der else ""
+    with (
+        socket.create_connection((target.address, target.https_port), timeout=target.timeout_seconds) as plain,
+        context.wrap_socket(plain) as tls,
+    ):
+        der = tls.getpeercert(binary_form=True)
+    return hashlib.sha256(der or b"").hexdigest()

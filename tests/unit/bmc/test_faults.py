@@ -129,6 +129,21 @@ def test_one_as_it_came_from_the_factory_is_pinned(emulation: Emulation) -> None
     operations.power(bmc.client(fingerprint=shown), LIMITS)  # beside the authority, which does not know it
 
 
+def test_a_pin_is_tried_again_when_the_bmc_was_silent_at_first(emulation: Emulation) -> None:
+    bmc = emulation.make("hal05", "openbmc", certificate=None, key=None)
+    shown = str(failure(lambda: operations.power(bmc.client(), NOT_PATIENT))).split("sha256:")[1][:64]
+    bmc.fault(silent=True)
+    paused = list[float]()
+
+    def sleep(seconds: float) -> None:
+        paused.append(seconds)
+        bmc.fault(silent=False)
+
+    client = bmc.client(fingerprint=shown, timeout_seconds=1.0)
+    operations.power(client, replace(LIMITS, answers=replace(LIMITS.answers, sleep=sleep, seconds=60.0)))
+    assert paused
+
+
 def test_a_fingerprint_of_another_one(openbmc: Emulated) -> None:
     error = failure(lambda: operations.power(openbmc.client(fingerprint="ab" * 32, ca_file=""), NOT_PATIENT))
     assert "its certificate is not the one that was pinned; it shows sha256:" in str(error)

@@ -215,3 +215,15 @@ def test_no_process_has_a_password_on_its_command_line(site: Site) -> None:
     assert done.returncode == 0, said(done)
     assert any("ansible-playbook" in line for line in seen), "the watch saw nothing"
     assert not [line for line in seen if SECRET in line]
+
+
+def test_a_site_without_its_authorities_is_refused(site: Site) -> None:
+    (site.folder / "state" / "ca").unlink()
+    (site.folder / "state" / "ca").mkdir()
+    for name in ("host_ca", "tls_ca"):
+        (site.folder / "state" / "ca" / name).touch(0o600)
+    done = site.play("validate.yml")
+    assert f"{site.folder}/state/ca/tls_ca.pem is missing. For a new site run playbooks/authorities.yml" in said(done)
+    (site.folder / "state" / "ca" / "tls_ca.pem").touch()
+    done = site.play("validate.yml")
+    assert done.returncode == 0, said(done)

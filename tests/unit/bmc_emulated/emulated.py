@@ -50,10 +50,11 @@ class Served:
 
 
 def free_port(address: str) -> int:
-    """Return a port of an address that nobody has: ipmi_sim cannot be asked which one it took."""
-    with socket.socket(type=socket.SOCK_DGRAM) as udp:
-        udp.bind((address, 0))
-        return int(udp.getsockname()[1])
+    """Return a port of an address that nobody has, for TCP and UDP: ipmi_sim cannot be asked which one it took."""
+    with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+        tcp.bind((address, 0))
+        udp.bind(tcp.getsockname())
+        return int(tcp.getsockname()[1])
 
 
 def spec(name: str, kind: str, last: int, **more: Any) -> Spec:

@@ -127,6 +127,16 @@ def test_a_password_set_by_ipmi_is_redfishs(served: Served) -> None:
     assert where.login[1] == "ADMIN"
 
 
+def test_the_last_password_holds_whoever_set_it(served: Served) -> None:
+    with pyghmi(served, "hal-data") as session:
+        session.set_user_password(2, password=NEW)
+    account = f"{served.url('hal-data')}/redfish/v1/AccountService/Accounts/2"
+    wait_until(lambda: asking("hal-data", NEW).get(account).status_code == 200)
+    assert asking("hal-data", NEW).patch(account, json={"Password": "Tram-5-lantern"}).status_code == 200
+    assert ipmitool(served, "hal-data", "power", "status", password="Tram-5-lantern").returncode == 0
+    assert ipmitool(served, "hal-data", "power", "status", password=NEW).returncode != 0
+
+
 def test_serial_over_lan_shows_what_the_host_prints(served: Served) -> None:
     where, heard = served.fleet.named("hal-data"), bytearray()
     user, password = LOGINS["hal-data"]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,16 @@ def ready(process: subprocess.Popen[str]) -> subprocess.Popen[str]:
     return process
 
 
+@contextmanager
+def owning(*command: str) -> Iterator[subprocess.Popen[str]]:
+    """Give a process that plays the container; it ends whatever happens, or a test that fails would wait for it."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def simulators(process: subprocess.Popen[str]) -> list[int]:
     """Return the processes of ipmi_sim that it started."""
     found = subprocess.run(["ps", "--ppid", str(process.pid), "-o", "pid=,comm="], capture_output=True, text=True)
@@ -105,7 +116,7 @@ def test_its_simulators_end_with_it_however_it_ends(fleet: Fleet, begin: Start) 
 def test_it_ends_with_the_process_that_owns_the_addresses(fleet: Fleet, begin: Start) -> None:
     if os.geteuid() != 0:
         pytest.skip("going into a network namespace needs root")
-    with subprocess.Popen(["sleep", "infinity"]) as owner:
+    with owning("sleep", "infinity") as owner:
         process = ready(begin(f"--network-of={owner.pid}"))
         owner.kill()
     process.communicate(timeout=60)
@@ -119,7 +130,7 @@ def test_it_listens_in_the_owners_network(fleet: Fleet, begin: Start) -> None:
     if made.returncode != 0:
         pytest.skip("this machine allows no network namespaces")
     script = "ip link set lo up && echo up && exec sleep infinity"
-    with subprocess.Popen(["unshare", "--net", "sh", "-c", script], stdout=subprocess.PIPE, text=True) as owner:
+    with owning("unshare", "--net", "sh", "-c", script) as owner:
         assert owner.stdout is not None
         owner.stdout.readline()
         ready(begin(f"--network-of={owner.pid}"))
@@ -129,7 +140,6 @@ def test_it_listens_in_the_owners_network(fleet: Fleet, begin: Start) -> None:
             requests.get(url, verify=False, timeout=5)
         inside = ["nsenter", f"--net=/proc/{owner.pid}/ns/net", "curl", "--silent", "--insecure", url]
         assert "RootService" in subprocess.run(inside, capture_output=True, text=True, check=True).stdout
-        owner.kill()
 
 
 def test_a_second_process_is_refused(fleet: Fleet, begin: Start) -> None:

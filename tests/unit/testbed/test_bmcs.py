@@ -179,11 +179,13 @@ def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subproces
         pytest.skip("a network namespace needs root")
     pipe = subprocess.PIPE
     with subprocess.Popen(["unshare", "--net", "sh", "-c", script], stdout=pipe, stderr=pipe, text=True) as process:
-        assert process.stdout is not None
-        if process.stdout.readline() != "up\n":
-            pytest.skip("this machine allows no network namespaces, or its kernel has no veth")
-        yield process
-        process.kill()
+        try:
+            assert process.stdout is not None
+            if process.stdout.readline() != "up\n":
+                pytest.skip("this machine allows no network namespaces, or its kernel has no veth")
+            yield process
+        finally:
+            process.kill()  # or a test that fails would wait for it
     bmcs.remove("mini")
 
 

@@ -151,3 +151,12 @@ def test_the_console_is_listened_to(emulation: Emulation, kind: str) -> None:
         over.set()
         talking.join()
     assert "SLOF says hello" in text
+
+
+def test_one_whose_chassis_does_not_answer(emulation: Emulation) -> None:
+    bmc = emulation.make("hal-data", "ipmi")
+    bmc.fault(gateway_timeout=True)
+    error = failure(lambda: operations.power(bmc.client(), NOT_PATIENT))
+    assert error.fault is Fault.BUSY
+    assert "power state: " in str(error)
+    assert "(0x" in str(error)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
-from bmc.machine import Processor
+from bmc.machine import Action, Processor
 
 from hal_bmc import operations
 from hal_bmc.errors import BmcError, Fault
@@ -127,3 +128,24 @@ def test_what_a_bmc_does_not_offer_is_not_sent(openbmc: Emulated, monkeypatch: p
         operations.shut_down(client, LIMITS, force=False)
     assert error.value.fault is Fault.UNSUPPORTED
     assert operations.shut_down(client, LIMITS, force=True), "force takes the power where nothing can be asked"
+
+
+def test_a_system_that_does_not_shut_down_loses_its_power_where_that_is_said(
+    openbmc: Emulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine itself obeys; its operating system hangs."""
+    client = openbmc.client()
+    operations.power_on(client, LIMITS)
+    request = Processor.request_power
+
+    def hanging(self: Processor, action: Action) -> None:
+        if not action.startswith("Graceful"):
+            request(self, action)
+
+    monkeypatch.setattr(Processor, "request_power", hanging)
+    with pytest.raises(BmcError, match="It keeps its power: to take that away, say force"):
+        operations.shut_down(client, NOT_PATIENT, force=False)
+    assert openbmc.machine.power()
+    assert operations.shut_down(client, replace(LIMITS, shut_down=NOT_PATIENT.shut_down), force=True)
+    assert not openbmc.machine.power()
+    assert "off (forced)" in openbmc.machine.console()

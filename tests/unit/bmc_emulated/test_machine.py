@@ -13,7 +13,7 @@ import pytest
 from bmc import hardware
 from bmc.hardware import VirtualNode
 from bmc.machine import Machine, PasswordRefusedError
-from bmc.state import CONSOLE_BYTES, Target
+from bmc.state import CONSOLE_BYTES, Enabled, Target
 from hypothesis import given
 from hypothesis import strategies as st
 from testbed.errors import VirtualNodesError
@@ -122,6 +122,36 @@ def test_without_a_network_to_start_from_it_stays_in_the_firmware(
     machine.set_override(target, "once")
     machine.set_power("On")
     assert (machine.power(), machine.kept.read().in_firmware) == (True, in_firmware)
+
+
+TARGETS: tuple[Target, ...] = ("none", "network", "disk", "setup")
+KEPT: tuple[Enabled, ...] = ("disabled", "once", "continuous")
+
+
+@given(steps=st.lists(st.none() | st.tuples(st.sampled_from(TARGETS), st.sampled_from(KEPT)), max_size=12))
+def test_each_start_follows_the_override_of_its_time(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Target, Enabled] | None]
+) -> None:
+    machine = Machine(spec("hal01", "openbmc", 1), tmp_path_factory.mktemp("starts"))
+    once: Target = "none"
+    lasting: Target = "none"
+    expected: list[Target] = []
+    for step in steps:
+        if step is None:  # a start
+            expected.append(once if once != "none" else lasting)
+            once = "none"
+            machine.set_power("ForceRestart")
+            continue
+        target, enabled = step
+        machine.set_override(target, enabled)
+        if target == "none" or enabled == "disabled":
+            once = lasting = "none"
+        elif enabled == "once":
+            once = target
+        else:
+            once, lasting = "none", target
+    starts = [line for line in machine.console().splitlines() if "boot from" in line]
+    assert [line.split("boot from ")[1].split()[0] for line in starts] == expected
 
 
 def test_a_password_is_refused_without_being_repeated(machine: Machine) -> None:

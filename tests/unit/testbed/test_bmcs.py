@@ -15,7 +15,13 @@ from bmc.spec import read_fleet
 from testbed import bmcs, nodes
 from testbed.errors import VirtualNodesError
 
+from hal_inventory.derive.inventory import pack
+from hal_inventory.derive.slices import derive
+from hal_inventory.load import load
+from hal_inventory.packed import host_vars
 from tests.unit.testbed.test_nodes import document
+
+ROOT = Path(__file__).resolve().parents[3]
 
 OPENBMC = {"kind": "openbmc", "address": "10.64.1.101"}
 FACTS = {"serial": "S1", "model": "IBM Power System AC922 8335-GTH", "memory_mb": 262144, "cpus": {"total": 160}}
@@ -38,6 +44,23 @@ def test_bmcs_are_made_from_the_models_facts() -> None:
     assert (spec.name, spec.kind, spec.address, spec.serial) == ("hal01", "openbmc", "10.64.1.101", "S1")
     assert (spec.memory_mb, spec.cpus, spec.gpus) == (262144, 160, 2)
     assert spec.macs["bmc"] == "02:48:41:4c:03:01"
+
+
+def test_the_reference_site_has_a_bmc_for_each_of_its_servers() -> None:
+    site = load(ROOT / "inventory/hal/cluster.yml")
+    made = document(bmcs={"enabled": True}, networks=derive(site, "networks", {}))
+    made["nodes"] = [values["hal_node"] for values in host_vars(pack(site)).values()]
+    served = nodes.read_plan(json.dumps(made))
+    assert served.bmc_network == "bmc"
+    fleet = read_fleet(json.dumps(bmcs.fleet("virtual", served.bmc_specs())), "the plan")
+    kinds = [spec.kind for spec in fleet.bmcs]
+    assert {kind: kinds.count(kind) for kind in kinds} == {"supermicro": 3, "ipmi": 2, "openbmc": 17}
+    assert fleet.named("hal05").model_dump(include={"address", "serial", "gpus", "cpus"}) == {
+        "address": "10.64.1.105",
+        "serial": "PLACEHOLDER-HAL05",
+        "gpus": 4,
+        "cpus": 160,
+    }
 
 
 def test_only_an_instance_that_asks_for_bmcs_has_them() -> None:

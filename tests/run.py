@@ -46,6 +46,7 @@ LATER = (
     "nfs_server",
     "notebooks",
     "nvidia_driver",
+    "provision_server",
     "repositories",
     "singularity",
     "spectrum_scale",

@@ -58,7 +58,7 @@ def test_a_host_has_exactly_these_variables(hal: Site) -> None:
         "addresses": {"management": "10.64.0.105", "bmc": "10.64.1.105", "ipoib": "10.64.2.105"},
         "macs": {"management": "02:48:41:4c:02:05", "bmc": "02:48:41:4c:03:05"},
         "port_guids": {"mlx5_0/1": "0x0248414c01050001"},
-        "disks": {},
+        "disks": {"system": "0x50248414c1050001"},
         "gpu_uuids": {},
         "cpus": {"model": "POWER9", "sockets": 2, "cores_per_socket": 20, "threads_per_core": 4, "total": 160},
         "memory_mb": 262144,

@@ -13,14 +13,9 @@ from hal_provision.kickstart import disk_of
 from hal_provision.nodes import boot_node
 from tests.unit.provision.conftest import PROJECT
 
-MACS = 'macs: {management: !placeholder "02:48:41:4c:02:[01-16]"'
-DISKS = 'disks: {system: !placeholder "0x50248414c1[01-16]0001"}\n    '
 
-
-def site(folder: Path, *, virtual: bool = False, disks: bool = True) -> dict[str, dict[str, Any]]:
-    text = (PROJECT / "inventory/hal/cluster.yml").read_text()
-    assert MACS in text
-    (folder / "cluster.yml").write_text(text.replace(MACS, DISKS + MACS) if disks and DISKS not in text else text)
+def site(folder: Path, *, virtual: bool = False) -> dict[str, dict[str, Any]]:
+    (folder / "cluster.yml").write_text((PROJECT / "inventory/hal/cluster.yml").read_text())
     (folder / "hal.yml").write_text(f"plugin: hal\ncluster: cluster.yml\nvirtual: {str(virtual).lower()}\n")
     return {one["name"]: one for one in slice_of(folder / "hal.yml", "boot", {})}
 

@@ -24,6 +24,7 @@ from hal_provision.dhcp import Served, Server  # noqa: E402  found through the l
 from hal_provision.nodes import BootNode, boot_node  # noqa: E402
 
 URL = "http://10.1.0.11:8480/boot/"
+START_SECONDS = 300  # for a program that serves in a second; a loaded machine is no fault
 
 
 def node(name: str = "hal05", at: int = 5, **changes: Any) -> BootNode:
@@ -66,7 +67,7 @@ class Wire:
     @staticmethod
     def _namespace() -> subprocess.Popen[str]:
         made = subprocess.Popen(
-            ["unshare", "-n", "sh", "-c", "echo ready; exec sleep 600"], stdout=subprocess.PIPE, text=True
+            ["unshare", "-n", "sh", "-c", "echo ready; exec sleep 3600"], stdout=subprocess.PIPE, text=True
         )
         assert made.stdout is not None
         made.stdout.readline()
@@ -77,7 +78,7 @@ class Wire:
 
     def inside(self, end: str, *argv: str, **more: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*self._enter(end), *argv], capture_output=True, text=True, check=False, timeout=60, **more
+            [*self._enter(end), *argv], capture_output=True, text=True, check=False, timeout=120, **more
         )
 
     def lay(self) -> None:
@@ -95,12 +96,18 @@ class Wire:
         """Start dnsmasq and wait until it says that it serves."""
         argv = [*self._enter("server"), "dnsmasq", "--keep-in-foreground", f"--conf-file={conf}"]
         argv += [f"--log-facility={log}", "--user=root", "--pid-file="]
-        started = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        # LC_ALL: what it says is compared.
+        started = subprocess.Popen(
+            argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "LC_ALL": "C"}
+        )
         self._servers.append(started)
+        end = time.monotonic() + START_SECONDS
         while "DHCP, static leases only" not in (log.read_text() if log.exists() else ""):
             if started.poll() is not None:
                 _, said = started.communicate()
                 raise AssertionError(f"dnsmasq ended: {said.decode()}\n{log.read_text() if log.exists() else ''}")
+            if time.monotonic() > end:
+                raise AssertionError(f"dnsmasq does not serve: {log.read_text() if log.exists() else 'no log'}")
             time.sleep(0.05)
 
     def ask(self, mac: str, *words: str) -> dict[str, Any] | None:
@@ -125,7 +132,7 @@ class Wire:
         for one in running:
             one.send_signal(signal.SIGTERM)
         for one in running:
-            one.wait(timeout=20)
+            one.wait(timeout=120)
 
 
 @pytest.fixture

@@ -40,7 +40,10 @@ class Serial:
 
     def accept(self) -> None:
         """Take ipmi_sim's connection."""
-        connection, _ = self._socket.accept()
+        try:
+            connection, _ = self._socket.accept()
+        except OSError:
+            return  # it went away before it was taken
         threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
 
     def close(self) -> None:
@@ -88,7 +91,10 @@ class Console:
 
     def accept(self) -> None:
         """Take a connection, and talk in a thread of its own."""
-        connection, _ = self._socket.accept()
+        try:
+            connection, _ = self._socket.accept()
+        except OSError:
+            return  # it went away before it was taken
         threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
 
     def close(self) -> None:

@@ -104,9 +104,11 @@ class Machine:
         self.after_power()
 
     def close(self) -> None:
-        """Wait for what was begun, and begin nothing more."""
+        """Wait for what was begun, and begin nothing more; a boot from the network ends early."""
         if self._worker is not None:
-            self._worker.shutdown(wait=True, cancel_futures=True)
+            self._worker.shutdown(wait=False, cancel_futures=True)  # or one that waits would clear the next
+            self.interrupted.set()
+            self._worker.shutdown(wait=True)
 
     def _start(self) -> None:
         with self.kept.change() as state:
@@ -122,7 +124,7 @@ class Machine:
             self.hardware.on(self, target)
         except BaseException:
             with self.kept.change() as state:
-                state.power = False
+                state.power, state.in_firmware = False, False
             raise
 
     def _stop(self, *, gracefully: bool) -> None:

@@ -106,13 +106,20 @@ def start(instance: str, pid: int, addresses: Iterable[str], cidr: str, told: Ma
             serve_command(instance, pid), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
         )
     end = time.monotonic() + READY_SECONDS
-    while "ready\n" not in log.read_text(errors="replace"):
+    while "ready" not in log.read_text(errors="replace").splitlines():
         if process.poll() is not None or time.monotonic() > end:
             words = log.read_text(errors="replace").strip().splitlines()
-            process.terminate()
+            _end(process)
             last = words[-1] if words else f"no answer within {READY_SECONDS} s"
             raise VirtualNodesError(f"emulated BMCs of {instance}: {last}; see {log}")
         time.sleep(0.1)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the serving process, which is root's: by its session, which it leads."""
+    if process.poll() is None:
+        ended = as_root(["kill", "-TERM", "--", f"-{process.pid}"])
+        subprocess.run(ended, stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
 
 def serving(instance: str) -> bool:

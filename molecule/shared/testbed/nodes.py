@@ -334,9 +334,9 @@ def _bmcs(plan: Plan, known: Mapping[str, str] | None) -> list[str]:
     if known is not None and (known["definition"] != made_from or known["state"] != "running"):
         # A node more, say. What the BMCs remember is no part of it.
         capture([PODMAN, "rm", "--force", "--time=0", name])
-        bmcs.wait_for_end(plan.instance)
         known = None
     if known is None:
+        bmcs.wait_for_end(plan.instance)  # who served in a container that was removed, by whomever
         capture([PODMAN, "create", *options, f"--label=hal.definition={made_from}", plan.image, *bmcs.COMMAND])
         capture([PODMAN, "start", name])
     if known is None or not bmcs.serving(plan.instance):

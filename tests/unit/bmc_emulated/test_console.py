@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import paramiko
 import pytest
+from bmc.console import Serial
 
 from tests.unit.bmc_emulated.emulated import Served, switched, wait_until
 
@@ -63,3 +66,19 @@ def test_each_bmc_has_a_host_key_of_its_own_and_keeps_it(served: Served) -> None
 
 def test_only_openbmc_has_it(served: Served) -> None:
     assert set(served.running.consoles) == {"hal01", "hal02"}
+
+
+def test_a_client_that_goes_away_before_it_is_taken_does_no_harm(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone() -> None:
+        raise ConnectionAbortedError
+
+    console, serial = served.running.consoles["hal01"], Serial(served.processor(), threading.Event())
+    for one in (console, serial):
+        with monkeypatch.context() as played:
+            played.setattr(one, "_socket", SimpleNamespace(accept=gone))
+            one.accept()
+    serial.close()
+    with session(served):
+        pass

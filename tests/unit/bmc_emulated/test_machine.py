@@ -283,6 +283,37 @@ def test_a_boot_from_the_network_is_a_machine_that_is_on_and_can_be_forced_off(p
     machine.close()
 
 
+def test_a_boot_from_the_network_ends_when_nobody_serves_any_more(podman: Path) -> None:
+    reached, told = threading.Event(), []
+
+    def network_boot(machine: Machine, target: Target) -> bool:
+        reached.set()
+        told.append(machine.interrupted.wait(60))
+        return False
+
+    machine = Machine(spec("hal01", "openbmc", 1), podman / "state", VirtualNode("mini", network_boot=network_boot))
+    machine.set_override("network", "once")
+    machine.request_power("On")
+    assert reached.wait(60)
+    later = machine.request_power("GracefulRestart")  # waits for the boot, and is not begun
+    machine.close()
+    assert told == [True]
+    assert later.cancelled()
+
+
+def test_a_node_whose_container_does_not_start_is_off(podman: Path) -> None:
+    node = VirtualNode("mini", network_boot=lambda machine, target: True)
+    machine = Machine(spec("hal01", "openbmc", 1), podman / "state", node)
+    program = (podman / "podman").read_text()
+    (podman / "podman").write_text("#!/bin/sh\necho 'Error: no such object' >&2\nexit 125\n")
+    machine.set_override("network", "once")
+    with pytest.raises(VirtualNodesError, match="no such object"):
+        machine._start()
+    (podman / "podman").write_text(program)
+    assert not machine.kept.read().in_firmware
+    assert not machine.power()
+
+
 def test_disk_asks_no_network(podman: Path) -> None:
     def network_boot(machine: Machine, target: Target) -> bool:
         raise AssertionError("the disk was asked for")

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,8 @@ def test_bmcs_are_made_from_the_models_facts() -> None:
 
 
 def test_the_reference_site_has_a_bmc_for_each_of_its_servers() -> None:
-    site = load(ROOT / "inventory/hal/cluster.yml")
+    # As the virtual source has it: a real site contacts no address that is a placeholder.
+    site = replace(load(ROOT / "inventory/hal/cluster.yml"), virtual=True)
     made = document(bmcs={"enabled": True}, networks=derive(site, "networks", {}))
     made["nodes"] = [values["hal_node"] for values in host_vars(pack(site)).values()]
     served = nodes.read_plan(json.dumps(made))
@@ -158,14 +161,15 @@ def first(words: list[str]) -> str:
 
 def test_network_container_and_process_are_made_in_this_order(podman: Podman) -> None:
     assert nodes._bmcs(plan(), None) == ["virtual-bmcs"]
-    assert [first(words) for words in podman.asked] == ["network", "create", "start", "inspect", "serve"]
-    assert podman.asked[1][-3:] == ["localhost/hal-node:x", "sleep", "infinity"]
-    assert podman.asked[4] == ["serve", "4711", "10.64.1.101"]
+    asked = ["network", "wait for the end", "create", "start", "inspect", "serve"]
+    assert [first(words) for words in podman.asked] == asked
+    assert podman.asked[2][-3:] == ["localhost/hal-node:x", "sleep", "infinity"]
+    assert podman.asked[5] == ["serve", "4711", "10.64.1.101"]
 
 
 def test_what_runs_is_left_alone(podman: Podman, monkeypatch: pytest.MonkeyPatch) -> None:
     nodes._bmcs(plan(), None)
-    made = next(word for word in podman.asked[1] if word.startswith("--label=hal.definition=")).rpartition("=")[2]
+    made = next(word for word in podman.asked[2] if word.startswith("--label=hal.definition=")).rpartition("=")[2]
     known = {"state": "running", "definition": made, "id": "x"}
     podman.asked.clear()
     monkeypatch.setattr(bmcs, "serving", lambda instance: True)
@@ -182,11 +186,36 @@ def test_a_container_of_another_model_or_a_stopped_one_is_made_anew(
     podman: Podman, state: str, definition: str | None
 ) -> None:
     nodes._bmcs(plan(), None)
-    made = next(word for word in podman.asked[1] if word.startswith("--label=hal.definition=")).rpartition("=")[2]
+    made = next(word for word in podman.asked[2] if word.startswith("--label=hal.definition=")).rpartition("=")[2]
     podman.asked.clear()
     known = {"state": state, "definition": definition or made, "id": "x"}
     assert nodes._bmcs(plan(), known) == ["virtual-bmcs"]
     assert [first(words) for words in podman.asked][:4] == ["network", "rm", "wait for the end", "create"]
+
+
+def test_who_says_something_else_is_not_ready_and_is_ended_as_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def as_root(argv: Any, env: Any = None) -> list[str]:
+        asked.append(list(argv))
+        return list(argv)
+
+    monkeypatch.setenv("HAL_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(bmcs, "READY_SECONDS", 2)
+    monkeypatch.setattr(bmcs, "need", lambda program, package: program)
+    monkeypatch.setattr(bmcs, "capture", lambda argv, stdin=None: "")
+    monkeypatch.setattr(bmcs, "as_root", as_root)
+    told = ["sh", "-c", "echo served already; exec sleep 600"]
+    monkeypatch.setattr(bmcs, "serve_command", lambda instance, pid: told)
+    with pytest.raises(VirtualNodesError, match=r"^emulated BMCs of mini: "):
+        bmcs.start("mini", 1, ["10.64.1.101"], "10.64.1.0/24", {})
+    assert asked[-1][:3] == ["kill", "-TERM", "--"]
+    process = asked[-1][3].removeprefix("-")
+    state = Path(f"/proc/{process}/stat")
+    while state.exists() and state.read_text().split()[2] != "Z":  # its parent, this test, has not asked for its status
+        time.sleep(0.05)
 
 
 # The same without podman: a process with a network of its own plays the container

@@ -1,0 +1,99 @@
+"""`molecule/shared/clean`, with a program that plays podman: what is removed, and in which order."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CLEAN = Path(__file__).resolve().parents[3] / "molecule/shared/clean"
+# Says what it was asked, and whether the state of BMCs and the cache were still there.
+PODMAN = """#!/bin/sh
+there=
+[ -e "$CACHE/bmc/mini" ] && there="$there state"
+[ -e "$CACHE/packages" ] && there="$there cache"
+echo "$1 $2$there" >>"$CACHE.asked"
+case "$1 $2" in "ps --all") echo one;; "images --quiet") echo image;; esac
+"""
+
+
+def clean(folder: Path, *words: str, old: str = "", new: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a copy, whose podman only plays it, from another folder than its own; ``new`` takes the place of ``old``."""
+    for name in ("shared", "programs"):
+        (folder / name).mkdir()
+    text = CLEAN.read_text()
+    assert old in text
+    programs = {
+        "shared/clean": text.replace(old, new) if old else text,
+        "shared/podman": PODMAN,
+        "programs/podman": PODMAN,
+        "programs/sudo": "#!/bin/sh\nexit 1\n",
+    }
+    for name, content in programs.items():
+        (folder / name).write_text(content)
+        (folder / name).chmod(0o755)
+    path, cache = f"{folder}/programs:{os.environ['PATH']}", str(folder / "cache")
+    return subprocess.run(
+        [str(folder / "shared/clean"), *words], cwd=folder, capture_output=True, text=True, check=False,
+        env={"PATH": path, "HOME": str(folder), "HAL_CACHE_DIR": "cache", "CACHE": cache},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """What an instance with BMCs leaves."""
+    made = tmp_path / "cache"
+    (made / "bmc/mini").mkdir(parents=True)
+    (made / "bmc/mini/serving").write_text("4711\n")
+    (made / "packages").mkdir()
+    return made
+
+
+def asked(cache: Path) -> list[str]:
+    """What podman was asked."""
+    return Path(f"{cache}.asked").read_text().splitlines()
+
+
+def test_what_BMCs_remember_goes_after_their_container(tmp_path: Path, cache: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("what BMCs remember is root's")
+    done = clean(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"removed {cache}/bmc/mini" in done.stdout.splitlines()
+    assert not (cache / "bmc/mini").exists()
+    assert (cache / "packages").exists()
+    assert "rm --force state cache" in asked(cache)
+    assert asked(cache)[-1] == "--cleanup  cache"
+
+
+def test_caches_go_last(tmp_path: Path, cache: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("what BMCs remember is root's")
+    done = clean(tmp_path, "--caches")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not cache.exists()
+    assert [line for line in asked(cache) if line.startswith(("rm ", "rmi "))] == [
+        "rm --force state cache",
+        "rmi --force cache",
+    ]
+
+
+def test_without_rights_the_rest_is_removed(tmp_path: Path, cache: Path) -> None:
+    """Another account than root's, and a `sudo` that refuses."""
+    done = clean(tmp_path, old="$EUID == 0", new="$EUID == 4711")
+    assert done.returncode == 0
+    assert done.stderr == f"{cache}/bmc/mini: cannot be removed; it is for root\n"
+    assert asked(cache)[-1] == "--cleanup  state cache"
+
+
+def test_state_of_BMCs_that_are_served_stays(tmp_path: Path, cache: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("what BMCs remember is root's")
+    with (cache / "bmc/mini/serving").open() as lease:
+        fcntl.flock(lease, fcntl.LOCK_EX)
+        done = clean(tmp_path, old="--timeout 120", new="--timeout 0")
+    assert done.stderr == f"{cache}/bmc/mini: is served by process 4711 still; left as it is\n"
+    assert (cache / "bmc/mini/serving").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ import yaml
 
 from hal_firewall.errors import FirewallError
 from hal_firewall.openings import check_fields, parse_ports
-from tests.unit.playing import play_text
+from tests.unit.playing import play, play_text
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted(ROOT.glob("roles/*/firewall.yml"))
@@ -56,6 +57,24 @@ def test_each_node_opens_what_its_services_need_and_nothing_else(opened: Mapping
     management = ports(opened["hal-mgmt1"], "management")
     assert {"6819/tcp", "123/udp", "67/udp", "69/udp", "80/tcp", "8086/tcp"} <= management
     assert not {"6817/tcp", "6818/tcp", "3306/tcp"} & management
+
+
+def test_what_was_set_up_by_hand_to_serve_images_is_served(tmp_path: Path) -> None:
+    """A site that has the service and not the group: nobody who rolls out the firewall loses its DHCP."""
+    shutil.copytree(ROOT / "inventory", tmp_path / "inventory")
+    model = tmp_path / "inventory/hal/cluster.yml"
+    line = "  provision_server: image_server\n"
+    assert line in model.read_text()
+    model.write_text(model.read_text().replace(line, ""))
+    (tmp_path / "play.yml").write_text(PLAY)
+    sources = [word for name in ("hal", "virtual") for word in ("-i", str(tmp_path / "inventory" / name / "hal.yml"))]
+    done = play(
+        tmp_path / "play.yml", *sources, "--limit=hal-mgmt1", sites=(), ANSIBLE_STDOUT_CALLBACK="ansible.posix.json"
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    lines = json.loads(done.stdout)["plays"][0]["tasks"][-1]["hosts"]["hal-mgmt1"]["__firewall_open"]
+    assert {"67/udp", "69/udp", "80/tcp"} <= ports(lines, "management")
+    assert "8480/tcp" not in ports(lines, "management")
 
 
 def test_no_node_opens_the_database_of_accounting(opened: Mapping[str, list[str]]) -> None:

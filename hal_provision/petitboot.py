@@ -22,6 +22,8 @@ KEYWORDS = frozenset(("DEFAULT", "LABEL", "KERNEL", "INITRD", "APPEND", "IPAPPEN
 LONGEST_APPEND = 2047
 """Bytes that Linux takes from its command line: COMMAND_LINE_SIZE of arch/powerpc and arch/x86 is 2048, with a NUL."""
 _TITLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PRINTED = re.compile(r"[!-~]+")
+_HOST = re.compile(r"[A-Za-z0-9.-]+")
 _PATH = re.compile(r"(/[A-Za-z0-9._~+-]+)+")
 
 
@@ -65,6 +67,8 @@ def armed(node: str, title: str, kernel: str, initrd: str, append: str) -> str:
 
 def url_problem(url: str) -> str | None:
     """Say why petitboot, or the kernel's line, would not read a URL as it is meant; None when it would."""
+    if not _PRINTED.fullmatch(url):
+        return "has a blank, or a character that is no printable ASCII: the line would be read otherwise"
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -74,6 +78,8 @@ def url_problem(url: str) -> str | None:
         return "write a whole URL, http://HOST/PATH: petitboot joins a bare path to the folder of its configuration"
     if parts.query or parts.fragment or parts.username is not None:
         return "write only http://HOST/PATH"
+    if not _HOST.fullmatch(parts.hostname):
+        return "its host may have letters, digits and . -"
     if not _PATH.fullmatch(parts.path):
         # The last colon of the whole URL is taken for the one before the port.
         return "its path may have letters, digits and / . _ ~ + -"

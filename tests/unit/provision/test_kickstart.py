@@ -157,7 +157,7 @@ def test_placeholders_are_taken_in_a_virtual_site() -> None:
         (replace(FROM_IMAGE, image=replace(IMAGE, kernel="4.14.0-115.el7a")), "has kernel 4.14.0-115.el7a, not 4.18"),
         (replace(FROM_IMAGE, image_url="/images"), "write a whole URL"),
         (Source(repositories={"a b": "http://10.1.0.11/x"}), "no name for one"),
-        (Source(repositories={"a": "http://10.1.0.11/x\nrootpw x"}), "its path may have"),
+        (Source(repositories={"a": "http://10.1.0.11/x\nrootpw x"}), "has a blank, or a character"),
     ],
 )
 def test_a_source_that_does_not_fit_is_refused(source: Source, said: str) -> None:

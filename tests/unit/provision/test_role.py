@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from bmc.petitboot import Disk, Lease, boot
 
-from tests.unit.playing import play_text
+from tests.unit.playing import ROOT, play, play_text
 
 PLAY = """
 - hosts: all
@@ -142,3 +143,47 @@ def test_the_servers_certificate_is_the_authoritys_and_made_anew_before_it_ends(
     assert certified(tmp_path, provision_server_certificate_renew_days=824) == 0
     assert certified(tmp_path, provision_server_certificate_renew_days=826) == 1
     assert certificate.read_bytes() != first
+
+
+# ---------------------------------------------------------------- check mode on a new site
+
+
+def checked(folder: Path, text: str, **variables: Any) -> subprocess.CompletedProcess[str]:
+    (folder / "play.yml").write_text(text)
+    words = ("--check", "--limit", "hal-mgmt1", "--extra-vars", json.dumps(variables))
+    return play(folder / "play.yml", *words, sites=["hal"], ANSIBLE_STDOUT_CALLBACK="ansible.posix.json")
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_check_mode_needs_neither_the_folder_of_certificates_nor_a_key(tmp_path: Path, there: bool) -> None:
+    authority(tmp_path)
+    if there:
+        (tmp_path / "tls").mkdir()
+    done = checked(tmp_path, CERTIFY, provision_server_authority_dir=str(tmp_path))
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert list(tmp_path.glob("tls/*")) == []
+
+
+@pytest.mark.parametrize(("written", "started"), [(True, 0), (False, 1)])
+def test_check_mode_does_not_ask_for_a_unit_that_was_not_written_yet(
+    tmp_path: Path, written: bool, started: int
+) -> None:
+    role = ROOT / "roles/provision_server"
+    tasks = [
+        *yaml.safe_load((role / "tasks/configure.yml").read_text()),
+        *yaml.safe_load((role / "handlers/main.yml").read_text()),
+    ]
+    units = [
+        {"debug": {"msg": "asked"}, "when": task["when"], "loop": task.get("loop", ["hal-provision.service"])}
+        for task in tasks
+        if "hal-provision.service" in str(task.get("loop", "")) + str(task.get("ansible.builtin.systemd_service", ""))
+    ]
+    assert len(units) == 2
+    text = yaml.safe_dump([{"hosts": "all", "gather_facts": False, "connection": "local", "tasks": units}])
+    done = checked(
+        tmp_path, text, __provision_server_packages_pending=False, __provision_server_written={"changed": written}
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    for task in json.loads(done.stdout)["plays"][0]["tasks"]:
+        results = task["hosts"]["hal-mgmt1"]["results"]
+        assert sum(one["item"] == "hal-provision.service" and "msg" in one for one in results) == started

@@ -59,8 +59,7 @@ def run(place, asked):
         store.spool(place, asked.node, _standard_input().read())
         return "%s: its secrets wait" % asked.node
     elif asked.command == "disarm":
-        return "\n".join("%s: %s" % (name, "disarmed" if store.disarm(place, name) else "was not armed")
-                         for name in asked.node)
+        return _disarm(place, asked.node)
     elif asked.command == "status":
         return json.dumps(store.status(place, asked.node), indent=1, sort_keys=True)
     elif asked.command == "images":
@@ -75,6 +74,20 @@ def run(place, asked):
     else:
         raise Problem("say what to do; hal-provision --help")
     return ""
+
+
+def _disarm(place, names):
+    """Disarm all that can be; then Problem, with a line for each that could not."""
+    said, wrong = [], []
+    for name in names:
+        try:
+            said.append("%s: %s" % (name, "disarmed" if store.disarm(place, name) else "was not armed"))
+        except Problem as problem:
+            wrong.append("%s" % problem)
+    if wrong:
+        sys.stdout.write("".join("%s\n" % line for line in said))
+        raise Problem("\n".join(wrong))
+    return "\n".join(said)
 
 
 def _standard_input():

@@ -4,6 +4,7 @@
 from __future__ import absolute_import, division, print_function
 
 import contextlib
+import errno
 import fcntl
 import io
 import json
@@ -93,6 +94,29 @@ def remove(path):
         raise Problem("%s: cannot be removed: %s" % (path, error.strerror))
 
 
+def _opened(path, flags):
+    """Return a file's descriptor; OSError when it is a link, which the service's account could have laid for root.
+
+    Made when it is not there: then it belongs to whom its folder belongs to. What was there stays as it is.
+    """
+    while True:
+        try:
+            handle = os.open(path, flags | os.O_NOFOLLOW | os.O_CREAT | os.O_EXCL, 0o600)
+            break
+        except OSError as error:
+            if error.errno != errno.EEXIST:
+                raise
+        try:
+            return os.open(path, flags | os.O_NOFOLLOW)
+        except OSError as error:
+            if error.errno != errno.ENOENT:  # renamed just now
+                raise
+    if os.geteuid() == 0:
+        owner = os.stat(os.path.dirname(path))
+        os.fchown(handle, owner.st_uid, owner.st_gid)
+    return handle
+
+
 class Place(object):
     """Where everything is: ``state`` holds what changes, ``nodes`` a file for each node, which the role wrote."""
 
@@ -146,11 +170,11 @@ class Place(object):
     def locked(self, name):
         """One at a time for each node, of programs and of threads."""
         path = os.path.join(self.state, "tokens", ".lock-" + checked_name(name))
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            if os.geteuid() == 0:
-                owner = os.stat(os.path.dirname(path))
-                os.fchown(handle, owner.st_uid, owner.st_gid)
+            handle = _opened(path, os.O_RDWR)
+        except OSError as error:
+            raise Problem("%s: cannot be opened: %s" % (path, error.strerror))
+        try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
         finally:
@@ -164,11 +188,8 @@ class Place(object):
         try:
             if os.path.exists(path) and os.path.getsize(path) > MOST_AUDIT_BYTES:
                 os.rename(path, path + ".1")
-            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            handle = _opened(path, os.O_WRONLY | os.O_APPEND)
             try:
-                if os.geteuid() == 0:
-                    owner = os.stat(self.state)
-                    os.fchown(handle, owner.st_uid, owner.st_gid)
                 os.write(handle, (line + "\n").encode("utf-8"))
             finally:
                 os.close(handle)

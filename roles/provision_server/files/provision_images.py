@@ -12,6 +12,7 @@ import io
 import os
 import re
 import shutil
+import stat
 import subprocess
 
 from provision_common import Problem, read_json, text
@@ -86,7 +87,7 @@ def publish(place, folder):
     name = os.path.basename(source)
     if not IMAGE.match(name):
         raise Problem("%s: no name for an image: small letters, digits, . _ -" % name)
-    check(source, place.key)
+    _only(source, (MANIFEST, SIGNATURE, check(source, place.key)["file"]))
     target = os.path.join(place.images, name)
     if os.path.exists(target):
         raise Problem("%s is published; a changed image is a new version" % name)
@@ -98,6 +99,16 @@ def publish(place, folder):
     os.chmod(source, 0o755)
     os.rename(source, target)
     return name
+
+
+def _only(folder, wanted):
+    """Raise Problem unless a folder has these files and nothing else: the web server would show the rest too."""
+    for one in sorted(os.listdir(folder)):
+        if one not in wanted:
+            raise Problem("%s: %s is no part of an image; it has %s"
+                          % (os.path.basename(folder), one, ", ".join(wanted)))
+        if not stat.S_ISREG(os.lstat(os.path.join(folder, one)).st_mode):
+            raise Problem("%s: %s is no regular file" % (os.path.basename(folder), one))
 
 
 def prune(place, now):

@@ -41,13 +41,13 @@ def arm(place, name, order, now=None):
     document = {key: order[key] for key in ("what", "config", "files", "expires")}
     document.update(node=name, armed=stamp(now))
     with place.locked(name):
+        place.audit(now, name, None, "arm", text(order["what"]))  # first: nothing is done that leaves no trail
         # Whatever was there is over before anything new is: an old token opens nothing of a new order.
         _drop(place, name)
         for purpose in PURPOSES:
             write_json(place.path("tokens", "%s.%s" % (name, purpose)),
                        {"sha256": order["token_sha256"], "address": known["address"], "expires": order["expires"]})
         write_json(place.path("armed", name), document)
-    place.audit(now, name, None, "arm", text(order["what"]))
 
 
 def _check(name, known, order, now):
@@ -75,43 +75,71 @@ def _check(name, known, order, now):
 
 
 def disarm(place, name, now=None):
-    """Take back what a node was to boot, its tokens and secrets; return whether it was armed."""
+    """Take back what a node was to boot, its tokens and secrets; return whether it was armed.
+
+    One that left the model is disarmed like any other; Problem for one of which there is nothing at all.
+    """
     now = time.time() if now is None else now
-    place.node(name)
+    if not any(os.path.lexists(path) for path in _files(place, checked_name(name))):
+        place.node(name)
+        return False
     with place.locked(name):
         was = _drop(place, name)
-        remove(place.path("spool", name))
-    if was:
-        place.audit(now, name, None, "disarm", "done")
+    place.audit(now, name, None, "disarm", "done")
     return was
+
+
+def _files(place, name):
+    """Return all that an order brought: what the node boots first."""
+    tokens = [place.path("tokens", "%s.%s" % (name, purpose)) for purpose in PURPOSES]
+    return [place.path("armed", name)] + tokens + [place.path("spool", name)]
 
 
 def _drop(place, name):
-    was = remove(place.path("armed", name))
-    for purpose in PURPOSES:
-        remove(place.path("tokens", "%s.%s" % (name, purpose)))
-    return was
+    return [remove(path) for path in _files(place, name)][0]
+
+
+def _drop_over(place, name, now):
+    """Remove what ran out: it would be good again if the clock went back. To be asked with the lock."""
+    if any(found and found["expires"] <= now for found in map(read_json, _files(place, name)[:-1])):
+        _drop(place, name)
+
+
+def in_force(found, now):
+    """Return whether an order, or a token's record, is good now.
+
+    One whose end is further away than can be asked for was given by a clock that was ahead of this one.
+    """
+    return bool(found) and found["expires"] - MOST_SECONDS <= now < found["expires"]
 
 
 def armed(place, name, now):
     """Return the order that is in force for a node, None without one: one that ran out is none."""
     found = read_json(place.path("armed", checked_name(name)))
-    return found if found and found["expires"] > now else None
+    return found if in_force(found, now) else None
 
 
 def config(place, name, now):
-    """Return the boot configuration that a node gets now."""
-    order = armed(place, name, now)
-    return order["config"] if order else place.node(name)["standing"]
+    """Return the boot configuration that a node gets now. An order that ran out is removed."""
+    found = read_json(place.path("armed", checked_name(name)))
+    if in_force(found, now):
+        return found["config"]
+    if found:
+        with place.locked(name):
+            _drop_over(place, name, now)
+    return place.node(name)["standing"]
 
 
 # ---------------------------------------------------------------- tokens and secrets
-def spool(place, name, content):
-    """Put a node's first secrets there, for the one who comes with its token."""
+def spool(place, name, content, now=None):
+    """Put the first secrets of a node that is armed there, for the one who comes with its token."""
+    now = time.time() if now is None else now
     if not content or len(content) > MOST_BYTES:
         raise Problem("%s: %d bytes of secrets; 1 to %d are taken" % (name, len(content), MOST_BYTES))
     place.node(name)
     with place.locked(name):
+        if armed(place, name, now) is None:
+            raise Problem("%s: is not armed; arm it, then bring its secrets" % name)
         replace(place.path("spool", name), content)
 
 
@@ -122,6 +150,9 @@ def refusal(place, name, purpose, token, address, now):
         return "no token is out for this, or it was used"
     if record["expires"] <= now:
         return "the token ran out at %s" % stamp(record["expires"])
+    if not in_force(record, now):
+        return "the token is good until %s, and no order lasts so long: this server's clock went back" % (
+            stamp(record["expires"]))
     # The address first: whoever is elsewhere learns nothing about the token, and does not use it up.
     if record["address"] != address:
         return "the token is for another address"
@@ -144,9 +175,12 @@ def redeem_secrets(place, name, token, address, now=None):
                     content = file.read()
             except (IOError, OSError) as error:
                 raise Problem("%s: cannot be read: %s" % (path, error.strerror))
+        place.audit(now, name, address, "secrets", why or "handed out")  # first: nobody gets them without a trail
+        if why is None:
             remove(place.path("tokens", "%s.secrets" % name))
             remove(path)
-    place.audit(now, name, address, "secrets", why or "handed out")
+        else:
+            _drop_over(place, name, now)
     if why:
         raise Problem(why)
     return content
@@ -160,8 +194,9 @@ def call_home(place, name, token, address, said, now=None):
         if why is None:
             write_json(place.path("calls", name), {"node": name, "at": stamp(now), "address": address, "said": said})
             _drop(place, name)
-            remove(place.path("spool", name))
-    place.audit(now, name, address, "call-home", why or "installed")
+        place.audit(now, name, address, "call-home", why or "installed")
+        if why:
+            _drop_over(place, name, now)
     if why:
         raise Problem(why)
 
@@ -176,12 +211,12 @@ def status(place, names=(), now=None):
         order = read_json(place.path("armed", name))
         known[name] = {
             "address": standing["address"],
-            "armed": bool(order and order["expires"] > now),
+            "armed": in_force(order, now),
             "what": order["what"] if order else "",
             "until": stamp(order["expires"]) if order else "",
             "ran_out": bool(order and order["expires"] <= now),
             "tokens": [one for one in PURPOSES
-                       if (read_json(place.path("tokens", "%s.%s" % (name, one))) or {"expires": 0})["expires"] > now],
+                       if in_force(read_json(place.path("tokens", "%s.%s" % (name, one))), now)],
             "secrets_wait": os.path.exists(place.path("spool", name)),
             "called": read_json(place.path("calls", name)),
         }

@@ -324,6 +324,7 @@ def test_a_stranger_at_the_TLS_port_does_not_hold_others(running: Running) -> No
         (["arm", "hal05"], b"[]", "hal05: no order on standard input"),
         (["arm", "hal99"], b"{}", "hal99: this server has no such node"),
         (["spool", "hal05"], b"", "hal05: 0 bytes of secrets"),
+        (["spool", "hal05"], b"key", "hal05: is not armed; arm it, then bring its secrets"),
         (["disarm", "hal99"], b"", "hal99: this server has no such node"),
         (["publish", "/nowhere/a-1-x86_64"], b"", "a-1-x86_64: /nowhere/a-1-x86_64/manifest.json is missing"),
         (["--settings", "/nowhere.json", "status"], b"", "/nowhere.json is missing; role provision_server writes it"),
@@ -334,6 +335,19 @@ def test_what_cannot_be_done_is_said_in_one_line(running: Running, words: list[s
     assert done.returncode == 2
     assert said in done.stderr.decode()
     assert done.stderr.count(b"\n") == 1
+
+
+def test_disarming_several_goes_on_after_one_that_cannot_be(running: Running) -> None:
+    running.arm("hal05")
+    running.arm("hal06", "another")
+    (running.folder / "nodes/hal05").unlink()  # it left the model
+    done = running.call("disarm", "hal99", "../x", "hal05", "hal06")
+    assert done.returncode == 2
+    assert done.stdout == b"hal05: disarmed\nhal06: disarmed\n"
+    assert [line.split(": ")[0] for line in done.stderr.decode().splitlines()] == [
+        "hal99", "'../x' is no name of a node"
+    ]  # fmt: skip
+    assert not list((running.folder / "state/armed").iterdir())
 
 
 def test_without_a_certificate_nothing_is_served(running: Running) -> None:

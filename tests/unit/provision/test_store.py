@@ -81,9 +81,84 @@ def test_an_order_that_ran_out_is_none(place: Any) -> None:
     store.arm(place, "hal05", an_order(node(), expires=NOW + 60), NOW)
     assert store.armed(place, "hal05", NOW + 59.9)
     assert store.armed(place, "hal05", NOW + 60) is None
-    assert store.config(place, "hal05", NOW + 60) == known(node(), "management")["standing"]
     found = store.status(place, ["hal05"], NOW + 60)["nodes"]["hal05"]
     assert (found["armed"], found["ran_out"], found["tokens"]) == (False, True, [])
+    store.spool(place, "hal05", b"key", NOW)
+    assert store.config(place, "hal05", NOW + 60) == known(node(), "management")["standing"]
+    assert not [path for path in contents(place) if path.startswith("state/")]  # a clock that goes back revives nothing
+
+
+def test_an_order_that_ends_later_than_can_be_asked_for_is_not_in_force(place: Any) -> None:
+    """The clock went back after it was given."""
+    store.arm(place, "hal05", an_order(node()), NOW)
+    store.spool(place, "hal05", b"key", NOW)
+    before = NOW + 3600 - 86400
+    assert store.armed(place, "hal05", before)
+    assert store.armed(place, "hal05", before - 1) is None
+    assert store.config(place, "hal05", before - 1) == known(node(), "management")["standing"]
+    found = store.status(place, ["hal05"], before - 1)["nodes"]["hal05"]
+    assert (found["armed"], found["ran_out"], found["tokens"]) == (False, False, [])
+    for purpose in ("secrets", "call-home"):
+        said = refused(place, "hal05", WORDS, "10.1.0.105", before - 1, purpose=purpose)
+        assert said.endswith("and no order lasts so long: this server's clock went back")
+    assert store.armed(place, "hal05", NOW)  # the clock was set right
+
+
+def test_secrets_are_taken_for_a_node_that_is_armed_only(place: Any) -> None:
+    for now in (NOW, NOW + 3600):
+        with pytest.raises(Problem, match=r"^hal05: is not armed; arm it, then bring its secrets$"):
+            store.spool(place, "hal05", b"key", now)
+        store.arm(place, "hal05", an_order(node()), NOW)
+    assert not [path for path in contents(place) if path.startswith("state/spool")]
+    store.spool(place, "hal05", b"of the first order", NOW)
+    store.arm(place, "hal05", an_order(node()), NOW)
+    assert refused(place, "hal05", WORDS, "10.1.0.105", NOW) == "nothing was put there for it"
+
+
+def test_nothing_is_done_that_leaves_no_trail(place: Any) -> None:
+    audit = Path(place.state, "audit.jsonl")
+    audit.mkdir()
+    before = contents(place)
+    with pytest.raises(Problem, match=r"audit\.jsonl: cannot be written"):
+        store.arm(place, "hal05", an_order(node()), NOW)
+    assert contents(place) == before
+    audit.rmdir()
+    store.arm(place, "hal05", an_order(node()), NOW)
+    store.spool(place, "hal05", b"key", NOW)
+    audit.rename(audit.with_name("old"))
+    audit.mkdir()
+    before = contents(place)
+    with pytest.raises(Problem, match=r"audit\.jsonl: cannot be written"):
+        store.redeem_secrets(place, "hal05", WORDS, "10.1.0.105", NOW)
+    assert contents(place) == before
+
+
+@pytest.mark.parametrize("link", ["audit.jsonl", "tokens/.lock-hal05"])
+def test_no_file_is_opened_through_a_link(place: Any, tmp_path: Path, link: str) -> None:
+    """Root runs the program in a folder of the service's account."""
+    other = tmp_path / "other"
+    other.write_text("somebody else's")
+    other.chmod(0o644)
+    Path(place.state, link).symlink_to(other)
+    with pytest.raises(Problem, match=f"{link.rpartition('/')[2]}: cannot be "):
+        store.arm(place, "hal05", an_order(node()), NOW)
+    assert (other.read_text(), other.stat().st_mode & 0o777) == ("somebody else's", 0o644)
+
+
+def test_whose_the_trail_is_stays(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+    monkeypatch.setattr(common.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(common.os, "fchown", lambda handle, uid, gid: given.append(handle))
+    place.audit(NOW, "hal05", None, "arm", "x")
+    assert len(given) == 1
+    place.audit(NOW, "hal05", None, "arm", "x")
+    with place.locked("hal05"):
+        pass
+    assert len(given) == 2
+    with place.locked("hal05"):
+        pass
+    assert len(given) == 2
+    assert len(trail(place)) == 2
 
 
 @pytest.mark.parametrize(
@@ -165,7 +240,7 @@ def test_every_other_nodes_files_are_byte_for_byte_the_same_after_any_operation(
             elif what == "disarm":
                 store.disarm(place, name, NOW)
             elif what == "spool":
-                store.spool(place, name, f"secrets of {name}".encode())
+                store.spool(place, name, f"secrets of {name}".encode(), NOW)
             elif what == "secrets":
                 assert store.redeem_secrets(place, name, f"token-{at}", address, NOW) == f"secrets of {name}".encode()
             elif what == "theft":
@@ -190,7 +265,7 @@ def test_every_other_nodes_files_are_byte_for_byte_the_same_after_any_operation(
 @pytest.fixture
 def armed(place: Any) -> Any:
     store.arm(place, "hal05", an_order(node()), NOW)
-    store.spool(place, "hal05", b"key and certificate")
+    store.spool(place, "hal05", b"key and certificate", NOW)
     return place
 
 
@@ -210,7 +285,7 @@ def test_secrets_are_handed_out_once(armed: Any) -> None:
     assert store.redeem_secrets(armed, "hal05", WORDS, "10.1.0.105", NOW) == b"key and certificate"
     assert not any(path.startswith(("state/spool", "state/tokens/hal05.secrets")) for path in contents(armed))
     assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW) == "no token is out for this, or it was used"
-    store.spool(armed, "hal05", b"again")
+    store.spool(armed, "hal05", b"again", NOW)
     assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW) == "no token is out for this, or it was used"
 
 
@@ -219,14 +294,23 @@ def test_a_token_is_good_from_one_address_for_one_node_and_for_a_while(armed: An
     assert refused(armed, "hal06", WORDS, "10.1.0.106", NOW) == "no token is out for this, or it was used"
     assert refused(armed, "hal05", WORDS + "x", "10.1.0.105", NOW) == "not the token"
     assert refused(armed, "hal05", "", "10.1.0.105", NOW) == "not the token"
-    assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW + 3600).startswith("the token ran out at 2027-")
     assert store.redeem_secrets(armed, "hal05", WORDS, "10.1.0.105", NOW)  # none of that used it up
+
+
+@pytest.mark.parametrize("purpose", ["secrets", "call-home"])
+def test_a_token_that_ran_out_goes_with_all_of_its_order(armed: Any, purpose: str) -> None:
+    said: tuple[Any, ...] = () if purpose == "secrets" else ({},)
+    ask = store.redeem_secrets if purpose == "secrets" else store.call_home
+    with pytest.raises(Problem, match=r"^the token ran out at 2027-"):
+        ask(armed, "hal05", WORDS, "10.1.0.105", *said, NOW + 3600)
+    assert not [path for path in contents(armed) if path.startswith(("state/armed", "state/tokens", "state/spool"))]
+    assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW) == "no token is out for this, or it was used"
 
 
 def test_a_token_stays_good_while_nothing_was_put_there(place: Any) -> None:
     store.arm(place, "hal05", an_order(node()), NOW)
     assert refused(place, "hal05", WORDS, "10.1.0.105", NOW) == "nothing was put there for it"
-    store.spool(place, "hal05", b"late")
+    store.spool(place, "hal05", b"late", NOW)
     assert store.redeem_secrets(place, "hal05", WORDS, "10.1.0.105", NOW) == b"late"
 
 
@@ -299,6 +383,11 @@ def test_no_token_is_stored_in_the_clear_but_in_the_file_that_the_node_fetches(a
 def test_files_of_nodes_that_are_no_more_are_named(armed: Any) -> None:
     (Path(armed.nodes) / "hal05").unlink()
     assert store.status(armed, [], NOW)["unknown"] == ["armed/hal05", "spool/hal05"]
+    assert store.disarm(armed, "hal05", NOW)
+    assert not [path for path in contents(armed) if path.startswith("state/")]
+    assert store.status(armed, [], NOW)["unknown"] == []
+    with pytest.raises(Problem, match="hal05: this server has no such node"):
+        store.disarm(armed, "hal05", NOW)
 
 
 def test_a_damaged_file_is_named(armed: Any) -> None:

@@ -35,6 +35,11 @@ class BmcError(Exception):
         """As another process gets it."""
         return type(self), (self.bmc, self.asked, self.answer, self.fault)
 
+    @classmethod
+    def of(cls, bmc: str, asked: str, error: Exception) -> BmcError:
+        """Return what becomes of an error that nobody foresaw: its kind alone, for its text may have anything in it."""
+        return cls(bmc, asked, f"what this does not understand: {type(error).__name__}", Fault.REFUSED)
+
     @property
     def may_pass(self) -> bool:
         """Whether the same question may be asked again. What was a command may have been carried out."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from typing import TypeVar
 
 from hal_bmc.choose import client_of
@@ -32,10 +32,13 @@ def ask_all(
     fork = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(max_workers=min(at_once, len(targets)), mp_context=fork) as pool:
         asked = {target.name: pool.submit(ask, target) for target in targets}
-        return {name: _outcome(future.exception() or future.result()) for name, future in asked.items()}
+        return {target.name: _outcome(target, asked[target.name]) for target in targets}
 
 
-def _outcome(said: Answer | BaseException) -> Answer | BmcError:
-    if isinstance(said, BaseException) and not isinstance(said, BmcError):
-        raise said
-    return said
+def _outcome(target: Target, asked: Future[Answer]) -> Answer | BmcError:
+    try:
+        return asked.result()
+    except BmcError as error:
+        return error
+    except Exception as error:  # one odd BMC is its own failure, not that of all
+        return BmcError.of(target.label, "what it is", error)

@@ -42,15 +42,22 @@ def run(arguments: Arguments, *, check: bool) -> Result:
     """Return what a task's result has; ``msg`` and ``fault`` for one that failed."""
     target, limits = target_of(arguments), limits_of(arguments)
     try:
-        if arguments["action"] == "password":
-            return _password(arguments, target, limits, check)
-        bmc = connect(target)
-        try:
-            return ACTIONS[arguments["action"]](bmc, arguments, limits, check)
-        finally:
-            bmc.close()
+        return _done(arguments, target, limits, check)
     except BmcError as error:
-        return {"msg": str(error), "fault": error.fault.value, "asked": error.asked, "answer": error.answer}
+        failure = error
+    except Exception as error:  # firmware has answers that no client foresaw: that is a failure, not a crash
+        failure = BmcError.of(target.label, str(arguments["action"]), error)
+    return {"msg": str(failure), "fault": failure.fault.value, "asked": failure.asked, "answer": failure.answer}
+
+
+def _done(arguments: Arguments, target: Target, limits: Limits, check: bool) -> Result:
+    if arguments["action"] == "password":
+        return _password(arguments, target, limits, check)
+    bmc = connect(target)
+    try:
+        return ACTIONS[arguments["action"]](bmc, arguments, limits, check)
+    finally:
+        bmc.close()
 
 
 def _is_right_machine(bmc: Bmc, arguments: Arguments, limits: Limits) -> None:
@@ -153,6 +160,8 @@ def _certificate(bmc: Bmc, arguments: Arguments, limits: Limits, check: bool) ->
     if days <= renew_days:
         answer = f"for {days} days, of which the last {renew_days} would already renew it: give more days"
         raise BmcError(bmc.target.label, asked, answer, Fault.CONFIGURATION)
+    if bmc.target.kind == "ipmi":  # nobody may listen at its port 443
+        raise BmcError(bmc.target.label, asked, "IPMI has no certificates", Fault.UNSUPPORTED)
     _is_right_machine(bmc, arguments, limits)
 
     def sign(request: str, names: Sequence[str], addresses: Sequence[str]) -> str:
@@ -179,7 +188,7 @@ def _password(arguments: Arguments, target: Target, limits: Limits, check: bool)
         if error.fault is not Fault.LOGIN:
             raise
         if not arguments["former_password"]:
-            answer = f"{error.answer}. No former password is given: bmc_former_password, or -e bmc_former_password=..."
+            answer = f"{error.answer}. No former password is given: bmc_former_password: in a file, and -e @FILE"
             raise BmcError(error.bmc, error.asked, answer, Fault.LOGIN) from None
     former = replace(target, password=str(arguments["former_password"]))
     insisted = False

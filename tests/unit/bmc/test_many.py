@@ -43,6 +43,21 @@ def test_each_answers_for_itself(emulation: Emulation) -> None:
     assert ask_all([], power) == {}
 
 
+def odd(target: Target) -> str:
+    if target.name == "hal02":
+        raise KeyError(SECRET)
+    return "on"
+
+
+def test_one_that_answers_what_nobody_foresaw_is_one_that_failed() -> None:
+    said = ask_all([Target(name, "ipmi", "10.0.0.5", "root", SECRET) for name in ("hal01", "hal02", "hal03")], odd)
+    assert {name: str(one) for name, one in said.items()} == {
+        "hal01": "on",
+        "hal02": "BMC of hal02 (10.0.0.5): what it is: what this does not understand: KeyError",
+        "hal03": "on",
+    }
+
+
 def test_an_error_comes_whole_out_of_another_process() -> None:
     error = BmcError("hal05 (10.0.0.5)", "power on", "503", Fault.BUSY)
     again = pickle.loads(pickle.dumps(error))

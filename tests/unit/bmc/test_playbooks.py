@@ -6,8 +6,11 @@ import subprocess
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from bmc import redfish
+from bmc.machine import Processor
 
 from hal_bmc import operations
 from hal_bmc.models import BootTarget
@@ -112,6 +115,8 @@ def test_where_slurm_does_not_answer_power_stays(site: Site) -> None:
             ("power_nodes=work1", "power_action=reset"),
             "power_action=reset is none of status, on, off, force_off, cycle,",
         ),
+        # A task without a result, as a module that crashed leaves it.
+        (("power_nodes=work1", "bmc_wait_seconds=soon"), "- 'not asked work1: argument ''wait_seconds'' is of type"),
         (("power_nodes=aside", "power_action=status"), "aside has no BMC in the model: fill that in in cluster.yml"),
         (("power_action=status",), "name them: -e power_nodes=hal[05-06]"),
         (("{power_nodes: 'aside and work1'}",), "power_nodes names no node"),
@@ -134,6 +139,51 @@ def test_a_node_whose_bmc_is_anothers_is_left_alone(site: Site) -> None:
     assert "- on work4" in text
     assert not site.bmcs["work3"].machine.power()
     assert site.bmcs["work4"].machine.power()
+
+
+def test_a_node_that_was_refused_is_a_line_beside_the_others(site: Site) -> None:
+    site.serve()
+    done = site.play("power.yml", "-e", "power_nodes=aside,work1", "-e", "power_action=on")
+    text = said(done)
+    assert "- on work1" in text
+    assert "- 'not asked aside: nothing came of it'" in text
+    assert done.returncode != 0
+    assert site.bmcs["work1"].machine.power()
+
+
+def test_an_answer_that_no_client_foresaw_is_a_failure(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    complete = redfish._complete_system
+
+    def odd(processor: Processor, body: dict[str, Any]) -> None:
+        complete(processor, body)
+        if processor.own.spec.name == "work1":
+            body["MemorySummary"] = "much"
+
+    monkeypatch.setattr(redfish, "_complete_system", odd)
+    site.serve()
+    done = site.play("power.yml", "-e", "power_nodes=work[1-2]", "-e", "power_action=on")
+    text = said(done)
+    assert "- on work2" in text
+    assert "- 'refused work1: on: what this does not understand: AttributeError'" in text
+    assert done.returncode != 0
+
+
+@pytest.mark.parametrize("words", ['{"bmc_ntp_servers": {"first": 1}}', '{"bmc_certificate_days": 1.5}'])
+def test_what_came_to_nothing_is_not_taken_for_unsupported(site: Site, words: str) -> None:
+    """The task ends without a result, as one does whose module crashed."""
+    site.serve()
+    done = site.play("bmc.yml", "-e", "bmc_nodes=work2", "-e", words)
+    assert "Show it" not in said(done)
+    assert done.returncode != 0
+
+
+def test_login_nodes_need_their_role_beside_the_others(site: Site) -> None:
+    site.serve()
+    words = ("-e", "power_nodes=front,work1", "-e", "power_action=off", "-e", "power_jobs_ok=true")
+    assert "not permitted: front; power_roles_ok has to name their role." in said(site.play("power.yml", *words))
+    done = site.play("power.yml", *words, "-e", '{"power_roles_ok": ["login"]}')
+    assert "- off front,work1" in said(done)
+    assert done.returncode == 0
 
 
 def test_placeholders_of_a_real_site_are_contacted_by_nobody(site: Site) -> None:

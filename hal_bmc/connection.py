@@ -217,7 +217,7 @@ class Connection:
         if isinstance(error, sushy.exceptions.ConnectionError):
             cause = error.__context__
             return self._transport(cause if isinstance(cause, Exception) else error)
-        return self.failed(f"what this does not understand: {error}", Fault.UNSUPPORTED)
+        return self.failed(f"what this does not understand: {error}", Fault.REFUSED)
 
     def _http(self, error: Any) -> BmcError:
         status = int(error.status_code or 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hal_bmc.choose import client_of
 from hal_bmc.errors import BmcError
@@ -35,7 +35,7 @@ def ask_all(
         return {target.name: _outcome(target, asked[target.name]) for target in targets}
 
 
-def _outcome(target: Target, asked: Future[Answer]) -> Answer | BmcError:
+def _outcome(target: Target, asked: Future[Any]) -> Any:
     try:
         return asked.result()
     except BmcError as error:

@@ -55,6 +55,10 @@ def check_identity(bmc: Bmc, serial: str, declared: Mapping[str, str], limits: L
 # --- power
 
 
+class _CommandError(BmcError):
+    """What came back to a command itself, not to a question after it."""
+
+
 def power_on(bmc: Bmc, limits: Limits) -> bool:
     """Switch on, and wait until it is."""
     return _reach(bmc, Command.ON, Power.ON, limits, limits.power)
@@ -70,7 +74,9 @@ def shut_down(bmc: Bmc, limits: Limits, *, force: bool) -> bool:
     try:
         return _reach(bmc, Command.SHUT_DOWN, Power.OFF, limits, limits.shut_down)
     except BmcError as error:
-        if force and error.fault in (Fault.IGNORED, Fault.UNSUPPORTED, Fault.REFUSED):
+        refused = isinstance(error, _CommandError) and error.fault in (Fault.UNSUPPORTED, Fault.REFUSED)
+        # A question about the power that failed is no reason: the system may well be shutting down.
+        if force and (refused or error.fault is Fault.IGNORED):
             return force_off(bmc, limits)
         if error.fault is Fault.IGNORED:
             answer = f"{error.answer}. It keeps its power: to take that away, say force"
@@ -114,7 +120,7 @@ def _send(bmc: Bmc, command: Command) -> BmcError | None:
         bmc.command(command)
     except BmcError as error:
         if not error.may_pass:
-            raise
+            raise _CommandError(error.bmc, error.asked, error.answer, error.fault) from None
         return error
     return None
 

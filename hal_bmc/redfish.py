@@ -71,11 +71,14 @@ class Redfish:
         return self.connection.members(self.connection.linked(self.connection.root.json, name))
 
     def _system(self) -> dict[str, Any]:
-        """Return the machine: of several systems the one that can be reset."""
+        """Return the machine: of several systems the one that can be reset; CONFIGURATION where several can."""
         systems = self._collection("Systems")
         resettable = [one for one in systems if "#ComputerSystem.Reset" in (one.get("Actions") or {})]
         if not systems:
             raise self.connection.failed("it has no system", Fault.UNSUPPORTED)
+        if len(resettable) > 1:
+            names = ", ".join(sorted(str(one["@odata.id"]) for one in resettable))
+            raise self.connection.failed(f"it has several systems that can be reset: {names}", Fault.CONFIGURATION)
         return (resettable or systems)[0]
 
     def _manager(self) -> dict[str, Any]:
@@ -148,10 +151,11 @@ class Redfish:
     # --- what it is
 
     def identity(self) -> Identity:
-        """Return serial number, model and MACs: of the system, or of a chassis where the system has no number."""
+        """Return serial number, model and MACs: of the system that commands go to, else of a chassis."""
         with self.connection.asking("its identity"):
-            seen = inventory.parse(self._resources(("Systems", "Chassis"), ()))
-            ports = self.connection.members(self.connection.linked(self._system(), "EthernetInterfaces"))
+            system = self._system()
+            seen = inventory.parse({str(system["@odata.id"]): system, **self._resources(("Chassis",), ())})
+            ports = self.connection.members(self.connection.linked(system, "EthernetInterfaces"))
             own = self.connection.members(self.connection.linked(self._manager(), "EthernetInterfaces"))
             return Identity(seen.serial, seen.model, _macs(ports), _macs(own))
 

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hal_bmc.errors import BmcError
+from hal_bmc.errors import BmcError, Fault
+
+_GO_ON = (Fault.SILENT, Fault.BUSY, Fault.REFUSED, Fault.UNSUPPORTED)
+"""What ends no waiting: a BMC that starts, or whose machine does, answers 500 and lacks systems for a while."""
 
 Answer = TypeVar("Answer")
 
@@ -60,7 +63,7 @@ class Patience:
                 if wanted(answer):
                     return answer, None
             except BmcError as error:
-                if not error.may_pass:
+                if error.fault not in _GO_ON:
                     raise
                 failure = error
             if self.monotonic() + pause >= end:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import sushy.exceptions
 from bmc.machine import Machine
 
 from hal_bmc import operations
 from hal_bmc.choose import connect
 from hal_bmc.errors import BmcError, Fault
-from hal_bmc.models import BootTarget, Target
+from hal_bmc.models import BootTarget, Command, Target
 from hal_bmc.protocol import Bmc
+from hal_bmc.redfish import Redfish
+from hal_bmc.tasks import run
 from tests.unit.bmc.emulated import LIMITS, NOT_PATIENT, SECRET, Emulated, Emulation
 
 
@@ -207,6 +211,8 @@ def test_the_environment_changes_nothing(openbmc: Emulated, monkeypatch: pytest.
     """Proxies would see the password, and a bundle of authorities would let others in."""
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nowhere")
     operations.power(openbmc.client(), LIMITS)
 
@@ -278,3 +284,78 @@ def test_what_cannot_be_spoken_with() -> None:
 def test_no_part_of_a_target_shows_its_password(openbmc: Emulated) -> None:
     assert SECRET not in repr(openbmc.target)
     assert SECRET not in str(openbmc.target)
+
+
+# --- what nobody foresaw
+
+
+def test_an_error_that_nobody_knows_is_no_lack(emulation: Emulation) -> None:
+    """What a BMC lacks is passed over here and there; an error is not."""
+    client = emulation.make("hal05", "redfish").client()
+    assert isinstance(client, Redfish)
+
+    def ask() -> None:
+        with client.connection.asking("its sensors"):
+            raise sushy.exceptions.MissingAttributeError(attribute="Id", resource="/redfish/v1")
+
+    assert failure(ask).fault is Fault.REFUSED
+
+
+@pytest.mark.parametrize("resettable", [False, True])
+def test_the_machine_that_is_known_is_the_one_that_commands_go_to(
+    emulation: Emulation, monkeypatch: pytest.MonkeyPatch, resettable: bool
+) -> None:
+    client = emulation.make("hal05", "redfish").client()
+    assert isinstance(client, Redfish)
+    collection = client._collection
+    actions = {"#ComputerSystem.Reset": {"target": "/nowhere"}} if resettable else {}
+    other = {"@odata.id": "/a", "@odata.type": "#ComputerSystem.v1", "SerialNumber": "SN-ELSE", "Actions": actions}
+
+    def two(name: str) -> list[dict[str, Any]]:
+        return [other, *collection(name)] if name == "Systems" else collection(name)
+
+    monkeypatch.setattr(client, "_collection", two)
+    if not resettable:
+        assert client.identity().serial == "SN-HAL05"
+        return
+    for ask in (client.identity, client.power, lambda: client.command(Command.ON)):
+        error = failure(ask)
+        assert error.fault is Fault.CONFIGURATION
+        assert "it has several systems that can be reset: /a, /redfish/v1/Systems/" in str(error)
+
+
+def test_ipmi_alone_is_asked_for_no_certificate(emulation: Emulation) -> None:
+    """Nobody may listen at its port 443."""
+    bmc = emulation.make("hal05", "ipmi")
+    with socket.socket() as nobody:
+        nobody.bind((bmc.target.address, 0))
+        arguments: dict[str, Any] = {
+            **{name: getattr(bmc.target, name) for name in ("name", "kind", "address", "user", "password", "ca_file")},
+            **{"fingerprint": "", "console_key": "", "console_port": 2200, "ipmi_port": bmc.target.ipmi_port},
+            **{"https_port": nobody.getsockname()[1], "timeout_seconds": 5, "wait_seconds": 2, "power_seconds": 2},
+            **{"shut_down_seconds": 2, "action": "certificate", "authority": str(emulation.authority)},
+            **{"names": ["hal05-bmc"], "days": 365, "renew_days": 30, "serial": "SN-HAL05", "serials": {}},
+        }
+        assert run(arguments, check=False)["fault"] == "not supported"
+
+
+def test_a_client_that_breaks_is_a_failure_without_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def power(self) -> None:
+            raise KeyError(SECRET)
+
+        def close(self) -> None:
+            """Nothing."""
+
+    monkeypatch.setattr("hal_bmc.tasks.connect", lambda target: Broken())
+    texts = ("fingerprint", "console_key", "ca_file")
+    ports = ("https_port", "ipmi_port", "console_port")
+    limits = ("timeout_seconds", "wait_seconds", "power_seconds", "shut_down_seconds")
+    arguments = {**dict.fromkeys(texts, ""), **dict.fromkeys(ports, 1), **dict.fromkeys(limits, 1)}
+    arguments |= {"name": "hal05", "kind": "ipmi", "address": "10.0.0.5", "user": "root", "password": SECRET}
+    assert run({**arguments, "action": "status"}, check=False) == {
+        "msg": "BMC of hal05 (10.0.0.5): status: what this does not understand: KeyError",
+        "fault": "refused",
+        "asked": "status",
+        "answer": "what this does not understand: KeyError",
+    }

@@ -13,6 +13,8 @@ from hal_bmc.errors import BmcError, Fault
 from hal_bmc.models import Command, Power
 from tests.unit.bmc.emulated import LIMITS, NOT_PATIENT, Emulated, Emulation
 
+# Of tests in which the power does come or go: nothing is measured, and a busy machine takes its time.
+PATIENT = replace(LIMITS, power=replace(LIMITS.power, seconds=60.0), shut_down=replace(LIMITS.shut_down, seconds=60.0))
 KINDS = ["openbmc", "idrac", "redfish"]
 
 
@@ -20,29 +22,29 @@ KINDS = ["openbmc", "idrac", "redfish"]
 def test_on_and_off_are_done_once(emulation: Emulation, kind: str) -> None:
     bmc = emulation.make("hal05", kind)
     client = bmc.client()
-    assert operations.power(client, LIMITS) is Power.OFF
-    assert operations.power_on(client, LIMITS)
+    assert operations.power(client, PATIENT) is Power.OFF
+    assert operations.power_on(client, PATIENT)
     assert bmc.machine.power()
-    assert not operations.power_on(client, LIMITS), "on already"
+    assert not operations.power_on(client, PATIENT), "on already"
     assert bmc.machine.kept.read().starts == 1
-    assert operations.shut_down(client, LIMITS, force=False)
+    assert operations.shut_down(client, PATIENT, force=False)
     assert not bmc.machine.power()
     assert "off (asked)" in bmc.machine.console()
-    assert not operations.force_off(client, LIMITS), "off already"
+    assert not operations.force_off(client, PATIENT), "off already"
     client.close()
 
 
 def test_a_cycle_is_off_and_then_on(openbmc: Emulated) -> None:
     client = openbmc.client()
-    operations.power_on(client, LIMITS)
-    assert operations.cycle(client, LIMITS, graceful=False, force=True)
+    operations.power_on(client, PATIENT)
+    assert operations.cycle(client, PATIENT, graceful=False, force=True)
     assert openbmc.machine.power()
     assert openbmc.machine.console().count("off (forced)") == 1
     assert openbmc.machine.kept.read().starts == 2
 
 
 def test_a_cycle_of_what_is_off_is_on(openbmc: Emulated) -> None:
-    assert operations.cycle(openbmc.client(), LIMITS, graceful=True, force=False)
+    assert operations.cycle(openbmc.client(), PATIENT, graceful=True, force=False)
     assert openbmc.machine.kept.read().starts == 1
 
 
@@ -60,7 +62,7 @@ def test_power_that_is_ignored_is_said(emulation: Emulation, kind: str) -> None:
 
 def test_what_does_not_shut_down_keeps_its_power_unless_forced(openbmc: Emulated) -> None:
     client = openbmc.client()
-    operations.power_on(client, LIMITS)
+    operations.power_on(client, PATIENT)
     openbmc.fault(power_ignored=True)
     with pytest.raises(BmcError, match=r"power shut down: it said yes, .* on after 0.5 s. It keeps its power: to take"):
         operations.shut_down(client, NOT_PATIENT, force=False)
@@ -88,10 +90,10 @@ class Deaf:
 
 def test_a_command_whose_answer_was_lost_is_not_sent_again_when_it_was_done(openbmc: Emulated) -> None:
     deaf = Deaf(openbmc, works=True)
-    assert operations.power_on(deaf, LIMITS)  # type: ignore[arg-type]  # as much of a Bmc as this needs
+    assert operations.power_on(deaf, PATIENT)  # type: ignore[arg-type]  # as much of a Bmc as this needs
     assert deaf.sent == [Command.ON]
     deaf.sent.clear()
-    assert operations.cycle(deaf, LIMITS, graceful=False, force=True)  # type: ignore[arg-type]
+    assert operations.cycle(deaf, PATIENT, graceful=False, force=True)  # type: ignore[arg-type]
     assert deaf.sent == [Command.FORCE_OFF, Command.ON]
     assert openbmc.machine.kept.read().starts == 2
 
@@ -123,11 +125,11 @@ def test_a_command_is_one_request_though_no_answer_comes(openbmc: Emulated, monk
 def test_what_a_bmc_does_not_offer_is_not_sent(openbmc: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bmc.redfish.ACTIONS", ("On", "ForceOff"))
     client = openbmc.client()
-    operations.power_on(client, LIMITS)
+    operations.power_on(client, PATIENT)
     with pytest.raises(BmcError, match=r"power shut down: it offers ForceOff, On") as error:
-        operations.shut_down(client, LIMITS, force=False)
+        operations.shut_down(client, PATIENT, force=False)
     assert error.value.fault is Fault.UNSUPPORTED
-    assert operations.shut_down(client, LIMITS, force=True), "force takes the power where nothing can be asked"
+    assert operations.shut_down(client, PATIENT, force=True), "force takes the power where nothing can be asked"
 
 
 def test_a_system_that_does_not_shut_down_loses_its_power_where_that_is_said(
@@ -135,7 +137,7 @@ def test_a_system_that_does_not_shut_down_loses_its_power_where_that_is_said(
 ) -> None:
     """The machine itself obeys; its operating system hangs."""
     client = openbmc.client()
-    operations.power_on(client, LIMITS)
+    operations.power_on(client, PATIENT)
     request = Processor.request_power
 
     def hanging(self: Processor, action: Action) -> None:
@@ -146,6 +148,38 @@ def test_a_system_that_does_not_shut_down_loses_its_power_where_that_is_said(
     with pytest.raises(BmcError, match="It keeps its power: to take that away, say force"):
         operations.shut_down(client, NOT_PATIENT, force=False)
     assert openbmc.machine.power()
-    assert operations.shut_down(client, replace(LIMITS, shut_down=NOT_PATIENT.shut_down), force=True)
+    assert operations.shut_down(client, replace(PATIENT, shut_down=NOT_PATIENT.shut_down), force=True)
     assert not openbmc.machine.power()
     assert "off (forced)" in openbmc.machine.console()
+
+
+class Restless:
+    """A BMC that fails now and then while its system shuts down."""
+
+    def __init__(self, of: Emulated, *said: Power | BmcError) -> None:
+        self.target, self.sent, self._said = of.target, list[Command](), list(said)
+
+    def power(self) -> Power:
+        said = self._said.pop(0) if len(self._said) > 1 else self._said[0]
+        if isinstance(said, BmcError):
+            raise said
+        return said
+
+    def command(self, command: Command) -> None:
+        self.sent.append(command)
+
+
+def test_a_question_that_failed_takes_no_power(openbmc: Emulated) -> None:
+    for fault in (Fault.REFUSED, Fault.UNSUPPORTED):
+        odd = BmcError("hal05", "power state", "500", fault)
+        at_first = Restless(openbmc, odd, Power.ON)
+        with pytest.raises(BmcError, match="power state: 500"):
+            operations.shut_down(at_first, PATIENT, force=True)  # type: ignore[arg-type]
+        assert at_first.sent == []
+        meanwhile = Restless(openbmc, Power.ON, odd, Power.ON, Power.OFF)
+        assert operations.shut_down(meanwhile, PATIENT, force=True)  # type: ignore[arg-type]
+        assert meanwhile.sent == [Command.SHUT_DOWN]
+        for_ever = Restless(openbmc, Power.ON, odd)
+        with pytest.raises(BmcError, match="power state: 500, after power shut down was sent"):
+            operations.shut_down(for_ever, NOT_PATIENT, force=True)  # type: ignore[arg-type]
+        assert for_ever.sent == [Command.SHUT_DOWN]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hal_bmc.errors import BmcError, Fault
 from hal_bmc.retry import Patience
 
 PASSING = (Fault.SILENT, Fault.BUSY)
+GONE_ON = (*PASSING, Fault.REFUSED, Fault.UNSUPPORTED)
 
 
 class Clock:
@@ -36,6 +37,7 @@ def failing(fault: Fault) -> BmcError:
     return BmcError("hal05", "power state", "503", fault)
 
 
+@settings(deadline=None)
 @given(st.floats(0, 100), st.floats(0.1, 10), st.floats(1, 4), st.floats(0.1, 20), st.integers(0, 30), st.floats(0, 3))
 def test_time_is_kept_and_the_answer_is_the_first_good_one(
     seconds: float, first: float, factor: float, longest: float, bad: int, takes: float
@@ -68,17 +70,30 @@ def test_what_will_not_pass_is_asked_once(fault: Fault) -> None:
         asked.append(1)
         raise failing(fault)
 
-    for wait in (patience(clock, 60, 1, 2, 10).again, lambda ask: patience(clock, 60, 1, 2, 10).until(ask, bool)):
-        with pytest.raises(BmcError) as error:
-            wait(ask)
-        assert str(error.value) == "BMC of hal05: power state: 503"
-    assert len(asked) == 2
+    with pytest.raises(BmcError) as error:
+        patience(clock, 60, 1, 2, 10).again(ask)
+    assert str(error.value) == "BMC of hal05: power state: 503"
+    assert len(asked) == 1
     assert clock.slept == []
 
 
-def test_waiting_goes_on_while_the_bmc_is_away() -> None:
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault not in GONE_ON])
+def test_waiting_ends_where_it_is_in_vain(fault: Fault) -> None:
     clock = Clock()
-    answers: Iterator[BmcError | str] = iter([failing(Fault.SILENT), "off", failing(Fault.BUSY), "on"])
+
+    def ask() -> str:
+        raise failing(fault)
+
+    with pytest.raises(BmcError) as error:
+        patience(clock, 60, 1, 2, 10).until(ask, bool)
+    assert error.value.fault is fault
+    assert clock.slept == []
+
+
+@pytest.mark.parametrize("fault", GONE_ON)
+def test_waiting_goes_on_while_the_bmc_is_away_or_not_itself(fault: Fault) -> None:
+    clock = Clock()
+    answers: Iterator[BmcError | str] = iter([failing(Fault.SILENT), "off", failing(fault), "on"])
 
     def ask() -> str:
         said = next(answers)

@@ -135,6 +135,7 @@ class Site:
             capture_output=True,
             text=True,
             check=False,
+            timeout=300,
         )
 
 

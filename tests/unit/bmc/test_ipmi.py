@@ -19,7 +19,12 @@ from tests.unit.bmc.test_faults import failure
 
 KINDS = ["ipmi", "supermicro"]
 # ipmi_sim and pyghmi send again what was lost, after half a second and more.
-PATIENT = replace(LIMITS, answers=replace(LIMITS.answers, seconds=30.0), power=replace(LIMITS.power, seconds=30.0))
+PATIENT = replace(
+    LIMITS,
+    answers=replace(LIMITS.answers, seconds=60.0),
+    power=replace(LIMITS.power, seconds=60.0),
+    shut_down=replace(LIMITS.shut_down, seconds=60.0),
+)
 
 
 def said_by_ipmitool(bmc: Emulated, password: str, *words: str) -> str:

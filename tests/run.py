@@ -194,7 +194,7 @@ def main() -> int:
     by_role = scenarios(options.scenario, "slow" in on_nodes) if made and "scenarios" in on_nodes else []
     if first := [*rollout, *units, *by_role]:
         say("\n== " + ", ".join(part for part in PARTS[1:4] if part in options.parts))
-        # The rollout takes longest and waits for its nodes half of the time, the others run beside it.
+        # The rollout takes longest and waits for its nodes half of the time: the others run beside it.
         runner.run(*first, side_by_side=AT_ONCE)
     if made and "slow" in on_nodes:
         runner.run(pytest("slow proofs", "-m", "slow", "tests"), *slow_scenarios())

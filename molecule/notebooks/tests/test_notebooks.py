@@ -89,9 +89,8 @@ def started(node: Node) -> Iterator[Callable[..., tuple[int, str]]]:
         def listening() -> str:
             return "listens" if host.run(f"ss -ltn | grep -q :{port}").rc == 0 else said()
 
-        wait_for(
-            command, listening, "listens".__eq__, 180
-        )  # an image is mounted first, and its Python starts from there
+        # An image is mounted first, and its Python starts from there.
+        wait_for(command, listening, "listens".__eq__, 180)
         return port, said()
 
     yield start

@@ -22,12 +22,8 @@ Node = Callable[[str], Host]
 AT_THE_CONTROLLER = frozenset(
     {"assert", "debug", "fail", "meta", "set_fact", "include_tasks", "import_tasks", "include_role", "import_role"}
 )
-NOT_TRIED = frozenset(
-    {
-        "community.crypto.openssh_cert",  # signs with the authority's key, which only the controller has: delegated
-        "ansible.builtin.reboot",  # an action at the controller; of modules it sends setup and find
-    }
-)
+NOT_TRIED = frozenset({"ansible.builtin.reboot"})  # an action at the controller; of modules it sends setup and find
+MODULE = re.compile(r"(ansible|community)\.\w+\.\w+")
 
 
 def started(host: Host) -> list[str]:
@@ -121,11 +117,23 @@ def test_every_matcher_has_a_case_that_holds_and_one_that_does_not() -> None:
 
 
 def modules(folder: Path) -> Iterator[str]:
-    """Names of the modules that the task files below a folder use."""
+    """Names of the modules that the task files below a folder run on nodes."""
     for path in sorted(folder.rglob("*.yml")):
-        for name in re.findall(r"^\s+(?:- )?((?:ansible|community)\.\w+\.\w+):", path.read_text(), re.MULTILINE):
-            if not (name.startswith("ansible.builtin.") and name.rpartition(".")[2] in AT_THE_CONTROLLER):
-                yield name
+        yield from on_nodes(yaml.safe_load(path.read_text()))
+
+
+def on_nodes(tasks: Any) -> Iterator[str]:
+    """Names of the modules in tasks and their blocks, without those that are delegated to the controller."""
+    if isinstance(tasks, list):
+        for task in tasks:
+            yield from on_nodes(task)
+    elif isinstance(tasks, dict) and tasks.get("delegate_to") != "localhost":
+        for key, value in tasks.items():
+            if MODULE.fullmatch(key):
+                if not (key.startswith("ansible.builtin.") and key.rpartition(".")[2] in AT_THE_CONTROLLER):
+                    yield key
+            else:
+                yield from on_nodes(value)
 
 
 def test_every_module_that_a_role_uses_was_tried() -> None:

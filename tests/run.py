@@ -23,6 +23,7 @@ PARTS = ("lint", "unit", "scenarios", "rollout", "slow")
 REPORTS = PROJECT / ".state" / "reports"
 # What runs on nodes waits for daemons half of the time: two at once keep two cores busy.
 AT_ONCE = 2
+LONGEST_TEST_SECONDS = 900  # of those that need no node; on two busy cores they take two minutes at most
 # Their roles are in the rollout, in check mode on bare nodes too; what else their scenarios prove, and the bootstrap of
 # first_contact, waits for test-full, or the gate takes half an hour.
 LATER = (
@@ -108,6 +109,8 @@ def unit() -> Sequence[Stage]:
             str((os.cpu_count() or 1) + 1),  # some wait for what they have started
             "--dist",
             "loadfile",
+            # One that hangs is a failure with its name, not the end of the whole run's time.
+            f"--timeout={LONGEST_TEST_SECONDS}",
             "tests/unit",
             "tests/property",
             "-m",

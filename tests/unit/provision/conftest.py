@@ -24,7 +24,7 @@ from hal_provision.dhcp import Served, Server  # noqa: E402  found through the l
 from hal_provision.nodes import BootNode, boot_node  # noqa: E402
 
 URL = "http://10.1.0.11:8480/boot/"
-START_SECONDS = 300  # for a program that serves in a second; a loaded machine is no fault
+START_SECONDS = 90  # for a program that serves in a second; a loaded machine is no fault
 
 
 def node(name: str = "hal05", at: int = 5, **changes: Any) -> BootNode:

@@ -27,7 +27,7 @@ from tests.unit.provision.test_store import WORDS, an_order, settings_of
 
 PROGRAM = PROJECT / "roles/provision_server/files/provision_cli.py"
 FIRST, SECOND, STRANGER = "127.0.0.5", "127.0.0.6", "127.0.0.99"
-START_SECONDS = 300  # for a program that listens in a second; a loaded machine is no fault
+START_SECONDS = 90  # for a program that listens in a second; a loaded machine is no fault
 
 
 def certificate(folder: Path) -> None:

@@ -23,7 +23,7 @@ PARTS = ("lint", "unit", "scenarios", "rollout", "slow")
 REPORTS = PROJECT / ".state" / "reports"
 # What runs on nodes waits for daemons half of the time: two at once keep two cores busy.
 AT_ONCE = 2
-LONGEST_TEST_SECONDS = 600  # of those that need no node; on two busy cores they take two minutes at most
+LONGEST_TEST_SECONDS = 300  # of those that need no node; on two busy cores the longest takes 50
 # Their roles are in the rollout, in check mode on bare nodes too; what else their scenarios prove, and the bootstrap of
 # first_contact, waits for test-full, or the gate takes half an hour.
 LATER = (

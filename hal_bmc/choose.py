@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Iterable
 
 from hal_bmc.errors import BmcError, Fault
 from hal_bmc.models import KINDS, Target
 from hal_bmc.passwords import is_default
 from hal_bmc.protocol import Bmc
 from hal_inventory.names import PLACEHOLDER_ADDRESS
+
+REDFISH = "hal_bmc.redfish.Redfish"
+CLIENTS = {
+    "openbmc": "hal_bmc.openbmc_rest.OpenBmc",
+    "supermicro": "hal_bmc.supermicro.Supermicro",
+    "ipmi": "hal_bmc.ipmi.Ipmi",
+}
+"""Where the client for a kind is; all others speak Redfish as its specification has it."""
 
 
 def connect(target: Target, *, changing_password: bool = False) -> Bmc:
@@ -31,18 +40,11 @@ def connect(target: Target, *, changing_password: bool = False) -> Bmc:
 
 def client_of(kind: str) -> Callable[[Target], Bmc]:
     """Return the client for a kind. Each loads what it needs, when it is asked for: libraries for BMCs load slowly."""
-    if kind == "openbmc":
-        from hal_bmc.openbmc_rest import OpenBmc
+    module, _, name = CLIENTS.get(kind, REDFISH).rpartition(".")
+    client: Callable[[Target], Bmc] = getattr(importlib.import_module(module), name)
+    return client
 
-        return OpenBmc
-    if kind == "supermicro":
-        from hal_bmc.supermicro import Supermicro
 
-        return Supermicro
-    if kind == "ipmi":
-        from hal_bmc.ipmi import Ipmi
-
-        return Ipmi
-    from hal_bmc.redfish import Redfish
-
-    return Redfish
+def modules_of(kinds: Iterable[str]) -> list[str]:
+    """Return the modules in which the clients for these kinds are."""
+    return sorted({CLIENTS.get(kind, REDFISH).rpartition(".")[0] for kind in kinds})

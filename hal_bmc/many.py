@@ -1,6 +1,7 @@
 """Many BMCs at once: each is asked by a process of its own, so that none holds up another.
 
-Not by threads: pyghmi has one loop for all its sessions.
+Not by threads: pyghmi has one loop for all its sessions. Not by forks of the caller either: of a caller with threads
+they inherit locks that nobody will ever open, and wait for them without an end.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any, TypeVar
 
-from hal_bmc.choose import client_of
+from hal_bmc.choose import modules_of
 from hal_bmc.errors import BmcError
-from hal_bmc.models import KINDS, Target
+from hal_bmc.models import Target
 
 Answer = TypeVar("Answer")
 AT_ONCE = 16
@@ -23,14 +24,14 @@ def ask_all(
 ) -> Mapping[str, Answer | BmcError]:
     """Return what each BMC said, or its failure, by the nodes' names. ``ask`` is a function of a module.
 
-    Passwords are in memory alone: the processes are forks, and nothing is on their command line.
+    Passwords go through pipes alone: nothing is on a command line or in a file.
     """
     if not targets:
         return {}
-    for kind in {target.kind for target in targets} & set(KINDS):
-        client_of(kind)  # loaded once, before the forks
-    fork = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(max_workers=min(at_once, len(targets)), mp_context=fork) as pool:
+    server = multiprocessing.get_context("forkserver")
+    # Loaded once, before the forks.
+    server.set_forkserver_preload([__name__, *modules_of(target.kind for target in targets)])
+    with ProcessPoolExecutor(max_workers=min(at_once, len(targets)), mp_context=server) as pool:
         asked = {target.name: pool.submit(ask, target) for target in targets}
         return {target.name: _outcome(target, asked[target.name]) for target in targets}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hal_bmc.choose import connect
+from hal_bmc.choose import client_of, connect
 from hal_bmc.errors import BmcError, Fault
 from hal_bmc.many import ask_all
 from hal_bmc.models import Power, Target
@@ -116,6 +116,7 @@ def test_a_fingerprint_is_read_as_it_is_shown_anywhere() -> None:
 def test_no_log_has_a_password_though_all_of_it_is_wanted(
     emulation: Emulation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    client_of("openbmc")  # what switches logging off is loaded first
     for name in ("sushy", "urllib3", "paramiko"):
         monkeypatch.setattr(logging.getLogger(name), "propagate", True)
     caplog.set_level(logging.DEBUG)

@@ -62,7 +62,7 @@ def _print_lines(folder: Path, mark: str, count: int) -> None:
 
 
 def test_two_processes_lose_nothing_of_each_other(machine: Machine) -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")  # a fork of this one, which has threads, may wait for ever
     folder = machine.kept.path.parent
     writers = [context.Process(target=_print_lines, args=(folder, mark, 40)) for mark in "ab"]
     for writer in writers:

@@ -6,7 +6,7 @@ Each function returns whether it changed something, or what it saw. BmcError say
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hal_bmc.errors import BmcError, Fault
 from hal_bmc.models import Boot, BootTarget, Command, Identity, Power
@@ -70,7 +70,11 @@ def force_off(bmc: Bmc, limits: Limits) -> bool:
 
 
 def shut_down(bmc: Bmc, limits: Limits, *, force: bool) -> bool:
-    """Have the system shut itself down. What has not within its time keeps its power (IGNORED), unless ``force``."""
+    """Have the system shut itself down. What has not within its time keeps its power (IGNORED), unless ``force``.
+
+    Takes ``limits.answers`` to see the power, ``limits.shut_down`` however often the command is sent, and with force
+    as much as ``force_off`` besides.
+    """
     try:
         return _reach(bmc, Command.SHUT_DOWN, Power.OFF, limits, limits.shut_down)
     except BmcError as error:
@@ -95,19 +99,30 @@ def cycle(bmc: Bmc, limits: Limits, *, graceful: bool, force: bool) -> bool:
 
 
 def _reach(bmc: Bmc, command: Command, wanted: Power, limits: Limits, patience: Patience) -> bool:
+    """Send a command and wait until the power is what is wanted, all within the time of ``patience``.
+
+    One whose answer was lost while nothing happened is sent again, in what is left of the time.
+    """
     before = power(bmc, limits)
     if before is wanted:
         return False
+    end = patience.monotonic() + patience.seconds
     state: Power | None = before
     failure: BmcError | None = None
-    for _ in range(_SENDS):
+    for sends_left in range(_SENDS, 0, -1):
         failure = _send(bmc, command)
-        state, lost = patience.until(bmc.power, lambda seen: seen is wanted)
+        left = max(0.0, end - patience.monotonic())
+        # A lost answer leaves time to send again; after a "yes" there is nothing else to wait for.
+        share = left / sends_left if failure else left
+        state, lost = replace(patience, seconds=share).until(bmc.power, lambda seen: seen is wanted)
+        if lost is not None and share < left:  # what came of it is not known: nothing is sent, the rest is waited
+            rest = max(0.0, end - patience.monotonic())
+            state, lost = replace(patience, seconds=rest).until(bmc.power, lambda seen: seen is wanted)
         if state is wanted:
             return True
         if lost is not None:
             raise BmcError(lost.bmc, lost.asked, f"{lost.answer}, after power {command.value} was sent", lost.fault)
-        if failure is None:
+        if failure is None or patience.monotonic() >= end:
             break
     came = f"it answered: {failure.answer}" if failure else "it said yes"
     answer = f"{came}, and its power is {state.value if state else '?'} after {patience.seconds:g} s"

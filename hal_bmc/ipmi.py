@@ -17,21 +17,26 @@ import pyghmi.ipmi.command
 import pyghmi.ipmi.fru
 
 from hal_bmc.errors import BmcError, Fault
-from hal_bmc.models import Boot, BootTarget, Clock, Command, Firmware, Identity, Power, Seen, Sensor, Target
+from hal_bmc.models import SETTABLE, Boot, BootTarget, Clock, Command, Firmware, Identity, Power, Seen, Sensor, Target
 from hal_bmc.passwords import LONGEST_IPMI
 
 Answer = TypeVar("Answer")
 
 CHASSIS, APPLICATION, STORAGE, TRANSPORT = 0x00, 0x06, 0x0A, 0x0C
 _CONTROL = {Command.ON: 1, Command.FORCE_OFF: 0, Command.SHUT_DOWN: 5}
-_DEVICE = {BootTarget.NONE: "default", BootTarget.NETWORK: "network", BootTarget.DISK: "hd", BootTarget.SETUP: "setup"}
+# Boot flags (28.13, parameter 5): in their first byte, and the device in bits 5 to 2 of the second.
+_BOOT_FLAGS, _VALID, _PERSISTENT = 5, 0x80, 0x40
+_DEVICE = {BootTarget.NONE: 0, BootTarget.NETWORK: 1, BootTarget.DISK: 2, BootTarget.SETUP: 6}
+# Parameter 3: the flags stay valid until a start, though none comes within a minute.
+_KEEP_FLAGS = (3, 0x08)
 _TARGET = {device: target for target, device in _DEVICE.items()}
 _THIS_CHANNEL, _MAC_ADDRESS = 0x0E, 5
 _LARGEST_FRU, _FRU_PART = 4096, 32
 _SILENT = ("timeout", "no longer connected", "failed to initialize", "disconnected")
 _LOGIN = ("password", "unauthorized", "privilege", "rakp", "invalid role", "integrity", "username", "inactive")
-_BUSY = (0xC0, 0xC3, 0xCF, 0xD2, 0xD5, 0xFF)
-"""Completion codes: busy, timeout, duplicated, initialising, not in this state, unspecified."""
+_BUSY = (0xC0, 0xC3, 0xCF, 0xD0, 0xD1, 0xD2)
+"""Completion codes that pass (IPMI 2.0, table 5-2): busy, timeout, duplicated, repository or firmware is updated,
+initialising. "Not in this state" (0xD5) and "unspecified" (0xFF) say nothing of a later time."""
 
 
 class Ipmi:
@@ -70,11 +75,11 @@ class Ipmi:
         said = error.args[0] if error.args else None  # a session that broke says nothing, or None
         text, code = " ".join(str(said or "").split()), int(getattr(error, "ipmicode", 0) or 0)
         words = text.lower()
+        if code in _BUSY:
+            return BmcError(self.target.label, what, f"{text} (0x{code:02x})", Fault.BUSY)
         if any(one in words for one in _SILENT) or not text:
             self._session = None
             return BmcError(self.target.label, what, "no answer", Fault.SILENT)
-        if code in _BUSY:
-            return BmcError(self.target.label, what, f"{text} (0x{code:02x})", Fault.BUSY)
         if any(one in words for one in _LOGIN) and not code:
             self._session = None
             answer = f"{text}. User or password is wrong, or the account is locked: it is not tried again"
@@ -89,10 +94,17 @@ class Ipmi:
         with self._asking(what) as session:
             return ask(session)
 
-    def _raw(self, what: str, netfn: int, command: int, data: Sequence[int] = ()) -> bytes:
-        """Return the data of an answer."""
+    def _raw(self, what: str, netfn: int, command: int, data: Sequence[int] = (), least: int = 0) -> bytes:
+        """Return the data of an answer. REFUSED for fewer than ``least`` bytes.
+
+        pyghmi's own calls for boot options drop the completion code, which says whether to ask again.
+        """
         said = self._ask(what, lambda session: session.xraw_command(netfn=netfn, command=command, data=list(data)))
-        return bytes(bytearray(said["data"]))
+        found = bytes(bytearray(said["data"]))
+        if len(found) < least:
+            answer = f"an answer of {len(found)} bytes, which has {least} or more"
+            raise BmcError(self.target.label, what, answer, Fault.REFUSED)
+        return found
 
     def close(self) -> None:
         """End the session."""
@@ -105,7 +117,7 @@ class Ipmi:
 
     def power(self) -> Power:
         """Return whether the machine has power."""
-        return Power.ON if self._raw("power state", CHASSIS, 1)[0] & 1 else Power.OFF
+        return Power.ON if self._raw("power state", CHASSIS, 1, least=1)[0] & 1 else Power.OFF
 
     def command(self, command: Command) -> None:
         """Send a command."""
@@ -116,20 +128,23 @@ class Ipmi:
 
         Some, OpenIPMI's simulator and older Supermicro among them, take one and never tell: none is not "none set".
         """
-        said = self._ask("what it boots next", lambda session: session.get_bootdev())
-        target = _TARGET.get(str(said.get("bootdev")))
-        if target in (None, BootTarget.NONE):
+        said = self._raw("what it boots next", CHASSIS, 9, [_BOOT_FLAGS, 0, 0])
+        # Version, parameter (its highest bit: not valid), flags, device.
+        if len(said) < 4 or said[1] != _BOOT_FLAGS or not said[2] & _VALID:
             return None
-        return Boot(target, once=not said.get("persistent"))
+        target = _TARGET.get(said[3] >> 2 & 0x0F, BootTarget.OTHER)
+        return None if target is BootTarget.NONE else Boot(target, once=not said[2] & _PERSISTENT)
 
     def boot_targets(self) -> tuple[BootTarget, ...]:
         """Return what can be set for one start: IPMI has them all."""
-        return tuple(BootTarget)
+        return SETTABLE
 
     def set_boot(self, target: BootTarget) -> None:
         """Set what the next start, and only that one, goes to."""
         what = f"boot {target.value} once"
-        self._ask(what, lambda session: session.set_bootdev(_DEVICE[target], persist=False))
+        self._raw(what, CHASSIS, 8, _KEEP_FLAGS)
+        valid = 0 if target is BootTarget.NONE else _VALID
+        self._raw(what, CHASSIS, 8, [_BOOT_FLAGS, valid, _DEVICE[target] << 2, 0, 0, 0])
 
     # --- what it is
 
@@ -144,7 +159,7 @@ class Ipmi:
         """Return what FRU 0 says. Read in small parts: not every BMC refuses too much by the code that pyghmi knows."""
         asked = "its identity"
         try:
-            size = min(int.from_bytes(self._raw(asked, STORAGE, 0x10, [0])[:2], "little"), _LARGEST_FRU)
+            size = min(int.from_bytes(self._raw(asked, STORAGE, 0x10, [0], least=2)[:2], "little"), _LARGEST_FRU)
             data = bytearray()
             while len(data) < size:
                 place = [len(data) & 0xFF, len(data) >> 8]
@@ -178,14 +193,14 @@ class Ipmi:
 
     def firmware(self) -> tuple[Firmware, ...]:
         """Return the BMC's own version: IPMI has no other."""
-        said = self._raw("its firmware", APPLICATION, 1)
+        said = self._raw("its firmware", APPLICATION, 1, least=4)
         return (Firmware("BMC", f"{said[2] & 0x7F}.{said[3]:02x}"),)
 
     # --- clock, account
 
     def clock(self) -> Clock:
         """Return the time of the BMC's log."""
-        said = self._raw("its clock", STORAGE, 0x48)
+        said = self._raw("its clock", STORAGE, 0x48, least=4)
         return Clock(datetime.fromtimestamp(int.from_bytes(said[:4], "little"), timezone.utc).astimezone())
 
     def set_clock(self, now: datetime) -> None:
@@ -210,12 +225,16 @@ class Ipmi:
 
     def _number(self, what: str) -> int:
         """Return the number of our account."""
-        most = self._raw(what, APPLICATION, 0x44, [_THIS_CHANNEL, 1])[0] & 0x3F
+        most = self._raw(what, APPLICATION, 0x44, [_THIS_CHANNEL, 1], least=1)[0] & 0x3F
         for number in range(1, most + 1):
-            with suppress(BmcError):
+            try:
                 name = self._raw(what, APPLICATION, 0x46, [number])
-                if name.rstrip(b"\0").decode("ascii", "replace") == self.target.user:
-                    return number
+            except BmcError as error:
+                if error.fault not in (Fault.UNSUPPORTED, Fault.REFUSED):
+                    raise
+                continue  # this number has no name
+            if name.rstrip(b"\0").decode("ascii", "replace") == self.target.user:
+                return number
         raise BmcError(self.target.label, what, f"it lists no account {self.target.user}", Fault.UNSUPPORTED)
 
     # --- what IPMI has not

@@ -29,12 +29,16 @@ class Command(str, Enum):
 
 
 class BootTarget(str, Enum):
-    """What the next start, and only that one, goes to. NONE: as the firmware is set."""
+    """What the next start, and only that one, goes to. NONE: as the firmware is set; OTHER is read, and never set."""
 
     NONE = "none"
     NETWORK = "network"
     DISK = "disk"
     SETUP = "setup"
+    OTHER = "something else"
+
+
+SETTABLE = (BootTarget.NONE, BootTarget.NETWORK, BootTarget.DISK, BootTarget.SETUP)
 
 
 @dataclass(frozen=True)

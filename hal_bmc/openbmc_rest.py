@@ -10,7 +10,7 @@ from typing import Any
 
 from hal_bmc.connection import Connection
 from hal_bmc.errors import Fault
-from hal_bmc.models import Boot, BootTarget, Seen, Sensor, Target
+from hal_bmc.models import SETTABLE, Boot, BootTarget, Seen, Sensor, Target
 from hal_bmc.redfish import Redfish
 
 _ONE_TIME = "/xyz/openbmc_project/control/host0/boot/one_time"
@@ -45,8 +45,7 @@ class Rest:
             return Boot(BootTarget.NONE)
         source, mode = (str(said.get(name, "")).rsplit(".", 1)[-1] for name in ("BootSource", "BootMode"))
         found = (target for target, words in _WORDS.items() if words[:2] == (source, mode or "Regular"))
-        target = next(found, None)
-        return Boot(target) if target else None
+        return Boot(next(found, BootTarget.OTHER))
 
     def set_boot(self, target: BootTarget) -> None:
         """Set it; the switch last, so that no half of it is ever in force."""
@@ -90,7 +89,7 @@ class OpenBmc(Redfish):
         with self.connection.asking("what it can boot once"):
             if not self._by_rest():
                 return self._targets(self._system())
-            return tuple(BootTarget) if self.rest.boot() else ()
+            return SETTABLE if self.rest.boot() else ()
 
     def set_boot(self, target: BootTarget) -> None:
         """Set what the next start, and only that one, goes to."""

@@ -16,6 +16,7 @@ import sushy.resources.system.constants as system_words
 from hal_bmc.connection import Connection
 from hal_bmc.errors import Fault
 from hal_bmc.models import (
+    SETTABLE,
     Boot,
     BootTarget,
     Clock,
@@ -119,8 +120,8 @@ class Redfish:
         enabled = said.get("BootSourceOverrideEnabled")
         if enabled in ("Disabled", None):
             return Boot(BootTarget.NONE)
-        target = _TARGET.get(str(said["BootSourceOverrideTarget"]))
-        return Boot(target, once=enabled == "Once") if target else None
+        target = _TARGET.get(str(said["BootSourceOverrideTarget"]), BootTarget.OTHER)
+        return Boot(target, once=enabled == "Once")
 
     def boot_targets(self) -> tuple[BootTarget, ...]:
         """Return what can be set for one start."""
@@ -132,9 +133,9 @@ class Redfish:
         offered = said.get("BootSourceOverrideTarget@Redfish.AllowableValues")
         if offered is None:
             # Not said: every one may be tried where there is an override at all.
-            return tuple(BootTarget) if "BootSourceOverrideTarget" in said else ()
+            return SETTABLE if "BootSourceOverrideTarget" in said else ()
         found = {_TARGET[one] for one in offered if one in _TARGET}
-        return tuple(one for one in BootTarget if one in found)
+        return tuple(one for one in SETTABLE if one in found)
 
     def set_boot(self, target: BootTarget) -> None:
         """Set what the next start, and only that one, goes to."""

@@ -30,7 +30,11 @@ BUSY = (502, 503, 504)
 
 
 class _Connector(sushy.connector.Connector):  # type: ignore[misc]  # sushy has no types
-    """As sushy's, but that every request is sent once: sushy would send a reset again whose answer was lost."""
+    """As sushy's, but that every request is sent once.
+
+    sushy (connector.py) would send a reset again whose answer was lost, and anything again that was answered 401 or
+    403, though it has no other session to try it with. What is left is its second GET where a BMC answers 406.
+    """
 
     def __init__(self, target: Target, heard: Callable[[Any], None]) -> None:
         super().__init__(
@@ -49,7 +53,7 @@ class _Connector(sushy.connector.Connector):  # type: ignore[misc]  # sushy has 
         self._session.mount("https://", BelievingAdapter(target))
 
     def _op(self, *arguments: Any, **keywords: Any) -> Any:
-        keywords["server_side_retries_left"] = 0
+        keywords |= {"server_side_retries_left": 0, "allow_reauth": False}
         return super()._op(*arguments, **keywords)
 
 

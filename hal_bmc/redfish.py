@@ -73,7 +73,7 @@ class Redfish:
 
     def _system(self) -> dict[str, Any]:
         """Return the machine: of several systems the one that can be reset; CONFIGURATION where several can."""
-        systems = self._collection("Systems")
+        systems = inventory.machines(self._collection("Systems"))
         resettable = [one for one in systems if "#ComputerSystem.Reset" in (one.get("Actions") or {})]
         if not systems:
             raise self.connection.failed("it has no system", Fault.UNSUPPORTED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ class Machine:
 
 def parse(resources: Resources) -> Machine:
     """Return the machine. OpenBMC has model and serial number at the system, the LC92x's BMC at a chassis."""
-    system = next(_of_type(resources, "ComputerSystem"), {})
+    system = next(iter(machines(list(_of_type(resources, "ComputerSystem")))), {})
     bodies = [system, *_of_type(resources, "Chassis")]
     memory = (system.get("MemorySummary") or {}).get("TotalSystemMemoryGiB")
     return Machine(
@@ -38,6 +38,16 @@ def parse(resources: Resources) -> Machine:
         host_name=value(system.get("HostName")),
         macs=tuple(_macs(resources)),
     )
+
+
+def machines(systems: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return those systems that are machines, or all where none says so.
+
+    OpenBMC for newer POWER lists its hypervisor as another system that can be reset, of SystemType OS (bmcweb,
+    redfish-core/lib/hypervisor_system.hpp). Values: DMTF's ComputerSystem schema.
+    """
+    physical = [dict(one) for one in systems if one.get("SystemType") == "Physical"]
+    return physical or [dict(one) for one in systems]
 
 
 def _of_type(resources: Resources, name: str) -> Iterator[Mapping[str, Any]]:

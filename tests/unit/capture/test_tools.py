@@ -138,6 +138,18 @@ def test_a_serial_number_is_found_at_the_chassis_where_the_system_has_none(captu
     assert (seen.serial, seen.model, seen.memory_mb) == (None, "PowerEdge R740", 65536)
 
 
+def test_a_hypervisor_is_not_the_machine(captured: Captured) -> None:
+    """Newer OpenBMCs list it before the machine, without a serial number (bmcweb, hypervisor_system.hpp)."""
+    machine = {
+        "@odata.type": "#ComputerSystem.v1_16_0.ComputerSystem",
+        **json.loads(captured("redfish/r740_system.json")),
+    }
+    hypervisor = {"@odata.type": "#ComputerSystem.v1_6_0.ComputerSystem", "SystemType": "OS", "HostName": "partition"}
+    machine |= {"SystemType": "Physical", "SerialNumber": "1309AGA", "HostName": "hal05"}
+    seen = redfish.parse({"/redfish/v1/Systems/hypervisor": hypervisor, "/redfish/v1/Systems/system": machine})
+    assert (seen.serial, seen.host_name, seen.memory_mb) == ("1309AGA", "hal05", 65536)
+
+
 @pytest.mark.parametrize("text", NOTHING)
 def test_what_is_no_output_of_the_tool_gives_nothing(text: str) -> None:
     assert lscpu.parse(text) is None

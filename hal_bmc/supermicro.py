@@ -1,4 +1,4 @@
-"""The BMC of LC921 and LC922: IPMI for power, boot and account, Redfish for what it is and for its certificate.
+"""The BMC of LC921 and LC922: IPMI for power and boot, Redfish for what it is, its account and its certificate.
 
 Its Redfish has members of other names than OpenBMC's, and power actions that not every level carries out
 (github xcat2/xcat2-task-management, issues 442 and 518).
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from hal_bmc.errors import BmcError
+from hal_bmc.errors import BmcError, Fault
 from hal_bmc.ipmi import Ipmi
 from hal_bmc.models import Boot, BootTarget, Clock, Command, Firmware, Identity, Power, Seen, Sensor, Target
 from hal_bmc.redfish import Redfish
@@ -78,8 +78,17 @@ class Supermicro:
         self.redfish.set_ntp(servers)
 
     def change_password(self, new: str) -> None:
-        """Change our password, by IPMI: both have one list of accounts."""
-        self.ipmi.change_password(new)
+        """Change our password: by Redfish, by IPMI where that has no accounts. Both have one list of them.
+
+        IPMI's keys are made of the former password (IPMI 2.0, 13.28 to 13.32): who knows that, as everybody does of a
+        new machine, and hears the session, reads the new one. TLS hides it. UNSUPPORTED before anything is changed.
+        """
+        try:
+            self.redfish.change_password(new)
+        except BmcError as error:
+            if error.fault is not Fault.UNSUPPORTED:
+                raise
+            self.ipmi.change_password(new)
 
     def signing_request(self, names: Sequence[str]) -> str:
         """Have a key made, by Redfish."""

@@ -34,21 +34,24 @@ def power(bmc: Bmc, limits: Limits) -> Power:
 # --- which machine
 
 
-def check_identity(bmc: Bmc, serial: str, declared: Mapping[str, str], limits: Limits) -> Identity:
+def check_identity(
+    bmc: Bmc, serial: str, declared: Mapping[str, str], limits: Limits, done: str = "Nothing was done to it"
+) -> Identity:
     """Return which machine this is; IDENTITY unless it has the serial number.
 
     ``declared`` has the model's nodes by serial numbers: of a BMC that was swapped the message names the other node.
+    ``done`` is what the message says was done to it.
     """
     seen = limits.answers.again(bmc.identity)
     if seen.serial == serial:
         return seen
     asked = f"whether it is the machine {serial}"
     if seen.serial is None:
-        answer = "it tells no serial number, so nothing is done to it"
+        answer = f"it tells no serial number. {done}"
     else:
         other = declared.get(seen.serial)
         whose = f", which is {other}: their BMCs are swapped, in the cabling or in cluster.yml" if other else ""
-        answer = f"it is {seen.serial}{whose}. Nothing was done to it"
+        answer = f"it is {seen.serial}{whose}. {done}"
     raise BmcError(bmc.target.label, asked, answer, Fault.IDENTITY)
 
 
@@ -59,9 +62,9 @@ class _CommandError(BmcError):
     """What came back to a command itself, not to a question after it."""
 
 
-def power_on(bmc: Bmc, limits: Limits) -> bool:
-    """Switch on, and wait until it is."""
-    return _reach(bmc, Command.ON, Power.ON, limits, limits.power)
+def power_on(bmc: Bmc, limits: Limits, turn: Callable[[], None] = lambda: None) -> bool:
+    """Switch on, and wait until it is. ``turn`` is waited for before the command is sent, where it is to be sent."""
+    return _reach(bmc, Command.ON, Power.ON, limits, limits.power, turn)
 
 
 def force_off(bmc: Bmc, limits: Limits) -> bool:
@@ -88,17 +91,24 @@ def shut_down(bmc: Bmc, limits: Limits, *, force: bool) -> bool:
         raise
 
 
-def cycle(bmc: Bmc, limits: Limits, *, graceful: bool, force: bool) -> bool:
+def cycle(bmc: Bmc, limits: Limits, *, graceful: bool, force: bool, turn: Callable[[], None] = lambda: None) -> bool:
     """Off, seen to be off, and on: a cycle that one command did could not be told from none. Off already: on."""
     if graceful:
         shut_down(bmc, limits, force=force)
     else:
         force_off(bmc, limits)
-    power_on(bmc, limits)
+    power_on(bmc, limits, turn)
     return True
 
 
-def _reach(bmc: Bmc, command: Command, wanted: Power, limits: Limits, patience: Patience) -> bool:
+def _reach(
+    bmc: Bmc,
+    command: Command,
+    wanted: Power,
+    limits: Limits,
+    patience: Patience,
+    turn: Callable[[], None] = lambda: None,
+) -> bool:
     """Send a command and wait until the power is what is wanted, all within the time of ``patience``.
 
     One whose answer was lost while nothing happened is sent again, in what is left of the time.
@@ -106,6 +116,7 @@ def _reach(bmc: Bmc, command: Command, wanted: Power, limits: Limits, patience: 
     before = power(bmc, limits)
     if before is wanted:
         return False
+    turn()
     end = patience.monotonic() + patience.seconds
     state: Power | None = before
     failure: BmcError | None = None

@@ -15,6 +15,9 @@ from hal_bmc.models import BootTarget, Power, Target
 from hal_bmc.operations import Limits
 from hal_bmc.protocol import Bmc
 from hal_bmc.retry import Patience
+from hal_bmc.turns import Turns
+
+_CHANGED = "It has the site's password now; nothing else was done to it"
 
 Arguments = Mapping[str, Any]
 Result = dict[str, Any]
@@ -82,18 +85,37 @@ def _power(bmc: Bmc, arguments: Arguments, limits: Limits, check: bool) -> Resul
     before = operations.power(bmc, limits)
     wanted = Power.ON if action in ("on", "cycle") else Power.OFF
     changed = action == "cycle" or before is not wanted
+    turn = _turn_of(arguments, bmc.target)
     if changed and not check:
         doings: dict[str, Callable[[], bool]] = {
-            "on": lambda: operations.power_on(bmc, limits),
+            "on": lambda: operations.power_on(bmc, limits, turn),
             "off": lambda: operations.shut_down(bmc, limits, force=force),
             "force_off": lambda: operations.force_off(bmc, limits),
-            "cycle": lambda: operations.cycle(bmc, limits, graceful=True, force=force),
+            "cycle": lambda: operations.cycle(bmc, limits, graceful=True, force=force, turn=turn),
         }
         doings[action]()
     after = wanted if check else operations.power(bmc, limits)
     through = "off, then " if action == "cycle" and before is Power.ON else ""
     diff = {"before": f"{before.value}\n", "after": f"{through}{after.value}\n"}
     return {"changed": changed, "power": after.value, "diff": diff}
+
+
+def _turn_of(arguments: Arguments, target: Target) -> Callable[[], None]:
+    """Return what waits until this machine may be switched on."""
+    if not arguments["on_turns"]:
+        return lambda: None
+    turns = Turns(Path(arguments["on_turns"]), int(arguments["on_at_once"]), float(arguments["on_pause_seconds"]))
+
+    def turn() -> None:
+        try:
+            turns.wait()
+        except ValueError as error:
+            raise BmcError(target.label, "its turn to be switched on", str(error), Fault.CONFIGURATION) from None
+        except OSError as error:
+            answer = f"{turns.file}: {error.strerror or error}"
+            raise BmcError(target.label, "its turn to be switched on", answer, Fault.CONFIGURATION) from None
+
+    return turn
 
 
 def _boot(bmc: Bmc, arguments: Arguments, limits: Limits, check: bool) -> Result:
@@ -204,15 +226,26 @@ def _password(arguments: Arguments, target: Target, limits: Limits, check: bool)
     first = connect(former, changing_password=True)
     operations.change_password(first, lambda: connect(target), target.password, limits)
     if insisted:
-        _see(connect(target), arguments, limits)
+        _see_changed(target, arguments, limits)
     return {"changed": True}
 
 
-def _see(bmc: Bmc, arguments: Arguments, limits: Limits) -> None:
+def _see_changed(target: Target, arguments: Arguments, limits: Limits) -> None:
+    """See which machine it is whose password was changed; whatever fails says that it was."""
+    try:
+        _see(connect(target), arguments, limits, _CHANGED)
+    except Exception as error:
+        failure = error if isinstance(error, BmcError) else BmcError.of(target.label, "which machine it is", error)
+        said = failure.answer if _CHANGED in failure.answer else f"{failure.answer}. {_CHANGED}"
+        raise BmcError(failure.bmc, failure.asked, said, failure.fault) from None
+
+
+def _see(bmc: Bmc, arguments: Arguments, limits: Limits, done: str = "Nothing was done to it") -> None:
     """Log in, and see which machine it is, where that is declared."""
     try:
         if arguments["serial"]:
-            _is_right_machine(bmc, arguments, limits)
+            serial, serials = str(arguments["serial"]), arguments["serials"] or {}
+            operations.check_identity(bmc, serial, serials, limits, done)
         else:
             operations.power(bmc, limits)
     finally:

@@ -1,4 +1,4 @@
-"""Filters of playbooks/power.yml and playbooks/bmc.yml: what many BMCs said, as a few lines."""
+"""Filters of playbooks/power.yml and playbooks/bmc.yml: what many BMCs said, as a few lines, and what is refused."""
 
 from __future__ import annotations
 
@@ -24,9 +24,20 @@ def hal_bmc_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return inventory_table(results)
 
 
+def hal_power_refusal(nodes: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what hal_bmc.permission.power_refusal says."""
+    from hal_bmc.permission import power_refusal
+
+    return power_refusal(nodes)
+
+
 class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {"hal_power_table": hal_power_table, "hal_bmc_table": hal_bmc_table}
+        return {
+            "hal_power_table": hal_power_table,
+            "hal_bmc_table": hal_bmc_table,
+            "hal_power_refusal": hal_power_refusal,
+        }

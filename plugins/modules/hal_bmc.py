@@ -57,6 +57,13 @@ options:
     description: For C(off) and C(cycle), whether a system that did not shut down loses its power.
     type: bool
     default: false
+  on_turns:
+    description: >-
+      For C(on) and C(cycle), a file of the controller: of all who name it, C(on_at_once) machines are switched on in
+      any C(on_pause_seconds). Without it nobody waits.
+    type: path
+  on_at_once: {description: Beside C(on_turns)., type: int, default: 4}
+  on_pause_seconds: {description: "Beside C(on_turns); 0 for no pause.", type: float, default: 5}
   former_password: {description: "For C(password), the one that it may still have.", type: str}
   ntp_servers: {description: For C(clock)., type: list, elements: str, default: []}
   clock_apart_seconds:
@@ -148,6 +155,9 @@ def main():
         "serials": {"type": "dict", "default": {}},
         "boot": {"type": "str", "choices": ["none", "network", "disk", "setup"]},
         "force": {"type": "bool", "default": False},
+        "on_turns": {"type": "path"},
+        "on_at_once": {"type": "int", "default": 4},
+        "on_pause_seconds": {"type": "float", "default": 5},
         "ntp_servers": {"type": "list", "elements": "str", "default": []},
         "clock_apart_seconds": {"type": "int", "default": 60},
         "authority": {"type": "path"},

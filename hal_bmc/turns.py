@@ -1,0 +1,67 @@
+"""Turns for switching on: a rack's breaker carries the inrush of a few machines at once, not of all.
+
+Runs are processes without a common clock but the kernel's, so turns are kept in a file of the controller. They hold
+for all who name that file: the nodes of one run, and two runs at the same time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+"""Turns are times since the controller started: those of before its last start say nothing."""
+
+
+def next_turn(taken: Sequence[float], now: float, at_once: int, pause_seconds: float) -> float:
+    """Return when the next turn is, given those that are taken, in their order: never more than ``at_once`` a pause."""
+    if not taken:
+        return now
+    earliest = max(now, taken[-1])
+    return max(earliest, taken[-at_once] + pause_seconds) if len(taken) >= at_once else earliest
+
+
+@dataclass(frozen=True)
+class Turns:
+    """``at_once`` machines in any ``pause_seconds``; who comes to the same ``file`` keeps to the same turns."""
+
+    file: Path
+    at_once: int
+    pause_seconds: float
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def wait(self) -> None:
+        """Take the next turn, and wait for it. ValueError for a number that is none, OSError for the file."""
+        if self.at_once < 1 or self.pause_seconds < 0:
+            raise ValueError(f"{self.at_once} at once, {self.pause_seconds:g} s between: give 1 or more, and 0 or more")
+        if self.pause_seconds == 0:
+            return
+        turn = self._take()
+        while (left := turn - self.monotonic()) > 0:
+            self.sleep(left)
+
+    def _take(self) -> float:
+        boot = _BOOT.read_text().strip()
+        with os.fdopen(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+") as kept:
+            fcntl.flock(kept, fcntl.LOCK_EX)  # held while a line is written: nobody waits for a turn with it
+            taken = _read(kept.read(), boot)
+            turn = next_turn(taken, self.monotonic(), self.at_once, self.pause_seconds)
+            kept.seek(0)
+            kept.truncate()
+            json.dump({"boot": boot, "turns": [*taken, turn][-self.at_once :]}, kept)
+        return turn
+
+
+def _read(text: str, boot: str) -> list[float]:
+    """Return the turns that are taken; what cannot be read is none: it keeps no node from its power."""
+    try:
+        said = json.loads(text)
+        return sorted(float(one) for one in said["turns"]) if said["boot"] == boot else []
+    except (ValueError, TypeError, KeyError):
+        return []

@@ -11,7 +11,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "molecule" / "shared"))
 
-from tests.unit.bmc.emulated import Emulated, Emulation  # the line above makes it findable
+from bmc.spec import KINDS  # the line above makes it findable
+
+from tests.unit.bmc.emulated import Emulated, Emulation
+from tests.unit.bmc.site import Site
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +25,13 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("authority")
     make(folder)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def without_ipmi_where_nobody_asks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These are asked by Redfish alone, and ipmi_sim takes longer to start than they do (tests/unit/bmc_emulated)."""
+    for kind in ("openbmc", "idrac"):
+        monkeypatch.setitem(KINDS, kind, KINDS[kind].model_copy(update={"ipmi": False}))
 
 
 @pytest.fixture
@@ -35,3 +45,9 @@ def emulation(tmp_path: Path, authority: Path) -> Iterator[Emulation]:
 def openbmc(emulation: Emulation) -> Emulated:
     """The BMC of an AC922."""
     return emulation.make("hal05", "openbmc")
+
+
+@pytest.fixture
+def site(tmp_path: Path, emulation: Emulation) -> Site:
+    """A small site, whose BMCs serve when they are told to."""
+    return Site(tmp_path / "site", emulation)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +17,16 @@ from hal_bmc.models import Target
 from hal_bmc.operations import Limits
 from hal_bmc.protocol import Bmc
 from hal_bmc.retry import Patience
+from hal_bmc.tasks import run
 from hal_certificates.tls import tls_certificate
+from tests.unit.bmc import addresses
 
 SECRET = "wq8-Tramway-lan7"
 """The password of all of them: no message, output or log may have it."""
 NEW_SECRET = "Zn4+heron+grave7"
 
-# Tests run beside each other, on other processors and in other folders: each process has networks of its own.
-OWN = f"127.{16 + os.getpid() % 200}.{os.getpid() // 200 % 200}"
-OWN_SITE = f"127.{16 + os.getpid() % 200}.{200 + os.getpid() // 200 % 50}"
+PORTS = Ports(https=14443, ipmi=14623, console=14200)
+"""Where they listen, each at an address of its own; the usual ones are root's."""
 
 LIMITS = Limits(
     answers=Patience(seconds=2.0, first=0.05, longest=0.2),
@@ -39,15 +38,6 @@ NOT_PATIENT = Limits(
     power=Patience(seconds=0.5, first=0.05, longest=0.1),
     shut_down=Patience(seconds=0.5, first=0.05, longest=0.1),
 )
-
-
-def free_port(address: str) -> int:
-    """Return a port of an address that nobody has, for TCP and UDP."""
-    with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
-        tcp.bind((address, 0))
-        number = int(tcp.getsockname()[1])
-        udp.bind((address, number))
-    return number
 
 
 @dataclass
@@ -66,6 +56,22 @@ class Emulated:
         """Return a client; ``changes`` are of the target."""
         return connect(replace(self.target, **changes))
 
+    def run(self, action: str, *, check: bool = False, **changes: Any) -> dict[str, Any]:
+        """Return what a task's result has; ``changes`` are of the module's arguments."""
+        return run(task_of(self.target, action, **{"serial": self.machine.spec.serial, **changes}), check=check)
+
+
+def task_of(target: Target, action: str, **changes: Any) -> dict[str, Any]:
+    """Return the arguments of a task with the module hal_bmc, which waits two seconds for anything."""
+    return {
+        **asdict(target),
+        **dict.fromkeys(("wait_seconds", "power_seconds", "shut_down_seconds"), 2),
+        **{"serial": "", "serials": {}, "action": action, "boot": None, "force": False, "former_password": None},
+        **{"on_turns": None, "on_at_once": 1, "on_pause_seconds": 0, "ntp_servers": [], "clock_apart_seconds": 60},
+        **{"authority": None, "names": [], "days": 365, "renew_days": 30, "console_seconds": 1},
+        **changes,
+    }
+
 
 class Emulation:
     """Makes emulated BMCs; ``stack`` ends them."""
@@ -78,7 +84,7 @@ class Emulation:
     def spec(self, name: str, kind: str, *, at: str = "", **values: Any) -> Spec:
         """Return a BMC at an address (of its own), with a certificate of the authority."""
         self._count += 1
-        address = at or f"{OWN}.{10 + self._count}"
+        address = at or addresses.address()
         key, certificate = tls_certificate(self.authority, [f"{name}-bmc"], [address], 30)
         (self.folder / f"{name}-given.key").write_text(key)
         (self.folder / f"{name}-given.crt").write_text(certificate)
@@ -89,7 +95,7 @@ class Emulation:
             "macs": {"management": f"02:00:00:00:00:{self._count:02x}", "bmc": f"02:00:00:00:01:{self._count:02x}"},
             "certificate": self.folder / f"{name}-given.crt",
             "key": self.folder / f"{name}-given.key",
-            "ports": Ports(https=free_port(address), ipmi=free_port(address), console=free_port(address)),
+            "ports": PORTS,
         } | values
         return Spec.model_validate({"name": name, "kind": kind, "address": address, **given})
 

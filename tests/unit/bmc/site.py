@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
-import socket
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
 import yaml
-from bmc.spec import Ports
 
-from tests.unit.bmc.emulated import OWN_SITE, SECRET, Emulated, Emulation
+from tests.unit.bmc import addresses
+from tests.unit.bmc.emulated import NEW_SECRET, PORTS, SECRET, Emulated, Emulation
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = """\
@@ -71,7 +71,7 @@ partitions:
 """
 # Slurm's own programs, as far as plugins/modules/hal_slurm_node.py asks them: work2 has a job.
 PROGRAMS = {
-    "scontrol": 'for n in 1 2 3 4; do echo "NodeName=work$n State=IDLE SlurmdStartTime=2026-01-01T00:00:00 "; done\n',
+    "scontrol": 'cat "$(dirname "$0")/../slurm"\n',
     "squeue": 'case "$*" in *work2*) echo "77|alice|2026-12-01T00:00:00";; esac\n',
 }
 
@@ -81,6 +81,7 @@ class Site:
 
     def __init__(self, folder: Path, emulation: Emulation) -> None:
         self.folder, self.emulation = folder, emulation
+        self.network = addresses.network()
         self.bmcs: dict[str, Emulated] = {}
         (folder / "group_vars" / "all").mkdir(parents=True)
         self.model(MODEL)
@@ -94,10 +95,11 @@ class Site:
         for name, text in PROGRAMS.items():
             (folder / "bin" / name).write_text(f"#!/bin/sh\n{text}")
             (folder / "bin" / name).chmod(0o755)
+        self.slurm()
 
     def model(self, text: str) -> None:
         """Declare what exists."""
-        text = text.replace("127.0.9.", f"{OWN_SITE}.")
+        text = text.replace("127.0.9.", f"{self.network}.")
         self.text = text
         (self.folder / "cluster.yml").write_text(text)
 
@@ -106,20 +108,28 @@ class Site:
         path = self.folder / "group_vars" / "all" / "bmc.yml"
         path.write_text(yaml.safe_dump({**(yaml.safe_load(path.read_text()) if path.exists() else {}), **values}))
 
-    def serve(self, **given: Mapping[str, object]) -> None:
-        """Let the BMCs listen at the model's addresses; ``given`` are values of a node's."""
-        ports = Ports()
-        kinds = {"front": ("redfish", f"{OWN_SITE}.10", "S0")}
-        kinds |= {"store": ("ipmi", f"{OWN_SITE}.12", "S8")} if "store:" in self.text else {}
-        kinds |= {f"work{number}": ("openbmc", f"{OWN_SITE}.{100 + number}", f"S{number}") for number in range(1, 5)}
-        specs = [
-            self.emulation.spec(name, kind, at=address, serial=serial, ports=ports, **given.get(name, {}))
-            for name, (kind, address, serial) in kinds.items()
-        ]
+    def slurm(self, **states: str) -> None:
+        """Let slurmctld have the nodes in these states, the others idle; it is asked on this computer."""
+        self.policy(ansible_connection="local", ansible_python_interpreter="{{ ansible_playbook_python }}")
+        every = {f"work{number}": "IDLE" for number in range(1, 5)} | states
+        lines = [f"NodeName={name} State={state} SlurmdStartTime=2026-01-01T00:00:00 " for name, state in every.items()]
+        (self.folder / "slurm").write_text("\n".join(lines) + "\n")
+
+    def serve(self, *names: str, **given: Mapping[str, object]) -> None:
+        """Let the BMCs of nodes listen at the model's addresses; ``given`` are values of a node's."""
+        known = {"front": ("redfish", 10, "S0"), "store": ("ipmi", 12, "S8")}
+        known |= {f"work{number}": ("openbmc", 100 + number, f"S{number}") for number in range(1, 5)}
+        specs = []
+        for name in names:
+            kind, last, serial = known[name]
+            at = f"{self.network}.{last}"
+            specs.append(self.emulation.spec(name, kind, at=at, serial=serial, **given.get(name, {})))
         self.bmcs = {one.target.name: one for one in self.emulation.serve(*specs)}
 
     def play(self, playbook: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Return a finished run, as talkative as it can be."""
+        actions = f"{Path(__file__).with_name('action_plugins')}:{ROOT / 'plugins' / 'action'}"
+        ports = {f"{name}_port": number for name, number in PORTS.model_dump().items()}
         return subprocess.run(
             [
                 str(Path(sys.executable).with_name("ansible-playbook")),
@@ -129,6 +139,8 @@ class Site:
             env={
                 "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
                 "ANSIBLE_CALLBACKS_ENABLED": "",
+                "ANSIBLE_ACTION_PLUGINS": actions,
+                "TEST_BMC_PORTS": json.dumps(ports),
                 "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
                 "HOME": os.environ.get("HOME", "/"),
             },
@@ -139,11 +151,16 @@ class Site:
         )
 
 
-def must_listen_at_low_ports() -> None:
-    """Skip a test where this user may not: the model has no ports, a BMC listens at 443."""
-    try:
-        with socket.socket() as here:
-            here.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            here.bind((f"{OWN_SITE}.9", 443))
-    except PermissionError:
-        pytest.skip("this user may not listen at port 443")
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """Return what a run printed, after a look whether it tells what it must not."""
+    text = done.stdout + done.stderr
+    assert SECRET not in text
+    assert NEW_SECRET not in text
+    assert "Traceback" not in text
+    return " ".join(text.split())
+
+
+def recap(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[int, int]]:
+    """Return how many tasks changed something, and how many failed, by node."""
+    rows = re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+) +unreachable=0 +failed=(\d+) ", done.stdout, re.MULTILINE)
+    return {name: (int(changed), int(failed)) for name, changed, failed in rows}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from hal_bmc.models import Target
 from hal_inventory.cli import main
 from hal_inventory.load import load
-from tests.unit.bmc.emulated import SECRET, Emulation
-from tests.unit.bmc.site import MODEL, Site, must_listen_at_low_ports
+from tests.unit.bmc.emulated import PORTS, SECRET
+from tests.unit.bmc.site import MODEL, Site
 
 STORE = """\
   store:
@@ -33,9 +35,9 @@ nodes:
 
 
 @pytest.fixture
-def site(tmp_path: Path, emulation: Emulation, monkeypatch: pytest.MonkeyPatch) -> Site:
-    must_listen_at_low_ports()
-    site = Site(tmp_path / "site", emulation)
+def site(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    ports = {f"{name}_port": number for name, number in PORTS.model_dump().items()}
+    monkeypatch.setattr("hal_inventory.cli.capture_bmc.Target", partial(Target, **ports))  # the usual ones are root's
     macs = 'macs: {bmc: !placeholder "02:00:00:00:09:[01-04]"}'
     text = MODEL.replace('serial: "S[1-4]"', f'serial: !placeholder "PLACEHOLDER-[1-4]"\n    {macs}')
     site.model(text.replace("nodes:\n", PLAIN, 1).replace("services:\n", f"{STORE}services:\n"))
@@ -46,7 +48,7 @@ def site(tmp_path: Path, emulation: Emulation, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_serial_numbers_and_macs_come_from_the_bmcs(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.serve(work4={"certificate": None, "key": None})
+    site.serve("work1", "work2", "work3", "work4", "store", work4={"certificate": None, "key": None})
     words = ["-i", "site/hal.yml", "capture", "--bmc", "compute or store", "--ca-file", "site/state/ca/tls_ca.pem"]
     assert main(words) == 2, "one BMC is not believed"
     said = capsys.readouterr()
@@ -68,7 +70,7 @@ def test_one_that_says_something_else_than_is_declared_is_a_finding(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site.model(MODEL)
-    site.serve()
+    site.serve("work1", "work2")
     site.bmcs["work1"].fault(swapped_with="work2")
     status = main(["-i", "site/hal.yml", "capture", "--bmc", "work1", "--ca-file", "site/state/ca/tls_ca.pem"])
     said = capsys.readouterr()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from tests.unit import warm
 from tests.unit.bmc import addresses
 from tests.unit.bmc.emulated import NEW_SECRET, PORTS, SECRET, Emulated, Emulation
 
@@ -126,28 +127,24 @@ class Site:
             specs.append(self.emulation.spec(name, kind, at=at, serial=serial, **given.get(name, {})))
         self.bmcs = {one.target.name: one for one in self.emulation.serve(*specs)}
 
-    def play(self, playbook: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Return a finished run, as talkative as it can be."""
+    def play(self, playbook: str, *arguments: str, started: bool = False) -> subprocess.CompletedProcess[str]:
+        """Return a finished run, as talkative as it can be; ``started`` as a process of its own, not a fork of one."""
         actions = f"{Path(__file__).with_name('action_plugins')}:{ROOT / 'plugins' / 'action'}"
         ports = {f"{name}_port": number for name, number in PORTS.model_dump().items()}
+        program = str(Path(sys.executable).with_name("ansible-playbook"))
+        words = [program, "-i", str(self.folder / "hal.yml"), "-vvv", str(ROOT / "playbooks" / playbook), *arguments]
+        environment = {
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "ANSIBLE_CALLBACKS_ENABLED": "",
+            "ANSIBLE_ACTION_PLUGINS": actions,
+            "TEST_BMC_PORTS": json.dumps(ports),
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "HOME": os.environ.get("HOME", "/"),
+        }
+        if not started:
+            return warm.run(words, environment, timeout=300)
         return subprocess.run(
-            [
-                str(Path(sys.executable).with_name("ansible-playbook")),
-                *("-i", str(self.folder / "hal.yml"), "-vvv", str(ROOT / "playbooks" / playbook), *arguments),
-            ],
-            cwd=ROOT,
-            env={
-                "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-                "ANSIBLE_CALLBACKS_ENABLED": "",
-                "ANSIBLE_ACTION_PLUGINS": actions,
-                "TEST_BMC_PORTS": json.dumps(ports),
-                "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
-                "HOME": os.environ.get("HOME", "/"),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
+            words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300
         )
 
 

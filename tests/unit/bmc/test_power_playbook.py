@@ -46,7 +46,8 @@ def test_the_power_of_all_is_one_screen_and_no_command_line_has_a_password(site:
     operations.boot_once(site.bmcs["work3"].client(), BootTarget.NETWORK, LIMITS)
     site.bmcs["front"].fault(gateway_timeout=True)
     with command_lines() as seen:
-        done = site.play("power.yml", "-e", "power_nodes=work[1-4],front", "-e", '{"bmc_wait_seconds": 1}')
+        words = ("-e", "power_nodes=work[1-4],front", "-e", '{"bmc_wait_seconds": 1}')
+        done = site.play("power.yml", *words, started=True)
     text = said(done)
     for line in (
         "- on work[1-2]",

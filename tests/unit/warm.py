@@ -1,0 +1,154 @@
+"""ansible-playbook without its start: a process has imported Ansible and the model, and each run is a fork of it.
+
+Half of a short run is imports. What differs is that alone: arguments, environment, output and exit status are a run's
+own. A run is a process that ends, and its faults end with it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = ("ANSIBLE_", "HOME", "LANG", "LC_")
+"""What Ansible reads of the environment when it is imported: runs with other values need another process."""
+
+
+class Warm:
+    """One such process. It ends with the one that began it, whose pipe it reads."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        command = [sys.executable, str(Path(__file__))]
+        own = {**environment, "PYTHONPATH": str(ROOT)}
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
+
+    def close(self) -> None:
+        """End it; it runs nothing now."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def run(
+        self, words: Sequence[str], environment: Mapping[str, str], timeout: float
+    ) -> subprocess.CompletedProcess[str]:
+        """Return a finished run; TimeoutExpired after its end."""
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            places = [f"/proc/{os.getpid()}/fd/{stream.fileno()}" for stream in (out, err)]
+            asked = {"words": list(words), "environment": dict(environment), "streams": places}
+            assert self._process.stdin is not None
+            self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+            end = time.monotonic() + timeout
+            run = self._answer(end)  # which includes the imports, the first time
+            try:
+                status = self._answer(end)
+            except TimeoutError:
+                os.killpg(run, signal.SIGKILL)
+                self._answer(time.monotonic() + 60)
+                raise subprocess.TimeoutExpired(list(words), timeout) from None
+            for stream in (out, err):
+                stream.seek(0)
+            return subprocess.CompletedProcess(list(words), status, out.read().decode(), err.read().decode())
+
+    def _answer(self, end: float) -> int:
+        stream = self._process.stdout
+        assert stream is not None
+        said = b""
+        while not said.endswith(b"\n"):
+            if not select.select([stream], [], [], max(0.0, end - time.monotonic()))[0]:
+                raise TimeoutError
+            part = os.read(stream.fileno(), 1)
+            if not part:
+                raise RuntimeError(f"{Path(__file__).name} has ended, with {self._process.wait()}")
+            said += part
+        return int(said)
+
+
+_running: dict[tuple[tuple[str, str], ...], Warm] = {}
+
+
+def run(words: Sequence[str], environment: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
+    """Return a finished ansible-playbook in the project's folder, by the process that fits its environment."""
+    key = tuple(sorted((name, value) for name, value in environment.items() if name.startswith(SETTINGS)))
+    if key not in _running:
+        _running[key] = Warm(environment)
+        atexit.register(_running[key].close)
+    return _running[key].run(words, environment, timeout)
+
+
+# --- the process
+
+
+def serve() -> None:
+    """Run what is asked for, one at a time, until nobody asks any more."""
+    _import()
+    for asked in map(json.loads, iter(sys.stdin.buffer.readline, b"")):
+        run = os.fork()
+        if run == 0:
+            _play(asked)
+        _tell(run)
+        _tell(os.waitstatus_to_exitcode(os.waitpid(run, 0)[1]))
+
+
+def _import() -> None:
+    """Import what every run needs."""
+    from importlib import import_module
+
+    from ansible.plugins.loader import init_plugin_loader
+    from ansible.utils.collection_loader._collection_finder import _AnsibleCollectionFinder
+
+    for name in (
+        "ansible.cli.playbook",
+        "hal_inventory.compiled",
+        "hal_inventory.declared",
+        "hal_inventory.derive.inventory",
+    ):
+        import_module(name)
+    init_plugin_loader()
+    import_module("ansible_collections.ansible.builtin")  # says what was moved where, in thousands of lines of YAML
+    _AnsibleCollectionFinder._remove()  # each run makes its own
+
+
+def _tell(number: int) -> None:
+    os.write(1, b"%d\n" % number)
+
+
+def _play(asked: dict[str, Any]) -> None:
+    """Be ansible-playbook; never returns."""
+    from ansible.cli.playbook import main
+
+    status = 250
+    try:
+        os.setsid()
+        for number, place in enumerate(["/dev/null", *asked["streams"]]):
+            stream = os.open(place, os.O_RDWR)
+            os.dup2(stream, number)
+            os.close(stream)
+        os.environ.clear()
+        os.environ.update(asked["environment"])
+        sys.argv = asked["words"]
+        main(asked["words"])
+        status = 0
+    except SystemExit as said:
+        status = said.code if isinstance(said.code, int) else int(bool(said.code))
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)  # what is to be cleaned up at the end is the other process's
+
+
+if __name__ == "__main__":
+    serve()

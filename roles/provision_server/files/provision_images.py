@@ -20,11 +20,12 @@ from provision_store import armed
 
 MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
 IMAGE = re.compile(r"[a-z0-9][a-z0-9._-]{0,100}\Z")
+PARTS = ("name", "version", "arch", "file", "size", "sha256", "created")
 FILES = ("rootfs.tar.xz", "rootfs.tar.gz", "rootfs.tar", "rootfs.squashfs")
 
 
-def check(folder, key, arch=None):
-    """Return the manifest of an image that is whole and signed; Problem says in one line why it is not."""
+def signed(folder, key):
+    """Return the manifest of an image that is signed; Problem says in one line why it is not. Its root is not read."""
     name = os.path.basename(folder.rstrip("/"))
     manifest, signature = os.path.join(folder, MANIFEST), os.path.join(folder, SIGNATURE)
     for path in (manifest, signature, key):
@@ -40,22 +41,28 @@ def check(folder, key, arch=None):
     if asked.returncode != 0 or "Verified OK" not in said:
         raise Problem("%s: the manifest is not signed by this site's key (%s)" % (name, key))
     found = read_json(manifest)
-    try:
-        file, size, digest = found["file"], found["size"], found["sha256"]
-        expected = "%s-%s-%s" % (found["name"], found["version"], found["arch"])
-    except KeyError as error:
-        raise Problem("%s: the manifest has no %s" % (name, error))
+    missing = [part for part in PARTS if part not in found]
+    if missing:
+        raise Problem("%s: the manifest has no %s" % (name, ", ".join(missing)))
+    expected = "%s-%s-%s" % (found["name"], found["version"], found["arch"])
     if expected != name:
         raise Problem("%s: the manifest is of %s" % (name, expected))
+    if found["file"] not in FILES:
+        raise Problem("%s: the manifest names %s; one of %s is taken" % (name, found["file"], ", ".join(FILES)))
+    return found
+
+
+def check(folder, key, arch=None):
+    """Return the manifest of an image that is whole and signed; Problem says in one line why it is not."""
+    name, found = os.path.basename(folder.rstrip("/")), signed(folder, key)
     if arch and found["arch"] != arch:
         raise Problem("%s: is for %s, and %s is needed" % (name, found["arch"], arch))
-    if file not in FILES:
-        raise Problem("%s: the manifest names %s; one of %s is taken" % (name, file, ", ".join(FILES)))
+    file, size = found["file"], found["size"]
     path = os.path.join(folder, file)
     there = os.path.getsize(path) if os.path.isfile(path) else 0
     if there != size:
         raise Problem("%s: %s has %d bytes, and %d were signed" % (name, file, there, size))
-    if _sha256(path) != digest:
+    if _sha256(path) != found["sha256"]:
         raise Problem("%s: %s is damaged: its sha256 is not the signed one" % (name, file))
     return found
 
@@ -69,16 +76,23 @@ def _sha256(path):
 
 
 def published(place):
-    """Return the names of published images, oldest first."""
-    found = []
+    """Return the names of published images, oldest first: by when they were made, which is signed.
+
+    One that is not signed says nothing that is believed, and comes before all that are.
+    """
     try:
-        for one in os.listdir(place.images):
-            path = os.path.join(place.images, one)
-            if IMAGE.match(one) and os.path.isfile(os.path.join(path, MANIFEST)):
-                found.append((os.path.getmtime(os.path.join(path, MANIFEST)), one))
+        names = [one for one in os.listdir(place.images)
+                 if IMAGE.match(one) and os.path.isfile(os.path.join(place.images, one, MANIFEST))]
     except OSError as error:
         raise Problem("%s: cannot be read: %s" % (place.images, error.strerror))
-    return [one for _, one in sorted(found)]
+    return [one for _, one in sorted((_created(place, one), one) for one in names)]
+
+
+def _created(place, name):
+    try:
+        return text(signed(os.path.join(place.images, name), place.key)["created"])  # 2026-11-22T10:00:00Z
+    except Problem:
+        return ""
 
 
 def publish(place, folder):
@@ -114,14 +128,17 @@ def _only(folder, wanted):
 def prune(place, now):
     """Remove the oldest images but `keep` of each name and architecture, never one that a node is armed with.
 
-    Return what was removed. The last one that is whole stays, however many damaged ones are newer.
+    Return what was removed. The last one that is whole stays, however many damaged ones are newer. Without the key
+    no image is known to be good, and none is removed.
     """
+    if not os.path.isfile(place.key):
+        raise Problem("%s is missing: nothing says which images are good, and none is removed" % place.key)
     used = " ".join(order["config"] + " ".join(order["files"].values())
                     for order in (armed(place, name, now) for name in place.names()) if order)
     groups = {}
     for name in published(place):
-        manifest = read_json(os.path.join(place.images, name, MANIFEST)) or {}
-        groups.setdefault((manifest.get("name"), manifest.get("arch")), []).append(name)
+        parts = name.rsplit("-", 2)  # NAME-VERSION-ARCH; neither version nor architecture has a dash
+        groups.setdefault((parts[0], parts[-1]), []).append(name)
     removed = []
     for names in groups.values():
         keep = set(names[-place.keep:])

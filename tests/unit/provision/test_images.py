@@ -6,7 +6,7 @@ import importlib
 import json
 import os
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -181,8 +181,10 @@ class Shelf:
 
     def publish(self, version: str, at: int, **changes: Any) -> Path:
         incoming = self.folder / ".incoming"
-        name: str = provision_images.publish(self.place, str(image(incoming, self.key, version, **changes)))
-        os.utime(self.folder / name / MANIFEST, (at, at))
+        created = {"created": WHEN + timedelta(days=at)}
+        name: str = provision_images.publish(self.place, str(image(incoming, self.key, version, **created, **changes)))
+        # A copy, a restore: what the file system says of its age is no one's word.
+        os.utime(self.folder / name / MANIFEST, (10**9 - at, 10**9 - at))
         return self.folder / name
 
     def there(self) -> list[str]:
@@ -233,6 +235,40 @@ def test_pruning_keeps_the_newest_of_each_kind(shelf: Shelf) -> None:
     assert provision_images.prune(shelf.place, 0) == ["compute-1-ppc64le", "compute-2-ppc64le"]
     assert shelf.there() == ["compute-1-x86_64", "compute-3-ppc64le", "compute-4-ppc64le"]
     assert provision_images.prune(shelf.place, 0) == []
+
+
+def test_versions_may_be_in_any_order(shelf: Shelf) -> None:
+    for version, at in (("9", 1), ("10", 2), ("8", 3)):
+        shelf.publish(version, at)
+    assert provision_images.published(shelf.place) == ["compute-9-ppc64le", "compute-10-ppc64le", "compute-8-ppc64le"]
+    assert provision_images.prune(shelf.place, 0) == ["compute-9-ppc64le"]
+
+
+def test_what_an_image_says_of_its_age_is_believed_when_it_is_signed(shelf: Shelf) -> None:
+    for version in "123":
+        shelf.publish(version, int(version))
+    manifest = shelf.folder / "compute-1-ppc64le" / MANIFEST
+    manifest.write_text(manifest.read_text().replace("2026-", "2099-"))
+    assert provision_images.published(shelf.place)[0] == "compute-1-ppc64le"
+    assert provision_images.prune(shelf.place, 0) == ["compute-1-ppc64le"]
+
+
+def test_a_damaged_manifest_is_no_reason_to_keep_or_to_stop(shelf: Shelf) -> None:
+    for version in "123":
+        shelf.publish(version, int(version))
+    (shelf.folder / "compute-1-ppc64le" / MANIFEST).write_text("{")
+    assert provision_images.prune(shelf.place, 0) == ["compute-1-ppc64le"]
+
+
+def test_without_the_key_every_image_is_refused_and_none_is_removed(shelf: Shelf, tmp_path: Path) -> None:
+    for version in "123":
+        shelf.publish(version, int(version))
+    shelf.place.key = str(tmp_path / "withdrawn.pem")
+    with pytest.raises(Problem, match=r"withdrawn\.pem is missing: nothing says which images are good"):
+        provision_images.prune(shelf.place, 0)
+    assert len(shelf.there()) == 3
+    found = provision_images.wrong(shelf.place)
+    assert found == {name: f"{name}: {shelf.place.key} is missing" for name in shelf.there()}
 
 
 def test_pruning_never_takes_what_a_node_is_armed_with(shelf: Shelf, tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ petitboot the configuration in /boot. x86_64 gets what its firmware needs by ``r
 
 What protects other disks: ``ignoredisk --only-use`` leaves all others out of Anaconda's sight, and every line that
 writes names the declared disk by its world-wide name. %pre refuses a machine without that disk, and an image that is
-not the signed one, before anything is written.
+not the signed one, before anything is written. Its last word is to tell the server that the installation begins: who
+was disarmed meanwhile, or cannot reach the server over TLS, stops there. From that word on the server has the node boot
+its disk, so that an installation that breaks off is not begun again by each boot.
 
 No secret but the token is in it: it opens this node's first secrets once, from this node's address, for some hours.
 """
@@ -132,11 +134,11 @@ def kickstart(
         f"bootloader --boot-drive={disk}" + (f' --append="{policy.console}"' if policy.console else ""),
         *_partitions(node, disk, policy),
         "",
-        "# petitboot, or iPXE, then finds no entry, and the disk is booted: the call home has disarmed the node.",
+        "# petitboot, or iPXE, then finds no entry, and the disk is booted.",
         "reboot",
         *_packages(source, policy),
         "",
-        *_pre(node, disk, source),
+        *_pre(node, disk, source, server, token),
         "",
         *_post(node, server, token),
     ]
@@ -203,16 +205,31 @@ def _packages(source: Source, policy: Policy) -> list[str]:
     return ["", "%packages", *policy.packages, "kernel", "%end"]
 
 
-def _fail(node: BootNode) -> str:
-    """A function of the shell's: the reason on the console, where somebody looks for it."""
-    return f'fail() {{ echo "{node.name}: NOT INSTALLED: $*" | tee /dev/console; exit 1; }}'
+def _tools(node: BootNode, server: Server, token: Token) -> list[str]:
+    """Functions of the shell's, the same in both scripts: `fail` REASON and `ask` PATH OPTION..."""
+    return [
+        "set -u",
+        "umask 077",
+        # The reason on the console, where somebody looks for it.
+        f'fail() {{ echo "{node.name}: NOT INSTALLED: $*" | tee /dev/console; exit 1; }}',
+        "cat > /run/hal-authority.pem <<'HAL_END'",
+        *server.authority.strip().splitlines(),
+        "HAL_END",
+        f"token='{token.words}'",
+        # The header goes to curl through a pipe: what is on its command line every process can read. curl 7.29 of
+        # CentOS 7.
+        "ask() {",
+        '  path=$1; shift; printf \'header = "X-HAL-Token: %s"\\n\' "$token" \\',
+        "    | curl --fail --silent --show-error --cacert /run/hal-authority.pem --config - --request POST \\",
+        f'      "$@" {server.url}/node/{node.name}/$path',
+        "}",
+    ]
 
 
-def _pre(node: BootNode, disk: str, source: Source) -> list[str]:
+def _pre(node: BootNode, disk: str, source: Source, server: Server, token: Token) -> list[str]:
     lines = [
         "%pre --erroronfail --log=/tmp/hal-pre.log",
-        "set -u",
-        _fail(node),
+        *_tools(node, server, token),
         f'[ "$(uname -m)" = {node.arch} ] || fail "this machine is $(uname -m), and {node.arch} is declared"',
         f'[ -b /dev/{disk} ] || fail "disk {node.disk} is not in this machine; is it the right one?"',
     ]
@@ -224,35 +241,30 @@ def _pre(node: BootNode, disk: str, source: Source) -> list[str]:
             f'[ "${{sum%% *}}" = {image.sha256} ] \\',
             f'  || fail "{image.folder} cannot be fetched or is not what was signed; the disk is as it was"',
         ]
-    return [*lines, "%end"]
+    return [
+        *lines,
+        "# The last word before the disk is erased. From here on the node boots its disk, whatever becomes of this.",
+        'ask begin || fail "the server does not want this to begin, or cannot be reached: hal-provision status there,'
+        ' and its journal, say why; the disk is as it was"',
+        "%end",
+    ]
 
 
 def _post(node: BootNode, server: Server, token: Token) -> list[str]:
-    at = f"{server.url}/node/{node.name}"
-    # The header goes to curl through a pipe: what is on its command line every process can read. curl 7.29 of CentOS 7.
-    ask = "curl --fail --silent --show-error --cacert /run/hal-authority.pem --config -"
     return [
         "%post --erroronfail --log=/root/hal-install.log",
-        "set -u",
-        "umask 077",
-        _fail(node),
+        *_tools(node, server, token),
         f'rpm -q kernel-{node.kernel} || fail "kernel {node.kernel} is declared, and is not what was installed"',
         f'grubby --set-default=/boot/vmlinuz-{node.kernel}.{node.arch} || fail "kernel {node.kernel} cannot be booted"',
-        "cat > /run/hal-authority.pem <<'HAL_END'",
-        *server.authority.strip().splitlines(),
-        "HAL_END",
-        f"token='{token.words}'",
         "# First secrets: the host's key and certificate, and what it trusts. Handed out once.",
         "fetched=/run/hal-secrets.tar",
-        'header() { printf \'header = "X-HAL-Token: %s"\\n\' "$token"; }',
-        f'header | {ask} --request POST --output "$fetched" {at}/secrets \\',
+        'ask secrets --output "$fetched" \\',
         '  || fail "no first secrets; hal-provision status on the server, and its journal, say why"',
         'tar --extract --file "$fetched" --directory / --no-overwrite-dir || fail "first secrets are no archive"',
         'rm -f "$fetched"',
         "restorecon -R /etc/ssh || true",
-        "# From here on the node boots its disk.",
-        f'header | {ask} --data "installed=$(rpm -q kernel-{node.kernel})" {at}/call-home \\',
-        '  || fail "the call home was refused: the node would install again; hal-provision disarm on the server"',
+        f'ask call-home --data "installed=$(rpm -q kernel-{node.kernel})" \\',
+        '  || fail "the call home was refused; hal-provision status on the server, and its journal, say why"',
         "rm -f /run/hal-authority.pem",
         "%end",
     ]

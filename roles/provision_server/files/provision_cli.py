@@ -81,7 +81,7 @@ def _disarm(place, names):
     said, wrong = [], []
     for name in names:
         try:
-            said.append("%s: %s" % (name, "disarmed" if store.disarm(place, name) else "was not armed"))
+            said.append("%s: %s" % (name, store.disarm(place, name)))
         except Problem as problem:
             wrong.append("%s" % problem)
     if wrong:
@@ -102,6 +102,10 @@ def main(arguments=None):
         said = run(Place(asked.settings), asked)
     except Problem as problem:
         sys.stderr.write("%s\n" % problem)
+        return 2
+    except (IOError, OSError) as error:
+        # An account without rights asks, or the disk is full.
+        sys.stderr.write("%s: %s\n" % (error.filename or "hal-provision", error.strerror or error))
         return 2
     except KeyboardInterrupt:
         return 130

@@ -10,13 +10,14 @@ import io
 import json
 import os
 import re
+import sys
 import tempfile
 import time
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}\Z")
 FOLDERS = ("armed", "tokens", "spool", "calls")
-MOST_AUDIT_BYTES = 10 * 1024 * 1024
+TEXT = type(u"")
 
 
 class Problem(Exception):
@@ -38,6 +39,13 @@ def checked_name(name):
 def stamp(now):
     """Return a time in seconds as UTC for people."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+
+
+def say(words):
+    """Write a line to the journal. Python 2 would write no letter beyond ASCII there by itself."""
+    line = text(words) + "\n"
+    sys.stderr.write(line if isinstance(line, str) else line.encode("utf-8"))
+    sys.stderr.flush()
 
 
 def read_json(path):
@@ -94,7 +102,7 @@ def remove(path):
         raise Problem("%s: cannot be removed: %s" % (path, error.strerror))
 
 
-def _opened(path, flags):
+def opened(path, flags):
     """Return a file's descriptor; OSError when it is a link, which the service's account could have laid for root.
 
     Made when it is not there: then it belongs to whom its folder belongs to. What was there stays as it is.
@@ -143,10 +151,14 @@ class Place(object):
         return os.path.join(self.state, kind, name)
 
     def node(self, name):
-        """Return what the role wrote of a node; Problem when there is no such node."""
-        found = read_json(os.path.join(self.nodes, checked_name(name)))
+        """Return what the role wrote of a node; Problem when there is no such node, or its file is damaged."""
+        path = os.path.join(self.nodes, checked_name(name))
+        found = read_json(path)
         if found is None:
             raise Problem("%s: this server has no such node; it knows those of cluster.yml with a MAC" % name)
+        for key, kind in (("address", TEXT), ("names", list), ("standing", TEXT)):
+            if not isinstance(found.get(key), kind):
+                raise Problem("%s: is damaged; no %s" % (path, key))
         return found
 
     def names(self):
@@ -157,13 +169,22 @@ class Place(object):
             raise Problem("%s: cannot be read: %s" % (self.nodes, error.strerror))
 
     def by_address(self, address):
-        """Return the name of the node with an address, None without one. Files are read again when one was replaced."""
+        """Return the name of the node with an address, None without one. Files are read again when one was replaced.
+
+        A damaged file is one node's: it is named in the journal, that node is unknown, and others are served.
+        """
         try:
             changed = os.stat(self.nodes).st_mtime
         except OSError as error:
             raise Problem("%s: cannot be read: %s" % (self.nodes, error.strerror))
         if self._index[0] != changed:
-            self._index = (changed, {self.node(name)["address"]: name for name in self.names()})
+            found = {}
+            for name in self.names():
+                try:
+                    found[self.node(name)["address"]] = name
+                except Problem as problem:
+                    say("%s; %s gets nothing until role provision_server wrote it anew" % (problem, name))
+            self._index = (changed, found)
         return self._index[1].get(address)
 
     @contextlib.contextmanager
@@ -171,7 +192,7 @@ class Place(object):
         """One at a time for each node, of programs and of threads."""
         path = os.path.join(self.state, "tokens", ".lock-" + checked_name(name))
         try:
-            handle = _opened(path, os.O_RDWR)
+            handle = opened(path, os.O_RDWR)
         except OSError as error:
             raise Problem("%s: cannot be opened: %s" % (path, error.strerror))
         try:
@@ -179,19 +200,3 @@ class Place(object):
             yield
         finally:
             os.close(handle)
-
-    def audit(self, now, node, address, what, result):
-        """Write down what was asked and what became of it. No caller gives a token here."""
-        path = os.path.join(self.state, "audit.jsonl")
-        line = json.dumps({"at": stamp(now), "node": node, "address": address, "what": what, "result": result},
-                          sort_keys=True)
-        try:
-            if os.path.exists(path) and os.path.getsize(path) > MOST_AUDIT_BYTES:
-                os.rename(path, path + ".1")
-            handle = _opened(path, os.O_WRONLY | os.O_APPEND)
-            try:
-                os.write(handle, (line + "\n").encode("utf-8"))
-            finally:
-                os.close(handle)
-        except OSError as error:
-            raise Problem("%s: cannot be written: %s" % (path, error.strerror))

@@ -2,7 +2,7 @@
 """The server of hal-provision: a node gets its own files and nobody else's. Python 2.7 and 3.
 
 Who asks is known by the address that the connection comes from. Without TLS: boot configuration, and the files of its
-order. With TLS and the token: first secrets, once, and the call home.
+order. With TLS and the token: that its installation begins, first secrets, the call home, once each.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -15,7 +15,8 @@ import threading
 import time
 
 import provision_store as store
-from provision_common import Problem, text
+from provision_common import Problem, say, text
+from provision_trail import Refusals
 
 try:
     from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -45,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(self._get)
 
     def do_POST(self):
-        """First secrets, or the call home."""
+        """That it begins, first secrets, or the call home."""
         self._answer(self._post)
 
     def _answer(self, ask):
@@ -54,7 +55,7 @@ class Handler(BaseHTTPRequestHandler):
         except Problem as problem:
             # The reason is for the journal and the audit; who asks gets no help in guessing.
             self._say("%s: %s" % (self.path.split("?")[0], problem))
-            status, content = 500, b""
+            status, content = 503, b""
         self._send(status, content)
 
     def _send(self, status, content):
@@ -71,9 +72,8 @@ class Handler(BaseHTTPRequestHandler):
         address = self.client_address[0]
         found = self.server.place.by_address(address)
         if found is None or named not in (None, found):
-            place, now = self.server.place, time.time()
-            place.audit(now, found, address, "%s %s" % (self.command, text(named or "")[:80]),
-                        "refused: another node's" if found else "refused: no node has this address")
+            self.server.refusals.note(time.time(), found, address, "%s %s" % (self.command, text(named or "")[:80]),
+                                      "another node's" if found else "no node has this address")
             return None
         return found
 
@@ -91,10 +91,9 @@ class Handler(BaseHTTPRequestHandler):
             return 200, store.config(place, node, now).encode("utf-8")
         if len(parts) == 3 and parts[0] == "node":
             node = self._node(parts[1])
-            order = store.armed(place, node, now) if node else None
-            if order and parts[2] in order["files"]:
-                place.audit(now, node, self.client_address[0], "GET %s" % parts[2], "given")
-                return 200, order["files"][parts[2]].encode("utf-8")
+            content = store.give(place, node, parts[2], self.client_address[0], now) if node else None
+            if content is not None:
+                return 200, content.encode("utf-8")
         return 404, b""
 
     def _post(self, parts):
@@ -112,9 +111,13 @@ class Handler(BaseHTTPRequestHandler):
         try:
             if parts[2] == "secrets":
                 return 200, store.redeem_secrets(self.server.place, node, token, address)
-            store.call_home(self.server.place, node, token, address, said)
+            if parts[2] == "begin":
+                store.begin(self.server.place, node, token, address)
+            else:
+                store.call_home(self.server.place, node, token, address, said)
         except Problem as problem:
             self._say("%s %s: %s" % (node, parts[2], problem))
+            self.server.refusals.note(time.time(), node, address, parts[2], "%s" % problem)
             return 403, b"refused\n"
         return 200, b"ok\n"
 
@@ -134,8 +137,7 @@ class Handler(BaseHTTPRequestHandler):
             return raw
 
     def _say(self, words):
-        sys.stderr.write("%s %s\n" % (self.client_address[0], text(words)))
-        sys.stderr.flush()
+        say("%s %s" % (self.client_address[0], text(words)))
 
     def log_message(self, form, *words):
         """To the journal, without what a header said."""
@@ -149,8 +151,8 @@ class Server(ThreadingMixIn, HTTPServer):
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, where, place, context=None):
-        self.place, self.tls, self._context = place, context is not None, context
+    def __init__(self, where, place, refusals, context=None):
+        self.place, self.refusals, self.tls, self._context = place, refusals, context is not None, context
         HTTPServer.__init__(self, where, Handler)
 
     def server_bind(self):
@@ -175,8 +177,7 @@ class Server(ThreadingMixIn, HTTPServer):
 
     def handle_error(self, request, client_address):
         """One line for a connection that broke: handshakes of strangers are no fault of ours."""
-        sys.stderr.write("%s: %s\n" % (client_address[0], sys.exc_info()[1]))
-        sys.stderr.flush()
+        say("%s: %s" % (client_address[0], sys.exc_info()[1]))
 
 
 def context_of(place):
@@ -194,11 +195,11 @@ def context_of(place):
 
 def servers(place):
     """Return the places that listen; Problem names one that cannot."""
-    context, found = context_of(place), []
+    context, refusals, found = context_of(place), Refusals(place), []
     for address in place.listen:
         for port, one in ((place.port, None), (place.tls_port, context)):
             try:
-                found.append(Server((address, port), place, one))
+                found.append(Server((address, port), place, refusals, one))
             except (OSError, IOError) as error:
                 raise Problem("%s port %d: cannot listen: %s" % (address, port, error.strerror or error))
     return found

@@ -1,10 +1,11 @@
 # -*- coding: utf-8 -*-
 """What a node boots, its tokens and its first secrets, as files: one node's, and never another's. Python 2.7 and 3.
 
-armed/NODE            what the node is to install, until it called home or the time is over; none: it boots its disk
+armed/NODE            what the node is to install, until it called home or the time is over; none: it boots its disk.
+                      Once its installation began it boots its disk too: what broke off is not tried again by itself
 tokens/NODE.PURPOSE   sha256 of a token, the address it is good for, and until when; used, the file is gone
 spool/NODE            first secrets, put there shortly before; handed out once, and gone
-calls/NODE            what the node said when it had been installed
+calls/NODE            when its last installation began, and what the node said when it had been installed
 """
 
 from __future__ import absolute_import, division, print_function
@@ -14,11 +15,13 @@ import os
 import re
 import time
 
+import provision_trail as trail
 from provision_common import FILE, Problem, checked_name, read_json, remove, replace, stamp, text, write_json
 
-PURPOSES = ("secrets", "call-home")
+PURPOSES = ("begin", "secrets", "call-home")
 MOST_SECONDS = 24 * 3600
 MOST_BYTES = 1024 * 1024
+MOST_COUNTED = 1000
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -39,9 +42,9 @@ def arm(place, name, order, now=None):
     known = place.node(name)
     _check(name, known, order, now)
     document = {key: order[key] for key in ("what", "config", "files", "expires")}
-    document.update(node=name, armed=stamp(now))
+    document.update(node=name, armed=stamp(now), given={})
     with place.locked(name):
-        place.audit(now, name, None, "arm", text(order["what"]))  # first: nothing is done that leaves no trail
+        trail.done(place, now, name, None, "arm", text(order["what"]))  # first: nothing is done that leaves no trail
         # Whatever was there is over before anything new is: an old token opens nothing of a new order.
         _drop(place, name)
         for purpose in PURPOSES:
@@ -75,18 +78,25 @@ def _check(name, known, order, now):
 
 
 def disarm(place, name, now=None):
-    """Take back what a node was to boot, its tokens and secrets; return whether it was armed.
+    """Take back what a node was to boot, its tokens and secrets; return what was done, in words.
 
-    One that left the model is disarmed like any other; Problem for one of which there is nothing at all.
+    One that left the model is disarmed like any other; Problem for one of which there is nothing at all. That an
+    installation broke off is forgotten by disarming once more: somebody has seen it.
     """
     now = time.time() if now is None else now
-    if not any(os.path.lexists(path) for path in _files(place, checked_name(name))):
+    there = any(os.path.lexists(path) for path in _files(place, checked_name(name)))
+    if not there and not unfinished(place, name):
         place.node(name)
-        return False
+        return "was not armed"
     with place.locked(name):
         was = _drop(place, name)
-    place.audit(now, name, None, "disarm", "done")
-    return was
+        forgotten = "" if there else unfinished(place, name)
+        if forgotten:
+            remove(place.path("calls", name))
+    trail.done(place, now, name, None, "disarm", "forgotten: %s" % forgotten if forgotten else "done")
+    if forgotten:
+        return "was not armed; forgotten: %s" % forgotten
+    return "disarmed" if was else "was not armed"
 
 
 def _files(place, name):
@@ -123,11 +133,31 @@ def config(place, name, now):
     """Return the boot configuration that a node gets now. An order that ran out is removed."""
     found = read_json(place.path("armed", checked_name(name)))
     if in_force(found, now):
-        return found["config"]
+        return place.node(name)["standing"] if found.get("began") else found["config"]
     if found:
         with place.locked(name):
             _drop_over(place, name, now)
     return place.node(name)["standing"]
+
+
+def give(place, name, file, address, now):
+    """Return a file of the order that a node has yet to begin, None without one. How often it was given is kept.
+
+    The kickstart has the token in it. Once the installation began nobody needs it any more, and nobody gets it.
+    """
+    with place.locked(name):
+        order = armed(place, name, now)
+        if not order or order.get("began") or file not in order["files"]:
+            return None
+        given = order.setdefault("given", {})
+        times = given.get(file, 0) + 1
+        if times <= MOST_COUNTED:
+            if trail.worth(times) or times == 2:
+                said = "given" if times == 1 else "given, %d times since it was armed" % times
+                trail.done(place, now, name, address, "GET %s" % file, said)
+            given[file] = times
+            write_json(place.path("armed", name), order)
+        return order["files"][file]
 
 
 # ---------------------------------------------------------------- tokens and secrets
@@ -161,6 +191,33 @@ def refusal(place, name, purpose, token, address, now):
     return None
 
 
+def begin(place, name, token, address, now=None):
+    """Take note, once, that a node is about to erase its disk; Problem says why it must not.
+
+    From now on it boots its disk, whatever becomes of the installation: only a new order has it erased again.
+    """
+    now = time.time() if now is None else now
+    with place.locked(name):
+        why = refusal(place, name, "begin", token, address, now)
+        if why is None:
+            trail.done(place, now, name, address, "begin", "installation begins")
+            _note_began(place, name, now)
+            remove(place.path("tokens", "%s.begin" % name))
+        else:
+            _drop_over(place, name, now)
+    if why:
+        raise Problem(why)
+
+
+def _note_began(place, name, now):
+    """To be asked with the lock, by who showed the token."""
+    order = armed(place, name, now)
+    if order and not order.get("began"):
+        order["began"] = stamp(now)
+        write_json(place.path("calls", name), {"node": name, "began": order["began"], "what": order["what"]})
+        write_json(place.path("armed", name), order)
+
+
 def redeem_secrets(place, name, token, address, now=None):
     """Return a node's first secrets, once; Problem says why not. Of two who come at once one gets them."""
     now = time.time() if now is None else now
@@ -175,8 +232,8 @@ def redeem_secrets(place, name, token, address, now=None):
                     content = file.read()
             except (IOError, OSError) as error:
                 raise Problem("%s: cannot be read: %s" % (path, error.strerror))
-        place.audit(now, name, address, "secrets", why or "handed out")  # first: nobody gets them without a trail
-        if why is None:
+            trail.done(place, now, name, address, "secrets", "handed out")  # first: nobody gets them without a trail
+            _note_began(place, name, now)  # whoever did not say so
             remove(place.path("tokens", "%s.secrets" % name))
             remove(path)
         else:
@@ -187,41 +244,64 @@ def redeem_secrets(place, name, token, address, now=None):
 
 
 def call_home(place, name, token, address, said, now=None):
-    """Take note that a node has been installed: it boots its disk from now on. Problem says why not."""
+    """Take note that a node has been installed: its order is over. Problem says why not."""
     now = time.time() if now is None else now
     with place.locked(name):
         why = refusal(place, name, "call-home", token, address, now)
         if why is None:
+            trail.done(place, now, name, address, "call-home", "installed")
             write_json(place.path("calls", name), {"node": name, "at": stamp(now), "address": address, "said": said})
             _drop(place, name)
-        place.audit(now, name, address, "call-home", why or "installed")
-        if why:
+        else:
             _drop_over(place, name, now)
     if why:
         raise Problem(why)
 
 
 # ---------------------------------------------------------------- what is known
+def unfinished(place, name):
+    """Return in words that an installation began and did not call home, "" where none did."""
+    called = read_json(place.path("calls", name)) or {}
+    if "began" not in called or "at" in called:
+        return ""
+    return "installation began at %s, did not call home: %s" % (called["began"], called["what"])
+
+
 def status(place, names=(), now=None):
-    """Return what is known of nodes: armed until when, tokens that are out, secrets that wait, the last call home."""
+    """Return what is known of nodes: armed until when, what broke off, tokens that are out, the last call home.
+
+    Of a node whose file is damaged there is the `problem` and nothing else.
+    """
     now = time.time() if now is None else now
     known = {}
     for name in names or place.names():
-        standing = place.node(name)
-        order = read_json(place.path("armed", name))
-        known[name] = {
-            "address": standing["address"],
-            "armed": in_force(order, now),
-            "what": order["what"] if order else "",
-            "until": stamp(order["expires"]) if order else "",
-            "ran_out": bool(order and order["expires"] <= now),
-            "tokens": [one for one in PURPOSES
-                       if in_force(read_json(place.path("tokens", "%s.%s" % (name, one))), now)],
-            "secrets_wait": os.path.exists(place.path("spool", name)),
-            "called": read_json(place.path("calls", name)),
-        }
+        try:
+            known[name] = _status(place, name, now)
+        except Problem as problem:
+            if names:
+                raise
+            known[name] = {"armed": False, "unfinished": "", "problem": "%s" % problem}
     return {"nodes": known, "armed": sorted(name for name, one in known.items() if one["armed"]),
+            "unfinished": sorted(name for name, one in known.items() if one["unfinished"]),
             "unknown": strangers(place)}
+
+
+def _status(place, name, now):
+    standing = place.node(name)
+    order = read_json(place.path("armed", name))
+    called = read_json(place.path("calls", name))
+    return {
+        "address": standing["address"],
+        "armed": in_force(order, now) and not order.get("began"),
+        "what": order["what"] if order else "",
+        "until": stamp(order["expires"]) if order else "",
+        "ran_out": bool(order and order["expires"] <= now),
+        "given": order.get("given", {}) if order else {},
+        "unfinished": unfinished(place, name),
+        "tokens": [one for one in PURPOSES if in_force(read_json(place.path("tokens", "%s.%s" % (name, one))), now)],
+        "secrets_wait": os.path.exists(place.path("spool", name)),
+        "called": called if called and "at" in called else None,
+    }
 
 
 def strangers(place):

@@ -88,9 +88,9 @@ def read_packages(text: str) -> list[str]:
 @pytest.mark.parametrize("source", [PACKAGES, FROM_IMAGE])
 def test_the_token_is_where_the_node_shows_it_and_on_no_command_line(source: Source) -> None:
     text = made(source)
-    assert text.count(TOKEN.words) == 1
-    assert f"token='{TOKEN.words}'" in text.splitlines()
-    assert TOKEN.words not in script(text, "pre")
+    assert text.count(TOKEN.words) == 2
+    for section in ("pre", "post"):
+        assert f"token='{TOKEN.words}'" in script(text, section).splitlines()
     assert TOKEN.words not in repr(TOKEN)
 
 
@@ -102,20 +102,30 @@ def test_a_shell_can_read_the_scripts(source: Source, section: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def run_pre(tmp_path: Path, sum_of: str, disk: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run %pre with programs that answer as on the node: uname, curl, sha256sum; the disk is a name in /dev."""
+def run_pre(tmp_path: Path, sum_of: str, disk: bool = True, server: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run %pre with programs that answer as on the node: uname, curl, sha256sum; the disk is a name in /dev.
+
+    `server`: curl's exit status when it is asked to begin. What was asked of it is in the file `asked`.
+    """
     text = script(made(FROM_IMAGE), "pre").replace(f"/dev/{DISK}", "/dev/null" if disk else "/dev/hal-none")
-    text = text.replace("[ -b ", "[ -e ")
-    for name, words in {"uname": "echo ppc64le", "curl": "echo content", "sha256sum": f"echo {sum_of}"}.items():
+    text = text.replace("[ -b ", "[ -e ").replace("/run/", f"{tmp_path}/")
+    curl = (
+        f'case $* in *{SERVER.url}*) echo "$*" >>{tmp_path}/asked; cat >/dev/null; exit {server};; esac; echo content'
+    )
+    for name, words in {"uname": "echo ppc64le", "curl": curl, "sha256sum": f"echo {sum_of}"}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{words}\n")
         (tmp_path / name).chmod(0o755)
     text = text.replace("/dev/console", str(tmp_path / "console"))
+    (tmp_path / "asked").write_text("")
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     return subprocess.run(["sh"], input=text, text=True, capture_output=True, check=False, env=environment)
 
 
+SIGNED = "ab" * 32 + "  -"
+
+
 def test_before_a_disk_is_touched_the_image_is_compared_with_what_was_signed(tmp_path: Path) -> None:
-    assert run_pre(tmp_path, "ab" * 32 + "  -").returncode == 0
+    assert run_pre(tmp_path, SIGNED).returncode == 0
     other = run_pre(tmp_path, "cd" * 32 + "  -")
     assert other.returncode == 1
     assert (
@@ -125,6 +135,18 @@ def test_before_a_disk_is_touched_the_image_is_compared_with_what_was_signed(tmp
     missing = run_pre(tmp_path, "ab" * 32, disk=False)
     assert missing.returncode == 1
     assert "disk 0x50248414c0550001 is not in this machine" in missing.stdout
+
+
+def test_the_server_hears_that_it_begins_last_and_only_when_all_was_well(tmp_path: Path) -> None:
+    assert run_pre(tmp_path, SIGNED).returncode == 0
+    assert (tmp_path / "asked").read_text().split()[-1] == "https://10.1.0.11:8481/node/hal05/begin"
+    assert script(made(FROM_IMAGE), "pre").splitlines()[-1].startswith("ask begin || fail ")
+    for wrong in ({"sum_of": "cd" * 32}, {"sum_of": SIGNED, "disk": False}):
+        assert run_pre(tmp_path, **wrong).returncode == 1
+        assert (tmp_path / "asked").read_text() == ""  # it may try again
+    refused = run_pre(tmp_path, SIGNED, server=22)
+    assert refused.returncode == 1
+    assert "the server does not want this to begin" in refused.stdout
 
 
 @pytest.mark.parametrize(

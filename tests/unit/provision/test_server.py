@@ -5,46 +5,56 @@ from __future__ import annotations
 import contextlib
 import datetime
 import http.client
+import io
 import ipaddress
 import json
 import os
 import re
+import shutil
 import socket
 import ssl
 import subprocess
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from bmc.petitboot import Disk, Kernel, Lease, Menu, boot
+from jinja2 import Template
 
+from hal_provision.kickstart import Place, Server, Source, kickstart
 from hal_provision.petitboot import hex_name, mac_name
+from hal_provision.tokens import Token
 from tests.unit.interpreters import LOCAL, interpreter
 from tests.unit.provision.conftest import PROJECT, node
 from tests.unit.provision.test_store import WORDS, an_order, settings_of
 
 PROGRAM = PROJECT / "roles/provision_server/files/provision_cli.py"
 FIRST, SECOND, STRANGER = "127.0.0.5", "127.0.0.6", "127.0.0.99"
+# An address of this process's own, so that ports can be fixed: nobody else takes one between choosing and using it.
+SERVER = f"127.{128 + (os.getpid() >> 16) % 64}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
+PORT, TLS_PORT = 8480, 8481
 START_SECONDS = 90  # for a program that listens in a second; a loaded machine is no fault
 
 
 def certificate(folder: Path) -> None:
-    """A certificate for 127.0.0.1 and its key, as the site's authority makes them."""
+    """A certificate for SERVER and its key, as the site's authority makes them."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import NameOID
 
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, SERVER)])
     now = datetime.datetime.now(datetime.timezone.utc)
     made = (
         x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
         .serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(SERVER))]), False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), True).sign(key, hashes.SHA256())
     )  # fmt: skip
     (folder / "tls.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
@@ -55,24 +65,16 @@ def certificate(folder: Path) -> None:
     )
 
 
-def free_ports() -> list[int]:
-    with socket.socket() as one, socket.socket() as two:
-        one.bind(("127.0.0.1", 0))
-        two.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1], two.getsockname()[1]]
-
-
 class Running:
     """The program, serving two nodes of this machine's addresses."""
 
     def __init__(self, folder: Path, python: str) -> None:
         self.folder, self.python = folder, python
-        self.port, self.tls_port = free_ports()
         first = node("hal05", 5, addresses={"management": FIRST})
         second = node("hal06", 6, addresses={"management": SECOND})
         self.nodes = {"hal05": first, "hal06": second}
         certificate(folder)
-        self.settings = settings_of(folder, [first, second], port=self.port, tls_port=self.tls_port)
+        self.settings = settings_of(folder, [first, second], listen=[SERVER], port=PORT, tls_port=TLS_PORT)
         self._process: subprocess.Popen[str] | None = None
 
     def command(self, *words: str) -> list[str]:
@@ -105,6 +107,11 @@ class Running:
     def journal(self) -> str:
         return (self.folder / "journal").read_text()
 
+    def refused(self) -> list[dict[str, Any]]:
+        """Who was refused, without the time."""
+        lines = (self.folder / "state/refused.jsonl").read_text().splitlines()
+        return [{key: value for key, value in json.loads(line).items() if key != "at"} for line in lines]
+
     def ask(
         self, source: str, path: str, *, tls: bool = False, method: str = "GET", token: str = "", body: Any = None
     ) -> tuple[int, bytes]:
@@ -112,10 +119,10 @@ class Running:
         if tls:
             context = ssl.create_default_context(cafile=str(self.folder / "tls.pem"))
             link = http.client.HTTPSConnection(
-                "127.0.0.1", self.tls_port, timeout=120, source_address=(source, 0), context=context
+                SERVER, TLS_PORT, timeout=120, source_address=(source, 0), context=context
             )
         else:
-            link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120, source_address=(source, 0))
+            link = http.client.HTTPConnection(SERVER, PORT, timeout=120, source_address=(source, 0))
         try:
             link.request(method, path, body=body, headers={"X-HAL-Token": token} if token else {})
             answer = link.getresponse()
@@ -149,9 +156,10 @@ def test_a_node_gets_its_own_configuration_and_nobody_elses(running: Running) ->
     assert running.ask(FIRST, "/boot/hal06") == (404, b"")
     assert running.ask(STRANGER, "/boot/hal05") == (404, b"")
     assert running.ask(SECOND, "/boot/hal06")[1].startswith(b"# hal06")
-    trail = (running.folder / "state/audit.jsonl").read_text()
-    assert '"result": "refused: another node\'s"' in trail
-    assert '"result": "refused: no node has this address"' in trail
+    refused = running.refused()
+    assert {"node": "hal05", "address": FIRST, "what": "GET hal06", "result": "another node's"} in refused
+    assert {"node": None, "address": STRANGER, "what": "GET hal05", "result": "no node has this address"} in refused
+    assert not (running.folder / "state/audit.jsonl").exists()  # nothing was done
 
 
 def test_both_ways_of_search_find_the_same_file(running: Running) -> None:
@@ -165,7 +173,7 @@ def test_both_ways_of_search_find_the_same_file(running: Running) -> None:
 
 def booted(running: Running, source: str, name: str, *, search: bool = False) -> object:
     """What the emulated petitboot boots, fetching from an address of this machine."""
-    base = f"http://127.0.0.1:{running.port}"
+    base = f"http://{SERVER}:{PORT}"
 
     def fetch(url: str) -> bytes | None:
         status, content = running.ask(source, url.removeprefix(base))
@@ -219,8 +227,14 @@ def test_first_secrets_go_to_who_has_the_token_and_the_address_once_and_over_TLS
     said = running.journal()
     assert "hal05 secrets: not the token" in said
     assert "hal05 secrets: no token is out for this, or it was used" in said
-    trail = (running.folder / "state/audit.jsonl").read_text()
-    for text in (said, trail):
+    assert [(one["address"], one["result"]) for one in running.refused()] == [
+        (SECOND, "another node's"),
+        (STRANGER, "no node has this address"),
+        (FIRST, "not the token"),
+        (FIRST, "no token is out for this, or it was used"),
+    ]
+    trails = [(running.folder / "state" / name).read_text() for name in ("audit.jsonl", "refused.jsonl")]
+    for text in (said, *trails):
         assert WORDS not in text
         assert "guess" not in text
 
@@ -229,12 +243,66 @@ def test_a_token_that_ran_out_is_refused(running: Running) -> None:
     running.arm()
     assert running.call("spool", "hal05", given=b"key").returncode == 0
     over = [*(running.folder / "state/tokens").glob("hal05.*"), running.folder / "state/armed/hal05"]
-    assert len(over) == 3
+    assert len(over) == 4
     for path in over:  # an hour goes by
         path.write_text(json.dumps({**json.loads(path.read_text()), "expires": time.time() - 1}))
     assert running.secrets(FIRST, WORDS) == (403, b"refused\n")
     assert b"no entry here" in running.ask(FIRST, "/boot/hal05")[1]
     assert re.search("hal05 secrets: the token ran out at ", running.journal())
+
+
+def test_an_installation_that_broke_off_is_not_begun_again(running: Running) -> None:
+    running.arm()
+    path = "/node/hal05/begin"
+    assert running.ask(FIRST, path, tls=True, method="POST", token="x") == (403, b"refused\n")
+    assert running.ask(FIRST, path, method="POST", token=WORDS) == (403, b"only over TLS\n")
+    assert running.ask(FIRST, path)[0] == 404
+    assert b"DEFAULT" in running.ask(FIRST, "/boot/hal05")[1]
+    assert running.ask(FIRST, path, tls=True, method="POST", token=WORDS) == (200, b"ok\n")
+    assert booted(running, FIRST, "hal05") == Disk()
+    assert running.ask(FIRST, "/node/hal05/kickstart.cfg") == (404, b"")
+    assert running.ask(FIRST, path, tls=True, method="POST", token=WORDS) == (403, b"refused\n")
+    found = json.loads(running.call("status").stdout)
+    assert (found["armed"], found["unfinished"]) == ([], ["hal05"])
+    said = found["nodes"]["hal05"]["unfinished"]
+    assert re.fullmatch(r"installation began at \S+Z, did not call home: image compute-1", said)
+    # It was slow, not dead: what is still out is still good.
+    assert running.call("spool", "hal05", given=b"key").returncode == 0
+    assert running.secrets(FIRST, WORDS) == (200, b"key")
+    done = running.ask(FIRST, "/node/hal05/call-home", tls=True, method="POST", token=WORDS, body="{}")
+    assert done == (200, b"ok\n")
+    assert json.loads(running.call("status").stdout)["unfinished"] == []
+
+
+def test_a_damaged_file_of_a_node_is_named_and_others_are_served(running: Running) -> None:
+    path = running.folder / "nodes/hal05"
+    assert running.ask(FIRST, "/boot/hal05")[0] == 200
+    path.write_text("{")  # where it is: the service knows its address
+    assert running.ask(FIRST, "/boot/hal05") == (503, b"")
+    assert running.ask(SECOND, "/boot/hal06")[0] == 200
+    new = path.with_name(".new")
+    new.write_text("{}")
+    new.replace(path)
+    assert running.ask(FIRST, "/boot/hal05") == (404, b"")
+    assert running.ask(SECOND, "/boot/hal06")[0] == 200
+    said = [line for line in running.journal().splitlines() if str(path) in line]
+    assert said == [
+        f"{FIRST} /boot/hal05: {path}: is damaged; no JSON",
+        f"{path}: is damaged; no address; hal05 gets nothing until role provision_server wrote it anew",
+    ]
+    assert "Traceback" not in running.journal()
+
+
+def test_no_number_of_requests_hides_what_was_done(running: Running) -> None:
+    running.arm()
+    before = (running.folder / "state/audit.jsonl").read_bytes()
+    for at in range(100):
+        running.ask(STRANGER, f"/boot/x{at}")
+        running.ask(FIRST, f"/boot/x{at}")
+    assert (running.folder / "state/audit.jsonl").read_bytes() == before
+    assert [(one["address"], one.get("times", 1)) for one in running.refused()] == [
+        (STRANGER, 1), (FIRST, 1), (STRANGER, 10), (FIRST, 10), (STRANGER, 100), (FIRST, 100)
+    ]  # fmt: skip
 
 
 def test_a_call_home_disarms_the_node(running: Running) -> None:
@@ -250,49 +318,73 @@ def test_a_call_home_disarms_the_node(running: Running) -> None:
     assert (found["armed"], found["called"]["said"]) == (False, "installed=kernel-4.18.0")
 
 
-def test_the_kickstarts_own_commands_work_with_the_server(running: Running, tmp_path: Path) -> None:
-    """%post of a real kickstart, without what only a new system has (rpm, grubby, restorecon)."""
-    from hal_provision.kickstart import Place, Server, Source, kickstart
-    from hal_provision.tokens import Token
+class Scripts:
+    """%pre and %post of a real kickstart, with stand-ins for what only the installer or a new system has."""
 
-    running.arm()
-    import io
-    import tarfile
+    def __init__(self, running: Running, folder: Path) -> None:
+        self.folder = folder
+        self._text = kickstart(
+            running.nodes["hal05"],
+            Place("management", "255.0.0.0"),
+            Source(repositories={"base": "http://10.1.0.11/base"}),
+            Server(f"https://{SERVER}:{TLS_PORT}", (running.folder / "tls.pem").read_text()),
+            Token(WORDS, 0),
+        )
+        (folder / "root").mkdir()
+        (folder / "run").mkdir()
+        said = {"rpm": "kernel-4.18.0", "grubby": "", "restorecon": "", "uname": "ppc64le"}
+        for name, words in said.items():
+            (folder / name).write_text(f"#!/bin/sh\necho {words}\n")
+            (folder / name).chmod(0o755)
 
+    def run(self, section: str) -> subprocess.CompletedProcess[str]:
+        text = self._text.split(f"%{section}", 1)[1].split("\n", 1)[1].split("%end")[0]
+        for what, instead in (
+            ("/run/", f"{self.folder}/run/"),
+            ("--directory /", f"--directory {self.folder}/root"),
+            ("/dev/console", f"{self.folder}/console"),
+            ("[ -b /dev/disk/", "[ -n /dev/disk/"),
+            ("curl --fail", f"curl --interface {FIRST} --fail"),
+        ):
+            text = text.replace(what, instead)
+        environment = {"PATH": f"{self.folder}:/usr/bin:/bin", "no_proxy": SERVER}
+        done = subprocess.run(
+            ["sh"], input=text, text=True, capture_output=True, check=False, env=environment, timeout=120
+        )
+        assert WORDS not in done.stdout + done.stderr
+        return done
+
+
+def first_secrets() -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         entry = tarfile.TarInfo("etc/ssh/ssh_host_ed25519_key")
         entry.size, entry.mode = 4, 0o600
         archive.addfile(entry, io.BytesIO(b"key\n"))
-    running.call("spool", "hal05", given=packed.getvalue())
-    text = kickstart(
-        node("hal05", 5),
-        Place("management", "255.255.255.0"),
-        Source(repositories={"base": "http://10.1.0.11/base"}),
-        Server(f"https://127.0.0.1:{running.tls_port}", (running.folder / "tls.pem").read_text()),
-        Token(WORDS, 0),
-    )
-    post = text.split("%post", 1)[1].split("\n", 1)[1].split("%end")[0]
-    (tmp_path / "root").mkdir()
-    (tmp_path / "run").mkdir()
-    post = post.replace("/run/", f"{tmp_path}/run/").replace("--directory /", f"--directory {tmp_path}/root")
-    post = post.replace("/dev/console", str(tmp_path / "console"))
-    post = post.replace("curl --fail", f"curl --interface {FIRST} --fail")
-    for name in ("rpm", "grubby", "restorecon"):
-        (tmp_path / name).write_text("#!/bin/sh\necho kernel-4.18.0\n")
-        (tmp_path / name).chmod(0o755)
-    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "no_proxy": "127.0.0.1"}
-    done = subprocess.run(["sh"], input=post, text=True, capture_output=True, check=False, env=environment)
+    return packed.getvalue()
+
+
+def test_the_kickstarts_own_commands_work_with_the_server(running: Running, tmp_path: Path) -> None:
+    scripts = Scripts(running, tmp_path)
+    unwanted = scripts.run("pre")  # disarmed since it was booted
+    assert unwanted.returncode == 1
+    assert "hal05: NOT INSTALLED: the server does not want this to begin, or cannot be reached" in unwanted.stdout
+    running.arm()
+    running.call("spool", "hal05", given=first_secrets())
+    before = scripts.run("pre")
+    assert before.returncode == 0, before.stdout + before.stderr
+    assert running.call("status").stdout.count(b"did not call home") == 1
+    done = scripts.run("post")
     assert done.returncode == 0, done.stdout + done.stderr
     installed = tmp_path / "root/etc/ssh/ssh_host_ed25519_key"
     assert (installed.read_text(), installed.stat().st_mode & 0o777) == ("key\n", 0o600)
-    assert WORDS not in done.stdout + done.stderr
     assert list((tmp_path / "run").iterdir()) == []
     found = json.loads(running.call("status", "hal05").stdout)["nodes"]["hal05"]
-    assert (found["armed"], found["called"]["said"]) == (False, "installed=kernel-4.18.0")
-    again = subprocess.run(["sh"], input=post, text=True, capture_output=True, check=False, env=environment)
+    assert (found["armed"], found["unfinished"], found["called"]["said"]) == (False, "", "installed=kernel-4.18.0")
+    again = scripts.run("post")
     assert again.returncode == 1
     assert "hal05: NOT INSTALLED: no first secrets" in again.stdout
+    assert scripts.run("pre").returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -306,7 +398,7 @@ def test_nothing_else_is_there(running: Running, path: str) -> None:
 
 
 def test_a_stranger_at_the_TLS_port_does_not_hold_others(running: Running) -> None:
-    with socket.create_connection(("127.0.0.1", running.tls_port), source_address=(STRANGER, 0)) as silent:
+    with socket.create_connection((SERVER, TLS_PORT), source_address=(STRANGER, 0)) as silent:
         assert running.ask(FIRST, "/health", tls=True)[0] == 200
         silent.sendall(b"GET / HTTP/1.0\r\n\r\n")
         silent.settimeout(120)
@@ -337,6 +429,30 @@ def test_what_cannot_be_done_is_said_in_one_line(running: Running, words: list[s
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.parametrize(
+    "words", [["status"], ["status", "hal05"], ["disarm", "hal05"], ["spool", "hal05"], ["images"]]
+)
+def test_an_account_without_rights_is_told_so_in_one_line(running: Running, words: list[str]) -> None:
+    """Root of this machine, without root's right to read what it may not."""
+    without: list[str] = []
+    if os.geteuid() == 0:
+        if not shutil.which("setpriv"):
+            pytest.skip("setpriv is not installed")
+        without = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
+    closed = [running.folder / "state", running.folder / "images"]
+    try:
+        for one in closed:
+            one.chmod(0)
+        argv = [*without, *running.command(*words)]
+        done = subprocess.run(argv, input=b"key", capture_output=True, timeout=120, check=False)
+    finally:
+        for one in closed:
+            one.chmod(0o700)
+    assert done.returncode == 2
+    assert re.fullmatch(r"/\S+: (cannot be \w+: )?Permission denied\n", done.stderr.decode())
+    assert done.stdout == b""
+
+
 def test_disarming_several_goes_on_after_one_that_cannot_be(running: Running) -> None:
     running.arm("hal05")
     running.arm("hal06", "another")
@@ -348,6 +464,22 @@ def test_disarming_several_goes_on_after_one_that_cannot_be(running: Running) ->
         "hal99", "'../x' is no name of a node"
     ]  # fmt: skip
     assert not list((running.folder / "state/armed").iterdir())
+
+
+def test_the_promise_of_TLS_is_kept_by_the_authoritys_certificate_alone(running: Running, tmp_path: Path) -> None:
+    promises = yaml.safe_load((PROJECT / "roles/provision_server/expect.yml").read_text())
+    promise = next(one for one in promises if one["id"] == "the service answers over TLS")
+    values = {
+        "__provision_server_authority": str(tmp_path / "authority.pem"),
+        "__provision_server_address": SERVER,
+        "provision_server_tls_port": TLS_PORT,
+    }
+    argv = [Template(word).render(values) for word in promise["command"]["argv"]]
+    (tmp_path / "authority.pem").write_bytes((tmp_path / "tls.pem").read_bytes())
+    assert subprocess.run(argv, check=False, timeout=120).returncode == promise["equal"]
+    certificate(tmp_path)  # another, which signed itself too
+    (tmp_path / "authority.pem").write_bytes((tmp_path / "tls.pem").read_bytes())
+    assert subprocess.run(argv, check=False, timeout=120).returncode == 60  # curl: not signed by who is believed
 
 
 def test_without_a_certificate_nothing_is_served(running: Running) -> None:

@@ -20,6 +20,7 @@ from hal_provision.tokens import Token
 from tests.unit.provision.conftest import PROJECT, node
 
 common: Any = importlib.import_module("provision_common")
+trails: Any = importlib.import_module("provision_trail")
 store: Any = importlib.import_module("provision_store")
 Place, Problem = common.Place, common.Problem
 NOW = 1_800_000_000.0
@@ -71,9 +72,9 @@ def test_a_node_boots_its_disk_until_somebody_arms_it_and_again_after(place: Any
     store.arm(place, "hal05", an_order(node()), NOW)
     assert "inst.ks=http://10.1.0.11:8480/node/hal05/kickstart.cfg" in store.config(place, "hal05", NOW)
     assert store.status(place, [], NOW)["armed"] == ["hal05"]
-    assert store.disarm(place, "hal05", NOW)
+    assert store.disarm(place, "hal05", NOW) == "disarmed"
     assert store.config(place, "hal05", NOW) == standing
-    assert not store.disarm(place, "hal05", NOW)
+    assert store.disarm(place, "hal05", NOW) == "was not armed"
     assert store.status(place, [], NOW)["armed"] == []
 
 
@@ -98,7 +99,7 @@ def test_an_order_that_ends_later_than_can_be_asked_for_is_not_in_force(place: A
     assert store.config(place, "hal05", before - 1) == known(node(), "management")["standing"]
     found = store.status(place, ["hal05"], before - 1)["nodes"]["hal05"]
     assert (found["armed"], found["ran_out"], found["tokens"]) == (False, False, [])
-    for purpose in ("secrets", "call-home"):
+    for purpose in store.PURPOSES:
         said = refused(place, "hal05", WORDS, "10.1.0.105", before - 1, purpose=purpose)
         assert said.endswith("and no order lasts so long: this server's clock went back")
     assert store.armed(place, "hal05", NOW)  # the clock was set right
@@ -149,15 +150,15 @@ def test_whose_the_trail_is_stays(place: Any, monkeypatch: pytest.MonkeyPatch) -
     given: list[int] = []
     monkeypatch.setattr(common.os, "geteuid", lambda: 0)
     monkeypatch.setattr(common.os, "fchown", lambda handle, uid, gid: given.append(handle))
-    place.audit(NOW, "hal05", None, "arm", "x")
-    assert len(given) == 1
-    place.audit(NOW, "hal05", None, "arm", "x")
+    trails.done(place, NOW, "hal05", None, "arm", "x")
+    assert len(given) == 2  # with its lock
+    trails.done(place, NOW, "hal05", None, "arm", "x")
     with place.locked("hal05"):
         pass
-    assert len(given) == 2
+    assert len(given) == 3
     with place.locked("hal05"):
         pass
-    assert len(given) == 2
+    assert len(given) == 3
     assert len(trail(place)) == 2
 
 
@@ -222,7 +223,9 @@ def of_others(place: Any, name: str) -> tuple[dict[str, bytes], dict[str, str]]:
     return files, {one: store.config(place, one, NOW) for one in place.names() if one != name}
 
 
-OPERATIONS = st.sampled_from(["arm", "disarm", "spool", "secrets", "theft", "call-home", "wrong order", "status"])
+OPERATIONS = st.sampled_from(
+    ["arm", "disarm", "spool", "give", "begin", "secrets", "theft", "call-home", "wrong order", "status"]
+)
 
 
 @settings(max_examples=60)
@@ -241,6 +244,10 @@ def test_every_other_nodes_files_are_byte_for_byte_the_same_after_any_operation(
                 store.disarm(place, name, NOW)
             elif what == "spool":
                 store.spool(place, name, f"secrets of {name}".encode(), NOW)
+            elif what == "give":
+                store.give(place, name, "kickstart.cfg", address, NOW)
+            elif what == "begin":
+                store.begin(place, name, f"token-{at}", address, NOW)
             elif what == "secrets":
                 assert store.redeem_secrets(place, name, f"token-{at}", address, NOW) == f"secrets of {name}".encode()
             elif what == "theft":
@@ -259,6 +266,77 @@ def test_every_other_nodes_files_are_byte_for_byte_the_same_after_any_operation(
         assert all(standing[one] == known(node(one, int(one[3:])), "management")["standing"] for one in standing)
 
 
+# ---------------------------------------------------------------- an installation that broke off
+
+BROKE_OFF = "installation began at 2027-01-15T08:00:00Z, did not call home: image compute-1"
+
+
+@pytest.mark.parametrize("last", ["begin", "secrets"])
+def test_what_began_is_not_tried_again_by_itself(armed: Any, last: str) -> None:
+    """Not after the disk was erased (begin), and not after secrets were handed out without that word."""
+    standing, address = known(node(), "management")["standing"], "10.1.0.105"
+    come(armed, last, "hal05", WORDS, address, NOW)
+    assert store.config(armed, "hal05", NOW) == standing
+    assert store.give(armed, "hal05", "kickstart.cfg", address, NOW) is None
+    found = store.status(armed, [], NOW)
+    assert (found["armed"], found["unfinished"]) == ([], ["hal05"])
+    assert found["nodes"]["hal05"]["unfinished"] == BROKE_OFF
+    assert found["nodes"]["hal05"]["called"] is None
+    assert store.armed(armed, "hal05", NOW)  # its image stays
+    # Its order is over: it boots its disk, and what happened is still said.
+    assert store.config(armed, "hal05", NOW + 3600) == standing
+    assert store.status(armed, [], NOW + 3600)["nodes"]["hal05"]["unfinished"] == BROKE_OFF
+    store.arm(armed, "hal05", an_order(node(), "another"), NOW)  # an act of the administrator
+    assert "inst.ks=" in store.config(armed, "hal05", NOW)
+
+
+def test_an_installation_that_began_ends_as_any_other(armed: Any) -> None:
+    for purpose in store.PURPOSES:
+        assert store.status(armed, [], NOW)["unfinished"] == ([] if purpose == "begin" else ["hal05"])
+        come(armed, purpose, "hal05", WORDS, "10.1.0.105", NOW)
+    found = store.status(armed, [], NOW)
+    assert found["unfinished"] == []
+    assert found["nodes"]["hal05"]["called"]["at"] == "2027-01-15T08:00:00Z"
+
+
+def test_what_was_stopped_before_a_disk_was_touched_is_tried_again(armed: Any) -> None:
+    """%pre failed: the machine has fetched its kickstart, and said nothing."""
+    for _ in range(2):
+        assert "inst.ks=" in store.config(armed, "hal05", NOW)
+        assert WORDS in store.give(armed, "hal05", "kickstart.cfg", "10.1.0.105", NOW)
+    found = store.status(armed, [], NOW)
+    assert (found["armed"], found["unfinished"]) == (["hal05"], [])
+    assert found["nodes"]["hal05"]["given"] == {"kickstart.cfg": 2}
+
+
+def test_an_installation_does_not_begin_twice_nor_after_it_was_disarmed(armed: Any) -> None:
+    come(armed, "begin", "hal05", WORDS, "10.1.0.105", NOW)
+    said = refused(armed, "hal05", WORDS, "10.1.0.105", NOW, purpose="begin")
+    assert said == "no token is out for this, or it was used"
+    store.arm(armed, "hal05", an_order(node()), NOW)
+    store.disarm(armed, "hal05", NOW)
+    assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW, purpose="begin") == said
+
+
+def test_disarming_keeps_what_broke_off_and_disarming_again_forgets_it(armed: Any) -> None:
+    come(armed, "begin", "hal05", WORDS, "10.1.0.105", NOW)
+    assert store.disarm(armed, "hal05", NOW) == "disarmed"
+    assert store.status(armed, [], NOW)["unfinished"] == ["hal05"]
+    assert store.disarm(armed, "hal05", NOW) == f"was not armed; forgotten: {BROKE_OFF}"
+    assert store.status(armed, [], NOW)["unfinished"] == []
+    assert trail(armed)[-1]["result"] == f"forgotten: {BROKE_OFF}"
+
+
+def test_a_file_of_an_order_is_given_and_counted_within_bounds(armed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MOST_COUNTED", 12)
+    assert store.give(armed, "hal05", "other", "10.1.0.105", NOW) is None
+    for _ in range(120):
+        assert WORDS in store.give(armed, "hal05", "kickstart.cfg", "10.1.0.105", NOW)
+    assert store.status(armed, [], NOW)["nodes"]["hal05"]["given"] == {"kickstart.cfg": 12}
+    said = [line["result"] for line in trail(armed) if line["what"] == "GET kickstart.cfg"]
+    assert said == ["given", *(f"given, {times} times since it was armed" for times in (2, 10))]
+
+
 # ---------------------------------------------------------------- tokens
 
 
@@ -269,13 +347,17 @@ def armed(place: Any) -> Any:
     return place
 
 
+def come(place: Any, purpose: str, name: str, token: str, address: str, now: float) -> Any:
+    """What a node does with its token."""
+    if purpose == "call-home":
+        return store.call_home(place, name, token, address, {}, now)
+    return (store.begin if purpose == "begin" else store.redeem_secrets)(place, name, token, address, now)
+
+
 def refused(place: Any, *words: Any, purpose: str = "secrets") -> str:
     before = contents(place)
-    name, token, address, now = words
-    said: tuple[Any, ...] = () if purpose == "secrets" else ({},)
-    ask = store.redeem_secrets if purpose == "secrets" else store.call_home
     with pytest.raises(Problem) as why:
-        ask(place, name, token, address, *said, now)
+        come(place, purpose, *words)
     assert contents(place) == before  # a refusal uses nothing up
     assert WORDS not in str(why.value)
     return str(why.value)
@@ -297,12 +379,10 @@ def test_a_token_is_good_from_one_address_for_one_node_and_for_a_while(armed: An
     assert store.redeem_secrets(armed, "hal05", WORDS, "10.1.0.105", NOW)  # none of that used it up
 
 
-@pytest.mark.parametrize("purpose", ["secrets", "call-home"])
+@pytest.mark.parametrize("purpose", store.PURPOSES)
 def test_a_token_that_ran_out_goes_with_all_of_its_order(armed: Any, purpose: str) -> None:
-    said: tuple[Any, ...] = () if purpose == "secrets" else ({},)
-    ask = store.redeem_secrets if purpose == "secrets" else store.call_home
     with pytest.raises(Problem, match=r"^the token ran out at 2027-"):
-        ask(armed, "hal05", WORDS, "10.1.0.105", *said, NOW + 3600)
+        come(armed, purpose, "hal05", WORDS, "10.1.0.105", NOW + 3600)
     assert not [path for path in contents(armed) if path.startswith(("state/armed", "state/tokens", "state/spool"))]
     assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW) == "no token is out for this, or it was used"
 
@@ -319,14 +399,14 @@ def test_of_many_who_come_at_once_one_gets_the_secrets(armed: Any) -> None:
     why: list[str] = []
     start = threading.Barrier(16)
 
-    def come() -> None:
+    def ask() -> None:
         start.wait()
         try:
             got.append(store.redeem_secrets(armed, "hal05", WORDS, "10.1.0.105", NOW))
         except Problem as problem:
             why.append(str(problem))
 
-    threads = [threading.Thread(target=come) for _ in range(16)]
+    threads = [threading.Thread(target=ask) for _ in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -357,15 +437,20 @@ def test_a_node_that_called_home_boots_its_disk(armed: Any) -> None:
     assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW, purpose="call-home").startswith("no token is out")
 
 
-def test_the_trail_says_who_asked_and_what_became_of_it_without_the_token(armed: Any) -> None:
+def test_the_trail_says_who_got_what_and_when_without_the_token(armed: Any) -> None:
+    address = "10.1.0.105"
     refused(armed, "hal05", WORDS, "10.1.0.106", NOW)
-    store.redeem_secrets(armed, "hal05", WORDS, "10.1.0.105", NOW)
-    store.call_home(armed, "hal05", WORDS, "10.1.0.105", {}, NOW)
+    for _ in range(3):
+        store.give(armed, "hal05", "kickstart.cfg", address, NOW)
+    for purpose in store.PURPOSES:
+        come(armed, purpose, "hal05", WORDS, address, NOW)
     assert [(line["what"], line["node"], line["address"], line["result"]) for line in trail(armed)] == [
         ("arm", "hal05", None, "image compute-1"),
-        ("secrets", "hal05", "10.1.0.106", "the token is for another address"),
-        ("secrets", "hal05", "10.1.0.105", "handed out"),
-        ("call-home", "hal05", "10.1.0.105", "installed"),
+        ("GET kickstart.cfg", "hal05", address, "given"),
+        ("GET kickstart.cfg", "hal05", address, "given, 2 times since it was armed"),
+        ("begin", "hal05", address, "installation begins"),
+        ("secrets", "hal05", address, "handed out"),
+        ("call-home", "hal05", address, "installed"),
     ]
     text = Path(armed.state, "audit.jsonl").read_text()
     assert WORDS not in text
@@ -383,11 +468,32 @@ def test_no_token_is_stored_in_the_clear_but_in_the_file_that_the_node_fetches(a
 def test_files_of_nodes_that_are_no_more_are_named(armed: Any) -> None:
     (Path(armed.nodes) / "hal05").unlink()
     assert store.status(armed, [], NOW)["unknown"] == ["armed/hal05", "spool/hal05"]
-    assert store.disarm(armed, "hal05", NOW)
+    assert store.disarm(armed, "hal05", NOW) == "disarmed"
     assert not [path for path in contents(armed) if path.startswith("state/")]
     assert store.status(armed, [], NOW)["unknown"] == []
     with pytest.raises(Problem, match="hal05: this server has no such node"):
         store.disarm(armed, "hal05", NOW)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"address": 1, "names": [], "standing": ""}', None])
+def test_a_damaged_file_of_one_node_is_that_nodes_alone(
+    armed: Any, content: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(armed.nodes, "hal06")
+    path.unlink()
+    path.mkdir() if content is None else path.write_text(content)
+    assert armed.by_address("10.1.0.106") is None
+    said = capsys.readouterr().err
+    assert said.startswith(f"{path}: ")
+    assert said.endswith("; hal06 gets nothing until role provision_server wrote it anew\n")
+    assert said.count("\n") == 1
+    assert armed.by_address("10.1.0.105") == "hal05"
+    assert capsys.readouterr().err == ""  # not with each request
+    found = store.status(armed, [], NOW)
+    assert found["armed"] == ["hal05"]
+    assert found["nodes"]["hal06"]["problem"].startswith(f"{path}: ")
+    with pytest.raises(Problem, match="/nodes/hal06: "):
+        store.status(armed, ["hal06"], NOW)
 
 
 def test_a_damaged_file_is_named(armed: Any) -> None:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from bmc.petitboot import Disk, Lease, boot
 
+from tests.unit.interpreters import LOCAL
 from tests.unit.playing import ROOT, play, play_text
 
 PLAY = """
@@ -86,6 +87,149 @@ def test_what_cannot_be_served_is_refused_before_the_node_is_contacted(
     done = validated(tmp_path, **variables)
     assert done.returncode != 0
     assert said in done.stdout
+
+
+# This machine stands in for the node; whoever runs the tests may be nobody.
+HERE = {"ansible_python_interpreter": LOCAL, "ansible_become": False}
+
+# ---------------------------------------------------------------- what somebody else set up
+
+STAND_INS = {
+    "ss": 'cat "$STATE/sockets"',
+    "systemctl": 'cat "$STATE/units"',
+}
+HEAD = "State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess\n"
+SOCKET = 'UNCONN 0      0            0.0.0.0:67        0.0.0.0:*    users:(("{}",pid={},fd=4))\n'
+PACKAGED = (
+    "# Configuration file for dnsmasq.\n\n#port=5353\nconf-dir=/etc/dnsmasq.d,.rpmnew,.rpmsave,.rpmorig\nuser=dnsmasq\n"
+)
+
+
+class Machine:
+    """What the probe looks at: dnsmasq's files, sockets, units."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.conf = folder / "dnsmasq.d"
+        self.conf.mkdir()
+        (folder / "dnsmasq.conf").write_text(PACKAGED)
+        (self.conf / "hal.conf").write_text("port=0\ndhcp-range=10.64.0.0,static\n")
+        (folder / "sockets").write_text(HEAD + SOCKET.format("dnsmasq", 6))
+        (folder / "units").write_text(
+            "Id=dhcpd.service\nUnitFileState=disabled\n\nId=dhcrelay.service\nUnitFileState=\n"
+        )
+        for name, words in STAND_INS.items():
+            (folder / name).write_text(f"#!/bin/sh\n{words}\n")
+            (folder / name).chmod(0o755)
+
+    def others(self) -> list[str]:
+        argv = ["sh", str(ROOT / "roles/provision_server/files/other_dhcp.sh"), str(self.conf / "hal.conf")]
+        environment = {"PATH": f"{self.folder}:/usr/bin:/bin", "STATE": str(self.folder)}
+        done = subprocess.run(
+            [*argv, str(self.folder / "dnsmasq.conf"), str(self.conf)],
+            env=environment, capture_output=True, text=True, check=True, timeout=120,
+        )  # fmt: skip
+        assert done.stderr == ""
+        return done.stdout.splitlines()
+
+
+def test_a_machine_with_nothing_but_this_role_has_no_others(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    (machine.conf / "lab.conf.rpmsave").write_text("dhcp-range=10.0.0.1,10.0.0.9\n")
+    (machine.conf / "notes.conf").write_text("# dhcp-range=10.0.0.1,10.0.0.9\n\n")
+    assert machine.others() == []
+    (tmp_path / "dnsmasq.conf").unlink()
+    for path in machine.conf.iterdir():
+        path.unlink()
+    machine.conf.rmdir()  # a machine without dnsmasq
+    assert machine.others() == []
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("dnsmasq.d/lab.conf", "# lab\ndhcp-range=10.0.0.5,static\n", "/dnsmasq.d/lab.conf:2:dhcp-range=10.0.0.5,static"),
+        ("dnsmasq.d/names", "address=/x/10.0.0.1\n", "/dnsmasq.d/names:1:address=/x/10.0.0.1"),
+        ("dnsmasq.conf", PACKAGED + "  dhcp-range=10.0.0.5,static\n", "/dnsmasq.conf:6:  dhcp-range=10.0.0.5,static"),
+        ("sockets", HEAD + SOCKET.format("dhcpd", 812), "dhcpd,pid=812 listens on udp/67"),
+        ("units", "Id=dhcpd.service\nUnitFileState=enabled\n", "dhcpd.service starts at boot"),
+    ],
+)  # fmt: skip
+def test_what_somebody_else_set_up_is_named(tmp_path: Path, file: str, content: str, said: str) -> None:
+    machine = Machine(tmp_path)
+    (tmp_path / file).write_text(content)
+    assert machine.others() == [f"{tmp_path}{said}" if said.startswith("/") else said]
+
+
+OTHERS = """
+- hosts: all
+  gather_facts: false
+  connection: local
+  tasks:
+    - import_role: {name: provision_server, tasks_from: others}
+"""
+
+
+@pytest.mark.parametrize(("found", "permitted", "goes_on"), [("", False, True), ("x", False, False), ("x", True, True)])
+def test_it_is_not_taken_over_without_permission(tmp_path: Path, found: str, permitted: bool, goes_on: bool) -> None:
+    said = ["echo", "/etc/dnsmasq.d/lab.conf:2:dhcp-range=x"] if found else ["true"]
+    done = play_text(
+        tmp_path, OTHERS, "hal-mgmt1", sites=["hal"],
+        __provision_server_other_dhcp_argv=said, provision_server_other_dhcp_ok=permitted, **HERE,
+    )  # fmt: skip
+    assert (done.returncode == 0) is goes_on, done.stdout[-3000:] + done.stderr
+    if not goes_on:
+        assert (
+            "hal-mgmt1 has a DHCP server, or a dnsmasq, that is not this role's:"
+            " /etc/dnsmasq.d/lab.conf:2:dhcp-range=x. Nothing was changed." in done.stdout
+        )
+
+
+def test_it_is_looked_for_before_anything_is_changed() -> None:
+    tasks = yaml.safe_load((ROOT / "roles/provision_server/tasks/main.yml").read_text())
+    assert [task["ansible.builtin.import_tasks"] for task in tasks][:3] == ["validate.yml", "others.yml", "install.yml"]
+
+
+# ---------------------------------------------------------------- what is no longer declared
+
+
+def tasks_of(*names: str) -> str:
+    """A play of tasks of configure.yml, on this machine."""
+    tasks = yaml.safe_load((ROOT / "roles/provision_server/tasks/configure.yml").read_text())
+    wanted = [{key: value for key, value in task.items() if key != "notify"} for task in tasks if task["name"] in names]
+    assert len(wanted) == len(names)
+    return yaml.safe_dump([{"hosts": "all", "gather_facts": False, "connection": "local", "tasks": wanted}])
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_key_that_is_no_longer_declared_is_withdrawn(tmp_path: Path, declared: bool) -> None:
+    key = tmp_path / "provision-images.pem"
+    key.write_text("a key")
+    if declared:
+        (tmp_path / "image_key.pem").write_text("a key")
+    done = play_text(
+        tmp_path, tasks_of("Withdraw a key that is no longer declared"), "hal-mgmt1", sites=["hal"],
+        __provision_server_key=str(key), provision_server_image_key=str(tmp_path / "image_key.pem"), **HERE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert key.exists() is declared
+
+
+def test_whatever_is_in_the_folders_of_nodes_and_is_no_nodes_goes(tmp_path: Path) -> None:
+    folders = {name: tmp_path / name for name in ("nodes", "hosts", "options")}
+    for folder in folders.values():
+        (folder / "stray" / "in it").mkdir(parents=True)
+        (folder / "hal05").write_text("of the role")
+        (folder / ".hidden").write_text("")
+        (folder / "link").symlink_to(tmp_path)
+    done = play_text(
+        tmp_path, tasks_of("Look for files of nodes that are no more", "Remove files of nodes that are no more"),
+        "hal-mgmt1", sites=["hal"], __provision_server_node_files=[str(one / "hal05") for one in folders.values()],
+        **{f"__provision_server_{name}_dir": str(folder) for name, folder in folders.items()}, **HERE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    for folder in folders.values():
+        assert [path.name for path in folder.iterdir()] == ["hal05"]
 
 
 # ---------------------------------------------------------------- the certificate, which is made at the controller

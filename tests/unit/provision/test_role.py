@@ -148,7 +148,7 @@ def test_a_machine_with_nothing_but_this_role_has_no_others(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
-        ("dnsmasq.d/lab.conf", "# lab\ndhcp-range=10.0.0.5,static\n", "/dnsmasq.d/lab.conf:2:dhcp-range=10.0.0.5,static"),
+        ("dnsmasq.d/lab.conf", "# lab\ndhcp-range=10.0.0.5\n", "/dnsmasq.d/lab.conf:2:dhcp-range=10.0.0.5"),
         ("dnsmasq.d/names", "address=/x/10.0.0.1\n", "/dnsmasq.d/names:1:address=/x/10.0.0.1"),
         ("dnsmasq.conf", PACKAGED + "  dhcp-range=10.0.0.5,static\n", "/dnsmasq.conf:6:  dhcp-range=10.0.0.5,static"),
         ("sockets", HEAD + SOCKET.format("dhcpd", 812), "dhcpd,pid=812 listens on udp/67"),

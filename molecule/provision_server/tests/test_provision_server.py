@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -60,37 +61,91 @@ def test_a_node_gets_its_own_files_and_nobody_elses(node: Node, site: Site) -> N
     assert status_of(node("hal02"), url(site, "/boot/hal01")) == "404"
 
 
+def arm(server: Host, site: Site, name: str, token: str = "word") -> None:
+    order = {
+        "node": name,
+        "address": address(site, name),
+        "what": "a test",
+        "config": "DEFAULT a\nLABEL a\nKERNEL http://x/y\n",
+        "files": {"kickstart.cfg": "text\n"},
+        "token_sha256": hashlib.sha256(token.encode()).hexdigest(),
+        "expires": int(server.check_output("date +%s")) + 600,
+    }
+    server.check_output("printf %%s %s | hal-provision arm %s", json.dumps(order), name)
+
+
+def boots(host: Host, site: Site, name: str) -> str:
+    return str(host.check_output("curl --silent --noproxy '*' %s", url(site, f"/boot/{name}")))
+
+
 def test_nothing_is_armed_and_arming_one_node_changes_no_other(node: Node, site: Site) -> None:
     server, first, second = node(SERVER), node("hal01"), node("hal02")
     assert json.loads(server.check_output("hal-provision status"))["armed"] == []
-    order = {
-        "node": "hal01",
-        "address": address(site, "hal01"),
-        "what": "a test",
-        "config": "DEFAULT a\nLABEL a\nKERNEL http://x/y\n",
-        "files": {},
-        "token_sha256": "0" * 64,
-        "expires": int(server.check_output("date +%s")) + 600,
-    }
-    before = second.check_output("curl --silent --noproxy '*' %s", url(site, "/boot/hal02"))
-    server.check_output("printf %%s %s | hal-provision arm hal01", json.dumps(order))
+    before = boots(second, site, "hal02")
+    arm(server, site, "hal01")
     try:
-        assert first.check_output("curl --silent --noproxy '*' %s", url(site, "/boot/hal01")).startswith("DEFAULT a")
-        assert second.check_output("curl --silent --noproxy '*' %s", url(site, "/boot/hal02")) == before
+        assert boots(first, site, "hal01").startswith("DEFAULT a")
+        assert boots(second, site, "hal02") == before
     finally:
         server.check_output("hal-provision disarm hal01")
-    assert "no entry here" in first.check_output("curl --silent --noproxy '*' %s", url(site, "/boot/hal01"))
+    assert "no entry here" in boots(first, site, "hal01")
 
 
-def test_an_armed_node_and_a_changed_lease_break_promises(node: Node, rollout: Rollout) -> None:
+def test_what_began_boots_its_disk_and_breaks_a_promise_until_somebody_has_seen_it(
+    node: Node, site: Site, rollout: Rollout
+) -> None:
+    server, first = node(SERVER), node("hal01")
+    authority = server.check_output("cat /etc/hal/provision-authority.pem")
+    begin = (
+        "printf %%s %s >/root/authority.pem && curl --silent --noproxy '*' --cacert /root/authority.pem"
+        " --request POST --header 'X-HAL-Token: word' https://%s:8481/node/hal01/begin"
+    )
+    arm(server, site, "hal01")
+    try:
+        assert first.check_output(begin, authority, address(site, SERVER)) == "ok"
+        assert "no entry here" in boots(first, site, "hal01")
+        broken = ["every installation that began has ended"]
+        assert rollout.broken_promises("provision_server", SERVER) == broken
+        assert first.check_output(begin, authority, address(site, SERVER)) == "refused"
+        assert server.check_output("hal-provision disarm hal01") == "hal01: disarmed"
+        assert rollout.broken_promises("provision_server", SERVER) == broken
+    finally:
+        server.check_output("hal-provision disarm hal01")
+    assert rollout.broken_promises("provision_server", SERVER) == []
+
+
+def test_an_armed_node_and_a_changed_lease_break_promises(node: Node, site: Site, rollout: Rollout) -> None:
     server = node(SERVER)
     assert rollout.broken_promises("provision_server", SERVER) == []
-    server.check_output("sed -i.kept 's/hal01/hal02/' /etc/hal/dnsmasq-hosts/hal01")
-    broken = rollout.broken_promises("provision_server", SERVER)
-    assert any(one.startswith("each node's lease is the model's") for one in broken)
-    assert "exactly the nodes of the model are known" in broken
+    arm(server, site, "hal01")
+    try:
+        assert rollout.broken_promises("provision_server", SERVER) == ["no node is armed to be installed"]
+        server.check_output("sed -i 's/hal01/hal02/' /etc/hal/dnsmasq-hosts/hal01")
+        server.check_output("mkdir /etc/hal/provision-nodes/stray")
+        assert rollout.broken_promises("provision_server", SERVER) == [
+            "each node's lease is the model's [/etc/hal/dnsmasq-hosts/hal01]",
+            "exactly the nodes of the model are known",
+            "no node is armed to be installed",
+        ]
+    finally:
+        server.check_output("hal-provision disarm hal01")
     done = rollout.converge()
     assert done.status == 0, done.output
+    assert rollout.broken_promises("provision_server", SERVER) == []
+
+
+def test_what_somebody_else_set_up_is_not_taken_over(node: Node, rollout: Rollout) -> None:
+    server = node(SERVER)
+    server.check_output("echo address=/lab/10.0.0.1 >/etc/dnsmasq.d/lab.conf")
+    try:
+        done = rollout.converge()
+        assert done.status != 0
+        said = "hal-mgmt1 has a DHCP server, or a dnsmasq, that is not this role's: /etc/dnsmasq.d/lab.conf:1:address="
+        assert said in done.words
+        broken = ["nothing else answers DHCP here or configures dnsmasq"]
+        assert rollout.broken_promises("provision_server", SERVER) == broken
+    finally:
+        server.check_output("rm /etc/dnsmasq.d/lab.conf")
     assert rollout.broken_promises("provision_server", SERVER) == []
 
 

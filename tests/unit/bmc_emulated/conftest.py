@@ -19,6 +19,13 @@ from bmc.spec import Fleet  # noqa: E402
 from tests.unit.bmc_emulated.emulated import Served, spec  # noqa: E402
 
 
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """sushy takes the environment's proxy, also for loopback addresses."""
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setenv("NO_PROXY", "*")
+
+
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     """An AC922's BMC, its neighbour's, one of each other kind."""

@@ -9,7 +9,7 @@ import pytest
 import requests
 from testbed.errors import VirtualNodesError
 
-from tests.unit.bmc_emulated.emulated import QUIET, Served, asking, ipmitool, switched, wait_until
+from tests.unit.bmc_emulated.emulated import QUIET, Served, asking, ipmitool, switched, unchecked, wait_until
 
 pytestmark = QUIET
 SYSTEM = "/redfish/v1/Systems/system"
@@ -66,7 +66,7 @@ def test_slow_by_ipmi(served: Served) -> None:
 def test_504(served: Served) -> None:
     switched(served, "hal01", "504")
     assert system(served).status_code == 504
-    assert requests.get(f"{served.url()}/redfish/v1/", verify=False).status_code == 504
+    assert unchecked().get(f"{served.url()}/redfish/v1/").status_code == 504
     assert reset(served, "On") == 504
     said = ipmitool(served, "hal01", "power", "on")
     assert said.returncode != 0

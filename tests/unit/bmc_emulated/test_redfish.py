@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from sushy import auth
 
-from tests.unit.bmc_emulated.emulated import LOGINS, QUIET, Served, asking, switched, wait_until
+from tests.unit.bmc_emulated.emulated import LOGINS, QUIET, Served, asking, switched, unchecked, wait_until
 
 pytestmark = QUIET
 MEMBERS = {
@@ -43,7 +43,7 @@ def connect(served: Served, name: str = "hal01") -> Any:
 def token(served: Served, password: str = "0penBmc") -> dict[str, str]:
     """Return the header of a new session."""
     body = {"UserName": "root", "Password": password}
-    said = requests.post(f"{served.url()}/redfish/v1/SessionService/Sessions", json=body, verify=False)
+    said = unchecked().post(f"{served.url()}/redfish/v1/SessionService/Sessions", json=body)
     assert said.status_code == 201
     return {"X-Auth-Token": said.headers["X-Auth-Token"]}
 
@@ -143,30 +143,30 @@ def test_what_is_wrong_is_said_in_redfish(served: Served) -> None:
 
 def test_nothing_but_the_root_is_shown_without_a_login(served: Served) -> None:
     url = served.url()
-    assert requests.get(f"{url}/redfish/v1/", verify=False).json()["SessionService"]
+    assert unchecked().get(f"{url}/redfish/v1/").json()["SessionService"]
     for path in ("/redfish/v1/Systems", SYSTEM, "/redfish/v1/AccountService", "/redfish/v1/SessionService/Sessions"):
-        assert error(requests.get(url + path, verify=False)) == (401, "NoValidSession")
+        assert error(unchecked().get(url + path)) == (401, "NoValidSession")
     assert error(asking(password="wrong").get(url + SYSTEM)) == (401, "NoValidSession")
-    assert error(requests.get(url + SYSTEM, headers={"X-Auth-Token": "guessed"}, verify=False))[0] == 401
-    said = requests.post(url + RESET, json={"ResetType": "On"}, verify=False)
+    assert error(unchecked().get(url + SYSTEM, headers={"X-Auth-Token": "guessed"}))[0] == 401
+    said = unchecked().post(url + RESET, json={"ResetType": "On"})
     assert said.status_code == 401
     assert not served.processor().host.power()
 
 
 def test_a_session_that_was_ended_may_ask_nothing(served: Served) -> None:
     header, url = token(served), served.url()
-    listed = requests.get(f"{url}/redfish/v1/SessionService/Sessions", headers=header, verify=False).json()
+    listed = unchecked().get(f"{url}/redfish/v1/SessionService/Sessions", headers=header).json()
     path = listed["Members"][0]["@odata.id"]
-    assert requests.get(url + SYSTEM, headers=header, verify=False).status_code == 200
-    assert requests.delete(url + path, headers=header, verify=False).status_code == 200
-    assert requests.get(url + SYSTEM, headers=header, verify=False).status_code == 401
+    assert unchecked().get(url + SYSTEM, headers=header).status_code == 200
+    assert unchecked().delete(url + path, headers=header).status_code == 200
+    assert unchecked().get(url + SYSTEM, headers=header).status_code == 401
 
 
 def test_a_new_password_holds_at_once_and_ends_the_other_sessions(served: Served) -> None:
     mine, other, url = token(served), token(served), served.url()
-    assert requests.patch(url + ACCOUNT, json={"Password": NEW}, headers=mine, verify=False).status_code == 200
-    assert requests.get(url + SYSTEM, headers=mine, verify=False).status_code == 200
-    assert requests.get(url + SYSTEM, headers=other, verify=False).status_code == 401
+    assert unchecked().patch(url + ACCOUNT, json={"Password": NEW}, headers=mine).status_code == 200
+    assert unchecked().get(url + SYSTEM, headers=mine).status_code == 200
+    assert unchecked().get(url + SYSTEM, headers=other).status_code == 401
     assert asking().get(url + SYSTEM).status_code == 401
     assert asking(password=NEW).get(url + SYSTEM).status_code == 200
 
@@ -184,11 +184,11 @@ def test_a_password_that_has_to_be_changed_allows_nothing_else(served: Served) -
     url = served.url()
     assert error(asking().get(url + SYSTEM)) == (403, "PasswordChangeRequired")
     header = token(served)
-    refused = requests.get(url + SYSTEM, headers=header, verify=False)
+    refused = unchecked().get(url + SYSTEM, headers=header)
     assert error(refused) == (403, "PasswordChangeRequired")
     assert refused.json()["error"]["@Message.ExtendedInfo"][0]["MessageArgs"] == [ACCOUNT]
-    assert requests.patch(url + ACCOUNT, json={"Password": NEW}, headers=header, verify=False).status_code == 200
-    assert requests.get(url + SYSTEM, headers=header, verify=False).status_code == 200
+    assert unchecked().patch(url + ACCOUNT, json={"Password": NEW}, headers=header).status_code == 200
+    assert unchecked().get(url + SYSTEM, headers=header).status_code == 200
 
 
 def sign(request: str, address: str) -> tuple[str, str]:
@@ -215,7 +215,7 @@ def test_a_certificate_of_the_site_replaces_the_delivered_one(served: Served, tm
     client, url = asking(), served.url()
     address = served.fleet.named("hal01").address
     with pytest.raises(requests.exceptions.SSLError):
-        requests.get(f"{url}/redfish/v1/")
+        unchecked().get(f"{url}/redfish/v1/", verify=True)
     subject = {"CommonName": "hal01-bmc", "Organization": "HAL", "City": "Urbana", "State": "IL", "Country": "US"}
     said = client.post(
         f"{url}/redfish/v1/CertificateService/Actions/CertificateService.GenerateCSR",
@@ -231,7 +231,7 @@ def test_a_certificate_of_the_site_replaces_the_delivered_one(served: Served, tm
     assert error(client.post(replace, json=body)) == (400, "PropertyValueFormatError")  # fits no key of the BMC
     assert client.post(replace, json={**body, "CertificateString": certificate}).status_code == 204
     (tmp_path / "authority.pem").write_text(authority)
-    assert requests.get(f"{url}/redfish/v1/", verify=str(tmp_path / "authority.pem")).status_code == 200
+    assert unchecked().get(f"{url}/redfish/v1/", verify=str(tmp_path / "authority.pem")).status_code == 200
     assert client.get(f"{url}{CERTIFICATES}/1").json()["CertificateString"] == certificate
 
 

@@ -35,11 +35,11 @@ def attribute(client: requests.Session, served: Served, path: str) -> Any:
 
 def test_who_is_not_logged_in_sees_and_does_nothing(served: Served) -> None:
     for said in (
-        requests.get(f"{served.url()}{ROOT}/state/enumerate", verify=False),
-        requests.put(f"{served.url()}{ONCE}/attr/Enabled", json={"data": True}, verify=False),
+        unchecked().get(f"{served.url()}{ROOT}/state/enumerate"),
+        unchecked().put(f"{served.url()}{ONCE}/attr/Enabled", json={"data": True}),
     ):
         assert (said.status_code, said.json()["status"]) == (401, "error")
-    wrong = requests.post(f"{served.url()}/login", json={"data": ["root", "wrong"]}, verify=False)
+    wrong = unchecked().post(f"{served.url()}/login", json={"data": ["root", "wrong"]})
     assert wrong.status_code == 401
     assert served.processor().host.override().enabled == "disabled"
 
@@ -141,7 +141,7 @@ def test_lists_and_what_is_not_there(served: Served) -> None:
 def test_no_other_kind_has_it(served: Served) -> None:
     said = asking("hal-data").get(f"{served.url('hal-data')}{ROOT}/state/enumerate")
     assert (said.status_code, said.json()["status"]) == (404, "error")
-    said = requests.post(f"{served.url('hal-data')}/login", json={"data": ["ADMIN", "ADMIN"]}, verify=False)
+    said = unchecked().post(f"{served.url('hal-data')}/login", json={"data": ["ADMIN", "ADMIN"]})
     assert said.status_code == 404
 
 

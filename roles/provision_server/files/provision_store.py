@@ -105,13 +105,34 @@ def _files(place, name):
     return [place.path("armed", name)] + tokens + [place.path("spool", name)]
 
 
+def _record(path, *keys):
+    """Return an order or what is known of a token, None without one; Problem names one that is damaged."""
+    found = read_json(path)
+    if found is not None:
+        expires = found.get("expires")
+        lacks = [key for key in keys if key not in found]
+        if isinstance(expires, bool) or not isinstance(expires, (int, float)):
+            lacks.append("expires")
+        if lacks:
+            raise Problem("%s: is damaged; no %s" % (path, ", ".join(lacks)))
+    return found
+
+
+def _order(place, name):
+    return _record(place.path("armed", checked_name(name)), "what", "config", "files")
+
+
+def _token(place, name, purpose):
+    return _record(place.path("tokens", "%s.%s" % (checked_name(name), purpose)), "sha256", "address")
+
+
 def _drop(place, name):
     return [remove(path) for path in _files(place, name)][0]
 
 
 def _drop_over(place, name, now):
     """Remove what ran out: it would be good again if the clock went back. To be asked with the lock."""
-    if any(found and found["expires"] <= now for found in map(read_json, _files(place, name)[:-1])):
+    if any(found and found["expires"] <= now for found in map(_record, _files(place, name)[:-1])):
         _drop(place, name)
 
 
@@ -125,13 +146,13 @@ def in_force(found, now):
 
 def armed(place, name, now):
     """Return the order that is in force for a node, None without one: one that ran out is none."""
-    found = read_json(place.path("armed", checked_name(name)))
+    found = _order(place, name)
     return found if in_force(found, now) else None
 
 
 def config(place, name, now):
     """Return the boot configuration that a node gets now. An order that ran out is removed."""
-    found = read_json(place.path("armed", checked_name(name)))
+    found = _order(place, name)
     if in_force(found, now):
         return place.node(name)["standing"] if found.get("began") else found["config"]
     if found:
@@ -175,7 +196,7 @@ def spool(place, name, content, now=None):
 
 def refusal(place, name, purpose, token, address, now):
     """Say why a token does not open this, None when it does. To be asked with the lock."""
-    record = read_json(place.path("tokens", "%s.%s" % (checked_name(name), purpose)))
+    record = _token(place, name, purpose)
     if record is None:
         return "no token is out for this, or it was used"
     if record["expires"] <= now:
@@ -198,10 +219,11 @@ def begin(place, name, token, address, now=None):
     """
     now = time.time() if now is None else now
     with place.locked(name):
+        order = armed(place, name, now)
         why = refusal(place, name, "begin", token, address, now)
         if why is None:
             trail.done(place, now, name, address, "begin", "installation begins")
-            _note_began(place, name, now)
+            _note_began(place, name, order, now)
             remove(place.path("tokens", "%s.begin" % name))
         else:
             _drop_over(place, name, now)
@@ -209,9 +231,8 @@ def begin(place, name, token, address, now=None):
         raise Problem(why)
 
 
-def _note_began(place, name, now):
-    """To be asked with the lock, by who showed the token."""
-    order = armed(place, name, now)
+def _note_began(place, name, order, now):
+    """To be asked with the lock, when the token was shown."""
     if order and not order.get("began"):
         order["began"] = stamp(now)
         write_json(place.path("calls", name), {"node": name, "began": order["began"], "what": order["what"]})
@@ -222,6 +243,7 @@ def redeem_secrets(place, name, token, address, now=None):
     """Return a node's first secrets, once; Problem says why not. Of two who come at once one gets them."""
     now = time.time() if now is None else now
     with place.locked(name):
+        order = armed(place, name, now)
         why = refusal(place, name, "secrets", token, address, now)
         path = place.path("spool", name)
         if why is None and not os.path.exists(path):
@@ -233,7 +255,7 @@ def redeem_secrets(place, name, token, address, now=None):
             except (IOError, OSError) as error:
                 raise Problem("%s: cannot be read: %s" % (path, error.strerror))
             trail.done(place, now, name, address, "secrets", "handed out")  # first: nobody gets them without a trail
-            _note_began(place, name, now)  # whoever did not say so
+            _note_began(place, name, order, now)  # whoever did not say so
             remove(place.path("tokens", "%s.secrets" % name))
             remove(path)
         else:
@@ -288,7 +310,7 @@ def status(place, names=(), now=None):
 
 def _status(place, name, now):
     standing = place.node(name)
-    order = read_json(place.path("armed", name))
+    order = _order(place, name)
     called = read_json(place.path("calls", name))
     return {
         "address": standing["address"],
@@ -298,7 +320,7 @@ def _status(place, name, now):
         "ran_out": bool(order and order["expires"] <= now),
         "given": order.get("given", {}) if order else {},
         "unfinished": unfinished(place, name),
-        "tokens": [one for one in PURPOSES if in_force(read_json(place.path("tokens", "%s.%s" % (name, one))), now)],
+        "tokens": [one for one in PURPOSES if in_force(_token(place, name, one), now)],
         "secrets_wait": os.path.exists(place.path("spool", name)),
         "called": called if called and "at" in called else None,
     }

@@ -496,10 +496,27 @@ def test_a_damaged_file_of_one_node_is_that_nodes_alone(
         store.status(armed, ["hal06"], NOW)
 
 
-def test_a_damaged_file_is_named(armed: Any) -> None:
-    Path(armed.state, "armed", "hal05").write_text("{")
-    with pytest.raises(Problem, match=r"armed/hal05: is damaged; no JSON"):
-        store.config(armed, "hal05", NOW)
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("armed/hal05", "{", "is damaged; no JSON"),
+        ("armed/hal05", '{"expires": 1e12}', "is damaged; no what, config, files"),
+        ("tokens/hal05.secrets", '{"expires": "soon"}', "is damaged; no sha256, address, expires"),
+    ],
+)
+def test_a_damaged_order_or_token_is_named_and_disarming_removes_it(
+    armed: Any, file: str, content: str, said: str
+) -> None:
+    store.arm(armed, "hal06", an_order(node("hal06", 6)), NOW)
+    Path(armed.state, file).write_text(content)
+    with pytest.raises(Problem, match=f"{file}: {said}"):
+        come(armed, "secrets", "hal05", WORDS, "10.1.0.105", NOW)
+    assert [line["what"] for line in trail(armed)] == ["arm", "arm"]
+    found = store.status(armed, [], NOW)
+    assert found["armed"] == ["hal06"]  # the others are told
+    assert found["nodes"]["hal05"]["problem"] == f"{armed.state}/{file}: {said}"
+    assert store.disarm(armed, "hal05", NOW) == "disarmed"
+    assert store.config(armed, "hal05", NOW) == known(node(), "management")["standing"]
 
 
 def test_addresses_are_read_again_when_the_role_wrote_a_node(place: Any) -> None:

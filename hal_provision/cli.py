@@ -53,6 +53,10 @@ def _parser() -> argparse.ArgumentParser:
     seal.add_argument("--kernel", required=True, help="such as 4.18.0-80.7.2.el7")
     seal.add_argument("--packages", type=Path, required=True, metavar="FILE", help="what rpm -qa printed in it")
 
+    sign = commands.add_parser("sign", help="write manifest and signature of a root file system on another machine")
+    sign.add_argument("--into", type=Path, required=True, metavar="DIR", help="the folder for the image's folder")
+    sign.add_argument("--key", type=Path, required=True, help="the private key")
+
     check = commands.add_parser("check", help="say what an image is, or why it may not be installed")
     check.add_argument("folder", type=Path)
     check.add_argument("--key", type=Path, required=True, help="the public key")
@@ -88,6 +92,17 @@ def _seal(options: argparse.Namespace) -> str:
     return str(images.seal(options.root, options.into, options.key, packages=packages, created=created, **words))
 
 
+def _sign(options: argparse.Namespace) -> str:
+    """The manifest comes on standard input: its package list is longer than a command line may be."""
+    try:
+        given = json.load(sys.stdin)
+        created = images.stamp(datetime.now(timezone.utc))
+        manifest = images.Manifest(**{**given, "packages": tuple(sorted(given["packages"])), "created": created})
+    except (ValueError, TypeError, KeyError):
+        raise ProvisionError("sign: standard input is no manifest; JSON, as playbooks/image.yml writes it") from None
+    return str(images.sign(manifest, options.into, options.key))
+
+
 def _check(options: argparse.Namespace) -> str:
     found = images.check(options.folder, options.key, arch=options.arch, kernel=options.kernel)
     return f"{found.folder}: whole and signed; kernel {found.kernel}, {len(found.packages)} packages, {found.created}"
@@ -115,4 +130,4 @@ def _rescue(options: argparse.Namespace) -> str:
     return json.dumps(boot.order(node, options.network, "rescue mode", installer, server, "rescue\n", token))
 
 
-COMMANDS = {"key": _key, "seal": _seal, "check": _check, "petitboot": _petitboot, "rescue": _rescue}
+COMMANDS = {"key": _key, "seal": _seal, "sign": _sign, "check": _check, "petitboot": _petitboot, "rescue": _rescue}

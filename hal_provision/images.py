@@ -19,7 +19,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -31,11 +31,15 @@ MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
 FILES = ("rootfs.tar.xz", "rootfs.tar.gz", "rootfs.tar", "rootfs.squashfs")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._]{0,40}(-[a-z0-9._]+)*")
 _VERSION = re.compile(r"[0-9][0-9a-z._]{0,30}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an image is; ``size`` in bytes, ``packages`` as name-version-release.arch, ``created`` in UTC."""
+    """What an image is; ``size`` in bytes, ``packages`` as name-version-release.arch, ``created`` in UTC.
+
+    ``made_from`` is for people: commit, lock file, roles of a build. Nothing is decided by it.
+    """
 
     name: str
     version: str
@@ -46,6 +50,7 @@ class Manifest:
     sha256: str
     packages: tuple[str, ...]
     created: str
+    made_from: Mapping[str, str] = field(default_factory=dict)
     format: int = 1
 
     @property
@@ -109,13 +114,7 @@ def seal(
     file = next((one for one in FILES if root.name == one or root.name.endswith(one.removeprefix("rootfs"))), None)
     if file is None:
         raise ProvisionError(f"{root}: no root file system; a name that ends in .tar, .tar.gz, .tar.xz or .squashfs")
-    if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version) or arch not in (POWER, X86):
-        raise ProvisionError(
-            f"{name}-{version}-{arch}: write name and version in small letters, digits, . _, and the architecture"
-            f" {POWER} or {X86}"
-        )
-    if not packages:
-        raise ProvisionError(f"{name}-{version}-{arch}: no packages; an image without any is none")
+    refuse_names(name, version, arch, packages)
     try:
         size = root.stat().st_size
     except OSError as error:
@@ -129,19 +128,60 @@ def seal(
         size=size,
         sha256=_sha256(root),
         packages=tuple(sorted(packages)),
-        created=created.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        created=stamp(created),
     )
     target, new = into / manifest.folder, into / f".{manifest.folder}.new"
     if target.exists():
         raise ProvisionError(f"{target} is there already; a changed image is a new version")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
-    _write(new / MANIFEST, manifest.text().encode(), 0o644)
-    _write(new / SIGNATURE, _sign(key, manifest.text().encode()), 0o644)
+    _write_signed(manifest, new, key)
     shutil.move(root, new / file)
     (new / file).chmod(0o644)
     new.rename(target)
     return target
+
+
+def sign(manifest: Manifest, into: Path, key: Path) -> Path:
+    """Write manifest and signature of a root file system that is on another machine; return their folder.
+
+    Size and sha256 are what that machine said. Whoever publishes the image there compares them with the file, and so
+    does the node: a wrong one is refused, not installed.
+    """
+    refuse_names(manifest.name, manifest.version, manifest.arch, manifest.packages)
+    if manifest.file not in FILES:
+        raise ProvisionError(f"{manifest.folder}: {manifest.file} is none of {', '.join(FILES)}")
+    if not isinstance(manifest.size, int) or manifest.size <= 0 or not _SHA256.fullmatch(manifest.sha256):
+        raise ProvisionError(f"{manifest.folder}: size {manifest.size} and sha256 {manifest.sha256} are of no file")
+    target, new = into / manifest.folder, into / f".{manifest.folder}.new"
+    if target.exists():
+        raise ProvisionError(f"{target} is there already; a changed image is a new version")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    _write_signed(manifest, new, key)
+    new.rename(target)
+    return target
+
+
+def refuse_names(name: str, version: str, arch: str, packages: Sequence[str]) -> None:
+    """Raise ProvisionError for what would be no name of an image, or an image of nothing."""
+    if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version) or arch not in (POWER, X86):
+        raise ProvisionError(
+            f"{name}-{version}-{arch}: write name and version in small letters, digits, . _, and the architecture"
+            f" {POWER} or {X86}"
+        )
+    if not packages:
+        raise ProvisionError(f"{name}-{version}-{arch}: no packages; an image without any is none")
+
+
+def stamp(moment: datetime) -> str:
+    """Return a time as manifests have it, in UTC."""
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _write_signed(manifest: Manifest, folder: Path, key: Path) -> None:
+    _write(folder / MANIFEST, manifest.text().encode(), 0o644)
+    _write(folder / SIGNATURE, _sign(key, manifest.text().encode()), 0o644)
 
 
 def check(folder: Path, key: Path, *, arch: str | None = None, kernel: str | None = None) -> Manifest:

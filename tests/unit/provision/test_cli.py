@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -33,6 +34,33 @@ def test_an_image_is_made_and_checked(tmp_path: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == "compute-1-ppc64le: is for ppc64le, and x86_64 is needed\n"
     assert main(["seal", str(tmp_path / "nowhere.tar"), *places, *words]) == 2
     assert capsys.readouterr().err == f"{tmp_path}/nowhere.tar: cannot be read: No such file or directory\n"
+
+
+def test_what_another_machine_packed_is_signed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["key", str(tmp_path / "key")]) == 0
+    told = {
+        "name": "ac922", "version": "20261122.101500", "arch": "ppc64le", "kernel": "4.18.0-80.7.2.el7", "size": 4711,
+        "file": "rootfs.tar.gz", "sha256": "0" * 64, "packages": ["b-1-1.noarch", "a-1-1.noarch"],
+        "made_from": {"commit": "x"},
+    }  # fmt: skip
+    words = ["sign", "--into", str(tmp_path / "images"), "--key", str(tmp_path / "key")]
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(told)))
+    capsys.readouterr()
+    assert main(words) == 0
+    folder = Path(capsys.readouterr().out.strip())
+    assert folder == tmp_path / "images" / "ac922-20261122.101500-ppc64le"
+    written = json.loads((folder / "manifest.json").read_text())
+    assert written["packages"] == ["a-1-1.noarch", "b-1-1.noarch"]
+    assert written["created"].endswith("Z")
+    assert written["made_from"] == {"commit": "x"}
+    for text in ("", "[]", "{}", json.dumps({**told, "more": 1})):
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        assert main(words) == 2
+        assert (
+            capsys.readouterr().err == "sign: standard input is no manifest; JSON, as playbooks/image.yml writes it\n"
+        )
 
 
 @pytest.mark.parametrize(

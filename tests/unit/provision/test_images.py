@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 from hal_provision.errors import ProvisionError
-from hal_provision.images import MANIFEST, SIGNATURE, check, make_key, public_key, seal, signed
+from hal_provision.images import MANIFEST, SIGNATURE, Manifest, check, make_key, public_key, seal, sign, signed, stamp
 
 provision_images: Any = importlib.import_module("provision_images")
 Problem: Any = importlib.import_module("provision_common").Problem
@@ -162,6 +164,35 @@ def test_what_is_no_image_is_not_sealed(tmp_path: Path, key: Path) -> None:
     with pytest.raises(ProvisionError, match="others may read it; chmod 600"):
         image(tmp_path / "j", key_of_all)
     assert not (tmp_path / "j" / "compute-20261122-ppc64le").exists()
+
+
+def test_a_root_on_another_machine_is_signed_by_its_sum(tmp_path: Path, key: Path) -> None:
+    content = b"the root" * 1000
+    made = Manifest(
+        name="ac922", version="20261122.101500", arch="ppc64le", kernel="4.18.0-80.7.2.el7", file="rootfs.tar.gz",
+        size=len(content), sha256=hashlib.sha256(content).hexdigest(), packages=("bash-1-1.ppc64le",),
+        created=stamp(WHEN), made_from={"commit": "abc"},
+    )  # fmt: skip
+    folder = sign(made, tmp_path, key)
+    assert sorted(os.listdir(folder)) == [MANIFEST, SIGNATURE]
+    (folder / "rootfs.tar.gz").write_bytes(content)
+    assert check(folder, public_key(key)) == made
+    assert provision_images.check(str(folder), str(public_key(key)))["made_from"] == {"commit": "abc"}
+    (folder / "rootfs.tar.gz").write_bytes(content[::-1])
+    assert "is damaged" in refusal_here(folder, public_key(key))
+    with pytest.raises(ProvisionError, match="is there already; a changed image is a new version"):
+        sign(made, tmp_path, key)
+    for changes, said in (
+        ({"sha256": "0"}, "are of no file"),
+        ({"size": 0}, "are of no file"),
+        ({"size": "8"}, "are of no file"),
+        ({"file": "../x.tar.gz"}, "is none of rootfs"),
+        ({"packages": ()}, "no packages; an image without any is none"),
+        ({"version": "x"}, "write name and version in small letters"),
+    ):
+        with pytest.raises(ProvisionError, match=said):
+            sign(replace(made, **changes), tmp_path / "other", key)
+    assert not (tmp_path / "other").exists()
 
 
 # ---------------------------------------------------------------- on the server

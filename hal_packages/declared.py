@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from ansible.vars.manager import VariableManager  # noqa: E402
 from hal_expect.roles import layers  # noqa: E402
 
 PACKAGE_MODULES = frozenset({"ansible.builtin.package", "ansible.builtin.yum", "ansible.builtin.dnf"})
+IMAGES = "playbooks/image.yml"
+IMAGE_LISTS = ("image_packages", "image_kernel_packages")
 GONE = frozenset({"absent", "removed"})
 BLOCKS = ("block", "rescue", "always")
 
@@ -110,6 +112,7 @@ def declared(sources: Sequence[str], project: Path = PROJECT) -> Site:
             if "repositories" not in groups:
                 continue
             one = _node([task for name in sorted(groups & set(tasks)) for task in tasks[name]], templar)
+            one = replace(one, names=_with_images(one.names, templar("repositories", {})))
             key = (one.arch, one.repositories, tuple(sorted(one.names.items())))
             found.setdefault(key, one).members.append(str(host.name))
             if "mirror" in groups and "mirror" in roles:
@@ -144,6 +147,21 @@ def _node(tasks: Sequence[_Task], templar: Any) -> Nodes:
         repositories=tuple(sorted(repositories)),
         names={name: tuple(sorted(origins)) for name, origins in sorted(names.items())},
     )
+
+
+def _with_images(names: Mapping[str, tuple[Origin, ...]], context: Any) -> Mapping[str, tuple[Origin, ...]]:
+    """Return the names with those of an image for such a node: it is installed from the same mirror."""
+    found = {name: set(origins) for name, origins in names.items()}
+    for variable in IMAGE_LISTS:
+        if variable not in context.available_variables:
+            continue
+        try:
+            value = context.template(context.available_variables[variable])
+        except AnsibleError as error:
+            raise HalPackagesError(f"{variable} cannot be told: {error}") from None
+        for name in value:
+            found.setdefault(str(name), set()).add(Origin(IMAGES, 1, "image"))
+    return {name: tuple(sorted(origins)) for name, origins in sorted(found.items())}
 
 
 def _names(task: _Task, context: Any) -> Iterator[str]:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from testbed import channel, image, machines, repository
+from testbed import channel, image, kernel_packages, machines, repository
 from testbed import nodes as containers
 from testbed.errors import VirtualNodesError
 
@@ -22,9 +22,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="setup", description="Virtual nodes: image, packages, containers.")
     parts = parser.add_subparsers(dest="part", required=True)
     pictures = parts.add_parser("image", help="the node image")
-    pictures.add_argument("action", choices=["build", "name"])
+    pictures.add_argument("action", choices=["build", "name", "export"])
     pictures.add_argument("--arch", default="x86_64", choices=image.ARCHES)
     pictures.add_argument("--variant", default="normal", choices=image.VARIANTS)
+    pictures.add_argument("--kernel", help="export: publish a package of this kernel as well, as 4.18.0-80.7.2.el7")
+    pictures.add_argument("--machine", default="ppc64le", choices=image.ARCHES, help="export: of the kernel")
     packages = parts.add_parser("packages", help="the package repository")
     packages.add_argument("action", choices=["build", "path", "fingerprint"])
     packages.add_argument("--arch", default="x86_64", choices=image.ARCHES)
@@ -50,7 +52,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words and arguments.part not in ("fabric", "bmc"):
         parser.error(f"unrecognized arguments: {' '.join(words)}")
     try:
-        if arguments.part == "image":
+        if arguments.part == "image" and arguments.action == "export":
+            if arguments.kernel:
+                kernel_packages.publish(arguments.kernel, arguments.machine, arguments.arch)
+            print(image.export(arguments.arch, arguments.variant))
+        elif arguments.part == "image":
             make = image.build if arguments.action == "build" else image.reference
             print(make(arguments.arch, arguments.variant))
         elif arguments.part == "packages":

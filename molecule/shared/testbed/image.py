@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -66,6 +67,40 @@ def build(arch: str = "x86_64", variant: str = "normal") -> str:
             return name
         _build(name, arch, variant)
     return name
+
+
+def export(arch: str = "x86_64", variant: str = "normal") -> Path:
+    """Return the image's root file system as a .tar.gz, which is made when it is not there; older ones go.
+
+    What an image that virtual nodes install begins with: their userland is no package.
+    """
+    name = build(arch, variant)
+    folder = cache_dir() / "image"
+    target = folder / f"root-{re.sub('[^A-Za-z0-9.-]', '-', name.rpartition('/')[2])}.tar.gz"
+    if target.is_file():
+        return target
+    with locked(f"export-{arch}-{variant}"):
+        if not target.is_file():
+            _export(name, target, cache_dir() / "log" / f"image-export-{arch}-{variant}.log")
+            for old in folder.glob(f"root-hal-node-{arch}-*.tar.gz" if variant == "normal" else f"root-*-{variant}-*"):
+                if old != target and (variant != "normal" or not any(f"-{one}-" in old.name for one in VARIANTS)):
+                    old.unlink()
+    return target
+
+
+def _export(name: str, target: Path, log: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    plain = target.with_suffix(".new")
+    container = capture([PODMAN, "create", "--network=none", name]).split()[-1]
+    try:
+        logged([PODMAN, "export", f"--output={plain}", container], log, "exporting the node image")
+    finally:
+        capture([PODMAN, "rm", "--force", "--time=0", container])
+    try:
+        logged(["gzip", "-n", "-1", "--force", plain], log, "packing the node image")
+        plain.with_name(f"{plain.name}.gz").rename(target)
+    finally:
+        plain.unlink(missing_ok=True)
 
 
 def _build(name: str, arch: str, variant: str) -> None:

@@ -81,7 +81,7 @@ def _build(target: Path, arch: str) -> None:
 
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
             list(pool.map(one, declared))
-        _sign(result, work / "gnupg", log)
+        sign(result, work / "gnupg", log)
         logged(["createrepo_c", "--quiet", result], log, "indexing the package repository")
         target.parent.mkdir(parents=True, exist_ok=True)
         unfinished = target.with_suffix(".new")
@@ -127,7 +127,7 @@ def _download(declared: Mapping[str, recipes.Recipe], arch: str, log: Path) -> d
     return debs
 
 
-def _sign(folder: Path, home: Path, log: Path) -> None:
+def sign(folder: Path, home: Path, log: Path) -> None:
     """Sign all packages with this machine's own key, which is made at the first build, and export its public half."""
     home.mkdir(mode=0o700)
     gpg = ["gpg", "--homedir", str(home), "--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", ""]

@@ -204,6 +204,9 @@ class Observer:
             return False
         manager, loader = self.play._variable_manager, self.play._loader
         values = manager.get_vars(host=host)
+        if values.get("hal_image_root") is not None:  # the root of an image that is built: no node, and soon gone
+            self._ignored.add(name)
+            return False
         raw = values.get("hal_audit_dir")
         if raw is None:
             self._ignored.add(name)

@@ -1,0 +1,390 @@
+"""The steps of a build on the node: the package manager, cleaning, secrets, packing. Real tar, no root needed."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ansible.module_utils
+import pytest
+
+from hal_provision import building
+from tests.unit.provision.conftest import PROJECT
+
+SHIPPED = str(PROJECT / "plugins/module_utils")
+if SHIPPED not in ansible.module_utils.__path__:
+    ansible.module_utils.__path__.append(SHIPPED)
+
+hold: Any = importlib.import_module("ansible.module_utils.hal_image_hold")
+install: Any = importlib.import_module("ansible.module_utils.hal_image_install")
+cleaning: Any = importlib.import_module("ansible.module_utils.hal_image_clean")
+packing: Any = importlib.import_module("ansible.module_utils.hal_image_pack")
+ImageError: Any = hold.ImageError
+
+REPOSITORIES = """\
+# Written by the role
+[base]
+name=Base
+baseurl=http://10.1.0.11/mirror/base/ppc64le
+enabled=1
+gpgcheck=1
+
+[epel]
+name=EPEL
+baseurl=file:///srv/epel
+gpgcheck=1
+exclude=slurm*
+"""
+
+
+def run(argv: Sequence[str], environ_update: dict[str, str] | None = None) -> tuple[int, str, str]:
+    done = subprocess.run(
+        list(argv), capture_output=True, text=True, check=False, env={**os.environ, **(environ_update or {})}
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+# ---------------------------------------------------------------- packages
+
+
+def test_the_package_manager_sees_the_declared_repositories_and_no_others() -> None:
+    import configparser
+
+    text = install.settings(REPOSITORIES, ["/b/keys/centos", "/b/keys/epel"])
+    found = configparser.RawConfigParser()
+    found.read_string(text)
+    assert found.sections() == ["main", "base", "epel"]
+    assert (found["main"]["reposdir"], found["main"]["gpgcheck"], found["main"]["plugins"]) == ("/dev/null", "1", "0")
+    for section in ("base", "epel"):
+        assert found[section]["gpgkey"] == "file:///b/keys/centos file:///b/keys/epel"
+        assert found[section]["gpgcheck"] == "1"
+    assert found["epel"]["exclude"] == "slurm*"
+    with pytest.raises(ImageError, match="no repository is declared"):
+        install.settings("# nothing\n", [])
+    with pytest.raises(ImageError, match="section"):
+        install.settings("[main]\ngpgcheck=0\n", [])
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            "Loaded\nNo match for argument: nosuch\nError: Unable to find a match: nosuch\n",
+            "Error: Unable to find a match: nosuch",
+        ),
+        ("No package nosuch available.\nError: Nothing to do\n", "No package nosuch available.; Error: Nothing to do"),
+        (
+            "Public key for bash-4.2.rpm is not installed\n",
+            "Public key for bash-4.2.rpm is not installed",
+        ),
+        ("a line\nthe last line\n\n", "the last line"),
+        ("", "it said nothing"),
+    ],
+)
+def test_why_packages_cannot_be_installed_is_one_line(said: str, reason: str) -> None:
+    assert install.reason(said) == reason
+
+
+class Root:
+    """What rpm answers in a root."""
+
+    def __init__(self, packages: Sequence[str], provided: Sequence[str] = (), kernels: str = "") -> None:
+        self.packages, self.provided, self.kernels = packages, provided, kernels
+
+    def __call__(self, argv: Sequence[str], **_: Any) -> tuple[int, str, str]:
+        assert list(argv[:2]) == ["chroot", "/b/root"]
+        words = list(argv)[list(argv).index("rpm") + 1 :]
+        if "--whatprovides" in words:
+            return (0 if words[-1] in self.provided else 1), "", ""
+        if "--queryformat" in words:
+            return 0, self.kernels, ""
+        lines = [f"{one}-1-1" if one in self.packages else f"package {one} is not installed" for one in words[1:]]
+        return int(any("not installed" in line for line in lines)), "\n".join(lines), ""
+
+
+def test_a_package_that_yum_passed_over_is_missed() -> None:
+    root = Root(["bash"], provided=["vi"])
+    assert install.missing(root, "/b/root", ["bash", "vi", "nosuch", "@core"]) == ["nosuch"]
+    assert install.missing(root, "/b/root", ["bash"]) == []
+
+
+def test_keys_are_no_packages_and_every_kernel_is_seen() -> None:
+    root = Root([], kernels="kernel-4.18.0-80.7.2.el7.ppc64le\ngpg-pubkey-f4a80eb5-53a7ff4b.(none)\nbash-1-1.ppc64le\n")
+    assert install.all_packages(root, "/b/root") == ["bash-1-1.ppc64le", "kernel-4.18.0-80.7.2.el7.ppc64le"]
+    two = Root([], kernels="4.18.0-80.7.2.el7\n3.10.0-1062.el7\n")
+    assert install.kernels(two, "/b/root") == ["3.10.0-1062.el7", "4.18.0-80.7.2.el7"]
+
+
+# ---------------------------------------------------------------- the folder, and who builds
+
+
+def test_only_a_folder_of_ours_is_cleared(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    (theirs / "root").mkdir(parents=True)
+    (theirs / "root" / "precious").touch()
+    with pytest.raises(ImageError, match="has files of others in it: name a folder of its own"):
+        hold.clear(run, str(theirs))
+    assert (theirs / "root" / "precious").exists()
+    ours = tmp_path / "ours"
+    hold.clear(run, str(ours))
+    assert ours.stat().st_mode & 0o777 == 0o700
+    for name in ("root", "keys"):
+        (ours / name).mkdir()
+    (ours / "rootfs.tar.gz").touch()
+    (ours / "notes").touch()
+    hold.clear(run, str(ours))
+    assert sorted(os.listdir(ours)) == [".hal-image-build", "notes"]
+
+
+class Systemd:
+    """systemctl and systemd-run with one unit, which is there or not."""
+
+    def __init__(self, owner: str = "") -> None:
+        self.owner, self.calls = owner, []  # type: tuple[str, list[str]]
+
+    def __call__(self, argv: Sequence[str], **_: Any) -> tuple[int, str, str]:
+        self.calls.append(" ".join(argv[:2]))
+        if argv[0] == "systemctl" and argv[1] == "show":
+            state = "active" if self.owner else "inactive"
+            return 0, f"ActiveState={state}\nMainPID=0\nDescription={self.owner or 'hal-image.service'}\n", ""
+        if argv[0] == "systemctl" and argv[1] == "stop":
+            self.owner = ""
+        if argv[0] == "systemd-run":
+            return 1, "", "Failed to start transient service unit: Unit hal-image.service already exists.\n"
+        return (0, "", "") if argv[0] != "rm" else run(argv)
+
+
+def test_a_second_build_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    hold.clear(run, str(tmp_path / "b"))
+    (tmp_path / "b" / "root").mkdir()
+    with pytest.raises(ImageError, match=r"^another build is under way: image x by y$"):
+        hold.begin(Systemd("image x by y"), str(tmp_path / "b"), "image z by me", 60, [])
+    assert (tmp_path / "b" / "root").is_dir()
+    with pytest.raises(ImageError, match=r"the unit hal-image\.service does not start: Failed to start"):
+        hold.begin(Systemd(), str(tmp_path / "b"), "image z by me", 60, [])
+
+
+def test_a_build_ends_for_its_owner_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hold, "RUN", str(tmp_path / "run"))
+    hold.clear(run, str(tmp_path / "b"))
+    (tmp_path / "b" / "root").mkdir()
+    systemd = Systemd("image x by y")
+    assert hold.end(systemd, str(tmp_path / "b"), "image z by me") is False
+    assert systemd.owner
+    assert (tmp_path / "b" / "root").is_dir()
+    assert hold.end(systemd, str(tmp_path / "b"), "image x by y") is True
+    assert not systemd.owner
+    assert not (tmp_path / "b" / "root").exists()
+    assert hold.end(systemd, str(tmp_path / "b"), "image x by y") is False
+    # What an interrupted build left, with nobody building.
+    (tmp_path / "b" / "rootfs.tar.gz").touch()
+    assert hold.end(systemd, str(tmp_path / "b"), "image z by me") is True
+    assert os.listdir(tmp_path / "b") == [".hal-image-build"]
+
+
+def test_programs_of_a_build_are_known_by_their_namespace(tmp_path: Path) -> None:
+    sleeper = subprocess.Popen(
+        [sys.executable, "-c", "import sys; print(1, flush=True); sys.stdin.read()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert sleeper.stdout is not None
+        assert sleeper.stdin is not None
+        sleeper.stdout.readline()
+        namespace = os.readlink(f"/proc/{sleeper.pid}/ns/mnt")
+        assert sleeper.pid in hold.programs(namespace, str(tmp_path), 0)
+        assert sleeper.pid not in hold.programs(namespace, str(tmp_path), sleeper.pid)  # the keeper is no program
+        assert sleeper.pid not in hold.programs("mnt:[1]", str(tmp_path), 0)
+        assert sleeper.pid not in hold.programs(None, str(tmp_path), 0)
+        sleeper.stdin.close()
+        os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
+        assert sleeper.pid not in hold.programs(namespace, str(tmp_path), 0)  # over, and nobody has looked yet
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+# ---------------------------------------------------------------- what does not belong into an image
+
+
+def write(root: Path, name: str, content: str = "x") -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    return path
+
+
+def test_what_belongs_to_one_machine_goes_and_the_rest_stays(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", write(tmp_path, "outside/file")
+    gone = [
+        *[
+            "etc/ssh/ssh_host_rsa_key",
+            "etc/ssh/ssh_host_rsa_key.pub",
+            "etc/hostname",
+            "etc/resolv.conf",
+            "root/.ssh/id",
+        ],
+        *["root/.bash_history", "var/lib/hal/record.json", "var/lib/systemd/random-seed", "var/cache/dnf/x/y", "tmp/a"],
+        *["tmp/.b/c", "var/tmp/a", "etc/sysconfig/network-scripts/ifcfg-eth0", "var/log/journal/1/system.journal"],
+        "var/lib/rpm/__db.001",
+    ]
+    kept = [
+        *["etc/ssh/sshd_config", "etc/hosts", "root/.bashrc", "var/lib/rpm/Packages", "var/log/yum.log"],
+        *["etc/sysconfig/network-scripts/ifcfg-lo", "etc/sysconfig/network-scripts/ifup-eth", "usr/share/tmp/a"],
+    ]
+    for name in gone + kept:
+        write(root, name)
+    write(root, "etc/machine-id", "0123\n").chmod(0o444)
+    (root / "var/spool").mkdir()
+    (root / "var/cache/link").symlink_to(outside.parent)
+    (root / "etc/lvm").symlink_to(outside.parent)
+    cleaning.clean(str(root))
+    assert [name for name in gone if (root / name).exists()] == []
+    assert [name for name in kept if not (root / name).exists()] == []
+    assert (root / "etc/machine-id").read_text() == ""
+    assert (root / "var/log/yum.log").read_text() == ""  # the file stays
+    assert outside.read_text() == "x"
+    assert (root / "tmp").is_dir()
+    assert (root / "var/cache/dnf").is_dir()
+
+
+SHADOW = "root:*:18000:0:99999:7:::\nbin:!!:18000::::::\nmunge:!:18000::::::\n"
+PRIVATE = "-----BEGIN {}PRIVATE KEY-----\nMIIE\n"
+
+
+def faults(root: Path, **values: Any) -> list[str]:
+    told = building.digests(values)
+    found: list[str] = cleaning.faults(str(root), told["digests"], told["key"])
+    return found
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    write(root, "etc/shadow", SHADOW)
+    write(root, "etc/gshadow", "root:::\nwheel:!::\n")
+    write(root, "usr/share/doc/example.pem", PRIVATE.format("RSA "))
+    write(root, "etc/ssl/cert.pem", "-----BEGIN CERTIFICATE-----\n")
+    return root
+
+
+def test_an_image_without_secrets_is_not_refused(root: Path) -> None:
+    assert faults(root, vault_password="correct-horse-battery") == []
+    cleaning.refuse([])
+
+
+@pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "])
+def test_a_private_key_is_found(root: Path, kind: str) -> None:
+    write(root, "etc/pki/tls/private/x.key", "# key\n" + PRIVATE.format(kind))
+    assert faults(root) == ["/etc/pki/tls/private/x.key is a private key"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("alice:$6$salt$hash:18000::::::", "/etc/shadow has a password of alice"),
+        ("alice:!!$6$salt$hash:18000::::::", "/etc/shadow has a password of alice"),
+        ("alice::18000::::::", "/etc/shadow lets alice in without a password"),
+    ],
+)
+def test_a_password_is_found(root: Path, line: str, said: str) -> None:
+    write(root, "etc/shadow", SHADOW + line + "\n")
+    assert faults(root) == [said]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "correct-horse-battery",
+        "correct-horse-battery\n",
+        "StoragePass=correct-horse-battery\n",
+        '{"password": "correct-horse-battery"}',
+        "url=mysql://slurm:correct-horse-battery@host/db\n",
+        "# first\nx y correct-horse-battery z\n",
+    ],
+)
+def test_a_secret_of_the_site_is_found_wherever_it_stands(root: Path, content: str) -> None:
+    write(root, "etc/slurm/slurmdbd.conf", content)
+    said = ["/etc/slurm/slurmdbd.conf has the secret vault_password"]
+    assert faults(root, vault_password="correct-horse-battery") == said
+    assert faults(root, vault_password="correct-horse-batter") == []
+
+
+def test_a_secret_of_several_words_is_found_as_a_line(root: Path) -> None:
+    write(root, "var/lib/x", "key = a secret: of words\n")
+    assert faults(root, vault_words="a secret: of words") == ["/var/lib/x has the secret vault_words"]
+
+
+def test_a_refusal_names_files_and_no_secret() -> None:
+    with pytest.raises(ImageError) as refused:
+        cleaning.refuse([f"/etc/{name} is a private key" for name in "abcde"])
+    assert str(refused.value) == (
+        "the image would hold a secret: /etc/a is a private key; /etc/b is a private key; /etc/c is a private key"
+        " and 2 more. Nothing was published"
+    )
+
+
+# ---------------------------------------------------------------- one file
+
+
+def test_the_packed_root_is_whole_and_its_sum_is_right(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    for name in (
+        "etc/passwd",
+        "usr/bin/a b",
+        "usr/bin/ü",
+        "proc/1/stat",
+        "dev/null",
+        "run/x",
+        "sys/y",
+        "boot/vmlinuz-4.18",
+    ):
+        write(root, name, name)
+    (root / "usr/bin/a b").chmod(0o4755)
+    (root / "bin").symlink_to("usr/bin")
+    made = packing.pack(str(tmp_path))
+    packed = tmp_path / "rootfs.tar.gz"
+    assert made == {"size": packed.stat().st_size, "sha256": hashlib.sha256(packed.read_bytes()).hexdigest()}
+    with tarfile.open(packed) as archive:
+        members = {member.name: member for member in archive.getmembers()}
+    assert list(members) == sorted(members, key=os.fsencode)
+    assert {"./etc/passwd", "./usr/bin/a b", "./usr/bin/ü", "./proc", "./dev", "./run", "./sys", "./bin"} <= {
+        name if name.startswith(".") else f"./{name}" for name in members
+    }
+    assert not [name for name in members if name.startswith(("./proc/", "./dev/", "./run/", "./sys/"))]
+    assert members["./usr/bin/a b"].mode & 0o7777 == 0o4755
+    assert members["./bin"].issym()
+    # How Anaconda of CentOS 7 finds the kernels of an image.
+    assert [name.split("/")[-1][8:] for name in members if "boot/vmlinuz-" in name] == ["4.18"]
+
+
+def test_a_root_that_cannot_be_packed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "root", "etc/passwd")
+    monkeypatch.setattr(packing, "names", lambda root: [b"./etc/passwd", b"./nosuch"])
+    with pytest.raises(ImageError, match=r"tar ended with 2, gzip with 0: tar: \./nosuch: Cannot stat: No such file"):
+        packing.pack(str(tmp_path))
+
+
+def test_labels_are_made_by_the_machine_that_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert packing.label(run, str(tmp_path)) == "no policy"
+    write(tmp_path, packing.CONTEXTS)
+    calls: list[Sequence[str]] = []
+
+    def setfiles(argv: Sequence[str]) -> tuple[int, str, str]:
+        calls.append(argv)
+        return 0, "", ""
+
+    monkeypatch.setattr(packing.os.path, "isdir", lambda path: path == "/sys/fs/selinux/booleans")
+    assert packing.label(setfiles, str(tmp_path)) == "labelled"
+    assert calls == [["setfiles", "-F", "-r", str(tmp_path), f"{tmp_path}/{packing.CONTEXTS}", str(tmp_path)]]
+    monkeypatch.setattr(packing.os.path, "isdir", lambda path: False)
+    assert packing.label(setfiles, str(tmp_path)) == "at the first boot"
+    assert (tmp_path / ".autorelabel").read_bytes() == b""

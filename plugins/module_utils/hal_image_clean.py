@@ -139,10 +139,16 @@ def faults(root, digests, key):
             except (IOError, OSError):
                 continue
             if PRIVATE.search(content):
-                found.append("/%s is a private key" % name)
+                found.append("/%s is a private key" % _shown(name))
             if known:
-                found.extend("/%s has the secret %s" % (name, one) for one in _secrets(content, known, key))
+                found.extend("/%s has the secret %s" % (_shown(name), one) for one in _secrets(content, known, key))
     return found
+
+
+def _shown(name):
+    """Return a file's name as text, whatever bytes are in it."""
+    raw = name if isinstance(name, bytes) else name.encode("utf-8", "replace")
+    return raw.decode("utf-8", "replace")
 
 
 def _passwords(root):

@@ -95,9 +95,13 @@ def begin(run, folder, owner, seconds, binds):
         if there["running"]:
             raise ImageError("another build is under way: %s" % there["owner"])
         raise ImageError("the unit %s does not start: %s" % (UNIT, " ".join((errors or output).split())))
-    pid = wait(run, "held")
-    clear(run, folder)
-    os.mkdir(os.path.join(folder, "root"), 0o755)
+    try:
+        pid = wait(run, "held")
+        clear(run, folder)
+        os.mkdir(os.path.join(folder, "root"), 0o755)
+    except (ImageError, OSError):
+        run(["systemctl", "stop", UNIT])  # nothing is built: the next may
+        raise
     return pid
 
 

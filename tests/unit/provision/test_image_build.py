@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,6 +18,7 @@ import ansible.module_utils
 import pytest
 
 from hal_provision import building
+from tests.unit.interpreters import interpreter
 from tests.unit.provision.conftest import PROJECT
 
 SHIPPED = str(PROJECT / "plugins/module_utils")
@@ -169,6 +172,26 @@ def test_a_second_build_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "b" / "root").is_dir()
     with pytest.raises(ImageError, match=r"the unit hal-image\.service does not start: Failed to start"):
         hold.begin(Systemd(), str(tmp_path / "b"), "image z by me", 60, [])
+
+
+def test_a_build_that_cannot_begin_holds_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hold, "RUN", str(tmp_path))
+    (tmp_path / "held").write_text("1\n")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "precious").touch()
+
+    class Starts(Systemd):
+        def __call__(self, argv: Sequence[str], **_: Any) -> tuple[int, str, str]:
+            if argv[0] == "systemd-run":
+                self.owner = "image z by me"
+                return 0, "", ""
+            status, output, errors = super().__call__(argv)
+            return status, output.replace("MainPID=0", "MainPID=1"), errors
+
+    systemd = Starts()
+    with pytest.raises(ImageError, match="has files of others in it"):
+        hold.begin(systemd, str(tmp_path / "theirs"), "image z by me", 60, [])
+    assert systemd.owner == ""
 
 
 def test_a_build_ends_for_its_owner_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,6 +394,45 @@ def test_a_root_that_cannot_be_packed_is_said(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(packing, "names", lambda root: [b"./etc/passwd", b"./nosuch"])
     with pytest.raises(ImageError, match=r"tar ended with 2, gzip with 0: tar: \./nosuch: Cannot stat: No such file"):
         packing.pack(str(tmp_path))
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6"])
+def test_the_pythons_of_nodes_do_the_same(tmp_path: Path, version: str) -> None:
+    python = interpreter(version)
+    shipped = tmp_path / "shipped/ansible/module_utils"
+    shipped.mkdir(parents=True)
+    for folder in (shipped, shipped.parent):
+        (folder / "__init__.py").touch()
+    for name in ("hold", "clean", "pack"):
+        shutil.copy(PROJECT / f"plugins/module_utils/hal_image_{name}.py", shipped)
+    root = tmp_path / "b" / "root"
+    write(root, "etc/ssh/ssh_host_rsa_key")
+    write(root, "etc/ü", "password=correct-horse-battery\n")
+    write(root, "etc/shadow", SHADOW)
+    write(root, "var/log/yum.log")
+    told = building.digests({"vault_password": "correct-horse-battery"})
+    script = (
+        "import json, sys\n"
+        "from ansible.module_utils.hal_image_clean import clean, faults\n"
+        "from ansible.module_utils.hal_image_pack import pack\n"
+        "folder, told = sys.argv[1], json.load(sys.stdin)\n"
+        "clean(folder + '/root')\n"
+        "print(json.dumps([len(faults(folder + '/root', told['digests'], told['key'])), pack(folder)]))\n"
+    )
+    done = subprocess.run(
+        [python, "-c", script, str(tmp_path / "b")],
+        input=json.dumps(told), capture_output=True, text=True, check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path / "shipped"), "LC_ALL": "C"},
+    )  # fmt: skip
+    assert done.stderr == ""
+    number, made = json.loads(done.stdout)
+    packed = tmp_path / "b" / "rootfs.tar.gz"
+    assert number == 1
+    assert made == {"size": packed.stat().st_size, "sha256": hashlib.sha256(packed.read_bytes()).hexdigest()}
+    with tarfile.open(packed) as archive:
+        names = archive.getnames()
+    assert "./etc/ü" in names
+    assert "./etc/ssh/ssh_host_rsa_key" not in names
 
 
 def test_labels_are_made_by_the_machine_that_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ SWITCHES = {
     "power-ignored": "power_ignored",
     "boot-override-ignored": "boot_override_ignored",
     "boot-override-lost": "boot_override_lost",
+    "disk-missing": "disk_missing",
     "old-firmware": "old_firmware",
 }
 WITH_A_WORD = ("wrong-serial", "swapped-with")

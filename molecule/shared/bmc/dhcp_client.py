@@ -6,12 +6,13 @@ answered. It needs an interface that is up, root, and port 68 to itself: one at 
 
 from __future__ import annotations
 
+import json
 import secrets
 import socket
 import struct
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from bmc.petitboot import Lease
 
@@ -159,8 +160,22 @@ def ask(
         return done if done and done.kind == ACK else None
 
 
-def main(interface: str, mac: str) -> int:
-    """Print what is answered, for somebody who looks for a fault; 1 when nobody answered."""
+def told(answer: Answer) -> str:
+    """Return an answer as JSON, for the firmware that asked in another process: its lease and the network's mask."""
+    mask = answer.options.get(1, b"")
+    lease = answer.lease()
+    return json.dumps({**asdict(lease), "netmask": socket.inet_ntoa(mask) if len(mask) == 4 else None})
+
+
+def main(interface: str, mac: str, *more: str) -> int:
+    """Print what is answered, for somebody who looks for a fault; 1 when nobody answered.
+
+    ``more``: the architecture's number in option 93 and the user class (or ""); then the answer is JSON.
+    """
+    if more:
+        answer = ask(interface, mac, arch=int(more[0]), user_class=more[1])
+        print("null" if answer is None else told(answer))
+        return 0
     answer = ask(interface, mac)
     if answer is None:
         print(f"{mac}: no answer on {interface}")
@@ -174,4 +189,4 @@ def main(interface: str, mac: str) -> int:
 if __name__ == "__main__":
     import sys
 
-    sys.exit(main(*sys.argv[1:3]))
+    sys.exit(main(*sys.argv[1:]))

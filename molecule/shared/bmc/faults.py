@@ -18,6 +18,7 @@ class Faults(BaseModel):
     boot_override_ignored: bool = False  # says yes, keeps nothing
     boot_override_lost: bool = False  # says yes, reads it back, and the machine starts from its disk all the same
     swapped_with: str | None = None  # its cables lead to that node's machine
+    disk_missing: bool = False  # the machine's system disk is not there when it is installed
     old_firmware: bool = False  # Redfish does not offer the boot override; OpenBMC's REST does
 
     def shown(self) -> list[str]:
@@ -28,6 +29,7 @@ class Faults(BaseModel):
             "power_ignored": "power-ignored",
             "boot_override_ignored": "boot-override-ignored",
             "boot_override_lost": "boot-override-lost",
+            "disk_missing": "disk-missing",
             "old_firmware": "old-firmware",
         }
         on = [word for field, word in words.items() if getattr(self, field)]

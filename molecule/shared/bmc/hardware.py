@@ -83,12 +83,20 @@ class VirtualNode:
 
     def start(self, machine: Machine) -> None:
         """Start the node's container: the system on its disk boots."""
+        self.begin(["start", self.container(machine)])
+
+    def begin(self, words: Sequence[str]) -> None:
+        """Run a command of podman that gives a container its networks."""
         # netavark switches routing on, which nothing here needs. One at a time, or one sees what another left for a
         # moment.
         back = f'[ "$was" = 1 ] || echo 0 >{FORWARDING}'
-        script = f'was=$(cat {FORWARDING}); "$0" start "$1" >/dev/null; status=$?; {back}; exit $status'
+        script = f'was=$(cat {FORWARDING}); "$0" "$@" >/dev/null; status=$?; {back}; exit $status'
         with self._starting:
-            self._run(["sh", "-c", script, str(PODMAN), self.container(machine)])
+            self._run(["sh", "-c", script, str(PODMAN), *words])
+
+    def podman(self, *words: str) -> str:
+        """Return what a command of podman prints; raise VirtualNodesError with its last words when it fails."""
+        return self._run([str(PODMAN), *words])
 
     def off(self, machine: Machine, *, gracefully: bool) -> None:
         """Stop the node's container: systemd is asked, or it is killed. Who asked need not wait to have it forced."""
@@ -127,10 +135,19 @@ class VirtualNode:
         enter = [] if self.network is None else ["nsenter", f"--net=/proc/self/fd/{self.network}", "--"]
         return [*enter, *argv]
 
+    @property
+    def files(self) -> tuple[int, ...]:
+        """The open files that such a command has to inherit."""
+        return () if self.network is None else (self.network,)
+
     def _run(self, argv: Sequence[str]) -> str:
-        files = () if self.network is None else (self.network,)
         done = subprocess.run(
-            self.command(argv), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, pass_fds=files
+            self.command(argv),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            pass_fds=self.files,
         )
         if done.returncode != 0:
             words = (done.stderr or done.stdout).strip().splitlines()

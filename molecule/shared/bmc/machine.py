@@ -110,16 +110,23 @@ class Machine:
             self.interrupted.set()
             self._worker.shutdown(wait=True)
 
-    def _start(self) -> None:
+    def restart(self) -> Target:
+        """Count a start of the host and return what it starts from; an override for one start is used up by it."""
         with self.kept.change() as state:
             override = state.override
             state.once_enabled = False
             lost = state.faults.boot_override_lost
             target: Target = "none" if override.enabled == "disabled" or lost else override.target
-            state.power, state.in_firmware, state.starts = True, False, state.starts + 1
+            state.power, state.starts = True, state.starts + 1
             why = {"once": "one-time override", "continuous": "override", "disabled": "no override"}[override.enabled]
             _append(state, f"[firmware] start {state.starts}: boot from {target} ({why})\n")
         self._tell()
+        return target
+
+    def _start(self) -> None:
+        with self.kept.change() as state:
+            state.in_firmware = False
+        target = self.restart()
         try:
             self.hardware.on(self, target)
         except BaseException:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -25,10 +26,12 @@ from testbed.errors import VirtualNodesError
 
 from bmc.console import Console, Serial
 from bmc.control import Control
+from bmc.firmware import Firmware
 from bmc.hardware import Hardware, NoHardware, VirtualNode
 from bmc.ipmi import Ipmi, Ipmis, chassis, client
 from bmc.listening import Listening, accept_for
 from bmc.machine import Processor, processors
+from bmc.place import container
 from bmc.redfish import application
 from bmc.spec import Fleet, read_fleet
 from bmc.tls import Certificates
@@ -70,13 +73,20 @@ def serve(fleet: Fleet, owner: int | None = None) -> int:
         except ProcessLookupError:
             raise VirtualNodesError(f"process {owner}, which has the addresses, has ended") from None
         enter_network(owner)  # before there are threads: the namespace is the thread's
-    hardware: Hardware = VirtualNode(fleet.instance, own_network) if fleet.hardware == "nodes" else NoHardware()
+    hardware: Hardware = _nodes(fleet.instance, own_network) if fleet.hardware == "nodes" else NoHardware()
     with ExitStack() as stack:
         start(fleet, hardware, stack)
         print("ready", flush=True)
         select.select(watched, [], [])
     lease.close()
     return 0
+
+
+def _nodes(instance: str, network: int | None) -> VirtualNode:
+    """Return the containers of an instance, with a firmware that boots them from the network."""
+    node = VirtualNode(instance, network)
+    node.network_boot = Firmware(partial(container, node))
+    return node
 
 
 def _lease(fleet: Fleet) -> IO[str]:

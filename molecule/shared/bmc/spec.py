@@ -118,6 +118,19 @@ class Ports(BaseModel):
     console: int = 2200
 
 
+class Boot(BaseModel):
+    """What a machine needs to boot over the network: how it is plugged in, and what it is made of."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    arch: str
+    kernel: str  # that of the model, as a package's version and release
+    image: str  # of the containers: the system that packages are installed on, and what firmware and installer run in
+    network: str  # podman's name of the network with the machine's first port
+    address: str  # that the machine has there when nobody gives it one
+    disks: dict[str, str] = {}  # world-wide names; "system" is the container's root, the others are empty
+
+
 class Spec(BaseModel):
     """One BMC and the machine that it belongs to."""
 
@@ -137,6 +150,7 @@ class Spec(BaseModel):
     certificate: Path | None = None  # PEM; None: it makes one of its own, as delivered
     key: Path | None = None
     ports: Ports = Ports()
+    boot: Boot | None = None  # None: the network has nothing for it
 
     @field_validator("address")
     @classmethod

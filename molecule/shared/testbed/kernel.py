@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import lzma
 import struct
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from testbed.run import capture, need
 
 # e_machine of ELF, and what follows the release in a module's vermagic.
 MACHINES = {"ppc64le": (21, "SMP mod_unload modversions mprofile-kernel"), "x86_64": (62, "SMP mod_unload modversions")}
@@ -37,8 +41,8 @@ def files(kernel: str, arch: str) -> dict[str, tuple[int, bytes]]:
         "etc/hal-node/kernel": (0o644, f"{name}\n".encode()),
         f"boot/vmlinuz-{name}": (0o755, b"stand-in of the virtual HAL: nothing boots from here\n"),
         f"boot/initramfs-{name}.img": (0o600, f"initramfs of {name} (stand-in of the virtual HAL)\n".encode()),
-        "boot/grub2/grub.cfg": (0o600, _grub(name).encode()),
-        "boot/grub2/grubenv": (0o644, f"# GRUB Environment Block\nsaved_entry={title(name)}\n".encode()),
+        "boot/grub2/grub.cfg": (0o600, grub([name]).encode()),
+        "boot/grub2/grubenv": (0o644, grub_environment(name).encode()),
         f"{folder}/modules.dep": (
             0o644,
             "".join(f"{a}: {' '.join(b)}".rstrip() + "\n" for a, b in MODULES.items()).encode(),
@@ -59,19 +63,54 @@ def title(name: str) -> str:
     return f"CentOS Linux ({name}) 7 (Core)"
 
 
-def _grub(name: str) -> str:
-    """Return a grub.cfg with one entry. Petitboot and grubby read the same lines as GRUB itself."""
-    return "\n".join(
-        [
-            "load_env",
-            'set default="${saved_entry}"',
+def grub(names: Sequence[str], append: str = "crashkernel=auto rd.lvm.lv=centos/root") -> str:
+    """Return a grub.cfg with an entry for each release. Petitboot and grubby read the same lines as GRUB itself."""
+    lines = ["load_env", 'set default="${saved_entry}"']
+    for name in names:
+        lines += [
             f"menuentry '{title(name)}' --class centos --class gnu-linux --class gnu --class os --unrestricted {{",
-            f"\tlinux /vmlinuz-{name} root=/dev/mapper/centos-root ro crashkernel=auto rd.lvm.lv=centos/root",
+            f"\tlinux /vmlinuz-{name} root=/dev/mapper/centos-root ro {append}".rstrip(),
             f"\tinitrd /initramfs-{name}.img",
             "}",
-            "",
         ]
-    )
+    return "\n".join([*lines, ""])
+
+
+def grub_environment(name: str) -> str:
+    """Return the file that says which entry is the default one."""
+    return f"# GRUB Environment Block\nsaved_entry={title(name)}\n"
+
+
+def package(kernel: str, arch: str) -> bytes:
+    """Return an RPM, kernel-VERSION-RELEASE, with what `files` has of the kernel itself and not of its boot entry."""
+    version, _, build = kernel.rpartition("-")
+    owned = {
+        path: made
+        for path, made in files(kernel, arch).items()
+        if path.startswith(("boot/vmlinuz", "boot/init", "usr/"))
+    }
+    with tempfile.TemporaryDirectory(prefix="hal-kernel-") as folder:
+        work = Path(folder)
+        for path, (mode, content) in owned.items():
+            target = work / "root" / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            target.chmod(mode)
+        (work / "kernel.spec").write_text(
+            f"Name: kernel\nVersion: {version}\nRelease: {build}\nSummary: Kernel (stand-in of the virtual HAL)\n"
+            "License: none\nBuildArch: noarch\nAutoReqProv: no\n%description\nStand-in: nothing boots from it.\n"
+            f"%install\ncp -a {work}/root/. %{{buildroot}}/\n%files\n"
+            + "".join(f"%attr({mode:04o}, root, root) /{path}\n" for path, (mode, _) in sorted(owned.items()))
+        )
+        settings = {
+            "_topdir": work,
+            "_rpmdir": work / "out",
+            "_build_name_fmt": "%%{NAME}.rpm",
+            "__os_install_post": "%{nil}",
+        }
+        words = [word for name, value in settings.items() for word in ("--define", f"{name} {value}")]
+        capture([need("rpmbuild", "rpm"), "-bb", "--quiet", *words, work / "kernel.spec"])
+        return (work / "out/kernel.rpm").read_bytes()
 
 
 def module(kernel: str, arch: str, path: str) -> bytes:

@@ -130,10 +130,24 @@ class Plan(BaseModel):
                 "cpus": node.cpus.get("total", 1),
                 "gpus": len(node.gpus),
                 "macs": node.macs,
+                "boot": self.boot_spec(node),
             }
             for node in self.nodes
             if node.bmc is not None
         ]
+
+    def boot_spec(self, node: Node) -> dict[str, Any] | None:
+        """Return how a node boots over the network; None for one that cannot, as a virtual machine."""
+        if node.name in self.machines.nodes or "management" not in self.networks or "management" not in node.macs:
+            return None
+        return {
+            "arch": node.arch,
+            "kernel": node.kernel,
+            "image": self.image,
+            "network": f"{self.instance}-management",
+            "address": node.addresses["management"],
+            "disks": node.disks,
+        }
 
     def fabric_files(self) -> dict[str, tuple[int, bytes]]:
         """Return the files of the container that emulates the fabric."""

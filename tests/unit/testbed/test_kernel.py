@@ -68,7 +68,7 @@ def test_grubby_reads_and_sets_the_default_entry(tmp_path: Path) -> None:
     assert grubby(tmp_path, "--default-kernel").stdout == f"/boot/vmlinuz-{RELEASE}\n"
     old = "4.14.0-115.el7a.ppc64le"
     with (tmp_path / "boot/grub2/grub.cfg").open("a") as config:
-        config.write(kernel._grub(old))
+        config.write(kernel.grub([old]))
     assert grubby(tmp_path, f"--set-default=/boot/vmlinuz-{old}").returncode == 0
     assert grubby(tmp_path, "--default-kernel").stdout == f"/boot/vmlinuz-{old}\n"
     assert grubby(tmp_path, "--default-title").stdout == f"CentOS Linux ({old}) 7 (Core)\n"

@@ -134,6 +134,19 @@ def serving(instance: str) -> bool:
     return False
 
 
+def kept_off(instance: str, names: Iterable[str]) -> set[str]:
+    """Return which of these nodes their BMCs switched off, or left in firmware or installer: they stay so."""
+    found = set()
+    for name in names:
+        # The state is root's. What is in it: molecule/shared/bmc/state.py.
+        path = folder(instance) / f"{name}.json"
+        said = capture(as_root(["sh", "-c", '[ ! -e "$0" ] || cat "$0"', str(path)]))
+        state = json.loads(said or "{}")
+        if state and (not state["power"] or state["in_firmware"]):
+            found.add(name)
+    return found
+
+
 def wait_for_end(instance: str) -> None:
     """Return when nobody serves the BMCs of an instance, whose container is gone; raise when that does not come."""
     end = time.monotonic() + READY_SECONDS

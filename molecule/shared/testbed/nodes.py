@@ -302,13 +302,19 @@ def _create(plan: Plan) -> list[str]:
     _scale(plan)
     missing = [node for node in plan.nodes if node.name not in present]
     stopped = [node.name for node in plan.nodes if node.name in present and present[node.name]["state"] != "running"]
+    off = bmcs.kept_off(plan.instance, stopped)
+    stopped = [name for name in stopped if name not in off]
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
         list(pool.map(lambda node: _make(plan, node), missing))
     start = [f"{plan.instance}-{name}" for name in [*stopped, *(node.name for node in missing)]]
     if start:
         capture([PODMAN, "start", *start])
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
-        list(pool.map(lambda node: _wait(plan, node), plan.nodes if start else ()))
+        list(
+            pool.map(
+                lambda node: _wait(plan, node), [node for node in plan.nodes if node.name not in off] if start else ()
+            )
+        )
     started += _bmcs(plan, present.get(bmcs.NAME))
     return [*started, *(f"{plan.instance}-{node.name}" for node in missing)]
 
@@ -565,9 +571,10 @@ def ssh(plan: Plan, node: Node) -> list[str]:
 def destroy(instance: str) -> list[str]:
     """Remove the instance's containers, their volumes and its networks; return what was removed."""
     with locked("nodes"):
-        ids = [entry["id"] for entry in _containers(instance).values()]
-        if ids:
-            capture([PODMAN, "rm", "--force", "--time=0", "--volumes", *ids])
+        ids = _remove_containers(instance)
+        if bmcs.folder(instance).exists():
+            bmcs.wait_for_end(instance)
+            ids += _remove_containers(instance)  # firmware that was just being started
         volumes = capture([PODMAN, "volume", "ls", "--quiet", f"--filter=label={LABEL}={instance}"]).split()
         if volumes:
             capture([PODMAN, "volume", "rm", *volumes])
@@ -576,6 +583,13 @@ def destroy(instance: str) -> list[str]:
             capture([PODMAN, "network", "rm", *names])
         states = bmcs.remove(instance)
     return [*ids, *volumes, *names, *states]
+
+
+def _remove_containers(instance: str) -> list[str]:
+    ids = [entry["id"] for entry in _containers(instance).values()]
+    if ids:
+        capture([PODMAN, "rm", "--force", "--time=0", "--volumes", *ids])
+    return ids
 
 
 def in_fabric(instance: str, words: Sequence[str]) -> int:

@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 from bmc.spec import read_fleet
+from bmc.state import State
 from testbed import bmcs, nodes
 from testbed.errors import VirtualNodesError
+from testbed.machines import Machines
 
 from hal_inventory.derive.inventory import pack
 from hal_inventory.derive.slices import derive
@@ -216,6 +218,42 @@ def test_who_says_something_else_is_not_ready_and_is_ended_as_root(
     state = Path(f"/proc/{process}/stat")
     while state.exists() and state.read_text().split()[2] != "Z":  # its parent, this test, has not asked for its status
         time.sleep(0.05)
+
+
+def test_what_bmcs_switched_off_or_left_in_firmware_is_started_by_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HAL_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(bmcs, "as_root", list)
+    place = bmcs.folder("mini")
+    assert bmcs.kept_off("mini", ["hal01"]) == set()
+    states = {
+        "hal01": State(power=True),
+        "hal02": State(power=False),
+        "hal03": State(power=True, in_firmware=True),
+        "hal04": State(power=False),  # runs
+    }
+    place.mkdir(parents=True)
+    for name, state in states.items():
+        (place / f"{name}.json").write_text(state.model_dump_json(indent=1))
+    assert bmcs.kept_off("mini", ["hal01", "hal02", "hal03", "new"]) == {"hal02", "hal03"}
+
+
+def test_a_node_boots_over_the_network_as_it_is_plugged_in() -> None:
+    macs = {"management": "02:48:41:4c:02:01"}
+    spec = read_fleet(json.dumps(bmcs.fleet("virtual", plan(macs=macs).bmc_specs())), "the plan").bmcs[0]
+    assert spec.boot is not None
+    assert spec.boot.model_dump() == {
+        "arch": "ppc64le",
+        "kernel": "4.18.0-80.7.2.el7",
+        "image": "localhost/hal-node:x",
+        "network": "virtual-management",
+        "address": "10.64.0.101",
+        "disks": {},
+    }
+    assert plan(macs={}).bmc_specs()[0]["boot"] is None
+    machine = plan(macs=macs).model_copy(update={"machines": Machines(nodes=frozenset(["hal01"]), image="x")})
+    assert machine.bmc_specs()[0]["boot"] is None
 
 
 # The same without podman: a process with a network of its own plays the container

@@ -76,7 +76,7 @@ def _add(folder: Path, release: str, machine: str, arch: str, stamp: str) -> Non
         (work / "kernel.spec").write_text(SPEC.format(files="\n".join(listed), **words))
         settings = [f"--define=_topdir {work}", f"--define=_rpmdir {work}/out"]
         name = "--define=_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm"
-        command = ["rpmbuild", "-bb", "--quiet", f"--target={arch}", *settings, name, work / "kernel.spec"]
+        command = ["rpmbuild", "-bb", "--quiet", f"--target={arch}", *settings, name, str(work / "kernel.spec")]
         logged(command, log, "packing a kernel")
         (package,) = (work / "out").glob("*.rpm")
         out.mkdir()

@@ -305,7 +305,11 @@ def test_without_the_key_every_image_is_refused_and_none_is_removed(shelf: Shelf
 def test_pruning_never_takes_what_a_node_is_armed_with(shelf: Shelf, tmp_path: Path) -> None:
     for version in "1234":
         shelf.publish(version, int(version))
-    order = {"config": "", "files": {"kickstart.cfg": "liveimg --url=http://x/images/compute-1-ppc64le/rootfs.tar.xz"}}
+    order = {
+        "what": "an image",
+        "config": "",
+        "files": {"kickstart.cfg": "liveimg --url=http://x/images/compute-1-ppc64le/rootfs.tar.xz"},
+    }
     (tmp_path / "armed" / "hal05").write_text(json.dumps({**order, "expires": 100}))
     assert provision_images.prune(shelf.place, 99) == ["compute-2-ppc64le"]
     assert provision_images.prune(shelf.place, 100) == ["compute-1-ppc64le"]  # the order ran out

@@ -27,6 +27,8 @@ PLAY = """
           leases: "{{ __provision_server_leases }}"
           nodes: "{{ __provision_server_nodes }}"
           settings: "{{ __provision_server_settings }}"
+          written: "{{ __provision_server_image_key_file }}"
+          authority: "{{ __provision_server_authority_text }}"
 """
 
 
@@ -62,6 +64,14 @@ def test_all_nodes_of_hal_have_a_lease_and_boot_their_disks(tmp_path: Path) -> N
         assert boot(lease, lambda url, text=standing: text).decision == Disk()  # type: ignore[misc]
     assert nodes["hal-mgmt2"]["standing"].startswith("#!ipxe")
     assert nodes["hal05"]["names"] == ["01-02-48-41-4c-02-05", "0A400069"]
+
+
+def test_keys_and_certificates_are_written_byte_for_byte(tmp_path: Path) -> None:
+    (tmp_path / "image_key.pem").write_text("-----BEGIN\nx\n-----END\n")
+    found = made(validated(tmp_path, provision_server_image_key=str(tmp_path / "image_key.pem")))
+    assert found["written"] == [{"path": "/etc/hal/provision-images.pem", "content": "-----BEGIN\nx\n-----END\n"}]
+    assert found["authority"] == "there\n"
+    assert made(validated(tmp_path, provision_server_image_key=str(tmp_path / "none.pem")))["written"] == []
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 Nothing here writes: files of the server are written on it, by ``hal-provision arm`` (which takes an order on standard
 input) and ``disarm``, one node's and no other's. While an order is in force it is served in place of the standing
-configuration, which stays as it is; when it runs out, or the node called home, the standing one is served again.
+configuration, which stays as it is. When it runs out, its installation began, or the node called home, the standing one
+is served again.
 """
 
 from __future__ import annotations

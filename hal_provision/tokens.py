@@ -1,4 +1,4 @@
-"""One-time tokens: what a node that is being installed shows to get its first secrets, once, and to call home.
+"""One-time tokens: what a node that is being installed shows to begin, to get its first secrets, and to call home.
 
 Made here, where the order is made; only its digest goes to the server. It is checked on the machine that serves the
 node: ``roles/provision_server/files/provision_store.py`` (CentOS 7's Pythons), one node, one address, one use of each.

@@ -36,6 +36,7 @@ class Handler(BaseHTTPRequestHandler):
     timeout = 30
     server_version = "hal-provision"
     sys_version = ""
+    worth_a_line = True
 
     def do_GET(self):
         """Boot configuration, or a file of the node's order."""
@@ -72,8 +73,9 @@ class Handler(BaseHTTPRequestHandler):
         address = self.client_address[0]
         found = self.server.place.by_address(address)
         if found is None or named not in (None, found):
-            self.server.refusals.note(time.time(), found, address, "%s %s" % (self.command, text(named or "")[:80]),
-                                      "another node's" if found else "no node has this address")
+            self.worth_a_line = self.server.refusals.note(
+                time.time(), found, address, "%s %s" % (self.command, text(named or "")[:80]),
+                "another node's" if found else "no node has this address")
             return None
         return found
 
@@ -94,12 +96,15 @@ class Handler(BaseHTTPRequestHandler):
             content = store.give(place, node, parts[2], self.client_address[0], now) if node else None
             if content is not None:
                 return 200, content.encode("utf-8")
+            return 404, b""
+        self._node()  # a stranger who tries paths is counted
         return 404, b""
 
     def _post(self, parts):
-        if len(parts) != 3 or parts[0] != "node" or parts[2] not in store.PURPOSES:
-            return 404, b""
         said = self._body()
+        if len(parts) != 3 or parts[0] != "node" or parts[2] not in store.PURPOSES:
+            self._node()
+            return 404, b""
         node = self._node(parts[1])
         if not node:
             return 403, b""
@@ -140,8 +145,9 @@ class Handler(BaseHTTPRequestHandler):
         say("%s %s" % (self.client_address[0], text(words)))
 
     def log_message(self, form, *words):
-        """To the journal, without what a header said."""
-        self._say(form % words)
+        """To the journal, without what a header said. Equal refusals are in it as often as in their file."""
+        if self.worth_a_line:
+            self._say(form % words)
 
 
 class Server(ThreadingMixIn, HTTPServer):
@@ -176,8 +182,14 @@ class Server(ThreadingMixIn, HTTPServer):
             request.close()
 
     def handle_error(self, request, client_address):
-        """One line for a connection that broke: handshakes of strangers are no fault of ours."""
-        say("%s: %s" % (client_address[0], sys.exc_info()[1]))
+        """One line for a connection that broke: handshakes of strangers are no fault of ours, and are counted."""
+        words = text("%s" % sys.exc_info()[1])
+        try:
+            node = self.place.by_address(client_address[0])
+            if node or self.refusals.note(time.time(), node, client_address[0], words[:80], "the connection broke"):
+                say("%s: %s" % (client_address[0], words))
+        except Problem as problem:
+            say("%s: %s; %s" % (client_address[0], words, problem))
 
 
 def context_of(place):

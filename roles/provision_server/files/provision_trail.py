@@ -43,7 +43,8 @@ class Refusals(object):
     def note(self, now, node, address, what, result):
         """Write a refusal down when it is the first of its kind within the hour, or the tenth, or the hundredth.
 
-        `what` has words of the one who asks: it is written, and makes nothing a kind of its own.
+        `what` has words of the one who asks: it is written, and makes nothing a kind of its own. Return whether it was
+        written: then it is worth a line in the journal, too.
         """
         with self._lock:
             if self._since is None or not 0 <= now - self._since < PERIOD_SECONDS:
@@ -58,6 +59,7 @@ class Refusals(object):
         if worth(times):
             line = {"node": node, "address": address, "what": what, "result": result}
             _append(self._place, REFUSED, now, dict(line, times=times) if times > 1 else line)
+        return worth(times)
 
 
 def _append(place, name, now, line):

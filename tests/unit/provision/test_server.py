@@ -303,6 +303,23 @@ def test_no_number_of_requests_hides_what_was_done(running: Running) -> None:
     assert [(one["address"], one.get("times", 1)) for one in running.refused()] == [
         (STRANGER, 1), (FIRST, 1), (STRANGER, 10), (FIRST, 10), (STRANGER, 100), (FIRST, 100)
     ]  # fmt: skip
+    assert running.journal().count("/boot/x") == 6
+
+
+def test_a_stranger_fills_no_journal_whatever_is_asked(running: Running) -> None:
+    for at in range(20):
+        running.ask(STRANGER, f"/{at}/etc/passwd")
+        running.ask(STRANGER, f"/{at}", method="POST", body="x")
+        with socket.create_connection((SERVER, TLS_PORT), source_address=(STRANGER, 0)) as link:
+            link.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            link.settimeout(120)
+            with contextlib.suppress(ConnectionResetError):
+                while link.recv(1024):
+                    pass
+    assert running.ask(FIRST, "/boot/hal05")[0] == 200
+    said = [line for line in running.journal().splitlines() if line.startswith(STRANGER)]
+    assert len(said) <= 6, said  # of each kind the first and the tenth, and the tenth of both requests
+    assert '127.0.0.5 "GET /boot/hal05 HTTP/1.1" 200 -' in running.journal()
 
 
 def test_a_call_home_disarms_the_node(running: Running) -> None:

@@ -96,8 +96,13 @@ def _sign(options: argparse.Namespace) -> str:
     """The manifest comes on standard input: its package list is longer than a command line may be."""
     try:
         given = json.load(sys.stdin)
-        created = images.stamp(datetime.now(timezone.utc))
-        manifest = images.Manifest(**{**given, "packages": tuple(sorted(given["packages"])), "created": created})
+        # Ansible's templates make text of numbers.
+        own = {
+            "size": int(given["size"]),
+            "packages": tuple(sorted(given["packages"])),
+            "created": images.stamp(datetime.now(timezone.utc)),
+        }
+        manifest = images.Manifest(**{**given, **own})
     except (ValueError, TypeError, KeyError):
         raise ProvisionError("sign: standard input is no manifest; JSON, as playbooks/image.yml writes it") from None
     return str(images.sign(manifest, options.into, options.key))

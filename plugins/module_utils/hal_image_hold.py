@@ -29,6 +29,7 @@ OURS = ("root", "keys", "check", "base.tar", "yum.conf", "names", "rootfs.tar.gz
 START_SECONDS = 120
 END_SECONDS = 20
 
+# systemd takes two dollars for one, and what is in braces behind one for a variable of its own: neither is in here.
 KEEPER = """\
 set -e
 root=$1 seconds=$2
@@ -36,7 +37,8 @@ shift 2
 mount --make-rprivate /
 rm -rf /run/hal-image
 mkdir -m 0700 /run/hal-image
-echo $$ > /run/hal-image/held
+read -r pid rest < /proc/self/stat
+echo "$pid" > /run/hal-image/held
 until [ -e /run/hal-image/go ]; do sleep 1; seconds=$((seconds - 1)); [ "$seconds" -gt 0 ]; done
 mount --rbind /proc "$root/proc"
 mount --bind "$root/proc/sys" "$root/proc/sys"
@@ -58,6 +60,7 @@ ln -s pts/ptmx "$root/dev/ptmx"
 mount -t tmpfs -o mode=0755,nosuid,nodev hal-image "$root/run"
 mkdir -p "$root/run/lock" "$root/run/hal-image"
 mount --bind /run/hal-image "$root/run/hal-image"
+: > "$root/run/hal-image-root"
 for one in "$@"; do
   mkdir -p "$root$one"
   mount --bind "$one" "$root$one"

@@ -41,7 +41,7 @@ options:
   manager:
     description: For V(install), the package manager.
     type: str
-    choices: [yum, dnf]
+    choices: [dnf, yum]
     default: yum
   release:
     description: For V(install), what the package manager takes for the release.
@@ -209,7 +209,7 @@ def main():
             "owner": {"type": "str", "default": ""},
             "seconds": {"type": "int", "default": 14400},
             "base": {"type": "str", "default": ""},
-            "manager": {"type": "str", "choices": ["yum", "dnf"], "default": "yum"},
+            "manager": {"type": "str", "choices": ["dnf", "yum"], "default": "yum"},
             "release": {"type": "str", "default": "7"},
             "packages": {"type": "list", "elements": "str", "default": []},
             "repositories": {"type": "str", "default": ""},

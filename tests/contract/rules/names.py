@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.contract.project import Finding, Map, Task, load_map, role_tasks, roles, rule
 
 # What a role tells its caller; everything else that it sets is private.
-RESULTS = ("_required", "_pending")
+RESULTS = ("_declared", "_pending", "_required")
 CALLS = ("include_role", "import_role", "include_tasks", "import_tasks")
 
 

@@ -41,7 +41,7 @@ def test_what_another_machine_packed_is_signed(
 ) -> None:
     assert main(["key", str(tmp_path / "key")]) == 0
     told = {
-        "name": "ac922", "version": "20261122.101500", "arch": "ppc64le", "kernel": "4.18.0-80.7.2.el7", "size": 4711,
+        "name": "ac922", "version": "20261122.101500", "arch": "ppc64le", "kernel": "4.18.0-80.7.2.el7", "size": "4711",
         "file": "rootfs.tar.gz", "sha256": "0" * 64, "packages": ["b-1-1.noarch", "a-1-1.noarch"],
         "made_from": {"commit": "x"},
     }  # fmt: skip
@@ -52,6 +52,7 @@ def test_what_another_machine_packed_is_signed(
     folder = Path(capsys.readouterr().out.strip())
     assert folder == tmp_path / "images" / "ac922-20261122.101500-ppc64le"
     written = json.loads((folder / "manifest.json").read_text())
+    assert written["size"] == 4711
     assert written["packages"] == ["a-1-1.noarch", "b-1-1.noarch"]
     assert written["created"].endswith("Z")
     assert written["made_from"] == {"commit": "x"}

@@ -164,6 +164,12 @@ class Systemd:
         return (0, "", "") if argv[0] != "rm" else run(argv)
 
 
+def test_the_keeper_is_told_to_systemd_as_it_is() -> None:
+    assert "$$" not in hold.KEEPER
+    assert "${" not in hold.KEEPER
+    assert subprocess.run(["sh", "-n", "-c", hold.KEEPER], check=False).returncode == 0
+
+
 def test_a_second_build_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     hold.clear(run, str(tmp_path / "b"))
     (tmp_path / "b" / "root").mkdir()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -129,34 +128,55 @@ def test_the_manifest_says_what_the_image_was_made_from(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- the way into the root
 
 
-def become_plugin() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("hal_image_become", PROJECT / "plugins/become/hal_image.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture(scope="module")
+def plugin() -> Any:
+    """As Ansible loads it, with its options."""
+    from ansible.plugins.loader import connection_loader
+
+    connection_loader.add_directory(str(PROJECT / "plugins/connection"))
+    from ansible.playbook.play_context import PlayContext
+
+    return connection_loader.get("hal_image", PlayContext(), None)
 
 
-class Shell:
-    ECHO, COMMAND_SEP, executable = "echo", "&&", "/bin/sh"
+class Sent(Exception):
+    """What ssh would have sent."""
 
 
-def become(root: Any, keeper: Any) -> str:
-    plugin = become_plugin().BecomeModule()
-    plugin.get_option = lambda name, **_: {"root": root, "keeper": keeper}.get(name)
-    return str(plugin.build_become_command("id; 'x'", Shell()))
+def command_of(plugin: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> str:
+    def send(self: Any, cmd: str, in_data: Any = None, sudoable: bool = True) -> None:
+        raise Sent(cmd)
+
+    monkeypatch.setattr("ansible.plugins.connection.ssh.Connection.exec_command", send)
+    plugin.set_options(var_options={"ansible_host": "10.1.0.11", **options})
+    with pytest.raises(Sent) as sent:
+        plugin.exec_command("id; echo 'x y'", sudoable=False)
+    return str(sent.value)
 
 
-def test_a_task_is_run_in_the_root_and_nowhere_else() -> None:
-    command = become("/srv/images/my build/root", 4711)
-    assert command.startswith(
-        "nsenter --mount=/proc/4711/ns/mnt -- chroot '/srv/images/my build/root' /usr/bin/env -i HOME="
-    )
-    assert "BECOME-SUCCESS" in command
-    for root, keeper in (("", 4711), (None, 4711), ("root", 4711), ("/r", 0), ("/r", 1), ("/r", None), ("/r", "x; id")):
+def test_a_task_is_run_in_the_root(plugin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = command_of(plugin, monkeypatch, hal_image_root="/srv/my build/root", hal_image_keeper=4711)
+    words = shlex.split(command)
+    assert words[:6] == ["nsenter", "--mount=/proc/4711/ns/mnt", "--", "chroot", "/srv/my build/root", "/usr/bin/env"]
+    assert words[-3:] == ["/bin/sh", "-c", "id; echo 'x y'"]
+    assert plugin.get_option("host") == "10.1.0.11"  # ssh's own options are there
+
+
+@pytest.mark.parametrize("options", [{}, {"hal_image_root": "/r"}, {"hal_image_root": "/r", "hal_image_keeper": 0}])
+def test_a_task_is_never_run_outside_of_it(
+    plugin: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    with pytest.raises(AnsibleError, match="no image is being built"):
+        command_of(plugin, monkeypatch, **options)
+    module = sys.modules[type(plugin).__module__]
+    for root, keeper in (("", 4711), (None, 4711), ("root", 4711), ("/r", 1), ("/r", None), ("/r", "x; id")):
         with pytest.raises(AnsibleError, match="no image is being built"):
-            become(root, keeper)
+            module.in_root(root, keeper, "id")
+    for path in ("/etc/passwd", "/run/hal-image/../x", "/run/hal-images/x"):
+        with pytest.raises(AnsibleError, match="only files below /run/hal-image/"):
+            plugin.put_file("/dev/null", path)
+        with pytest.raises(AnsibleError, match="only files below /run/hal-image/"):
+            plugin.fetch_file(path, "/dev/null")
 
 
 def test_the_builder_of_images_is_no_node_of_the_record() -> None:

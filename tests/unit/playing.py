@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.unit import warm
+
 ROOT = Path(__file__).resolve().parents[2]
+LONG_SECONDS = 600  # a run that has not ended by then never will
 
 
 def play(
@@ -18,20 +21,15 @@ def play(
 ) -> subprocess.CompletedProcess[str]:
     """Return a finished ansible-playbook with the inventories of these sites; `playbook` is relative to the root."""
     sources = [word for name in sites for word in ("-i", f"inventory/{name}/hal.yml")]
-    return subprocess.run(
-        [str(Path(sys.executable).with_name("ansible-playbook")), *sources, *arguments, str(playbook)],
-        cwd=ROOT,
-        env={
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-            "ANSIBLE_CALLBACKS_ENABLED": "",
-            "PATH": os.environ["PATH"],
-            "HOME": os.environ.get("HOME", "/"),
-            **environment,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [str(Path(sys.executable).with_name("ansible-playbook")), *sources, *arguments, str(playbook)]
+    own = {
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_CALLBACKS_ENABLED": "",
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+        **environment,
+    }
+    return warm.run(words, own, LONG_SECONDS)
 
 
 def play_text(

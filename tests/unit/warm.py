@@ -1,7 +1,7 @@
 """ansible-playbook without its start: a process has imported Ansible and the model, and each run is a fork of it.
 
-Half of a short run is imports. What differs is that alone: arguments, environment, output and exit status are a run's
-own. A run is a process that ends, and its faults end with it.
+Half of a short run is imports. Arguments, environment, output and exit status are a run's own, and its faults end with
+it. Modules are packed once for all runs: a test that changes one in between needs a process of its own.
 """
 
 from __future__ import annotations

@@ -25,6 +25,10 @@ HARDWARE = (
 )
 # What of the place is no part of the image that it was made from.
 NOT_OF_THE_IMAGE = (
+    "dev",
+    "proc",
+    "run/*",
+    "sys",
     "etc/hostname",
     "etc/hosts",
     "etc/resolv.conf",
@@ -71,7 +75,7 @@ class Sysimage:
         """Lay down what a minimal installation is here: the image that the node's container was made from."""
         leave = " ".join(f"--exclude='./{one}'" for one in NOT_OF_THE_IMAGE)
         pack = f"tar -C / --one-file-system --anchored {leave} --numeric-owner --acls --xattrs -cf - ."
-        self.do("the base system", f'{pack} | tar -C "$1" --numeric-owner --acls --xattrs -xf -', DISK)
+        self.do("the base system", f'set -o pipefail; {pack} | tar -C "$1" --numeric-owner --acls --xattrs -xf -', DISK)
 
     def packages(self, repositories: Mapping[str, str], names: Sequence[str], without: Sequence[str]) -> None:
         """Install packages from repositories by their URLs, and no others."""

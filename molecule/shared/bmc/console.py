@@ -15,42 +15,22 @@ import paramiko
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from bmc.listening import listen, wait_while_silent
+from bmc.listening import Talking, wait_while_silent
 from bmc.machine import Processor
 
 LOOK_SECONDS = 0.5  # how often a session looks whether its client or the process has ended
 
 
-class Serial:
+class Serial(Talking):
     """The host's serial line, for the one program of this machine that carries it on: ipmi_sim."""
 
     def __init__(self, processor: Processor, stopping: threading.Event) -> None:
         self._processor = processor
         self._stopping = stopping
-        self._socket = listen("127.0.0.1", 0)
+        super().__init__("127.0.0.1", 0)
 
-    @property
-    def port(self) -> int:
-        """Where it listens, at 127.0.0.1."""
-        return int(self._socket.getsockname()[1])
-
-    def fileno(self) -> int:
-        """The listening socket."""
-        return self._socket.fileno()
-
-    def accept(self) -> None:
-        """Take ipmi_sim's connection."""
-        try:
-            connection, _ = self._socket.accept()
-        except OSError:
-            return  # it went away before it was taken
-        threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
-
-    def close(self) -> None:
-        """Listen no more."""
-        self._socket.close()
-
-    def _talk(self, connection: socket.socket) -> None:
+    def talk(self, connection: socket.socket) -> None:
+        """Hand on what the host prints, until ipmi_sim or the process ends."""
         with connection:
             host = self._processor.host
             seen = host.kept.read().printed_bytes
@@ -69,7 +49,7 @@ class Serial:
                     return
 
 
-class Console:
+class Console(Talking):
     """The console of one BMC by ssh."""
 
     def __init__(self, processor: Processor, folder: Path, stopping: threading.Event) -> None:
@@ -78,30 +58,10 @@ class Console:
         self.processor = processor
         self._stopping = stopping
         self.key = _host_key(folder / f"{spec.name}.ssh")
-        self._socket = listen(spec.address, spec.ports.console)
+        super().__init__(spec.address, spec.ports.console)
 
-    @property
-    def port(self) -> int:
-        """The port that it listens on."""
-        return int(self._socket.getsockname()[1])
-
-    def fileno(self) -> int:
-        """The listening socket."""
-        return self._socket.fileno()
-
-    def accept(self) -> None:
-        """Take a connection, and talk in a thread of its own."""
-        try:
-            connection, _ = self._socket.accept()
-        except OSError:
-            return  # it went away before it was taken
-        threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
-
-    def close(self) -> None:
-        """Listen no more."""
-        self._socket.close()
-
-    def _talk(self, connection: socket.socket) -> None:
+    def talk(self, connection: socket.socket) -> None:
+        """Let a user in, and show what the host printed and prints."""
         if not wait_while_silent(self.processor, self._stopping, connection):
             connection.close()
             return

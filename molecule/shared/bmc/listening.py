@@ -41,6 +41,39 @@ class Listening(Protocol):
         """Listen no more."""
 
 
+class Talking:
+    """Listens at an address, and talks with each client in a thread of its own; how, the subclass says."""
+
+    def __init__(self, address: str, port: int) -> None:
+        """Listen; raise OSError when the address or port is not to be had. Port 0 takes a free one."""
+        self._socket = listen(address, port)
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._socket.getsockname()[1])
+
+    def fileno(self) -> int:
+        """The listening socket."""
+        return self._socket.fileno()
+
+    def accept(self) -> None:
+        """Take a connection."""
+        try:
+            connection, _ = self._socket.accept()
+        except OSError:
+            return  # it went away before it was taken
+        threading.Thread(target=self.talk, args=(connection,), daemon=True).start()
+
+    def talk(self, connection: socket.socket) -> None:
+        """Talk until one of the two ends it."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._socket.close()
+
+
 def accept_for(listening: Sequence[Listening], ended: int) -> None:
     """Take connections until ``ended`` can be read."""
     with selectors.DefaultSelector() as waiting:

@@ -47,7 +47,7 @@ def served(folder: Path) -> Iterator[list[Target]]:
     from bmc.spec import Fleet, Ports, Spec
 
     from hal_certificates.tls import tls_certificate
-    from tests.unit.operator.test_tls import make
+    from tests.unit.authority import make
 
     make(folder / "ca")
     password, specs = secrets.token_urlsafe(12), []

@@ -20,7 +20,7 @@ from tests.unit.bmc.site import Site
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an authority for servers."""
-    from tests.unit.operator.test_tls import make
+    from tests.unit.authority import make
 
     folder = tmp_path_factory.mktemp("authority")
     make(folder)

@@ -113,7 +113,7 @@ def test_an_override_that_is_ignored(emulation: Emulation, kind: str) -> None:
 def test_a_certificate_of_another_authority(
     openbmc: Emulated, emulation: Emulation, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    from tests.unit.operator.test_tls import make
+    from tests.unit.authority import make
 
     other = tmp_path_factory.mktemp("other")
     make(other)

@@ -16,30 +16,7 @@ from cryptography.x509.oid import NameOID
 from hal_certificates import cli
 from hal_certificates.errors import CertificateError
 from hal_certificates.tls import tls_authority, tls_certificate, tls_sign_request
-
-
-def make(folder: Path, *, days: int = 3650, key: ec.EllipticCurvePrivateKey | None = None) -> None:
-    """As playbooks/authorities.yml does; ``key`` signs in its place."""
-    folder.mkdir(parents=True, exist_ok=True)
-    own = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test servers")])
-    now = datetime.now(timezone.utc)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key((key or own).public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=3700))
-        .not_valid_after(now + timedelta(days=days))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key or own, hashes.SHA256())
-    )
-    (folder / "tls_ca").touch(0o600)
-    (folder / "tls_ca").write_bytes(
-        own.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    (folder / "tls_ca.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+from tests.unit.authority import make
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from hal_bmc.protocol import Bmc
 from hal_bmc.retry import Patience
 from hal_bmc.tasks import run
 from hal_certificates.tls import tls_certificate
-from tests.unit.bmc import addresses
+from tests.unit import addresses
 
 SECRET = "wq8-Tramway-lan7"
 """The password of all of them: no message, output or log may have it."""

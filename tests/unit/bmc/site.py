@@ -12,8 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.unit import warm
-from tests.unit.bmc import addresses
+from tests.unit import addresses, warm
 from tests.unit.bmc.emulated import NEW_SECRET, PORTS, SECRET, Emulated, Emulation
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -19,7 +18,10 @@ from bmc.machine import Processor
 from bmc.serve import Running
 from bmc.spec import Fleet, Ports, Spec
 
+from tests.unit import addresses
+
 QUIET = pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")
+IPMI = 14623  # ipmi_sim cannot be asked which one it took
 LONG_SECONDS = 60  # a condition that is not met by then never will be
 
 
@@ -49,26 +51,18 @@ class Served:
         return self.running.processors[name]
 
 
-def free_port(address: str) -> int:
-    """Return a port of an address that nobody has, for TCP and UDP: ipmi_sim cannot be asked which one it took."""
-    with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
-        tcp.bind((address, 0))
-        udp.bind(tcp.getsockname())
-        return int(tcp.getsockname()[1])
-
-
 def spec(name: str, kind: str, last: int, **more: Any) -> Spec:
-    """Return a BMC of a small fleet."""
+    """Return a BMC of a small fleet, at an address that is given once: pyghmi remembers sessions by it."""
     model = {"supermicro": "IBM Power System LC922 9006-22P"}.get(kind, "IBM Power System AC922 8335-GTH")
     facts: dict[str, Any] = {
         "name": name,
         "kind": kind,
-        "address": f"127.0.8.{last}",
+        "address": addresses.address(),
         "serial": f"SERIAL-{name}",
         "model": model,
         "gpus": 4,
         "macs": {"management": f"02:48:41:4c:02:{last:02x}", "bmc": f"02:48:41:4c:03:{last:02x}"},
-        "ports": Ports(https=0, ipmi=free_port(f"127.0.8.{last}"), console=0),
+        "ports": Ports(https=0, ipmi=IPMI, console=0),
         **more,
     }
     return Spec.model_validate(facts)

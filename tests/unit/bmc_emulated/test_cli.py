@@ -53,10 +53,12 @@ def test_show_has_all_of_them(served: Served, capsys: pytest.CaptureFixture[str]
     bmc("fault", "hal-mgmt2", "wrong-serial", "X1")
     capsys.readouterr()
     assert bmc("show") == 0
+    one, other = (str(served.fleet.named(name).address) for name in ("hal01", "hal-mgmt2"))
+    width = max(len(one), len(other))
     assert capsys.readouterr().out.splitlines() == [
-        "NODE       KIND     ADDRESS     POWER  NEXT START     FAULTS",
-        "hal01      openbmc  127.0.8.41  on     network, once  -",
-        "hal-mgmt2  ipmi     127.0.8.42  off    -              wrong-serial X1",
+        f"NODE       KIND     {'ADDRESS':{width}}  POWER  NEXT START     FAULTS",
+        f"hal01      openbmc  {one:{width}}  on     network, once  -",
+        f"hal-mgmt2  ipmi     {other:{width}}  off    -              wrong-serial X1",
     ]
     assert bmc("fault", "hal-mgmt2", "show") == 0
     assert capsys.readouterr().out == "hal-mgmt2: wrong-serial X1\n"

@@ -15,7 +15,7 @@ import requests
 from bmc.spec import Fleet, read_fleet
 from testbed.errors import VirtualNodesError
 
-from tests.unit.bmc_emulated.emulated import LOGINS, QUIET, free_port, spec, unchecked, wait_until
+from tests.unit.bmc_emulated.emulated import IPMI, LOGINS, QUIET, spec, unchecked, wait_until
 
 pytestmark = QUIET
 SHARED = Path(__file__).resolve().parents[3] / "molecule/shared"
@@ -23,8 +23,8 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def fleet_of(folder: Path) -> Fleet:
-    """Return two BMCs at ports that are free now."""
-    ports = {"https": free_port("127.0.8.31"), "ipmi": free_port("127.0.8.31"), "console": free_port("127.0.8.31")}
+    """Return two BMCs at ports that are free: their addresses are nobody else's."""
+    ports = {"https": 14443, "ipmi": IPMI, "console": 14200}
     two = (spec("hal01", "openbmc", 31, ports=ports), spec("hal-data", "supermicro", 32, ports=ports))
     return Fleet(instance="test", state=folder / "state", bmcs=two)
 
@@ -202,7 +202,7 @@ def test_a_file_that_is_wrong_is_named_with_its_field(text: str, message: str) -
 def test_two_bmcs_at_one_address_are_refused(tmp_path: Path) -> None:
     one = spec("hal01", "openbmc", 1, ports={})
     both = Fleet(instance="a", state=tmp_path, bmcs=(one, one.model_copy(update={"name": "hal02"})))
-    with pytest.raises(VirtualNodesError, match=r"^f: hal02: 127\.0\.8\.1 port \d+ is hal01's already$"):
+    with pytest.raises(VirtualNodesError, match=r"^f: hal02: 127\.\d+\.\d+\.\d+ port \d+ is hal01's already$"):
         read_fleet(both.model_dump_json(), "f")
 
 

@@ -117,7 +117,9 @@ boot:
   type: dict
   returned: for status, boot and power
   contains:
-    target: {description: "C(none), C(network), C(disk) or C(setup).", type: str}
+    target:
+      description: C(none), C(network), C(disk) or C(setup); C(something else) that others have set there.
+      type: str
     once: {description: Whether that is for one start., type: bool}
 boot_targets: {description: What can be set for one start., type: list, elements: str, returned: for inventory}
 confirmed: {description: Whether the BMC read the boot target back., type: bool, returned: for boot}

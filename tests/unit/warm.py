@@ -31,13 +31,17 @@ class Warm:
     def __init__(self, environment: Mapping[str, str]) -> None:
         command = [sys.executable, str(Path(__file__))]
         own = {**environment, "PYTHONPATH": str(ROOT)}
+        self._run = 0
         self._process = subprocess.Popen(
             command, cwd=ROOT, env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
 
     def close(self) -> None:
-        """End it; it runs nothing now."""
+        """End it, and a run that was left by who asked for it."""
         assert self._process.stdin is not None
+        if self._run:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._run, signal.SIGKILL)
         self._process.stdin.close()
         self._process.wait()
 
@@ -51,13 +55,15 @@ class Warm:
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(asked).encode() + b"\n")
             end = time.monotonic() + timeout
-            run = self._answer(end)  # which includes the imports, the first time
+            self._run = self._answer(end)  # which includes the imports, the first time
             try:
                 status = self._answer(end)
             except TimeoutError:
-                os.killpg(run, signal.SIGKILL)
+                os.killpg(self._run, signal.SIGKILL)
                 self._answer(time.monotonic() + 60)
+                self._run = 0
                 raise subprocess.TimeoutExpired(list(words), timeout) from None
+            self._run = 0
             for stream in (out, err):
                 stream.seek(0)
             return subprocess.CompletedProcess(list(words), status, out.read().decode(), err.read().decode())

@@ -50,6 +50,7 @@ def said_by_ipmitool(bmc: Emulated, password: str, *words: str) -> str:
         capture_output=True,
         text=True,
         check=False,
+        timeout=120,
     )
     return done.stdout + done.stderr
 

@@ -107,4 +107,4 @@ def ipmitool(served: Served, name: str, *words: str, password: str | None = None
     command = ["ipmitool", "-I", "lanplus", "-C", "3", "-H", where.address, "-p", str(where.ports.ipmi)]
     command += ["-N", "2", "-R", "2", "-U", user, "-E", *words]
     environment = {**os.environ, "IPMI_PASSWORD": password or delivered}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)

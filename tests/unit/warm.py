@@ -29,7 +29,7 @@ class Warm:
     """One such process. It ends with the one that began it, whose pipe it reads."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        command = [sys.executable, str(Path(__file__))]
+        command = [sys.executable, "-m", "tests.unit.warm"]
         own = {**environment, "PYTHONPATH": str(ROOT)}
         self._run = 0
         self._process = subprocess.Popen(
@@ -125,6 +125,7 @@ def _import() -> None:
     init_plugin_loader()
     import_module("ansible_collections.ansible.builtin")  # says what was moved where, in thousands of lines of YAML
     _AnsibleCollectionFinder._remove()  # each run makes its own
+    sys.path[:] = [place for place in sys.path if place not in ("", str(ROOT))]  # as ansible-playbook is started
 
 
 def _tell(number: int) -> None:

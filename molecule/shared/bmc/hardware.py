@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 60  # a node's systemd may take this long to stop; then it is killed, as podman does
 LOOK_SECONDS = 0.2
 FORWARDING = "/proc/sys/net/ipv4/ip_forward"
-# What petitboot does when the network is in its boot order: (machine, override) -> whether the system on the disk
-# starts now. It runs in the serving process, may take minutes, and ends early when `machine.interrupted` is set.
+# What firmware does when the network is in its boot order: (machine, override) -> whether the system on the disk starts
+# now; if not, it has said why on the console. It runs in the serving process, may take minutes, and ends early when
+# `machine.interrupted` is set.
 NetworkBoot = Callable[["Machine", Target], bool]
 
 
@@ -74,8 +75,6 @@ class VirtualNode:
             if self.network_boot(machine, target):
                 self.start(machine)
                 _in_firmware(machine, False)
-            else:
-                stay_in_firmware(machine, target)
         elif target == "network":
             stay_in_firmware(machine, target)
         else:

@@ -35,7 +35,7 @@ install_weak_deps=False
 """
 SAYS = re.compile(r"^(Error: .*|Error .*|No package .* available\.|Public key for .*|Package .* is not signed"
                   r"|.*: \[Errno .*|.*FAILED.*|error: .*)$")
-MANAGERS = ("dnf", "yum")
+MANAGERS = {"dnf", "yum"}
 
 
 def settings(repositories, keys):

@@ -127,7 +127,7 @@ import re
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hal_image_clean import clean, faults, refuse
 from ansible.module_utils.hal_image_hold import LOG, ImageError, begin, end, enter, state
-from ansible.module_utils.hal_image_install import all_packages, bring_keys, install, kernels, missing, settings
+from ansible.module_utils.hal_image_install import MANAGERS, all_packages, bring_keys, install, kernels, missing, settings
 from ansible.module_utils.hal_image_pack import label, pack
 from ansible.module_utils.urls import open_url
 
@@ -209,7 +209,7 @@ def main():
             "owner": {"type": "str", "default": ""},
             "seconds": {"type": "int", "default": 14400},
             "base": {"type": "str", "default": ""},
-            "manager": {"type": "str", "choices": ["dnf", "yum"], "default": "yum"},
+            "manager": {"type": "str", "choices": sorted(MANAGERS), "default": "yum"},
             "release": {"type": "str", "default": "7"},
             "packages": {"type": "list", "elements": "str", "default": []},
             "repositories": {"type": "str", "default": ""},

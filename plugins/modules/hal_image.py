@@ -127,7 +127,15 @@ import re
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hal_image_clean import clean, faults, refuse
 from ansible.module_utils.hal_image_hold import LOG, ImageError, begin, end, enter, state
-from ansible.module_utils.hal_image_install import MANAGERS, all_packages, bring_keys, install, kernels, missing, settings
+from ansible.module_utils.hal_image_install import (
+    MANAGERS,
+    all_packages,
+    bring_keys,
+    install,
+    kernels,
+    missing,
+    settings,
+)
 from ansible.module_utils.hal_image_pack import label, pack
 from ansible.module_utils.urls import open_url
 

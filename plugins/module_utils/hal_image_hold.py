@@ -179,8 +179,7 @@ def end(run, folder, owner):
     there = state(run)
     if there["running"] and there["owner"] != owner:
         return False
-    namespace = _link("/proc/%d/ns/mnt" % there["pid"]) if there["pid"] else None
-    _end_programs(namespace, os.path.join(folder, "root"), there["pid"])
+    _end_programs(own_namespace(there["pid"]), os.path.join(folder, "root"), there["pid"])
     if there["running"]:
         status, output, errors = run(["systemctl", "stop", UNIT])
         if status != 0:
@@ -192,6 +191,15 @@ def end(run, folder, owner):
     if left:
         remove(run, folder)
     return there["running"] or left
+
+
+def own_namespace(pid):
+    """Return the mount namespace of a keeper when it is its own; None for that of the machine, in which everything is.
+
+    A keeper is in the machine's for a moment, before it has one; so is a unit of this name that is no keeper.
+    """
+    found = _link("/proc/%d/ns/mnt" % pid) if pid else None
+    return None if found in (_link("/proc/1/ns/mnt"), _link("/proc/self/ns/mnt")) else found
 
 
 def _end_programs(namespace, root, keeper):

@@ -35,7 +35,7 @@ install_weak_deps=False
 """
 SAYS = re.compile(r"^(Error: .*|Error .*|No package .* available\.|Public key for .*|Package .* is not signed"
                   r"|.*: \[Errno .*|.*FAILED.*|error: .*)$")
-MANAGERS = {"dnf", "yum"}
+MANAGERS = frozenset({"dnf", "yum"})
 
 
 def settings(repositories, keys):
@@ -104,7 +104,7 @@ def install(pid, folder, manager, packages, release):
         log.seek(start)
         said = log.read().decode("utf-8", "replace")
     if status != 0:
-        raise ImageError("%s could not make the root: %s. All of it is in %s" % (manager, reason(said), LOG))
+        raise ImageError("%s could not install into the root: %s. All of it is in %s" % (manager, reason(said), LOG))
 
 
 def reason(said):

@@ -57,8 +57,8 @@ def label(run, root):
     return "at the first boot"
 
 
-def pack(folder):
-    """Write the root as FOLDER/rootfs.tar.gz and return {'size': bytes, 'sha256': digits}."""
+def pack(folder, level):
+    """Write the root as FOLDER/rootfs.tar.gz, at this level of gzip; return {'size': bytes, 'sha256': digits}."""
     root, listed = os.path.join(folder, "root"), os.path.join(folder, "names")
     with open(listed, "wb") as file:
         file.write(b"".join(name + b"\0" for name in names(root)))
@@ -70,7 +70,8 @@ def pack(folder):
         try:
             packing = subprocess.Popen(tar, stdin=nothing, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                        env=dict(os.environ, LC_ALL="C"))
-            pressing = subprocess.Popen(["gzip", "-n", "-c"], stdin=packing.stdout, stdout=subprocess.PIPE)
+            gzip = ["gzip", "-n", "-c", "-%d" % level]
+            pressing = subprocess.Popen(gzip, stdin=packing.stdout, stdout=subprocess.PIPE)
         except OSError as error:
             raise ImageError("tar or gzip cannot be run: %s" % error.strerror)
         packing.stdout.close()

@@ -73,6 +73,11 @@ options:
     description: For V(finish), the key of the digests, made for this one build.
     type: str
     default: ''
+  level:
+    description: For V(finish), how hard gzip presses; 1 is quickest, 9 smallest.
+    type: int
+    choices: [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    default: 6
 author: [HAL toolkit]
 attributes:
   check_mode: {support: none, description: Skipped, but for V(state).}
@@ -204,7 +209,7 @@ def _finish(module, run, folder):
     clean(root)
     refuse(faults(root, given["digests"], given["key"]))
     labels = label(run, root)
-    return dict(pack(folder), changed=True, packages=packages, labels=labels)
+    return dict(pack(folder, given["level"]), changed=True, packages=packages, labels=labels)
 
 
 def main():
@@ -225,6 +230,7 @@ def main():
             "kernel": {"type": "str", "default": ""},
             "digests": {"type": "dict", "default": {}},
             "key": {"type": "str", "default": "", "no_log": True},
+            "level": {"type": "int", "choices": list(range(1, 10)), "default": 6},
         },
         supports_check_mode=True,
     )

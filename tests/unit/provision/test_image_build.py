@@ -218,6 +218,34 @@ def test_a_build_ends_for_its_owner_only(tmp_path: Path, monkeypatch: pytest.Mon
     assert os.listdir(tmp_path / "b") == [".hal-image-build"]
 
 
+def test_a_keeper_that_has_no_namespace_of_its_own_takes_no_program_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All programs of the machine would be in it."""
+    assert hold.own_namespace(0) is None
+    assert hold.own_namespace(os.getpid()) is None
+    monkeypatch.setattr(hold, "_link", lambda path: "mnt:[2]" if path == "/proc/4711/ns/mnt" else "mnt:[1]")
+    assert hold.own_namespace(4711) == "mnt:[2]"
+    monkeypatch.undo()
+    asked: list[Any] = []
+
+    def programs(namespace: Any, *_: Any) -> list[int]:
+        asked.append(namespace)
+        return []
+
+    monkeypatch.setattr(hold, "RUN", str(tmp_path / "run"))
+    monkeypatch.setattr(hold, "programs", programs)
+
+    class Here(Systemd):
+        def __call__(self, argv: Sequence[str], **_: Any) -> tuple[int, str, str]:
+            status, output, errors = super().__call__(argv)
+            return status, output.replace("MainPID=0", f"MainPID={os.getpid()}"), errors
+
+    hold.end(Here("image x by y"), str(tmp_path / "b"), "image x by y")
+    assert asked
+    assert set(asked) == {None}
+
+
 def test_programs_of_a_build_are_known_by_their_namespace(tmp_path: Path) -> None:
     sleeper = subprocess.Popen(
         [sys.executable, "-c", "import sys; print(1, flush=True); sys.stdin.read()"],
@@ -379,7 +407,7 @@ def test_the_packed_root_is_whole_and_its_sum_is_right(tmp_path: Path) -> None:
         write(root, name, name)
     (root / "usr/bin/a b").chmod(0o4755)
     (root / "bin").symlink_to("usr/bin")
-    made = packing.pack(str(tmp_path))
+    made = packing.pack(str(tmp_path), 6)
     packed = tmp_path / "rootfs.tar.gz"
     assert made == {"size": packed.stat().st_size, "sha256": hashlib.sha256(packed.read_bytes()).hexdigest()}
     with tarfile.open(packed) as archive:
@@ -399,7 +427,7 @@ def test_a_root_that_cannot_be_packed_is_said(tmp_path: Path, monkeypatch: pytes
     write(tmp_path / "root", "etc/passwd")
     monkeypatch.setattr(packing, "names", lambda root: [b"./etc/passwd", b"./nosuch"])
     with pytest.raises(ImageError, match=r"tar ended with 2, gzip with 0: tar: \./nosuch: Cannot stat: No such file"):
-        packing.pack(str(tmp_path))
+        packing.pack(str(tmp_path), 6)
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6"])
@@ -423,7 +451,7 @@ def test_the_pythons_of_nodes_do_the_same(tmp_path: Path, version: str) -> None:
         "from ansible.module_utils.hal_image_pack import pack\n"
         "folder, told = sys.argv[1], json.load(sys.stdin)\n"
         "clean(folder + '/root')\n"
-        "print(json.dumps([len(faults(folder + '/root', told['digests'], told['key'])), pack(folder)]))\n"
+        "print(json.dumps([len(faults(folder + '/root', told['digests'], told['key'])), pack(folder, 1)]))\n"
     )
     done = subprocess.run(
         [python, "-c", script, str(tmp_path / "b")],

@@ -66,6 +66,14 @@ def missing(name: str, line: int, nodes: str, where: str) -> str:
     return f"{TASKS}:{line}: {name}: no package of that name for {nodes}: {LOCK} {where}; {advice}"
 
 
+IMAGE = f"{SITE}/group_vars/all/image.yml"
+IMAGE_LISTS = 'image_packages: [bash]\nimage_kernel_packages: ["kernel-{{ hal_node.kernel }}"]\n'
+KERNELS = (
+    ("3.10.0-1062.el7", "hal-dtn (x86_64)"),
+    ("3.10.0-1062.el7", "hal-mgmt2 (x86_64)"),
+    ("4.18.0-80.7.2.el7", "hal-mgmt1 (ppc64le)"),
+    ("4.18.0-80.7.2.el7", "hal[01-16],hal-data,hal-login,hal-test (ppc64le)"),
+)
 X86 = "hal-dtn (x86_64)", "hal-mgmt2 (x86_64)"
 PLANTED = (
     Planted(
@@ -84,6 +92,15 @@ PLANTED = (
         [
             missing("lm_sensors", 7, "hal-mgmt1 (ppc64le)", "does not have it"),
             missing("lm_sensors", 7, "hal-mgmt2 (x86_64)", "does not have it"),
+        ],
+    ),
+    Planted(  # an image is installed from the same mirror
+        locked.declared_packages_are_locked,
+        {**PROJECT_FILES, IMAGE: IMAGE_LISTS, LOCK: lock("chrony, lm_sensors, bash", "chrony, lm_sensors, bash")},
+        [
+            f"playbooks/image.yml:1: kernel-{kernel}: no package of that name for {nodes}: {LOCK} does not have it;"
+            " run hal-packages lock, or name it there under unverified"
+            for kernel, nodes in KERNELS
         ],
     ),
     Planted(

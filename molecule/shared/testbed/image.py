@@ -76,7 +76,7 @@ def export(arch: str = "x86_64", variant: str = "normal") -> Path:
     """
     name = build(arch, variant)
     folder = cache_dir() / "image"
-    target = folder / f"root-{re.sub('[^A-Za-z0-9.-]', '-', name.rpartition('/')[2])}.tar.gz"
+    target = folder / f"root-{re.sub('[^A-Za-z0-9._-]', '-', name.rpartition('/')[2])}.tar.gz"
     if target.is_file():
         return target
     with locked(f"export-{arch}-{variant}"):

@@ -138,7 +138,8 @@ def test_a_build_that_fails_half_way_leaves_the_last_good_one_and_nothing_else(
     server = node(SERVER)
     keeper(server, f"image x by {socket.gethostname()} process {os.getpid()} of 1")  # the number lives, born later
     server.check_output(f"mkdir {BUILD}/root && echo x > {BUILD}/root/x && echo x > {BUILD}/rootfs.tar.gz")
-    done = image(ansible, image_packages=["chrony", "nosuch-package"])
+    server.check_output(f"mkdir {WWW}/.incoming/x && echo x > {WWW}/.incoming/x/rootfs.tar.gz")
+    done = image(ansible, image_base="", image_packages=["chrony", "nosuch-package"])
     assert done.status == 2
     assert done.output.count("fatal: ") == 1
     assert "dnf could not install into the root: Error: Unable to find a match: nosuch-package." in done.words

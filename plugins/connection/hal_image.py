@@ -8,20 +8,26 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.connection import ssh
 
-# Everything that ssh can be told, and these two. A plugin that extends another one has to say all of its options again.
-DOCUMENTATION = (
-    ssh.DOCUMENTATION.replace("name: ssh", "name: hal_image", 1).rstrip()
-    + """
-      hal_image_root:
-        description: The root file system, on the building node.
-        type: str
-        vars: [{name: hal_image_root}]
-      hal_image_keeper:
-        description: The process in whose mount namespace the build is, as M(hal_image) gives it.
-        type: str
-        vars: [{name: hal_image_keeper}]
+DOCUMENTATION = """
+name: hal_image
+author: HAL toolkit
+short_description: Tasks run in the root of an image that is being built
+description:
+  - Reaches the building node as M(ansible.builtin.ssh#connection) does, whose options it has, and runs there in a root file system.
+  - Used by playbooks/image.yml; without a build that is under way nothing runs at all.
+extends_documentation_fragment:
+  - connection_pipelining
+  - hal_ssh
+options:
+  hal_image_root:
+    description: The root file system, on the building node.
+    type: str
+    vars: [{name: hal_image_root}]
+  hal_image_keeper:
+    description: The process in whose mount namespace the build is, as M(hal_image) gives it.
+    type: str
+    vars: [{name: hal_image_keeper}]
 """
-)
 
 SHARED = "/run/hal-image/"  # hal_image_hold.RUN: the same folder inside and outside of the root
 ENVIRONMENT = (

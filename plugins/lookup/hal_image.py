@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ansible.errors import AnsibleError
+from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 from ansible.plugins.lookup import LookupBase
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
@@ -95,7 +95,8 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
                 return [building.made_from(commit_of(_ROOT), paths[0], kwargs["roles"], paths[1])]
             if terms not in (["machine"], ["problem"]):
                 raise AnsibleError(f"lookup hal_image: {terms} is not what it knows; ansible-doc -t lookup hal_image")
-            hosts = (variables or {})["hostvars"]
+            if not (hosts := (variables or {}).get("hostvars")):
+                raise AnsibleUndefinedVariable("lookup hal_image: there are no hosts; it is asked in a play")
             nodes = {name: hosts[name]["hal_node"] for name in kwargs["nodes"]}
             groups = {name: hosts[name]["group_names"] for name in nodes}
             found = building.machine(kwargs["profile"], nodes, groups)

@@ -102,7 +102,8 @@ def test_roles_have_done_their_part_in_the_root_and_none_on_the_server(node: Nod
 def test_nothing_of_one_machine_is_in_it(node: Node, built: str) -> None:
     server = node(SERVER)
     found = server.check_output(
-        f"cd {LOOK}; ls -d etc/ssh/ssh_host_* etc/hostname etc/resolv.conf root/.ssh root/.ansible var/lib/hal 2>/dev/null;"
+        f"cd {LOOK}; ls -d etc/ssh/ssh_host_* etc/hostname etc/resolv.conf root/.ssh root/.ansible var/lib/hal"
+        " 2>/dev/null;"
         " cat etc/machine-id; find dev proc sys run tmp var/tmp -mindepth 1; find var/log -type f -size +0;"
         " grep -rlE 'BEGIN .*PRIVATE KEY' etc root home var srv opt; cut -d: -f2 etc/shadow | grep '[$]'; true"
     )

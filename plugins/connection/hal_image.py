@@ -13,7 +13,8 @@ name: hal_image
 author: HAL toolkit
 short_description: Tasks run in the root of an image that is being built
 description:
-  - Reaches the building node as M(ansible.builtin.ssh#connection) does, whose options it has, and runs there in a root file system.
+  - Reaches the building node as M(ansible.builtin.ssh#connection) does, whose options it has.
+  - Runs there in a root file system.
   - Used by playbooks/image.yml; without a build that is under way nothing runs at all.
 extends_documentation_fragment:
   - connection_pipelining

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hal_provision.errors import ProvisionError
+from hal_provision.images import NAME
 
 OF_ONE_PROFILE = (
     "profile",
@@ -63,10 +64,18 @@ def machine(profile: str, nodes: Mapping[str, Mapping[str, Any]], groups: Mappin
 
 
 def problem(
-    profile: str, found: Machine, builder: Mapping[str, Any], key: Path, parts: Mapping[str, Sequence[str]], roles: Path
+    profile: str,
+    name: str,
+    found: Machine,
+    builder: Mapping[str, Any],
+    key: Path,
+    parts: Mapping[str, Sequence[str]],
+    roles: Path,
 ) -> str:
     """Return why nothing can be built, in one line; "" when it can."""
     arch, theirs = found.node["arch"], builder["arch"]
+    if not NAME.fullmatch(name):
+        return f"image_name is {name}: small letters, digits, . _ and -"
     if arch != theirs:
         return (
             f"profile {profile} is {arch}, and {builder['name']} is {theirs}: packages' scripts run only on their own"
@@ -74,10 +83,10 @@ def problem(
         )
     if not key.is_file():
         return f"{key}: the key that signs images is missing; python -m hal_provision key {key} makes it, once"
-    for role, names in parts.items():
-        for name in names:
-            if not _PART.fullmatch(name) or not (roles / role / "tasks" / f"{name}.yml").is_file():
-                return f"image_roles.{role} names {name}: there is no roles/{role}/tasks/{name}.yml"
+    for role, entries in parts.items():
+        for entry in entries:
+            if not _PART.fullmatch(entry) or not (roles / role / "tasks" / f"{entry}.yml").is_file():
+                return f"image_roles.{role} names {entry}: there is no roles/{role}/tasks/{entry}.yml"
     return ""
 
 

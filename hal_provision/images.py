@@ -29,7 +29,7 @@ from hal_provision.nodes import POWER, X86
 
 MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
 FILES = ("rootfs.tar.xz", "rootfs.tar.gz", "rootfs.tar", "rootfs.squashfs")
-_NAME = re.compile(r"[a-z0-9][a-z0-9._]{0,40}(-[a-z0-9._]+)*")
+NAME = re.compile(r"[a-z0-9][a-z0-9._]{0,40}(-[a-z0-9._]+)*")
 _VERSION = re.compile(r"[0-9][0-9a-z._]{0,30}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -165,7 +165,7 @@ def sign(manifest: Manifest, into: Path, key: Path) -> Path:
 
 def refuse_names(name: str, version: str, arch: str, packages: Sequence[str]) -> None:
     """Raise ProvisionError for what would be no name of an image, or an image of nothing."""
-    if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version) or arch not in (POWER, X86):
+    if not NAME.fullmatch(name) or not _VERSION.fullmatch(version) or arch not in (POWER, X86):
         raise ProvisionError(
             f"{name}-{version}-{arch}: write name and version in small letters, digits, . _, and the architecture"
             f" {POWER} or {X86}"

@@ -35,6 +35,9 @@ options:
   profile:
     description: For V(machine) and V(problem), the profile in cluster.yml.
     type: str
+  name:
+    description: For V(problem), what the image is called.
+    type: str
   nodes:
     description: For V(machine) and V(problem), the names of its nodes.
     type: list
@@ -104,7 +107,8 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
                 return [{"node": dict(found.node), "groups": list(found.groups)}]
             builder = hosts[kwargs["builder"]]["hal_node"]
             roles = Path(_ROOT, "roles")
-            return [building.problem(kwargs["profile"], found, builder, Path(kwargs["key"]), kwargs["roles"], roles)]
+            key, parts = Path(kwargs["key"]), kwargs["roles"]
+            return [building.problem(kwargs["profile"], kwargs["name"], found, builder, key, parts, roles)]
         except ProvisionError as error:
             if terms == ["problem"]:
                 return [str(error)]

@@ -72,13 +72,18 @@ def test_what_cannot_be_built_is_said_in_one_line(tmp_path: Path) -> None:
     key, roles = tmp_path / "key", PROJECT / "roles"
     power, x86 = hal_node("hal-mgmt1"), hal_node("hal-mgmt2", arch="x86_64")
     parts = {"base": ["install"]}
-    said = building.problem("ac922", found, x86, key, parts, roles)
+    said = building.problem("ac922", "ac922", found, x86, key, parts, roles)
     assert said.startswith("profile ac922 is ppc64le, and hal-mgmt2 is x86_64: ")
-    assert f"{key}: the key that signs images is missing" in building.problem("ac922", found, power, key, parts, roles)
+    assert f"{key}: the key that signs images is missing" in building.problem(
+        "ac922", "ac922", found, power, key, parts, roles
+    )
     key.touch()
-    assert building.problem("ac922", found, power, key, parts, roles) == ""
+    assert building.problem("ac922", "ac922", found, power, key, parts, roles) == ""
+    for name in ("Big", "a b", "../x", "", "x/y", "-x"):
+        said = building.problem("ac922", name, found, power, key, parts, roles)
+        assert said == f"image_name is {name}: small letters, digits, . _ and -"
     for wrong in ({"base": ["instal"]}, {"bas": ["install"]}, {"base": ["../tasks/install"]}):
-        said = building.problem("ac922", found, power, key, wrong, roles)
+        said = building.problem("ac922", "ac922", found, power, key, wrong, roles)
         assert said.startswith("image_roles.bas")
         assert "there is no roles/bas" in said
         assert "\n" not in said

@@ -114,8 +114,9 @@ def test_every_program_finds_its_libraries() -> None:
         'ldd "$path" 2>/dev/null | grep \'not found\' | sed "s|^|$path|"; done; true'
     )
     missing = answer(script).splitlines()
-    # Slurm's optional plugin for PMIx: nothing here uses PMIx.
-    assert [line for line in missing if "mpi_pmix" not in line] == []
+    # Optional plugins that nobody here loads; and libraries of a newer system, which run with the loader beside them.
+    others = ("mpi_pmix", "/zsh/pcre.so", "/singularity-libraries/")
+    assert [line for line in missing if not any(other in line for other in others)] == []
 
 
 def test_the_daemons_run_under_their_enterprise_linux_names() -> None:

@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
 import pytest
@@ -48,7 +49,6 @@ def test_one_start_from_the_disk_is_asked_for_and_used_up(bmcs: BmcSite) -> None
     done = bmcs.power(POWER, "boot", power_boot="disk")
     assert done.status == 0, done.explain()
     assert "next start disk: hal01" in bmcs.power(POWER, "status").words
-    printed = len(bmcs.console(POWER).splitlines())
     done = bmcs.power(POWER, "off")
     assert done.status == 0, done.explain()
     assert "- off hal01" in done.words
@@ -56,7 +56,7 @@ def test_one_start_from_the_disk_is_asked_for_and_used_up(bmcs: BmcSite) -> None
     done = bmcs.power(POWER, "on")
     assert done.status == 0, done.explain()
     bmcs.until("an answer", lambda: bmcs.answers(POWER), POWER)
-    text = "\n".join(bmcs.console(POWER).splitlines()[printed:])
+    text = bmcs.since_off(POWER)
     assert "boot from disk (one-time override)" in text
     assert "Petitboot" not in text, "the disk was asked for"
 
@@ -91,10 +91,9 @@ def test_a_fault_ends_in_one_line_that_names_bmc_question_and_answer(
 
 def test_a_node_that_nobody_armed_boots_its_disk_and_others_are_as_they_were(bmcs: BmcSite) -> None:
     before = bmcs.configurations()
-    printed = len(bmcs.console(POWER).splitlines())
     assert bmcs.power(POWER, "cycle").status == 0
     bmcs.until("an answer", lambda: bmcs.answers(POWER), POWER)
-    text = "\n".join(bmcs.console(POWER).splitlines()[printed:])
+    text = bmcs.since_off(POWER)
     assert f"[network] Requesting config http://{bmcs.server_address}:8480/boot/hal01" in text
     assert "Booting from disk" in text
     assert bmcs.configurations() == before
@@ -116,12 +115,12 @@ def test_an_x86_node_boots_its_disk_and_the_installer_when_it_is_armed(bmcs: Bmc
     assert bmcs.power(X86, "boot", power_boot="network").status == 0
     assert bmcs.power(X86, "on").status == 0
     bmcs.says(X86, "rescue mode: a shell waits on the console")
-    text = bmcs.console(X86)
+    text = bmcs.since_off(X86)
     assert f"PXE: undionly.kpxe from {bmcs.server_address}" in text
     assert f"iPXE: http://{bmcs.server_address}/images/tree/images/pxeboot/vmlinuz..." in text
     bmcs.on(SERVER, f"hal-provision disarm {X86}")
-    assert bmcs.power(X86, "force_off").status == 0
-    assert bmcs.power(X86, "on").status == 0
+    bmcs.force_off(X86)
+    bmcs.switch_on(X86)
     bmcs.until("an answer", lambda: bmcs.answers(X86), X86)
     assert bmcs.console(X86).splitlines()[-1] == "iPXE: exit"
 
@@ -131,14 +130,14 @@ def test_an_x86_node_boots_its_disk_and_the_installer_when_it_is_armed(bmcs: Bmc
 
 def test_images_that_are_not_what_was_signed_are_refused_and_the_good_one_is_installed(bmcs: BmcSite) -> None:
     bmcs.serve_installer()
-    image = bmcs.seal(POWER, "20261122")
+    image = bmcs.seal(POWER, time.strftime("%Y%m%d%H%M%S"))
     refused_at_the_server(bmcs, image.name, bmcs.bring(image))
     where = bmcs.bring(image)
     assert "published" in bmcs.on(SERVER, f"hal-provision publish {where}")
     before, others = bmcs.configurations(), bmcs.ssh(X86, boot_of(bmcs, X86)).stdout
     source = bmcs.source(image)
     (image / "rootfs.tar").unlink()
-    assert bmcs.power(POWER, "force_off").status == 0
+    bmcs.force_off(POWER)
 
     # Somebody changes one byte of what is served: the disk is not touched.
     file = f"/srv/images/www/{image.name}/rootfs.tar"
@@ -147,18 +146,17 @@ def test_images_that_are_not_what_was_signed_are_refused_and_the_good_one_is_ins
     bmcs.on(SERVER, flip.replace("%s", f"'\\x{(int(byte, 16) + 1) % 256:02x}'"))
     token = install(bmcs, source, "a tampered image")
     bmcs.says(POWER, "The installation has stopped.")
-    text = bmcs.console(POWER)
+    text = bmcs.since_off(POWER)
     assert f"hal01: NOT INSTALLED: {image.name} cannot be fetched or is not what was signed" in text
     assert "erasing" not in text
     assert f"{image.name}: rootfs.tar is damaged" in bmcs.on(SERVER, "hal-provision images")
     bmcs.on(SERVER, flip.replace("%s", f"'\\x{byte}'"))
 
     # The next order is a good one; the token of the last is worth nothing.
-    assert bmcs.power(POWER, "force_off").status == 0
-    printed = len(bmcs.console(POWER).splitlines())
+    bmcs.force_off(POWER)
     good = install(bmcs, source, "an image")
     key = bmcs.spool(POWER)
-    bmcs.says(POWER, "Installation complete: restart", printed)
+    bmcs.says(POWER, "Installation complete: restart")
     bmcs.until("an answer", lambda: bmcs.answers(POWER), POWER)
     assert bmcs.host_key(POWER) == key, "its host key is that of the first secrets"
     assert bmcs.on(POWER, "uname -r").strip() == "4.18.0-80.7.2.el7.ppc64le"
@@ -176,27 +174,25 @@ def test_images_that_are_not_what_was_signed_are_refused_and_the_good_one_is_ins
 
 
 def test_a_node_is_installed_from_packages(bmcs: BmcSite, node: Callable[[str], Host]) -> None:
-    assert bmcs.power(POWER, "force_off").status == 0
-    printed = len(bmcs.console(POWER).splitlines())
+    bmcs.force_off(POWER)
     source = Source(repositories={"base": f"http://{bmcs.server_address}/packages"})
     install(bmcs, source, "packages")
     key = bmcs.spool(POWER)
-    bmcs.says(POWER, "Installation complete: restart", printed)
+    bmcs.says(POWER, "Installation complete: restart")
     bmcs.until("an answer", lambda: bmcs.answers(POWER), POWER)
     assert bmcs.host_key(POWER) == key
     assert node(POWER).check_output("rpm -q chrony").startswith("chrony-")
 
 
 def test_a_machine_without_its_disk_is_left_alone_by_the_installer(bmcs: BmcSite) -> None:
-    assert bmcs.power(POWER, "force_off").status == 0
-    printed = len(bmcs.console(POWER).splitlines())
+    bmcs.force_off(POWER)
     with bmcs.fault(POWER, "disk-missing"):
         install(bmcs, Source(repositories={"base": f"http://{bmcs.server_address}/packages"}), "packages")
-        bmcs.says(POWER, "The installation has stopped.", printed)
-    assert "hal01: NOT INSTALLED: disk 0x50248414c1010001 is not in this machine" in bmcs.console(POWER)
-    assert bmcs.power(POWER, "force_off").status == 0
+        bmcs.says(POWER, "The installation has stopped.")
+    assert "hal01: NOT INSTALLED: disk 0x50248414c1010001 is not in this machine" in bmcs.since_off(POWER)
+    bmcs.force_off(POWER)
     bmcs.on(SERVER, f"hal-provision disarm {POWER}")
-    assert bmcs.power(POWER, "on").status == 0
+    bmcs.switch_on(POWER)
     bmcs.until("an answer", lambda: bmcs.answers(POWER), POWER)
 
 
@@ -210,9 +206,7 @@ def test_nobody_told_a_password(bmcs: BmcSite) -> None:
 def install(bmcs: BmcSite, source: Source, what: str) -> Token:
     """Arm a machine that is off and switch it on, to boot from the network once."""
     token = bmcs.arm(POWER, source, what)
-    assert bmcs.power(POWER, "boot", power_boot="network").status == 0
-    done = bmcs.power(POWER, "on")
-    assert done.status == 0, done.explain()
+    bmcs.switch_on(POWER, network=True)
     return token
 
 

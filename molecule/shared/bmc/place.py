@@ -8,6 +8,7 @@ ends.
 from __future__ import annotations
 
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -75,30 +76,32 @@ class Container:
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", seconds: float = 60.0) -> Done:
         """Run a program in the container."""
         command = self._node.command([str(PODMAN), "exec", "--interactive", self.name, *argv])
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=self._node.files,
-        )
+        # What it reads is a file: `communicate` that is called again forgets what it had not yet sent.
+        with tempfile.TemporaryFile() as given:
+            given.write(stdin)
+            given.seek(0)
+            process = subprocess.Popen(
+                command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=self._node.files
+            )
         end = time.monotonic() + seconds
-        given: bytes | None = stdin
         try:
             while True:
                 try:
-                    out, errors = process.communicate(given, timeout=LOOK_SECONDS)
+                    out, errors = process.communicate(timeout=LOOK_SECONDS)
                     return Done(process.returncode, out, errors.decode(errors="replace"))
                 except subprocess.TimeoutExpired:
-                    given = None  # what was not sent yet is remembered
+                    pass
                 if self._machine.interrupted.is_set():
                     raise InterruptedBootError
                 if time.monotonic() > end:
                     raise TooSlowError(f"{argv[0]} took longer than {seconds:g} s")
         finally:
-            if process.poll() is None:  # what it runs ends with the container
-                process.kill()
-                process.communicate()
+            if process.poll() is None:
+                process.kill()  # podman's own; what it ran ends with the container, and may hold the pipes until then
+                process.wait()
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
 
     def make(self, boot: Boot) -> None:
         """Make and start it, with the node's disk in it; raise VirtualNodesError when that cannot be."""

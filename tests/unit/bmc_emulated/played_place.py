@@ -47,6 +47,7 @@ class Played:
     interrupted_at: str = "\0"
     saved: str = ""
     mounted: bool = False
+    starts: int = 0
 
     @contextmanager
     def __call__(self, machine: Machine, boot: Boot) -> Iterator[Place]:
@@ -70,6 +71,8 @@ class Played:
         if argv[:2] == ["test", "-b"]:
             return Done(0 if argv[2] in self.devices else 1, b"", "")
         if "dhcp_client" in text:
+            self.starts += 1
+            assert self.starts < 10, "boots without end"
             words = argv[2].split()
             found = self.leases.get((words[-2], words[-1].strip("'")))
             return Done(0, json.dumps(found).encode(), "")

@@ -81,7 +81,10 @@ def test_one_that_cannot_be_made_leaves_no_disk_mounted(podman: Path, machine: M
     assert called(podman)[-1] == "umount mini-hal05"
 
 
-def test_programs_are_given_their_input_and_told_by_status_output_and_errors(podman: Path, machine: Machine) -> None:
+def test_programs_are_given_their_input_and_told_by_status_output_and_errors(
+    podman: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, "LOOK_SECONDS", 0.001)  # so that it looks before all is read
     with container(VirtualNode("mini"), machine, BOOT) as made:
         done = made.run(["sh", "-c", "cat; echo wrong >&2; exit 3"], stdin=b"x" * 200_000)
     assert (done.status, len(done.out), done.errors, done.last_words) == (3, 200_000, "wrong\n", "wrong")

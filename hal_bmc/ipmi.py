@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import pyghmi.exceptions
 import pyghmi.ipmi.command
 import pyghmi.ipmi.fru
+import pyghmi.ipmi.private.session
 
 from hal_bmc.errors import BmcError, Fault
 from hal_bmc.models import SETTABLE, Boot, BootTarget, Clock, Command, Firmware, Identity, Power, Seen, Sensor, Target
@@ -112,6 +113,10 @@ class Ipmi:
         if session is not None:
             with suppress(pyghmi.exceptions.PyghmiException, OSError):
                 session.ipmi_session.logout()
+            # pyghmi gives who asks next with the same words a session that it takes to be beginning still, though ended.
+            beginning = pyghmi.ipmi.private.session.Session.initting_sessions
+            for words in [words for words, one in beginning.items() if one is session.ipmi_session]:
+                del beginning[words]
 
     # --- power and boot
 

@@ -55,6 +55,15 @@ def said_by_ipmitool(bmc: Emulated, password: str, *words: str) -> str:
     return done.stdout + done.stderr
 
 
+def test_a_session_that_ended_is_not_taken_up_again(emulation: Emulation) -> None:
+    """The first change of a password opens a second one with the same words."""
+    bmc = emulation.make("hal-data", "ipmi")
+    for _ in range(3):
+        client = bmc.client()
+        assert client.power() is Power.OFF
+        client.close()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_power(emulation: Emulation, kind: str) -> None:
     bmc = emulation.make("hal-data", kind)

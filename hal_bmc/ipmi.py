@@ -113,7 +113,7 @@ class Ipmi:
         if session is not None:
             with suppress(pyghmi.exceptions.PyghmiException, OSError):
                 session.ipmi_session.logout()
-            # Who asks next with the same words gets from pyghmi what it takes to be beginning still, even if it has ended.
+            # Who asks next with the same words gets what pyghmi takes to be beginning still, though it ended.
             beginning = pyghmi.ipmi.private.session.Session.initting_sessions
             for words in [words for words, one in beginning.items() if one is session.ipmi_session]:
                 del beginning[words]

@@ -58,6 +58,7 @@ class Ipmi:
                 if len(self.target.password.encode()) > LONGEST_IPMI:
                     answer = f"its password is longer than the {LONGEST_IPMI} bytes that IPMI has"
                     raise BmcError(self.target.label, f"login of {self.target.user}", answer, Fault.CONFIGURATION)
+                self._forget_others()
                 self._session = pyghmi.ipmi.command.Command(
                     bmc=self.target.address,
                     userid=self.target.user,
@@ -107,16 +108,18 @@ class Ipmi:
             raise BmcError(self.target.label, what, answer, Fault.REFUSED)
         return found
 
+    def _forget_others(self) -> None:
+        """Let pyghmi begin a session of its own: it would take up one with the same words that has failed or ended."""
+        beginning = pyghmi.ipmi.private.session.Session.initting_sessions
+        for words in [words for words in beginning if self.target.address in words]:
+            del beginning[words]
+
     def close(self) -> None:
         """End the session."""
         session, self._session = self._session, None
         if session is not None:
             with suppress(pyghmi.exceptions.PyghmiException, OSError):
                 session.ipmi_session.logout()
-            # Who asks next with the same words gets what pyghmi takes to be beginning still, though it ended.
-            beginning = pyghmi.ipmi.private.session.Session.initting_sessions
-            for words in [words for words, one in beginning.items() if one is session.ipmi_session]:
-                del beginning[words]
 
     # --- power and boot
 

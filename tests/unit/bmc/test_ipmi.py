@@ -64,6 +64,18 @@ def test_a_session_that_ended_is_not_taken_up_again(emulation: Emulation) -> Non
         client.close()
 
 
+def test_a_login_that_was_refused_is_made_anew(emulation: Emulation) -> None:
+    """As at first contact: the site's password, which it refuses; the change; the site's password again."""
+    bmc = emulation.make("hal-data", "ipmi")
+    site = replace(bmc.target, password=NEW_SECRET)
+    refused = failure(lambda: connect(site).power())
+    assert refused.fault is Fault.LOGIN
+    first = bmc.client()
+    first.change_password(NEW_SECRET)
+    assert connect(site).power() is Power.OFF
+    first.close()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_power(emulation: Emulation, kind: str) -> None:
     bmc = emulation.make("hal-data", kind)

@@ -12,12 +12,13 @@ def power_refusal(nodes: Mapping[str, Mapping[str, Any]]) -> str:
     """Return why the nodes keep their power, with what to do about it; empty when no job is there and none can start.
 
     ``nodes`` is what the module hal_slurm_node saw. That no job runs now is not enough: one may start between the look
-    and the command. A node that is drained or down gets none (scontrol(1), node states).
+    and the command. A node that is drained gets none. One that is down may: with ReturnToService (slurm.conf(5)) it
+    takes jobs as soon as its slurmd answers again.
     """
     busy = [name for name, node in nodes.items() if node["jobs"]]
     takers: dict[str, list[str]] = {}
     for name, node in nodes.items():
-        if not (node["drained"] or node["down"]):
+        if not node["drained"]:
             takers.setdefault(str(node["state"]), []).append(name)
     why = [f"jobs run on {fold(busy)}"] if busy else []
     why += [f"jobs may start on {fold(names)}: Slurm has {state}" for state, names in sorted(takers.items())]

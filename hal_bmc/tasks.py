@@ -85,7 +85,7 @@ def _power(bmc: Bmc, arguments: Arguments, limits: Limits, check: bool) -> Resul
     before = operations.power(bmc, limits)
     wanted = Power.ON if action in ("on", "cycle") else Power.OFF
     changed = action == "cycle" or before is not wanted
-    turn = _turn_of(arguments, bmc.target)
+    turn = _turn_of(arguments, bmc.target) if action in ("on", "cycle") else _no_turn
     if changed and not check:
         doings: dict[str, Callable[[], bool]] = {
             "on": lambda: operations.power_on(bmc, limits, turn),
@@ -100,22 +100,27 @@ def _power(bmc: Bmc, arguments: Arguments, limits: Limits, check: bool) -> Resul
     return {"changed": changed, "power": after.value, "diff": diff}
 
 
+def _no_turn() -> None:
+    """Switch on at once."""
+
+
 def _turn_of(arguments: Arguments, target: Target) -> Callable[[], None]:
     """Return what waits until this machine may be switched on."""
     if not arguments["on_turns"]:
-        return lambda: None
+        return _no_turn
     turns = Turns(Path(arguments["on_turns"]), int(arguments["on_at_once"]), float(arguments["on_pause_seconds"]))
 
-    def turn() -> None:
+    def told(ask: Callable[[], None]) -> None:
         try:
-            turns.wait()
+            ask()
         except ValueError as error:
             raise BmcError(target.label, "its turn to be switched on", str(error), Fault.CONFIGURATION) from None
         except OSError as error:
             answer = f"{turns.file}: {error.strerror or error}"
             raise BmcError(target.label, "its turn to be switched on", answer, Fault.CONFIGURATION) from None
 
-    return turn
+    told(turns.check)  # now: a cycle would find out when the machine is off
+    return lambda: told(turns.wait)
 
 
 def _boot(bmc: Bmc, arguments: Arguments, limits: Limits, check: bool) -> Result:

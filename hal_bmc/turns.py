@@ -6,6 +6,7 @@ for all who name that file: the nodes of one run, and two runs at the same time.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -36,10 +37,18 @@ class Turns:
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
-    def wait(self) -> None:
-        """Take the next turn, and wait for it. ValueError for a number that is none, OSError for the file."""
+    def check(self) -> None:
+        """Raise ValueError for a number that is none, OSError for a file that cannot be written; take no turn."""
         if self.at_once < 1 or self.pause_seconds < 0:
             raise ValueError(f"{self.at_once} at once, {self.pause_seconds:g} s between: give 1 or more, and 0 or more")
+        place = self.file if os.path.lexists(self.file) else self.file.parent
+        if self.pause_seconds > 0 and not os.access(place, os.W_OK):
+            number = errno.EACCES if place.exists() else errno.ENOENT
+            raise OSError(number, os.strerror(number))
+
+    def wait(self) -> None:
+        """Take the next turn, and wait for it; raise as ``check`` does."""
+        self.check()
         if self.pause_seconds == 0:
             return
         turn = self._take()

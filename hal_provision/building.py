@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import functools
 import hashlib
 import hmac
 import multiprocessing
@@ -10,6 +12,7 @@ import re
 import secrets
 import socket
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,7 +120,8 @@ def digests(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``{"key": ..., "digests": {digest: name}}`` of the secrets in these variables.
 
     The node that builds looks for them in the image without being told any. Texts of 8 characters and more, also those
-    within lists and mappings; shorter ones would be found in every file.
+    within lists and mappings; shorter ones would be found in every file. Of a text that may be hexadecimal or base64
+    also what it stands for: the vault has munge's key so, and a node has its bytes.
     """
     key = secrets.token_hex(32)
     found = {}
@@ -125,9 +129,16 @@ def digests(values: Mapping[str, Any]) -> dict[str, Any]:
         for text in _texts(value):
             stripped = text.strip()
             for one in {stripped, *(line.strip() for line in stripped.splitlines())}:
-                if len(one.encode()) >= SHORTEST:
-                    found[hmac.new(key.encode(), one.encode(), hashlib.sha256).hexdigest()] = name
+                for form in (one.encode(), *_decoded(one)):
+                    if len(form) >= SHORTEST:
+                        found[hmac.new(key.encode(), form, hashlib.sha256).hexdigest()] = name
     return {"key": key, "digests": found}
+
+
+def _decoded(text: str) -> Iterable[bytes]:
+    for decode in (bytes.fromhex, functools.partial(base64.b64decode, validate=True)):
+        with suppress(ValueError):
+            yield decode(text)
 
 
 def _texts(value: Any) -> Iterable[str]:

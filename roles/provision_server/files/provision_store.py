@@ -100,7 +100,7 @@ def disarm(place, name, now=None):
 
 
 def _files(place, name):
-    """Return all that an order brought: what the node boots first."""
+    """Return all that an order brought: what the node boots first, and what else it can be used for."""
     tokens = [place.path("tokens", "%s.%s" % (name, purpose)) for purpose in PURPOSES]
     return [place.path("armed", name)] + tokens + [place.path("spool", name)]
 
@@ -127,7 +127,8 @@ def _token(place, name, purpose):
 
 
 def _drop(place, name):
-    return [remove(path) for path in _files(place, name)][0]
+    # The order last: what breaks off leaves a node that is armed and may not begin, never a token that opens something.
+    return [remove(path) for path in reversed(_files(place, name))][-1]
 
 
 def _drop_over(place, name, now):
@@ -220,7 +221,7 @@ def begin(place, name, token, address, now=None):
     now = time.time() if now is None else now
     with place.locked(name):
         order = armed(place, name, now)
-        why = refusal(place, name, "begin", token, address, now)
+        why = refusal(place, name, "begin", token, address, now) or (None if order else "it is not armed")
         if why is None:
             trail.done(place, now, name, address, "begin", "installation begins")
             _note_began(place, name, order, now)

@@ -71,6 +71,10 @@ def test_turns_that_cannot_be_taken(openbmc: Emulated, tmp_path: Path, changes: 
     assert said["answer"].endswith(answer)
     assert said["asked"] == "its turn to be switched on"
     assert not openbmc.machine.power()
+    openbmc.machine.set_power("On")
+    for check in (True, False):  # before it is off
+        assert openbmc.run("cycle", check=check, **{"on_pause_seconds": 5.0, **changes})["answer"] == said["answer"]
+    assert openbmc.machine.kept.read().starts == 1
 
 
 # --- password

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import importlib
 import json
@@ -10,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -336,6 +337,13 @@ def root(tmp_path: Path) -> Path:
 def test_an_image_without_secrets_is_not_refused(root: Path) -> None:
     assert faults(root, vault_password="correct-horse-battery") == []
     cleaning.refuse([])
+
+
+@pytest.mark.parametrize("form", [bytes.hex, lambda key: base64.b64encode(key).decode()])
+def test_a_key_is_found_by_its_bytes_though_the_vault_has_it_as_text(root: Path, form: Callable[[bytes], str]) -> None:
+    key = bytes(range(200, 248))
+    write(root, "etc/munge/munge.key", "").write_bytes(key)
+    assert faults(root, vault_munge_key=form(key)) == ["/etc/munge/munge.key has the secret vault_munge_key"]
 
 
 @pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "])

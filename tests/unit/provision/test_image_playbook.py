@@ -46,3 +46,13 @@ def refusal(folder: Path, *words: str) -> str:
 )
 def test_what_cannot_be_built_is_refused_in_one_line(tmp_path: Path, words: list[str], said: str) -> None:
     assert said in refusal(tmp_path, *words)
+
+
+def test_a_limit_is_refused_whatever_it_leaves(tmp_path: Path) -> None:
+    """One that leaves out the building node would be a play of no hosts, which ends well."""
+    for limit in ("hal01", "hal-mgmt1"):
+        done = play(
+            "playbooks/image.yml", "--limit", limit, "-e", "image_profile=ac922", "-e", f"hal_state_dir={tmp_path}"
+        )
+        assert done.returncode != 0
+        assert "image.yml is for one image: leave --limit away" in " ".join((done.stdout + done.stderr).split())

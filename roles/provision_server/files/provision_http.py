@@ -121,8 +121,9 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 store.call_home(self.server.place, node, token, address, said)
         except Problem as problem:
-            self._say("%s %s: %s" % (node, parts[2], problem))
-            self.server.refusals.note(time.time(), node, address, parts[2], "%s" % problem)
+            self.worth_a_line = self.server.refusals.note(time.time(), node, address, parts[2], "%s" % problem)
+            if self.worth_a_line:
+                self._say("%s %s: %s" % (node, parts[2], problem))
             return 403, b"refused\n"
         return 200, b"ok\n"
 

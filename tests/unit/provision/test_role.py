@@ -285,7 +285,7 @@ def certified(folder: Path, **variables: Any) -> int:
 def test_the_servers_certificate_is_the_authoritys_and_made_anew_before_it_ends(tmp_path: Path) -> None:
     authority(tmp_path)
     assert certified(tmp_path) > 0
-    certificate, key = tmp_path / "tls/hal-mgmt1_provision.pem", tmp_path / "tls/hal-mgmt1_provision.key"
+    certificate, key = (tmp_path / f"tls/hal-mgmt1_10.64.0.11.{end}" for end in ("pem", "key"))
     verify = ["openssl", "verify", "-CAfile", str(tmp_path / "tls_ca.pem"), "-purpose", "sslserver"]
     for name in (["-verify_ip", "10.64.0.11"], ["-verify_hostname", "hal-mgmt1.hal.example"]):
         done = subprocess.run([*verify, *name, str(certificate)], capture_output=True, text=True, check=False)

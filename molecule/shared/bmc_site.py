@@ -45,6 +45,7 @@ class BmcSite:
     def __init__(self, scenario: Path, cluster: Cluster, work: Path) -> None:
         self.scenario, self.cluster, self.work = scenario, cluster, work
         self.instance = scenario.name
+        self.image_key = STATE / "images" / self.instance / "image_key"
         self.ansible = ansible_run.of_scenario(scenario)
         self.told: list[str] = []  # all that any command printed
         self.seen: set[str] = set()  # command lines of processes with a password in them
@@ -297,7 +298,7 @@ class BmcSite:
         packages = self.work / "packages.txt"
         packages.write_text("bash-4.2\n")
         command = [sys.executable, "-m", "hal_provision", "seal", str(self.root_tar(name)), "--into", str(self.work)]
-        command += ["--key", str(STATE / "images/image_key"), "--name", "compute", "--version", version]
+        command += ["--key", str(self.image_key), "--name", "compute", "--version", version]
         command += ["--arch", node.arch, "--kernel", str(node.kernel), "--packages", str(packages)]
         return Path(capture(command).strip())
 
@@ -311,7 +312,7 @@ class BmcSite:
 
     def source(self, image: Path) -> Source:
         """Return an image as a kickstart file names it."""
-        found = images.signed(image, STATE / "images/image_key.pem")
+        found = images.signed(image, self.image_key.with_suffix(".pem"))
         return Source(image=found, image_url=f"http://{self.server_address}/images/{image.name}")
 
     def configurations(self) -> str:

@@ -130,16 +130,22 @@ def seal(
         packages=tuple(sorted(packages)),
         created=stamp(created),
     )
+    target, new = _begun(manifest, into, key)
+    shutil.move(root, new / file)
+    (new / file).chmod(0o644)
+    new.rename(target)
+    return target
+
+
+def _begun(manifest: Manifest, into: Path, key: Path) -> tuple[Path, Path]:
+    """Return the folder of an image, which is not there yet, and the one beside it that has what is signed."""
     target, new = into / manifest.folder, into / f".{manifest.folder}.new"
     if target.exists():
         raise ProvisionError(f"{target} is there already; a changed image is a new version")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
     _write_signed(manifest, new, key)
-    shutil.move(root, new / file)
-    (new / file).chmod(0o644)
-    new.rename(target)
-    return target
+    return target, new
 
 
 def sign(manifest: Manifest, into: Path, key: Path) -> Path:
@@ -153,12 +159,7 @@ def sign(manifest: Manifest, into: Path, key: Path) -> Path:
         raise ProvisionError(f"{manifest.folder}: {manifest.file} is none of {', '.join(FILES)}")
     if not isinstance(manifest.size, int) or manifest.size <= 0 or not _SHA256.fullmatch(manifest.sha256):
         raise ProvisionError(f"{manifest.folder}: size {manifest.size} and sha256 {manifest.sha256} are of no file")
-    target, new = into / manifest.folder, into / f".{manifest.folder}.new"
-    if target.exists():
-        raise ProvisionError(f"{target} is there already; a changed image is a new version")
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
-    _write_signed(manifest, new, key)
+    target, new = _begun(manifest, into, key)
     new.rename(target)
     return target
 

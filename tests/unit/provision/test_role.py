@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import yaml
 from bmc.petitboot import Disk, Lease, boot
 
+from tests.unit import authority
 from tests.unit.interpreters import LOCAL
 from tests.unit.playing import ROOT, play, play_text
 
@@ -253,26 +253,6 @@ CERTIFY = """
 """
 
 
-def authority(folder: Path) -> None:
-    """The site's authority for TLS, as playbooks/authorities.yml leaves it."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(timezone.utc)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "site")])
-    made = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(x509.random_serial_number()).not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=3650)).add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
-        .sign(key, hashes.SHA256())
-    )  # fmt: skip
-    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (folder / "tls_ca").write_bytes(key.private_bytes(serialization.Encoding.PEM, *plain))
-    (folder / "tls_ca.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-
-
 def certified(folder: Path, **variables: Any) -> int:
     """Make the certificate; return how many tasks changed something."""
     done = play_text(
@@ -283,7 +263,7 @@ def certified(folder: Path, **variables: Any) -> int:
 
 
 def test_the_servers_certificate_is_the_authoritys_and_made_anew_before_it_ends(tmp_path: Path) -> None:
-    authority(tmp_path)
+    authority.make(tmp_path)
     assert certified(tmp_path) > 0
     certificate, key = (tmp_path / f"tls/hal-mgmt1_10.64.0.11.{end}" for end in ("pem", "key"))
     verify = ["openssl", "verify", "-CAfile", str(tmp_path / "tls_ca.pem"), "-purpose", "sslserver"]
@@ -310,7 +290,7 @@ def checked(folder: Path, text: str, **variables: Any) -> subprocess.CompletedPr
 
 @pytest.mark.parametrize("there", [False, True])
 def test_check_mode_needs_neither_the_folder_of_certificates_nor_a_key(tmp_path: Path, there: bool) -> None:
-    authority(tmp_path)
+    authority.make(tmp_path)
     if there:
         (tmp_path / "tls").mkdir()
     done = checked(tmp_path, CERTIFY, provision_server_authority_dir=str(tmp_path))

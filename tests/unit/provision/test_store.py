@@ -531,3 +531,10 @@ def test_addresses_are_read_again_when_the_role_wrote_a_node(place: Any) -> None
 
 def test_the_program_of_the_node_is_not_imported_from_elsewhere() -> None:
     assert Path(sys.modules["provision_store"].__file__ or "").parent == PROJECT / "roles/provision_server/files"
+
+
+def test_a_token_without_its_order_begins_nothing(armed: Any) -> None:
+    """A disarming that broke off: this is the last question before a disk is erased."""
+    Path(armed.path("armed", "hal05")).unlink()
+    with pytest.raises(Problem, match="it is not armed"):
+        store.begin(armed, "hal05", WORDS, "10.1.0.105", NOW)

@@ -1,0 +1,19 @@
+"""What can go wrong: each a sentence for an administrator."""
+
+from __future__ import annotations
+
+
+class ReimageError(Exception):
+    """What was asked for is refused, and nothing was changed."""
+
+
+class Trouble(Exception):
+    """Something did not do what it was asked. ``passes``: it may by itself, so that asking again is worth while."""
+
+    def __init__(self, reason: str, *, passes: bool = False) -> None:
+        super().__init__(reason)
+        self.reason, self.passes = reason, passes
+
+
+class Conflict(Exception):
+    """The record was written by somebody else since it was read: an abort, or another run."""

@@ -154,9 +154,7 @@ def record_of(data: Mapping[str, Any]) -> Record:
     node = str(data.get("node", "?"))
     try:
         if data["format"] != FORMAT:
-            raise ReimageError(
-                f"{node}: its record has format {data['format']}, not {FORMAT}: another release"
-            )
+            raise ReimageError(f"{node}: its record has format {data['format']}, not {FORMAT}: another release")
         plan = dict(data["plan"])
         told = plan.pop("fingerprint")
         made = Plan(**{**plan, "image": Image(**plan["image"]), "wipe": tuple(plan["wipe"])})

@@ -110,7 +110,11 @@ class Drained:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Where a node is. ``revision`` is that of the file it was read from; 0 for one that has none."""
+    """Where a node is. ``revision`` is that of the file it was read from; 0 for one that has none.
+
+    ``reason`` of one that goes on: it is about to fail for that. ``host_key``: fingerprint of the key that it is given.
+    ``called_before``: its last call home before this order. ``seconds``: by step, of those that are over.
+    """
 
     node: str
     plan: Plan
@@ -125,6 +129,7 @@ class Record:
     drained_before: Drained | None = None
     old_boot_id: str = ""
     host_key: str = ""
+    called_before: str = ""
     job: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -175,6 +180,7 @@ def record_of(data: Mapping[str, Any]) -> Record:
             drained_before=Drained(**before) if before else None,
             old_boot_id=str(data["old_boot_id"]),
             host_key=str(data["host_key"]),
+            called_before=str(data["called_before"]),
             job=str(data["job"]),
             seconds={str(step): float(spent) for step, spent in data["seconds"].items()},
         )

@@ -119,7 +119,10 @@ class Provision(Protocol):
         """Return what it says."""
 
     def arm(self, record: Record) -> str:
-        """Arm a node with what its record says, put first secrets there; return the fingerprint of its new host key."""
+        """Arm a node with what its record says, put first secrets there; return the fingerprint of its new host key.
+
+        Conflict when the record is not the newest: nobody who aborted meanwhile finds the node armed.
+        """
 
     def disarm(self, node: str) -> None:
         """Have a node boot its disk; whatever was out for it is worth nothing."""

@@ -1,0 +1,387 @@
+"""The step engine: one node, one step, one look at a time.
+
+Each step reads the state first and passes when it is already true, so a run that was killed goes on where the record
+says. What fails is written down first (``reason``), then the node is made safe (disarmed, drained with the reason), and
+only then the record says ``failed``. Steps: DESIGN.md section 7. No step acts on a node whose record is not going on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from hal_reimage.errors import Conflict, ReimageError, Trouble
+from hal_reimage.record import STEPS, Drained, Plan, Record, Run, State, Step, moment, stamp
+from hal_reimage.world import SlurmNode, World
+
+MARK = "hal-reimage"
+_POSITION = {step: number for number, step in enumerate(STEPS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a step may take, in seconds. ``begin``: from power on to the installer's word that it begins."""
+
+    identity: float = 300
+    drain: float = 172800  # two days: the longest job
+    off: float = 1200
+    begin: float = 1800  # an AC922 tests its memory first
+    install: float = 3600
+    start: float = 1800
+    rollout: float = 7200
+    job: float = 900
+    safe: float = 900  # to make a node safe that failed, when slurmctld or the server does not answer
+
+    def of(self, step: Step) -> float:
+        """Return how long a step may take in all."""
+        return {
+            Step.WAITING: float("inf"),
+            Step.IDENTITY: self.identity,
+            Step.DRAIN: self.drain,
+            Step.OFF: self.off,
+            Step.ARM: self.off,
+            Step.BOOT: self.off,
+            Step.INSTALL: self.begin + self.install,
+            Step.START: self.start,
+            Step.CONVERGE: self.rollout,
+            Step.GATES: self.rollout,
+            Step.JOB: self.job,
+            Step.RETURN: self.job,
+        }[step]
+
+
+Found = dict[str, object]
+"""What a step has found out: fields of the record."""
+
+
+class Wait(Exception):
+    """A step is not through: for what it waits, and what it found out. It fails when its time is over."""
+
+    def __init__(self, what: str, found: Found | None = None) -> None:
+        super().__init__(what)
+        self.what, self.found = what, found or {}
+
+
+def before(one: Step, other: Step) -> bool:
+    """Return whether a step comes before another."""
+    return _POSITION[one] < _POSITION[other]
+
+
+class Engine:
+    """Brings nodes through the steps. Safe for several threads, as long as each node has one."""
+
+    def __init__(self, world: World, limits: Limits = Limits(), now: Callable[[], float] = time.time) -> None:
+        self.world, self.limits, self.now = world, limits, now
+        self._steps: dict[Step, Callable[[Record], Found]] = {
+            Step.WAITING: lambda record: {},
+            Step.IDENTITY: self._identity,
+            Step.DRAIN: self._drain,
+            Step.OFF: self._off,
+            Step.ARM: self._arm,
+            Step.BOOT: self._boot,
+            Step.INSTALL: self._install,
+            Step.START: self._start,
+            Step.CONVERGE: self._converge,
+            Step.GATES: self._gates,
+            Step.JOB: self._job,
+            Step.RETURN: self._return,
+        }
+
+    # --- begin, go on
+
+    def confirm(self, plan: Plan, run: Run) -> Record:
+        """Write down that a plan is to be carried out, or take it up where it broke off; return the record.
+
+        The plan was confirmed with its code by whoever calls. ReimageError when another one is on.
+        """
+        kept = self.world.store.read(plan.node)
+        if kept is None or kept.state in (State.DONE, State.ABORTED):
+            return self.world.store.write(
+                Record(plan.node, plan, run, since=stamp(self.now()), revision=kept.revision if kept else 0)
+            )
+        refuse_other(kept, plan, run.code)
+        if kept.going and kept.reason:  # it was killed while it failed
+            self._make_safe(kept, _failure(kept))
+        if kept.reason:
+            kept = replace(kept, step=_again_from(kept.step), reason="", ended="", job="", state=State.GOING)
+        # Who had set how it ends, had set it for this plan; the time that it was left alone is no step's.
+        kept = replace(kept, run=replace(run, next_state=kept.run.next_state), since=stamp(self.now()), waiting="")
+        return self.world.store.write(kept)
+
+    def tick(self, node: str, run: Run) -> Record:
+        """Look at one step of a node, and do what it takes; return the record as it is then.
+
+        One that does not go on, or was taken over by another run, is returned as it is. ReimageError for a record that
+        is not there or damaged; Trouble when the server that keeps records does not answer.
+        """
+        record = self._mine(node, run)
+        if record is None:
+            return self._kept(node)
+        try:
+            return self._look(record)
+        except Conflict:
+            return self._lost(node, run)
+
+    def _mine(self, node: str, run: Run) -> Record | None:
+        record = self._kept(node)
+        same = (record.run.code, record.run.by, record.run.began) == (run.code, run.by, run.began)
+        return record if record.going and same else None
+
+    def _kept(self, node: str) -> Record:
+        record = self.world.store.read(node)
+        if record is None:
+            raise ReimageError(f"{node}: its record is gone")
+        return record
+
+    def _lost(self, node: str, run: Run) -> Record:
+        """Somebody else wrote the record. One that was aborted is made safe once more: we may have acted meanwhile."""
+        record = self._kept(node)
+        if record.state is State.ABORTED and record.run.began == run.began:
+            self._make_safe(record, record.reason)
+        return record
+
+    def _look(self, record: Record) -> Record:
+        if record.reason:
+            return self._fail(record, record.reason)
+        try:
+            passed = self._steps[record.step](record)
+        except Wait as wait:
+            found: Record = replace(record, **wait.found)  # type: ignore[arg-type]  # fields of it
+            if not self._over(record):
+                return self._wait(record, found, wait.what)
+            waited = round(self.limits.of(record.step) / 60, 1)
+            return self._fail(found, self._told(record, f"waited {waited:g} min for {wait.what}"))
+        except Trouble as trouble:
+            if trouble.passes and not self._over(record):
+                return self._wait(record, record, f"an answer: {trouble.reason}")
+            return self._fail(record, self._told(record, trouble.reason))
+        record = replace(record, **passed)  # type: ignore[arg-type]  # fields of it
+        if record.step is Step.RETURN:
+            return self.world.store.write(self._ended(record, State.DONE))
+        return self.world.store.write(record.at(STEPS[_POSITION[record.step] + 1], self.now()))
+
+    def _over(self, record: Record) -> bool:
+        return self.now() - moment(record.since) >= self.limits.of(record.step)
+
+    def _wait(self, record: Record, found: Record, waiting: str) -> Record:
+        """Write down for what a node waits, and what was found out; nothing where that is known."""
+        found = replace(found, waiting=waiting)
+        return record if found == record else self.world.store.write(found)
+
+    def _ended(self, record: Record, state: State) -> Record:
+        ended = record.at(record.step, self.now())
+        return replace(ended, state=state, ended=stamp(self.now()))
+
+    def _told(self, record: Record, reason: str) -> str:
+        """Return a reason with what the console says, where the machine itself is at work."""
+        if record.step in (Step.INSTALL, Step.START):
+            said = [line for line in self.world.bmc.console(record.node).splitlines() if line.strip()]
+            stops = [line for line in said if "NOT INSTALLED:" in line]
+            if last := (stops or said)[-1:]:
+                return f"{reason}; its console says: {last[0].strip()[:200]}"
+        return reason
+
+    # --- failing
+
+    def _fail(self, record: Record, reason: str) -> Record:
+        if not record.reason:
+            record = self.world.store.write(replace(record, reason=reason, since=stamp(self.now())))
+        try:
+            self._make_safe(record, _failure(record))
+        except Trouble as trouble:
+            if self.now() - moment(record.since) < self.limits.safe:
+                return self._wait(record, record, f"an answer, to be made safe: {trouble.reason}")
+            record = replace(record, reason=f"{reason}; it could not be made safe: {trouble.reason}")
+        return self.world.store.write(self._ended(replace(record, waiting=""), State.FAILED))
+
+    def _make_safe(self, record: Record, reason: str) -> None:
+        """Have a node boot its disk, and no job come to it. What it was before it was drained, it stays."""
+        node, step = record.node, record.step
+        if not before(step, Step.ARM):
+            self.world.provision.disarm(node)
+        if step in (Step.BOOT, Step.INSTALL):
+            with suppress(Trouble):  # what would be booted from the network is not armed
+                self.world.bmc.boot_as_set(node)
+        seen = self.world.slurm.see(node)
+        if not seen.known or before(step, Step.DRAIN):
+            return
+        if step in (Step.JOB, Step.RETURN):
+            self.world.slurm.end_proof(node, reason)
+        elif step is not Step.DRAIN or seen.reboot or (seen.drained and seen.ours):
+            self.world.slurm.keep_drained(node, reason)
+
+    # --- steps
+
+    def _identity(self, record: Record) -> Found:
+        self.world.bmc.identify(record.node)
+        return {}
+
+    def _drain(self, record: Record) -> Found:
+        node, slurm = record.node, self.world.slurm
+        reason = f"{MARK}: {record.plan.image.folder} by {record.run.by}"
+        seen = slurm.see(node)
+        if not seen.known:
+            return self._about_to_go(record)
+        done = seen.drained and seen.reboot == "" and (seen.ours or record.drained_before is not None)
+        if not done and seen.reboot == "" and (seen.drained or not record.run.by_slurm):
+            if why := slurm.drain(node, reason):
+                raise Wait(why)
+            seen = slurm.see(node)
+            if not seen.drained:
+                raise Wait("Slurm to drain it")
+            if not seen.ours:  # an administrator had drained it: so it will stay
+                raise Wait("its jobs", {"drained_before": Drained(seen.reason, seen.by)})
+            done = True
+        found: Found = {}
+        if not done:
+            found = self._by_reboot(record, seen, reason)
+        elif seen.jobs:
+            raise Wait(_jobs(seen))
+        return {**found, **self._about_to_go(record)}
+
+    def _by_reboot(self, record: Record, seen: SlurmNode, reason: str) -> Found:
+        """Have Slurm say when: ``scontrol reboot ASAP``, ours or an administrator's, starts its RebootProgram."""
+        node, slurm = record.node, self.world.slurm
+        if seen.reboot == "":
+            raise Wait(slurm.reboot(node, reason, record.run.next_state) or "Slurm to reboot it")
+        if seen.reboot == "asked" or seen.jobs:
+            raise Wait(_jobs(seen) if seen.jobs else "Slurm to start its RebootProgram")
+        # From here on the node stays away, whatever the reboot was to end in: that is for the end of all steps.
+        slurm.keep_drained(node, reason)
+        return {"run": replace(record.run, next_state=seen.next_state or record.run.next_state)}
+
+    def _about_to_go(self, record: Record) -> Found:
+        return {"old_boot_id": record.old_boot_id or self.world.nodes.boot_id(record.node)}
+
+    def _off(self, record: Record) -> Found:
+        self._refuse_busy(record)
+        if self.world.bmc.is_on(record.node):
+            self.world.bmc.shut_down(record.node)
+        return {}
+
+    def _refuse_busy(self, record: Record) -> None:
+        seen = self.world.slurm.see(record.node)
+        if seen.known and (seen.jobs or not seen.drained):
+            what = f"there are jobs on it: {_jobs(seen)}" if seen.jobs else "jobs may start on it"
+            raise Trouble(f"somebody gave it back to Slurm, and {what}")
+
+    def _arm(self, record: Record) -> Found:
+        self._refuse_busy(record)
+        if self.world.bmc.is_on(record.node):
+            raise Trouble("somebody switched it on while it was to be off")
+        called = self.world.provision.see(record.node).called
+        return {"host_key": self.world.provision.arm(record), "called_before": called}
+
+    def _boot(self, record: Record) -> Found:
+        found = self.world.provision.see(record.node)
+        on = self.world.bmc.is_on(record.node)
+        if on and (found.began or found.called != record.called_before):
+            return {}
+        if not found.armed:
+            raise Trouble("its order was taken back, or ran out, before it was switched on")
+        if not on:
+            self.world.bmc.network_once(record.node)
+            self.world.bmc.on(record.node)
+        return {}
+
+    def _install(self, record: Record) -> Found:
+        found = self.world.provision.see(record.node)
+        if found.called != record.called_before:
+            return {}
+        if found.began:
+            raise Wait("its installation to end")
+        if not found.armed:
+            raise Trouble("its order was taken back, or ran out, before its installation began")
+        waiting = "the installer to begin" if found.given else "its firmware to boot from the network"
+        if self.now() - moment(record.since) >= self.limits.begin:
+            raise Trouble(f"waited for {waiting}, for too long: the disk is as it was")
+        raise Wait(waiting)
+
+    def _start(self, record: Record) -> Found:
+        key = self.world.nodes.host_key(record.node)
+        if not key:
+            raise Wait("it to answer by ssh")
+        if key != record.host_key:
+            raise Wait("it to show its new host key; it shows another, as its old system or another machine would")
+        boot_id = self.world.nodes.boot_id(record.node)
+        if not boot_id or boot_id == record.old_boot_id:
+            raise Wait("it to let us in" if not boot_id else "it to boot")
+        return {}
+
+    def _converge(self, record: Record) -> Found:
+        return _result(self.world.rollout.converge(record.node), "its rollout")
+
+    def _gates(self, record: Record) -> Found:
+        return _result(self.world.rollout.gates(record.node), "its checks")
+
+    def _job(self, record: Record) -> Found:
+        node, slurm = record.node, self.world.slurm
+        if not slurm.see(node).known:
+            return {}
+        if not record.job:
+            job = slurm.prove(node)
+            raise Wait(f"test job {job}", {"job": job})
+        ended = slurm.proven(node, record.job)
+        if ended is None:
+            raise Wait(f"test job {record.job}")
+        if ended:
+            raise Trouble(f"test job {record.job}: {ended}")
+        return {}
+
+    def _return(self, record: Record) -> Found:
+        node, slurm = record.node, self.world.slurm
+        if not slurm.see(node).known:
+            return {}
+        stays = ""
+        if record.drained_before:
+            stays = record.drained_before.reason
+        elif record.run.next_state == "DOWN":
+            stays = f"{MARK}: installed and proven; drained as was asked by {record.run.by}"
+        slurm.end_proof(node, stays)
+        if stays:
+            return {}
+        seen = slurm.see(node)
+        if not seen.usable:
+            raise Wait(f"Slurm to send it jobs; it has it {seen.reason or 'not answering'}")
+        return {}
+
+
+def _failure(record: Record) -> str:
+    """Return what Slurm is told of a node that failed: sinfo -R shows it."""
+    return f"{MARK}: failed at {record.step.value}: {record.reason} (hal-reimage show {record.node})"
+
+
+def refuse_other(kept: Record, plan: Plan, code: str) -> None:
+    """Raise ReimageError when a record that is not through is of another plan than this."""
+    if kept.plan.fingerprint == plan.fingerprint and kept.run.code == code:
+        return
+    is_at = (
+        f"{'is at' if kept.going else 'failed at'} {kept.step.value}, confirmed by {kept.run.by} with {kept.run.code}"
+    )
+    raise ReimageError(
+        f"{plan.node}: another reimage of it {is_at}; that command goes on with it, "
+        f"hal-reimage abort {plan.node} on the server ends it"
+    )
+
+
+def _again_from(step: Step) -> Step:
+    """Return where one that failed is taken up: what touches the machine is begun with the question which one it is."""
+    if not before(step, Step.CONVERGE):
+        return Step.CONVERGE
+    return Step.START if step is Step.START else Step.IDENTITY
+
+
+def _jobs(seen: SlurmNode) -> str:
+    shown = ", ".join(f"{job.id} of {job.user} (ends by {job.end})" for job in seen.jobs[:3])
+    more = len(seen.jobs) - 3
+    return f"job{'' if len(seen.jobs) == 1 else 's'} {shown}" + (f" and {more} more" if more > 0 else "")
+
+
+def _result(said: str | None, what: str) -> Found:
+    if said is None:
+        raise Wait(what)
+    if said:
+        raise Trouble(said)
+    return {}

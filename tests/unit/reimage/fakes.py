@@ -1,0 +1,425 @@
+"""A site in this process: machines, their BMCs, Slurm, the provisioning server and rollouts, with faults and a clock.
+
+What may never happen is an AssertionError at once, whoever caused it. Faults are words in ``Site.faults``, by node.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from hal_reimage.errors import Conflict, Trouble
+from hal_reimage.record import Image, Plan, Record, Run, State, Step, record_of, stamp
+from hal_reimage.world import Installation, Job, SlurmNode, World
+
+IMAGE = Image("ac922-20261122-ppc64le", "0" * 64, "ppc64le", "4.18.0-80.7.2.el7")
+RUN = Run("K7QX-M2VD", "root@here", "2026-11-22T18:00:00Z")
+OURS = "hal-reimage"
+
+
+def plan(node: str, **other: str) -> Plan:
+    """Return a plan for a node of the site."""
+    return replace(Plan(node, f"S-{node}", f"0x{node}", IMAGE), **other)  # type: ignore[arg-type]
+
+
+@dataclass
+class Machine:
+    """A node: what it has of power, of disk, and of Slurm."""
+
+    name: str
+    serial: str = ""
+    on: bool = True
+    network_next: bool = False
+    disk: str = "system 0"  # or "erased"
+    runs: str = "system 0"  # "", "firmware", "installer", or a system
+    boots: int = 1
+    key: str = "key 0"
+    next_key: str = ""
+    # slurmctld's
+    drained: bool = False
+    reason: str = ""
+    jobs: list[str] = field(default_factory=list)
+    reboot: str = ""
+    next_state: str = ""
+    reserved: bool = False
+    test_job: str = ""
+    test_ended: str | None = None
+    # whether what is on the disk may have users' jobs
+    gated: bool = True
+    proven: bool = True
+    resumed_by_hand: bool = False
+
+    @property
+    def system(self) -> bool:
+        """Whether a system runs."""
+        return self.runs.startswith("system")
+
+    @property
+    def serves(self) -> bool:
+        """Whether users' jobs start there."""
+        return self.system and not self.drained and not self.reserved and self.reboot != "issued"
+
+
+@dataclass
+class Order:
+    """What a node is armed with."""
+
+    record: Record
+    key: str
+    until: float
+    given: bool = False
+    began: bool = False
+
+
+class Site:
+    """All of it. ``call`` is asked before and after each call of the engine's: a test raises there, as a killed run."""
+
+    def __init__(self, *names: str) -> None:
+        self.clock = 1_795_370_400.0
+        self.machines = {name: Machine(name, f"S-{name}") for name in names}
+        self.records: dict[str, dict[str, object]] = {}
+        self.orders: dict[str, Order] = {}
+        self.began: dict[str, str] = {}
+        self.called: dict[str, str] = {}
+        self.confirmed: dict[str, Plan] = {}
+        self.faults: dict[str, set[str]] = defaultdict(set)
+        self.rollouts: dict[tuple[str, str], float] = {}
+        self.told: list[str] = []
+        self.numbers = 0
+        self.floor = 0
+        self.call: Callable[[str, str, str], None] = lambda when, what, node: None
+
+    def world(self) -> World:
+        """Return it as the engine has it."""
+        return World(
+            *(
+                Watched(self, part(self))
+                for part in (FakeStore, FakeSlurm, FakeBmc, FakeProvision, FakeNodes, FakeRollout)
+            )  # type: ignore[arg-type]
+        )
+
+    def now(self) -> float:
+        """The clock."""
+        return self.clock
+
+    def number(self) -> int:
+        """A number that nobody had."""
+        self.numbers += 1
+        return self.numbers
+
+    # --- what happens by itself
+
+    def pass_time(self, seconds: float = 30) -> None:
+        """Have time pass: machines boot and install, rollouts and jobs end."""
+        self.clock += seconds
+        for machine in self.machines.values():
+            self._boot(machine)
+            if machine.reboot == "asked" and not machine.jobs:
+                machine.reboot = "issued"
+            if machine.reserved and machine.test_job and machine.test_ended is None and machine.system:
+                machine.test_ended = "FAILED 1:0" if "job" in self.faults[machine.name] else ""
+                machine.proven = machine.proven or (machine.test_ended == "" and machine.gated)
+
+    def _boot(self, machine: Machine) -> None:
+        name, faults = machine.name, self.faults[machine.name]
+        if not machine.on:
+            return
+        if machine.runs == "firmware":
+            order = self.orders.get(name)
+            network = machine.network_next and "override-ignored" not in faults
+            machine.network_next = False
+            if network and order and not order.began and order.until > self.clock:
+                order.given = True
+                machine.runs = "installer"
+            else:
+                self._start_disk(machine)
+        elif machine.runs == "installer":
+            self._install(machine)
+
+    def _start_disk(self, machine: Machine) -> None:
+        machine.boots += 1
+        machine.runs = machine.disk if machine.disk != "erased" else "nothing"
+        if machine.system and machine.reboot == "issued":  # slurmd registers: slurmctld does what nextstate says
+            machine.reboot = ""
+            if machine.next_state == "RESUME":
+                machine.drained, machine.reason = False, ""
+
+    def _install(self, machine: Machine) -> None:
+        name, faults = machine.name, self.faults[machine.name]
+        order = self.orders.get(name)
+        if machine.disk != "erased" or (order and not order.began):
+            if order is None or order.began or "disk-missing" in faults:
+                machine.runs = "stopped"
+                return
+            assert name in self.confirmed, f"{name} was erased, and nobody confirmed it"
+            assert not machine.jobs, f"{name} was erased under {machine.jobs}"
+            order.began = True
+            self.began[name], machine.disk = stamp(self.clock), "erased"
+            machine.gated = machine.proven = machine.resumed_by_hand = False
+        elif order is None or "silent-install" in faults:
+            machine.runs = "stopped"
+        else:
+            machine.key = machine.next_key = order.key
+            machine.disk = f"system {self.number()}"
+            self.called[name] = f"{stamp(self.clock)} {self.number()}"
+            self.began.pop(name, None)
+            del self.orders[name]
+            self._start_disk(machine)
+
+    # --- people
+
+    def submit(self, name: str) -> bool:
+        """Somebody's job starts on a node, where Slurm lets it."""
+        machine = self.machines[name]
+        if machine.serves:
+            assert machine.proven or machine.resumed_by_hand, f"{name} serves, and was not proven"
+            machine.jobs.append(str(self.number()))
+        return machine.serves
+
+    def end_jobs(self, name: str) -> None:
+        """The jobs of a node end."""
+        self.machines[name].jobs.clear()
+
+    def abort(self, name: str) -> bool:
+        """An administrator aborts, as hal-reimage on the server does."""
+        found = self.records.get(name)
+        if found is None or found["state"] not in ("going", "failed"):
+            return False
+        machine = self.machines[name]
+        step = found["step"]
+        found.update(
+            state="aborted",
+            reason=f"aborted by root at {step}",
+            ended=stamp(self.clock),
+            revision=found["revision"] + 1,  # type: ignore[operator]
+        )
+        self.disarm(name)
+        if step != "waiting":
+            machine.drained, machine.reason = True, f"{OURS}: aborted by root at {step}"
+        return True
+
+    def disarm(self, name: str) -> None:
+        """Take an order back."""
+        self.orders.pop(name, None)
+
+    def standing(self, other_than: str = "") -> dict[str, str]:
+        """Return what each node boots as the server has it."""
+        return {name: f"order {self.orders[name].key}" if name in self.orders else "disk" for name in self.machines}
+
+
+class Watched:
+    """A part whose every call is told, before and after."""
+
+    def __init__(self, site: Site, part: object) -> None:
+        self._site, self._part = site, part
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        asked = getattr(self._part, name)
+
+        def call(*arguments: object) -> object:
+            first = arguments[0]
+            node = first.node if isinstance(first, Record) else str(first)
+            what = f"{type(self._part).__name__.removeprefix('Fake').lower()}.{name}"
+            self._site.call("before", what, node)
+            given = asked(*arguments)
+            self._site.told.append(f"{what} {node}")
+            self._site.call("after", what, node)
+            return given
+
+        return call
+
+
+class Part:
+    """Something that can be out of order."""
+
+    name = ""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    def machine(self, node: str) -> Machine:
+        """Return a machine, unless this part does not answer."""
+        if self.name in self.site.faults[node] | self.site.faults["*"]:
+            raise Trouble(f"{self.name} does not answer", passes=True)
+        return self.site.machines[node]
+
+
+class FakeStore(Part):
+    name = "server"
+
+    def read(self, node: str) -> Record | None:
+        self.machine(node)
+        found = self.site.records.get(node)
+        return record_of(found) if found else None
+
+    def write(self, record: Record) -> Record:
+        self.machine(record.node)
+        kept = self.site.records.get(record.node)
+        if (kept["revision"] if kept else 0) != record.revision:
+            raise Conflict(record.node)
+        record = replace(record, revision=record.revision + 1)
+        self.site.records[record.node] = record.to_json()
+        return record
+
+
+class FakeSlurm(Part):
+    name = "slurmctld"
+
+    def see(self, node: str) -> SlurmNode:
+        machine = self.machine(node)
+        return SlurmNode(
+            known=True,
+            drained=machine.drained,
+            ours=machine.drained and machine.reason.startswith(OURS),
+            usable=machine.serves,
+            answers=machine.system,
+            reason=machine.reason,
+            by="root",
+            jobs=tuple(Job(job, "alice", "12:00") for job in machine.jobs),
+            reboot=machine.reboot,
+            next_state=machine.next_state,
+        )
+
+    def drain(self, node: str, reason: str) -> str:
+        machine = self.machine(node)
+        if machine.drained:
+            return ""
+        if sum(one.serves for one in self.site.machines.values()) - machine.serves < self.site.floor:
+            return "too few would be left"
+        machine.drained, machine.reason = True, reason
+        return ""
+
+    def reboot(self, node: str, reason: str, next_state: str) -> str:
+        machine = self.machine(node)
+        if machine.reboot == "":
+            machine.reboot, machine.next_state, machine.drained = "asked", next_state, True
+            machine.reason = reason
+        return ""
+
+    def keep_drained(self, node: str, reason: str) -> None:
+        machine = self.machine(node)
+        machine.drained, machine.reason, machine.reboot = True, reason, ""
+
+    def prove(self, node: str) -> str:
+        machine = self.machine(node)
+        if not machine.reserved:
+            if not machine.drained:
+                raise Trouble("it is not drained")
+            machine.reserved, machine.test_job, machine.test_ended = True, f"test {self.site.number()}", None
+            machine.drained, machine.reason = False, ""
+        return machine.test_job
+
+    def proven(self, node: str, job: str) -> str | None:
+        machine = self.machine(node)
+        return machine.test_ended if machine.test_job == job else "it vanished"
+
+    def end_proof(self, node: str, reason: str) -> None:
+        machine = self.machine(node)
+        if reason:
+            machine.drained, machine.reason = True, reason
+        machine.reserved, machine.test_job = False, ""
+        if not machine.drained:
+            assert machine.proven or machine.resumed_by_hand, f"{node} was given back, and is not proven"
+
+
+class FakeBmc(Part):
+    name = "bmc"
+
+    def _acts(self, node: str) -> Machine:
+        self.identify(node)
+        return self.machine(node)
+
+    def identify(self, node: str) -> None:
+        machine = self.machine(node)
+        if machine.serial != f"S-{node}" or "swapped" in self.site.faults[node]:
+            raise Trouble("it is another machine. Nothing was done to it")
+
+    def is_on(self, node: str) -> bool:
+        return self.machine(node).on
+
+    def shut_down(self, node: str) -> None:
+        machine = self._acts(node)
+        if "power-ignored" in self.site.faults[node]:
+            raise Trouble("it said yes, and its power is on")
+        assert not machine.jobs, f"{node} lost its power under {machine.jobs}"
+        machine.on, machine.runs = False, ""
+
+    def network_once(self, node: str) -> None:
+        self._acts(node).network_next = True
+
+    def boot_as_set(self, node: str) -> None:
+        self._acts(node).network_next = False
+
+    def on(self, node: str) -> None:
+        machine = self._acts(node)
+        if not machine.on and "power-ignored" not in self.site.faults[node]:
+            machine.on, machine.runs = True, "firmware"
+
+    def console(self, node: str) -> str:
+        return "first line\nlast line\n"
+
+
+class FakeProvision(Part):
+    name = "server"
+
+    def see(self, node: str) -> Installation:
+        self.machine(node)
+        order = self.site.orders.get(node)
+        armed = order is not None and not order.began and order.until > self.site.clock
+        return Installation(
+            armed, bool(order and order.given), self.site.began.get(node, ""), self.site.called.get(node, "")
+        )
+
+    def arm(self, record: Record) -> str:
+        machine = self.machine(record.node)
+        kept = self.site.records[record.node]
+        if kept["revision"] != record.revision:
+            raise Conflict(record.node)
+        assert (kept["state"], kept["step"]) == (State.GOING.value, Step.ARM.value)
+        assert self.site.confirmed.get(record.node) == record.plan, f"{record.node} was armed, and nobody confirmed it"
+        assert not machine.on, f"{record.node} was armed while somebody may be on it"
+        key = f"key {self.site.number()}"
+        self.site.orders[record.node] = Order(record, key, self.site.clock + 7200)
+        return key
+
+    def disarm(self, node: str) -> None:
+        self.machine(node)
+        self.site.disarm(node)
+
+
+class FakeNodes(Part):
+    name = "ssh"
+
+    def host_key(self, node: str) -> str:
+        machine = self.site.machines[node]
+        return machine.key if machine.system and "ssh" not in self.site.faults[node] else ""
+
+    def boot_id(self, node: str) -> str:
+        machine = self.site.machines[node]
+        return f"boot {machine.boots}" if machine.system and "ssh" not in self.site.faults[node] else ""
+
+
+class FakeRollout(Part):
+    """Ends when time passed since it was asked for."""
+
+    name = "rollout"
+
+    def converge(self, node: str) -> str | None:
+        return self._ask(node, "converge")
+
+    def gates(self, node: str) -> str | None:
+        return self._ask(node, "gates")
+
+    def _ask(self, node: str, kind: str) -> str | None:
+        began = self.site.rollouts.setdefault((node, kind), self.site.clock)
+        if self.site.clock == began:
+            return None
+        del self.site.rollouts[node, kind]
+        machine = self.site.machines[node]
+        if not machine.system:
+            return "it does not answer"
+        if kind in self.site.faults[node]:
+            return f"{kind} failed"
+        machine.gated = machine.gated or kind == "gates"
+        return ""

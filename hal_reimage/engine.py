@@ -116,18 +116,13 @@ class Engine:
         One that does not go on, or was taken over by another run, is returned as it is. ReimageError for a record that
         is not there or damaged; Trouble when the server that keeps records does not answer.
         """
-        record = self._mine(node, run)
-        if record is None:
-            return self._kept(node)
+        record = self._kept(node)
+        if not record.going or not _same(record.run, run):
+            return self._left(record, run)
         try:
             return self._look(record)
         except Conflict:
-            return self._lost(node, run)
-
-    def _mine(self, node: str, run: Run) -> Record | None:
-        record = self._kept(node)
-        same = (record.run.code, record.run.by, record.run.began) == (run.code, run.by, run.began)
-        return record if record.going and same else None
+            return self._left(self._kept(node), run)
 
     def _kept(self, node: str) -> Record:
         record = self.world.store.read(node)
@@ -135,10 +130,9 @@ class Engine:
             raise ReimageError(f"{node}: its record is gone")
         return record
 
-    def _lost(self, node: str, run: Run) -> Record:
-        """Somebody else wrote the record. One that was aborted is made safe once more: we may have acted meanwhile."""
-        record = self._kept(node)
-        if record.state is State.ABORTED and record.run.began == run.began:
+    def _left(self, record: Record, run: Run) -> Record:
+        """Leave a record alone. A node whose reimage was aborted is made safe once more: we may have acted since."""
+        if record.state is State.ABORTED and _same(record.run, run):
             self._make_safe(record, record.reason)
         return record
 
@@ -346,6 +340,10 @@ class Engine:
         if not seen.usable:
             raise Wait(f"Slurm to send it jobs; it has it {seen.reason or 'not answering'}")
         return {}
+
+
+def _same(one: Run, other: Run) -> bool:
+    return (one.code, one.by, one.began) == (other.code, other.by, other.began)
 
 
 def _failure(record: Record) -> str:

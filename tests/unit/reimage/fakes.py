@@ -196,7 +196,9 @@ class Site:
         )
         self.disarm(name)
         if step != "waiting":
-            machine.drained, machine.reason = True, f"{OURS}: aborted by root at {step}"
+            machine.drained, machine.resumed_by_hand = True, False
+            machine.reason = f"{OURS}: aborted by root at {step}"
+        machine.reserved, machine.test_job = False, ""
         return True
 
     def disarm(self, name: str) -> None:

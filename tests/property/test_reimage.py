@@ -270,7 +270,7 @@ class Reimage(RuleBasedStateMachine):
 def machine_of(examples: int, *, again: bool) -> None:
     """Run so many histories; the same ones ``again`` and again, or others each time."""
     COUNTED.clear()
-    run_state_machine_as_test(
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
         Reimage,
         settings=settings(
             max_examples=examples,

@@ -5,7 +5,7 @@ armed/NODE            what the node is to install, until it called home or the t
                       Once its installation began it boots its disk too: what broke off is not tried again by itself
 tokens/NODE.PURPOSE   sha256 of a token, the address it is good for, and until when; used, the file is gone
 spool/NODE            first secrets, put there shortly before; handed out once, and gone
-calls/NODE            when its last installation began, and what the node said when it had been installed
+calls/NODE            when its last installation began and ended, and what the node said when it had been installed
 """
 
 from __future__ import absolute_import, division, print_function
@@ -19,6 +19,7 @@ import provision_trail as trail
 from provision_common import FILE, Problem, checked_name, read_json, remove, replace, stamp, text, write_json
 
 PURPOSES = ("begin", "secrets", "call-home")
+REBOOT = "reboot"  # what Slurm's RebootProgram asks for; no file of an order
 MOST_SECONDS = 24 * 3600
 MOST_BYTES = 1024 * 1024
 MOST_COUNTED = 1000
@@ -44,6 +45,7 @@ def arm(place, name, order, now=None):
     document = {key: order[key] for key in ("what", "config", "files", "expires")}
     document.update(node=name, armed=stamp(now), given={})
     with place.locked(name):
+        _refuse_while_it_installs(place, name, now)
         trail.done(place, now, name, None, "arm", text(order["what"]))  # first: nothing is done that leaves no trail
         # Whatever was there is over before anything new is: an old token opens nothing of a new order.
         _drop(place, name)
@@ -51,6 +53,14 @@ def arm(place, name, order, now=None):
             write_json(place.path("tokens", "%s.%s" % (name, purpose)),
                        {"sha256": order["token_sha256"], "address": known["address"], "expires": order["expires"]})
         write_json(place.path("armed", name), document)
+
+
+def _refuse_while_it_installs(place, name, now):
+    """Problem when an installation may be going on: its tokens would be worthless, and its call home be refused."""
+    order = _order(place, name)
+    if order and order.get("began") and any(in_force(_token(place, name, one), now) for one in PURPOSES):
+        raise Problem("%s: it installs just now: %s. When that broke off: hal-provision disarm %s, then arm it again"
+                      % (name, unfinished(place, name) or "installation began at %s" % order["began"], name))
 
 
 def _check(name, known, order, now):
@@ -73,20 +83,22 @@ def _check(name, known, order, now):
         raise Problem("%s: the order runs out in %s; more than 0 s and at most %d s from now are taken"
                       % (name, shown, MOST_SECONDS))
     for file, content in order["files"].items():
-        if not FILE.match(file) or file in PURPOSES or len(content) > MOST_BYTES:
+        if not FILE.match(file) or file in PURPOSES + (REBOOT,) or len(content) > MOST_BYTES:
             raise Problem("%s: a file of the order has a name or a size that is not served: %s" % (name, file))
 
 
-def disarm(place, name, now=None):
+def disarm(place, name, now=None, forget=True):
     """Take back what a node was to boot, its tokens and secrets; return what was done, in words.
 
     One that left the model is disarmed like any other; Problem for one of which there is nothing at all. That an
-    installation broke off is forgotten by disarming once more: somebody has seen it.
+    installation broke off is forgotten by disarming once more: somebody has seen it. Not with `forget` false, which is
+    for a node that something else is known of, and that may have been disarmed before.
     """
     now = time.time() if now is None else now
     there = any(os.path.lexists(path) for path in _files(place, checked_name(name)))
-    if not there and not unfinished(place, name):
-        place.node(name)
+    if not there and not (forget and unfinished(place, name)):
+        if forget:
+            place.node(name)
         return "was not armed"
     with place.locked(name):
         was = _drop(place, name)
@@ -273,7 +285,9 @@ def call_home(place, name, token, address, said, now=None):
         why = refusal(place, name, "call-home", token, address, now)
         if why is None:
             trail.done(place, now, name, address, "call-home", "installed")
-            write_json(place.path("calls", name), {"node": name, "at": stamp(now), "address": address, "said": said})
+            came = {"node": name, "at": stamp(now), "address": address, "said": said}
+            began = (read_json(place.path("calls", name)) or {}).get("began") if unfinished(place, name) else None
+            write_json(place.path("calls", name), dict(came, began=began) if began else came)
             _drop(place, name)
         else:
             _drop_over(place, name, now)
@@ -320,6 +334,8 @@ def _status(place, name, now):
         "until": stamp(order["expires"]) if order else "",
         "ran_out": bool(order and order["expires"] <= now),
         "given": order.get("given", {}) if order else {},
+        # Of the installation that was ordered last: an order that was not followed yet has none.
+        "began": (order if order else called or {}).get("began", ""),
         "unfinished": unfinished(place, name),
         "tokens": [one for one in PURPOSES if in_force(_token(place, name, one), now)],
         "secrets_wait": os.path.exists(place.path("spool", name)),

@@ -33,12 +33,14 @@ def settings_of(folder: Path, nodes: list[BootNode], **changes: Any) -> Path:
     for one in ("armed", "tokens", "spool", "calls"):
         (folder / "state" / one).mkdir(parents=True, mode=0o700)
     (folder / "nodes").mkdir()
+    (folder / "records").mkdir(mode=0o750)
     (folder / "images").mkdir()
     for of in nodes:
         (folder / "nodes" / of.name).write_text(json.dumps(known(of, "management")))
     path = folder / "provision.json"
     given_: dict[str, Any] = {
         "state": str(folder / "state"), "nodes": str(folder / "nodes"), "images": str(folder / "images"),
+        "records": str(folder / "records"),
         "image_key": str(folder / "image_key.pem"), "keep_images": 2, "listen": ["127.0.0.1"], "port": 0, "tls_port": 0,
         "certificate": str(folder / "tls.pem"), "private_key": str(folder / "tls"),
     }  # fmt: skip
@@ -174,6 +176,7 @@ def test_whose_the_trail_is_stays(place: Any, monkeypatch: pytest.MonkeyPatch) -
         ({"token_sha256": "0" * 63}, "hal05: the order has no digest of a token"),
         ({"files": {"../tokens": "x"}}, "a name or a size that is not served: ../tokens"),
         ({"files": {"secrets": "x"}}, "a name or a size that is not served: secrets"),
+        ({"files": {"reboot": "x"}}, "a name or a size that is not served: reboot"),
         ({"files": {"big": "x" * 1048577}}, "a name or a size that is not served: big"),
     ],
 )
@@ -286,6 +289,7 @@ def test_what_began_is_not_tried_again_by_itself(armed: Any, last: str) -> None:
     # Its order is over: it boots its disk, and what happened is still said.
     assert store.config(armed, "hal05", NOW + 3600) == standing
     assert store.status(armed, [], NOW + 3600)["nodes"]["hal05"]["unfinished"] == BROKE_OFF
+    store.disarm(armed, "hal05", NOW)
     store.arm(armed, "hal05", an_order(node(), "another"), NOW)  # an act of the administrator
     assert "inst.ks=" in store.config(armed, "hal05", NOW)
 
@@ -297,6 +301,55 @@ def test_an_installation_that_began_ends_as_any_other(armed: Any) -> None:
     found = store.status(armed, [], NOW)
     assert found["unfinished"] == []
     assert found["nodes"]["hal05"]["called"]["at"] == "2027-01-15T08:00:00Z"
+
+
+@pytest.mark.parametrize("last", ["begin", "secrets"])
+def test_what_installs_just_now_is_not_armed_anew(armed: Any, last: str) -> None:
+    """Its tokens would be worthless: the call home of a node that is all but installed would be refused."""
+    address = "10.1.0.105"
+    come(armed, last, "hal05", WORDS, address, NOW)
+    before, lines = contents(armed), len(trail(armed))
+    with pytest.raises(Problem) as why:
+        store.arm(armed, "hal05", an_order(node(), "another"), NOW)
+    assert str(why.value) == (
+        f"hal05: it installs just now: {BROKE_OFF}. When that broke off: hal-provision disarm hal05, then arm it again"
+    )
+    assert (contents(armed), len(trail(armed))) == (before, lines)
+    store.call_home(armed, "hal05", WORDS, address, "done", NOW)
+    store.arm(armed, "hal05", an_order(node(), "another"), NOW)
+
+
+def test_what_began_and_ran_out_is_armed_anew(armed: Any) -> None:
+    come(armed, "begin", "hal05", WORDS, "10.1.0.105", NOW)
+    store.arm(armed, "hal05", an_order(node(), "another", NOW + 7200), NOW + 3600)
+    assert store.status(armed, [], NOW + 3600)["armed"] == ["hal05"]
+
+
+def test_what_is_armed_and_did_not_begin_is_armed_anew(armed: Any) -> None:
+    """Also when an earlier installation had broken off."""
+    come(armed, "begin", "hal05", WORDS, "10.1.0.105", NOW)
+    store.disarm(armed, "hal05", NOW)
+    for words in ("second", "third"):
+        store.arm(armed, "hal05", an_order(node(), words), NOW)
+    assert store.status(armed, [], NOW)["unfinished"] == ["hal05"]
+
+
+def test_the_status_says_when_the_installation_of_the_last_order_began(armed: Any) -> None:
+    def seen() -> tuple[str, str]:
+        found = store.status(armed, ["hal05"], NOW)["nodes"]["hal05"]
+        return found["began"], (found["called"] or {}).get("at", "")
+
+    assert seen() == ("", "")
+    come(armed, "begin", "hal05", WORDS, "10.1.0.105", NOW)
+    assert seen() == ("2027-01-15T08:00:00Z", "")
+    come(armed, "call-home", "hal05", WORDS, "10.1.0.105", NOW + 60)
+    assert seen() == ("2027-01-15T08:00:00Z", "2027-01-15T08:01:00Z")
+    store.arm(armed, "hal05", an_order(node()), NOW)
+    assert seen() == ("", "2027-01-15T08:01:00Z")  # the order is new, the call is the old one
+    come(armed, "begin", "hal05", WORDS, "10.1.0.105", NOW + 120)
+    assert seen() == ("2027-01-15T08:02:00Z", "")
+    store.disarm(armed, "hal05", NOW)
+    assert seen() == ("2027-01-15T08:02:00Z", "")
 
 
 def test_what_was_stopped_before_a_disk_was_touched_is_tried_again(armed: Any) -> None:
@@ -313,6 +366,7 @@ def test_an_installation_does_not_begin_twice_nor_after_it_was_disarmed(armed: A
     come(armed, "begin", "hal05", WORDS, "10.1.0.105", NOW)
     said = refused(armed, "hal05", WORDS, "10.1.0.105", NOW, purpose="begin")
     assert said == "no token is out for this, or it was used"
+    store.disarm(armed, "hal05", NOW)
     store.arm(armed, "hal05", an_order(node()), NOW)
     store.disarm(armed, "hal05", NOW)
     assert refused(armed, "hal05", WORDS, "10.1.0.105", NOW, purpose="begin") == said
@@ -325,6 +379,14 @@ def test_disarming_keeps_what_broke_off_and_disarming_again_forgets_it(armed: An
     assert store.disarm(armed, "hal05", NOW) == f"was not armed; forgotten: {BROKE_OFF}"
     assert store.status(armed, [], NOW)["unfinished"] == []
     assert trail(armed)[-1]["result"] == f"forgotten: {BROKE_OFF}"
+
+
+def test_who_knows_otherwise_what_became_of_a_node_forgets_nothing(armed: Any) -> None:
+    come(armed, "begin", "hal05", WORDS, "10.1.0.105", NOW)
+    assert store.disarm(armed, "hal05", NOW, forget=False) == "disarmed"
+    assert store.disarm(armed, "hal05", NOW, forget=False) == "was not armed"
+    assert store.disarm(armed, "hal99", NOW, forget=False) == "was not armed"  # it left the model
+    assert store.status(armed, [], NOW)["unfinished"] == ["hal05"]
 
 
 def test_a_file_of_an_order_is_given_and_counted_within_bounds(armed: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,14 +8,13 @@ from __future__ import absolute_import, division, print_function
 
 import argparse
 import json
-import os
 import sys
 import time
 
 import provision_http
 import provision_images
 import provision_store as store
-from provision_common import Place, Problem, text
+from provision_common import Place, Problem, exit_status, standard_input, tell, text
 
 SETTINGS = "/etc/hal/provision.json"
 
@@ -48,7 +47,7 @@ def run(place, asked):
         provision_http.serve(place)
     elif asked.command == "arm":
         try:
-            order = json.loads(text(_standard_input().read()))
+            order = json.loads(text(standard_input().read()))
         except ValueError:
             raise Problem("%s: no order on standard input; JSON, as hal_provision.boot makes it" % asked.node)
         if not isinstance(order, dict):
@@ -56,7 +55,7 @@ def run(place, asked):
         store.arm(place, asked.node, order)
         return "%s: armed until %s: %s" % (asked.node, store.stamp(order["expires"]), order["what"])
     elif asked.command == "spool":
-        store.spool(place, asked.node, _standard_input().read())
+        store.spool(place, asked.node, standard_input().read())
         return "%s: its secrets wait" % asked.node
     elif asked.command == "disarm":
         return _disarm(place, asked.node)
@@ -85,33 +84,16 @@ def _disarm(place, names):
         except Problem as problem:
             wrong.append("%s" % problem)
     if wrong:
-        sys.stdout.write("".join("%s\n" % line for line in said))
+        for line in said:
+            tell(line)
         raise Problem("\n".join(wrong))
     return "\n".join(said)
 
 
-def _standard_input():
-    return getattr(sys.stdin, "buffer", sys.stdin)
-
-
 def main(arguments=None):
     """Run the program and return its exit status."""
-    os.umask(0o077)
     asked = _parser().parse_args(arguments)
-    try:
-        said = run(Place(asked.settings), asked)
-    except Problem as problem:
-        sys.stderr.write("%s\n" % problem)
-        return 2
-    except (IOError, OSError) as error:
-        # An account without rights asks, or the disk is full.
-        sys.stderr.write("%s: %s\n" % (error.filename or "hal-provision", error.strerror or error))
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    if said:
-        sys.stdout.write("%s\n" % said)
-    return 0
+    return exit_status("hal-provision", lambda: run(Place(asked.settings), asked))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,15 @@ TEXT = type(u"")
 class Problem(Exception):
     """What went wrong, in one line for the administrator. Never with a token in it."""
 
+    status = 2
+
+    def __unicode__(self):
+        return text(self.args[0])
+
+    def __str__(self):
+        words = text(self.args[0])
+        return words if isinstance(words, str) else words.encode("utf-8")  # Python 2 takes ASCII only
+
 
 def text(value):
     """Return bytes or text as text; what is no UTF-8 is replaced."""
@@ -46,6 +55,36 @@ def say(words):
     line = text(words) + "\n"
     sys.stderr.write(line if isinstance(line, str) else line.encode("utf-8"))
     sys.stderr.flush()
+
+
+def tell(words):
+    """Print a line in UTF-8, whatever the locale."""
+    getattr(sys.stdout, "buffer", sys.stdout).write((text(words) + u"\n").encode("utf-8"))
+    sys.stdout.flush()
+
+
+def standard_input():
+    """Return standard input as a stream of bytes."""
+    return getattr(sys.stdin, "buffer", sys.stdin)
+
+
+def exit_status(program, work):
+    """Do the work of a program, print what it returns unless that is nothing, and return the exit status."""
+    os.umask(0o077)
+    try:
+        said = work()
+    except Problem as problem:
+        say(text(problem))
+        return problem.status
+    except (IOError, OSError) as error:
+        # An account without rights asks, or the disk is full.
+        say("%s: %s" % (error.filename or program, error.strerror or error))
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    if said:
+        tell(said)
+    return 0
 
 
 def read_json(path):
@@ -86,9 +125,9 @@ def replace(path, content, mode=0o600):
         raise Problem("%s: cannot be written: %s" % (path, error.strerror))
 
 
-def write_json(path, data):
+def write_json(path, data, mode=0o600):
     """Write a small document as a whole."""
-    replace(path, (json.dumps(data, indent=1, sort_keys=True) + "\n").encode("utf-8"))
+    replace(path, (json.dumps(data, indent=1, sort_keys=True) + "\n").encode("utf-8"), mode)
 
 
 def remove(path):
@@ -125,8 +164,25 @@ def opened(path, flags):
     return handle
 
 
+@contextlib.contextmanager
+def alone(path):
+    """One at a time, of programs and of threads: who has the lock of this file. Problem when it cannot be opened."""
+    try:
+        handle = opened(path, os.O_RDWR)
+    except OSError as error:
+        raise Problem("%s: cannot be opened: %s" % (path, error.strerror))
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 class Place(object):
-    """Where everything is: ``state`` holds what changes, ``nodes`` a file for each node, which the role wrote."""
+    """Where everything is: ``state`` holds what changes, ``nodes`` a file for each node, which the role wrote.
+
+    ``records`` holds what is known of each node's reimage.
+    """
 
     def __init__(self, settings_file):
         """Problem when the settings are not there or do not say what is needed."""
@@ -136,6 +192,7 @@ class Place(object):
         try:
             self.state = settings["state"]
             self.nodes = settings["nodes"]
+            self.records = settings["records"]
             self.images = settings["images"]
             self.key = settings["image_key"]
             self.keep = int(settings["keep_images"])
@@ -187,16 +244,6 @@ class Place(object):
             self._index = (changed, found)
         return self._index[1].get(address)
 
-    @contextlib.contextmanager
     def locked(self, name):
         """One at a time for each node, of programs and of threads."""
-        path = os.path.join(self.state, "tokens", ".lock-" + checked_name(name))
-        try:
-            handle = opened(path, os.O_RDWR)
-        except OSError as error:
-            raise Problem("%s: cannot be opened: %s" % (path, error.strerror))
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
+        return alone(os.path.join(self.state, "tokens", ".lock-" + checked_name(name)))

@@ -1,8 +1,9 @@
 # -*- coding: utf-8 -*-
 """The server of hal-provision: a node gets its own files and nobody else's. Python 2.7 and 3.
 
-Who asks is known by the address that the connection comes from. Without TLS: boot configuration, and the files of its
-order. With TLS and the token: that its installation begins, first secrets, the call home, once each.
+Who asks is known by the address that the connection comes from. Without TLS: boot configuration, the files of its
+order, and what a reboot by Slurm is for. With TLS and the token: that its installation begins, first secrets, the call
+home, once each.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -15,6 +16,7 @@ import threading
 import time
 
 import provision_store as store
+import reimage_store
 from provision_common import Problem, say, text
 from provision_trail import Refusals
 
@@ -91,6 +93,9 @@ class Handler(BaseHTTPRequestHandler):
             if not node or parts[2] not in place.node(node)["names"]:
                 return 404, b""
             return 200, store.config(place, node, now).encode("utf-8")
+        if len(parts) == 3 and parts[0] == "node" and parts[2] == store.REBOOT:
+            node = self._node(parts[1])
+            return (200, self._reboot(node)) if node else (404, b"")
         if len(parts) == 3 and parts[0] == "node":
             node = self._node(parts[1])
             content = store.give(place, node, parts[2], self.client_address[0], now) if node else None
@@ -99,6 +104,15 @@ class Handler(BaseHTTPRequestHandler):
             return 404, b""
         self._node()  # a stranger who tries paths is counted
         return 404, b""
+
+    def _reboot(self, node):
+        """Return what a reboot by Slurm is for. Where that is not known it is a reboot: nobody confirmed more."""
+        try:
+            if reimage_store.is_rebooted_to_install(self.server.place, node):
+                return b"reimage\n"
+        except Problem as problem:
+            self._say("%s reboots: %s" % (node, problem))
+        return b"reboot\n"
 
     def _post(self, parts):
         said = self._body()

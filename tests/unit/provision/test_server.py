@@ -28,7 +28,9 @@ from jinja2 import Template
 from hal_provision.kickstart import Place, Server, Source, kickstart
 from hal_provision.petitboot import hex_name, mac_name
 from hal_provision.tokens import Token
+from hal_reimage.record import State, Step
 from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.provision import reimages
 from tests.unit.provision.conftest import PROJECT, node
 from tests.unit.provision.test_store import WORDS, an_order, settings_of
 
@@ -249,6 +251,34 @@ def test_a_token_that_ran_out_is_refused(running: Running) -> None:
     assert running.secrets(FIRST, WORDS) == (403, b"refused\n")
     assert b"no entry here" in running.ask(FIRST, "/boot/hal05")[1]
     assert re.search("hal05 secrets: the token ran out at ", running.journal())
+
+
+def test_a_reboot_by_slurm_is_what_the_record_says(running: Running) -> None:
+    path = "/node/hal05/reboot"
+    assert running.ask(FIRST, path) == (200, b"reboot\n")
+    record = running.folder / "records/hal05.json"
+
+    def asked(**changes: Any) -> bytes:
+        record.write_text(json.dumps(reimages.record(**changes)))
+        status, text = running.ask(FIRST, path)
+        assert status == 200
+        return text
+
+    assert asked(step=Step.OFF, run={"by_slurm": True}) == b"reimage\n"
+    for source in (SECOND, STRANGER):
+        assert running.ask(source, path) == (404, b"")
+    assert running.ask(SECOND, "/node/hal06/reboot") == (200, b"reboot\n")
+    assert running.ask(FIRST, path, method="POST")[0] == 404
+    assert asked(step=Step.OFF) == b"reboot\n"
+    assert asked(step=Step.ARM, run={"by_slurm": True}) == b"reboot\n"
+    assert asked(step=Step.OFF, run={"by_slurm": True}, state=State.ABORTED, reason="x") == b"reboot\n"
+    record.write_text("{")
+    assert running.ask(FIRST, path) == (200, b"reboot\n")
+    assert f"hal05 reboots: {record}: is damaged; no JSON" in running.journal()
+    record.unlink()
+    record.mkdir()  # what cannot be read
+    assert running.ask(FIRST, path) == (200, b"reboot\n")
+    assert not (running.folder / "state/audit.jsonl").exists()
 
 
 def test_an_installation_that_broke_off_is_not_begun_again(running: Running) -> None:

@@ -1,0 +1,253 @@
+# -*- coding: utf-8 -*-
+"""Where reimages are, for people: a row for equal situations, and all that is known of one node. Python 2.7 and 3.
+
+Pure: what is shown is made of records and a time, and nothing is read or written here.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import calendar
+import re
+import textwrap
+import time
+
+from provision_common import text
+from reimage_store import STEPS
+
+WIDTH = 80
+LEAST_WORDS, LEAST_NAMES = 24, 10
+SHOWN_DAYS = 7
+NOTHING = u"no reimage is on"
+HEADS = (u"nodes", u"step", u"since", u"waiting for, or why")
+COLOURS = {"failed": "31", "aborted": "33", "done": "32"}
+LAST = len(STEPS) - 1
+
+
+def fold(names):
+    """Return names as people write them: hal05 hal06 hal08 -> hal[05-06,08]. In groups, each name once."""
+    groups, order = {}, []
+    for name in sorted(set(names)):
+        head, number = re.match(r"(.*?)(\d*)\Z", name).groups()
+        key = (head, len(number))
+        if key not in groups:
+            groups[key] = []
+            order.append(key)
+        groups[key].append(number)
+    return u",".join(_written(head, groups[head, digits]) for head, digits in order)
+
+
+def _written(head, numbers):
+    if len(numbers) == 1:
+        return head + numbers[0]
+    runs = []
+    for number in numbers:
+        if runs and int(number) == int(runs[-1][1]) + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return u"%s[%s]" % (head, u",".join(first if first == last else u"%s-%s" % (first, last) for first, last in runs))
+
+
+def clean(words):
+    """Return words without what would move a terminal's cursor: a reason may have what a console said."""
+    return u" ".join(re.sub(u"[\x00-\x1f\x7f-\x9f]", u" ", text(words)).split())
+
+
+def moment(words):
+    """Return the seconds since 1970 of a stamp."""
+    return calendar.timegm(time.strptime(words, "%Y-%m-%dT%H:%M:%SZ"))
+
+
+def duration(seconds):
+    """Return a duration for people, in one unit or two."""
+    seconds = max(0, int(seconds))
+    if seconds < 60:
+        return u"%d s" % seconds
+    minutes, hours = seconds // 60, seconds // 3600
+    if minutes < 60:
+        return u"%d min" % minutes
+    if hours < 24:
+        return u"%d h %d min" % (hours, minutes % 60)
+    return u"%d d %d h" % (hours // 24, hours % 24)
+
+
+def step_of(record):
+    """Return the step as people count it: 6/11 install."""
+    at = STEPS.index(record["step"])
+    return u"%d/%d %s" % (at, LAST, record["step"]) if at else record["step"]
+
+
+def time_of(record):
+    """Return when what is shown of a record began to be so: its step, or its end. "" when it does not say."""
+    return (record["ended"] if record["state"] != "going" else "") or record["since"] or record["run"]["began"]
+
+
+# ---------------------------------------------------------------- the table
+class Row(object):
+    """One situation, and the nodes that are in it."""
+
+    def __init__(self, state, step, words, more=()):
+        self.state, self.step, self.words, self.more = state, step, words, more
+        self.nodes, self.times = [], []
+
+    def cells(self, now):
+        """Return what the table shows. Of several nodes, since when the first of them has been there."""
+        passed = duration(now - min(self.times)) if self.times else u""
+        if passed and self.state != "going":
+            passed += u" ago"
+        return fold(self.nodes), self.step, passed, self.words
+
+
+def rows(records, problems, known, now, everything=False):
+    """Return the rows of a table: what goes on, what failed or cannot be read, what ended of late.
+
+    records: {name: record}. problems: {name: text}. known: names of the model. everything: what ended long ago, too.
+    """
+    found = {}
+    for name, record in records.items():
+        since = moment(time_of(record))
+        if record["state"] in ("done", "aborted") and not everything and now - since > SHOWN_DAYS * 86400:
+            continue
+        row = _row(found, record, u"" if name in known else u"it is no longer in cluster.yml")
+        row.nodes.append(name)
+        row.times.append(since)
+    shown = sorted(found.values(), key=lambda row: (_ORDER[row.state], _at(row), -min(row.times), row.nodes))
+    for row in shown:
+        if row.state == "failed":
+            row.more = [_next(row.nodes)]
+    damaged = []
+    for name, words in sorted(problems.items()):
+        one = Row("failed", u"not known", clean(words), [u"look at the file; remove it when nothing can be made of it"])
+        one.nodes.append(name)
+        damaged.append(one)
+    going = [row for row in shown if row.state == "going"]
+    failed = [row for row in shown if row.state == "failed"]
+    return going + failed + damaged + [row for row in shown if row.state in ("done", "aborted")]
+
+
+_ORDER = {"going": 0, "failed": 1, "done": 2, "aborted": 2}
+
+
+def _row(found, record, gone):
+    # What goes on is one situation whoever confirmed it. What ended, ended together or not.
+    state, code = record["state"], record["run"]["code"]
+    if state == "going":
+        step, words, code = step_of(record), record["waiting"], ""
+    elif state == "failed":
+        step, words = u"failed: %s" % step_of(record), record["reason"]
+    else:
+        step, words = state, record["reason"] or record["plan"]["image"]["folder"]
+    words = clean(u"; ".join(one for one in (words, gone) if one))
+    return found.setdefault((state, step, words, code), Row(state, step, words))
+
+
+def _at(row):
+    # The furthest first; what ended is sorted by its time alone.
+    number = row.step.split(u"/")[0].split(u" ")[-1]
+    return -int(number) if number.isdigit() else 0
+
+
+def _next(nodes):
+    return u"look: hal-reimage show %s; again: the same command; give up: hal-reimage abort %s" % (
+        nodes[0], u" ".join(sorted(nodes)))
+
+
+def table(shown, now, width=WIDTH, colour=False):
+    """Return the lines of a table that fits the width."""
+    if not shown:
+        return [NOTHING]
+    cells = [row.cells(now) for row in shown]
+    widths = [max(len(line[at]) for line in [HEADS] + cells) for at in range(3)]
+    # Many nodes with names of several kinds: their names take lines too.
+    widths[0] = min(widths[0], max(LEAST_NAMES, width - widths[1] - widths[2] - 6 - LEAST_WORDS))
+    rest = max(LEAST_WORDS, width - sum(widths) - 6)
+    lines = _lines(HEADS, widths, rest)
+    for row, line in zip(shown, cells):
+        made = _lines(line, widths, rest)
+        for words in row.more:
+            made += [u" " * (widths[0] + 2) + part
+                     for part in textwrap.wrap(words, max(LEAST_WORDS, width - widths[0] - 2), break_on_hyphens=False)]
+        if colour and row.state in COLOURS:
+            made = [u"\033[%sm%s\033[0m" % (COLOURS[row.state], part) for part in made]
+        lines += made
+    return lines
+
+
+def _lines(cells, widths, rest):
+    names = _broken(cells[0], widths[0])
+    words = textwrap.wrap(cells[3], rest, break_on_hyphens=False) or [u""]
+    lines = []
+    for at in range(max(len(names), len(words))):
+        shown = [names[at] if at < len(names) else u""] + [one if at == 0 else u"" for one in cells[1:3]]
+        text_ = words[at] if at < len(words) else u""
+        lines.append((u"  ".join(u"%-*s" % pair for pair in zip(widths, shown)) + u"  " + text_).rstrip())
+    return lines
+
+
+def _broken(names, width):
+    """Return folded names in lines, broken after commas."""
+    lines = [u""]
+    for part in re.findall(r"[^,]*,?", names):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append(u"")
+        lines[-1] += part
+        while len(lines[-1]) > width:
+            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
+    return lines
+
+
+# ---------------------------------------------------------------- one line for a change
+def change(name, record):
+    """Return in one line where a node is now, without what changes by itself."""
+    if record["state"] == "going":
+        return u"%s: %s" % (name, u": ".join(one for one in (step_of(record), clean(record["waiting"])) if one))
+    where = u" at %s" % step_of(record) if record["state"] == "failed" else u""
+    return u"%s: %s" % (name, u": ".join(one for one in (record["state"] + where, clean(record["reason"])) if one))
+
+
+# ---------------------------------------------------------------- one node
+def sheet(record, known, boots, now, width=WIDTH):
+    """Return the lines with all that is known of one node. boots: what the provisioning server says of it, in words."""
+    plan, run, image = record["plan"], record["run"], record["plan"]["image"]
+    before = record["drained_before"]
+    wiped = u", ".join(plan["wipe"])
+    pairs = [
+        (u"reason", record["reason"]),
+        (u"waiting for", record["waiting"] if record["state"] == "going" else u""),
+        (u"machine", u"serial number %s%s" % (plan["serial"], u"" if known else u"; it is no longer in cluster.yml")),
+        (u"erases", plan["disk"] + (u", and %s" % wiped if wiped else u", and no other disk")),
+        (u"image", u"%s, kernel %s, sha256 %s" % (image["folder"], image["kernel"], image["sha256"])),
+        (u"confirmed", u"by %s at %s, code %s" % (run["by"], run["began"], run["code"])),
+        (u"begun by", u"scontrol reboot ASAP" if run["by_slurm"] else u""),
+        (u"afterwards", u"it stays drained (next state DOWN)" if run["next_state"] == "DOWN" else
+         u"it stays drained: %s had drained it before: %s" % (before["by"], before["reason"]) if before else
+         u"it is given back to Slurm"),
+        (u"server", boots),
+        (u"host key", record["host_key"]),
+        (u"test job", record["job"]),
+        (u"took", u", ".join(u"%s %s" % (step, duration(record["seconds"][step]))
+                             for step in STEPS if step in record["seconds"])),
+        (u"last time", u"ended at %s" % plan["previous"] if plan["previous"] else u""),
+        (u"next", _next([record["node"]]) if record["state"] == "failed" else u""),
+    ]
+    since = time_of(record)
+    state = record["state"] if record["state"] in ("going", "done") else u"%s at" % record["state"]
+    head = u"%s: %s%s since %s (%s)" % (
+        record["node"], state, u"" if state == "done" else u" " + step_of(record), since, duration(now - moment(since)))
+    lines = [head]
+    for name, words in pairs:
+        parts = textwrap.wrap(clean(words), max(LEAST_WORDS, width - 14), break_on_hyphens=False)
+        lines += [u"  %-12s%s" % (name if at == 0 else u"", part) for at, part in enumerate(parts)]
+    return lines
+
+
+def boots_now(status):
+    """Return in words what the provisioning server has a node boot, of its status."""
+    if status.get("problem"):
+        return status["problem"]
+    words = [u"it boots the installer until %s" % status["until"] if status["armed"] else u"it boots its disk"]
+    if status["unfinished"]:
+        words.append(status["unfinished"])
+    elif status["called"] and not status["armed"]:
+        words.append(u"it called home at %s" % status["called"]["at"])
+    return u"; ".join(words)

@@ -1,0 +1,229 @@
+# -*- coding: utf-8 -*-
+"""Records of reimages: where each node is, written by the controller, one revision after the other. Python 2.7 and 3.
+
+NODE.json   what was confirmed, at which step the node is, how it ended. No secret is in it
+.lock-NODE  held while a record is read, compared and written
+"""
+
+from __future__ import absolute_import, division, print_function
+
+import numbers
+import os
+import re
+import time
+
+import provision_trail as trail
+from provision_common import NAME, TEXT, Problem, alone, checked_name, read_json, stamp, text, write_json
+
+FORMAT = 1
+STEPS = ("waiting", "identity", "drain", "off", "arm", "boot", "install", "start", "converge", "gates", "job", "return")
+STATES = ("going", "done", "failed", "aborted")
+# Where a node still runs the system that it had, so that a reboot by Slurm is the beginning of its reimage.
+BEFORE_OFF = ("waiting", "identity", "drain", "off")
+MOST_BYTES = 256 * 1024
+ENDING = ".json"
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
+
+
+class Conflict(Problem):
+    """Somebody else has written the record since it was read."""
+
+    status = 3
+
+
+def path_of(place, name):
+    """Return the file of a node's record."""
+    return os.path.join(place.records, checked_name(name) + ENDING)
+
+
+def names(place):
+    """Return the nodes that have a record, in or out of the model."""
+    try:
+        files = os.listdir(place.records)
+    except OSError as error:
+        raise Problem("%s: cannot be read: %s" % (place.records, error.strerror))
+    found = [one[:-len(ENDING)] for one in files if one.endswith(ENDING)]
+    return sorted(one for one in found if NAME.match(one))
+
+
+def read(place, name):
+    """Return a node's record, None without one; Problem names one that is damaged."""
+    path = path_of(place, name)
+    found = read_json(path)
+    if found is not None:
+        wrong = problem_of(name, found)
+        if wrong:
+            raise Problem("%s: is damaged: %s" % (path, wrong))
+    return found
+
+
+def read_all(place, wanted=()):
+    """Return ({name: record}, {name: what is wrong with it}) of these nodes, or of all that have a record."""
+    found, wrong = {}, {}
+    for name in wanted or names(place):
+        try:
+            record = read(place, name)
+            if record is not None:
+                found[name] = record
+        except Problem as problem:
+            if not NAME.match(name):
+                raise
+            wrong[name] = text(problem)
+    return found, wrong
+
+
+def write(place, name, record, now=None):
+    """Write a record over the revision that it was made of, and return it with the next one.
+
+    Conflict when the stored one is another; Problem when this is no record, or the server has no such node.
+    """
+    now = time.time() if now is None else now
+    place.node(name)
+    wrong = problem_of(name, record)
+    if wrong:
+        raise Problem("%s: that is no record of a reimage: %s" % (name, wrong))
+    with alone(_lock(place, name)):
+        stored = read(place, name)
+        revision = stored["revision"] if stored else 0
+        if record["revision"] != revision:
+            raise Conflict("%s: its record has revision %d, and this was made of %d: somebody else wrote it meanwhile"
+                           % (name, revision, record["revision"]))
+        said = _turning(stored, record)
+        if said:
+            trail.done(place, now, name, None, "reimage", said)  # first: nothing is done that leaves no trail
+        return _put(place, name, dict(record, revision=revision + 1))
+
+
+def abort(place, name, who, now=None):
+    """Have a record say that its reimage was aborted, and return it: whoever drives it reads that, and stops."""
+    now = time.time() if now is None else now
+    with alone(_lock(place, name)):
+        stored = read(place, name)
+        if stored is None or stored["state"] not in ("going", "failed"):
+            raise NothingOn(name, stored)
+        reason = u"aborted by %s at step %s" % (text(who), stored["step"])
+        if stored["state"] == "failed":
+            reason += u"; it had failed: %s" % stored["reason"]
+        record = dict(stored, state="aborted", reason=reason, waiting="", ended=stamp(now))
+        trail.done(place, now, name, None, "reimage", reason)
+        return _put(place, name, dict(record, revision=stored["revision"] + 1))
+
+
+class NothingOn(Problem):
+    """There is no reimage that could be aborted."""
+
+    def __init__(self, name, record):
+        if record is None:
+            words = u"%s: no reimage of it is known" % name
+        else:
+            words = u"%s: its last reimage is over: %s at %s" % (name, record["state"], record["ended"])
+        Problem.__init__(self, words)
+
+
+def is_rebooted_to_install(place, name):
+    """Return whether a reboot by Slurm is for a node's reimage, and for nothing else. Problem: that is not known."""
+    record = read(place, name)
+    return bool(record) and record["state"] == "going" and record["run"]["by_slurm"] and record["step"] in BEFORE_OFF
+
+
+def _lock(place, name):
+    return os.path.join(place.records, ".lock-" + checked_name(name))
+
+
+def _put(place, name, record):
+    write_json(path_of(place, name), record, 0o640)
+    return record
+
+
+def _turning(stored, record):
+    """Return in words what begins or ends with a record, "" when it goes on as before."""
+    run = record["run"]
+    same = bool(stored) and all(stored["run"][key] == run[key] for key in ("code", "began"))
+    if same and stored["state"] == record["state"]:
+        return ""
+    if record["state"] != "going":
+        return u": ".join(one for one in (record["state"], record["reason"]) if one)
+    if same:
+        return u"goes on at step %s" % record["step"]
+    return u"begins: %s, confirmed by %s" % (record["plan"]["image"]["folder"], run["by"])
+
+
+# ---------------------------------------------------------------- what a record is
+def _is_text(value):
+    return isinstance(value, TEXT)
+
+
+def _is_stamp(value):
+    if not _is_text(value) or not _STAMP.match(value):  # strptime alone takes one digit for two
+        return False
+    try:
+        time.strptime(value, "%Y-%m-%dT%H:%M:%SZ")
+    except ValueError:
+        return False
+    return True
+
+
+def _is_stamp_or_empty(value):
+    return value == u"" or _is_stamp(value)
+
+
+def _is_count(value):
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 0
+
+
+def _is_seconds(value):
+    # NaN is no number that is 0 or more.
+    return isinstance(value, dict) and all(
+        step in STEPS and isinstance(spent, numbers.Real) and not isinstance(spent, bool) and 0 <= spent < 1e9
+        for step, spent in value.items())
+
+
+def _is_drained(value):
+    return value is None or (isinstance(value, dict) and _is_text(value.get("reason")) and _is_text(value.get("by")))
+
+
+def _is_texts(value):
+    return isinstance(value, list) and all(_is_text(one) for one in value)
+
+
+_TEXT, _STAMPS = (_is_text, "a text"), (_is_stamp_or_empty, "a time like 2026-11-22T18:05:10Z, or nothing")
+_FIELDS = (
+    ("revision", _is_count, "a number"),
+    ("plan.serial",) + _TEXT, ("plan.disk",) + _TEXT, ("plan.fingerprint",) + _TEXT, ("plan.previous",) + _STAMPS,
+    ("plan.wipe", _is_texts, "a list of texts"),
+    ("plan.image.folder",) + _TEXT, ("plan.image.sha256",) + _TEXT, ("plan.image.arch",) + _TEXT,
+    ("plan.image.kernel",) + _TEXT,
+    ("run.code",) + _TEXT, ("run.by",) + _TEXT, ("run.began", _is_stamp, "a time like 2026-11-22T18:05:10Z"),
+    ("run.by_slurm", lambda value: isinstance(value, bool), "true or false"),
+    ("run.next_state", lambda value: value in ("RESUME", "DOWN"), "RESUME or DOWN"),
+    ("run.turn", _is_count, "a number"),
+    ("step", lambda value: value in STEPS, "one of " + ", ".join(STEPS)),
+    ("state", lambda value: value in STATES, "one of " + ", ".join(STATES)),
+    ("since",) + _STAMPS, ("ended",) + _STAMPS,
+    ("waiting",) + _TEXT, ("reason",) + _TEXT, ("old_boot_id",) + _TEXT, ("host_key",) + _TEXT, ("job",) + _TEXT,
+    ("drained_before", _is_drained, "nothing, or a reason and by whom"),
+    ("seconds", _is_seconds, "seconds by step"),
+)
+
+
+def problem_of(name, record):
+    """Return in words why something is no record of a node, "" for one that is."""
+    if not isinstance(record, dict):
+        return "no mapping"
+    if record.get("format") != FORMAT or isinstance(record["format"], bool):
+        return u"format is %s, and this program knows %d: another release" % (text(record.get("format")), FORMAT)
+    if record.get("node") != name:
+        return u"it is of node %s" % text(record.get("node"))
+    for field, is_right, words in _FIELDS:
+        value = record
+        for key in field.split("."):
+            if not isinstance(value, dict) or key not in value:
+                return "it has no %s" % field
+            value = value[key]
+        if not is_right(value):
+            return "%s is not %s" % (field, words)
+    if record["plan"].get("node", name) != name:
+        return u"its plan is of node %s" % text(record["plan"]["node"])
+    if record["state"] in ("failed", "aborted") and not record["reason"]:
+        return "state is %s, and there is no reason" % record["state"]
+    return ""

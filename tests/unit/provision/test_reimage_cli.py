@@ -1,0 +1,399 @@
+"""hal-reimage as an administrator and the controller run it, under the Pythons of nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hal_reimage.record import Drained, Step, stamp
+from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.provision.conftest import PROJECT, node
+from tests.unit.provision.reimages import done, failed, record
+from tests.unit.provision.test_store import WORDS, an_order, settings_of
+
+FILES = PROJECT / "roles/provision_server/files"
+LONG_SECONDS = 120
+LEFT = (
+    "A playbook that still drives it stops by itself, the next time it looks."
+    " What was disarmed boots its disk from its next start on.\n"
+)
+SCONTROL = """#!/bin/sh
+[ "$LC_ALL" = C ] || exit 9
+printf '%s|' "$@" >>{folder}/asked; echo >>{folder}/asked
+[ ! -e {folder}/down ] || {{ echo 'slurm_load_node error: Unable to contact slurm controller' >&2; exit 1; }}
+case "$1 $2" in
+  '--oneliner show') [ -e {folder}/$4 ] || {{ echo "Node $4 not found"; exit 1; }}; cat {folder}/$4 ;;
+  "update NodeName=hal04") echo 'slurm_update error: Invalid node state specified' >&2; exit 1 ;;
+esac
+"""
+
+
+class Program:
+    """hal-reimage and hal-provision with a folder of their own."""
+
+    def __init__(self, folder: Path, python: str) -> None:
+        self.folder, self.python = folder, python
+        self.settings = settings_of(folder, [node(f"hal{at:02}", at) for at in range(1, 9)])
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        for name in ("timeout", "cat", "sh"):  # and no scontrol
+            (self.bin / name).symlink_to(shutil.which(name) or name)
+        self.environment = {"LC_ALL": "C", "PATH": str(self.bin)}
+
+    def argv(self, *words: str, program: str = "reimage_cli") -> list[str]:
+        return [self.python, "-B", "-E", str(FILES / f"{program}.py"), "--settings", str(self.settings), *words]
+
+    def run(self, *words: str, data: object = None, program: str = "reimage_cli", **environment: str) -> Any:
+        return subprocess.run(
+            self.argv(*words, program=program),
+            input=data if isinstance(data, bytes) else json.dumps(data).encode(),
+            capture_output=True,
+            timeout=LONG_SECONDS,
+            check=False,
+            env={**self.environment, **environment},
+        )
+
+    def ok(self, *words: str, data: object = None, **more: str) -> str:
+        ran = self.run(*words, data=data, **more)
+        assert ran.returncode == 0, ran.stderr.decode()
+        return str(ran.stdout.decode())
+
+    def write(self, data: dict[str, Any]) -> dict[str, Any]:
+        stored = json.loads(self.ok("read", data["node"]))["nodes"].get(data["node"], {"revision": 0})
+        found: dict[str, Any] = json.loads(
+            self.ok("write", data["node"], data={**data, "revision": stored["revision"]})
+        )
+        return found
+
+    def slurm(self, **nodes: str) -> None:
+        """Slurm's commands are on this machine, and it knows these nodes."""
+        program = self.bin / "scontrol"
+        program.write_text(SCONTROL.format(folder=self.bin))
+        program.chmod(0o755)
+        for name, state in nodes.items():
+            (self.bin / name).write_text(f"NodeName={name} Arch=ppc64le State={state} Reason=x [root@2026-11-22]\n")
+
+    def asked(self) -> list[str]:
+        return (self.bin / "asked").read_text().splitlines() if (self.bin / "asked").exists() else []
+
+    def arm(self, name: str) -> None:
+        order = an_order(node(name, int(name[3:])), expires=int(time.time()) + 3600)
+        self.ok("arm", name, data=order, program="provision_cli")
+
+    def boots(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.ok("status", name, program="provision_cli"))["nodes"][name]
+        return found
+
+
+@pytest.fixture(params=["local", "2.7", "3.6"])
+def program(request: pytest.FixtureRequest, tmp_path: Path) -> Program:
+    return Program(tmp_path, LOCAL if request.param == "local" else interpreter(request.param))
+
+
+def now(**changes: Any) -> dict[str, Any]:
+    return record(**{"since": stamp(time.time() - 125), **changes})
+
+
+# ---------------------------------------------------------------- write, read
+
+
+def test_the_controller_writes_and_reads(program: Program) -> None:
+    data = record(waiting="größe")
+    wrote = program.run("write", "hal05", data=data)
+    assert (wrote.returncode, wrote.stderr) == (0, b"")
+    assert json.loads(wrote.stdout) == {**data, "revision": 1}
+    (program.folder / "records/hal06.json").write_text("{")
+    read = json.loads(program.ok("read"))
+    assert read["nodes"] == {"hal05": {**data, "revision": 1}}
+    assert read["problems"] == {"hal06": f"{program.folder}/records/hal06.json: is damaged; no JSON"}
+    assert json.loads(program.ok("read", "hal07", "hal05"))["nodes"].keys() == {"hal05"}
+    assert json.loads(program.ok("read", "hal07")) == {"nodes": {}, "problems": {}}
+
+
+def test_who_read_another_revision_is_told_apart(program: Program) -> None:
+    program.write(record())
+    again = program.run("write", "hal05", data=record(waiting="late"))
+    assert (again.returncode, again.stdout) == (3, b"")
+    said = b"hal05: its record has revision 1, and this was made of 0: somebody else wrote it meanwhile\n"
+    assert again.stderr == said
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "hal05: no record on standard input; JSON"),
+        (b"\xff", "hal05: no record on standard input; JSON"),
+        (b"{}", "hal05: that is no record of a reimage: format is None, and this program knows 1: another release"),
+        (b" " * 262145, "hal05: more than 262144 bytes on standard input are no record"),
+    ],
+)
+def test_what_is_no_record_is_refused(program: Program, data: bytes, words: str) -> None:
+    ran = program.run("write", "hal05", data=data)
+    assert (ran.returncode, ran.stdout, ran.stderr.decode()) == (2, b"", f"{words}\n")
+    assert list((program.folder / "records").iterdir()) == []
+
+
+def test_an_account_without_rights_gets_one_line(program: Program) -> None:
+    (program.folder / "records").rename(program.folder / "elsewhere")
+    for words in (("status",), ("read",), ("write", "hal05")):
+        ran = program.run(*words, data=record())
+        assert (ran.returncode, ran.stderr.count(b"\n")) == (2, 1), words
+        assert b"records" in ran.stderr
+
+
+# ---------------------------------------------------------------- status, show
+
+
+def test_status_says_where_nodes_are(program: Program) -> None:
+    assert program.ok("status") == "no reimage is on\n"
+    for at in (5, 6, 7):
+        program.write(now(name=f"hal{at:02}", waiting="größe"))
+    program.write(failed("hal01", ended=stamp(time.time() + 3600)))  # the clock went back: no time has passed
+    lines = program.ok("status").splitlines()
+    assert lines[1].split("  ", 1)[0] == "hal[05-07]"
+    assert lines[1].endswith(" min    größe")
+    assert lines[2].startswith("hal01       failed: 6/11 install  0 s ago  no call home within 30 min")
+    assert "hal01" not in program.ok("status", "hal05")
+    ran = program.run("status", "hal09")
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        b"hal09: this server has no such node; it knows those of cluster.yml with a MAC\n",
+    )
+
+
+def test_show_says_what_the_server_has_the_node_boot(program: Program) -> None:
+    assert program.ok("show", "hal05") == "hal05: no reimage of it is known\n"
+    program.write(now())
+    assert "  server      it boots its disk\n" in program.ok("show", "hal05")
+    program.arm("hal05")
+    assert "  server      it boots the installer until 20" in program.ok("show", "hal05")
+    program.slurm(hal05="IDLE+DRAIN")
+    program.ok("abort", "hal05")
+    assert "  server      it boots its disk\n" in program.ok("show", "hal05")
+
+
+def watching(program: Program) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        program.argv("status", "--watch"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=program.environment
+    )
+
+
+def line_of(running: subprocess.Popen[bytes]) -> str:
+    """Return the next line without its time."""
+    assert running.stdout is not None
+    return running.stdout.readline().decode().partition(" ")[2]
+
+
+def test_who_watches_gets_a_line_for_each_change_until_nothing_goes(program: Program) -> None:
+    assert program.ok("status", "--watch") == "no reimage is on\n"
+    program.write(done("hal01"))
+    program.write(now())
+    running = watching(program)
+    try:
+        assert line_of(running) == "hal05: 6/11 install: the call home\n"
+        program.write(now(seconds={"drain": 1.0}))  # no change that anybody sees
+        program.write(now(step=Step.START, waiting=""))
+        assert line_of(running) == "hal05: 7/11 start\n"
+        program.write(failed(reason="größe"))
+        assert line_of(running) == "hal05: failed at 6/11 install: größe\n"
+        assert running.communicate(timeout=LONG_SECONDS) == (b"", b"")
+        assert running.returncode == 0
+    finally:
+        running.kill()
+
+
+def test_who_no_longer_wants_to_watch_ends_it(program: Program) -> None:
+    program.write(now())
+    running = watching(program)
+    try:
+        assert line_of(running)
+        running.send_signal(signal.SIGINT)
+        assert running.communicate(timeout=LONG_SECONDS) == (b"", b"")
+        assert running.returncode == 130
+    finally:
+        running.kill()
+
+
+@contextlib.contextmanager
+def terminal(program: Program, columns: int, *words: str, **environment: str) -> Iterator[Callable[[str], str]]:
+    """Run it on a terminal; gives a function that reads until it says something."""
+    import fcntl
+    import struct
+    import termios
+
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    env = {**program.environment, "TERM": "xterm", **environment}
+    running = subprocess.Popen(program.argv(*words), stdin=its, stdout=its, stderr=its, env=env)
+    os.close(its)
+    seen = ""
+
+    def until(what: str) -> str:
+        nonlocal seen
+        while what not in seen:
+            try:
+                seen += os.read(ours, 65536).decode()
+            except OSError:  # it ended
+                break
+        found, seen = seen, ""
+        assert what in found, found
+        return found
+
+    try:
+        yield until
+    finally:
+        running.terminate()
+        running.wait(LONG_SECONDS)
+        os.close(ours)
+
+
+def test_on_a_terminal_it_is_coloured_and_as_wide_as_the_terminal(program: Program) -> None:
+    program.write(failed(reason="some words " * 20))
+    with terminal(program, 110, "status") as until:
+        found = until("hal-reimage abort hal05").splitlines()
+    assert found[1].startswith("\033[31mhal05")
+    assert 100 < len(found[1].removeprefix("\033[31m").removesuffix("\033[0m")) <= 110, found
+    with terminal(program, 110, "status", NO_COLOR="1") as until:
+        assert "\033" not in until("hal-reimage abort hal05")
+
+
+def test_on_a_terminal_it_is_drawn_again_until_nothing_goes(program: Program) -> None:
+    program.write(now())
+    with terminal(program, 100, "status", "--watch") as until:
+        assert "\033[H\033[J" in until("the call home")
+        program.write(now(waiting="another"))
+        until("another")
+        program.write(failed())
+        until("hal-reimage abort hal05")
+
+
+# ---------------------------------------------------------------- abort
+
+
+def test_an_abort_ends_it_takes_the_order_back_and_drains(program: Program) -> None:
+    program.slurm(hal05="MIXED")
+    program.write(now(step=Step.ARM))
+    program.arm("hal05")
+    program.arm("hal06")
+    assert program.ok("abort", "hal05", SUDO_USER="alice") == (
+        "hal05: aborted by alice at step arm\n"
+        "hal05: disarmed\n"
+        "hal05: drained in Slurm: hal-reimage: aborted by alice at step arm\n" + LEFT
+    )
+    stored = json.loads(program.ok("read", "hal05"))["nodes"]["hal05"]
+    assert (stored["state"], stored["revision"]) == ("aborted", 2)
+    assert (program.boots("hal05")["armed"], program.boots("hal06")["armed"]) == (False, True)
+    assert program.asked() == [
+        "--oneliner|show|node|hal05|",
+        "update|NodeName=hal05|State=DRAIN|Reason=hal-reimage: aborted by alice at step arm|",
+    ]
+    again = program.run("abort", "hal05")
+    assert (again.returncode, again.stdout) == (2, b"")
+    assert again.stderr.startswith(b"hal05: its last reimage is over: aborted at 20")
+    assert len(program.asked()) == 2
+
+
+def test_the_trail_says_who_aborted_it(program: Program) -> None:
+    program.write(now(step=Step.WAITING))
+    program.ok("abort", "hal05", SUDO_USER="alice")
+    lines = [json.loads(line) for line in (program.folder / "state/audit.jsonl").read_text().splitlines()]
+    assert [line["result"] for line in lines][-1] == "aborted by alice at step waiting"
+
+
+def test_one_whose_turn_had_not_come_stays_in_slurm_as_it_was(program: Program) -> None:
+    program.slurm(hal05="IDLE")
+    program.write(now(step=Step.WAITING))
+    assert "Slurm was not asked to do anything yet" in program.ok("abort", "hal05")
+    assert program.asked() == []
+
+
+def test_one_that_an_administrator_had_drained_keeps_his_reason(program: Program) -> None:
+    program.slurm(hal05="IDLE+DRAIN")
+    program.write(now(step=Step.DRAIN, drained_before=Drained("it is größer", "bob")))
+    program.ok("abort", "hal05", SUDO_USER="alice")
+    reason = "hal-reimage: aborted by alice at step drain (bob had drained it before: it is größer)"
+    assert program.asked()[1] == f"update|NodeName=hal05|State=DRAIN|Reason={reason}|"
+
+
+def test_a_reboot_that_was_asked_for_is_cancelled_before_it_is_drained(program: Program) -> None:
+    """Its nextstate would give the node back."""
+    program.slurm(hal05="MIXED+DRAIN+REBOOT_REQUESTED", hal06="DOWN+DRAIN+REBOOT_ISSUED")
+    for name in ("hal05", "hal06"):
+        program.write(now(name=name, step=Step.DRAIN, run={"by_slurm": True}))
+    assert "hal06: drained in Slurm; a reboot by Slurm has begun" in program.ok("abort", "hal05", "hal06")
+    assert [line.split("|Reason")[0] for line in program.asked()] == [
+        "--oneliner|show|node|hal05|",
+        "cancel_reboot|hal05|",
+        "update|NodeName=hal05|State=DRAIN",
+        "--oneliner|show|node|hal06|",
+        "update|NodeName=hal06|State=DRAIN",
+    ]
+
+
+def test_one_whose_disk_was_erased_is_told_and_stays_known(program: Program) -> None:
+    program.write(now())
+    program.arm("hal05")
+    began = {"node": "hal05", "began": "2026-11-22T18:05:10Z", "what": "image compute-1"}
+    (program.folder / "state/calls/hal05").write_text(json.dumps(began))
+    told = "its disk was erased, and it boots nothing or half a system: installation began at 2026-11-22T18:05:10Z"
+    assert f"hal05: disarmed; {told}" in program.ok("abort", "hal05")
+    program.write(failed())  # its order was taken back before
+    assert f"hal05: was not armed; {told}" in program.ok("abort", "hal05")
+    assert program.boots("hal05")["unfinished"].startswith("installation began")  # as long as nobody disarms it again
+
+
+def test_what_fails_of_one_keeps_nothing_else_from_being_done(program: Program) -> None:
+    program.slurm(hal03="IDLE", hal04="IDLE", hal05="IDLE", hal06="IDLE")
+    for name in ("hal01", "hal03", "hal04", "hal05", "hal06"):
+        program.write(now(name=name))
+        program.arm(name)
+    (program.folder / "records/hal05.json").write_text("{")
+    token = program.folder / "state/spool/hal03"
+    token.mkdir()  # what cannot be removed
+    ran = program.run("abort", *(f"hal0{at}" for at in range(1, 7)), SUDO_USER="alice")
+    assert ran.returncode == 2
+    lines = ran.stdout.decode()
+    aborted = "aborted by alice at step install"
+    assert "hal01: Slurm does not know it\n" in lines
+    assert f"hal03: drained in Slurm: hal-reimage: {aborted}\n" in lines
+    assert "hal05: drained in Slurm: hal-reimage: aborted by alice\n" in lines  # its record is damaged
+    assert f"hal06: drained in Slurm: hal-reimage: {aborted}\n" in lines
+    assert lines.endswith(LEFT)
+    wrong = ran.stderr.decode().splitlines()
+    assert wrong == [
+        "hal02: no reimage of it is known",
+        f"hal03: {token}: cannot be removed: Is a directory",
+        "hal04: not drained in Slurm: slurm_update error: Invalid node state specified",
+        f"{program.folder}/records/hal05.json: is damaged; no JSON",
+    ]
+    assert json.loads(program.ok("status", program="provision_cli"))["armed"] == ["hal03"]
+
+
+def test_slurm_that_does_not_answer_is_said(program: Program) -> None:
+    program.slurm(hal05="IDLE")
+    (program.bin / "down").write_text("")
+    program.write(now())
+    ran = program.run("abort", "hal05")
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        b"hal05: not drained in Slurm: slurm_load_node error: Unable to contact slurm controller\n",
+    )
+
+
+def test_no_token_is_shown(program: Program) -> None:
+    program.write(now())
+    program.arm("hal05")
+    for words in (("status",), ("show", "hal05"), ("read",), ("abort", "hal05")):
+        ran = program.run(*words)
+        assert WORDS.encode() not in ran.stdout + ran.stderr

@@ -1,0 +1,191 @@
+"""What administrators are shown of reimages."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hal_inventory.ranges import expand_list
+from hal_reimage.record import Drained, State, Step, stamp
+from tests.unit.provision.reimages import NOW, done, failed, record
+
+shown: Any = importlib.import_module("reimage_status")
+KNOWN = [f"hal{at:02}" for at in range(1, 17)]
+
+
+def table(*records: dict[str, Any], problems: dict[str, str] | None = None, **more: Any) -> list[str]:
+    everything = more.pop("everything", False)
+    known = more.pop("known", KNOWN)
+    rows = shown.rows({one["node"]: one for one in records}, problems or {}, known, NOW, everything)
+    lines: list[str] = shown.table(rows, NOW, **more)
+    return lines
+
+
+def test_equal_situations_are_one_row_since_the_first_of_them() -> None:
+    nodes = [record(f"hal{at:02}", since=stamp(NOW - 60 - at)) for at in (5, 6, 7, 8, 10)]
+    assert table(*nodes, record("hal01", waiting="2 jobs of alice", step=Step.DRAIN)) == [
+        "nodes          step          since  waiting for, or why",
+        "hal[05-08,10]  6/11 install  1 min  the call home",
+        "hal01          2/11 drain    2 min  2 jobs of alice",
+    ]
+
+
+def test_what_waits_for_its_turn_has_no_number() -> None:
+    line = table(record(step=Step.WAITING, waiting="its turn: 4 nodes are before it", since=""))[1]
+    assert line == "hal05  waiting  15 min  its turn: 4 nodes are before it"
+
+
+def test_first_what_goes_on_then_what_failed_and_what_to_do_then_what_ended() -> None:
+    lines = table(
+        done("hal01"),
+        failed("hal02"),
+        failed("hal03"),
+        record("hal04", state=State.ABORTED, reason="aborted by alice at step drain", ended=stamp(NOW - 60)),
+        record("hal05"),
+        problems={"hal06": "/x/hal06.json: is damaged; no JSON"},
+        width=100,
+    )
+    assert lines == [
+        "nodes       step                  since          waiting for, or why",
+        "hal05       6/11 install          2 min          the call home",
+        "hal[02-03]  failed: 6/11 install  1 min ago      no call home within 30 min",
+        "            look: hal-reimage show hal02; again: the same command; give up: hal-reimage abort hal02",
+        "            hal03",
+        "hal06       not known                            /x/hal06.json: is damaged; no JSON",
+        "            look at the file; remove it when nothing can be made of it",
+        "hal04       aborted               1 min ago      aborted by alice at step drain",
+        "hal01       done                  1 h 0 min ago  compute-20261122-ppc64le",
+    ]
+
+
+def test_what_ended_long_ago_is_shown_when_it_is_asked_for() -> None:
+    old = done("hal01", ago=8 * 86400)
+    assert table(old) == ["no reimage is on"]
+    assert table(old, done("hal02", ago=6 * 86400))[1].startswith("hal02  done  6 d 0 h ago")
+    assert table(old, everything=True)[1].startswith("hal01  done  8 d 0 h ago")
+    # What failed stays until somebody sees to it.
+    assert "hal03" in table(failed("hal03", ended=stamp(NOW - 80 * 86400)))[1]
+
+
+def test_what_ended_in_two_runs_is_two_rows() -> None:
+    assert len(table(done("hal01"), done("hal02"), done("hal03", run={"code": "2222-3333"}))) == 3
+
+
+def test_nothing_is_said_where_nothing_is() -> None:
+    assert table() == ["no reimage is on"]
+
+
+def test_a_node_that_left_the_model_is_shown_as_such() -> None:
+    assert table(failed("hal05"), known=["hal01"], width=120)[1].endswith(
+        "no call home within 30 min; it is no longer in cluster.yml"
+    )
+
+
+def test_what_a_console_said_moves_no_cursor() -> None:
+    lines = table(failed(reason="it said \x1b[2J\x9b1m\r\n\x07boo"))
+    assert lines[1].endswith("it said [2J 1m boo")
+    assert "\x1b" not in "".join(shown.sheet(failed(reason="\x1b[2J"), True, "", NOW))
+    assert shown.change("hal05", failed(reason="a\nb\x1b")) == "hal05: failed at 6/11 install: a b"
+
+
+@given(
+    st.lists(st.sampled_from([*KNOWN, "hal-login", "a-node-with-quite-a-long-name7"]), unique=True, min_size=1),
+    st.text(max_size=300),
+    st.integers(72, 200),
+)
+def test_no_line_is_wider_than_the_terminal_and_no_node_is_left_out(names: list[str], words: str, width: int) -> None:
+    lines = table(*(failed(name, reason=f"x{words}") for name in names), known=names, width=width)
+    assert max(map(len, lines)) <= width
+    column = lines[0].index("step")
+    folded = "".join(line[:column].strip() for line in lines[1:])
+    assert set(expand_list(folded)) == set(names)
+
+
+@given(st.sets(st.from_regex(r"[a-z]{1,3}(-[a-z])?[0-9]{0,3}", fullmatch=True), min_size=1))
+def test_a_fold_stands_for_exactly_its_names(names: set[str]) -> None:
+    assert sorted(expand_list(shown.fold(names))) == sorted(names)
+
+
+@pytest.mark.parametrize(
+    ("names", "folded"),
+    [
+        (["hal05"], "hal05"),
+        (["hal08", "hal05", "hal06", "hal07"], "hal[05-08]"),
+        (["hal01", "hal03", "hal04"], "hal[01,03-04]"),
+        (["hal9", "hal10", "hal09"], "hal[09-10],hal9"),
+        (["hal-login", "hal01"], "hal-login,hal01"),
+    ],
+)
+def test_names_are_folded_as_people_write_them(names: list[str], folded: str) -> None:
+    assert shown.fold(names) == folded
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(-5, "0 s"), (59.9, "59 s"), (60, "1 min"), (3599, "59 min"), (3600, "1 h 0 min"), (90000, "1 d 1 h")],
+)
+def test_durations_are_in_units_of_people(seconds: float, words: str) -> None:
+    assert shown.duration(seconds) == words
+
+
+def test_colour_is_for_what_ended_and_takes_no_room() -> None:
+    plain = table(record("hal01"), failed("hal02"), done("hal03"))
+    coloured = table(record("hal01"), failed("hal02"), done("hal03"), colour=True)
+    assert [one for one in plain if one not in coloured] == plain[2:]
+    assert coloured[2] == f"\033[31m{plain[2]}\033[0m"
+    assert coloured[-1] == f"\033[32m{plain[-1]}\033[0m"
+
+
+def test_all_that_is_known_of_one() -> None:
+    data = failed(
+        run={"by_slurm": True, "turn": 1},
+        drained_before=Drained("disk is noisy", "bob"),
+        host_key="SHA256:abc",
+        job="4711",
+        seconds={"drain": 600.0, "identity": 2.1, "install": 65.0},
+    )
+    data["plan"].update(wipe=["0x5001"], previous="2026-10-01T08:00:00Z")
+    lines = shown.sheet(data, True, "it boots its disk", NOW, 110)
+    assert lines == [
+        "hal05: failed at 6/11 install since 2027-01-15T07:59:00Z (1 min)",
+        "  reason      no call home within 30 min",
+        "  machine     serial number S-hal05",
+        "  erases      0x50248414c1050001, and 0x5001",
+        "  image       compute-20261122-ppc64le, kernel 4.18.0-80.7.2.el7, sha256",
+        f"              {'ab' * 32}",
+        "  confirmed   by root@controller at 2027-01-15T07:45:00Z, code K7QX-M2VD",
+        "  begun by    scontrol reboot ASAP",
+        "  afterwards  it stays drained: bob had drained it before: disk is noisy",
+        "  server      it boots its disk",
+        "  host key    SHA256:abc",
+        "  test job    4711",
+        "  took        identity 2 s, drain 10 min, install 1 min",
+        "  last time   ended at 2026-10-01T08:00:00Z",
+        "  next        look: hal-reimage show hal05; again: the same command; give up: hal-reimage abort hal05",
+    ]
+
+
+def test_one_that_goes_on_says_what_it_waits_for_and_what_comes_after() -> None:
+    lines = shown.sheet(record(), False, "", NOW)
+    assert lines[0] == "hal05: going 6/11 install since 2027-01-15T07:57:55Z (2 min)"
+    assert lines[1:4] == [
+        "  waiting for the call home",
+        "  machine     serial number S-hal05; it is no longer in cluster.yml",
+        "  erases      0x50248414c1050001, and no other disk",
+    ]
+    assert "  afterwards  it is given back to Slurm" in lines
+    drained = shown.sheet(record(run={"next_state": "DOWN"}), True, "", NOW)
+    assert "  afterwards  it stays drained (next state DOWN)" in drained
+    assert shown.sheet(done(), True, "", NOW)[0] == "hal05: done since 2027-01-15T07:00:00Z (1 h 0 min)"
+
+
+def test_steps_are_counted_from_the_first_that_does_something() -> None:
+    assert [shown.step_of(record(step=one)) for one in (Step.WAITING, Step.IDENTITY, Step.RETURN)] == [
+        "waiting",
+        "1/11 identity",
+        "11/11 return",
+    ]

@@ -9,8 +9,8 @@ import re
 
 # In these a node takes no new job, or none at all.
 AWAY = frozenset(("DRAIN", "DRAINED", "DRAINING", "DOWN", "FAIL", "FAILING", "NOT_RESPONDING", "UNKNOWN", "INVAL",
-                  "INVALID_REG", "REBOOT", "REBOOT_ISSUED", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN",
-                  "POWERING_UP", "FUTURE"))
+                  "INVALID_REG", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED", "POWERED_DOWN", "POWERING_DOWN",
+                  "POWER_DOWN", "POWERING_UP", "FUTURE"))
 SILENT = frozenset(("NOT_RESPONDING", "UNKNOWN", "INVAL", "INVALID_REG", "REBOOT", "REBOOT_ISSUED"))
 
 
@@ -32,6 +32,8 @@ def read_node(line):
         flags.add("NOT_RESPONDING")
     why = re.search(r" Reason=(.*?) \[([^@\]]+)@([^\]]+)\]", line)
     started = re.search(r" SlurmdStartTime=(\S+)", line)
+    after = re.search(r" NextState=(\S+)", line)
+    partitions = re.search(r" Partitions=(\S+)", line)
     return {
         "name": name.group(1),
         "state": word,
@@ -43,7 +45,26 @@ def read_node(line):
         "reason": why.group(1).strip() if why else "",
         "by": why.group(2) if why else "",
         "slurmd_start": started.group(1) if started else "",
+        "partitions": partitions.group(1).split(",") if partitions else [],
+        "maintained": "MAINT" in flags or "$" in word,
+        "reboot": _reboot(word, flags, why.group(1) if why else ""),
+        "next_state": after.group(1) if after else "",
     }
+
+
+def _reboot(word, flags, reason):
+    """Return "asked" or "issued" for a node that "scontrol reboot" was said of, "" for another.
+
+    22.05 has a flag for each (slurm_protocol_defs.c, node_state_flags). 20.02 has one for both, shown as REBOOT or as a
+    "@" behind the state, and adds words to the reason when the node was told to (controller.c, _queue_reboot_msg).
+    """
+    if "REBOOT_ISSUED" in flags or "^" in word:
+        return "issued"
+    if "REBOOT_REQUESTED" in flags:
+        return "asked"
+    if "REBOOT" in flags or "@" in word:
+        return "issued" if "reboot issued" in reason else "asked"
+    return ""
 
 
 def read_jobs(text):

@@ -54,6 +54,40 @@ def test_who_drained_it_and_why() -> None:
     assert nodes("IDLE")["hal01"]["reason"] == ""
 
 
+@pytest.mark.parametrize(
+    ("state", "reason", "reboot", "usable"),
+    [
+        ("IDLE", "", "", True),
+        ("MIXED+DRAIN+REBOOT_REQUESTED", "", "asked", False),
+        ("MIXED+REBOOT_REQUESTED", "", "asked", False),
+        ("DOWN+DRAIN+REBOOT_ISSUED", "Reboot ASAP : reboot issued", "issued", False),
+        # 20.02 has one flag, and says in the reason that the node was told to.
+        ("ALLOCATED@+DRAIN", "Reboot ASAP", "asked", False),
+        ("REBOOT+DRAIN", "Reboot ASAP", "asked", False),
+        ("REBOOT*+DRAIN", "Reboot ASAP : reboot issued", "issued", False),
+        ("DOWN+DRAIN", "Reboot ASAP : reboot issued", "", False),
+    ],
+)
+def test_a_reboot_that_was_asked_for_or_issued(state: str, reason: str, reboot: str, usable: bool) -> None:
+    more = f" Reason={reason} [root@2026-11-21T08:00:00]" if reason else ""
+    node = nodes(state, more=more)["hal01"]
+    assert (node["reboot"], node["usable"]) == (reboot, usable)
+
+
+def test_partitions_and_the_state_after_a_reboot() -> None:
+    node = nodes("DOWN+DRAIN+REBOOT_ISSUED", more=" NextState=RESUME Partitions=gpu,cpu,debug ")["hal01"]
+    assert (node["partitions"], node["next_state"]) == (["gpu", "cpu", "debug"], "RESUME")
+    plain = nodes("IDLE")["hal01"]
+    assert (plain["partitions"], plain["next_state"]) == ([], "")
+
+
+@pytest.mark.parametrize(
+    ("state", "maintained"), [("IDLE", False), ("IDLE+MAINT", True), ("MAINT", True), ("MIXED$", True)]
+)
+def test_a_node_in_a_reservation_for_maintenance(state: str, maintained: bool) -> None:
+    assert nodes(state)["hal01"]["maintained"] is maintained
+
+
 def test_what_shows_no_node_is_none() -> None:
     assert read_nodes("Node hal77 not found\n\n") == {}
 

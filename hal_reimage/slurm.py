@@ -1,0 +1,322 @@
+"""Slurm by its own commands, on the node where slurmctld runs.
+
+What a reboot that slurmctld issued does to a drain was read in its source (slurm-22-05-8-1 and slurm-20-02-7-1:
+node_mgr.c update_node and validate_node_specs, controller.c _queue_reboot_msg, proc_req.c _slurm_rpc_reboot_nodes), and
+is what 22.05.8 does in the virtual HAL:
+
+* ``reboot ASAP`` drains, and keeps the next state beside that. At the first registration after the reboot slurmctld
+  takes the drain away wherever there is a next state, also when ``State=DRAIN`` was said again in between.
+* ``scontrol cancel_reboot`` is refused once the reboot was issued. ``State=DOWN`` changes nothing: it is DOWN already.
+* After ResumeTimeout without a registration it takes the drain away, too, and leaves the node DOWN.
+* ``State=RESUME`` ends the reboot and forgets the next state. A ``State=DRAIN`` after it stays.
+
+Between these two a node could take a job. A reservation that is nobody's but the test job's user's closes that gap.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hal_reimage.errors import Trouble
+from hal_reimage.remote import Run
+from hal_reimage.slurm_text import (
+    Listed,
+    Ran,
+    ending,
+    line,
+    may_pass,
+    read_jobs,
+    read_listed,
+    read_node,
+    read_nodes,
+    read_ran,
+    read_reservations,
+    too_few,
+)
+from hal_reimage.world import Job, SlurmNode
+
+SECONDS = 30  # for one command
+# A job in one of these is on its nodes, as module hal_slurm_node counts.
+BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
+
+
+@dataclass(frozen=True, slots=True)
+class TestJob:
+    """The job that shows that a node runs jobs: so many GPUs of each type by node, within so many seconds."""
+
+    command: str
+    gpus: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    user: str = "root"
+    seconds: int = 120
+
+    __test__ = False  # its name is no test's
+
+    @property
+    def minutes(self) -> int:
+        """The time limit that Slurm gets: it counts in minutes."""
+        return max(1, -(-self.seconds // 60))
+
+
+class SlurmCommands:
+    """Implements world.Slurm. One for all nodes of a run: drains are decided one after the other.
+
+    ``mark``: how reasons of our drains begin. ``health``: how those of the health check do; its drains become ours.
+    ``floors``: how many nodes a partition keeps for jobs; half of its nodes where it is not named.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        job: TestJob,
+        mark: str = "hal-reimage",
+        health: str = "health: ",
+        floors: Mapping[str, int] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._run, self._job, self._mark, self._health = run, job, mark, health
+        self._floors = dict(floors or {})
+        self._clock, self._pause = clock, pause
+        self._deciding = threading.Lock()
+        self._waits: dict[str, float] = {}
+
+    def see(self, node: str) -> SlurmNode:
+        """Return what slurmctld says of a node."""
+        found = self._node(node)
+        if found is None:
+            return SlurmNode(known=False)
+        on = self._ask("squeue", "--noheader", "--all", "--nodelist", node, "--states", BUSY, "--format", "%A|%u|%e")
+        return SlurmNode(
+            known=True,
+            drained=found["drained"],
+            ours=found["drained"] and found["reason"].startswith(self._mark),
+            usable=found["usable"],
+            answers=found["answers"],
+            reason=found["reason"],
+            by=found["by"],
+            jobs=tuple(Job(one["id"], one["user"], one["end"]) for one in read_jobs(on)),
+            reboot=found["reboot"],
+            next_state=found["next_state"] if found["next_state"] in ("RESUME", "DOWN") else "",
+        )
+
+    def drain(self, node: str, reason: str) -> str:
+        """Drain a node, unless it is; a drain of the health check becomes ours. Return "" or why not now."""
+        with self._deciding:
+            nodes = self._nodes(node)
+            found = nodes[node]
+            if found["drained"] and not found["reason"].startswith(self._health):
+                return ""
+            refused = "" if found["drained"] else self._too_few(node, nodes)
+            if not refused:
+                self._drain(node, reason)
+            return refused
+
+    def reboot(self, node: str, reason: str, next_state: str) -> str:
+        """Have slurmctld reboot a node when its jobs have ended. Return "" or why not now.
+
+        One that was asked for already stays as it is. A node that an administrator drained keeps his reason, and is
+        DOWN after it: slurmctld would end his drain otherwise.
+        """
+        with self._deciding:
+            nodes = self._nodes(node)
+            found = nodes[node]
+            if found["reboot"]:
+                return ""
+            refused = "" if found["drained"] else self._too_few(node, nodes)
+            if refused:
+                return refused
+            if found["drained"] and not found["reason"].startswith((self._mark, self._health)):
+                self._ask("scontrol", "reboot", "ASAP", "nextstate=DOWN", node)
+            else:
+                self._ask("scontrol", "reboot", "ASAP", f"nextstate={next_state}", f"reason={line(reason)}", node)
+            return ""
+
+    def keep_drained(self, node: str, reason: str) -> None:
+        """Have a node drained for this reason, with no reboot that ends the drain, whether it waits or was issued."""
+        with self._deciding:
+            found = self._nodes(node)[node]
+            if found["reboot"]:
+                self._reserve(node)
+                self._end_reboot(node, reason)
+                self._drain(node, reason)
+                self._release(node)
+            elif not found["drained"] or found["reason"] != line(reason):
+                self._drain(node, reason)
+            found = self._nodes(node)[node]
+        if not found["drained"] or found["reboot"]:
+            raise Trouble(f"{node} was drained and Slurm has it as {found['state']}", passes=True)
+
+    def prove(self, node: str) -> str:
+        """Have the test job on a node that is given back to that job alone; return its id."""
+        before = self._nodes(node)[node]
+        since = self._reserve(node)
+        try:
+            job = self._submitted(node, since)
+            if job is None or job.state == "PENDING":
+                self._resume(node)
+            return job.id if job else self._submit(node, before["partitions"])
+        except Trouble:
+            self._drain(node, before["reason"] or f"{self._mark}: the test job could not be started")
+            raise
+
+    def proven(self, node: str, job: str) -> str | None:
+        """Return "" when the test job ended well, None when it goes on, or what was wrong."""
+        ran = self._ran(job)
+        if ran is None:
+            return f"test job {job} is not known to Slurm any more: it was taken away, or it ended long ago"
+        if ran.name != self._name(node):
+            return f"job {job} is {ran.name}, no test job of {node}"
+        if ran.ended:
+            return ending(ran, node)
+        if ran.state != "PENDING":
+            self._waits.pop(job, None)
+            return None
+        if self._clock() - self._waits.setdefault(job, self._clock()) <= self._job.seconds:
+            return None
+        found = self._nodes(node)[node]
+        why = f": {found['reason']}" if found["reason"] else ""
+        return (
+            f"test job {job} did not start within {self._job.seconds} s, Slurm says {ran.reason or 'no reason'}; "
+            f"{node} is {found['state']}{why}"
+        )
+
+    def end_proof(self, node: str, reason: str) -> None:
+        """End the test job and its reservation. With a reason the node is drained first; without one it serves then."""
+        if reason:
+            self._drain(node, reason)
+        for job in self._jobs(node):
+            if not job.ended:
+                self._ask("scancel", job.id, fine="already completing or completed|Invalid job id")
+        self._release(node)
+
+    def _name(self, node: str) -> str:
+        """The name of a node's reservation and of its test job."""
+        return f"{self._mark}-{node}"
+
+    def _ask(self, *argv: str, fine: str = "", zone: str = "") -> str:
+        """Return what a command prints; Trouble with its last line when it fails, but for words that are fine."""
+        settings = ["LC_ALL=C", *([f"TZ={zone}", "SLURM_TIME_FORMAT=standard"] if zone else [])]
+        done = self._run(["env", *settings, "timeout", str(SECONDS), *argv])
+        said = (done.err or done.out).strip().splitlines()
+        if done.status == 0 or (fine and re.search(fine, f"{done.out}\n{done.err}")):
+            return done.out
+        if done.status == 124:  # timeout's own
+            raise Trouble(f"{' '.join(argv[:2])}: no answer within {SECONDS} s", passes=True)
+        words = said[-1] if said else f"exit status {done.status}"
+        raise Trouble(f"{' '.join(argv[:3])}: {words}", passes=may_pass(words))
+
+    def _node(self, node: str) -> dict[str, Any] | None:
+        """Return what is known of one node, None when Slurm does not know it."""
+        # "all" is every node to scontrol, and a list is several.
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9.-]*", node) or node.lower() == "all":
+            raise Trouble(f'"{node}" is no name of one node')
+        text = self._ask("scontrol", "--oneliner", "show", "node", node, fine="Node .* not found")
+        found = [one for one in map(read_node, text.splitlines()) if one and one["name"] == node]
+        return found[0] if found else None
+
+    def _nodes(self, node: str) -> dict[str, dict[str, Any]]:
+        """Return what is known of all nodes, this one among them."""
+        found: dict[str, dict[str, Any]] = read_nodes(self._ask("scontrol", "--oneliner", "show", "node"))
+        if node not in found:
+            raise Trouble(f"Slurm does not know {node}")
+        return found
+
+    def _too_few(self, node: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
+        reservations = read_reservations(self._ask("scontrol", "--oneliner", "show", "reservation"))
+        return too_few(node, nodes, self._floors, [one for one in nodes if self._name(one) in reservations])
+
+    def _drain(self, node: str, reason: str) -> None:
+        self._ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={line(reason)}")
+
+    def _resume(self, node: str) -> None:
+        found = self._nodes(node)[node]
+        if found["drained"] or found["down"] or found["failing"]:
+            self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+
+    def _end_reboot(self, node: str, reason: str) -> None:
+        """Take a reboot back with RESUME. Where Slurm refuses that (INVAL), FAIL keeps jobs away: no reboot ends it."""
+        try:
+            self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        except Trouble as trouble:
+            if not trouble.passes:
+                self._ask("scontrol", "update", f"NodeName={node}", "State=FAIL", f"Reason={line(reason)}")
+            raise
+
+    def _reservation(self, node: str) -> dict[str, str] | None:
+        text = self._ask(
+            *("scontrol", "--oneliner", "show", "reservation", self._name(node)),
+            fine="Reservation .* not found",
+            zone="UTC",
+        )
+        found: dict[str, dict[str, str]] = read_reservations(text)
+        return found.get(self._name(node))
+
+    def _reserve(self, node: str) -> str:
+        """Have a reservation that keeps all others off a node, for long enough; return since when."""
+        minutes = 2 * self._job.minutes + 10
+        found = self._reservation(node)
+        if found and (found["Nodes"], found["Users"], found["State"]) != (node, self._job.user, "ACTIVE"):
+            self._release(node)
+            found = None
+        if found:
+            self._ask("scontrol", "update", f"ReservationName={self._name(node)}", f"EndTime=now+{minutes}minutes")
+            return found["StartTime"]
+        self._ask(
+            *("scontrol", "create", "reservation", f"ReservationName={self._name(node)}", "StartTime=now"),
+            *(f"Duration={minutes}", f"Nodes={node}", f"Users={self._job.user}", "Flags=MAINT,IGNORE_JOBS"),
+        )
+        found = self._reservation(node)
+        if found is None:
+            raise Trouble(f"Slurm took the reservation {self._name(node)} and does not show it", passes=True)
+        return found["StartTime"]
+
+    def _release(self, node: str) -> None:
+        """Take the reservation away. A job that was cancelled a moment ago keeps it for as long as it takes to end."""
+        for _ in range(20):
+            if self._reservation(node) is None:
+                return
+            self._ask("scontrol", "delete", f"ReservationName={self._name(node)}", fine="in use|invalid")
+            if self._reservation(node) is None:
+                return
+            self._pause(0.5)
+        raise Trouble(f"the reservation {self._name(node)} is still in use", passes=True)
+
+    def _jobs(self, node: str) -> list[Listed]:
+        """Return all test jobs of a node that Slurm knows. Other users' are none, whatever they call them."""
+        printed = self._ask(
+            *("squeue", "--noheader", "--all", "--name", self._name(node), "--user", self._job.user, "--states=all"),
+            *("--format", "%A|%T|%V"),
+            zone="UTC",
+        )
+        return read_listed(printed)
+
+    def _submitted(self, node: str, since: str) -> Listed | None:
+        """Return the last test job that goes on, or that was submitted since this reservation."""
+        ours = [job for job in self._jobs(node) if not job.ended or job.submitted >= since]
+        return max(ours, key=lambda job: int(job.id), default=None)
+
+    def _submit(self, node: str, partitions: list[str]) -> str:
+        gpus = ",".join(f"gpu:{kind}:{number}" for kind, number in sorted(self._job.gpus.get(node, {}).items()))
+        user = [] if self._job.user == "root" else ["runuser", "-u", self._job.user, "--"]
+        printed = self._ask(
+            *user,
+            *("sbatch", "--parsable", f"--reservation={self._name(node)}", f"--nodelist={node}"),
+            *(f"--job-name={self._name(node)}", "--nodes=1", "--ntasks=1"),
+            *([f"--partition={partitions[0]}"] if partitions else []),
+            *([f"--gres={gpus}"] if gpus else []),
+            *(f"--time={self._job.minutes}", "--no-requeue", "--chdir=/", "--output=/dev/null"),
+            f"--wrap={self._job.command}",
+        )
+        job = printed.strip().split(";")[0]
+        if not job.isdigit():
+            raise Trouble(f"sbatch gave no id of the test job: {line(printed)}")
+        return job
+
+    def _ran(self, job: str) -> Ran | None:
+        return read_ran(self._ask("scontrol", "--oneliner", "show", "job", job, fine="Invalid job id"))

@@ -1,0 +1,213 @@
+"""A slurmctld in this process that answers scontrol, squeue, sbatch and scancel as 22.05.8 does.
+
+What a node's flags do at RESUME, DRAIN, FAIL, a reboot and a registration is as in its source (node_mgr.c, update_node
+and validate_node_specs); words and lines are those of the captures.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from hal_reimage.remote import Done
+
+
+@dataclass
+class Node:
+    """A node. ``next_state`` is kept until a registration or a RESUME takes it."""
+
+    name: str
+    partitions: list[str]
+    base: str = "IDLE"
+    flags: set[str] = field(default_factory=set)
+    reason: str = ""
+    by: str = "root"
+    next_state: str = ""
+
+
+@dataclass
+class Job:
+    """A job."""
+
+    id: str
+    name: str
+    user: str
+    node: str
+    state: str = "PENDING"
+    reason: str = "None"
+    exit: str = "0:0"
+    submitted: str = ""
+
+
+class Slurmctld:
+    """Runs commands. ``asked``: each without its settings; ``broken``: a text that a command holds, and its end."""
+
+    def __init__(self, *nodes: Node) -> None:
+        self.nodes = {node.name: node for node in nodes}
+        self.reservations: dict[str, dict[str, str]] = {}
+        self.jobs: dict[str, Job] = {}
+        self.asked: list[list[str]] = []
+        self.broken: dict[str, Done | None] = {}
+        self.seen: Callable[[], None] = lambda: None
+        self.second = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, argv: Sequence[str], stdin: bytes = b"", /) -> Done:
+        words = list(argv)
+        assert words[:2] == ["env", "LC_ALL=C"], words
+        words = words[words.index("timeout") :]
+        assert words[:2] == ["timeout", "30"], words
+        words = words[2:]
+        time.sleep(0)  # the others' turn
+        with self._lock:
+            self.asked.append(words)
+            self.second += 1
+            for text, end in self.broken.items():
+                if end is not None and text in " ".join(words):
+                    return end
+            if words[0] == "runuser":
+                words = words[words.index("--") + 1 :]
+            done: Done = getattr(self, "_" + words[0])(words[1:])
+            self.seen()
+            return done
+
+    def stamp(self) -> str:
+        """Return a time after all others."""
+        return f"2026-11-22T18:{self.second // 60 % 60:02d}:{self.second % 60:02d}"
+
+    def commands(self) -> list[str]:
+        """Return the commands that changed something, one line each."""
+        quiet = ("scontrol --oneliner", "squeue")
+        return [line for line in map(" ".join, self.asked) if not line.startswith(quiet)]
+
+    def told(self, name: str) -> str:
+        """Return a node's state as Slurm writes it."""
+        node = self.nodes[name]
+        order = ("DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "INVALID_REG", "REBOOT_REQUESTED", "REBOOT_ISSUED")
+        reserved = any(f"-{name}" in each for each in self.reservations)
+        flags = node.flags | ({"MAINT"} if reserved and node.base == "IDLE" else set())
+        return "+".join([node.base, *(flag for flag in order if flag in flags)])
+
+    def line(self, node: Node) -> str:
+        """Return a node as ``scontrol --oneliner show node`` writes it."""
+        after = f" NextState={node.next_state}" if node.next_state and "REBOOT" in self.told(node.name) else ""
+        why = f" Reason={node.reason} [{node.by}@2026-11-22T18:05:10]" if node.reason else ""
+        return (
+            f"NodeName={node.name} Arch=x86_64 CoresPerSocket=20  CPUAlloc=0 CPUTot=160 CPULoad=1.00 Gres=gpu:v100:4 "
+            f"Version=22.05.8 RealMemory=240000 State={self.told(node.name)} ThreadsPerCore=4{after} "
+            f"Partitions={','.join(node.partitions)}  BootTime=2026-11-22T09:00:00 "
+            f"SlurmdStartTime=2026-11-22T18:00:00 LastBusyTime=2026-11-22T18:00:00{why}"
+        )
+
+    def issue(self, name: str) -> None:
+        """Tell a node that has no job left to reboot, where that was asked for."""
+        node = self.nodes[name]
+        if "REBOOT_REQUESTED" in node.flags:
+            node.flags = node.flags - {"REBOOT_REQUESTED"} | {"REBOOT_ISSUED"}
+            node.base, node.by, node.reason = "DOWN", "slurm", f"{node.reason} : reboot issued"
+
+    def register(self, name: str) -> None:
+        """Have its slurmd register after a boot."""
+        node = self.nodes[name]
+        node.flags -= {"NOT_RESPONDING"}
+        if "INVALID_REG" in node.flags:
+            return
+        if node.base == "DOWN" and "REBOOT_ISSUED" in node.flags:
+            node.flags -= {"REBOOT_ISSUED"}
+            if node.next_state:
+                node.flags -= {"DRAIN"}
+            node.base = "DOWN" if node.next_state == "DOWN" else "IDLE"
+            node.next_state = ""
+
+    def serving(self, name: str) -> bool:
+        """Return whether anybody's job may start there."""
+        return self.told(name) in ("IDLE", "MIXED")
+
+    def _scontrol(self, words: list[str]) -> Done:
+        if words[0] == "--oneliner":
+            return self._show(words[2], words[3:])
+        if words[0] == "update" and words[1].startswith("NodeName="):
+            return self._update(words[1:])
+        given = dict(word.split("=", 1) for word in words if "=" in word)
+        if words[0] == "update":
+            self.reservations[given["ReservationName"]]["EndTime"] = given["EndTime"]
+            return Done(0)
+        if words[:2] == ["create", "reservation"]:
+            row = {"ReservationName": given["ReservationName"], "StartTime": self.stamp(), "Nodes": given["Nodes"]}
+            row.update({"Flags": given["Flags"], "Users": given["Users"], "State": "ACTIVE"})
+            self.reservations[given["ReservationName"]] = row
+            return Done(0, f"Reservation created: {given['ReservationName']}\n")
+        if words[0] == "delete":
+            self.reservations.pop(given["ReservationName"])
+            return Done(0)
+        assert words[:2] == ["reboot", "ASAP"], words
+        node = self.nodes[words[-1]]
+        node.flags |= {"DRAIN", "REBOOT_REQUESTED"}
+        node.next_state, node.reason = given["nextstate"], given.get("reason", node.reason)
+        return Done(0)
+
+    def _show(self, kind: str, names: list[str]) -> Done:
+        if kind == "node":
+            if names and names[0] not in self.nodes:
+                return Done(1, f"Node {names[0]} not found\n")
+            return Done(0, "\n".join(self.line(self.nodes[name]) for name in names or self.nodes) + "\n")
+        if kind == "reservation":
+            rows = [row for name, row in self.reservations.items() if name in (names or self.reservations)]
+            if names and not rows:
+                return Done(1, f"Reservation {names[0]} not found\n")
+            return Done(0, "".join(" ".join(f"{key}={value}" for key, value in row.items()) + "\n" for row in rows))
+        job = self.jobs.get(names[0])
+        if job is None:
+            return Done(1, "", "slurm_load_jobs error: Invalid job id specified\n")
+        return Done(
+            0,
+            f"JobId={job.id} JobName={job.name} UserId={job.user}(0) GroupId=root(0) JobState={job.state} "
+            f"Reason={job.reason} Dependency=(null) ExitCode={job.exit} SubmitTime={job.submitted} "
+            f"ReqNodeList={job.node} ExcNodeList=(null) NodeList={job.node} BatchHost={job.node}\n",
+        )
+
+    def _update(self, words: list[str]) -> Done:
+        given = dict(word.split("=", 1) for word in words)
+        node, state = self.nodes[given["NodeName"]], given["State"]
+        node.reason = given.get("Reason", node.reason)
+        node.by = "root" if "Reason" in given else node.by
+        if state == "RESUME":
+            may = node.base == "DOWN" or node.flags & {"DRAIN", "FAIL", "REBOOT_REQUESTED"}
+            if "INVALID_REG" in node.flags or not may:
+                return Done(1, "", "slurm_update error: Invalid node state specified\n")
+            node.flags -= {"DRAIN", "FAIL", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
+            if node.base == "DOWN":
+                node.base = "IDLE"
+                node.flags |= {"NOT_RESPONDING"}
+            node.reason = ""
+        else:
+            node.flags = node.flags - {"DRAIN", "FAIL"} | {state}
+        if not node.flags & {"REBOOT_REQUESTED", "REBOOT_ISSUED"}:
+            node.next_state = ""
+        return Done(0)
+
+    def _squeue(self, words: list[str]) -> Done:
+        form = words[words.index("--format") + 1]
+        if form == "%A|%u|%e":
+            node = words[words.index("--nodelist") + 1]
+            busy = ("RUNNING", "COMPLETING")
+            on = [f"{each.id}|{each.user}|Unknown" for each in self.jobs.values() if each.node == node]
+            return Done(0, "\n".join(row for row in on if self.jobs[row.split("|")[0]].state in busy) + "\n")
+        name, user = words[words.index("--name") + 1], words[words.index("--user") + 1]
+        found = [job for job in self.jobs.values() if (job.name, job.user) == (name, user)]
+        return Done(0, "".join(f"{job.id}|{job.state}|{job.submitted}\n" for job in found))
+
+    def _sbatch(self, words: list[str]) -> Done:
+        given = dict(re.sub("^--", "", word).split("=", 1) for word in words if "=" in word)
+        last = next(line for line in reversed(self.asked) if "sbatch" in line)
+        user = last[last.index("-u") + 1] if "runuser" in last else "root"
+        job = Job(str(100 + len(self.jobs)), given["job-name"], user, given["nodelist"], submitted=self.stamp())
+        self.jobs[job.id] = job
+        return Done(0, f"{job.id}\n")
+
+    def _scancel(self, words: list[str]) -> Done:
+        self.jobs[words[0]].state = "CANCELLED"
+        return Done(0)

@@ -1,0 +1,380 @@
+"""Slurm as the engine asks it: what is said to slurmctld, and what becomes of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hal_reimage.errors import Trouble
+from hal_reimage.remote import Done
+from hal_reimage.slurm import SlurmCommands, TestJob
+from tests.unit.reimage.slurmctld import Job, Node, Slurmctld
+
+REASON = "hal-reimage: new image"
+GONE = Done(1, "", "slurm_update error: Unable to contact slurm controller (connect failure)\n")
+REFUSED = Done(1, "", "sbatch: error: Batch job submission failed: Invalid account or account/partition combination\n")
+
+
+def site(number: int = 4, *, partitions: str = "gpu,cpu") -> Slurmctld:
+    return Slurmctld(*(Node(f"hal{each:02d}", partitions.split(",")) for each in range(1, number + 1)))
+
+
+def slurm(site: Slurmctld, **settings: object) -> SlurmCommands:
+    job = TestJob("nvidia-smi -L", {f"hal{number:02d}": {"v100": 4} for number in range(1, 17)}, seconds=90)
+    return SlurmCommands(site, **{"job": job, "pause": lambda _: None, **settings})  # type: ignore[arg-type]
+
+
+def test_a_node_is_seen_with_its_jobs() -> None:
+    here = site()
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, REASON
+    here.jobs["7"] = Job("7", "train", "alice", "hal01", "RUNNING")
+    here.jobs["8"] = Job("8", "train", "alice", "hal01", "COMPLETED")
+    seen = slurm(here).see("hal01")
+    assert (seen.known, seen.drained, seen.ours, seen.usable, seen.answers) == (True, True, True, False, True)
+    assert (seen.reason, seen.by, seen.reboot, seen.next_state) == (REASON, "root", "", "")
+    assert [(job.id, job.user) for job in seen.jobs] == [("7", "alice")]
+
+
+def test_who_drained_it_is_told_apart() -> None:
+    here = site()
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, "broken fan"
+    assert not slurm(here).see("hal01").ours
+
+
+def test_a_node_that_slurm_does_not_know() -> None:
+    assert not slurm(site()).see("hal77").known
+    with pytest.raises(Trouble, match="Slurm does not know hal77"):
+        slurm(site()).drain("hal77", REASON)
+
+
+@pytest.mark.parametrize("name", ["all", "ALL", "hal[01-16]", "hal01,hal02", "", "--all"])
+def test_what_names_more_than_one_node_is_never_given_to_scontrol(name: str) -> None:
+    here = site()
+    for ask in (lambda: slurm(here).see(name), lambda: slurm(here).reboot(name, REASON, "RESUME")):
+        with pytest.raises(Trouble):
+            ask()
+    assert here.commands() == []
+
+
+@pytest.mark.parametrize(
+    ("end", "passes"),
+    [
+        (Done(1, "", "slurm_load_node error: Unable to contact slurm controller (connect failure)\n"), True),
+        (Done(1, "", "scontrol: error: Socket timed out on send/recv operation\n"), True),
+        (Done(124), True),
+        (Done(1, "", "slurm_load_node error: Access/permission denied\n"), False),
+    ],
+)
+def test_what_fails_is_said_and_passes_only_when_slurmctld_does_not_answer(end: Done, passes: bool) -> None:
+    here = site()
+    here.broken["show node"] = end
+    with pytest.raises(Trouble) as caught:
+        slurm(here).see("hal01")
+    assert caught.value.passes is passes
+    assert (end.err.strip().splitlines() or ["no answer within 30 s"])[-1] in caught.value.reason
+
+
+def test_a_node_is_drained_with_the_reason() -> None:
+    here = site()
+    assert slurm(here).drain("hal01", 'hal-reimage: "new"\n[image]') == ""
+    assert (here.told("hal01"), here.nodes["hal01"].reason) == ("IDLE+DRAIN", "hal-reimage: new (image)")
+
+
+@pytest.mark.parametrize(("reason", "after"), [("broken fan", "broken fan"), ("health: no GPU (x: gone)", REASON)])
+def test_only_a_drain_of_the_health_check_becomes_ours(reason: str, after: str) -> None:
+    here = site()
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, reason
+    assert slurm(here).drain("hal01", REASON) == ""
+    assert here.nodes["hal01"].reason == after
+
+
+@pytest.mark.parametrize(
+    ("floors", "away", "sentence"),
+    [
+        ({}, 2, "gpu would have 1 node for jobs, at least 2 have to stay"),
+        ({}, 1, ""),
+        ({"gpu": 0, "cpu": 4}, 0, "cpu would have 3 nodes for jobs, at least 4 have to stay"),
+        ({"gpu": 1, "cpu": 1}, 3, "gpu would have 0 nodes for jobs, at least 1 has to stay"),
+        ({"gpu": 0, "cpu": 0}, 3, ""),
+    ],
+)
+def test_so_many_nodes_of_each_partition_stay(floors: dict[str, int], away: int, sentence: str) -> None:
+    here = site()
+    for number in range(away):
+        here.nodes[f"hal{number + 1:02d}"].flags = {"DRAIN"}
+    asking = slurm(here, floors=floors)
+    for ask in (asking.drain, lambda node, reason: asking.reboot(node, reason, "RESUME")):
+        assert ask("hal04", REASON) == sentence
+        assert here.serving("hal04") is bool(sentence)
+
+
+def test_what_serves_nobody_is_not_taken_away_and_does_not_count() -> None:
+    here = site()
+    here.nodes["hal01"].base = "DOWN"
+    here.nodes["hal02"].flags = {"MAINT"}
+    here.reservations["hal-reimage-hal03"] = {"ReservationName": "hal-reimage-hal03"}
+    asking = slurm(here, floors={"gpu": 1, "cpu": 1})
+    assert asking.drain("hal04", REASON) == "gpu would have 0 nodes for jobs, at least 1 has to stay"
+    assert asking.drain("hal01", REASON) == ""
+    assert here.told("hal01") == "DOWN+DRAIN"
+
+
+def test_a_reboot_is_asked_for_once() -> None:
+    here = site()
+    asking = slurm(here)
+    assert asking.reboot("hal01", REASON, "DOWN") == ""
+    assert asking.reboot("hal01", "hal-reimage: again", "RESUME") == ""
+    assert here.commands() == [f"scontrol reboot ASAP nextstate=DOWN reason={REASON} hal01"]
+    assert (asking.see("hal01").reboot, asking.see("hal01").next_state) == ("asked", "DOWN")
+    here.issue("hal01")
+    assert asking.see("hal01").reboot == "issued"
+    assert asking.see("hal01").ours
+
+
+def test_a_reboot_does_not_end_the_drain_of_an_administrator() -> None:
+    here = site()
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, "broken fan"
+    assert slurm(here).reboot("hal01", REASON, "RESUME") == ""
+    here.issue("hal01")
+    here.register("hal01")
+    assert not here.serving("hal01")
+    assert here.nodes["hal01"].reason.startswith("broken fan")
+
+
+def _asked(here: Slurmctld) -> None:
+    slurm(here).reboot("hal01", REASON, "RESUME")
+
+
+def _issued(here: Slurmctld) -> None:
+    _asked(here)
+    here.issue("hal01")
+
+
+def _down(here: Slurmctld) -> None:
+    here.nodes["hal01"].base, here.nodes["hal01"].reason = "DOWN", "Not responding"
+
+
+def _timed_out(here: Slurmctld) -> None:
+    _issued(here)
+    here.nodes["hal01"].flags = set()  # and its next state stays
+
+
+@pytest.mark.parametrize("before", [lambda here: None, _asked, _issued, _down, _timed_out])
+def test_a_node_stays_drained_whatever_it_was(before: Callable[[Slurmctld], None]) -> None:
+    here = site()
+    before(here)
+    free: list[str] = []
+    here.seen = lambda: free.extend(name for name in ("hal01",) if here.serving(name))
+    slurm(here).keep_drained("hal01", "hal-reimage: gates: no GPU")
+    if before.__name__ in ("_asked", "_issued"):
+        assert free == [], "a job could have started"
+    here.register("hal01")
+    here.issue("hal01")
+    here.register("hal01")
+    assert not here.serving("hal01")
+    assert "DRAIN" in here.nodes["hal01"].flags
+    assert here.nodes["hal01"].reason == "hal-reimage: gates: no GPU"
+    assert here.reservations == {}
+
+
+def test_a_drain_alone_would_not_have_stayed() -> None:
+    """What keep_drained is for: the stand-in does as Slurm does."""
+    here = site()
+    _issued(here)
+    slurm(here).end_proof("hal01", REASON)  # State=DRAIN
+    here.register("hal01")
+    assert here.serving("hal01")
+
+
+def test_a_node_whose_reboot_slurm_does_not_take_back_serves_nobody() -> None:
+    here = site()
+    _issued(here)
+    here.nodes["hal01"].flags |= {"INVALID_REG"}
+    with pytest.raises(Trouble, match="Invalid node state specified"):
+        slurm(here).keep_drained("hal01", REASON)
+    here.nodes["hal01"].flags -= {"INVALID_REG"}
+    here.register("hal01")
+    assert not here.serving("hal01")
+
+
+def test_a_test_job_gets_all_gpus_of_its_node_and_nobody_else_comes() -> None:
+    here = site()
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, REASON
+    free: list[str] = []
+    here.seen = lambda: free.extend(name for name in ("hal01",) if here.serving(name))
+    asking = slurm(here)
+    job = asking.prove("hal01")
+    assert free == []
+    assert here.commands() == [
+        "scontrol create reservation ReservationName=hal-reimage-hal01 StartTime=now Duration=14 Nodes=hal01 "
+        "Users=root Flags=MAINT,IGNORE_JOBS",
+        "scontrol update NodeName=hal01 State=RESUME",
+        "sbatch --parsable --reservation=hal-reimage-hal01 --nodelist=hal01 --job-name=hal-reimage-hal01 --nodes=1 "
+        "--ntasks=1 --partition=gpu --gres=gpu:v100:4 --time=2 --no-requeue --chdir=/ --output=/dev/null "
+        "--wrap=nvidia-smi -L",
+    ]
+    assert asking.proven("hal01", job) is None
+    here.jobs[job].state = "COMPLETED"
+    assert asking.proven("hal01", job) == ""
+    asking.end_proof("hal01", "")
+    assert here.serving("hal01")
+    assert here.reservations == {}
+
+
+def test_a_test_job_of_another_user_on_a_node_without_gpus() -> None:
+    here = Slurmctld(Node("hal-test", ["test"], flags={"DRAIN"}))
+    slurm(here, job=TestJob("true", user="alice")).prove("hal-test")
+    assert "Users=alice" in here.commands()[0]
+    assert here.commands()[-1].startswith("runuser -u alice -- sbatch ")
+    assert "gres" not in here.commands()[-1]
+
+
+@pytest.mark.parametrize("state", ["PENDING", "RUNNING", "COMPLETED", "FAILED"])
+def test_a_test_job_is_found_again(state: str) -> None:
+    here = site()
+    here.nodes["hal01"].flags = {"DRAIN"}
+    job = slurm(here).prove("hal01")
+    here.jobs[job].state = state
+    assert slurm(here).prove("hal01") == job
+    assert len(here.jobs) == 1
+
+
+def test_a_test_job_of_an_earlier_proof_and_one_that_somebody_calls_so_are_not_taken_for_it() -> None:
+    here = site()
+    asking = slurm(here)
+    here.nodes["hal01"].flags = {"DRAIN"}
+    first = asking.prove("hal01")
+    here.jobs[first].state = "FAILED"
+    asking.end_proof("hal01", REASON)
+    here.jobs["999"] = Job("999", "hal-reimage-hal01", "mallory", "hal01", "COMPLETED", submitted="2027-01-01T00:00:00")
+    second = asking.prove("hal01")
+    assert second not in (first, "999")
+
+
+def test_a_reservation_of_that_name_that_keeps_nobody_off_is_made_anew() -> None:
+    here = site()
+    here.nodes["hal01"].flags = {"DRAIN"}
+    old = {"Nodes": "hal02", "Users": "root", "State": "ACTIVE", "StartTime": "2026-11-01T00:00:00"}
+    here.reservations["hal-reimage-hal01"] = {"ReservationName": "hal-reimage-hal01", **old}
+    slurm(here).prove("hal01")
+    assert here.reservations["hal-reimage-hal01"]["Nodes"] == "hal01"
+
+
+@pytest.mark.parametrize(("end", "passes"), [(REFUSED, False), (Done(124), True)])
+def test_a_test_job_that_cannot_be_submitted_leaves_the_node_drained(end: Done, passes: bool) -> None:
+    here = site()
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, REASON
+    here.broken["sbatch"] = end
+    with pytest.raises(Trouble) as caught:
+        slurm(here).prove("hal01")
+    assert caught.value.passes is passes
+    assert here.nodes["hal01"].flags == {"DRAIN"}
+    assert here.nodes["hal01"].reason == REASON
+    here.broken.clear()
+    slurm(here).prove("hal01")
+    assert "DRAIN" not in here.nodes["hal01"].flags
+
+
+def test_a_job_that_came_though_sbatch_did_not_answer_is_the_one() -> None:
+    here = site()
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, REASON
+    job = slurm(here).prove("hal01")
+    here.nodes["hal01"].flags = {"DRAIN"}  # as after an sbatch that timed out
+    assert slurm(here).prove("hal01") == job
+    assert here.nodes["hal01"].flags == set()
+
+
+@pytest.mark.parametrize(
+    ("state", "exit_status", "reason", "words"),
+    [
+        ("FAILED", "1:0", "NonZeroExitCode", "test job 100 ended as FAILED, exit status 1:0, NonZeroExitCode"),
+        ("TIMEOUT", "0:0", "TimeLimit", "test job 100 ended as TIMEOUT, exit status 0:0, TimeLimit"),
+        ("NODE_FAIL", "0:0", "None", "test job 100 ended as NODE_FAIL, exit status 0:0"),
+        ("COMPLETING", "1:0", "NonZeroExitCode", None),
+        ("RUNNING", "0:0", "None", None),
+    ],
+)
+def test_how_a_test_job_ended(state: str, exit_status: str, reason: str, words: str | None) -> None:
+    here = site()
+    here.nodes["hal01"].flags = {"DRAIN"}
+    job = slurm(here).prove("hal01")
+    here.jobs[job].state, here.jobs[job].exit, here.jobs[job].reason = state, exit_status, reason
+    assert slurm(here).proven("hal01", job) == words
+
+
+def test_a_test_job_on_another_node_proves_nothing() -> None:
+    here = site()
+    here.nodes["hal01"].flags = {"DRAIN"}
+    job = slurm(here).prove("hal01")
+    here.jobs[job].state, here.jobs[job].node = "COMPLETED", "hal02"
+    assert slurm(here).proven("hal01", job) == "test job 100 ran on hal02, not on hal01"
+    assert slurm(here).proven("hal02", job) == "job 100 is hal-reimage-hal01, no test job of hal02"
+
+
+def test_a_test_job_that_vanished() -> None:
+    assert "test job 55 is not known to Slurm any more" in (slurm(site()).proven("hal01", "55") or "")
+
+
+def test_a_test_job_that_does_not_start_in_its_time() -> None:
+    here = site()
+    here.nodes["hal01"].flags = {"DRAIN"}
+    now = [0.0]
+    asking = slurm(here, clock=lambda: now[0])
+    job = asking.prove("hal01")
+    here.jobs[job].reason = "Resources"
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, "health: no GPU (x: gone)"
+    assert asking.proven("hal01", job) is None
+    now[0] = 91
+    assert asking.proven("hal01", job) == (
+        "test job 100 did not start within 90 s, Slurm says Resources; "
+        "hal01 is IDLE+DRAIN+MAINT: health: no GPU (x: gone)"
+    )
+
+
+@pytest.mark.parametrize("state", ["PENDING", "RUNNING", "FAILED"])
+def test_a_proof_that_failed_ends_in_a_drained_node(state: str) -> None:
+    here = site()
+    here.nodes["hal01"].flags = {"DRAIN"}
+    asking = slurm(here)
+    job = asking.prove("hal01")
+    here.jobs[job].state = state
+    free: list[str] = []
+    here.seen = lambda: free.extend(name for name in ("hal01",) if here.serving(name))
+    asking.end_proof("hal01", "hal-reimage: its test job failed")
+    assert free == []
+    assert (here.told("hal01"), here.nodes["hal01"].reason) == ("IDLE+DRAIN", "hal-reimage: its test job failed")
+    assert here.reservations == {}
+    assert here.jobs[job].state in ("CANCELLED", "FAILED")
+    asking.end_proof("hal01", "hal-reimage: its test job failed")
+
+
+def test_a_reservation_that_its_job_still_uses_is_waited_for() -> None:
+    here = site()
+    here.nodes["hal01"].flags = {"DRAIN"}
+    in_use = Done(1, "", "slurm_delete_reservation error: Requested reservation is in use\n")
+    asking = slurm(here, pause=lambda _: here.broken.clear())
+    asking.prove("hal01")
+    here.broken["scontrol delete"] = in_use
+    asking.end_proof("hal01", REASON)
+    assert here.reservations == {}
+    asking = slurm(here)
+    asking.prove("hal01")
+    here.broken["scontrol delete"] = in_use
+    with pytest.raises(Trouble, match="is still in use") as caught:
+        asking.end_proof("hal01", REASON)
+    assert caught.value.passes
+
+
+def test_slurmctld_away_in_the_middle_leaves_nothing_that_serves() -> None:
+    here = site()
+    _issued(here)
+    here.broken["State=DRAIN"] = GONE
+    with pytest.raises(Trouble) as caught:
+        slurm(here).keep_drained("hal01", REASON)
+    assert caught.value.passes
+    here.register("hal01")
+    assert not here.serving("hal01"), "the reservation keeps jobs off"
+    here.broken.clear()
+    slurm(here).keep_drained("hal01", REASON)
+    assert "DRAIN" in here.nodes["hal01"].flags

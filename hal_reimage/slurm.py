@@ -235,9 +235,16 @@ class SlurmCommands:
         self._ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={line(reason)}")
 
     def _resume(self, node: str) -> None:
-        found = self._nodes(node)[node]
-        if found["drained"] or found["down"] or found["failing"]:
-            self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        def away() -> bool:
+            found = self._nodes(node)[node]
+            return bool(found["drained"] or found["down"] or found["failing"])
+
+        if away():
+            try:
+                self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+            except Trouble:
+                if away():  # else somebody else gave it back just now
+                    raise
 
     def _end_reboot(self, node: str, reason: str) -> None:
         """Take a reboot back with RESUME. Where Slurm refuses that (INVAL), FAIL keeps jobs away: no reboot ends it."""

@@ -114,8 +114,8 @@ def test_what_serves_nobody_is_not_taken_away_and_does_not_count() -> None:
     here.nodes["hal01"].base = "DOWN"
     here.nodes["hal02"].flags = {"MAINT"}
     here.reservations["hal-reimage-hal03"] = {"ReservationName": "hal-reimage-hal03"}
-    asking = slurm(here, floors={"gpu": 1, "cpu": 1})
-    assert asking.drain("hal04", REASON) == "gpu would have 0 nodes for jobs, at least 1 has to stay"
+    asking = slurm(here, floors={"gpu": 4, "cpu": 1})
+    assert asking.drain("hal04", REASON) == "gpu would have 0 nodes for jobs, at least 4 have to stay"
     assert asking.drain("hal01", REASON) == ""
     assert here.told("hal01") == "DOWN+DRAIN"
 
@@ -259,6 +259,19 @@ def test_a_reservation_of_that_name_that_keeps_nobody_off_is_made_anew() -> None
     here.reservations["hal-reimage-hal01"] = {"ReservationName": "hal-reimage-hal01", **old}
     slurm(here).prove("hal01")
     assert here.reservations["hal-reimage-hal01"]["Nodes"] == "hal01"
+
+
+def test_a_node_that_somebody_gives_back_in_the_same_moment_is_proven_all_the_same() -> None:
+    here = site()
+    here.nodes["hal01"].flags = {"DRAIN"}
+
+    def meanwhile() -> None:
+        """As by an administrator, just after it was seen drained."""
+        if here.asked[-1][:4] == ["scontrol", "--oneliner", "show", "node"] and len(here.asked) > 3:
+            here.nodes["hal01"].flags = set()
+
+    here.seen = meanwhile
+    assert slurm(here).prove("hal01") == "100"
 
 
 @pytest.mark.parametrize(("end", "passes"), [(REFUSED, False), (Done(124), True)])

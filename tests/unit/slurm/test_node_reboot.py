@@ -23,7 +23,7 @@ def quote(text: str) -> str:
 
 def reboot(folder: Path, curl: str, *, server: str = SERVER) -> list[str]:
     """Run the program with a curl of these lines of shell; return what the other programs were given."""
-    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701
+    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)
     environment.filters["quote"] = quote
     text = environment.from_string(TEMPLATE.read_text()).render(slurm_reboot_server=server, hal_node={"name": "hal05"})
     program = folder / "hal-node-reboot"

@@ -19,6 +19,8 @@ from hal_provision.tokens import Token
 
 KICKSTART = "kickstart.cfg"
 TITLE = "hal-install"
+RESCUE = "inst.rescue"
+"""The parameter with which Anaconda installs nothing (RHEL 7 Installation Guide, 23.1): any node may boot that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,15 @@ def order(
 ) -> dict[str, Any]:
     """Return the order that has a node install ``what``, for ``hal-provision arm`` on standard input.
 
+    ProvisionError where its profile refuses reimaging; not for the installer's rescue mode.
+
     ``server_url``: http://ADDRESS:PORT of the server. The kickstart has the token in it, so the order is a secret as
     long as that is good: it goes through a pipe, into a file that only the service reads, and to the node.
     """
     if not what.strip() or not what.isprintable():
         raise ProvisionError(f"{node.name}: say in words what it is to install; it is shown by hal-provision status")
+    if RESCUE not in installer.append.split():
+        node.check_reimage()
     url = f"{server_url}/node/{node.name}/{KICKSTART}"
     return {
         "node": node.name,

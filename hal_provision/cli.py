@@ -128,7 +128,7 @@ def _rescue(options: argparse.Namespace) -> str:
         raise ProvisionError(f"{options.node}: {options.inventory} has no such node")
     node, tree = boot_node(found), options.tree.rstrip("/")
     folder = f"{tree}/ppc/ppc64" if node.arch == POWER else f"{tree}/images/pxeboot"
-    append = f"inst.stage2={tree} ip=dhcp console={options.console} inst.rescue"
+    append = f"inst.stage2={tree} ip=dhcp console={options.console} {boot.RESCUE}"
     installer = boot.Installer(f"{folder}/vmlinuz", f"{folder}/initrd.img", append)
     token = issue(time.time(), options.hours * 3600)
     server = options.server.rstrip("/")

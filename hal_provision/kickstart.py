@@ -100,6 +100,7 @@ def kickstart(
     virtual: bool = False,
 ) -> str:
     """Return the kickstart of one node; ProvisionError says what is missing in the model, or cannot be meant."""
+    node.check_reimage()
     disk = disk_of(node, virtual=virtual)
     if not node.kernel or not _KERNEL.fullmatch(node.kernel):
         raise ProvisionError(f"{node.name}: its profile declares no kernel ({node.kernel}), as 4.18.0-80.7.2.el7")

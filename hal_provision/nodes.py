@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hal_provision.errors import ProvisionError
@@ -17,7 +17,11 @@ _MAC = re.compile(r"([0-9a-f]{2}:){5}[0-9a-f]{2}")
 
 @dataclass(frozen=True, slots=True)
 class BootNode:
-    """One server. ``mac`` and ``address`` by network; ``disk`` is the world-wide name of the declared system disk."""
+    """One server. ``mac`` and ``address`` by network; ``disk`` is the world-wide name of the declared system disk.
+
+    ``disks``: the world-wide names of all declared disks by name, that one among them. ``reimage``: what its profile
+    says, ``allowed`` or ``refused``.
+    """
 
     name: str
     fqdn: str
@@ -27,6 +31,9 @@ class BootNode:
     disk: str | None = None
     kernel: str | None = None
     placeholders: tuple[str, ...] = ()
+    disks: Mapping[str, str] = field(default_factory=dict)
+    profile: str = ""
+    reimage: str = "refused"
 
     def mac(self, network: str) -> str:
         """Return the MAC in a network; ProvisionError when the model has none."""
@@ -39,6 +46,11 @@ class BootNode:
         if network not in self.addresses:
             raise ProvisionError(f"{self.name}: cluster.yml has no addresses.{network} for it")
         return self.addresses[network]
+
+    def check_reimage(self) -> None:
+        """Raise ProvisionError unless its profile allows that it is installed anew."""
+        if self.reimage != "allowed":
+            raise ProvisionError(f"{self.name}: its profile {self.profile} says reimage: {self.reimage}")
 
 
 def boot_node(data: Mapping[str, Any]) -> BootNode:
@@ -67,6 +79,9 @@ def boot_node(data: Mapping[str, Any]) -> BootNode:
         disk=data.get("disk"),
         kernel=data.get("kernel"),
         placeholders=tuple(data.get("placeholders", ())),
+        disks=dict(data.get("disks", {})),
+        profile=str(data.get("profile", "")),
+        reimage=str(data.get("reimage", "refused")),
     )
 
 

@@ -74,19 +74,23 @@ def serials(site: Site) -> dict[str, str]:
 def boot(site: Site) -> list[dict[str, Any]]:
     """Return what DHCP, boot configurations and kickstart files are made of, a node each, in the order of the model.
 
-    ``disk`` is the world-wide name of the node's disk ``system``, None where none is declared. ``placeholders`` are
-    fields of the node, its disks among them, that nobody has filled in; none in a virtual site, where they do no harm.
+    ``disk`` is the world-wide name of the node's disk ``system``, None where none is declared; ``disks`` are all of
+    them, by name. ``reimage`` is what its profile says, ``allowed`` or ``refused``. ``placeholders`` are fields of the
+    node, its disks among them, that nobody has filled in; none in a virtual site, where they do no harm.
     """
     open_fields = {} if site.virtual else _open_fields(site)
     return [
         {
             "name": name,
             "fqdn": site.fqdn(name),
+            "profile": node.profile,
+            "reimage": site.profile_of(name).reimage,
             "arch": site.profile_of(name).arch,
             "kernel": site.profile_of(name).kernel,
             "macs": dict(node.macs),
             "addresses": {network: str(address) for network, address in node.addresses.items()},
             "disk": node.parts.get("disks", {}).get("system"),
+            "disks": dict(node.parts.get("disks", {})),
             "placeholders": sorted(open_fields.get(name, ())),
         }
         for name, node in site.nodes.items()

@@ -35,6 +35,9 @@ def node(name: str = "hal05", at: int = 5, **changes: Any) -> BootNode:
         "macs": {"management": f"02:48:41:4c:02:{at:02x}", "bmc": f"02:48:41:4c:03:{at:02x}"},
         "addresses": {"management": f"10.1.0.{100 + at}", "bmc": f"10.1.1.{100 + at}", "ipoib": f"10.1.2.{100 + at}"},
         "disk": f"0x50248414c05{at:01x}0001",
+        "disks": {"system": f"0x50248414c05{at:01x}0001", "scratch": f"0x50248414c05{at:01x}0002"},
+        "profile": "ac922",
+        "reimage": "allowed",
         "kernel": "4.18.0-80.7.2.el7",
     }
     return boot_node(data | changes)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hal_inventory.compiled import slice_of
+from hal_provision.boot import Installer, order
 from hal_provision.errors import ProvisionError
-from hal_provision.kickstart import disk_of
+from hal_provision.kickstart import Place, Server, Source, disk_of, kickstart
 from hal_provision.nodes import boot_node
+from hal_provision.tokens import Token
 from tests.unit.provision.conftest import PROJECT
 
 
@@ -39,6 +42,37 @@ def test_placeholders_stop_a_real_site_and_no_virtual_one(tmp_path: Path) -> Non
         disk_of(real)
     (tmp_path / "virtual").mkdir()
     assert disk_of(boot_node(site(tmp_path / "virtual", virtual=True)["hal05"])) == "disk/by-id/wwn-0x50248414c1050001"
+
+
+def test_a_node_of_a_profile_that_refuses_it_is_never_installed_and_may_boot_the_rescue_mode(tmp_path: Path) -> None:
+    login = replace(boot_node(site(tmp_path, virtual=True)["hal-login"]), disk="0x50248414c0100001")
+    said = "^hal-login: its profile lc921 says reimage: refused$"
+    where, source = Place("management", "255.255.255.0"), Source(repositories={"base": "http://10.64.0.11/base"})
+    token, server = Token("words", 1e10), Server("https://10.64.0.11:8481", "-----BEGIN CERTIFICATE-----\n")
+    with pytest.raises(ProvisionError, match=said):
+        kickstart(login, where, source, server, token, virtual=True)
+    tree = "http://10.64.0.11/images/tree"
+    words = f"inst.stage2={tree}"
+    with pytest.raises(ProvisionError, match=said):
+        order(
+            login,
+            "management",
+            "packages",
+            Installer(f"{tree}/a", f"{tree}/b", words),
+            "http://10.64.0.11:8480",
+            "",
+            token,
+        )
+    rescue = Installer(f"{tree}/a", f"{tree}/b", f"{words} inst.rescue")
+    assert order(login, "management", "rescue", rescue, "http://10.64.0.11:8480", "", token)["node"] == "hal-login"
+
+
+def test_what_a_profile_says_of_it_reaches_the_node_and_what_says_nothing_refuses(tmp_path: Path) -> None:
+    found = site(tmp_path)
+    allowed = {name for name, one in found.items() if boot_node(one).reimage == "allowed"}
+    assert allowed == {"hal-test", *(f"hal{at:02d}" for at in range(1, 17))}
+    unsaid = {name: value for name, value in found["hal05"].items() if name != "reimage"}
+    assert boot_node(unsaid).reimage == "refused"
 
 
 def test_a_node_without_a_declared_system_disk_is_refused(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ petitboot the configuration in /boot. x86_64 gets what its firmware needs by ``r
 
 What protects other disks: ``ignoredisk --only-use`` leaves all others out of Anaconda's sight, and every line that
 writes names the declared disk by its world-wide name. %pre refuses a machine without that disk, and an image that is
-not the signed one, before anything is written. Its last word is to tell the server that the installation begins: who
-was disarmed meanwhile, or cannot reach the server over TLS, stops there. From that word on the server has the node boot
-its disk, so that an installation that breaks off is not begun again by each boot.
+not the signed one, before anything is written. Then it tells the server that the installation begins: who was disarmed
+meanwhile, or cannot reach the server over TLS, stops there. From that word on the server has the node boot its disk, so
+that an installation that breaks off is not begun again by each boot. Only then are other disks wiped, those that were
+asked for by their world-wide names and no other: Anaconda sees none of them.
 
 No secret but the token is in it: it opens this node's first secrets once, from this node's address, for some hours.
 """
@@ -17,9 +18,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hal_inventory.derive.slices import disk_path
 from hal_provision.errors import ProvisionError
 from hal_provision.images import Manifest
 from hal_provision.nodes import POWER, BootNode
@@ -86,7 +88,37 @@ def disk_of(node: BootNode, *, virtual: bool = False) -> str:
             f"{node.name}: {', '.join(sorted(node.placeholders))} in cluster.yml "
             f"{'is a placeholder' if len(node.placeholders) == 1 else 'are placeholders'}: put the machine's own there"
         )
-    return f"disk/by-id/{'nvme' if wwn.startswith(('eui.', 'nvme.', 'uuid.')) else 'wwn'}-{wwn}"
+    return _link(wwn)
+
+
+def _link(wwn: str) -> str:
+    """Return the link that udev makes for a disk, below /dev."""
+    return disk_path(wwn).removeprefix("/dev/")
+
+
+def wipeable(node: BootNode) -> dict[str, str]:
+    """Return the other disks of a node that may be wiped in an installation: world-wide names by name.
+
+    Those that the model names for it under ``disks``, without the system disk under whatever name.
+    """
+    system = {(wwn or "").lower() for wwn in (node.disk, node.disks.get("system"))}
+    return {
+        name: wwn.lower()
+        for name, wwn in node.disks.items()
+        if name != "system" and wwn.lower() not in system and _WWN.fullmatch(wwn.lower())
+    }
+
+
+def _wiped(node: BootNode, wipe: Iterable[str]) -> dict[str, str]:
+    """Return the disks that are wiped, by name; ProvisionError for one that may not be."""
+    may = {wwn: name for name, wwn in wipeable(node).items()}
+    found = {}
+    for wwn in wipe:
+        if (name := may.get(wwn.lower())) is None:
+            those = ", ".join(f"{name} {wwn}" for wwn, name in may.items()) or "none"
+            raise ProvisionError(f"{node.name}: {wwn} may not be wiped; of its declared disks may be: {those}")
+        found[name] = wwn.lower()
+    return found
 
 
 def kickstart(
@@ -97,11 +129,16 @@ def kickstart(
     token: Token,
     policy: Policy = Policy(),
     *,
+    wipe: Sequence[str] = (),
     virtual: bool = False,
 ) -> str:
-    """Return the kickstart of one node; ProvisionError says what is missing in the model, or cannot be meant."""
+    """Return the kickstart of one node; ProvisionError says what is missing in the model, or cannot be meant.
+
+    ``wipe``: world-wide names of other disks that are emptied, each one that ``wipeable`` names.
+    """
     node.check_reimage()
     disk = disk_of(node, virtual=virtual)
+    wiped = _wiped(node, wipe)
     if not node.kernel or not _KERNEL.fullmatch(node.kernel):
         raise ProvisionError(f"{node.name}: its profile declares no kernel ({node.kernel}), as 4.18.0-80.7.2.el7")
     _refuse(node, source, server, policy)
@@ -139,7 +176,7 @@ def kickstart(
         "reboot",
         *_packages(source, policy),
         "",
-        *_pre(node, disk, source, server, token),
+        *_pre(node, disk, wiped, source, server, token),
         "",
         *_post(node, server, token),
     ]
@@ -227,12 +264,70 @@ def _tools(node: BootNode, server: Server, token: Token) -> list[str]:
     ]
 
 
-def _pre(node: BootNode, disk: str, source: Source, server: Server, token: Token) -> list[str]:
+def _there(node: BootNode, disk: str, wiped: Mapping[str, str]) -> list[str]:
+    """Say that disks which are to be wiped are in the machine, and are not the system disk by another name."""
+    lines = []
+    for name, wwn in wiped.items():
+        link, what = _link(wwn), f"disk {name} ({wwn}), which is to be wiped,"
+        lines += [
+            f'[ -b /dev/{link} ] || fail "{what} is not in this machine; no disk was touched"',
+            f'[ "$(readlink -f /dev/{link})" != "$(readlink -f /dev/{disk})" ] \\',
+            f'  || fail "{what} is the system disk by another name; no disk was touched"',
+        ]
+    return lines
+
+
+# What holds a disk is stopped first, the topmost first. Anaconda's udev leaves md alone, and LVM is started by blivet
+# after %pre; so there is something only where a script or somebody at the console started it. By sysfs, and not by
+# lsblk: which programs of util-linux the installer has, differs from release to release.
+# Signatures of partitions, then of the disk: a file system would be found again by whoever makes the same partitions.
+# Then the first and the last MiB: role local_storage takes no other disk for an empty one.
+_WIPE = """\
+release() {
+  for held in "/sys/class/block/$1/holders"/*; do
+    [ -e "$held" ] || continue
+    (release "${held##*/}") || return 1
+    case ${held##*/} in
+      md*) mdadm --stop "/dev/${held##*/}" ;;
+      *) dmsetup remove "$(cat "$held/dm/name")" ;;
+    esac || return 1
+  done
+}
+wipe() {
+  disk=$(readlink -f "/dev/$1"); set --
+  for part in "/sys/class/block/${disk##*/}/${disk##*/}"*; do
+    [ ! -e "$part/partition" ] || set -- "$@" "/dev/${part##*/}"
+  done
+  for one in "$@" "$disk"; do
+    release "${one##*/}" && wipefs --all --force "$one" || return 1
+  done
+  sectors=$(blockdev --getsz "$disk") || return 1
+  for at in 0 $((sectors - 2048)); do
+    dd if=/dev/zero of="$disk" bs=512 seek=$at count=2048 conv=notrunc,fsync || return 1
+  done
+}"""
+
+
+def _wipe(wiped: Mapping[str, str]) -> list[str]:
+    """Empty the other disks that are to be; a stop here leaves the system disk as it was."""
+    if not wiped:
+        return []
+    said = "could not be wiped: /tmp/hal-pre.log says why; the system disk is as it was"
+    return [
+        *_WIPE.splitlines(),
+        *(f'wipe {_link(wwn)} || fail "disk {name} ({wwn}) {said}"' for name, wwn in wiped.items()),
+    ]
+
+
+def _pre(
+    node: BootNode, disk: str, wiped: Mapping[str, str], source: Source, server: Server, token: Token
+) -> list[str]:
     lines = [
         "%pre --erroronfail --log=/tmp/hal-pre.log",
         *_tools(node, server, token),
         f'[ "$(uname -m)" = {node.arch} ] || fail "this machine is $(uname -m), and {node.arch} is declared"',
         f'[ -b /dev/{disk} ] || fail "disk {node.disk} is not in this machine; is it the right one?"',
+        *_there(node, disk, wiped),
     ]
     if source.image is not None:
         url, image = f"{source.image_url}/{source.image.file}", source.image
@@ -247,6 +342,7 @@ def _pre(node: BootNode, disk: str, source: Source, server: Server, token: Token
         "# The last word before the disk is erased. From here on the node boots its disk, whatever becomes of this.",
         'ask begin || fail "the server does not want this to begin, or cannot be reached: hal-provision status there,'
         ' and its journal, say why; the disk is as it was"',
+        *_wipe(wiped),
         "%end",
     ]
 

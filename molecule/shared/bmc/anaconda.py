@@ -2,7 +2,7 @@
 
 pykickstart reads the file as RHEL 7's Anaconda does. Real are the network, the files that are fetched, scripts, the
 image that is unpacked and packages from repositories; a disk is a device node with its world-wide name and the
-container's root.
+container's root. That other disks are wiped is said on the console (wiping.py), and is all that becomes of them.
 
 The order of steps, and what is refused, is Anaconda's (github rhinstaller/anaconda, branch rhel7-branch, read 2026-11;
 nothing here is its code): %pre, the whole file, disks that it names, the source, then the disk is erased, filled, made
@@ -27,6 +27,7 @@ from pykickstart.parser import KickstartParser  # type: ignore[import-untyped]
 from pykickstart.version import makeVersion  # type: ignore[import-untyped]
 from testbed.errors import VirtualNodesError
 
+from bmc import wiping
 from bmc.network import IMAGE_SECONDS, Network
 from bmc.place import DISK, Place
 from bmc.spec import Boot
@@ -119,18 +120,21 @@ class _Installer:
 
     def _devices(self) -> None:
         """Let the machine's disks be there by their names, and let programs see the machine's architecture."""
-        lines = [
-            f"mkdir -p {BIN} /dev/disk/by-id; cat >{BIN}/uname; chmod 755 {BIN}/uname",
-            "ln -sfn /proc/self/fd/9 /dev/console",
-        ]
+        lines = [f"mkdir -p {BIN} /dev/disk/by-id", "ln -sfn /proc/self/fd/9 /dev/console"]
+        others = {}
         for number, (name, wwn) in enumerate(sorted(self.of.disks.items())):
             if name == "system" and self.machine.faults().disk_missing:
                 continue
             device = f"/dev/virtual-disk{number}"
+            if wwn != self.of.disks.get("system"):
+                others[device] = f"{name} ({wwn})"
             lines.append(f"[ -b {device} ] || mknod {device} b 8 {16 * number}")
             lines.append(f"ln -sfn ../../virtual-disk{number} /dev/disk/by-id/{_by_id(wwn)}")
         uname = f"""#!/bin/sh\ncase "$*" in -m|-p|-i) echo {self.of.arch} ;; *) exec /usr/bin/uname "$@" ;; esac\n"""
-        self.disk.do("devices", "\n".join(lines), stdin=uname.encode())
+        programs = {"uname": uname, **dict.fromkeys(wiping.PROGRAMS, wiping.program(others))}
+        for name, text in programs.items():
+            lines.append(f"cat >{BIN}/{name} <<'HAL_END'\n{text}HAL_END\nchmod 755 {BIN}/{name}")
+        self.disk.do("devices", "\n".join(lines))
 
     def _stage2(self, tree: str | None) -> None:
         """Fetch the installer's second stage, as dracut does; ours is only looked for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,11 +34,13 @@ DISK_NAME = "disk/by-id/wwn-0x50248414c0550001"
 TOKEN = Token("the-token-s-words", 1e10)
 
 
-def written(source: Source = FROM_IMAGE) -> str:
+def written(source: Source = FROM_IMAGE, wipe: Sequence[str] = ()) -> str:
     """Return the kickstart file of the node."""
     authority = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
     where = NodePlace("management", "255.255.255.0")
-    return kickstart(node(), where, source, Server(f"https://{SERVER}:8481", authority), TOKEN)
+    disks = {"system": "0x50248414c0550001", "bay01": "0x50248414c0550002"}
+    server = Server(f"https://{SERVER}:8481", authority)
+    return kickstart(node(disks=disks), where, source, server, TOKEN, wipe=wipe)
 
 
 @pytest.fixture

@@ -321,7 +321,7 @@ class Engine:
         if ended is None:
             raise Wait(f"test job {record.job}")
         if ended:
-            raise Trouble(f"test job {record.job}: {ended}")
+            raise Trouble(ended)
         return {}
 
     def _return(self, record: Record) -> Found:

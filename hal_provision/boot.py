@@ -32,6 +32,14 @@ class Installer:
     append: str
 
 
+def installer_of(arch: str, tree: str, append: str = "") -> Installer:
+    """Return the installer in a tree of CentOS 7, as its media have it; ``append``: more parameters, such as console."""
+    tree = tree.rstrip("/")
+    folder = f"{tree}/images/pxeboot" if arch == X86 else f"{tree}/ppc/ppc64"
+    words = f"inst.stage2={tree} ip=dhcp" + (f" {append}" if append else "")
+    return Installer(f"{folder}/vmlinuz", f"{folder}/initrd.img", words)
+
+
 def standing(node: BootNode) -> str:
     """Return what a node gets when nobody wants anything of it: it boots its disk."""
     return ipxe.standing(node.name) if node.arch == X86 else petitboot.standing(node.name)

@@ -1,0 +1,116 @@
+"""Drives nodes through the engine: so many at a time, each in its thread, and no new one after one has failed."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from hal_reimage.engine import Engine, before
+from hal_reimage.errors import Conflict, ReimageError, Trouble
+from hal_reimage.record import Record, Run, State, Step
+
+PATIENCE_SECONDS = 900
+"""How long the management node may be silent before a run gives up; the records say where it goes on."""
+
+
+class Lost(Exception):
+    """Somebody else works on this node now, or the server does not answer any more."""
+
+
+class Drive:
+    """One run. ``report`` is called with each record that says something new, from several threads."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        run: Run,
+        report: Callable[[Record], None],
+        *,
+        parallel: int,
+        poll_seconds: float,
+        go_on: bool = False,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._engine, self._run, self._report = engine, run, report
+        self._parallel, self._poll, self._go_on, self._sleep = parallel, poll_seconds, go_on, sleep
+        self._steps: dict[str, Step] = {}
+        self._failed: list[str] = []
+        self._gone: dict[str, str] = {}
+        self._records: dict[str, Record] = {}
+
+    def to_come(self, step: Step) -> int:
+        """Return how many nodes are under way to a step and not there yet; one that waits for its jobs may wait long."""
+        here = list(self._steps.values())
+        return sum(1 for one in here if before(Step.DRAIN, one) and before(one, step))
+
+    def all(self, nodes: Sequence[str]) -> tuple[dict[str, Record], dict[str, str]]:
+        """Return the last record of each node, and of those that are in other hands or were not begun, why."""
+        waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+        for name in nodes:
+            waiting.put(name)
+        # They end with the process: what one of them does is written down before and after.
+        threads = [
+            threading.Thread(target=self._work, args=(waiting,), daemon=True)
+            for _ in range(max(1, min(self._parallel, len(nodes))))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():  # in pieces: so it hears Ctrl-C
+                thread.join(0.5)
+        return self._records, self._gone
+
+    def _work(self, waiting: queue.SimpleQueue[str]) -> None:
+        while True:
+            try:
+                name = waiting.get_nowait()
+            except queue.Empty:
+                return
+            if self._failed and not self._go_on:
+                self._gone[name] = f"not begun, because {self._failed[0]} failed; the same command goes on with it"
+                continue
+            try:
+                self._node(name)
+            except Lost as lost:
+                self._gone[name] = str(lost)
+            except Exception as error:
+                self._gone[name] = f"{type(error).__name__}: {error}"
+            finally:
+                self._steps.pop(name, None)
+            if name in self._gone or self._records[name].state is not State.DONE:
+                self._failed.append(name)
+
+    def _node(self, name: str) -> None:
+        silent = 0.0
+        while True:
+            try:
+                record = self._engine.tick(name, self._run)
+                silent = 0.0
+            except (Trouble, Conflict) as trouble:
+                silent += self._poll
+                if silent >= PATIENCE_SECONDS:
+                    raise Lost(f"{trouble}, for {PATIENCE_SECONDS // 60} min; the same command goes on") from None
+                self._sleep(self._poll)
+                continue
+            except ReimageError as error:
+                raise Lost(str(error)) from None
+            self._tell(record)
+            if not record.going:
+                return
+            if record.run != self._run and (record.run.began, record.run.by) != (self._run.began, self._run.by):
+                raise Lost(f"taken over by {record.run.by} at {record.run.began}")
+            if record.waiting:
+                self._sleep(self._poll)
+
+    def _tell(self, record: Record) -> None:
+        last = self._records.get(record.node)
+        self._records[record.node], self._steps[record.node] = record, record.step
+        if last is None or (last.step, last.waiting, last.state, last.reason) != (
+            record.step,
+            record.waiting,
+            record.state,
+            record.reason,
+        ):
+            self._report(record)

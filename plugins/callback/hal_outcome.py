@@ -1,0 +1,67 @@
+"""Ansible callback plugin: how a playbook ended, by host, in a file. For programs that start playbooks."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
+
+DOCUMENTATION = r"""
+name: hal_outcome
+type: notification
+short_description: How a playbook ended on each host, as JSON
+description:
+  - Writes the file that the environment names in E(HAL_OUTCOME), and does nothing without it.
+  - "By host: C(well), C(tasks) (how many were done or skipped), and C(why), the last failure with its task. What C(no_log) hides is not in it."
+author: HAL toolkit
+"""
+
+_LONGEST = 500
+
+
+class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no types
+    """Keeps the last failure of each host."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "notification"
+    CALLBACK_NAME = "hal_outcome"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._file = os.environ.get("HAL_OUTCOME", "")
+        self._why: dict[str, str] = {}
+
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        """A task failed."""
+        if not ignore_errors:
+            self._keep(result)
+
+    def v2_runner_on_unreachable(self, result: Any) -> None:
+        """A host could not be reached."""
+        self._keep(result)
+
+    def _keep(self, result: Any) -> None:
+        said = result._result
+        words = (
+            "what it says is hidden (no_log)" if result._task.no_log else said.get("msg") or said.get("stderr") or ""
+        )
+        if not result._task.no_log and said.get("results"):  # a loop's own message says nothing
+            failed = [one for one in said["results"] if isinstance(one, dict) and one.get("failed")]
+            words = (failed[0].get("msg") if failed else "") or words
+        line = " ".join(str(words).split())[:_LONGEST]
+        self._why[result._host.get_name()] = f"{result._task.get_name().strip()}: {line}"
+
+    def v2_playbook_on_stats(self, stats: Any) -> None:
+        """The playbook ended."""
+        if not self._file:
+            return
+        said = {}
+        for host in stats.processed:
+            of = stats.summarize(host)
+            well = not (of["failures"] or of["unreachable"])
+            said[host] = {"well": well, "tasks": of["ok"], "why": "" if well else self._why.get(host, "")}
+        Path(self._file).write_text(json.dumps(said), encoding="utf-8")

@@ -15,6 +15,7 @@ import shutil
 import stat
 import subprocess
 
+import reimage_store
 from provision_common import Problem, read_json, text
 from provision_store import armed
 
@@ -128,13 +129,14 @@ def _only(folder, wanted):
 def prune(place, now):
     """Remove the oldest images but `keep` of each name and architecture, never one that a node is armed with.
 
-    Return what was removed. The last one that is whole stays, however many damaged ones are newer. Without the key
-    no image is known to be good, and none is removed.
+    Nor one that was confirmed for a reimage which is not over. Return what was removed. The last one that is whole
+    stays, however many damaged ones are newer. Without the key no image is known to be good, and none is removed.
     """
     if not os.path.isfile(place.key):
         raise Problem("%s is missing: nothing says which images are good, and none is removed" % place.key)
     used = " ".join(order["config"] + " ".join(order["files"].values())
                     for order in (armed(place, name, now) for name in place.names()) if order)
+    confirmed = reimage_store.images_in_use(place)
     groups = {}
     for name in published(place):
         parts = name.rsplit("-", 2)  # NAME-VERSION-ARCH; neither version nor architecture has a dash
@@ -145,7 +147,7 @@ def prune(place, now):
         if not any(_good(place, name) for name in reversed(names[-place.keep:])):
             keep |= set([name for name in reversed(names) if _good(place, name)][:1])
         for name in names:
-            if name not in keep and "/%s/" % name not in used:
+            if name not in keep and name not in confirmed and "/%s/" % name not in used:
                 shutil.rmtree(os.path.join(place.images, name))
                 removed.append(name)
     return sorted(removed)

@@ -126,6 +126,14 @@ def is_rebooted_to_install(place, name):
     return bool(record) and record["state"] == "going" and record["run"]["by_slurm"] and record["step"] in BEFORE_OFF
 
 
+def images_in_use(place):
+    """Return the images that reimages are to install which are not over; Problem when a record cannot be read."""
+    found, wrong = read_all(place)
+    if wrong:
+        raise Problem(u"\n".join(wrong[name] for name in sorted(wrong)))
+    return {one["plan"]["image"]["folder"] for one in found.values() if one["state"] in ("going", "failed")}
+
+
 def _lock(place, name):
     return os.path.join(place.records, ".lock-" + checked_name(name))
 

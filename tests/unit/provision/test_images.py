@@ -17,6 +17,7 @@ import pytest
 
 from hal_provision.errors import ProvisionError
 from hal_provision.images import MANIFEST, SIGNATURE, Manifest, check, make_key, public_key, seal, sign, signed, stamp
+from tests.unit.provision import reimages
 
 provision_images: Any = importlib.import_module("provision_images")
 Problem: Any = importlib.import_module("provision_common").Problem
@@ -205,9 +206,10 @@ class Shelf:
         self.folder, self.key = folder / "www", key
         self.folder.mkdir()
         (folder / "armed").mkdir()
+        (folder / "records").mkdir()
         self.place: Any = SimpleNamespace(
             images=str(self.folder), key=str(public_key(key)), keep=2,
-            names=lambda: ["hal05"], path=lambda kind, name: str(folder / kind / name),
+            names=lambda: ["hal05"], records=str(folder / "records"), path=lambda kind, name: str(folder / kind / name),
         )  # fmt: skip
 
     def publish(self, version: str, at: int, **changes: Any) -> Path:
@@ -313,6 +315,23 @@ def test_pruning_never_takes_what_a_node_is_armed_with(shelf: Shelf, tmp_path: P
     (tmp_path / "armed" / "hal05").write_text(json.dumps({**order, "expires": 100}))
     assert provision_images.prune(shelf.place, 99) == ["compute-2-ppc64le"]
     assert provision_images.prune(shelf.place, 100) == ["compute-1-ppc64le"]  # the order ran out
+
+
+def test_pruning_never_takes_what_was_confirmed_for_a_reimage(shelf: Shelf, tmp_path: Path) -> None:
+    for version in "1234":
+        shelf.publish(version, int(version))
+    path = tmp_path / "records/hal05.json"
+    going = reimages.record()
+    going["plan"]["image"]["folder"] = "compute-1-ppc64le"
+    path.write_text(json.dumps(going))
+    assert provision_images.prune(shelf.place, 0) == ["compute-2-ppc64le"]
+    path.write_text("{")
+    with pytest.raises(Problem, match=r"hal05\.json: is damaged"):
+        provision_images.prune(shelf.place, 0)
+    path.write_text(json.dumps({**going, "state": "failed", "reason": "x"}))  # it may be begun again
+    assert provision_images.prune(shelf.place, 0) == []
+    path.write_text(json.dumps({**going, "state": "done"}))
+    assert provision_images.prune(shelf.place, 0) == ["compute-1-ppc64le"]
 
 
 def test_pruning_keeps_the_last_good_one_however_many_damaged_are_newer(shelf: Shelf) -> None:

@@ -114,6 +114,40 @@ def test_what_began_boots_its_disk_and_breaks_a_promise_until_somebody_has_seen_
     assert rollout.broken_promises("provision_server", SERVER) == []
 
 
+def test_the_record_of_a_reimage_is_roots_and_the_service_reads_it(node: Node, site: Site, rollout: Rollout) -> None:
+    server, path = node(SERVER), "/var/lib/hal-reimage/hal01.json"
+    record = {
+        "format": 1, "node": "hal01", "revision": 0, "step": "drain", "since": "2026-11-22T18:05:10Z", "state": "going",
+        "waiting": "2 jobs", "reason": "", "ended": "", "drained_before": None, "old_boot_id": "", "host_key": "",
+        "job": "", "seconds": {},
+        "plan": {
+            "serial": "S1", "disk": "0x1", "wipe": [], "fingerprint": "x", "previous": "",
+            "image": {"folder": "an-image", "sha256": "x", "arch": "ppc64le", "kernel": "4.18.0"},
+        },
+        "run": {
+            "code": "K7QX-M2VD", "by": "a test", "began": "2026-11-22T18:05:10Z", "by_slurm": True,
+            "next_state": "RESUME", "turn": 0,
+        },
+    }  # fmt: skip
+    asks = "curl --silent --noproxy '*' %s"
+    assert node("hal01").check_output(asks, url(site, "/node/hal01/reboot")) == "reboot"
+    try:
+        server.check_output("printf %%s %s | hal-reimage write hal01", json.dumps(record))
+        assert server.check_output("stat --format '%%a %%U %%G' %s", path) == "640 root hal-provision"
+        server.check_output("runuser -u hal-provision -- test -r %s", path)
+        for place in (path, "/var/lib/hal-reimage"):
+            assert server.run("runuser -u hal-provision -- test -w %s", place).rc == 1
+        assert node("hal01").check_output(asks, url(site, "/node/hal01/reboot")) == "reimage"
+        assert status_of(node("hal02"), url(site, "/node/hal01/reboot")) == "404"
+        assert "2/11 drain" in server.check_output("hal-reimage status")
+        assert rollout.broken_promises("provision_server", SERVER) == []
+        server.check_output("truncate --size 10 %s", path)
+        assert node("hal01").check_output(asks, url(site, "/node/hal01/reboot")) == "reboot"
+        assert rollout.broken_promises("provision_server", SERVER) == ["every record of a reimage can be read"]
+    finally:
+        server.check_output("rm --force %s", path)
+
+
 def test_an_armed_node_and_a_changed_lease_break_promises(node: Node, site: Site, rollout: Rollout) -> None:
     server = node(SERVER)
     assert rollout.broken_promises("provision_server", SERVER) == []

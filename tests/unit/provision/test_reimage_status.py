@@ -26,11 +26,11 @@ def table(*records: dict[str, Any], problems: dict[str, str] | None = None, **mo
 
 
 def test_equal_situations_are_one_row_since_the_first_of_them() -> None:
-    nodes = [record(f"hal{at:02}", since=stamp(NOW - 60 - at)) for at in (5, 6, 7, 8, 10)]
+    nodes = [record(f"hal{at:02}", since=stamp(NOW - 60 * at)) for at in (5, 6, 7, 8, 10)]
     assert table(*nodes, record("hal01", waiting="2 jobs of alice", step=Step.DRAIN)) == [
-        "nodes          step          since  waiting for, or why",
-        "hal[05-08,10]  6/11 install  1 min  the call home",
-        "hal01          2/11 drain    2 min  2 jobs of alice",
+        "nodes          step          since   waiting for, or why",
+        "hal[05-08,10]  6/11 install  10 min  the call home",
+        "hal01          2/11 drain    2 min   2 jobs of alice",
     ]
 
 

@@ -258,6 +258,12 @@ def test_a_damaged_record_is_that_nodes_alone_and_is_not_written_over(place: Any
     assert content is None or path.read_text() == content
 
 
+def test_what_is_no_name_of_a_node_is_refused_and_no_damaged_record(place: Any) -> None:
+    for name in ("../nodes/hal05", "", "hal05.json"):
+        with pytest.raises(Problem, match="is no name of a node"):
+            store.read_all(place, ["hal05", name])
+
+
 def test_what_a_killed_writer_left_is_no_record(place: Any) -> None:
     for name in (".new-hal05.json", ".lock-hal05", "hal05", "hal05.json.rpmsave", "HAL05.json"):
         Path(place.records, name).write_text("{")

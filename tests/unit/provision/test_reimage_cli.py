@@ -321,7 +321,7 @@ def test_one_whose_turn_had_not_come_stays_in_slurm_as_it_was(program: Program) 
 def test_one_that_an_administrator_had_drained_keeps_his_reason(program: Program) -> None:
     program.slurm(hal05="IDLE+DRAIN")
     program.write(now(step=Step.DRAIN, drained_before=Drained("it is größer", "bob")))
-    program.ok("abort", "hal05", SUDO_USER="alice")
+    program.ok("abort", "hal05", SUDO_USER="alice", LC_ALL="POSIX")  # scontrol is asked in English
     reason = "hal-reimage: aborted by alice at step drain (bob had drained it before: it is größer)"
     assert program.asked()[1] == f"update|NodeName=hal05|State=DRAIN|Reason={reason}|"
 

@@ -147,7 +147,7 @@ def faults(root, digests, key):
 
 def _shown(name):
     """Return a file's name as text, whatever bytes are in it."""
-    raw = name if isinstance(name, bytes) else name.encode("utf-8", "replace")
+    raw = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")  # as the locale made it
     return raw.decode("utf-8", "replace")
 
 

@@ -74,6 +74,10 @@ exec sleep "$seconds"
 class ImageError(Exception):
     """What was not done, in one line."""
 
+    def __str__(self):
+        words = self.args[0]
+        return words if isinstance(words, str) else words.encode("utf-8")  # Python 2 takes ASCII only
+
 
 def state(run):
     """Return who builds here: {'running': bool, 'owner': text, 'pid': int}. ``run``: AnsibleModule.run_command."""
@@ -102,7 +106,7 @@ def begin(run, folder, owner, seconds, binds):
         pid = wait(run, "held")
         clear(run, folder)
         os.mkdir(os.path.join(folder, "root"), 0o755)
-    except (ImageError, OSError):
+    except (ImageError, IOError, OSError):  # two kinds in Python 2
         run(["systemctl", "stop", UNIT])  # nothing is built: the next may
         raise
     return pid

@@ -477,6 +477,71 @@ def test_the_pythons_of_nodes_do_the_same(tmp_path: Path, version: str) -> None:
     assert "./etc/ssh/ssh_host_rsa_key" not in names
 
 
+REFUSALS = r"""# -*- coding: utf-8 -*-
+import os, sys
+from ansible.module_utils import hal_image_clean, hal_image_hold, hal_image_install
+
+folder = sys.argv[1]
+hal_image_install.LOG = os.path.join(folder, "log")
+hal_image_hold.RUN = folder
+
+
+def said(words, step, *given):
+    try:
+        step(*given)
+    except hal_image_hold.ImageError as error:  # as the module does
+        line = "%s" % error
+        line = line if isinstance(line, bytes) else line.encode("utf-8")
+        getattr(sys.stdout, "buffer", sys.stdout).write(words.encode("ascii") + b": " + line + b"\n")
+
+
+said("install", hal_image_install.install, 1, folder, "yum", ["x"], "7")
+said("secret", lambda: hal_image_clean.refuse(hal_image_clean.faults(os.path.join(folder, "root"), {}, "")))
+asked = []
+
+
+def run(argv, environ_update=None):
+    asked.append(" ".join(argv[:2]))
+    if argv[0] == "rm":  # what is there instead of the mark cannot be written
+        os.mkdir(os.path.join(folder, "work", hal_image_hold.MARK))
+    return 0, "ActiveState=active\nMainPID=%d\nDescription=me\n" % 4711, ""
+
+
+try:
+    hal_image_hold.begin(run, os.path.join(folder, "work"), "me", 1, [])
+except (IOError, OSError) as error:
+    print("begin: %s, then %s" % (error.strerror, asked[-1]))
+"""
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6"])
+def test_what_is_refused_is_said_in_any_letters_and_the_lock_is_given_back(tmp_path: Path, version: str) -> None:
+    python = interpreter(version)
+    shipped = tmp_path / "shipped/ansible/module_utils"
+    shipped.mkdir(parents=True)
+    for folder in (shipped, shipped.parent):
+        (folder / "__init__.py").touch()
+    for name in ("hold", "clean", "install"):
+        shutil.copy(PROJECT / f"plugins/module_utils/hal_image_{name}.py", shipped)
+    (shipped / "hal_mirror_fetch.py").write_text("class MirrorError(Exception):\n    pass\n")
+    (shipped / "hal_mirror_keys.py").write_text("Keyring = None\n")
+    write(tmp_path / "root", "etc/schlüssel.pem", "-----BEGIN RSA PRIVATE KEY-----\n")
+    (tmp_path / "held").write_text("4711")
+    (tmp_path / "nsenter").write_text("#!/bin/sh\necho 'Error: Paket größe fehlt'\nexit 1\n")
+    (tmp_path / "nsenter").chmod(0o755)
+    (tmp_path / "script.py").write_text(REFUSALS, encoding="utf-8")
+    done = subprocess.run(
+        [python, "-B", str(tmp_path / "script.py"), str(tmp_path)], capture_output=True, check=False, timeout=120,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "PYTHONPATH": str(tmp_path / "shipped"), "LC_ALL": "C"},
+    )  # fmt: skip
+    assert done.stderr.decode() == ""
+    assert done.stdout.decode().splitlines() == [
+        f"install: yum could not install into the root: Error: Paket größe fehlt. All of it is in {tmp_path}/log",
+        "secret: the image would hold a secret: /etc/schlüssel.pem is a private key. Nothing was published",
+        "begin: Is a directory, then systemctl stop",
+    ]
+
+
 def test_labels_are_made_by_the_machine_that_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert packing.label(run, str(tmp_path)) == "no policy"
     write(tmp_path, packing.CONTEXTS)

@@ -1,6 +1,7 @@
 """The folder of a site's authorities: issue user certificates, revoke keys, make what sshd and ssh read.
 
 host_ca, user_ca      the authorities; made by playbooks/authorities.yml
+hosts/                host keys that were signed; NODE_ADDRESS-first.pub with an installation, the others by role ssh
 issued.jsonl          user certificates with a serial number
 revoked_users         what user_ca no longer vouches for: the list that ssh-keygen -k reads, with reasons as comments
 revoked_hosts         host keys that are no longer believed: @revoked lines of known_hosts
@@ -24,6 +25,9 @@ from hal_certificates.register import Issued, Register, stamp
 
 BACK = timedelta(minutes=10)
 """How far back a certificate begins: a node whose clock is a little behind must not see one of tomorrow."""
+
+HOST_DAYS = 365
+"""How long the first host certificate is valid: as role ssh's (ssh_host_certificate_days), which renews it."""
 
 USERS = "# Certificates and keys of users that are refused: ssh-keygen -k makes revoked_keys of this.\n"
 
@@ -85,6 +89,26 @@ class Authority:
             write(certificate, (Path(scratch) / "key-cert.pub").read_bytes(), 0o644)
         return one, certificate
 
+    def sign_first_host_key(self, public: Path, node: str, fqdn: str, address: str) -> str:
+        """Sign the host key that a node gets with its installation; return the certificate. For HOST_DAYS.
+
+        ``address``: in the management network. The key is kept as hosts/NODE_ADDRESS-first.pub before it is handed out,
+        so that it can be revoked where the node's first rollout, which role ssh keeps the key of, never came.
+        """
+        key = public_key(public)
+        kept = self._first(node, address)
+        with tempfile.TemporaryDirectory(prefix="hal-certificate-") as scratch:
+            copy = Path(scratch) / "key.pub"
+            copy.write_text(f"{key} {node}\n")
+            signed = ["-I", fqdn, "-h", "-n", ",".join([node, fqdn, address]), "-V", f"-1d:+{HOST_DAYS}d"]
+            run("ssh-keygen", "-q", "-s", self.folder / "host_ca", *signed, copy)
+            kept.parent.mkdir(mode=0o700, exist_ok=True)
+            write(kept, copy.read_bytes(), 0o600)
+            return (Path(scratch) / "key-cert.pub").read_text()
+
+    def _first(self, node: str, address: str) -> Path:
+        return self.folder / "hosts" / f"{node}_{address}-first.pub"
+
     # --- revoke
 
     def revoke_serials(self, serials: Sequence[int], reason: str) -> list[str]:
@@ -117,17 +141,19 @@ class Authority:
         return self._add_users([(f"key: {key}", f"{fingerprint(key)}: {reason}")])
 
     def revoke_node(self, node: str, address: str, reason: str) -> list[str]:
-        """No longer believe a node's host key, whatever certificate it has."""
+        """No longer believe a node's host key, whatever certificate it has, nor the one of its last installation."""
         signed = self.folder / "hosts" / f"{node}_{address}.pub"
-        if not signed.is_file():
+        there = [path for path in (signed, self._first(node, address)) if path.is_file()]
+        if not there:
             raise CertificateError(f"{node}: no key of it was signed here ({signed} is missing)")
-        line = f"@revoked * {public_key(signed)} {node}: {_words(reason)}"
         with self.locked():
             lines = self.revoked_hosts()
-            if any(one.split()[2:4] == line.split()[2:4] for one in lines):
-                return []
-            write(self.folder / "revoked_hosts", ("\n".join([*lines, line]) + "\n").encode(), 0o600)
-        return [line]
+            known = [one.split()[2:4] for one in lines]
+            keys = [key for key in dict.fromkeys(map(public_key, there)) if key.split() not in known]
+            new = [f"@revoked * {key} {node}: {_words(reason)}" for key in keys]
+            if new:
+                write(self.folder / "revoked_hosts", ("\n".join([*lines, *new]) + "\n").encode(), 0o600)
+        return new
 
     def revoked_hosts(self) -> list[str]:
         """Return the @revoked lines."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import ssl
 import subprocess
 import sys
-import tarfile
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +25,7 @@ from testbed.run import PODMAN, as_root, capture
 from hal_provision import boot, images
 from hal_provision.kickstart import Place, Server, Source, kickstart
 from hal_provision.nodes import BootNode, boot_node
+from hal_provision.secrets import first_secrets
 from hal_provision.tokens import Token, issue
 
 PROJECT = ansible_run.PROJECT
@@ -242,28 +240,8 @@ class BmcSite:
 
     def spool(self, name: str) -> str:
         """Put a node's first secrets there: a new host key with its certificate. Return the key's fingerprint."""
-        known = self.cluster.node(name)
-        with tempfile.TemporaryDirectory(prefix="hal-first-secrets-") as place:
-            key = Path(place) / "ssh_host_ed25519_key"
-            capture(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", key])
-            principals = ",".join([name, known["fqdn"], known["addresses"]["management"]])
-            sign = ["ssh-keygen", "-q", "-s", STATE / "ca/host_ca", "-I", known["fqdn"], "-h", "-n", principals]
-            capture([*sign, f"{key}.pub"])
-            fingerprint = capture(["ssh-keygen", "-l", "-f", f"{key}.pub"]).split()[1]
-            files = {
-                "etc/ssh/ssh_host_ed25519_key": (0o600, key.read_bytes()),
-                "etc/ssh/ssh_host_ed25519_key.pub": (0o644, Path(f"{key}.pub").read_bytes()),
-                "etc/ssh/ssh_host_ed25519_key-cert.pub": (0o644, Path(f"{key}-cert.pub").read_bytes()),
-                "etc/ssh/user_ca.pub": (0o644, (STATE / "ca/user_ca.pub").read_bytes()),
-                "etc/ssh/sshd_config": (0o600, nodes.sshd_config().encode()),
-            }
-        out = io.BytesIO()
-        with tarfile.open(fileobj=out, mode="w") as tar:
-            for path, (mode, content) in files.items():
-                entry = tarfile.TarInfo(path)
-                entry.mode, entry.size, entry.mtime = mode, len(content), int(time.time())
-                tar.addfile(entry, io.BytesIO(content))
-        assert "its secrets wait" in self.on(SERVER, f"hal-provision spool {name}", out.getvalue())
+        archive, fingerprint = first_secrets(self.boot_node(name), "management", STATE / "ca")
+        assert "its secrets wait" in self.on(SERVER, f"hal-provision spool {name}", archive)
         return fingerprint
 
     def host_key(self, name: str) -> str:

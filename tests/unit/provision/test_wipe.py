@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tests.unit.local_storage.conftest  # noqa: F401  makes the module_utils of the toolkit findable
 from hal_provision.errors import ProvisionError
 from hal_provision.kickstart import kickstart, wipeable
 from tests.unit.provision.conftest import node
 from tests.unit.provision.test_kickstart import FROM_IMAGE, PACKAGES, PLACE, SERVER, TOKEN, made, read, script
 
+is_blank = importlib.import_module("ansible.module_utils.hal_storage_state").is_blank
 SYSTEM, SCRATCH, SECOND = "0x50248414c0550001", "0x50248414c0550002", "0x50248414c0550003"
 DISKS = {"system": SYSTEM, "scratch": SCRATCH, "scratch2": SECOND}
 
@@ -56,7 +61,8 @@ class Machine:
     folder: Path
     links: dict[str, str] = field(default_factory=lambda: {SYSTEM: "sda", SCRATCH: "sdb", SECOND: "sdc"})
     failing: str = ""
-    text: str = ""
+    real: tuple[str, ...] = ()
+    sectors: int = 1000000
 
     def __post_init__(self) -> None:
         by_id, self.sys = self.folder / "dev/disk/by-id", self.folder / "sys/class/block"
@@ -83,9 +89,10 @@ class Machine:
     def run(self, *wipe: str) -> subprocess.CompletedProcess[str]:
         log = self.folder / "log"
         log.write_text("")
-        said = {"uname": "echo ppc64le", "sha256sum": f"echo {'ab' * 32}", "blockdev": "echo 1000000"}
+        said = {"uname": "echo ppc64le", "sha256sum": f"echo {'ab' * 32}", "blockdev": f"echo {self.sectors}"}
         said["curl"] = f"cat >/dev/null; case $* in *{SERVER.url}*) echo begin >>{log} ;; esac"
         said |= {name: f'echo {name} "$@" >>{log}' for name in ("wipefs", "dd", "mdadm", "dmsetup")}
+        said |= {name: f'echo {name} >>{log}; exec {shutil.which(name)} "$@"' for name in self.real}
         for name, words in said.items():
             program = self.folder / name
             program.write_text(f"#!/bin/sh\n{words}\n" + ("exit 1\n" if name == self.failing else ""))
@@ -116,6 +123,25 @@ def test_of_none_asked_for_none_is_wiped(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     assert machine.run().returncode == 0
     assert machine.asked == ["begin"]
+
+
+def test_what_is_left_is_an_empty_disk_to_role_local_storage_and_nothing_else_was_written(tmp_path: Path) -> None:
+    if not shutil.which("wipefs"):
+        pytest.skip("there is no wipefs on this machine")
+    mib = 1024 * 1024
+    machine = Machine(tmp_path, real=("wipefs", "dd"), sectors=5 * 2048)
+    disk, others = tmp_path / "dev/sdb", [tmp_path / "dev" / name for name in ("sda", "sdc")]
+    content = bytearray(os.urandom(5 * mib))
+    content[510:512] = b"\x55\xaa"  # a partition table
+    for one in (disk, *others):
+        one.write_bytes(content)
+    assert not is_blank(str(disk), 5 * mib)
+    done = machine.run(SCRATCH)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert is_blank(str(disk), 5 * mib)
+    assert disk.read_bytes()[mib : 4 * mib] == content[mib : 4 * mib]
+    assert disk.stat().st_size == 5 * mib
+    assert [one.read_bytes() for one in others] == [content, content]
 
 
 def test_partitions_come_first_and_what_holds_them_is_stopped_the_topmost_first(tmp_path: Path) -> None:

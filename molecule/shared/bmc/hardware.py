@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from testbed.bmcs import LAST_SHUTDOWN
 from testbed.errors import VirtualNodesError
 from testbed.run import PODMAN
 
+from bmc.ends import Ends
 from bmc.state import Target
 
 if TYPE_CHECKING:
@@ -37,6 +41,12 @@ class Hardware(Protocol):
     def is_on(self, machine: Machine) -> bool:
         """Return whether it is on."""
 
+    def follow(self, machine: Machine) -> None:
+        """Call `machine.ended` when its system, which runs, has ended."""
+
+    def reboots(self, machine: Machine) -> bool:
+        """Return whether its system, which has ended, asked to be started again. To be asked once."""
+
 
 class NoHardware:
     """Nothing but the state file: what was switched on is on."""
@@ -53,6 +63,13 @@ class NoHardware:
         """Return what the state file says."""
         return machine.kept.read().power
 
+    def follow(self, machine: Machine) -> None:
+        """There is no system that could end."""
+
+    def reboots(self, machine: Machine) -> bool:
+        """There is no system that could ask."""
+        return False
+
 
 class VirtualNode:
     """The containers of an instance. A container that ends by itself is a machine that was shut down."""
@@ -62,7 +79,9 @@ class VirtualNode:
         self.instance = instance
         self.network = network
         self.network_boot = network_boot
+        self.ends: Ends | None = None  # the serving process has it
         self._starting = threading.Lock()
+        self._followed: dict[str, int] = {}
 
     def on(self, machine: Machine, target: Target) -> None:
         """Start from the network or the disk, or stay in the firmware."""
@@ -83,6 +102,7 @@ class VirtualNode:
     def start(self, machine: Machine) -> None:
         """Start the node's container: the system on its disk boots."""
         self.begin(["start", self.container(machine)])
+        self.follow(machine)
 
     def begin(self, words: Sequence[str]) -> None:
         """Run a command of podman that gives a container its networks."""
@@ -124,6 +144,44 @@ class VirtualNode:
             return True
         said = self._run([str(PODMAN), "inspect", "--format={{.State.Running}}", self.container(machine)])
         return said.strip() == "true"
+
+    def follow(self, machine: Machine) -> None:
+        """Watch the first process of the node's container, where this process serves its BMC."""
+        if self.ends is None:
+            return
+        name = machine.spec.name
+        if (pid := self._pid(machine)) and self._followed.get(name) != pid:
+            self._followed[name] = pid
+            self.ends.follow(pid, lambda: self._ended(machine, pid))
+
+    def _ended(self, machine: Machine, pid: int) -> None:
+        with suppress(RuntimeError):  # nobody serves any more
+            machine.ended(lambda: self._gone(machine, pid))
+
+    def _gone(self, machine: Machine, pid: int) -> bool:
+        """Return whether nothing runs in place of a process that has ended, once podman knows of that."""
+        end = time.monotonic() + GRACE_SECONDS
+        while (now := self._pid(machine)) == pid and time.monotonic() < end:
+            time.sleep(LOOK_SECONDS)
+        self.follow(machine)  # somebody may have started it by another way
+        return now == 0
+
+    def _pid(self, machine: Machine) -> int:
+        """Return the first process of the node's container, 0 when it does not run."""
+        return int(self.podman("inspect", "--format={{.State.Pid}}", self.container(machine)))
+
+    def reboots(self, machine: Machine) -> bool:
+        """Return whether the node's systemd ended to reboot: a hook of its shutdown has left a word on the disk."""
+        disk = self.podman("mount", self.container(machine)).strip()
+        try:
+            word = Path(disk, LAST_SHUTDOWN)
+            said = word.read_text().strip()
+            word.unlink()
+        except FileNotFoundError:
+            said = ""
+        finally:
+            self.podman("umount", self.container(machine))
+        return said == "reboot"
 
     def container(self, machine: Machine) -> str:
         """Return the name of the node's container."""

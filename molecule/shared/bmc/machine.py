@@ -66,6 +66,7 @@ class Machine:
         if self.kept.read().power != on:
             with self.kept.change() as state:
                 state.power = on
+        self.hardware.follow(self)
 
     def set_power(self, action: Action) -> None:
         """Do it, and return when it is done. What is true already changes nothing, but for restarts."""
@@ -88,9 +89,36 @@ class Machine:
         with self._beginning:
             if action.startswith("Force"):
                 self.interrupted.set()
-            if self._worker is None:
-                self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"power-{self.spec.name}")
-            return self._worker.submit(self._requested, action)
+            return self._power_worker().submit(self._requested, action)
+
+    def ended(self, gone: Callable[[], bool]) -> Future[None]:
+        """Look, in turn with what was asked of its power, what becomes of a machine whose system has ended.
+
+        ``gone`` tells whether nothing runs there any more. One that its BMC switched off stays off, and one that shut
+        itself down; one that reboots goes through its firmware.
+        """
+        with self._beginning:
+            return self._power_worker().submit(self._ended, gone)
+
+    def _ended(self, gone: Callable[[], bool]) -> None:
+        try:
+            with self._power:
+                state = self.kept.read()
+                if not gone() or not state.power or state.in_firmware:
+                    return
+                if self.hardware.reboots(self):
+                    self.write_console("[firmware] reboot\n")
+                    self._start()
+                else:
+                    self.write_console("[firmware] off (by itself)\n")
+        except Exception as error:  # as below
+            self._failed(f"what its system ended for: {error}")
+        self.after_power()
+
+    def _power_worker(self) -> ThreadPoolExecutor:
+        if self._worker is None:
+            self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"power-{self.spec.name}")
+        return self._worker
 
     def _requested(self, action: Action) -> None:
         if action.startswith("Force"):
@@ -98,10 +126,13 @@ class Machine:
         try:
             self.set_power(action)
         except Exception as error:  # whatever the hardware says: the serving process has to go on
-            said = f"{self.spec.name}: {action} failed: {error}"
-            print(said, file=sys.stderr, flush=True)
-            self.write_console(f"[virtual hardware] {said}\n")
+            self._failed(f"{action} failed: {error}")
         self.after_power()
+
+    def _failed(self, words: str) -> None:
+        said = f"{self.spec.name}: {words}"
+        print(said, file=sys.stderr, flush=True)
+        self.write_console(f"[virtual hardware] {said}\n")
 
     def close(self) -> None:
         """Wait for what was begun, and begin nothing more; a boot from the network ends early."""

@@ -26,6 +26,7 @@ from testbed.errors import VirtualNodesError
 
 from bmc.console import Console, Serial
 from bmc.control import Control
+from bmc.ends import Ends
 from bmc.firmware import Firmware
 from bmc.hardware import Hardware, NoHardware, VirtualNode
 from bmc.ipmi import Ipmi, Ipmis, chassis, client
@@ -75,6 +76,9 @@ def serve(fleet: Fleet, owner: int | None = None) -> int:
         enter_network(owner)  # before there are threads: the namespace is the thread's
     hardware: Hardware = _nodes(fleet.instance, own_network) if fleet.hardware == "nodes" else NoHardware()
     with ExitStack() as stack:
+        if isinstance(hardware, VirtualNode):
+            hardware.ends = Ends()
+            stack.callback(hardware.ends.close)
         start(fleet, hardware, stack)
         print("ready", flush=True)
         select.select(watched, [], [])

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed import kernel
+from testbed.bmcs import SHUTDOWN_HOOK
 from testbed.errors import VirtualNodesError
 
 from bmc.place import DISK, Place
@@ -22,6 +23,7 @@ HARDWARE = (
     "usr/libexec/virtual-node/virtual_gpu.py",
     "usr/sbin/virtual-gpu",
     "usr/lib/udev/rules.d/40-redhat.rules",  # of CentOS 7's systemd, which the image has not
+    SHUTDOWN_HOOK,
 )
 # What of the place is no part of the image that it was made from.
 NOT_OF_THE_IMAGE = (

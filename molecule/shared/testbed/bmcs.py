@@ -26,6 +26,13 @@ NAME = "bmcs"
 COMMAND = ["sleep", "infinity"]
 READY_SECONDS = 120
 LEASE = "serving"  # locked by the serving process as long as it lives
+# A container that ends does not say why. systemd calls what is in this folder last, with halt, poweroff or reboot
+# (systemd-shutdown(8)), also in a container.
+SHUTDOWN_HOOK = "usr/lib/systemd/system-shutdown/virtual-node"
+LAST_SHUTDOWN = "var/lib/virtual-node/last-shutdown"
+_HOOK = f"""#!/bin/sh
+echo "$1" >/{LAST_SHUTDOWN}
+"""
 
 
 class Bmc(BaseModel):
@@ -78,6 +85,11 @@ def address_commands(addresses: Iterable[str], cidr: str) -> str:
     """Return what `ip -batch` reads to give the container all addresses; replacing what is there is no mistake."""
     length = ipaddress.ip_network(cidr).prefixlen
     return "".join(f"address replace {one}/{length} dev eth0\n" for one in addresses)
+
+
+def node_files() -> dict[str, tuple[int, bytes]]:
+    """Return the files by which a node's BMC learns why its system ended."""
+    return {SHUTDOWN_HOOK: (0o755, _HOOK.encode())}
 
 
 def fleet(instance: str, specs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -484,6 +484,8 @@ def _files(plan: Plan, node: Node) -> dict[str, tuple[int, bytes]]:
     files["etc/ssh/user_ca.pub"] = (0o644, (plan.authorities / "user_ca.pub").read_bytes())
     files["etc/ssh/sshd_config"] = (0o600, sshd_config().encode())
     files |= gpus.files(_gpus(node), node.arch)
+    if plan.bmcs.enabled and node.bmc is not None:
+        files |= bmcs.node_files()
     if in_fabric := fabric.node_file(plan.fabric, node.name, plan.fabric_address):
         files[fabric.NODE_FILE] = (0o644, in_fabric.encode())
     if plan.scale.reaches(node.name):

@@ -5,17 +5,22 @@ from __future__ import annotations
 import multiprocessing
 import os
 import stat
+import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bmc import hardware
+from bmc.ends import Ends
 from bmc.hardware import VirtualNode
 from bmc.machine import Machine, PasswordRefusedError
 from bmc.state import CONSOLE_BYTES, Enabled, Target
 from hypothesis import given
 from hypothesis import strategies as st
+from testbed.bmcs import LAST_SHUTDOWN
 from testbed.errors import VirtualNodesError
 
 from tests.unit.bmc_emulated.emulated import spec, wait_until
@@ -172,7 +177,12 @@ case $1 in
   start) [ ! -e {folder}/broken ] || {{ echo "Error: no such container $last" >&2; exit 125; }}; : >{folder}/running ;;
   stop) while [ -e {folder}/hangs ]; do sleep 0.05; done; rm -f {folder}/running ;;
   kill) rm -f {folder}/hangs ;;
-  inspect) [ -e {folder}/running ] && echo true || echo false ;;
+  inspect)
+    case $2 in
+      *Pid*) cat {folder}/pid 2>/dev/null || echo 0 ;;
+      *) [ -e {folder}/running ] && echo true || echo false ;;
+    esac ;;
+  mount) echo {folder}/disk ;;
 esac
 """
 
@@ -230,6 +240,74 @@ def test_a_container_that_ended_by_itself_is_a_machine_that_was_shut_down(podman
     assert not machine.power()
     machine.set_power("On")
     assert machine.power()
+
+
+@pytest.fixture
+def system(podman: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """What plays the first process of a node's container; it ends when it is told to."""
+    process = subprocess.Popen(["sleep", "600"])
+    (podman / "pid").write_text(f"{process.pid}\n")
+    (podman / "disk" / LAST_SHUTDOWN).parent.mkdir(parents=True)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def ends(podman: Path, system: subprocess.Popen[bytes], word: str) -> None:
+    """Let the node's systemd end as it does: what it leaves on the disk, its process, then what podman says."""
+    if word:
+        (podman / "disk" / LAST_SHUTDOWN).write_text(f"{word}\n")
+    (podman / "running").unlink(missing_ok=True)
+    system.kill()
+    system.wait()
+    (podman / "pid").write_text("0\n")
+
+
+@pytest.mark.parametrize(("word", "starts"), [("reboot", 2), ("poweroff", 1), ("halt", 1), ("", 1)])
+def test_a_system_that_reboots_is_started_again_and_one_that_shuts_down_is_not(
+    podman: Path, system: subprocess.Popen[bytes], word: str, starts: int
+) -> None:
+    with closing(Ends()) as watched:
+        node = VirtualNode("mini")
+        node.ends = watched
+        machine = Machine(spec("hal01", "openbmc", 1), podman / "state", node)
+        machine.set_power("On")
+        ends(podman, system, word)
+        wait_until(lambda: ("[firmware] reboot" if starts == 2 else "[firmware] off (by itself)") in machine.console())
+        wait_until(lambda: machine.power() is (starts == 2))
+        assert machine.kept.read().starts == starts
+        machine.close()
+    assert not (podman / "disk" / LAST_SHUTDOWN).exists(), "the next end would be taken for a reboot"
+
+
+def test_a_reboot_follows_the_override_of_its_time(podman: Path, system: subprocess.Popen[bytes]) -> None:
+    asked: list[Target] = []
+
+    def network_boot(machine: Machine, target: Target) -> bool:
+        asked.append(target)
+        return True
+
+    with closing(Ends()) as watched:
+        node = VirtualNode("mini", network_boot=network_boot)
+        node.ends = watched
+        (podman / "running").touch()
+        machine = Machine(spec("hal01", "openbmc", 1), podman / "state", node)
+        machine.take_up()
+        machine.set_override("network", "once")
+        ends(podman, system, "reboot")
+        wait_until(lambda: asked == ["network"])
+        machine.close()
+
+
+def test_what_its_bmc_switched_off_does_not_come_back(podman: Path, system: subprocess.Popen[bytes]) -> None:
+    machine = Machine(spec("hal01", "openbmc", 1), podman / "state", VirtualNode("mini"))
+    machine.set_power("On")
+    machine.set_power("ForceOff")
+    ends(podman, system, "reboot")  # it was just rebooting
+    machine.ended(lambda: True).result(60)
+    assert machine.kept.read().starts == 1
+    assert not machine.power()
+    machine.close()
 
 
 def test_a_node_that_runs_already_is_known_to_be_on(podman: Path) -> None:

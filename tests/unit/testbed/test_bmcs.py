@@ -50,6 +50,15 @@ def test_bmcs_are_made_from_the_models_facts() -> None:
     assert spec.macs["bmc"] == "02:48:41:4c:03:01"
 
 
+def test_a_node_tells_its_bmc_why_it_ends_only_where_it_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "capture", lambda *_, **__: "")
+    monkeypatch.setattr(Path, "read_bytes", lambda _: b"a key")
+    found = {on: nodes._files(plan(on, gpus=[]), plan(on, gpus=[]).nodes[0]) for on in (True, False)}
+    hook = found[True][bmcs.SHUTDOWN_HOOK]
+    assert hook[0] == 0o755, "systemd runs no other"
+    assert bmcs.SHUTDOWN_HOOK not in found[False]
+
+
 def test_the_reference_site_has_a_bmc_for_each_of_its_servers() -> None:
     # As the virtual source has it: a real site contacts no address that is a placeholder.
     site = replace(load(ROOT / "inventory/hal/cluster.yml"), virtual=True)

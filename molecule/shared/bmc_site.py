@@ -34,7 +34,6 @@ SERVER = "hal-mgmt1"
 DELIVERED = {"openbmc": "0penBmc", "supermicro": "ADMIN", "ipmi": "ADMIN"}
 USERS = {"openbmc": "root", "supermicro": "ADMIN", "ipmi": "ADMIN"}
 LONG_SECONDS = 180  # a condition that is not met by then never will be
-FINGERPRINTS = STATE / "bmc-scenario-fingerprints.json"
 
 
 class BmcSite:
@@ -116,7 +115,7 @@ class BmcSite:
             if kind != "ipmi":
                 certificate = ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate((address, 443)))
                 found[name] = "sha256:" + hashlib.sha256(certificate).hexdigest()
-        FINGERPRINTS.write_text(json.dumps(found))
+        (STATE / f"bmc-{self.instance}-fingerprints.json").write_text(json.dumps(found))
 
     def login(self, name: str, password: str) -> bool:
         """Return whether a BMC lets its user in by IPMI; the password is in the environment."""

@@ -1,0 +1,205 @@
+"""playbooks/reimage.yml on virtual nodes: what it shows, what it refuses, one node, four at once, and who gives up.
+
+Tests are in an order: what is refused comes first, when every node is as it was rolled out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from bmc_site import SERVER
+from reimage_site import ReimageSite
+from waiting import wait_for
+
+OTHERS = ("hal01", "hal02", "hal03", "hal04")
+
+
+# What is shown, and what is refused
+
+
+def test_the_first_call_shows_all_that_would_happen_and_changes_nothing(hal: ReimageSite) -> None:
+    job = hal.submit("hal05", 600)
+    try:
+        before = hal.everything()
+        shown = hal.plan("hal05")
+        assert shown.status == 0, shown.explain()
+        image = hal.on(SERVER, "ls /srv/images/www").split()
+        name = next(one for one in image if one.startswith("ac922-"))
+        for word in ("hal05", "S-HAL05", "0x50248414c9050001", name, job, "alice"):
+            assert word in shown.words, f"{word} is not shown\n{shown.output}"
+        assert shown.changes == {}
+        assert hal.code("hal05") == hal.code("hal05"), "the same, as long as nothing has changed"
+        assert hal.code("hal05") != hal.code("hal06")
+        assert hal.everything() == before
+    finally:
+        hal.cancel(job)
+    wait_for("hal05", lambda: hal.states()["hal05"], lambda now: now == "idle", 60)
+
+
+REFUSED = [
+    ("", "", {}, "an empty name"),
+    ("all", "", {}, "every node"),
+    ("*", "", {}, "a pattern"),
+    ("hal77", "", {}, "a node that nobody declared"),
+    ("hal05 and login", "", {}, "an expression of nobody"),
+    ("hal-login", "", {}, "the login node"),
+    ("hal-mgmt1", "", {}, "the management node"),
+    ("hal-data", "", {}, "the storage node"),
+    ("hal05 or hal-login", "", {}, "one that may be and one that may not"),
+    ("hal05", "AAAA-AAAA", {}, "a code that nobody has shown"),
+    ("hal05", "hal06", {}, "the code of another node"),
+    ("hal[05-06]", "hal05", {}, "the code of fewer"),
+    ("hal05", "hal[05-06]", {}, "the code of more"),
+    ("hal05", "hal05", {"reimage_keep": {"gpu": 6}}, "a floor that leaves no node"),
+]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "code", "more"), [one[:3] for one in REFUSED], ids=[one[3].replace(" ", "-") for one in REFUSED]
+)
+def test_what_nobody_has_confirmed_is_refused_and_nothing_changes(
+    hal: ReimageSite, nodes: str, code: str, more: dict[str, Any]
+) -> None:
+    given = code if "-" in code and not code.startswith("hal") else hal.code(code) if code else ""
+    before = hal.everything()
+    done = hal.plan(nodes, **({"reimage_code": given} if given else {}), **more)
+    assert done.status != 0, done.output
+    assert "Code:" not in done.words, "a code was shown for what is refused"
+    assert hal.everything() == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--limit", "hal05"),
+        ("--limit", "localhost"),
+        ("--limit", "hal06"),
+        ("--tags", "x"),
+        ("--skip-tags", "always"),
+        ("--start-at-task", "Reimage"),
+    ],
+)
+def test_no_option_of_ansible_playbook_leaves_out_a_guard(hal: ReimageSite, arguments: tuple[str, ...]) -> None:
+    code = hal.code("hal05")
+    before = hal.everything()
+    done = hal.confirmed("hal05", code, *arguments)
+    assert done.status != 0, done.output
+    assert hal.everything() == before
+
+
+def test_check_mode_shows_and_does_nothing(hal: ReimageSite) -> None:
+    code = hal.code("hal05")
+    before = hal.everything()
+    done = hal.confirmed("hal05", code, "--check")
+    assert done.status == 0, done.explain()
+    assert "S-HAL05" in done.words
+    assert hal.everything() == before
+
+
+def test_a_machine_with_another_serial_number_is_refused(hal: ReimageSite) -> None:
+    code = hal.code("hal05")
+    with hal.fault("hal05", "wrong-serial", "X4711"):
+        before = hal.everything()
+        done = hal.confirmed("hal05", code)
+        assert done.status != 0
+        assert "X4711" in done.words
+        after = hal.everything()
+        for what in ("orders", "configurations", "BMCs", "reservations"):
+            assert after[what] == before[what], what
+    hal.give_back("hal05")
+
+
+# One
+
+
+def test_a_node_is_taken_from_serving_jobs_to_serving_jobs(hal: ReimageSite) -> None:
+    before, boots, key = hal.configurations(), hal.boots(), hal.host_key("hal05")
+    hal.mark("hal05")
+    first = hal.submit("hal05", 20)
+    other = hal.submit("hal06", 900, user="bob")
+    try:
+        code = hal.code("hal05")
+        with hal.watch() as seen:
+            done = hal.confirmed("hal05", code)
+        assert done.status == 0, done.explain()
+        assert hal.job_state(first) == "COMPLETED", "its job was not waited for"
+        assert hal.job_state(other) == "RUNNING"
+        assert hal.job_field(other, "Restarts") == "0"
+        assert not hal.marked("hal05"), "the disk was not erased"
+        assert hal.host_key("hal05") != key
+        assert seen.half_served() == []
+        assert "install" in seen.steps("hal05"), seen.steps("hal05")
+        assert hal.configurations() == before, "what nodes boot is as it was"
+        now = hal.boots()
+        assert {name for name in now if now[name] != boots[name]} == {"hal05"}
+        record = hal.record("hal05")
+        assert (record["state"], record["reason"]) == ("done", "")
+        assert record["host_key"] == hal.host_key("hal05")
+        mine = hal.submit("hal05", 1)
+        wait_for("a job after it", lambda: hal.job_state(mine), lambda now: now == "COMPLETED", 60)
+        again = hal.confirmed("hal05", code)
+        assert again.status != 0, "a code is good for once"
+        assert hal.record("hal05") == record
+    finally:
+        hal.cancel(other)
+
+
+# Many
+
+
+def test_four_at_once_never_leave_fewer_nodes_than_the_floor(hal: ReimageSite) -> None:
+    keys = {name: hal.host_key(name) for name in OTHERS}
+    other = hal.submit("hal06", 900, user="bob")
+    try:
+        with hal.watch() as seen:
+            done = hal.reimage("hal[01-04]", reimage_max_parallel=4, reimage_keep={"gpu": 4})
+        assert done.status == 0, done.explain()
+        assert seen.half_served() == []
+        assert seen.fewest_usable([f"hal0{number}" for number in range(1, 7)]) >= 4
+        assert hal.job_state(other) == "RUNNING"
+        assert all(hal.host_key(name) != keys[name] for name in OTHERS)
+        assert {hal.record(name)["state"] for name in OTHERS} == {"done"}
+        assert set(hal.states().values()) <= {"idle", "mixed", "allocated"}, hal.states()
+    finally:
+        hal.cancel(other)
+
+
+# Giving up
+
+
+def test_an_abort_from_another_terminal_leaves_a_node_drained_that_boots_its_disk(hal: ReimageSite) -> None:
+    job = hal.submit("hal05", 900)
+    boot = hal.boot("hal05")
+    playing = hal.begin("hal05")
+    try:
+        hal.at("hal05", "drain")
+        wait_for(
+            "status", lambda: hal.on(SERVER, "hal-reimage status"), lambda text: bool(re.search("hal05.*drain", text))
+        )
+        assert job in hal.on(SERVER, "hal-reimage status hal05"), "what it waits for"
+        hal.on(SERVER, "hal-reimage abort hal05")
+        ended = playing.wait()
+    finally:
+        playing.kill()
+        hal.cancel(job)
+    assert ended.status != 0
+    assert hal.record("hal05")["state"] == "aborted"
+    assert hal.drained("hal05"), hal.states()
+    assert "hal-reimage: aborted" in hal.reason("hal05")
+    assert '"armed": false' in hal.on(SERVER, "hal-provision status hal05")
+    wait_for("its job", lambda: hal.job_state(job), lambda now: now == "CANCELLED", 60)
+    hal.force_off("hal05")
+    hal.switch_on("hal05")
+    hal.until("an answer", lambda: hal.answers("hal05"), "hal05")
+    assert "Booting from disk" in hal.since_off("hal05")
+    assert hal.boot("hal05") != boot
+    hal.give_back("hal05")
+
+
+def test_nobody_told_a_password(hal: ReimageSite) -> None:
+    assert hal.seen == set(), "in the process list"
+    told = "\n".join([*hal.told, hal.logs()])
+    for secret in hal.secrets():
+        assert secret not in told

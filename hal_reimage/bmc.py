@@ -31,7 +31,7 @@ class Machine:
 
 @dataclass
 class Bmcs:
-    """Implements world.Bmc. ``declared``: the model's nodes by serial number. ``turns``: when one may be switched on."""
+    """Implements world.Bmc. ``declared``: the model's nodes by serial number. ``turns``: when one is switched on."""
 
     machines: Mapping[str, Machine]
     declared: Mapping[str, str]

@@ -41,7 +41,7 @@ class Drive:
         self._records: dict[str, Record] = {}
 
     def to_come(self, step: Step) -> int:
-        """Return how many nodes are under way to a step and not there yet; one that waits for its jobs may wait long."""
+        """Return how many nodes are on their way to a step; one that still has its jobs is not: that may take long."""
         here = list(self._steps.values())
         return sum(1 for one in here if before(Step.DRAIN, one) and before(one, step))
 

@@ -76,7 +76,7 @@ class Records:
 
 
 def published(run: Run, folder: str, key: Path) -> list[Manifest]:
-    """Return the images of the server that this site's key has signed, oldest first; Trouble when it cannot be asked."""
+    """Return the server's images that this site's key has signed, oldest first; Trouble when it cannot be asked."""
     argv = ["hal-provision", "images"]
     names = [str(name) for name in _document(_told(run, argv), argv)["images"]]
     if not names:

@@ -87,6 +87,6 @@ def end_of(records: Mapping[str, Record], server: str) -> str:
     if others:
         left = fold([name for names in others.values() for name in names])
         lines.append(
-            f"Look: ssh {server} hal-reimage show NODE. Again: the same command. Give up: hal-reimage abort {left} there."
+            f"Look: ssh {server} hal-reimage show NODE. Again: the same command. Give up: hal-reimage abort {left}"
         )
     return "\n".join(lines)

@@ -15,7 +15,9 @@ type: notification
 short_description: How a playbook ended on each host, as JSON
 description:
   - Writes the file that the environment names in E(HAL_OUTCOME), and does nothing without it.
-  - "By host: C(well), C(tasks) (how many were done or skipped), and C(why), the last failure with its task. What C(no_log) hides is not in it."
+  - >-
+    By host C(well), C(tasks) (how many ended well), and C(why), the last failure with its task. What C(no_log) hides is
+    not in it.
 author: HAL toolkit
 """
 

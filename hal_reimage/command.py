@@ -1,0 +1,341 @@
+"""The command: which nodes, what would be done to them, and with the code that confirms it, the run.
+
+Everything that could refuse is asked before anything is changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from hal_bmc.models import Target
+from hal_bmc.operations import Limits as BmcLimits
+from hal_bmc.retry import Patience
+from hal_bmc.turns import Turns
+from hal_inventory.compiled import slice_of
+from hal_inventory.sources import last_source
+from hal_provision.kickstart import Place, Server, disk_of, wipeable
+from hal_provision.nodes import BootNode, boot_node
+from hal_reimage import guards, show
+from hal_reimage.bmc import Bmcs, Machine
+from hal_reimage.drive import Drive
+from hal_reimage.engine import Engine, Limits, refuse_other
+from hal_reimage.errors import ReimageError, Trouble
+from hal_reimage.nodes import Ssh
+from hal_reimage.record import Plan, Record, Run, State, Step, code_of, stamp
+from hal_reimage.remote import Run as Remote
+from hal_reimage.rollout import Playbook, Playbooks
+from hal_reimage.server import Ordering, Provisioning, Records, image_of, published
+from hal_reimage.slurm import SlurmCommands, TestJob
+from hal_reimage.world import Bmc, Slurm, SlurmNode, Store, World
+
+
+class RunOn(Protocol):
+    """Gives what runs commands on a host."""
+
+    def __call__(self, host: str, fresh: bool = False) -> Remote:
+        """Return it; ``fresh``: by no connection that is open from before."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What somebody asked for. ``settings`` as playbooks/reimage.yml gives them."""
+
+    nodes: str
+    code: str
+    settings: Mapping[str, Any]
+    check: bool
+    by: str
+
+
+@dataclass(frozen=True)
+class Connected:
+    """What Ansible gives: inventory sources, variables of hosts, connections, and how to call ansible-playbook."""
+
+    sources: Sequence[str]
+    variable: Callable[[str, str], Any]
+    run_on: RunOn
+    program: Sequence[str]
+    environment: Mapping[str, str]
+    extra: Mapping[str, Any]
+    project: Path
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of it."""
+
+    text: str
+    code: str
+    well: bool = True
+    changed: bool = False
+    records: Mapping[str, Record] = field(default_factory=dict)
+
+
+def reimage(asked: Asked, connected: Connected) -> Result:
+    """Show the plan, or carry it out; ReimageError for what is refused, and then nothing was changed."""
+    site = _Site(asked, connected)
+    world = site.world()
+    shown = _looked_at(site, world.store, world.slurm, world.bmc)
+    plans = [one.plan for one in shown]
+    code = code_of(plans)
+    if asked.code and asked.code != code:
+        raise ReimageError(
+            f"{asked.code} is not the code of what would be done now: other nodes, another image, disk or serial "
+            "number, or it was used. Call it without reimage_code, read, and take the code that is shown then. "
+            "Nothing was changed"
+        )
+    for one in shown:
+        if one.last and one.last.state in (State.GOING, State.FAILED):
+            refuse_other(one.last, one.plan, code)
+    if not asked.code or asked.check:
+        how = f"Code: {code}\nNothing was changed. To do this: the same command with -e reimage_code={code}"
+        if asked.check:
+            how = f"The code {code} is right for this. Nothing was changed: this is check mode" if asked.code else how
+        return Result(show.plan_of(shown, how), code)
+    connected.say(show.plan_of(shown, f"Confirmed with {code}."))
+    return _carried_out(site, world, plans, code)
+
+
+def _looked_at(site: _Site, store: Store, slurm: Slurm, bmc: Bmc) -> list[show.Shown]:
+    """Look at all nodes, several at a time; ReimageError with a line for each that is not as declared."""
+    images = published(site.server, site.ordering.images_folder, site.ordering.key)
+
+    def one(name: str) -> show.Shown | str:
+        try:
+            last = store.read(name)
+            bmc.identify(name)
+            plan = site.plan(name, last, images)
+            return show.Shown(plan, site.place(name), slurm.see(name), site.bmc_words(name), last)
+        except Trouble as trouble:
+            return f"{name}: {trouble.reason}" if not trouble.reason.startswith(name) else trouble.reason
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(one, site.names))
+    if problems := [one for one in found if isinstance(one, str)]:
+        raise ReimageError("\n".join([*problems, "Nothing was changed"]))
+    return [one for one in found if not isinstance(one, str)]
+
+
+def _carried_out(site: _Site, world: World, plans: Sequence[Plan], code: str) -> Result:
+    settings, connected = site.settings, site.connected
+    engine = Engine(world, site.limits())
+    run = Run(
+        code=code,
+        by=site.asked.by,
+        began=stamp(time.time()),
+        by_slurm=bool(settings["by_slurm"]),
+        next_state=settings["next_state"],
+    )
+    for plan in plans:
+        engine.confirm(plan, run)
+    drive = Drive(
+        engine,
+        run,
+        lambda record: connected.say(show.line_of(record)),
+        parallel=int(settings["max_parallel"]),
+        poll_seconds=float(settings["poll_seconds"]),
+        go_on=bool(settings["go_on"]),
+    )
+    assert isinstance(world.rollout, Playbooks)
+    world.rollout.to_come = lambda kind: drive.to_come(Step(kind))
+    records, others = drive.all([plan.node for plan in plans])
+    text = show.end_of(records, settings["server"])
+    lines = [text] if text else []
+    lines += [f"{name}: {why}" for name, why in others.items()]
+    well = not others and all(one.state is State.DONE for one in records.values())
+    return Result("\n".join(lines), code, well, True, records)
+
+
+class _Site:
+    """What is known of the site and of the nodes that were asked for."""
+
+    def __init__(self, asked: Asked, connected: Connected) -> None:
+        self.asked, self.connected, self.settings = asked, connected, asked.settings
+        source = last_source(connected.sources)
+        if source is None:
+            raise ReimageError("no source of plugin hal among the inventory sources")
+        self._source = source
+        expression = asked.nodes
+        every = self._slice("nodes")
+        found = self._slice("nodes", where=expression) if expression.strip(" *?") else []
+        self.names = guards.named(expression, found, every)
+        self.node = {name: dict(connected.variable(name, "hal_node") or {}) for name in self.names}
+        boot = {str(one["name"]): one for one in self._slice("boot")}
+        placeholders = {name: [str(field) for field in boot[name]["placeholders"]] for name in self.names}
+        servers = {self.settings["server"], *self.settings["controllers"]}
+        guards.refuse(self.node, placeholders, servers)
+        self.boot: dict[str, BootNode] = {name: boot_node(boot[name]) for name in self.names}
+        self.server = connected.run_on(self.settings["server"])
+        self.ordering = self._ordering()
+        if self.settings["next_state"] not in ("RESUME", "DOWN"):
+            raise ReimageError(f"reimage_next_state is {self.settings['next_state']}: RESUME or DOWN")
+
+    def _slice(self, name: str, **arguments: Any) -> Any:
+        return slice_of(self._source, name, arguments)
+
+    @property
+    def virtual(self) -> bool:
+        """Whether the nodes are containers."""
+        return bool(self._slice("site")["virtual"])
+
+    def place(self, name: str) -> str:
+        """Return where a node is, for people."""
+        network = self.settings["network"]
+        return f"{self.node[name]['model']}, {self.boot[name].address(network)}"
+
+    def bmc_words(self, name: str) -> str:
+        """Return what the BMC said to the question which machine it is."""
+        return f"{self.node[name]['bmc']['address']} says the same"
+
+    def plan(self, name: str, last: Record | None, images: Sequence[Any]) -> Plan:
+        """Return what would be done to a node. One that was begun keeps its image, whatever was published since."""
+        node, wanted = self.boot[name], str(self.settings["image"] or "")
+        disk_of(node, virtual=self.virtual)
+        begun = last is not None and last.state in (State.GOING, State.FAILED)
+        previous = ""
+        if last is not None:
+            previous = last.plan.previous if begun else last.ended
+        image = last.plan.image if last and begun and not wanted else image_of(node, images, wanted)
+        can = wipeable(node)
+        unknown = [one for one in self.settings["wipe"] if one not in can]
+        if unknown:
+            raise ReimageError(
+                f"{name}: reimage_wipe names {', '.join(unknown)}; "
+                f"its other disks in cluster.yml: {', '.join(sorted(can)) or 'none'}"
+            )
+        wipe = tuple(sorted(can[one] for one in self.settings["wipe"]))
+        return Plan(name, str(self.node[name]["serial"]), str(node.disk), image, wipe, previous)
+
+    def limits(self) -> Limits:
+        """Return how long steps may take."""
+        given = {name: float(seconds) for name, seconds in self.settings["limits"].items() if seconds is not None}
+        return Limits(**given)
+
+    def _ordering(self) -> Ordering:
+        settings, network = self.settings, self.settings["network"]
+        of_network = self._slice("networks")[network]
+        server = self._slice("boot")
+        address = next(one["addresses"][network] for one in server if one["name"] == settings["server"])
+        authority = Path(settings["authority_dir"])
+        try:
+            pem = (authority / "tls_ca.pem").read_text(encoding="utf-8")
+        except OSError as error:
+            raise ReimageError(f"{error.filename}: {error.strerror}; playbooks/authorities.yml makes it") from None
+        return Ordering(
+            nodes=self.boot,
+            place=Place(network, str(of_network["netmask"]), of_network["gateway"]),
+            url=f"http://{address}:{settings['port']}",
+            images_url=f"http://{address}/images",
+            images_folder=settings["images_folder"],
+            secrets=Server(f"https://{address}:{settings['tls_port']}", pem),
+            authority=authority,
+            key=Path(settings["image_key"]),
+            installers=settings["installers"],
+            append=settings["append"],
+            root_principals=settings["root_principals"],
+            seconds=self.limits().begin + self.limits().install + 600,
+            virtual=self.virtual,
+        )
+
+    def world(self) -> World:
+        """Return the real one."""
+        settings, connected = self.settings, self.connected
+        controller = connected.run_on(settings["controllers"][0]) if settings["controllers"] else None
+        gpus: dict[str, dict[str, int]] = {}
+        for name, node in self.node.items():
+            for gpu in node["gpus"]:
+                of = gpus.setdefault(name, {})
+                of[gpu["type"]] = of.get(gpu["type"], 0) + 1
+        job = TestJob(settings["job_command"], gpus, settings["job_user"], int(settings["job_run_seconds"]))
+        slurm: Slurm = (
+            SlurmCommands(controller, job=job, floors={name: int(n) for name, n in settings["keep"].items()})
+            if controller
+            else NoSlurm()
+        )
+        return World(
+            store=Records(self.server),
+            slurm=slurm,
+            bmc=self._bmcs(),
+            provision=Provisioning(self.server, self.ordering),
+            nodes=Ssh(
+                {name: one.address(settings["network"]) for name, one in self.boot.items()},
+                lambda name: connected.run_on(name, fresh=True),
+                settings["boot_id_command"],
+            ),
+            rollout=self._playbooks(),
+        )
+
+    def _bmcs(self) -> Bmcs:
+        variable, settings = self.connected.variable, self.settings
+        machines = {}
+        for name, node in self.node.items():
+            target = Target(
+                name=name,
+                kind=node["bmc"]["kind"],
+                address=node["bmc"]["address"],
+                user=str(variable(name, "bmc_user") or ""),
+                password=str(variable(name, "bmc_password") or ""),
+                ca_file=str(variable(name, "bmc_ca_file") or ""),
+                fingerprint=str((variable(name, "bmc_fingerprints") or {}).get(name, "")),
+                console_key=str((variable(name, "bmc_console_keys") or {}).get(name, "")),
+            )
+            machines[name] = Machine(target, str(node["serial"]))
+        limits = BmcLimits(
+            answers=Patience(seconds=float(settings["bmc_wait_seconds"])),
+            shut_down=Patience(seconds=float(settings["shut_down_seconds"])),
+        )
+        turns = Turns(
+            Path(settings["state_dir"]) / "power_on", int(settings["on_at_once"]), float(settings["on_pause_seconds"])
+        )
+        return Bmcs(machines, self._slice("serials"), limits, turns)
+
+    def _playbooks(self) -> Playbooks:
+        settings, connected = self.settings, self.connected
+
+        def of(path: str) -> Playbook:
+            return Playbook(connected.program, Path(path), connected.extra)
+
+        return Playbooks(
+            of(settings["playbook"]),
+            of(settings["gates"]),
+            Path(settings["state_dir"]) / "reimage",
+            connected.environment,
+            connected.project,
+            together_seconds=float(settings["together_seconds"]),
+        )
+
+
+class NoSlurm:
+    """A site without Slurm: no node is known to it."""
+
+    def see(self, node: str) -> SlurmNode:
+        """Nobody."""
+        return SlurmNode(known=False)
+
+    def drain(self, node: str, reason: str) -> str:
+        """Nothing to drain."""
+        return ""
+
+    def reboot(self, node: str, reason: str, next_state: str) -> str:
+        """Nothing to reboot."""
+        return ""
+
+    def keep_drained(self, node: str, reason: str) -> None:
+        """Nothing to keep."""
+
+    def prove(self, node: str) -> str:
+        """No job."""
+        return ""
+
+    def proven(self, node: str, job: str) -> str | None:
+        """No job, which ended well."""
+        return ""
+
+    def end_proof(self, node: str, reason: str) -> None:
+        """Nothing to end."""

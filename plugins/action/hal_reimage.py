@@ -1,0 +1,146 @@
+"""Reimage nodes: show what would happen, and with its code do it. One task: nothing of it can be left out."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible import constants, context
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import connection_loader
+from ansible.utils.display import Display
+from ansible.utils.vars import load_extra_vars
+
+PROJECT = Path(__file__).resolve().parents[2]
+if str(PROJECT) not in sys.path:
+    sys.path.append(str(PROJECT))
+
+from hal_bmc.errors import BmcError  # noqa: E402  found through the lines above
+from hal_inventory.errors import HalInventoryError  # noqa: E402
+from hal_provision.errors import ProvisionError  # noqa: E402
+from hal_reimage.command import Asked, Connected, reimage  # noqa: E402
+from hal_reimage.errors import ReimageError, Trouble  # noqa: E402
+from hal_reimage.remote import Done, Run  # noqa: E402
+from hal_reimage.rollout import end_with_parent  # noqa: E402
+
+ARGUMENTS = {
+    "nodes": {"type": "str", "default": ""},
+    "code": {"type": "str", "default": ""},
+    "settings": {"type": "dict", "required": True},
+}
+REFUSED = (ReimageError, Trouble, ProvisionError, HalInventoryError, BmcError)
+ENDED = "hal_outcome"
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
+    """Gives hal_reimage what it needs of Ansible: variables of hosts, connections to them, and how it was called."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what was shown or done; failed with one line for what was refused."""
+        variables = task_vars or {}
+        result: dict[str, Any] = super().run(tmp, variables)
+        _valid, options = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        end_with_parent()
+        self._hosts = variables["hostvars"]
+        display = Display()
+        asked = Asked(
+            nodes=options["nodes"],
+            code=options["code"].strip().upper(),
+            settings=options["settings"],
+            check=self._task.check_mode,
+            by=f"{getpass.getuser()}@{socket.gethostname().split('.')[0]}",
+        )
+        connected = Connected(
+            sources=[str(one) for one in variables["ansible_inventory_sources"]],
+            variable=self._variable,
+            run_on=self._run_on,
+            program=self._program(variables),
+            environment=_environment(),
+            extra=self._extra(),
+            project=PROJECT,
+            say=lambda text: display.display(text),
+        )
+        try:
+            done = reimage(asked, connected)
+        except REFUSED as error:
+            return result | {"failed": True, "changed": False, "msg": f"{error}"}
+        return result | {
+            "failed": not done.well,
+            "changed": done.changed,
+            "msg": done.text.split("\n"),
+            "code": done.code,
+        }
+
+    def _variable(self, host: str, name: str) -> Any:
+        """Return a variable of a host; None when it has none."""
+        try:
+            return self._hosts[host][name]
+        except (KeyError, AnsibleError):
+            return None
+
+    def _run_on(self, host: str, fresh: bool = False) -> Run:
+        """Return what runs commands on a host, through Ansible's own connection. ``fresh``: not by one that is open."""
+        kind = self._variable(host, "ansible_connection") or "ssh"
+        connection = connection_loader.get(kind, self._play_context, os.devnull)
+        names = constants.config.get_plugin_vars("connection", connection._load_name)
+        known = self._hosts[host]
+        settings = {name: known[name] for name in names if name in known}
+
+        def run(argv: Sequence[str], stdin: bytes = b"", /) -> Done:
+            # Several threads ask: each has a connection of its own, and all of them one master.
+            mine = connection_loader.get(kind, self._play_context, os.devnull)
+            mine.set_options(var_options=settings)
+            try:
+                if fresh and hasattr(mine, "reset"):
+                    mine.reset()
+                status, out, err = mine.exec_command(shlex.join(argv), in_data=stdin or None, sudoable=False)
+            except AnsibleConnectionFailure as error:
+                raise Trouble(f"{host}: {str(error.message).strip().splitlines()[-1]}", passes=True) from None
+            return Done(int(status), _text(out), _text(err))
+
+        return run
+
+    @staticmethod
+    def _program(variables: dict[str, Any]) -> list[str]:
+        """Return how ansible-playbook is called as this one was, but for playbook, limit and variables."""
+        python = str(variables["ansible_playbook_python"])
+        argv = [python, str(Path(python).with_name("ansible-playbook"))]
+        for source in context.CLIARGS.get("inventory") or ():
+            argv += ["--inventory", str(source)]
+        for secret in context.CLIARGS.get("vault_ids") or ():
+            argv += ["--vault-id", str(secret)]
+        for file in context.CLIARGS.get("vault_password_files") or ():
+            argv += ["--vault-password-file", str(file)]
+        return argv
+
+    def _extra(self) -> dict[str, Any]:
+        """Return the variables of the command line, without those that are for this playbook."""
+        return {name: value for name, value in load_extra_vars(self._loader).items() if not name.startswith("reimage_")}
+
+
+def _environment() -> dict[str, str]:
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("ANSIBLE_FORCE_COLOR", "ANSIBLE_CHECK_MODE")
+    }
+    enabled = [*constants.CALLBACKS_ENABLED, ENDED]
+    return {
+        **kept,
+        "ANSIBLE_CONFIG": str(constants.CONFIG_FILE),
+        "ANSIBLE_CALLBACKS_ENABLED": ",".join(dict.fromkeys(enabled)),
+        "ANSIBLE_NOCOLOR": "1",
+    }
+
+
+def _text(said: bytes | str) -> str:
+    return said if isinstance(said, str) else said.decode("utf-8", "replace")

@@ -14,6 +14,7 @@ import time
 import provision_http
 import provision_images
 import provision_store as store
+import reimage_store
 from provision_common import Place, Problem, exit_status, standard_input, tell, text
 
 SETTINGS = "/etc/hal/provision.json"
@@ -52,7 +53,11 @@ def run(place, asked):
             raise Problem("%s: no order on standard input; JSON, as hal_provision.boot makes it" % asked.node)
         if not isinstance(order, dict):
             raise Problem("%s: no order on standard input; JSON, as hal_provision.boot makes it" % asked.node)
-        store.arm(place, asked.node, order)
+        if "reimage_revision" in order:
+            with reimage_store.newest(place, asked.node, order["reimage_revision"]):
+                store.arm(place, asked.node, order)
+        else:
+            store.arm(place, asked.node, order)
         return "%s: armed until %s: %s" % (asked.node, store.stamp(order["expires"]), order["what"])
     elif asked.command == "spool":
         store.spool(place, asked.node, standard_input().read())

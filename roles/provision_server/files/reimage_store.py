@@ -7,6 +7,7 @@ NODE.json   what was confirmed, at which step the node is, how it ended. No secr
 
 from __future__ import absolute_import, division, print_function
 
+import contextlib
 import numbers
 import os
 import re
@@ -109,6 +110,19 @@ def abort(place, name, who, now=None):
         return _put(place, name, dict(record, revision=stored["revision"] + 1))
 
 
+@contextlib.contextmanager
+def newest(place, name, revision):
+    """Hold a node's record as long as the block lasts; Conflict unless it is the one that is about to arm the node.
+
+    Whoever aborts is before this or after it: never does it find the node disarmed and armed a moment later.
+    """
+    with alone(_lock(place, name)):
+        stored = read(place, name)
+        if stored is None or (stored["revision"], stored["state"], stored["step"]) != (revision, "going", "arm"):
+            raise Conflict("%s: not armed: its reimage was aborted, or somebody else goes on with it" % name)
+        yield
+
+
 class NothingOn(Problem):
     """There is no reimage that could be aborted."""
 
@@ -208,7 +222,8 @@ _FIELDS = (
     ("step", lambda value: value in STEPS, "one of " + ", ".join(STEPS)),
     ("state", lambda value: value in STATES, "one of " + ", ".join(STATES)),
     ("since",) + _STAMPS, ("ended",) + _STAMPS,
-    ("waiting",) + _TEXT, ("reason",) + _TEXT, ("old_boot_id",) + _TEXT, ("host_key",) + _TEXT, ("job",) + _TEXT,
+    ("waiting",) + _TEXT, ("reason",) + _TEXT, ("old_boot_id",) + _TEXT, ("host_key",) + _TEXT,
+    ("called_before",) + _TEXT, ("job",) + _TEXT,
     ("drained_before", _is_drained, "nothing, or a reason and by whom"),
     ("seconds", _is_seconds, "seconds by step"),
 )

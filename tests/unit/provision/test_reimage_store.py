@@ -372,3 +372,29 @@ def test_a_record_whose_plan_was_changed_is_still_the_controllers_to_refuse(plac
     stored = written(place, {**record(), "plan": {**record()["plan"], "disk": "0xother"}})
     with pytest.raises(Exception, match="changed after it was confirmed"):
         record_of(stored)
+
+
+# ---------------------------------------------------------------- arming
+
+
+def test_only_who_has_the_newest_record_at_its_step_arms_the_node(place: Any) -> None:
+    stored = written(place, record(step=Step.ARM))
+    with store.newest(place, "hal05", stored["revision"]):
+        pass
+    with pytest.raises(store.Conflict, match="somebody else"), store.newest(place, "hal05", stored["revision"] - 1):
+        raise AssertionError
+    store.abort(place, "hal05", "root", NOW)
+    for revision in (stored["revision"], stored["revision"] + 1):
+        with pytest.raises(store.Conflict, match="aborted"), store.newest(place, "hal05", revision):
+            raise AssertionError
+
+
+def test_an_abort_waits_until_the_node_is_armed_and_then_takes_that_back(place: Any) -> None:
+    stored, order = written(place, record(step=Step.ARM)), []
+    with store.newest(place, "hal05", stored["revision"]):
+        other = threading.Thread(target=lambda: (store.abort(place, "hal05", "root", NOW), order.append("aborted")))
+        other.start()
+        other.join(0.2)
+        order.append("armed")
+    other.join()
+    assert order == ["armed", "aborted"]

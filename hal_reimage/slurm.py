@@ -94,8 +94,8 @@ class SlurmCommands:
         on = self._ask("squeue", "--noheader", "--all", "--nodelist", node, "--states", BUSY, "--format", "%A|%u|%e")
         return SlurmNode(
             known=True,
-            drained=found["drained"],
-            ours=found["drained"] and found["reason"].startswith(self._mark),
+            drained=_away(found),
+            ours=_away(found) and found["reason"].startswith(self._mark),
             usable=found["usable"],
             answers=found["answers"],
             reason=found["reason"],
@@ -110,9 +110,9 @@ class SlurmCommands:
         with self._deciding:
             nodes = self._nodes(node)
             found = nodes[node]
-            if found["drained"] and not found["reason"].startswith(self._health):
+            if _away(found) and not found["reason"].startswith(self._health):
                 return ""
-            refused = "" if found["drained"] else self._too_few(node, nodes)
+            refused = "" if _away(found) else self._too_few(node, nodes)
             if not refused:
                 self._drain(node, reason)
             return refused
@@ -128,28 +128,37 @@ class SlurmCommands:
             found = nodes[node]
             if found["reboot"]:
                 return ""
-            refused = "" if found["drained"] else self._too_few(node, nodes)
+            refused = "" if _away(found) else self._too_few(node, nodes)
             if refused:
                 return refused
-            if found["drained"] and not found["reason"].startswith((self._mark, self._health)):
+            if _away(found) and not found["reason"].startswith((self._mark, self._health)):
                 self._ask("scontrol", "reboot", "ASAP", "nextstate=DOWN", node)
             else:
                 self._ask("scontrol", "reboot", "ASAP", f"nextstate={next_state}", f"reason={line(reason)}", node)
             return ""
 
     def keep_drained(self, node: str, reason: str) -> None:
-        """Have a node drained for this reason, with no reboot that ends the drain, whether it waits or was issued."""
+        """Have a node drained for this reason, with no reboot that ends the drain, whether it waits or was issued.
+
+        A node that registered with less than its line says (INVAL) cannot be resumed, so its reboot cannot be taken
+        back. FAIL keeps jobs away from it, and no registration ends that.
+        """
         with self._deciding:
             found = self._nodes(node)[node]
             if found["reboot"]:
                 self._reserve(node)
-                self._end_reboot(node, reason)
-                self._drain(node, reason)
+                try:
+                    self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+                    self._drain(node, reason)
+                except Trouble as trouble:
+                    if trouble.passes:
+                        raise
+                    self._drain(node, reason, state="FAIL")
                 self._release(node)
             elif not found["drained"] or found["reason"] != line(reason):
                 self._drain(node, reason)
             found = self._nodes(node)[node]
-        if not found["drained"] or found["reboot"]:
+        if not found["failing"] and (not found["drained"] or found["reboot"]):
             raise Trouble(f"{node} was drained and Slurm has it as {found['state']}", passes=True)
 
     def prove(self, node: str) -> str:
@@ -206,10 +215,12 @@ class SlurmCommands:
         said = (done.err or done.out).strip().splitlines()
         if done.status == 0 or (fine and re.search(fine, f"{done.out}\n{done.err}")):
             return done.out
+        program = list(argv[argv.index("--") + 1 :] if "--" in argv else argv)
+        asked = " ".join([word for word in program if not word.startswith("-")][:3])
         if done.status == 124:  # timeout's own
-            raise Trouble(f"{' '.join(argv[:2])}: no answer within {SECONDS} s", passes=True)
+            raise Trouble(f"{asked}: no answer within {SECONDS} s", passes=True)
         words = said[-1] if said else f"exit status {done.status}"
-        raise Trouble(f"{' '.join(argv[:3])}: {words}", passes=may_pass(words))
+        raise Trouble(f"{asked}: {words}", passes=may_pass(words))
 
     def _node(self, node: str) -> dict[str, Any] | None:
         """Return what is known of one node, None when Slurm does not know it."""
@@ -231,13 +242,13 @@ class SlurmCommands:
         reservations = read_reservations(self._ask("scontrol", "--oneliner", "show", "reservation"))
         return too_few(node, nodes, self._floors, [one for one in nodes if self._name(one) in reservations])
 
-    def _drain(self, node: str, reason: str) -> None:
-        self._ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={line(reason)}")
+    def _drain(self, node: str, reason: str, *, state: str = "DRAIN") -> None:
+        self._ask("scontrol", "update", f"NodeName={node}", f"State={state}", f"Reason={line(reason)}")
 
     def _resume(self, node: str) -> None:
         def away() -> bool:
             found = self._nodes(node)[node]
-            return bool(found["drained"] or found["down"] or found["failing"])
+            return _away(found) or bool(found["down"])
 
         if away():
             try:
@@ -245,15 +256,6 @@ class SlurmCommands:
             except Trouble:
                 if away():  # else somebody else gave it back just now
                     raise
-
-    def _end_reboot(self, node: str, reason: str) -> None:
-        """Take a reboot back with RESUME. Where Slurm refuses that (INVAL), FAIL keeps jobs away: no reboot ends it."""
-        try:
-            self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
-        except Trouble as trouble:
-            if not trouble.passes:
-                self._ask("scontrol", "update", f"NodeName={node}", "State=FAIL", f"Reason={line(reason)}")
-            raise
 
     def _reservation(self, node: str) -> dict[str, str] | None:
         text = self._ask(
@@ -327,3 +329,8 @@ class SlurmCommands:
 
     def _ran(self, job: str) -> Ran | None:
         return read_ran(self._ask("scontrol", "--oneliner", "show", "job", job, fine="Invalid job id"))
+
+
+def _away(found: Mapping[str, Any]) -> bool:
+    """Return whether somebody keeps new jobs off a node: by DRAIN, or by FAIL, which does the same."""
+    return bool(found["drained"] or found["failing"])

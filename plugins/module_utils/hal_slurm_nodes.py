@@ -46,7 +46,7 @@ def read_node(line):
         "by": why.group(2) if why else "",
         "slurmd_start": started.group(1) if started else "",
         "partitions": partitions.group(1).split(",") if partitions else [],
-        "maintained": "MAINT" in flags or "$" in word,
+        "maintained": bool(flags & {"MAINT", "MAINTENANCE"}) or "$" in word,  # 20.02 and 22.05
         "reboot": _reboot(word, flags, why.group(1) if why else ""),
         "next_state": after.group(1) if after else "",
     }

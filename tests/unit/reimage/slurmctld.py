@@ -86,9 +86,9 @@ class Slurmctld:
     def told(self, name: str) -> str:
         """Return a node's state as Slurm writes it."""
         node = self.nodes[name]
-        order = ("DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "INVALID_REG", "REBOOT_REQUESTED", "REBOOT_ISSUED")
+        order = ("DRAIN", "FAIL", "MAINTENANCE", "NOT_RESPONDING", "INVALID_REG", "REBOOT_REQUESTED", "REBOOT_ISSUED")
         reserved = any(f"-{name}" in each for each in self.reservations)
-        flags = node.flags | ({"MAINT"} if reserved and node.base == "IDLE" else set())
+        flags = node.flags | ({"MAINTENANCE"} if reserved and node.base == "IDLE" else set())
         return "+".join([node.base, *(flag for flag in order if flag in flags)])
 
     def line(self, node: Node) -> str:

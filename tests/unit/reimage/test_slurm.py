@@ -57,6 +57,17 @@ def test_what_names_more_than_one_node_is_never_given_to_scontrol(name: str) -> 
     assert here.commands() == []
 
 
+def test_what_was_asked_is_said_without_options() -> None:
+    here = site()
+    here.broken["sbatch"] = REFUSED
+    here.nodes["hal01"].flags = {"DRAIN"}
+    with pytest.raises(Trouble, match=r"^sbatch: sbatch: error: Batch job submission failed: Invalid account"):
+        slurm(here, job=TestJob("true", user="alice")).prove("hal01")
+    here.broken["show node"] = Done(124)
+    with pytest.raises(Trouble, match=r"^scontrol show node: no answer within 30 s$"):
+        slurm(here).see("hal01")
+
+
 @pytest.mark.parametrize(
     ("end", "passes"),
     [
@@ -112,7 +123,7 @@ def test_so_many_nodes_of_each_partition_stay(floors: dict[str, int], away: int,
 def test_what_serves_nobody_is_not_taken_away_and_does_not_count() -> None:
     here = site()
     here.nodes["hal01"].base = "DOWN"
-    here.nodes["hal02"].flags = {"MAINT"}
+    here.nodes["hal02"].flags = {"MAINTENANCE"}
     here.reservations["hal-reimage-hal03"] = {"ReservationName": "hal-reimage-hal03"}
     asking = slurm(here, floors={"gpu": 4, "cpu": 1})
     assert asking.drain("hal04", REASON) == "gpu would have 0 nodes for jobs, at least 4 have to stay"
@@ -191,11 +202,15 @@ def test_a_node_whose_reboot_slurm_does_not_take_back_serves_nobody() -> None:
     here = site()
     _issued(here)
     here.nodes["hal01"].flags |= {"INVALID_REG"}
-    with pytest.raises(Trouble, match="Invalid node state specified"):
-        slurm(here).keep_drained("hal01", REASON)
+    slurm(here).keep_drained("hal01", REASON)
+    assert here.reservations == {}
     here.nodes["hal01"].flags -= {"INVALID_REG"}
     here.register("hal01")
-    assert not here.serving("hal01")
+    assert here.told("hal01") == "IDLE+FAIL"
+    seen = slurm(here).see("hal01")
+    assert (seen.drained, seen.ours, seen.usable, seen.reason) == (True, True, False, REASON)
+    slurm(here).keep_drained("hal01", REASON)
+    assert here.told("hal01") == "IDLE+DRAIN"
 
 
 def test_a_test_job_gets_all_gpus_of_its_node_and_nobody_else_comes() -> None:
@@ -341,7 +356,7 @@ def test_a_test_job_that_does_not_start_in_its_time() -> None:
     now[0] = 91
     assert asking.proven("hal01", job) == (
         "test job 100 did not start within 90 s, Slurm says Resources; "
-        "hal01 is IDLE+DRAIN+MAINT: health: no GPU (x: gone)"
+        "hal01 is IDLE+DRAIN+MAINTENANCE: health: no GPU (x: gone)"
     )
 
 

@@ -82,7 +82,7 @@ def test_partitions_and_the_state_after_a_reboot() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "maintained"), [("IDLE", False), ("IDLE+MAINT", True), ("MAINT", True), ("MIXED$", True)]
+    ("state", "maintained"), [("IDLE", False), ("IDLE+MAINTENANCE+RESERVED", True), ("MAINT", True), ("MIXED$", True)]
 )
 def test_a_node_in_a_reservation_for_maintenance(state: str, maintained: bool) -> None:
     assert nodes(state)["hal01"]["maintained"] is maintained

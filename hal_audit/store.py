@@ -91,6 +91,16 @@ class Store:
         if not _locked(spool.parent):
             _remove_if_empty(spool.parent)
 
+    def forget(self, host: str) -> None:
+        """Remove what is kept of a node that was installed anew: its record, and what could not be told to it.
+
+        What the former system had is none of the new one's. A later rollout takes up the copy that is kept here when a
+        node has no record, as somebody may have removed it; after an installation that is right.
+        """
+        for path in (self.record(host), *self.pending(host)):
+            path.unlink(missing_ok=True)
+            _remove_if_empty(path.parent)
+
     def keep_record(self, host: str, packed: str, digest: str) -> None:
         """Keep a record as the node returned it; refused when it is not what the node hashed."""
         data = unpack(packed)

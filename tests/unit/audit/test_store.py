@@ -113,3 +113,18 @@ def test_a_write_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
 def test_hosts_are_folded(tmp_path: Path) -> None:
     assert folded(["hal02", "hal01", "hal-login"]) == "hal[01-02],hal-login"
     assert folded(["a[", "b"]) == "a[,b"
+
+
+def test_a_node_that_was_installed_anew_has_nothing_of_the_former_system(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for host in ("hal01", "hal02"):
+        store.keep_record(host, pack(b"{}"), hashlib.sha256(b"{}").hexdigest())
+        write_json(store.spool("over", host), {})
+    write_json(store.spool("other", "hal01"), {})
+    store.forget("hal01")
+    store.forget("hal01")  # of one that is not there
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] != []
+    assert not store.record("hal01").exists()
+    assert store.pending("hal01") == []
+    assert store.record("hal02").exists()
+    assert [path.parent.name for path in store.pending("hal02")] == ["over"]

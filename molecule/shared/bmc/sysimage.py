@@ -22,7 +22,9 @@ HARDWARE = (
     "var/lib/virtual-node/scale.json",
     "usr/libexec/virtual-node/virtual_gpu.py",
     "usr/sbin/virtual-gpu",
-    "usr/lib/udev/rules.d/40-redhat.rules",  # of CentOS 7's systemd, which the image has not
+    # Of CentOS 7's systemd, which the image has not; the folder without what is in it.
+    "etc/udev/rules.d",
+    "usr/lib/udev/rules.d/40-redhat.rules",
     SHUTDOWN_HOOK,
 )
 # What of the place is no part of the image that it was made from.
@@ -64,7 +66,8 @@ class Sysimage:
         found = self._place.run(["sh", "-euc", there, DISK, *HARDWARE]).out.decode().split()
         if found:
             new = self._hardware.with_suffix(".new")
-            new.write_bytes(self.do("the machine's hardware", 'tar -C "$@"', DISK, "-cf", "-", *found))
+            pack = 'tar -C "$@"'
+            new.write_bytes(self.do("the machine's hardware", pack, DISK, "--no-recursion", "-cf", "-", *found))
             new.replace(self._hardware)
         self.do("erasing the disk", 'find "$1" -xdev -mindepth 1 -delete', DISK)
 

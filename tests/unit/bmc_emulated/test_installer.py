@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import tarfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bmc import sysimage
 from bmc.firmware import Firmware
 from bmc.machine import Machine
 from bmc.place import DISK, Done
@@ -127,6 +130,26 @@ def test_hardware_survives_an_installation_and_one_that_failed_before_it(machine
     place.failing, place.gone = {}, True
     Firmware(place).boot(machine, "network")
     assert place.put_back == b"GPUs"
+
+
+class Here:
+    """Runs programs on this machine."""
+
+    def run(self, argv: list[str], *, stdin: bytes = b"", seconds: float = 60.0) -> Done:
+        done = subprocess.run(argv, input=stdin, capture_output=True, timeout=seconds, check=False)
+        return Done(done.returncode, done.stdout, done.stderr.decode())
+
+
+def test_of_the_former_system_nothing_is_left_but_the_hardware(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, kept = tmp_path / "disk", tmp_path / "hal01.hardware"
+    monkeypatch.setattr(sysimage, "DISK", str(disk))
+    for file in ("var/lib/virtual-node/gpus.json", "etc/udev/rules.d/10-mine.rules", "etc/hosts"):
+        (disk / file).parent.mkdir(parents=True, exist_ok=True)
+        (disk / file).write_text(file)
+    sysimage.Sysimage(Here(), kept).erase()
+    assert list(disk.iterdir()) == []
+    with tarfile.open(kept) as tar:
+        assert sorted(tar.getnames()) == ["etc/udev/rules.d", "var/lib/virtual-node/gpus.json"]
 
 
 class Hardware(Disarmed):

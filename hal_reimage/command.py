@@ -298,8 +298,11 @@ class _Site:
     def _playbooks(self) -> Playbooks:
         settings, connected = self.settings, self.connected
 
+        # A disk that was wiped is empty: the role that makes file systems makes one there only when it is told to.
+        wiped = {"local_storage_create_ok": True} if settings["wipe"] else {}
+
         def of(path: str) -> Playbook:
-            return Playbook(connected.program, Path(path), connected.extra)
+            return Playbook(connected.program, Path(path), {**connected.extra, **wiped})
 
         return Playbooks(
             of(settings["playbook"]),

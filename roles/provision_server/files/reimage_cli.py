@@ -129,7 +129,8 @@ def _sheet(place, name):
         boots = shown.boots_now(provision_store.status(place, [name])["nodes"][name]) if known else u""
     except Problem as problem:
         boots = text(problem)
-    return u"\n".join(shown.sheet(records[name], known, boots, time.time(), _width()))
+    written = os.path.getmtime(store.path_of(place, name))
+    return u"\n".join(shown.sheet(records[name], known, boots, written, time.time(), _width()))
 
 
 def _coloured():

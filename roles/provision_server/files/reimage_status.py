@@ -206,8 +206,11 @@ def change(name, record):
 
 
 # ---------------------------------------------------------------- one node
-def sheet(record, known, boots, now, width=WIDTH):
-    """Return the lines with all that is known of one node. boots: what the provisioning server says of it, in words."""
+def sheet(record, known, boots, written, now, width=WIDTH):
+    """Return the lines with all that is known of one node.
+
+    boots: what the provisioning server says of it, in words. written: when the record was written, in seconds.
+    """
     plan, run, image = record["plan"], record["run"], record["plan"]["image"]
     before = record["drained_before"]
     wiped = u", ".join(plan["wipe"])
@@ -227,6 +230,7 @@ def sheet(record, known, boots, now, width=WIDTH):
         (u"test job", record["job"]),
         (u"took", u", ".join(u"%s %s" % (step, duration(record["seconds"][step]))
                              for step in STEPS if step in record["seconds"])),
+        (u"record", u"revision %d, written %s ago" % (record["revision"], duration(now - written))),
         (u"last time", u"ended at %s" % plan["previous"] if plan["previous"] else u""),
         (u"next", _next([record["node"]]) if record["state"] == "failed" else u""),
     ]

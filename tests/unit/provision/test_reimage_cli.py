@@ -175,7 +175,10 @@ def test_status_says_where_nodes_are(program: Program) -> None:
 def test_show_says_what_the_server_has_the_node_boot(program: Program) -> None:
     assert program.ok("show", "hal05") == "hal05: no reimage of it is known\n"
     program.write(now())
-    assert "  server      it boots its disk\n" in program.ok("show", "hal05")
+    os.utime(program.folder / "records/hal05.json", (time.time() - 7260,) * 2)
+    told = program.ok("show", "hal05")
+    assert "  server      it boots its disk\n" in told
+    assert "  record      revision 1, written 2 h 1 min ago\n" in told
     program.arm("hal05")
     assert "  server      it boots the installer until 20" in program.ok("show", "hal05")
     program.slurm(hal05="IDLE+DRAIN")

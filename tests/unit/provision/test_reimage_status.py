@@ -88,7 +88,7 @@ def test_a_node_that_left_the_model_is_shown_as_such() -> None:
 def test_what_a_console_said_moves_no_cursor() -> None:
     lines = table(failed(reason="it said \x1b[2J\x9b1m\r\n\x07boo"))
     assert lines[1].endswith("it said [2J 1m boo")
-    assert "\x1b" not in "".join(shown.sheet(failed(reason="\x1b[2J"), True, "", NOW))
+    assert "\x1b" not in "".join(shown.sheet(failed(reason="\x1b[2J"), True, "", NOW, NOW))
     assert shown.change("hal05", failed(reason="a\nb\x1b")) == "hal05: failed at 6/11 install: a b"
 
 
@@ -146,10 +146,11 @@ def test_all_that_is_known_of_one() -> None:
         drained_before=Drained("disk is noisy", "bob"),
         host_key="SHA256:abc",
         job="4711",
+        revision=14,
         seconds={"drain": 600.0, "identity": 2.1, "install": 65.0},
     )
     data["plan"].update(wipe=["0x5001"], previous="2026-10-01T08:00:00Z")
-    lines = shown.sheet(data, True, "it boots its disk", NOW, 110)
+    lines = shown.sheet(data, True, "it boots its disk", NOW - 61, NOW, 110)
     assert lines == [
         "hal05: failed at 6/11 install since 2027-01-15T07:59:00Z (1 min)",
         "  reason      no call home within 30 min",
@@ -164,13 +165,14 @@ def test_all_that_is_known_of_one() -> None:
         "  host key    SHA256:abc",
         "  test job    4711",
         "  took        identity 2 s, drain 10 min, install 1 min",
+        "  record      revision 14, written 1 min ago",
         "  last time   ended at 2026-10-01T08:00:00Z",
         "  next        look: hal-reimage show hal05; again: the same command; give up: hal-reimage abort hal05",
     ]
 
 
 def test_one_that_goes_on_says_what_it_waits_for_and_what_comes_after() -> None:
-    lines = shown.sheet(record(), False, "", NOW)
+    lines = shown.sheet(record(), False, "", NOW, NOW)
     assert lines[0] == "hal05: going 6/11 install since 2027-01-15T07:57:55Z (2 min)"
     assert lines[1:4] == [
         "  waiting for the call home",
@@ -178,9 +180,9 @@ def test_one_that_goes_on_says_what_it_waits_for_and_what_comes_after() -> None:
         "  erases      0x50248414c1050001, and no other disk",
     ]
     assert "  afterwards  it is given back to Slurm" in lines
-    drained = shown.sheet(record(run={"next_state": "DOWN"}), True, "", NOW)
+    drained = shown.sheet(record(run={"next_state": "DOWN"}), True, "", NOW, NOW)
     assert "  afterwards  it stays drained (next state DOWN)" in drained
-    assert shown.sheet(done(), True, "", NOW)[0] == "hal05: done since 2027-01-15T07:00:00Z (1 h 0 min)"
+    assert shown.sheet(done(), True, "", NOW, NOW)[0] == "hal05: done since 2027-01-15T07:00:00Z (1 h 0 min)"
 
 
 def test_steps_are_counted_from_the_first_that_does_something() -> None:

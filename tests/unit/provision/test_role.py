@@ -66,6 +66,18 @@ def test_all_nodes_of_hal_have_a_lease_and_boot_their_disks(tmp_path: Path) -> N
     assert nodes["hal05"]["names"] == ["01-02-48-41-4c-02-05", "0A400069"]
 
 
+def test_every_part_of_the_programs_comes_to_the_server() -> None:
+    """One that is forgotten is missed by an import only when the service starts."""
+    role = ROOT / "roles/provision_server"
+    written = yaml.safe_load((role / "vars/main.yml").read_text())["__provision_server_own_files"]
+    parts = {path.name for path in (role / "files").glob("*.py")}
+    assert {"provision_cli.py", "reimage_cli.py"} <= parts
+    assert {Path(one["path"]).name for one in written if one["path"].endswith(".py")} == parts
+    for one in written:
+        if one["path"].endswith(".py"):
+            assert one["content"] == f"{{{{ lookup('ansible.builtin.file', '{Path(one['path']).name}') }}}}\n"
+
+
 def test_keys_and_certificates_are_written_byte_for_byte(tmp_path: Path) -> None:
     (tmp_path / "image_key.pem").write_text("-----BEGIN\nx\n-----END\n")
     found = made(validated(tmp_path, provision_server_image_key=str(tmp_path / "image_key.pem")))

@@ -21,12 +21,18 @@ PLACEHOLDER_ADDRESS = ".address-is-a-placeholder.invalid"
 NAME_RULE = "write small letters, digits and _, a letter first"
 
 _GROUP = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_WWN = re.compile(r"(0x[0-9a-f]{16}([0-9a-f]{16})?|eui\.[0-9a-f]{16,32}|nvme\.[0-9a-f.-]+|uuid\.[0-9a-f-]+)")
 _NODE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def is_group_name(name: str) -> bool:
     """Tell whether Ansible takes the name for a group without changing it."""
     return _GROUP.fullmatch(name) is not None
+
+
+def is_wwn(text: str) -> bool:
+    """Tell whether a text is a disk's world-wide name as lsblk and udev write it, in small letters or capitals."""
+    return _WWN.fullmatch(text.lower()) is not None
 
 
 def is_node_name(name: str) -> bool:

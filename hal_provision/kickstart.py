@@ -22,13 +22,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hal_inventory.derive.slices import disk_path
+from hal_inventory.names import is_wwn
 from hal_provision.errors import ProvisionError
 from hal_provision.images import Manifest
 from hal_provision.nodes import POWER, BootNode
 from hal_provision.petitboot import url_problem
 from hal_provision.tokens import Token
 
-_WWN = re.compile(r"(0x[0-9a-f]{16}([0-9a-f]{16})?|eui\.[0-9a-f]{16,32}|nvme\.[0-9a-f.-]+|uuid\.[0-9a-f-]+)")
 _KERNEL = re.compile(r"[0-9][0-9A-Za-z.]*-[0-9][0-9A-Za-z._]*")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._/-]*")
 _PACKAGE = re.compile(r"[-@^]{0,2}[A-Za-z0-9][A-Za-z0-9+._-]*")
@@ -81,7 +81,7 @@ def disk_of(node: BootNode, *, virtual: bool = False) -> str:
             "disks.system: lsblk -o NAME,WWN,SERIAL on the node shows it. No disk is ever chosen by its place"
         )
     wwn = node.disk.lower()
-    if not _WWN.fullmatch(wwn):
+    if not is_wwn(wwn):
         raise ProvisionError(f"{node.name}: disks.system is {node.disk}, no world-wide name such as 0x5000c500a1b2c3d4")
     if node.placeholders and not virtual:
         raise ProvisionError(
@@ -105,7 +105,7 @@ def wipeable(node: BootNode) -> dict[str, str]:
     return {
         name: wwn.lower()
         for name, wwn in node.disks.items()
-        if name != "system" and wwn.lower() not in system and _WWN.fullmatch(wwn.lower())
+        if name != "system" and wwn.lower() not in system and is_wwn(wwn)
     }
 
 

@@ -9,7 +9,7 @@ from hal_inventory.capture.edit import Value
 from hal_inventory.capture.machine import Machine
 from hal_inventory.capture.work import Seen, Work, inside
 from hal_inventory.declared import Nodes
-from hal_inventory.model import MANAGEMENT
+from hal_inventory.model import MANAGEMENT, IPNetwork
 from hal_inventory.ranges import expand_list
 from hal_inventory.reader import Path_, Scalar
 from hal_inventory.reader import Sequence as SequenceTree
@@ -66,10 +66,7 @@ class _Entry:
                 yield network, mac
 
     def _bmc_mac(self, one: Seen, network: str) -> str:
-        """Return the MAC of the BMC's port in the network; its first where none has an address there."""
-        cidr = self.work.site.networks[network].cidr
-        ports = one.machine.bmc_macs
-        return next((mac for mac, addresses in ports if any(inside(text, cidr) for text in addresses)), ports[0][0])
+        return bmc_mac(one.machine, self.work.site.networks[network].cidr)
 
     def _port(self, one: Seen, network: str) -> str | None:
         """Return the MAC of the interface that is declared for a network, or has an address in it."""
@@ -167,6 +164,12 @@ class _Entry:
             (text, item.placeholder) for item in items if isinstance(item, Scalar) for text in expand_list(item.text)
         ]
         return [Value(text, placeholder, name) for (text, placeholder), name in zip(values, self.names, strict=True)]
+
+
+def bmc_mac(machine: Machine, cidr: IPNetwork) -> str:
+    """Return the MAC of a BMC's port in a network; its first where none has an address there."""
+    ports = machine.bmc_macs
+    return next((mac for mac, addresses in ports if any(inside(text, cidr) for text in addresses)), ports[0][0])
 
 
 def _parts(machine: Machine) -> Mapping[str, Mapping[str, str]]:

@@ -91,19 +91,47 @@ def _parser() -> argparse.ArgumentParser:
         "--node", metavar="NODE", help="the node that a single FILE is of (default: by name or address)"
     )
     capture.add_argument("--bmc", metavar="EXPRESSION", help="ask the BMCs of these nodes, all at once")
-    capture.add_argument("--user", help="with --bmc: the account (default: what each kind comes with)")
-    capture.add_argument("--ca-file", metavar="FILE", help="with --bmc: the authority of their certificates (PEM)")
-    capture.add_argument(
-        "--pin",
-        metavar="NODE=FINGERPRINT",
+    _bmc_options(capture, "with --bmc: ")
+    adopt = command("adopt", "put the serial number, MACs and disks of replaced hardware into cluster.yml, of one node")
+    adopt.add_argument("node", metavar="NODE", help="the node; its BMC is asked")
+    adopt.add_argument("--write", action="store_true", help="write cluster.yml (default: show what would be written)")
+    adopt.add_argument(
+        "--disk",
+        metavar="[NAME=]WWN",
+        dest="disks",
         action="append",
         default=[],
-        help="with --bmc: believe a BMC by its certificate's SHA-256 fingerprint; repeatable",
+        help="a disk that was replaced, by world-wide name; NAME as under disks (default: system); repeatable",
     )
+    adopt.add_argument(
+        "--mac",
+        metavar="NETWORK=MAC",
+        dest="macs",
+        action="append",
+        default=[],
+        help="the MAC of another port than the BMC's, which no BMC tells; repeatable",
+    )
+    adopt.add_argument(
+        "--bmc-file", metavar="FILE", help="what a BMC said (capture --script, with --redfish) instead of asking it"
+    )
+    _bmc_options(adopt, "")
     command("schema", "print the JSON Schema of cluster.yml")
     completion = command("completion", "print a completion script")
     completion.add_argument("shell", choices=["bash", "zsh"])
     return parser
+
+
+def _bmc_options(parser: argparse.ArgumentParser, when: str) -> None:
+    """Add how BMCs are asked; ``when`` begins the help."""
+    parser.add_argument("--user", help=f"{when}the account (default: what each kind comes with)")
+    parser.add_argument("--ca-file", metavar="FILE", help=f"{when}the authority of their certificates (PEM)")
+    parser.add_argument(
+        "--pin",
+        metavar="NODE=FINGERPRINT",
+        action="append",
+        default=[],
+        help=f"{when}believe a BMC by its certificate's SHA-256 fingerprint; repeatable",
+    )
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -223,6 +251,25 @@ def _capture(options: argparse.Namespace, sources: Sequence[str]) -> int:
     return verdict.status
 
 
+def _adopt(options: argparse.Namespace, sources: Sequence[str]) -> int:
+    from hal_inventory.cli.adopt import run
+
+    done = run(
+        source_of(sources),
+        options.node,
+        file=options.bmc_file,
+        user=options.user,
+        ca_file=options.ca_file,
+        pins=options.pin,
+        disks=options.disks,
+        macs=options.macs,
+        write=options.write,
+    )
+    _print(done.answer, options)
+    sys.stderr.write(done.remarks)
+    return done.status
+
+
 def _schema(options: argparse.Namespace, sources: Sequence[str]) -> int:
     from hal_inventory.declared import ClusterFile
 
@@ -247,6 +294,10 @@ def _completion(options: argparse.Namespace, sources: Sequence[str]) -> int:
         "--user",
         "--ca-file",
         "--pin",
+        "--bmc-file",
+        "--disk",
+        "--mac",
+        "--write",
         "--help",
     )
     sys.stdout.write(script(options.shell, commands=tuple(_COMMANDS), options=flags, kinds=KINDS))
@@ -261,6 +312,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
     "names": _names,
     "validate": _validate,
     "capture": _capture,
+    "adopt": _adopt,
     "schema": _schema,
     "completion": _completion,
 }

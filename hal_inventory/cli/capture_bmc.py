@@ -19,6 +19,7 @@ from hal_inventory.cli.capture import Verdict, verdict
 from hal_inventory.compiled import Compiled
 from hal_inventory.derive.inventory import pack
 from hal_inventory.errors import Finding, HalInventoryError
+from hal_inventory.model import Site
 from hal_inventory.packed import host_vars
 from hal_inventory.reader import display_name, read_bytes
 from hal_inventory.restrict import select
@@ -31,17 +32,35 @@ USERS = {"openbmc": "root", "idrac": "root", "supermicro": "ADMIN", "ipmi": "ADM
 
 def capture_bmcs(source: Path, expression: str, user: str | None, ca_file: str | None, pins: Sequence[str]) -> Verdict:
     """Return what the BMCs propose. One that fails is a finding; the others are proposed all the same."""
-    if is_model(source):
-        raise HalInventoryError(f"{display_name(source)}: --bmc needs an inventory source, such as hal.yml beside it")
-    site = Compiled(source).site()
+    site = bmc_site(source)
     names = select(site, expression)
     if not names:
         raise HalInventoryError(f"--bmc {expression}: no node is selected")
+    captures, findings = ask(site, names, user, ca_file, pins)
+    model = read_source(source).cluster
+    nodes = {source_of_bmc(name): name for name in names}
+    proposal = propose(read_bytes(model), display_name(model), captures, nodes=nodes)
+    return verdict(proposal, findings)
+
+
+def bmc_site(source: Path) -> Site:
+    """Return the site of an inventory source; a cluster.yml alone does not say where its BMCs are."""
+    if is_model(source):
+        raise HalInventoryError(f"{display_name(source)}: --bmc needs an inventory source, such as hal.yml beside it")
+    return Compiled(source).site()
+
+
+def ask(
+    site: Site, names: Sequence[str], user: str | None, ca_file: str | None, pins: Sequence[str]
+) -> tuple[list[tuple[str, Capture]], list[Finding]]:
+    """Return what the BMCs of nodes say, all asked at once, each with its name; and a finding for each that failed."""
     believed = _pins(pins, names)
     hosts = host_vars(pack(site))
     bmcs = {name: hosts[name]["hal_node"]["bmc"] for name in names}
     findings = [
-        Finding(_source(name), 0, "bmc", "the model has none for this node") for name in names if bmcs[name] is None
+        Finding(source_of_bmc(name), 0, "bmc", "the model has none for this node")
+        for name in names
+        if bmcs[name] is None
     ]
     there = [name for name in names if bmcs[name] is not None]
     password = _password(there)
@@ -60,16 +79,14 @@ def capture_bmcs(source: Path, expression: str, user: str | None, ca_file: str |
     captures: list[tuple[str, Capture]] = []
     for name, said in ask_all(targets, document).items():
         if isinstance(said, BmcError):
-            findings.append(Finding(_source(name), 0, said.asked, said.answer))
+            findings.append(Finding(source_of_bmc(name), 0, said.asked, said.answer))
         else:
-            captures.append((_source(name), parse_capture(json.dumps(said).encode(), _source(name))))
-    model = read_source(source).cluster
-    nodes = {_source(name): name for name in names}
-    proposal = propose(read_bytes(model), display_name(model), captures, nodes=nodes)
-    return verdict(proposal, findings)
+            source = source_of_bmc(name)
+            captures.append((source, parse_capture(json.dumps(said).encode(), source)))
+    return captures, findings
 
 
-def _source(name: str) -> str:
+def source_of_bmc(name: str) -> str:
     """Return how findings name a BMC."""
     return f"BMC of {name}"
 

@@ -102,3 +102,29 @@ def test_a_password_that_everybody_knows_reads_nothing(
     monkeypatch.setenv("HAL_BMC_PASSWORD", "0penBmc")
     main(["-i", "site/hal.yml", "capture", "--bmc", "work1", "--ca-file", "site/state/ca/tls_ca.pem"])
     assert "its password is one that everybody knows, or empty" in capsys.readouterr().err
+
+
+def test_a_replaced_board_is_adopted_from_what_its_bmc_says_and_a_swapped_one_is_not(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    macs = 'macs: {bmc: ["02:00:00:00:09:01", "02:00:00:00:09:02", "02:00:00:00:09:03", "02:00:00:00:09:04"]}'
+    site.model(MODEL.replace('serial: "S[1-4]"', f"serial: [S1, OLD, S3, S4]  # by rack\n    {macs}"))
+    site.serve("work1", "work2")
+    before = load("site/cluster.yml").nodes
+    words = ["-i", "site/hal.yml", "adopt", "work2", "--ca-file", "site/state/ca/tls_ca.pem", "--write"]
+    site.bmcs["work2"].fault(swapped_with="work1")
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert "BMC of work2 says S1, which is the serial number of work1: the two are swapped" in said.err
+    assert load("site/cluster.yml").nodes == before
+    site.bmcs["work2"].fault(swapped_with=None)
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert SECRET not in said.out + said.err
+    after = load("site/cluster.yml").nodes
+    assert (after["work2"].serial, after["work2"].macs["bmc"]) == ("S2", site.bmcs["work2"].machine.spec.macs["bmc"])
+    assert {name: node for name, node in after.items() if name != "work2"} == {
+        name: node for name, node in before.items() if name != "work2"
+    }
+    assert main([*words[:3], "aside"]) == 2
+    assert "BMC of aside: bmc: the model has none for this node" in capsys.readouterr().err

@@ -1,0 +1,76 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Reimage nodes. What it does, it does at the controller: plugins/action/hal_reimage.py."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: hal_reimage
+short_description: Show what a reimage of nodes would do, and with the code that confirms it, do it
+description:
+  - C(playbooks/reimage.yml) is the one task that calls it; docs/reimage.md is the runbook.
+  - Without I(code) it looks and changes nothing. It asks BMCs which machines they have, the server for images and records,
+    Slurm for jobs, and returns the plan and its code.
+  - With the code each node goes from identity, drain, off, arm, boot, install, start, converge, gates and job to return,
+    from where its record says. A code of anything else is refused, and nothing is changed.
+  - Nodes that are not compute or test nodes, whose profile does not say C(reimage: allowed), or on which the installation
+    itself stands, are refused.
+options:
+  nodes:
+    description: An expression of the model, such as C(hal05) or C(hal[05-08]). Never all nodes.
+    type: str
+    default: ''
+  code:
+    description: The code of the plan.
+    type: str
+    default: ''
+  settings:
+    description: How it is done, as C(playbooks/reimage.yml) puts it together from variables; all of them.
+    type: dict
+    required: true
+author: [HAL toolkit]
+attributes:
+  check_mode: {support: full, description: Shows the plan and says whether the code is right for it.}
+  diff_mode: {support: none, description: The plan says what is erased.}
+"""
+
+EXAMPLES = r"""
+- name: Reimage
+  hal_reimage:
+    nodes: "{{ reimage_nodes }}"
+    code: "{{ reimage_code | default('') }}"
+    settings: "{{ settings }}"
+"""
+
+RETURN = r"""
+msg:
+  description: The plan, or how it ended for each node, in lines.
+  type: raw
+  returned: always
+code:
+  description: The code of the plan.
+  type: str
+  returned: when nothing was refused
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+
+def main():
+    """Say where it runs: the action of this name never sends this to a node."""
+    module = AnsibleModule(
+        argument_spec={
+            "nodes": {"type": "str", "default": ""},
+            "code": {"type": "str", "default": ""},
+            "settings": {"type": "dict", "required": True},
+        },
+        supports_check_mode=True,
+    )
+    module.fail_json(msg="hal_reimage runs at the controller")
+
+
+if __name__ == "__main__":
+    main()

@@ -12,28 +12,30 @@ module: hal_reimage
 short_description: Show what a reimage of nodes would do, and with the code that confirms it, do it
 description:
   - C(playbooks/reimage.yml) is the one task that calls it; docs/reimage.md is the runbook.
-  - Without I(code) it looks and changes nothing. It asks BMCs which machines they have, the server for images and records,
-    Slurm for jobs, and returns the plan and its code.
-  - With the code each node goes from identity, drain, off, arm, boot, install, start, converge, gates and job to return,
-    from where its record says. A code of anything else is refused, and nothing is changed.
-  - Nodes that are not compute or test nodes, whose profile does not say C(reimage: allowed), or on which the installation
-    itself stands, are refused.
+  - Without I(code) it looks and changes nothing. It asks BMCs which machines they have, the server for images and
+    records, Slurm for jobs, and returns the plan and its code.
+  - >-
+    With the code each node goes through the steps identity, drain, off, arm, boot, install, start, converge, gates, job
+    and return, from where its record says. A code of anything else is refused, and nothing is changed.
+  - >-
+    Nodes that are not compute or test nodes, whose profile does not say C(reimage: allowed), or on which the
+    installation itself stands, are refused.
 options:
   nodes:
     description: An expression of the model, such as C(hal05) or C(hal[05-08]). Never all nodes.
     type: str
-    default: ''
+    default: ""
   code:
     description: The code of the plan.
     type: str
-    default: ''
+    default: ""
   settings:
     description: How it is done, as C(playbooks/reimage.yml) puts it together from variables; all of them.
     type: dict
     required: true
 author: [HAL toolkit]
 attributes:
-  check_mode: {support: full, description: Shows the plan and says whether the code is right for it.}
+  check_mode: {support: full, description: Shows the plan and whether the code is right for it.}
   diff_mode: {support: none, description: The plan says what is erased.}
 """
 

@@ -61,8 +61,8 @@ RETURN = r"""
 nodes:
   description:
     - By name, after what was done; C(state) as Slurm writes it, C(usable), C(drained), C(down), C(failing), C(answers),
-      C(reason), C(by), C(slurmd_start), C(partitions), C(maintained) (in a reservation for maintenance), C(reboot) (asked
-      or issued), C(next_state) after that, C(ours) (drained, with our mark), and C(jobs) that are on it.
+      C(reason), C(by), C(slurmd_start), C(partitions), C(maintained) (in a reservation for maintenance), C(reboot)
+      (asked or issued), C(next_state) after that, C(ours) (drained, with our mark), and C(jobs) that are on it.
   type: dict
   returned: always
 """

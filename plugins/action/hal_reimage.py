@@ -80,6 +80,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             "changed": done.changed,
             "msg": done.text.split("\n"),
             "code": done.code,
+            "_ansible_verbose_always": True,  # without -v, too: to show it is what the first call is for
         }
 
     def _variable(self, host: str, name: str) -> Any:

@@ -94,10 +94,13 @@ class Engine:
     def confirm(self, plan: Plan, run: Run) -> Record:
         """Write down that a plan is to be carried out, or take it up where it broke off; return the record.
 
-        The plan was confirmed with its code by whoever calls. ReimageError when another one is on.
+        The plan was confirmed with its code by whoever calls. ReimageError when another one is on, and for a plan that
+        does not know of the last one.
         """
         kept = self.world.store.read(plan.node)
         if kept is None or kept.state in (State.DONE, State.ABORTED):
+            if kept and plan.previous != kept.ended:
+                raise ReimageError(f"{plan.node}: this code was used: that reimage is {kept.state.value}, {kept.ended}")
             return self.world.store.write(
                 Record(plan.node, plan, run, since=stamp(self.now()), revision=kept.revision if kept else 0)
             )

@@ -95,7 +95,7 @@ class Engine:
         """Write down that a plan is to be carried out, or take it up where it broke off; return the record.
 
         The plan was confirmed with its code by whoever calls. ReimageError when another one is on, and for a plan that
-        does not know of the last one.
+        does not know of the last one. Trouble when one that failed cannot be made safe first.
         """
         kept = self.world.store.read(plan.node)
         if kept is None or kept.state in (State.DONE, State.ABORTED):
@@ -105,9 +105,9 @@ class Engine:
                 Record(plan.node, plan, run, since=stamp(self.now()), revision=kept.revision if kept else 0)
             )
         refuse_other(kept, plan, run.code)
-        if kept.going and kept.reason:  # it was killed while it failed
-            self._make_safe(kept, _failure(kept))
         if kept.reason:
+            # It may not have been made safe, or somebody gave it back since.
+            self._make_safe(kept, _failure(kept))
             kept = replace(kept, step=_again_from(kept.step), reason="", ended="", job="", state=State.GOING)
         # Who had set how it ends, had set it for this plan; the time that it was left alone is no step's.
         kept = replace(kept, run=replace(run, next_state=kept.run.next_state), since=stamp(self.now()), waiting="")

@@ -136,7 +136,9 @@ class Engine:
     def _left(self, record: Record, run: Run) -> Record:
         """Leave a record alone. A node whose reimage was aborted is made safe once more: we may have acted since."""
         if record.state is State.ABORTED and _same(record.run, run):
-            self._make_safe(record, record.reason)
+            had = record.drained_before
+            before = f" ({had.by} had drained it before: {had.reason})" if had else ""
+            self._make_safe(record, f"{MARK}: {record.reason}{before}")
         return record
 
     def _look(self, record: Record) -> Record:

@@ -224,6 +224,7 @@ class Engine:
         if not seen.known:
             return self._about_to_go(record)
         done = seen.drained and seen.reboot == "" and (seen.ours or record.drained_before is not None)
+        found: Found = {}
         if not done and seen.reboot == "" and (seen.drained or not record.run.by_slurm):
             if why := slurm.drain(node, reason):
                 raise Wait(why)
@@ -232,19 +233,19 @@ class Engine:
                 raise Wait("Slurm to drain it")
             if not seen.ours:  # an administrator had drained it: so it will stay
                 raise Wait("its jobs", {"drained_before": Drained(seen.reason, seen.by)})
-            done = True
-        found: Found = {}
+            done, found = True, {"drained_before": None}  # if he had, he gave it back
         if not done:
             found = self._by_reboot(record, seen, reason)
         elif seen.jobs:
-            raise Wait(_jobs(seen))
+            raise Wait(_jobs(seen), found)
         return {**found, **self._about_to_go(record)}
 
     def _by_reboot(self, record: Record, seen: SlurmNode, reason: str) -> Found:
         """Have Slurm say when: ``scontrol reboot ASAP``, ours or an administrator's, starts its RebootProgram."""
         node, slurm = record.node, self.world.slurm
         if seen.reboot == "":
-            raise Wait(slurm.reboot(node, reason, record.run.next_state) or "Slurm to reboot it")
+            waiting = slurm.reboot(node, reason, record.run.next_state) or "Slurm to reboot it"
+            raise Wait(waiting, {"drained_before": None})
         if seen.reboot == "asked" or seen.jobs:
             raise Wait(_jobs(seen) if seen.jobs else "Slurm to start its RebootProgram")
         # From here on the node stays away, whatever the reboot was to end in: that is for the end of all steps.

@@ -246,11 +246,14 @@ class Engine:
         if seen.reboot == "":
             waiting = slurm.reboot(node, reason, record.run.next_state) or "Slurm to reboot it"
             raise Wait(waiting, {"drained_before": None})
+        ends = replace(record.run, next_state=seen.next_state or record.run.next_state)
         if seen.reboot == "asked" or seen.jobs:
-            raise Wait(_jobs(seen) if seen.jobs else "Slurm to start its RebootProgram")
+            raise Wait(_jobs(seen) if seen.jobs else "Slurm to start its RebootProgram", {"run": ends})
+        if ends != record.run:  # written first: Slurm forgets it now
+            raise Wait("Slurm to keep it drained", {"run": ends})
         # From here on the node stays away, whatever the reboot was to end in: that is for the end of all steps.
         slurm.keep_drained(node, reason)
-        return {"run": replace(record.run, next_state=seen.next_state or record.run.next_state)}
+        return {}
 
     def _about_to_go(self, record: Record) -> Found:
         return {"old_boot_id": record.old_boot_id or self.world.nodes.boot_id(record.node)}

@@ -314,9 +314,11 @@ class Engine:
         return {}
 
     def _converge(self, record: Record) -> Found:
+        self._refuse_busy(record)
         return _result(self.world.rollout.converge(record.node), "its rollout")
 
     def _gates(self, record: Record) -> Found:
+        self._refuse_busy(record)
         return _result(self.world.rollout.gates(record.node), "its checks")
 
     def _job(self, record: Record) -> Found:

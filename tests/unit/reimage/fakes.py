@@ -16,6 +16,8 @@ from hal_reimage.world import Installation, Job, SlurmNode, World
 IMAGE = Image("ac922-20261122-ppc64le", "0" * 64, "ppc64le", "4.18.0-80.7.2.el7")
 RUN = Run("K7QX-M2VD", "root@here", "2026-11-22T18:00:00Z")
 OURS = "hal-reimage"
+HEALTH = "health: "
+BEFORE_OFF = (Step.WAITING.value, Step.IDENTITY.value, Step.DRAIN.value, Step.OFF.value)
 
 
 def plan(node: str, **other: str) -> Plan:
@@ -88,6 +90,9 @@ class Site:
         self.told: list[str] = []
         self.numbers = 0
         self.floor = 0
+        self.unknown: set[str] = set()  # to Slurm
+        self.hangs = False  # no rollout ends
+        self.console = "first line\nlast line\n"
         self.call: Callable[[str, str, str], None] = lambda when, what, node: None
 
     def world(self) -> World:
@@ -117,9 +122,22 @@ class Site:
             self._boot(machine)
             if machine.reboot == "asked" and not machine.jobs:
                 machine.reboot = "issued"
+                self._run_reboot_program(machine)
             if machine.reserved and machine.test_job and machine.test_ended is None and machine.system:
                 machine.test_ended = "FAILED 1:0" if "job" in self.faults[machine.name] else ""
                 machine.proven = machine.proven or (machine.test_ended == "" and machine.gated)
+
+    def _run_reboot_program(self, machine: Machine) -> None:
+        """Switch a machine off for its reimage, where the server says that the reboot is for that; boot it else."""
+        if not machine.system:
+            return
+        record = self.records.get(machine.name)
+        silent = "server" in self.faults[machine.name] | self.faults["*"]
+        asked = record is not None and record["state"] == "going" and record["run"]["by_slurm"]  # type: ignore[index]
+        if asked and record["step"] in BEFORE_OFF and not silent:  # type: ignore[index]
+            machine.on, machine.runs = False, ""
+        else:
+            machine.runs = "firmware"
 
     def _boot(self, machine: Machine) -> None:
         name, faults = machine.name, self.faults[machine.name]
@@ -156,7 +174,8 @@ class Site:
             assert not machine.jobs, f"{name} was erased under {machine.jobs}"
             order.began = True
             self.began[name], machine.disk = stamp(self.clock), "erased"
-            machine.gated = machine.proven = machine.resumed_by_hand = False
+            machine.gated = machine.proven = False
+            machine.resumed_by_hand = not machine.drained
         elif order is None or "silent-install" in faults:
             machine.runs = "stopped"
         else:
@@ -177,12 +196,30 @@ class Site:
             machine.jobs.append(str(self.number()))
         return machine.serves
 
+    def resume(self, name: str) -> None:
+        """An administrator gives a node back, whatever it was drained for; what serves then is on him."""
+        machine = self.machines[name]
+        if machine.drained and not machine.reboot:
+            machine.drained, machine.reason, machine.resumed_by_hand = False, "", True
+
+    def ask_reboot(self, name: str, next_state: str = "RESUME") -> None:
+        """An administrator says ``scontrol reboot ASAP``."""
+        machine = self.machines[name]
+        if machine.serves:
+            machine.reboot, machine.next_state, machine.drained, machine.reason = "asked", next_state, True, "kernel"
+
+    def press_the_button(self, name: str) -> None:
+        """Somebody in the machine room switches a machine on."""
+        machine = self.machines[name]
+        if not machine.on:
+            machine.on, machine.runs = True, "firmware"
+
     def end_jobs(self, name: str) -> None:
         """The jobs of a node end."""
         self.machines[name].jobs.clear()
 
     def abort(self, name: str) -> bool:
-        """An administrator aborts, as hal-reimage on the server does."""
+        """An administrator aborts, as hal-reimage on the server does: the record, what it boots, then Slurm."""
         found = self.records.get(name)
         if found is None or found["state"] not in ("going", "failed"):
             return False
@@ -198,7 +235,7 @@ class Site:
         if step != "waiting":
             machine.drained, machine.resumed_by_hand = True, False
             machine.reason = f"{OURS}: aborted by root at {step}"
-        machine.reserved, machine.test_job = False, ""
+            machine.reboot = "" if machine.reboot == "asked" else machine.reboot  # cancel_reboot: not once it is issued
         return True
 
     def disarm(self, name: str) -> None:
@@ -270,6 +307,8 @@ class FakeSlurm(Part):
 
     def see(self, node: str) -> SlurmNode:
         machine = self.machine(node)
+        if node in self.site.unknown:
+            return SlurmNode(known=False)
         return SlurmNode(
             known=True,
             drained=machine.drained,
@@ -280,34 +319,37 @@ class FakeSlurm(Part):
             by="root",
             jobs=tuple(Job(job, "alice", "12:00") for job in machine.jobs),
             reboot=machine.reboot,
-            next_state=machine.next_state,
+            next_state=machine.next_state if machine.reboot else "",
         )
 
     def drain(self, node: str, reason: str) -> str:
         machine = self.machine(node)
-        if machine.drained:
+        if machine.drained and not machine.reason.startswith(HEALTH):
             return ""
-        if sum(one.serves for one in self.site.machines.values()) - machine.serves < self.site.floor:
+        if not machine.drained and self._too_few(machine):
             return "too few would be left"
         machine.drained, machine.reason = True, reason
         return ""
 
+    def _too_few(self, machine: Machine) -> bool:
+        return sum(one.serves for one in self.site.machines.values() if one is not machine) < self.site.floor
+
     def reboot(self, node: str, reason: str, next_state: str) -> str:
         machine = self.machine(node)
         if machine.reboot == "":
+            if self._too_few(machine):
+                return "too few would be left"
             machine.reboot, machine.next_state, machine.drained = "asked", next_state, True
             machine.reason = reason
         return ""
 
     def keep_drained(self, node: str, reason: str) -> None:
         machine = self.machine(node)
-        machine.drained, machine.reason, machine.reboot = True, reason, ""
+        machine.drained, machine.reason, machine.reboot, machine.next_state = True, reason, "", ""
 
     def prove(self, node: str) -> str:
         machine = self.machine(node)
         if not machine.reserved:
-            if not machine.drained:
-                raise Trouble("it is not drained")
             machine.reserved, machine.test_job, machine.test_ended = True, f"test {self.site.number()}", None
             machine.drained, machine.reason = False, ""
         return machine.test_job
@@ -359,7 +401,7 @@ class FakeBmc(Part):
             machine.on, machine.runs = True, "firmware"
 
     def console(self, node: str) -> str:
-        return "first line\nlast line\n"
+        return self.site.console
 
 
 class FakeProvision(Part):
@@ -415,7 +457,7 @@ class FakeRollout(Part):
 
     def _ask(self, node: str, kind: str) -> str | None:
         began = self.site.rollouts.setdefault((node, kind), self.site.clock)
-        if self.site.clock == began:
+        if self.site.clock == began or self.site.hangs:
             return None
         del self.site.rollouts[node, kind]
         machine = self.site.machines[node]

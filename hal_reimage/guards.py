@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ def named(expression: str, found: Sequence[str], every: Collection[str]) -> list
     words = expression.strip()
     if not words:
         raise ReimageError("name the nodes: -e reimage_nodes=hal05")
-    if words in ("all", "*") or "*" in words or "?" in words:
+    if "all" in re.split(r"[\s,()]+", words.lower()) or "*" in words or "?" in words:
         raise ReimageError(f"reimage_nodes is {words}: name nodes, as hal05 or hal[05-08]")
     if not found:
         raise ReimageError(f"reimage_nodes is {words}: no node")
@@ -31,8 +32,8 @@ def refuse(
 ) -> None:
     """Raise ReimageError with a line for each reason why some of these may not be erased.
 
-    ``nodes``: hal_node by name; ``placeholders``: fields of each that are not filled in; ``servers``: nodes that the
-    reimage itself stands on.
+    ``nodes``: hal_node by name; ``placeholders``: fields of each that are not filled in, as slice ``boot`` has them
+    (``macs.management``); ``servers``: nodes that the reimage itself stands on.
     """
     why: dict[str, list[str]] = {}
     for name, node in nodes.items():
@@ -45,7 +46,7 @@ def refuse(
 def _reasons(node: Mapping[str, Any], placeholders: Sequence[str], server: bool) -> list[str]:
     reasons = []
     if server:
-        reasons.append("the installation of others stands on it")
+        reasons.append("the reimage itself stands on it")
     if node["role"] not in ROLES:
         reasons.append(f"is a {node['role']} node; {' and '.join(ROLES)} nodes are reimaged, and no others")
     if node["reimage"] != "allowed":
@@ -62,5 +63,5 @@ def _reasons(node: Mapping[str, Any], placeholders: Sequence[str], server: bool)
 
 
 def _matters(field: str) -> bool:
-    """Return whether what stands for this field decides which machine, or which disk, is meant."""
-    return any(word in field for word in (".serial", ".macs", ".addresses", ".disks"))
+    """Return whether what stands for this field of a node decides which machine, or which disk, is meant."""
+    return field.partition(".")[0] in ("serial", "macs", "addresses", "disks")

@@ -33,7 +33,7 @@ class Installer:
 
 
 def installer_of(arch: str, tree: str, append: str = "") -> Installer:
-    """Return the installer in a tree of CentOS 7, as its media have it; ``append``: more parameters, such as console."""
+    """Return the installer in a tree of CentOS 7, as its media have it; ``append``: further parameters (console)."""
     tree = tree.rstrip("/")
     folder = f"{tree}/images/pxeboot" if arch == X86 else f"{tree}/ppc/ppc64"
     words = f"inst.stage2={tree} ip=dhcp" + (f" {append}" if append else "")

@@ -392,7 +392,12 @@ def test_only_who_has_the_newest_record_at_its_step_arms_the_node(place: Any) ->
 def test_an_abort_waits_until_the_node_is_armed_and_then_takes_that_back(place: Any) -> None:
     stored, order = written(place, record(step=Step.ARM)), []
     with store.newest(place, "hal05", stored["revision"]):
-        other = threading.Thread(target=lambda: (store.abort(place, "hal05", "root", NOW), order.append("aborted")))
+
+        def aborts() -> None:
+            store.abort(place, "hal05", "root", NOW)
+            order.append("aborted")
+
+        other = threading.Thread(target=aborts)
         other.start()
         other.join(0.2)
         order.append("armed")

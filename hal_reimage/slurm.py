@@ -267,18 +267,19 @@ class SlurmCommands:
         return found.get(self._name(node))
 
     def _reserve(self, node: str) -> str:
-        """Have a reservation that keeps all others off a node, for long enough; return since when."""
-        minutes = 2 * self._job.minutes + 10
+        """Have a reservation that keeps all others off a node; return since when.
+
+        It has no end: of a run that was killed the node would serve when it is over, and was not proven.
+        """
         found = self._reservation(node)
         if found and (found["Nodes"], found["Users"], found["State"]) != (node, self._job.user, "ACTIVE"):
             self._release(node)
             found = None
         if found:
-            self._ask("scontrol", "update", f"ReservationName={self._name(node)}", f"EndTime=now+{minutes}minutes")
             return found["StartTime"]
         self._ask(
             *("scontrol", "create", "reservation", f"ReservationName={self._name(node)}", "StartTime=now"),
-            *(f"Duration={minutes}", f"Nodes={node}", f"Users={self._job.user}", "Flags=MAINT,IGNORE_JOBS"),
+            *("Duration=UNLIMITED", f"Nodes={node}", f"Users={self._job.user}", "Flags=MAINT,IGNORE_JOBS"),
         )
         found = self._reservation(node)
         if found is None:

@@ -6,10 +6,12 @@ from __future__ import absolute_import, division, print_function
 import os
 import re
 import subprocess
+import time
 
 from provision_common import Problem, text
 
 SECONDS = "30"
+RESERVATION = "hal-reimage-"  # of hal_reimage/slurm.py: keeps others off a node that runs its test job
 
 
 def drain(name, reason):
@@ -35,9 +37,28 @@ def drain(name, reason):
     status, answer = _scontrol("update", "NodeName=%s" % name, "State=DRAIN", u"Reason=%s" % reason)
     if status != 0:
         raise Problem(u"not drained in Slurm: %s" % answer)
+    said = _release(name)
+    if said:
+        raise Problem(u"drained in Slurm, and its reservation for a test job is still there: %s; "
+                      u"scontrol delete ReservationName=%s%s" % (said, RESERVATION, name))
     if "REBOOT_ISSUED" in flags:
         return u"drained in Slurm; a reboot by Slurm has begun, and may end the drain: look at sinfo -R after it"
     return u"drained in Slurm: %s" % reason
+
+
+def _release(name):
+    """End a test job and take its reservation away, if there are such; return what Slurm said against it."""
+    reservation = RESERVATION + name
+    status, said = _scontrol("show", "reservation", reservation)
+    if status != 0:
+        return u"" if "not found" in said else said
+    _run("scancel", "--name", reservation, "--nodelist", name)
+    for _ in range(10):
+        status, said = _scontrol("delete", "ReservationName=%s" % reservation)
+        if status == 0:
+            return u""
+        time.sleep(0.5)  # a job that ends is still in it
+    return said
 
 
 def _is_there(program):
@@ -47,11 +68,15 @@ def _is_there(program):
 
 def _scontrol(*words):
     """Return the exit status, and all that was said in one line."""
-    argv = [text(one).encode("utf-8") for one in ("timeout", SECONDS, "scontrol") + words]  # whatever the locale
+    return _run("scontrol", *words)
+
+
+def _run(*words):
+    argv = [text(one).encode("utf-8") for one in ("timeout", SECONDS) + words]  # whatever the locale
     try:
         english = dict(os.environ, LC_ALL="C")
         done = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=english)
         said = text(done.communicate()[0])
     except OSError as error:
-        raise Problem(u"scontrol cannot be run: %s" % text(error.strerror))
+        raise Problem(u"%s cannot be run: %s" % (words[0], text(error.strerror)))
     return done.returncode, u" ".join(said.split()) or u"no answer within %s s" % SECONDS

@@ -34,6 +34,9 @@ printf '%s|' "$@" >>{folder}/asked; echo >>{folder}/asked
 [ ! -e {folder}/down ] || {{ echo 'slurm_load_node error: Unable to contact slurm controller' >&2; exit 1; }}
 case "$1 $2" in
   '--oneliner show') [ -e {folder}/$4 ] || {{ echo "Node $4 not found"; exit 1; }}; cat {folder}/$4 ;;
+  'show reservation') [ -e {folder}/$3 ] || {{ echo "Reservation $3 not found"; exit 1; }} ;;
+  'delete ReservationName=hal-reimage-hal05')
+    [ -e {folder}/ended ] || {{ echo 'Requested reservation is in use' >&2; exit 1; }} ;;
   "update NodeName=hal04") echo 'slurm_update error: Invalid node state specified' >&2; exit 1 ;;
 esac
 """
@@ -300,11 +303,12 @@ def test_an_abort_ends_it_takes_the_order_back_and_drains(program: Program) -> N
     assert program.asked() == [
         "--oneliner|show|node|hal05|",
         "update|NodeName=hal05|State=DRAIN|Reason=hal-reimage: aborted by alice at step arm|",
+        "show|reservation|hal-reimage-hal05|",
     ]
     again = program.run("abort", "hal05")
     assert (again.returncode, again.stdout) == (2, b"")
     assert again.stderr.startswith(b"hal05: its last reimage is over: aborted at 20")
-    assert len(program.asked()) == 2
+    assert len(program.asked()) == 3
 
 
 def test_the_trail_says_who_aborted_it(program: Program) -> None:
@@ -339,8 +343,28 @@ def test_a_reboot_that_was_asked_for_is_cancelled_before_it_is_drained(program: 
         "--oneliner|show|node|hal05|",
         "cancel_reboot|hal05|",
         "update|NodeName=hal05|State=DRAIN",
+        "show|reservation|hal-reimage-hal05|",
         "--oneliner|show|node|hal06|",
         "update|NodeName=hal06|State=DRAIN",
+        "show|reservation|hal-reimage-hal06|",
+    ]
+
+
+def test_the_test_job_and_what_kept_others_away_from_it_go(program: Program) -> None:
+    program.slurm(hal05="IDLE+MAINT+RESERVED")
+    program.write(now(step=Step.JOB, job="12"))
+    (program.bin / "hal-reimage-hal05").write_text("")
+    scancel = program.bin / "scancel"
+    told = f"printf '%s|' scancel \"$@\" >>{program.bin}/asked; echo >>{program.bin}/asked"
+    scancel.write_text(f"#!/bin/sh\n{told}\n: >{program.bin}/ended\n")
+    scancel.chmod(0o755)
+    program.ok("abort", "hal05", SUDO_USER="alice")
+    assert [line.split("|Reason")[0] for line in program.asked()] == [
+        "--oneliner|show|node|hal05|",
+        "update|NodeName=hal05|State=DRAIN",  # first: what ends opens the node to nobody
+        "show|reservation|hal-reimage-hal05|",
+        "scancel|--name|hal-reimage-hal05|--nodelist|hal05|",
+        "delete|ReservationName=hal-reimage-hal05|",
     ]
 
 

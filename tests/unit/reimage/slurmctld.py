@@ -133,7 +133,6 @@ class Slurmctld:
             return self._update(words[1:])
         given = dict(word.split("=", 1) for word in words if "=" in word)
         if words[0] == "update":
-            self.reservations[given["ReservationName"]]["EndTime"] = given["EndTime"]
             return Done(0)
         if words[:2] == ["create", "reservation"]:
             row = {"ReservationName": given["ReservationName"], "StartTime": self.stamp(), "Nodes": given["Nodes"]}

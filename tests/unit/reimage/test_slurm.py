@@ -222,7 +222,7 @@ def test_a_test_job_gets_all_gpus_of_its_node_and_nobody_else_comes() -> None:
     job = asking.prove("hal01")
     assert free == []
     assert here.commands() == [
-        "scontrol create reservation ReservationName=hal-reimage-hal01 StartTime=now Duration=14 Nodes=hal01 "
+        "scontrol create reservation ReservationName=hal-reimage-hal01 StartTime=now Duration=UNLIMITED Nodes=hal01 "
         "Users=root Flags=MAINT,IGNORE_JOBS",
         "scontrol update NodeName=hal01 State=RESUME",
         "sbatch --parsable --reservation=hal-reimage-hal01 --nodelist=hal01 --job-name=hal-reimage-hal01 --nodes=1 "

@@ -525,7 +525,7 @@ def test_what_is_refused_is_said_in_any_letters_and_the_lock_is_given_back(tmp_p
         shutil.copy(PROJECT / f"plugins/module_utils/hal_image_{name}.py", shipped)
     (shipped / "hal_mirror_fetch.py").write_text("class MirrorError(Exception):\n    pass\n")
     (shipped / "hal_mirror_keys.py").write_text("Keyring = None\n")
-    write(tmp_path / "root", "etc/schlüssel.pem", "-----BEGIN RSA PRIVATE KEY-----\n")
+    write(tmp_path / "root", "etc/schlüssel.pem", PRIVATE.format("RSA "))
     (tmp_path / "held").write_text("4711")
     (tmp_path / "nsenter").write_text("#!/bin/sh\necho 'Error: Paket größe fehlt'\nexit 1\n")
     (tmp_path / "nsenter").chmod(0o755)

@@ -9,6 +9,7 @@ import pytest
 from hal_reimage.errors import Trouble
 from hal_reimage.remote import Done
 from hal_reimage.slurm import SlurmCommands, TestJob
+from hal_reimage.world import Slurm
 from tests.unit.reimage.slurmctld import Job, Node, Slurmctld
 
 REASON = "hal-reimage: new image"
@@ -20,7 +21,7 @@ def site(number: int = 4, *, partitions: str = "gpu,cpu") -> Slurmctld:
     return Slurmctld(*(Node(f"hal{each:02d}", partitions.split(",")) for each in range(1, number + 1)))
 
 
-def slurm(site: Slurmctld, **settings: object) -> SlurmCommands:
+def slurm(site: Slurmctld, **settings: object) -> Slurm:
     job = TestJob("nvidia-smi -L", {f"hal{number:02d}": {"v100": 4} for number in range(1, 17)}, seconds=90)
     return SlurmCommands(site, **{"job": job, "pause": lambda _: None, **settings})  # type: ignore[arg-type]
 

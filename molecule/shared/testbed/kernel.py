@@ -27,6 +27,24 @@ MODULES = {
     "kernel/fs/xfs/xfs.ko.xz": (),
 }
 
+NAME = "%%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm"
+SPEC = """\
+%global debug_package %{{nil}}
+%global __os_install_post %{{nil}}
+Name: kernel
+Version: {version}
+Release: {release}
+Summary: The Linux kernel (stand-in of the virtual HAL for {arch}: nothing boots from it)
+License: as the files of the testbed
+AutoReqProv: no
+{provides}%description
+What the testbed leaves on a node of the kernel that the model declares.
+%install
+cp -a {root}/. %{{buildroot}}/
+%files
+{files}
+"""
+
 
 def release(kernel: str, arch: str) -> str:
     """Return what `uname -r` prints for a kernel of the model: on Enterprise Linux the architecture belongs to it."""
@@ -83,34 +101,41 @@ def grub_environment(name: str) -> str:
 
 def package(kernel: str, arch: str) -> bytes:
     """Return an RPM, kernel-VERSION-RELEASE, with what `files` has of the kernel itself and not of its boot entry."""
-    version, _, build = kernel.rpartition("-")
-    owned = {
-        path: made
-        for path, made in files(kernel, arch).items()
-        if path.startswith(("boot/vmlinuz", "boot/init", "usr/"))
-    }
+    owned = ("boot/vmlinuz", "boot/init", "usr/")
+    made = {path: one for path, one in files(kernel, arch).items() if path.startswith(owned)}
     with tempfile.TemporaryDirectory(prefix="hal-kernel-") as folder:
-        work = Path(folder)
-        for path, (mode, content) in owned.items():
-            target = work / "root" / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-            target.chmod(mode)
-        (work / "kernel.spec").write_text(
-            f"Name: kernel\nVersion: {version}\nRelease: {build}\nSummary: Kernel (stand-in of the virtual HAL)\n"
-            "License: none\nBuildArch: noarch\nAutoReqProv: no\n%description\nStand-in: nothing boots from it.\n"
-            f"%install\ncp -a {work}/root/. %{{buildroot}}/\n%files\n"
-            + "".join(f"%attr({mode:04o}, root, root) /{path}\n" for path, (mode, _) in sorted(owned.items()))
-        )
-        settings = {
-            "_topdir": work,
-            "_rpmdir": work / "out",
-            "_build_name_fmt": "%%{NAME}.rpm",
-            "__os_install_post": "%{nil}",
-        }
-        words = [word for name, value in settings.items() for word in ("--define", f"{name} {value}")]
-        capture([need("rpmbuild", "rpm"), "-bb", "--quiet", *words, work / "kernel.spec"])
-        return (work / "out/kernel.rpm").read_bytes()
+        return rpm(Path(folder), kernel, arch, made).read_bytes()
+
+
+def rpm(
+    work: Path,
+    kernel: str,
+    arch: str,
+    made: Mapping[str, tuple[int, bytes]],
+    *,
+    target: str = "noarch",
+    provides: Sequence[str] = (),
+) -> Path:
+    """Make a package of these files in a folder, and return its path.
+
+    ``arch``: of the kernel; ``target``: of the machines that the package is for. Not signed.
+    """
+    version, _, build = kernel.rpartition("-")
+    for path, (mode, content) in made.items():
+        file = work / "root" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        file.chmod(mode)
+    lines = [f'%attr({mode:04o}, root, root) "/{path}"' for path, (mode, _) in sorted(made.items())]
+    words = {"version": version, "release": build, "arch": arch, "root": work / "root", "files": "\n".join(lines)}
+    more = "".join(f"Provides: {one}\n" for one in provides)
+    (work / "kernel.spec").write_text(SPEC.format(provides=more, **words))
+    settings = {"_topdir": work, "_rpmdir": work / "out", "_build_name_fmt": NAME}
+    defined = [word for name, value in settings.items() for word in ("--define", f"{name} {value}")]
+    command = [need("rpmbuild", "rpm"), "-bb", "--quiet", f"--target={target}", *defined]
+    capture([*command, work / "kernel.spec"])
+    (found,) = (work / "out").glob("*.rpm")
+    return found
 
 
 def module(kernel: str, arch: str, path: str) -> bytes:

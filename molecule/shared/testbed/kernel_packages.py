@@ -18,23 +18,6 @@ from testbed.run import logged, need
 
 FOLDER = "kernels"
 _KERNEL = re.compile(r"[0-9][0-9A-Za-z._]*-[0-9][0-9A-Za-z._]*")
-SPEC = """\
-%global debug_package %{{nil}}
-%global __os_install_post %{{nil}}
-Name: kernel
-Version: {version}
-Release: {release}
-Summary: The Linux kernel (stand-in of the virtual HAL for {machine}: nothing boots from it)
-License: as the files of the testbed
-AutoReqProv: no
-Provides: kernel-stand-in = {stamp}
-%description
-What the testbed leaves on a node of the kernel that the model declares.
-%install
-cp -a {root}/. %{{buildroot}}/
-%files
-{files}
-"""
 
 
 def publish(release: str, machine: str, arch: str = "x86_64") -> Path:
@@ -58,27 +41,13 @@ def publish(release: str, machine: str, arch: str = "x86_64") -> Path:
 
 
 def _add(folder: Path, release: str, machine: str, arch: str, stamp: str) -> None:
-    need("rpmbuild", "rpm")
     need("createrepo_c", "createrepo-c")
     log = cache_dir() / "log" / f"kernels-{arch}.log"
-    version, _, number = release.partition("-")
     with tempfile.TemporaryDirectory(prefix="hal-kernel-", dir="/tmp") as place:
-        work = Path(place)
-        root, out = work / "root", work / "signed"
-        listed = []
-        for path, (mode, content) in kernel.files(release, machine).items():
-            file = root / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content)
-            file.chmod(mode)
-            listed.append(f'%attr({mode:04o}, root, root) "/{path}"')
-        words = {"version": version, "release": number, "machine": machine, "root": root, "stamp": stamp}
-        (work / "kernel.spec").write_text(SPEC.format(files="\n".join(listed), **words))
-        settings = [f"--define=_topdir {work}", f"--define=_rpmdir {work}/out"]
-        name = "--define=_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm"
-        command = ["rpmbuild", "-bb", "--quiet", f"--target={arch}", *settings, name, str(work / "kernel.spec")]
-        logged(command, log, "packing a kernel")
-        (package,) = (work / "out").glob("*.rpm")
+        work, out = Path(place), Path(place) / "signed"
+        provides = [f"kernel-stand-in = {stamp}"]
+        made = kernel.files(release, machine)
+        package = kernel.rpm(work, release, machine, made, target=arch, provides=provides)
         out.mkdir()
         shutil.move(package, out / package.name)
         repository.sign(out, work / "gnupg", log)

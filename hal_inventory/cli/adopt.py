@@ -74,6 +74,12 @@ def run(
     if not write:
         remarks = ["Is that the machine in the rack? Then the same once more, with --write"]
         return _adopted(node, table, result.rows, result.diff, remarks, CLEAN)
+    guesses = [row.field for row in result.rows if row.state == PLACEHOLDER]
+    if site.virtual and guesses:
+        raise HalInventoryError(
+            f"{display_name(source)} is virtual, and so is what its BMCs say: {name} keeps its placeholders "
+            f"({', '.join(guesses)} of {node})"
+        )
     replace(model, content, result.content)
     remarks = [f"{name}: written. Next:", *(f"  {line}" for line in NEXT.format(file=name, node=node).splitlines())]
     return _adopted(node, table, result.rows, result.diff, remarks, CLEAN)

@@ -128,3 +128,21 @@ def test_a_replaced_board_is_adopted_from_what_its_bmc_says_and_a_swapped_one_is
     }
     assert main([*words[:3], "aside"]) == 2
     assert "BMC of aside: bmc: the model has none for this node" in capsys.readouterr().err
+
+
+def test_what_virtual_machines_say_never_takes_the_place_of_a_placeholder(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.model(MODEL.replace('serial: "S[1-4]"', "serial: [S1, !placeholder OLD, OLDER, S4]"))
+    text = Path("site/cluster.yml").read_text()
+    site.serve("work2", "work3")
+    Path("virtual").mkdir()
+    Path("virtual/hal.yml").write_text("plugin: hal\ncluster: ../site/cluster.yml\nvirtual: true\n")
+    words = ["-i", "virtual/hal.yml", "adopt", "--ca-file", "site/state/ca/tls_ca.pem", "--write"]
+    assert main([*words, "work2"]) == 2
+    said = capsys.readouterr().err
+    assert "virtual/hal.yml is virtual, and so is what its BMCs say: site/cluster.yml keeps its placeholders" in said
+    assert "(serial of work2)" in said
+    assert Path("site/cluster.yml").read_text() == text
+    assert main([*words, "work3"]) == 0
+    assert load("site/cluster.yml").nodes["work3"].serial == "S3"

@@ -215,9 +215,9 @@ class BmcSite:
         tree = "/srv/images/www/tree"
         self.on(
             SERVER,
-            f"set -e; mkdir -p {tree}/LiveOS {tree}/images/pxeboot; cd {tree}; "
-            "for file in vmlinuz initrd.img images/pxeboot/vmlinuz images/pxeboot/initrd.img LiveOS/squashfs.img; do "
-            "echo 'stands for the installer' >$file; done; echo 'stands for iPXE' >/var/lib/tftpboot/undionly.kpxe; "
+            f"set -e; mkdir -p {tree}/LiveOS {tree}/images/pxeboot {tree}/ppc/ppc64; cd {tree}; "
+            "for file in vmlinuz initrd.img images/pxeboot/vmlinuz images/pxeboot/initrd.img ppc/ppc64/vmlinuz "
+            "ppc/ppc64/initrd.img LiveOS/squashfs.img; do echo 'stands for the installer' >$file; done; echo 'stands for iPXE' >/var/lib/tftpboot/undionly.kpxe; "
             "printf '%s\\n' 'Alias /packages /srv/hal-packages' '<Directory /srv/hal-packages>' 'Require all granted' "
             "'</Directory>' >/etc/httpd/conf.d/test-packages.conf; systemctl reload-or-restart httpd",
         )

@@ -33,11 +33,13 @@ REIMAGE_SECONDS = 600  # a node that is not through by then never will be
 # Of the emulated machines: seconds, where real ones take minutes.
 LIMITS = {
     "reimage_poll_seconds": 1,
+    "reimage_together_seconds": 20,
     "reimage_drain_seconds": 120,
     "reimage_begin_seconds": 120,
     "reimage_install_seconds": 300,
     "reimage_start_seconds": 120,
     "reimage_job_seconds": 60,
+    "reimage_installers": {"ppc64le": "tree"},
 }
 
 

@@ -77,10 +77,13 @@ class Result:
     records: Mapping[str, Record] = field(default_factory=dict)
 
 
-def reimage(asked: Asked, connected: Connected) -> Result:
-    """Show the plan, or carry it out; ReimageError for what is refused, and then nothing was changed."""
+def reimage(asked: Asked, connected: Connected, world: World | None = None) -> Result:
+    """Show the plan, or carry it out; ReimageError for what is refused, and then nothing was changed.
+
+    ``world``: another than the one that Ansible connects to.
+    """
     site = _Site(asked, connected)
-    world = site.world()
+    world = world or site.world()
     shown = _looked_at(site, world.store, world.slurm, world.bmc)
     plans = [one.plan for one in shown]
     code = code_of(plans)
@@ -142,8 +145,8 @@ def _carried_out(site: _Site, world: World, plans: Sequence[Plan], code: str) ->
         poll_seconds=float(settings["poll_seconds"]),
         go_on=bool(settings["go_on"]),
     )
-    assert isinstance(world.rollout, Playbooks)
-    world.rollout.to_come = lambda kind: drive.to_come(Step(kind))
+    if isinstance(world.rollout, Playbooks):
+        world.rollout.to_come = lambda kind: drive.to_come(Step(kind))
     records, others = drive.all([plan.node for plan in plans])
     text = show.end_of(records, settings["server"])
     lines = [text] if text else []
@@ -163,7 +166,8 @@ class _Site:
         self._source = source
         expression = asked.nodes
         every = self._slice("nodes")
-        found = self._slice("nodes", where=expression) if expression.strip(" *?") else []
+        refusable = not expression.strip() or set("*?") & set(expression)  # by guards.named, in better words
+        found = [] if refusable else self._slice("nodes", where=expression)
         self.names = guards.named(expression, found, every)
         self.node = {name: dict(connected.variable(name, "hal_node") or {}) for name in self.names}
         boot = {str(one["name"]): one for one in self._slice("boot")}

@@ -10,7 +10,9 @@ is what 22.05.8 does in the virtual HAL:
 * After ResumeTimeout without a registration it takes the drain away, too, and leaves the node DOWN.
 * ``State=RESUME`` ends the reboot and forgets the next state. A ``State=DRAIN`` after it stays.
 
-Between these two a node could take a job. A reservation that is nobody's but the test job's user's closes that gap.
+Between these two a node could take a job. A reservation that is nobody's but the test job's user's closes that gap. The
+same reservation is around a test job. It ends when it is taken away, not after some minutes: a run that was killed in
+the middle must not put a node into service that nobody has seen run a job.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from hal_reimage.world import Job, SlurmNode
 SECONDS = 30  # for one command
 # A job in one of these is on its nodes, as module hal_slurm_node counts.
 BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
+RESERVED = "30-00:00:00"  # until somebody goes on with it, or takes it away
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +149,14 @@ class SlurmCommands:
         with self._deciding:
             found = self._nodes(node)[node]
             if found["reboot"]:
-                self._reserve(node)
-                try:
-                    self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
-                    self._drain(node, reason)
-                except Trouble as trouble:
-                    if trouble.passes:
-                        raise
-                    self._drain(node, reason, state="FAIL")
-                self._release(node)
+                self._end_reboot(node, reason)
             elif not found["drained"] or found["reason"] != line(reason):
                 self._drain(node, reason)
             found = self._nodes(node)[node]
         if not found["failing"] and (not found["drained"] or found["reboot"]):
             raise Trouble(f"{node} was drained and Slurm has it as {found['state']}", passes=True)
+        if all(job.ended for job in self._jobs(node)):
+            self._release(node)
 
     def prove(self, node: str) -> str:
         """Have the test job on a node that is given back to that job alone; return its id."""
@@ -245,6 +242,21 @@ class SlurmCommands:
     def _drain(self, node: str, reason: str, *, state: str = "DRAIN") -> None:
         self._ask("scontrol", "update", f"NodeName={node}", f"State={state}", f"Reason={line(reason)}")
 
+    def _end_reboot(self, node: str, reason: str) -> None:
+        """Take a reboot back and drain, or FAIL where RESUME is refused; unreserved where no reservation can be had."""
+        try:
+            self._reserve(node)
+        except Trouble as trouble:
+            if trouble.passes:
+                raise
+        try:
+            self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+            self._drain(node, reason)
+        except Trouble as trouble:
+            if trouble.passes:
+                raise
+            self._drain(node, reason, state="FAIL")
+
     def _resume(self, node: str) -> None:
         def away() -> bool:
             found = self._nodes(node)[node]
@@ -267,10 +279,7 @@ class SlurmCommands:
         return found.get(self._name(node))
 
     def _reserve(self, node: str) -> str:
-        """Have a reservation that keeps all others off a node; return since when.
-
-        It has no end: of a run that was killed the node would serve when it is over, and was not proven.
-        """
+        """Have a reservation that keeps all others off a node; return since when."""
         found = self._reservation(node)
         if found and (found["Nodes"], found["Users"], found["State"]) != (node, self._job.user, "ACTIVE"):
             self._release(node)
@@ -279,7 +288,7 @@ class SlurmCommands:
             return found["StartTime"]
         self._ask(
             *("scontrol", "create", "reservation", f"ReservationName={self._name(node)}", "StartTime=now"),
-            *("Duration=UNLIMITED", f"Nodes={node}", f"Users={self._job.user}", "Flags=MAINT,IGNORE_JOBS"),
+            *(f"Duration={RESERVED}", f"Nodes={node}", f"Users={self._job.user}", "Flags=MAINT,IGNORE_JOBS"),
         )
         found = self._reservation(node)
         if found is None:

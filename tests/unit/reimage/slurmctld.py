@@ -132,8 +132,6 @@ class Slurmctld:
         if words[0] == "update" and words[1].startswith("NodeName="):
             return self._update(words[1:])
         given = dict(word.split("=", 1) for word in words if "=" in word)
-        if words[0] == "update":
-            return Done(0)
         if words[:2] == ["create", "reservation"]:
             row = {"ReservationName": given["ReservationName"], "StartTime": self.stamp(), "Nodes": given["Nodes"]}
             row.update({"Flags": given["Flags"], "Users": given["Users"], "State": "ACTIVE"})

@@ -223,8 +223,8 @@ def test_a_test_job_gets_all_gpus_of_its_node_and_nobody_else_comes() -> None:
     job = asking.prove("hal01")
     assert free == []
     assert here.commands() == [
-        "scontrol create reservation ReservationName=hal-reimage-hal01 StartTime=now Duration=UNLIMITED Nodes=hal01 "
-        "Users=root Flags=MAINT,IGNORE_JOBS",
+        "scontrol create reservation ReservationName=hal-reimage-hal01 StartTime=now "
+        "Duration=30-00:00:00 Nodes=hal01 Users=root Flags=MAINT,IGNORE_JOBS",
         "scontrol update NodeName=hal01 State=RESUME",
         "sbatch --parsable --reservation=hal-reimage-hal01 --nodelist=hal01 --job-name=hal-reimage-hal01 --nodes=1 "
         "--ntasks=1 --partition=gpu --gres=gpu:v100:4 --time=2 --no-requeue --chdir=/ --output=/dev/null "
@@ -407,3 +407,24 @@ def test_slurmctld_away_in_the_middle_leaves_nothing_that_serves() -> None:
     here.broken.clear()
     slurm(here).keep_drained("hal01", REASON)
     assert "DRAIN" in here.nodes["hal01"].flags
+    assert here.reservations == {}
+
+
+def test_a_reboot_is_taken_back_also_where_no_reservation_can_be_had() -> None:
+    here = site()
+    _issued(here)
+    here.broken["create reservation"] = REFUSED
+    slurm(here).keep_drained("hal01", REASON)
+    here.register("hal01")
+    assert here.told("hal01") == "IDLE+DRAIN"
+
+
+def test_a_node_is_kept_drained_while_its_test_job_still_runs() -> None:
+    here = site()
+    here.nodes["hal01"].flags = {"DRAIN"}
+    job = slurm(here).prove("hal01")
+    here.jobs[job].state = "RUNNING"
+    slurm(here).keep_drained("hal01", REASON)
+    assert "DRAIN" in here.nodes["hal01"].flags
+    assert here.reservations != {}
+    assert slurm(here).proven("hal01", job) is None

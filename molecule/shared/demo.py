@@ -1,4 +1,4 @@
-"""Bring up the virtual HAL, run a job on all of its GPUs, audit it, break two nodes and look again: `make demo`.
+"""Bring up the virtual HAL, run a job on all of its GPUs, audit it, break two nodes, reimage one: `make demo`.
 
 Can be run again: what is there already is kept, and a second rollout changes nothing.
 """
@@ -20,6 +20,7 @@ sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
 from ansible_run import Ansible  # noqa: E402  found through the line above
 from ClusterShell.NodeSet import NodeSet  # noqa: E402
+from demo_reimage import image_key, reimage  # noqa: E402
 from ssh_config import Cluster  # noqa: E402
 from stages import Runner, Stage, say  # noqa: E402
 from strategy import environment  # noqa: E402
@@ -121,7 +122,7 @@ def await_record(cluster: Cluster, number: str) -> None:
 
 
 def main() -> int:
-    """Run the stages; 0 when the job held every GPU of the model and the audit told right from wrong."""
+    """Run the stages; 0 when the job held every GPU, the audit told right from wrong, and a node was reimaged."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", choices=sorted(OVERLAYS), default="full")
     options = parser.parse_args()
@@ -139,10 +140,12 @@ def main() -> int:
     )
     done = (
         built
-        and runner.run(Stage(f"{len(names)} nodes", ansible.command("molecule/shared/create.yml")))
+        and runner.run(Stage(f"{len(names)} nodes", ansible.command("molecule/shared/create.yml", virtual_bmcs=True)))
+        and runner.run(image_key())
         and runner.run(Stage("rollout of site.yml", ansible.command("playbooks/site.yml"), env=environment()))
         and job(cluster, runner)
         and audit(cluster, runner, sources)
+        and reimage(cluster, runner, sources)
     )
     say(f"\n{runner.table()}\n")
     if not done:

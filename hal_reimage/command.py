@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from hal_audit.store import Store as Audits
 from hal_bmc.models import Target
 from hal_bmc.operations import Limits as BmcLimits
 from hal_bmc.retry import Patience
@@ -315,6 +316,7 @@ class _Site:
             connected.environment,
             connected.project,
             together_seconds=float(settings["together_seconds"]),
+            forget=Audits(settings["audit_dir"]).forget,
         )
 
 

@@ -65,10 +65,12 @@ class Playbooks:
         *,
         together_seconds: float = 120,
         to_come: Callable[[str], int] = lambda kind: 0,
+        forget: Callable[[str], None] = lambda node: None,
     ) -> None:
+        """``forget``: drop what the controller keeps of a node's former system; called before its first rollout."""
         self._kinds = {"converge": _Kind(converge), "gates": _Kind(gates)}
         self._logs, self._environment, self._folder = logs, dict(environment), folder
-        self._together, self.to_come = together_seconds, to_come
+        self._together, self.to_come, self._forget = together_seconds, to_come, forget
         self._lock = threading.Lock()
 
     def converge(self, node: str) -> str | None:
@@ -97,6 +99,9 @@ class Playbooks:
     def _run(self, name: str, kind: _Kind) -> None:
         nodes = kind.running
         try:
+            if name == "converge":
+                for node in nodes:
+                    self._forget(node)  # or the copy of its old record would be taken for the new system's
             results = self._results(name, kind.playbook, nodes)
         except OSError as error:
             results = dict.fromkeys(nodes, f"{name} could not be started: {error.strerror or error}")

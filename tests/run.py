@@ -57,6 +57,7 @@ LATER = (
 )
 # These take longest, so they begin first: none is left alone at the end.
 LONG = (
+    "reimage",
     "bmc",
     "slurm",
     "spectrum_scale",

@@ -21,7 +21,7 @@ from stages import Runner, Stage  # noqa: E402
 NAME = "bench"
 # What inventory/virtual/mini.yml keeps.
 MINI = "hal-login or hal-mgmt[1-2] or hal-data or hal[01-02]"
-NETWORKS = {"management": "10.65.40.0/24", "ipoib": "10.66.40.0/24"}
+NETWORKS = {"management": "10.65.40.0/24", "bmc": "10.67.40.0/24", "ipoib": "10.66.40.0/24"}
 
 
 class Instance:
@@ -54,7 +54,7 @@ class Instance:
 
     def create(self) -> Stage:
         """Start the nodes."""
-        return Stage(f"{len(self.names)} nodes", self.ansible.command("molecule/shared/create.yml"))
+        return Stage(f"{len(self.names)} nodes", self.ansible.command("molecule/shared/create.yml", virtual_bmcs=True))
 
     def rollout(self, name: str) -> Stage:
         """Roll site.yml out."""

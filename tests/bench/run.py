@@ -4,6 +4,7 @@
 Parts: inventory (the plugin and the script against static JSON and YAML), rollout (the virtual HAL from nothing to a
 job on every GPU, then again), calls (how often Ansible goes to each node for each role), pipelining (the same role, its
 modules sent both ways), audit (the audit beside a ping and beside check mode, what recording costs, what a node pays),
+reimage (one node, four and sixteen at once, by step),
 scale_config (what deciding on 500 attributes of 1,000 nodes costs), bmcs (sixteen BMCs at once against one), provision
 (DHCP and boot configurations of 10,000 nodes beside templates of them).
 Each is a function in PARTS.
@@ -31,7 +32,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
 # Found through the line above.
-from tests.bench import audit, bmcs, calls, inventory, provision, rollout, scale_config  # noqa: E402
+from tests.bench import audit, bmcs, calls, inventory, provision, reimage, rollout, scale_config  # noqa: E402
 from tests.bench.part import NotMeasured, Part, Session  # noqa: E402
 
 # In the order they run: the rollout measures how the nodes come up, those after it use them.
@@ -41,6 +42,7 @@ PARTS: dict[str, Part] = {
     "calls": calls.part,
     "pipelining": calls.pipelining,
     "audit": audit.part,
+    "reimage": reimage.part,
     "scale_config": scale_config.part,
     "bmcs": bmcs.part,
     "provision": provision.part,

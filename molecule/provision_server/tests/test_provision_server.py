@@ -119,7 +119,7 @@ def test_the_record_of_a_reimage_is_roots_and_the_service_reads_it(node: Node, s
     record = {
         "format": 1, "node": "hal01", "revision": 0, "step": "drain", "since": "2026-11-22T18:05:10Z", "state": "going",
         "waiting": "2 jobs", "reason": "", "ended": "", "drained_before": None, "old_boot_id": "", "host_key": "",
-        "job": "", "seconds": {},
+        "called_before": "", "job": "", "seconds": {},
         "plan": {
             "serial": "S1", "disk": "0x1", "wipe": [], "fingerprint": "x", "previous": "",
             "image": {"folder": "an-image", "sha256": "x", "arch": "ppc64le", "kernel": "4.18.0"},

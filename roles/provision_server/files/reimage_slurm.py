@@ -12,13 +12,17 @@ from provision_common import Problem, text
 
 SECONDS = "30"
 RESERVATION = "hal-reimage-"  # of hal_reimage/slurm.py: keeps others off a node that runs its test job
+LONGEST = 240
+# How slurmctld writes that a reboot was asked for, or begun: 20.02 has a word or a sign, 22.05 a word for each.
+REBOOTS = frozenset(["REBOOT", "@", "^", "REBOOT_REQUESTED", "REBOOT_ISSUED"])
 
 
 def drain(name, reason):
-    """Have Slurm drain a node; return what was done, in words. Problem when Slurm did not do it.
+    """Have Slurm drain a node for good; return what was done, in words. Problem when Slurm did not do it.
 
-    A reboot that was asked for (scontrol reboot ASAP nextstate=RESUME) would end the drain: it is cancelled first,
-    which Slurm can as long as it has not begun (slurmctld/node_mgr.c, update_node: NODE_STATE_REBOOT_CANCEL).
+    A reboot (scontrol reboot ASAP) ends the drain when the node is there again, also one that was said in between. What
+    ends the reboot is State=RESUME (slurm 22.05.8, node_mgr.c: update_node, validate_node_specs; cancel_reboot is
+    refused once it was begun). Until it is drained again a reservation keeps jobs away.
     """
     if not _is_there("scontrol"):
         return u"Slurm's commands are not on this machine; where they are: scontrol update NodeName=%s State=DRAIN" \
@@ -28,22 +32,44 @@ def drain(name, reason):
         if "not found" in said:
             return u"Slurm does not know it"
         raise Problem(u"not drained in Slurm: %s" % said)
-    state = re.search(r" State=(\S+)", said)
-    flags = set(re.split(r"[^A-Z_]+", state.group(1))) if state else set()
-    if "REBOOT_REQUESTED" in flags:
-        status, answer = _scontrol("cancel_reboot", name)
-        if status != 0:
-            raise Problem(u"not drained in Slurm: the reboot that it waits for cannot be cancelled: %s" % answer)
-    status, answer = _scontrol("update", "NodeName=%s" % name, "State=DRAIN", u"Reason=%s" % reason)
-    if status != 0:
-        raise Problem(u"not drained in Slurm: %s" % answer)
+    found = re.search(r" State=(\S+)", said)
+    state, reason = found.group(1) if found else u"", _line(reason)
+    if REBOOTS & set(re.split(r"([@^]|[^A-Z_]+)", state)):
+        done = _drain_out_of_a_reboot(name, reason)
+    else:
+        _asked("update", "NodeName=%s" % name, "State=DRAIN", "Reason=%s" % reason)
+        done = u"drained in Slurm: %s" % reason
     said = _release(name)
     if said:
-        raise Problem(u"drained in Slurm, and its reservation for a test job is still there: %s; "
-                      u"scontrol delete ReservationName=%s%s" % (said, RESERVATION, name))
-    if "REBOOT_ISSUED" in flags:
-        return u"drained in Slurm; a reboot by Slurm has begun, and may end the drain: look at sinfo -R after it"
-    return u"drained in Slurm: %s" % reason
+        raise Problem(u"%s; its reservation for a test job is still there: %s; scontrol delete ReservationName=%s%s"
+                      % (done, said, RESERVATION, name))
+    return done
+
+
+def _drain_out_of_a_reboot(name, reason):
+    held = "ReservationName=hal-reimage-abort-%s" % name
+    _asked("create", "reservation", held, "StartTime=now", "Duration=5", "Nodes=%s" % name, "Users=root",
+           "Flags=MAINT,IGNORE_JOBS")
+    try:
+        status, _ = _scontrol("update", "NodeName=%s" % name, "State=RESUME")
+        # One that registered with less than its line says cannot be resumed. FAIL keeps jobs away whatever registers.
+        wanted = "DRAIN" if status == 0 else "FAIL"
+        _asked("update", "NodeName=%s" % name, "State=%s" % wanted, "Reason=%s" % reason)
+    finally:
+        _scontrol("delete", held)  # it ends by itself, too
+    return u"its reboot was taken back, %s in Slurm: %s" % ("drained" if wanted == "DRAIN" else "failed", reason)
+
+
+def _line(reason):
+    """Return a reason as Slurm keeps it: a line of ASCII without what scontrol gives a meaning to."""
+    kept = re.sub(u"[\"'\\\\]", u"", re.sub(u"[^ -~]", u"?", text(reason).replace(u"[", u"(").replace(u"]", u")")))
+    return kept if len(kept) <= LONGEST else kept[:LONGEST - 3] + u"..."
+
+
+def _asked(*words):
+    status, said = _scontrol(*words)
+    if status != 0:
+        raise Problem(u"not drained in Slurm: %s" % said)
 
 
 def _release(name):

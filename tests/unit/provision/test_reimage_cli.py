@@ -32,6 +32,7 @@ SCONTROL = """#!/bin/sh
 [ "$LC_ALL" = C ] || exit 9
 printf '%s|' "$@" >>{folder}/asked; echo >>{folder}/asked
 [ ! -e {folder}/down ] || {{ echo 'slurm_load_node error: Unable to contact slurm controller' >&2; exit 1; }}
+[ ! -e {folder}/refuses ] || case " $* " in *" $(cat {folder}/refuses) "*) echo refused >&2; exit 1 ;; esac
 case "$1 $2" in
   '--oneliner show') [ -e {folder}/$4 ] || {{ echo "Node $4 not found"; exit 1; }}; cat {folder}/$4 ;;
   'show reservation') [ -e {folder}/$3 ] || {{ echo "Reservation $3 not found"; exit 1; }} ;;
@@ -329,24 +330,27 @@ def test_one_that_an_administrator_had_drained_keeps_his_reason(program: Program
     program.slurm(hal05="IDLE+DRAIN")
     program.write(now(step=Step.DRAIN, drained_before=Drained("it is größer", "bob")))
     program.ok("abort", "hal05", SUDO_USER="alice", LC_ALL="POSIX")  # scontrol is asked in English
-    reason = "hal-reimage: aborted by alice at step drain (bob had drained it before: it is größer)"
+    reason = "hal-reimage: aborted by alice at step drain (bob had drained it before: it is gr??er)"
     assert program.asked()[1] == f"update|NodeName=hal05|State=DRAIN|Reason={reason}|"
 
 
-def test_a_reboot_that_was_asked_for_is_cancelled_before_it_is_drained(program: Program) -> None:
-    """Its nextstate would give the node back."""
-    program.slurm(hal05="MIXED+DRAIN+REBOOT_REQUESTED", hal06="DOWN+DRAIN+REBOOT_ISSUED")
-    for name in ("hal05", "hal06"):
-        program.write(now(name=name, step=Step.DRAIN, run={"by_slurm": True}))
-    assert "hal06: drained in Slurm; a reboot by Slurm has begun" in program.ok("abort", "hal05", "hal06")
-    assert [line.split("|Reason")[0] for line in program.asked()] == [
+@pytest.mark.parametrize(
+    "state", ["MIXED+DRAIN+REBOOT_REQUESTED", "DOWN+DRAIN+REBOOT_ISSUED", "REBOOT", "MIXED@+DRAIN"]
+)
+def test_a_reboot_is_taken_back_before_it_is_drained(program: Program, state: str) -> None:
+    """It would end the drain, whatever its nextstate. Meanwhile no job comes."""
+    program.slurm(hal05=state)
+    program.write(now(step=Step.DRAIN, run={"by_slurm": True}))
+    told = "hal05: its reboot was taken back, drained in Slurm: hal-reimage: aborted by alice at step drain\n"
+    assert told in program.ok("abort", "hal05", SUDO_USER="alice")
+    held = "ReservationName=hal-reimage-abort-hal05|"
+    assert program.asked() == [
         "--oneliner|show|node|hal05|",
-        "cancel_reboot|hal05|",
-        "update|NodeName=hal05|State=DRAIN",
+        f"create|reservation|{held}StartTime=now|Duration=5|Nodes=hal05|Users=root|Flags=MAINT,IGNORE_JOBS|",
+        "update|NodeName=hal05|State=RESUME|",
+        "update|NodeName=hal05|State=DRAIN|Reason=hal-reimage: aborted by alice at step drain|",
+        f"delete|{held}",
         "show|reservation|hal-reimage-hal05|",
-        "--oneliner|show|node|hal06|",
-        "update|NodeName=hal06|State=DRAIN",
-        "show|reservation|hal-reimage-hal06|",
     ]
 
 
@@ -366,6 +370,34 @@ def test_the_test_job_and_what_kept_others_away_from_it_go(program: Program) -> 
         "scancel|--name|hal-reimage-hal05|--nodelist|hal05|",
         "delete|ReservationName=hal-reimage-hal05|",
     ]
+
+
+def test_one_that_cannot_be_resumed_is_failed(program: Program) -> None:
+    program.slurm(hal05="INVAL+DRAIN+REBOOT_ISSUED")
+    (program.bin / "refuses").write_text("State=RESUME")
+    program.write(now(step=Step.DRAIN, run={"by_slurm": True}))
+    assert "hal05: its reboot was taken back, failed in Slurm: " in program.ok("abort", "hal05", SUDO_USER="alice")
+    assert program.asked()[3] == "update|NodeName=hal05|State=FAIL|Reason=hal-reimage: aborted by alice at step drain|"
+
+
+def test_no_job_comes_while_its_reboot_is_taken_back_or_nothing_is_done(program: Program) -> None:
+    program.slurm(hal05="DOWN+DRAIN+REBOOT_ISSUED", hal06="DOWN+DRAIN+REBOOT_ISSUED")
+    for name, refused, left in (("hal05", "reservation", 2), ("hal06", "State=DRAIN", 5)):
+        (program.bin / "refuses").write_text(refused)
+        (program.bin / "asked").unlink(missing_ok=True)
+        program.write(now(name=name, step=Step.DRAIN))
+        ran = program.run("abort", name)
+        assert (ran.returncode, ran.stderr.decode()) == (2, f"{name}: not drained in Slurm: refused\n")
+        assert len(program.asked()) == left  # the reservation goes all the same, and nothing is resumed without it
+
+
+def test_a_reason_is_one_line_that_scontrol_takes(program: Program) -> None:
+    program.slurm(hal05="IDLE")
+    program.write(now(step=Step.DRAIN, drained_before=Drained('a "b" \\[c]\n' + "x" * 400, "bob")))
+    program.ok("abort", "hal05", SUDO_USER="alice")
+    said = program.asked()[1].split("Reason=")[1].rstrip("|")
+    assert said.startswith("hal-reimage: aborted by alice at step drain (bob had drained it before: a b (c) xxx")
+    assert (len(said), said[-4:]) == (240, "x...")
 
 
 def test_one_whose_disk_was_erased_is_told_and_stays_known(program: Program) -> None:

@@ -181,7 +181,6 @@ class SlurmCommands:
         if ran.ended:
             return ending(ran, node)
         if ran.state != "PENDING":
-            self._waits.pop(job, None)
             return None
         if self._clock() - self._waits.setdefault(job, self._clock()) <= self._job.seconds:
             return None

@@ -50,6 +50,7 @@ class Slurmctld:
         self.reservations: dict[str, dict[str, str]] = {}
         self.jobs: dict[str, Job] = {}
         self.asked: list[list[str]] = []
+        self.zones: list[str] = []
         self.broken: dict[str, Done | None] = {}
         self.seen: Callable[[], None] = lambda: None
         self.second = 0
@@ -58,6 +59,7 @@ class Slurmctld:
     def __call__(self, argv: Sequence[str], stdin: bytes = b"", /) -> Done:
         words = list(argv)
         assert words[:2] == ["env", "LC_ALL=C"], words
+        self.zones.append("UTC" if words[2:4] == ["TZ=UTC", "SLURM_TIME_FORMAT=standard"] else "")
         words = words[words.index("timeout") :]
         assert words[:2] == ["timeout", "30"], words
         words = words[2:]

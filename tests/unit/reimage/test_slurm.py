@@ -268,6 +268,16 @@ def test_a_test_job_of_an_earlier_proof_and_one_that_somebody_calls_so_are_not_t
     assert second not in (first, "999")
 
 
+def test_times_that_are_compared_are_in_utc_and_those_for_people_are_not() -> None:
+    here = site()
+    here.nodes["hal01"].flags = {"DRAIN"}
+    slurm(here).prove("hal01")
+    slurm(here).see("hal01")
+    asked = list(zip(map(" ".join, here.asked), here.zones, strict=True))
+    assert {zone for line, zone in asked if "%V" in line or "show reservation hal-reimage" in line} == {"UTC"}
+    assert {zone for line, zone in asked if "%e" in line} == {""}
+
+
 def test_a_reservation_of_that_name_that_keeps_nobody_off_is_made_anew() -> None:
     here = site()
     here.nodes["hal01"].flags = {"DRAIN"}

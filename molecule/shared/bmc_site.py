@@ -217,7 +217,8 @@ class BmcSite:
             SERVER,
             f"set -e; mkdir -p {tree}/LiveOS {tree}/images/pxeboot {tree}/ppc/ppc64; cd {tree}; "
             "for file in vmlinuz initrd.img images/pxeboot/vmlinuz images/pxeboot/initrd.img ppc/ppc64/vmlinuz "
-            "ppc/ppc64/initrd.img LiveOS/squashfs.img; do echo 'stands for the installer' >$file; done; echo 'stands for iPXE' >/var/lib/tftpboot/undionly.kpxe; "
+            "ppc/ppc64/initrd.img LiveOS/squashfs.img; do echo 'stands for the installer' >$file; done; "
+            "echo 'stands for iPXE' >/var/lib/tftpboot/undionly.kpxe; "
             "printf '%s\\n' 'Alias /packages /srv/hal-packages' '<Directory /srv/hal-packages>' 'Require all granted' "
             "'</Directory>' >/etc/httpd/conf.d/test-packages.conf; systemctl reload-or-restart httpd",
         )

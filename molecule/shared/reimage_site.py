@@ -142,6 +142,7 @@ class ReimageSite(BmcSite):
         """`variables`: of every call of the playbook."""
         super().__init__(scenario, cluster, work)
         self.variables: dict[str, Any] = {**LIMITS, **variables}
+        self._codes: dict[str, str] = {}
         self._logs = 0
 
     # Before the first
@@ -175,6 +176,12 @@ class ReimageSite(BmcSite):
         found = CODE.search(shown.words)
         assert found, shown.output[-3000:]
         return found[1]
+
+    def code_before(self, nodes: str) -> str:
+        """Return the code that the playbook shows as long as nothing was reimaged; it is asked once."""
+        if nodes not in self._codes:
+            self._codes[nodes] = self.code(nodes)
+        return self._codes[nodes]
 
     def confirmed(self, nodes: str, code: str, *arguments: str, **variables: Any) -> Run:
         """Run the playbook with a code, to its end."""

@@ -1,4 +1,4 @@
-"""What goes wrong while a node is reimaged: it ends drained with a reason, or is done, and never serves jobs in between.
+"""What goes wrong while a node is reimaged: it ends drained with a reason, or is done; it never serves jobs between.
 
 Each is one fault and, where that ended the reimage, another one without it, which has to be done.
 """
@@ -149,7 +149,7 @@ def test_a_second_call_home_is_refused_and_changes_nothing(hal: ReimageSite, oth
     done = hal.reimage(NODE)
     assert done.status == 0, done.explain()
     url = f"https://{hal.server_address}:8481/node/{NODE}/done"
-    asked = f"curl --silent --noproxy '*' --insecure --request POST --output /dev/null --write-out '%{{http_code}}' {url}"
+    asked = f"curl -sk --noproxy '*' --request POST --output /dev/null --write-out '%{{http_code}}' {url}"
     before = hal.everything()
     assert hal.on(NODE, asked) in ("403", "404")
     assert hal.everything() == before

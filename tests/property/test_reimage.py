@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -19,17 +20,25 @@ from hypothesis.stateful import (
 
 from hal_reimage.engine import Engine, Limits
 from hal_reimage.errors import ReimageError, Trouble
-from hal_reimage.record import Run, State, stamp
+from hal_reimage.record import Record, Run, State, Step, record_of, stamp
 from tests.unit.reimage.fakes import RUN, Site, plan
 
 NODES = ("hal01", "hal02", "hal03", "hal04")
+ENDS = st.sampled_from(["RESUME", "RESUME", "DOWN"])
 FAULTS = (
     *("server", "slurmctld", "bmc", "ssh"),  # do not answer
     *("swapped", "power-ignored", "override-ignored", "disk-missing", "silent-install"),
     *("converge", "gates", "job"),
 )
 LIMITS = Limits(600, 1200, 600, 600, 900, 600, 900, 900, 300)
+BETWEEN = [step.value for step in Step if step is not Step.WAITING]
+BEFORE = ("nothing", "nothing", "a job", "drained", "health", "RESUME", "DOWN")
+# What people and machines do to a node, and what becomes of the run.
+DEEDS = ("give back", "give back, a job", "button", "drain", "power lost", "order ran out")
+TURNS = ("abort", "take over", "kill at a call", "abort at a call", "take over at a call")
 names = st.sampled_from(NODES)
+steps, befores = st.sampled_from(BETWEEN), st.sampled_from(BEFORE)
+asked = st.builds(lambda by_slurm, end: replace(RUN, by_slurm=by_slurm, next_state=end), st.booleans(), ENDS)
 COUNTED: Counter[str] = Counter()
 
 
@@ -45,7 +54,9 @@ class Reimage(RuleBasedStateMachine):
         self.site = Site(*NODES)
         self.engine = self.new_engine()
         self.runs: dict[str, Run] = {}
-        self.left = self.abort_at = -1
+        self.left = self.abort_at = self.take_at = -1
+        self.taken: dict[str, Run] = {}
+        self.rebooted: set[str] = set()
         self.site.call = self.called
 
     def new_engine(self) -> Engine:
@@ -54,27 +65,69 @@ class Reimage(RuleBasedStateMachine):
         return Engine(self.site.world(), LIMITS, self.site.now)
 
     def called(self, when: str, what: str, node: str) -> None:
-        """A call of the engine's begins or ended: somebody aborts now, or the run is killed."""
-        self.left, self.abort_at = self.left - 1, self.abort_at - 1
+        """A call of the engine's begins or ended: somebody aborts now, another takes over, or the run is killed."""
+        self.left, self.abort_at, self.take_at = self.left - 1, self.abort_at - 1, self.take_at - 1
         if self.abort_at == -1:
             COUNTED["aborts"] += self.site.abort(node)
+        if self.take_at == -1:
+            self.take_over(node)
         if self.left == -1:
             raise Killed
 
     def tick(self, name: str) -> None:
         """One look of the engine, which may be the last thing that it does."""
+        before = self.site.records.get(name)
+        going = before is not None and before["state"] == State.GOING.value
         try:
-            self.engine.tick(name, self.runs[name])
+            record = self.engine.tick(name, self.runs[name])
             COUNTED["ticks"] += 1
+            self.check_look(record, going)
         except (Trouble, ReimageError):
             COUNTED["troubles"] += 1
         except Killed:
             COUNTED["kills"] += 1
             self.engine = self.new_engine()
 
+    def check_look(self, record: Record, going: bool) -> None:
+        """What a look just ended is as it has to be, before anybody does anything else."""
+        machine, told = self.site.machines[record.node], f"{record}"
+        if record.going or not (going or record.state is State.ABORTED):
+            return
+        assert record.node not in self.site.orders, told
+        if record.state is State.DONE:
+            asked = record.drained_before or record.run.next_state == "DOWN"
+            assert machine.proven or machine.resumed_by_hand, told
+            assert machine.drained == bool(asked) or machine.resumed_by_hand, told
+            if record.drained_before and machine.drained:
+                assert machine.reason == record.drained_before.reason, told
+            return
+        assert record.reason, told
+        if "could not be made safe" in record.reason:
+            return
+        if not going:  # people may have given it back since it was aborted, or ask for a reboot
+            return
+        assert not machine.reserved, told
+        assert not (machine.network_next and machine.on and machine.runs == "firmware"), told
+        if record.step not in (Step.WAITING, Step.IDENTITY, Step.DRAIN):
+            assert machine.drained, told
+            assert machine.reason.startswith("hal-reimage: "), told
+
+    def take_over(self, name: str) -> None:
+        """Somebody gives the same command at another controller, and the first knows nothing of it."""
+        kept = self.site.records.get(name)
+        if kept is None or kept["state"] not in ("going", "failed"):
+            return
+        call, self.site.call = self.site.call, lambda when, what, node: None
+        run = replace(self.runs[name], began=f"{stamp(self.site.clock)} {self.site.number()}")
+        with suppress(Trouble):
+            Engine(self.site.world(), LIMITS, self.site.now).confirm(self.site.confirmed[name], run)
+            self.taken[name] = run
+            COUNTED["taken over"] += 1
+        self.site.call = call
+
     # --- an administrator
 
-    @rule(name=names, by_slurm=st.booleans(), next_state=st.sampled_from(["RESUME", "RESUME", "DOWN"]))
+    @rule(name=names, by_slurm=st.booleans(), next_state=ENDS)
     def confirm(self, name: str, by_slurm: bool, next_state: str) -> None:
         """A plan is confirmed; the code of one that is over is worth nothing any more, so it is a new one."""
         kept = self.site.records.get(name)
@@ -88,7 +141,7 @@ class Reimage(RuleBasedStateMachine):
         try:
             self.engine.confirm(wanted, run)
             self.runs[name] = run
-        except Trouble:
+        except Trouble:  # it failed, and cannot be made safe now
             COUNTED["troubles"] += 1
 
     @rule(name=names)
@@ -100,28 +153,21 @@ class Reimage(RuleBasedStateMachine):
         """For a reason that has nothing to do with this."""
         machine = self.site.machines[name]
         if not machine.drained:
-            machine.drained, machine.reason = True, "fan"
+            machine.drain("fan")
 
-    @rule(name=names, next_state=st.sampled_from(["RESUME", "DOWN"]))
+    @rule(name=names, next_state=ENDS)
     def reboot(self, name: str, next_state: str) -> None:
         """By ``scontrol reboot ASAP``, before a reimage or within its time."""
-        machine = self.site.machines[name]
-        if machine.serves:
-            machine.reboot, machine.next_state, machine.drained, machine.reason = "asked", next_state, True, "kernel"
+        self.site.ask_reboot(name, next_state)
+        self.rebooted.add(name)
 
     @rule(name=names)
     def resume(self, name: str) -> None:
-        """By hand, whatever it was drained for; what serves then is on him."""
-        machine = self.site.machines[name]
-        if machine.drained and not machine.reboot and machine.system:
-            machine.drained, machine.reason, machine.resumed_by_hand = False, "", True
+        self.site.resume(name)
 
     @rule(name=names)
     def press_the_button(self, name: str) -> None:
-        """Somebody in the machine room switches it on."""
-        machine = self.site.machines[name]
-        if not machine.on:
-            machine.on, machine.runs = True, "firmware"
+        self.site.press_the_button(name)
 
     # --- users, time, faults
 
@@ -157,31 +203,90 @@ class Reimage(RuleBasedStateMachine):
                 self.tick(name)
             self.site.pass_time(seconds)
 
-    @precondition(lambda self: self.runs)
-    @rule(data=st.data(), left=st.integers(0, 60))
-    def be_killed(self, data: st.DataObject, left: int) -> None:
-        """A kill, at any call of one of the next looks."""
-        name = data.draw(st.sampled_from(sorted(self.runs)))
-        self.left = left
-        for _ in range(left):
-            if self.left < 0:
-                break
-            self.tick(name)
-            self.site.pass_time(30)
-        self.left = -1
+    @rule(name=names, before=befores, run=asked, step=steps, deed=st.sampled_from(DEEDS), looks=st.integers(1, 25))
+    def something_happens(self, name: str, before: str, run: Run, step: str, deed: str, looks: int) -> None:
+        """All is well up to a step; then something happens to the node, and the engine goes on."""
+        if not self.go_to(name, before, run, step):
+            return
+        machine = self.site.machines[name]
+        if deed in ("give back", "give back, a job"):
+            self.site.resume(name)
+            if deed.endswith("job"):
+                COUNTED["jobs"] += self.site.submit(name)
+        elif deed == "button":
+            self.site.press_the_button(name)
+        elif deed == "drain":
+            self.drain(name)
+        elif deed == "power lost" and not machine.jobs:
+            machine.on, machine.runs = False, ""
+        elif deed == "order ran out":
+            self.site.disarm(name)
+        for _ in range(looks):
+            self.look(name)
 
-    @precondition(lambda self: self.runs)
-    @rule(data=st.data(), at=st.integers(0, 60))
-    def be_aborted(self, data: st.DataObject, at: int) -> None:
-        """Somebody aborts, at any call of one of the next looks."""
-        name = data.draw(st.sampled_from(sorted(self.runs)))
-        self.abort_at = at
-        for _ in range(at + 1):
-            if self.abort_at < 0:
-                break
-            self.tick(name)
-            self.site.pass_time(30)
-        self.abort_at = -1
+    @rule(name=names, before=befores, run=asked, step=steps, turn=st.sampled_from(TURNS), at=st.integers(0, 14))
+    def it_takes_a_turn(self, name: str, before: str, run: Run, step: str, turn: str, at: int) -> None:
+        """All is well up to a step; then the run ends, there or at one of its next calls."""
+        if not self.go_to(name, before, run, step):
+            return
+        if turn == "abort":
+            COUNTED["aborts"] += self.site.abort(name)
+        elif turn == "take over":
+            self.take_over(name)
+            self.the_first_does_nothing(name)
+        self.left = at if turn == "kill at a call" else -1
+        self.abort_at = at if turn == "abort at a call" else -1
+        self.take_at = at if turn == "take over at a call" else -1
+        for _ in range(8):
+            self.look(name)
+        self.left = self.abort_at = self.take_at = -1
+        self.runs[name] = self.taken.pop(name, self.runs[name])
+
+    def go_to(self, name: str, before: str, run: Run, step: str) -> bool:
+        """Look at a node until a step is the next one; of another reimage when this one is past it."""
+        self.site.faults.clear()
+        for _ in range(120):
+            record = self.site.records.get(name)
+            if record is None or record["state"] != State.GOING.value:
+                self.prepare(name, before)
+                self.confirm(name, run.by_slurm, run.next_state)
+            elif record["step"] == step:
+                COUNTED["at a step"] += 1
+                return True
+            else:
+                self.look(name)
+        return False
+
+    def prepare(self, name: str, before: str) -> None:
+        """What a node may be when it is to be reimaged."""
+        machine = self.site.machines[name]
+        if before == "a job":
+            COUNTED["jobs"] += self.site.submit(name)
+        elif before in ("RESUME", "DOWN"):
+            self.reboot(name, before)
+        elif before != "nothing" and not machine.drained:
+            machine.drain("fan" if before == "drained" else "health: a GPU is lost")
+
+    def going(self, name: str) -> bool:
+        """Whether it is on."""
+        record = self.site.records.get(name)
+        return record is not None and record["state"] == State.GOING.value
+
+    def look(self, name: str) -> None:
+        """A look, half a minute, and the end of a job that is waited for."""
+        self.tick(name)
+        if str(self.site.records[name]["waiting"]).startswith("job"):
+            self.site.end_jobs(name)
+        self.site.pass_time(30)
+
+    def the_first_does_nothing(self, name: str) -> None:
+        """A controller that does not know that another took its node over."""
+        if name not in self.taken:
+            return
+        before, told = self.site.records[name], len(self.site.told)
+        self.engine.tick(name, self.runs[name])
+        assert self.site.records[name] == before
+        assert self.site.told[told:] == [f"store.read {name}"]
 
     @precondition(lambda self: self.runs)
     @rule(data=st.data(), fault=st.sampled_from(FAULTS), good=st.integers(0, 14), left=st.integers(-1, 40))
@@ -208,7 +313,8 @@ class Reimage(RuleBasedStateMachine):
     def others_are_untouched(self) -> None:
         for name, machine in self.site.machines.items():
             if name not in self.site.confirmed:
-                assert (machine.disk, machine.boots, machine.on, machine.key) == ("system 0", 1, True, "key 0")
+                boots = machine.boots if name in self.rebooted else 1
+                assert (machine.disk, machine.boots, machine.on, machine.key) == ("system 0", boots, True, "key 0")
                 assert name not in self.site.orders
 
     @invariant()
@@ -221,7 +327,7 @@ class Reimage(RuleBasedStateMachine):
         if not hasattr(self, "site"):
             return
         self.site.faults.clear()
-        self.left = self.abort_at = -1
+        self.left = self.abort_at = self.take_at = -1
         for name in NODES:
             self.site.end_jobs(name)
         self.finish()
@@ -229,6 +335,9 @@ class Reimage(RuleBasedStateMachine):
             record = self.site.records[name]
             self.check_end(name)
             if record["state"] == State.FAILED.value:
+                if record["step"] not in BETWEEN[: BETWEEN.index("start")]:  # its power came back
+                    self.site.press_the_button(name)
+                    self.site.pass_time(30)
                 self.runs[name] = replace(run, began="once more")
                 self.engine.confirm(self.site.confirmed[name], self.runs[name])
         self.finish()
@@ -237,33 +346,25 @@ class Reimage(RuleBasedStateMachine):
             self.check_end(name)
 
     def check_end(self, name: str) -> None:
-        """Done and as it was to be, or drained with a reason."""
-        machine, record = self.site.machines[name], self.site.records[name]
-        state = str(record["state"])
-        COUNTED[state] += 1
-        assert state != State.GOING.value, f"{name} never ended: {record}"
+        """Done or given up, and nothing of it is left."""
+        machine, record = self.site.machines[name], record_of(self.site.records[name])
+        COUNTED[record.state.value] += 1
+        assert not record.going, f"{name} never ended: {record}"
         assert name not in self.site.orders, f"{name} is armed at the end"
+        if "could not be made safe" in record.reason:
+            return
         assert not machine.reserved, f"{name} is kept for a test job"
-        if state == State.DONE.value:
-            assert machine.proven or machine.resumed_by_hand
-            assert machine.system
-            if machine.resumed_by_hand:
-                return
-            if record["drained_before"] or record["run"]["next_state"] == "DOWN":  # type: ignore[index]
-                assert machine.drained
-                assert machine.reason == (record["drained_before"] or {"reason": machine.reason})["reason"]  # type: ignore[index]
-        elif not machine.resumed_by_hand and record["step"] not in ("waiting", "identity", "drain"):
-            assert machine.drained, f"{name} is not drained: {record}"
-            assert machine.reason
+        assert machine.proven or machine.resumed_by_hand or machine.drained, f"{name} is not drained: {record}"
+        assert machine.reason or not machine.drained, f"{name} is drained for no reason: {record}"
 
     def finish(self) -> None:
-        """Look until nothing goes on."""
+        """Look until nothing goes on; a run looks once more at what was aborted."""
         for _ in range(400):
-            going = [name for name in self.runs if self.site.records[name]["state"] == State.GOING.value]
+            going = [name for name in self.runs if self.going(name)]
+            for name in going or self.runs:
+                self.tick(name)
             if not going:
                 return
-            for name in going:
-                self.tick(name)
             self.site.pass_time(30)
 
 
@@ -286,7 +387,7 @@ def machine_of(examples: int, *, again: bool) -> None:
 
 
 def test_whatever_breaks_nodes_end_proven_or_drained() -> None:
-    machine_of(80, again=True)
+    machine_of(120, again=True)
 
 
 @pytest.mark.slow

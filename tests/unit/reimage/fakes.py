@@ -17,7 +17,7 @@ IMAGE = Image("ac922-20261122-ppc64le", "0" * 64, "ppc64le", "4.18.0-80.7.2.el7"
 RUN = Run("K7QX-M2VD", "root@here", "2026-11-22T18:00:00Z")
 OURS = "hal-reimage"
 HEALTH = "health: "
-BEFORE_OFF = (Step.WAITING.value, Step.IDENTITY.value, Step.DRAIN.value, Step.OFF.value)
+BEFORE_OFF = (Step.WAITING, Step.IDENTITY, Step.DRAIN, Step.OFF)  # a reboot by Slurm is the beginning of a reimage
 
 
 def plan(node: str, **other: str) -> Plan:
@@ -51,6 +51,10 @@ class Machine:
     gated: bool = True
     proven: bool = True
     resumed_by_hand: bool = False
+
+    def drain(self, reason: str) -> None:
+        """Have no new job come: who gave it back before has no say in it any more."""
+        self.drained, self.reason, self.resumed_by_hand = True, reason, False
 
     @property
     def system(self) -> bool:
@@ -133,8 +137,8 @@ class Site:
             return
         record = self.records.get(machine.name)
         silent = "server" in self.faults[machine.name] | self.faults["*"]
-        asked = record is not None and record["state"] == "going" and record["run"]["by_slurm"]  # type: ignore[index]
-        if asked and record["step"] in BEFORE_OFF and not silent:  # type: ignore[index]
+        kept = record_of(record) if record and not silent else None
+        if kept and kept.going and kept.run.by_slurm and kept.step in BEFORE_OFF:
             machine.on, machine.runs = False, ""
         else:
             machine.runs = "firmware"
@@ -206,7 +210,8 @@ class Site:
         """An administrator says ``scontrol reboot ASAP``."""
         machine = self.machines[name]
         if machine.serves:
-            machine.reboot, machine.next_state, machine.drained, machine.reason = "asked", next_state, True, "kernel"
+            machine.drain("kernel")
+            machine.reboot, machine.next_state = "asked", next_state
 
     def press_the_button(self, name: str) -> None:
         """Somebody in the machine room switches a machine on."""
@@ -233,8 +238,7 @@ class Site:
         )
         self.disarm(name)
         if step != "waiting":
-            machine.drained, machine.resumed_by_hand = True, False
-            machine.reason = f"{OURS}: aborted by root at {step}"
+            machine.drain(f"{OURS}: aborted by root at {step}")
             machine.reboot = "" if machine.reboot == "asked" else machine.reboot  # cancel_reboot: not once it is issued
         return True
 
@@ -328,7 +332,7 @@ class FakeSlurm(Part):
             return ""
         if not machine.drained and self._too_few(machine):
             return "too few would be left"
-        machine.drained, machine.reason = True, reason
+        machine.drain(reason)
         return ""
 
     def _too_few(self, machine: Machine) -> bool:
@@ -339,13 +343,14 @@ class FakeSlurm(Part):
         if machine.reboot == "":
             if self._too_few(machine):
                 return "too few would be left"
-            machine.reboot, machine.next_state, machine.drained = "asked", next_state, True
-            machine.reason = reason
+            machine.drain(reason)
+            machine.reboot, machine.next_state = "asked", next_state
         return ""
 
     def keep_drained(self, node: str, reason: str) -> None:
         machine = self.machine(node)
-        machine.drained, machine.reason, machine.reboot, machine.next_state = True, reason, "", ""
+        machine.drain(reason)
+        machine.reboot = machine.next_state = ""
 
     def prove(self, node: str) -> str:
         machine = self.machine(node)
@@ -361,7 +366,7 @@ class FakeSlurm(Part):
     def end_proof(self, node: str, reason: str) -> None:
         machine = self.machine(node)
         if reason:
-            machine.drained, machine.reason = True, reason
+            machine.drain(reason)
         machine.reserved, machine.test_job = False, ""
         if not machine.drained:
             assert machine.proven or machine.resumed_by_hand, f"{node} was given back, and is not proven"
@@ -456,6 +461,7 @@ class FakeRollout(Part):
         return self._ask(node, "gates")
 
     def _ask(self, node: str, kind: str) -> str | None:
+        assert not self.site.machines[node].jobs, f"{kind} of {node} under {self.site.machines[node].jobs}"
         began = self.site.rollouts.setdefault((node, kind), self.site.clock)
         if self.site.clock == began or self.site.hangs:
             return None

@@ -48,12 +48,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
 
     def _keep(self, result: Any) -> None:
         said = result._result
-        words = (
-            "what it says is hidden (no_log)" if result._task.no_log else said.get("msg") or said.get("stderr") or ""
-        )
+        words = "what it says is hidden (no_log)" if result._task.no_log else _words(said)
         if not result._task.no_log and said.get("results"):  # a loop's own message says nothing
             failed = [one for one in said["results"] if isinstance(one, dict) and one.get("failed")]
-            words = (failed[0].get("msg") if failed else "") or words
+            words = (_words(failed[0]) if failed else "") or words
         line = " ".join(str(words).split())[:_LONGEST]
         self._why[result._host.get_name()] = f"{result._task.get_name().strip()}: {line}"
 
@@ -67,3 +65,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
             well = not (of["failures"] or of["unreachable"])
             said[host] = {"well": well, "tasks": of["ok"], "why": "" if well else self._why.get(host, "")}
         Path(self._file).write_text(json.dumps(said), encoding="utf-8")
+
+
+def _words(said: dict[str, Any]) -> str:
+    """Return what a task says of its failure; of a program that failed the last line that it wrote."""
+    written = str(said.get("stderr") or said.get("stdout") or "").strip().splitlines()
+    message = str(said.get("msg") or "")
+    return written[-1] if written and message in ("", "non-zero return code") else message

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,11 @@ LONG_SECONDS = 180  # a condition that is not met by then never will be
 class BmcSite:
     """The scenario's site."""
 
-    def __init__(self, scenario: Path, cluster: Cluster, work: Path) -> None:
+    def __init__(self, scenario: Path, cluster: Cluster, work: Path, source: str = "hal.yml") -> None:
         self.scenario, self.cluster, self.work = scenario, cluster, work
         self.instance = scenario.name
         self.image_key = STATE / "images" / self.instance / "image_key"
-        self.ansible = ansible_run.of_scenario(scenario)
+        self.ansible = ansible_run.of_scenario(scenario, source)
         self.told: list[str] = []  # all that any command printed
         self.seen: set[str] = set()  # command lines of processes with a password in them
         self.password = (STATE / "secrets/bmc_password").read_text().strip() if self._has_password() else ""
@@ -107,14 +107,19 @@ class BmcSite:
         finally:
             self.setup("fault", name, "repair")
 
-    def write_fingerprints(self) -> None:
-        """Write down by what BMCs are known that came from the factory: of their certificates."""
+    def fingerprints(self, names: Iterable[str]) -> dict[str, str]:
+        """Return by what BMCs are known that came from the factory: of their certificates."""
         found = {}
-        for name in self.cluster.slice("nodes"):
+        for name in names:
             kind, address = self.bmc(name)
             if kind != "ipmi":
                 certificate = ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate((address, 443)))
                 found[name] = "sha256:" + hashlib.sha256(certificate).hexdigest()
+        return found
+
+    def write_fingerprints(self) -> None:
+        """Write them down for all BMCs, where the scenario's inventory reads them."""
+        found = self.fingerprints(self.cluster.slice("nodes"))
         (STATE / f"bmc-{self.instance}-fingerprints.json").write_text(json.dumps(found))
 
     def login(self, name: str, password: str) -> bool:
@@ -153,6 +158,14 @@ class BmcSite:
                     continue
                 if any(secret in words for secret in secrets):
                     self.seen.add(words.replace("\0", " ")[:80])
+
+    def former_passwords(self) -> Path:
+        """Return a file of variables with the passwords that BMCs came with."""
+        former = self.work / "former.yml"
+        words = json.dumps(DELIVERED).replace('"', "'")
+        former.write_text('bmc_former_password: "{{ ' + words + '[hal_node.bmc.kind] }}"\n')
+        former.chmod(0o600)
+        return former
 
     def logs(self) -> str:
         """Return what the BMCs' process wrote."""
@@ -210,9 +223,9 @@ class BmcSite:
         tree = f"http://{self.server_address}/images/tree"
         return boot.Installer(f"{tree}/vmlinuz", f"{tree}/initrd.img", f"inst.stage2={tree} ip=dhcp console=hvc0")
 
-    def serve_installer(self) -> None:
+    def serve_installer(self, name: str = "tree") -> None:
         """Lay down what stands for kernel, initrd and second stage, for iPXE, and packages by HTTP."""
-        tree = "/srv/images/www/tree"
+        tree = f"/srv/images/www/{name}"
         self.on(
             SERVER,
             f"set -e; mkdir -p {tree}/LiveOS {tree}/images/pxeboot {tree}/ppc/ppc64; cd {tree}; "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -10,14 +9,16 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from ansible_run import PROJECT, Ansible
-from bmc_site import DELIVERED, SERVER
+from bmc_site import SERVER
 from reimage_site import CODE, ReimageSite
 from ssh_config import STATE, Cluster
 from stages import Runner, Stage, say
 
 INSTANCE = "virtual"
+INSTALLER = "centos-7.7-power9"  # where docs/provisioning.md has the real one
 USER, LOGIN = "alice", "hal-login"
 # An emulated machine needs seconds where a real one needs minutes.
 POLL_SECONDS = 2
@@ -35,14 +36,16 @@ def reimage(cluster: Cluster, runner: Runner, sources: Sequence[str]) -> bool:
     target, other = cluster.slice("nodes", where="compute and gpu")[:2]
     with tempfile.TemporaryDirectory(prefix="hal-demo-") as work:
         site = ReimageSite(Path(INSTANCE), cluster, Path(work))
-        site.ansible = ansible
         prepared = runner.run(
-            _first_contact(site, Path(work), (target, other)),
+            # Their passwords are those of the factory; from here on they have the site's, and a certificate.
+            Stage(
+                "BMCs", ansible.command("playbooks/bmc.yml", "-e", f"@{site.former_passwords()}", **_bmcs(site, target))
+            ),
             Stage("an image of ac922", ansible.command("playbooks/image.yml", image_profile="ac922")),
         )
         if not prepared:
             return False
-        site.serve_installer()
+        site.serve_installer(INSTALLER)
     wrap = quote("sleep 3600")
     sbatch = f"cd /tmp && sbatch --parsable --nodelist={other} --gres=gpu:v100:4 --output=/dev/null --wrap {wrap}"
     job = cluster.run(LOGIN, f"runuser -l {USER} -c {quote(sbatch)}").strip()
@@ -59,19 +62,8 @@ def reimage(cluster: Cluster, runner: Runner, sources: Sequence[str]) -> bool:
     return done
 
 
-def _first_contact(site: ReimageSite, work: Path, nodes: Sequence[str]) -> Stage:
-    """Their passwords are those of the factory; from here on they have the site's, and a certificate."""
-    site.write_fingerprints()
-    former = work / "former.yml"
-    words = json.dumps(DELIVERED).replace('"', "'")
-    former.write_text('bmc_former_password: "{{ ' + words + '[hal_node.bmc.kind] }}"\n')
-    former.chmod(0o600)
-    given = {
-        "bmc_nodes": ",".join(nodes),
-        "bmc_certificate_days": 365,
-        "bmc_fingerprints": json.loads((STATE / f"bmc-{INSTANCE}-fingerprints.json").read_text()),
-    }
-    return Stage("BMCs", site.ansible.command("playbooks/bmc.yml", "-e", f"@{former}", **given))
+def _bmcs(site: ReimageSite, node: str) -> dict[str, Any]:
+    return {"bmc_nodes": node, "bmc_certificate_days": 365, "bmc_fingerprints": site.fingerprints([node])}
 
 
 def _reimaged(ansible: Ansible, runner: Runner, sources: Sequence[str], node: str) -> bool:

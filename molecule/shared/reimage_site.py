@@ -18,7 +18,7 @@ from shlex import quote
 from typing import Any
 
 from ansible_run import PROJECT, Run
-from bmc_site import DELIVERED, SERVER, BmcSite
+from bmc_site import SERVER, BmcSite
 from ssh_config import Cluster
 from testbed.run import capture
 from waiting import wait_for
@@ -138,11 +138,10 @@ def _groups_below(pid: int) -> set[int]:
 class ReimageSite(BmcSite):
     """The scenario's site, and what is done to it."""
 
-    def __init__(self, scenario: Path, cluster: Cluster, work: Path, **variables: Any) -> None:
+    def __init__(self, scenario: Path, cluster: Cluster, work: Path, source: str = "hal.yml", **variables: Any) -> None:
         """`variables`: of every call of the playbook."""
-        super().__init__(scenario, cluster, work)
+        super().__init__(scenario, cluster, work, source)
         self.variables: dict[str, Any] = {**LIMITS, **variables}
-        self._codes: dict[str, str] = {}
         self._logs = 0
 
     # Before the first
@@ -150,11 +149,9 @@ class ReimageSite(BmcSite):
     def first_contact(self) -> None:
         """Give all BMCs the site's password."""
         self.write_fingerprints()
-        former = self.work / "former.yml"
-        words = json.dumps(DELIVERED).replace('"', "'")
-        former.write_text('bmc_former_password: "{{ ' + words + '[hal_node.bmc.kind] }}"\n')
-        former.chmod(0o600)
-        done = self.play("bmc.yml", "-e", f"@{former}", bmc_nodes=",".join(self.cluster.slice("nodes")))
+        done = self.play(
+            "bmc.yml", "-e", f"@{self.former_passwords()}", bmc_nodes=",".join(self.cluster.slice("nodes"))
+        )
         assert done.status == 0, done.explain()
 
     def make_image(self) -> str:
@@ -176,12 +173,6 @@ class ReimageSite(BmcSite):
         found = CODE.search(shown.words)
         assert found, shown.output[-3000:]
         return found[1]
-
-    def code_before(self, nodes: str) -> str:
-        """Return the code that the playbook shows as long as nothing was reimaged; it is asked once."""
-        if nodes not in self._codes:
-            self._codes[nodes] = self.code(nodes)
-        return self._codes[nodes]
 
     def confirmed(self, nodes: str, code: str, *arguments: str, **variables: Any) -> Run:
         """Run the playbook with a code, to its end."""

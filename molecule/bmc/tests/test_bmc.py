@@ -27,11 +27,7 @@ EVERYBODY = f"{SERVER},{X86},{POWER}"
 def first_contact(bmcs: BmcSite) -> None:
     """All BMCs have the site's password."""
     bmcs.write_fingerprints()
-    former = bmcs.work / "former.yml"
-    words = json.dumps(DELIVERED)
-    former.write_text('bmc_former_password: "{{ ' + words.replace('"', "'") + '[hal_node.bmc.kind] }}"\n')
-    former.chmod(0o600)
-    done = bmcs.play("bmc.yml", "-e", f"@{former}", bmc_nodes=EVERYBODY)
+    done = bmcs.play("bmc.yml", "-e", f"@{bmcs.former_passwords()}", bmc_nodes=EVERYBODY)
     assert done.status == 0, done.explain()
 
 

@@ -86,7 +86,7 @@ HARMLESS: list[tuple[str, Fault]] = [
     ("slow BMC", bmc("slow", "--seconds", "1")),
     ("old firmware", bmc("old-firmware")),
 ]
-SHORT = {"reimage_drain_seconds": 30, "reimage_begin_seconds": 40, "reimage_install_seconds": 90}
+SHORT: dict[str, Any] = {"reimage_drain_seconds": 30, "reimage_begin_seconds": 40, "reimage_install_seconds": 90}
 
 
 @pytest.fixture

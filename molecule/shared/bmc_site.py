@@ -39,11 +39,11 @@ LONG_SECONDS = 180  # a condition that is not met by then never will be
 class BmcSite:
     """The scenario's site."""
 
-    def __init__(self, scenario: Path, cluster: Cluster, work: Path, source: str = "hal.yml") -> None:
+    def __init__(self, scenario: Path, cluster: Cluster, work: Path) -> None:
         self.scenario, self.cluster, self.work = scenario, cluster, work
         self.instance = scenario.name
         self.image_key = STATE / "images" / self.instance / "image_key"
-        self.ansible = ansible_run.of_scenario(scenario, source)
+        self.ansible = ansible_run.of_scenario(scenario)
         self.told: list[str] = []  # all that any command printed
         self.seen: set[str] = set()  # command lines of processes with a password in them
         self.password = (STATE / "secrets/bmc_password").read_text().strip() if self._has_password() else ""
@@ -223,9 +223,9 @@ class BmcSite:
         tree = f"http://{self.server_address}/images/tree"
         return boot.Installer(f"{tree}/vmlinuz", f"{tree}/initrd.img", f"inst.stage2={tree} ip=dhcp console=hvc0")
 
-    def serve_installer(self, name: str = "tree") -> None:
+    def serve_installer(self) -> None:
         """Lay down what stands for kernel, initrd and second stage, for iPXE, and packages by HTTP."""
-        tree = f"/srv/images/www/{name}"
+        tree = "/srv/images/www/tree"
         self.on(
             SERVER,
             f"set -e; mkdir -p {tree}/LiveOS {tree}/images/pxeboot {tree}/ppc/ppc64; cd {tree}; "

@@ -39,7 +39,6 @@ LIMITS = {
     "reimage_install_seconds": 300,
     "reimage_start_seconds": 120,
     "reimage_job_seconds": 60,
-    "reimage_installers": {"ppc64le": "tree"},
 }
 
 

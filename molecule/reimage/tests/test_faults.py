@@ -86,7 +86,13 @@ HARMLESS: list[tuple[str, Fault]] = [
     ("slow BMC", bmc("slow", "--seconds", "1")),
     ("old firmware", bmc("old-firmware")),
 ]
-SHORT: dict[str, Any] = {"reimage_drain_seconds": 30, "reimage_begin_seconds": 40, "reimage_install_seconds": 90}
+SHORT: dict[str, Any] = {
+    "reimage_identity_seconds": 30,
+    "reimage_off_seconds": 40,
+    "reimage_begin_seconds": 40,
+    "reimage_install_seconds": 90,
+    "reimage_start_seconds": 60,
+}
 
 
 @pytest.fixture
@@ -103,9 +109,17 @@ def other(hal: ReimageSite) -> Iterator[str]:
 def test_a_node_with_a_fault_stays_drained_with_a_reason_and_is_done_without_it(
     hal: ReimageSite, other: str, fault: Fault, said: str
 ) -> None:
-    code, before = hal.code(NODE, **SHORT), hal.configurations()
-    with hal.watch() as seen, fault(hal):
-        done = hal.confirmed(NODE, code, **SHORT)
+    before, job = hal.configurations(), hal.submit(NODE, 3600)
+    with hal.watch() as seen:
+        playing = hal.begin(NODE, **SHORT)
+        try:
+            hal.at(NODE, "drain")  # confirmed, and known to be the right machine: now it breaks
+            with fault(hal):
+                hal.cancel(job)
+                done = playing.wait()
+        finally:
+            playing.kill()
+            hal.cancel(job)
     assert done.status != 0, done.output[-3000:]
     reason = end_of(hal, seen)
     assert said in reason

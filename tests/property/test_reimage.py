@@ -34,7 +34,19 @@ LIMITS = Limits(600, 1200, 600, 600, 900, 600, 900, 900, 300)
 BETWEEN = [step.value for step in Step if step is not Step.WAITING]
 BEFORE = ("nothing", "nothing", "a job", "drained", "health", "RESUME", "DOWN")
 # What people and machines do to a node, and what becomes of the run.
-DEEDS = ("give back", "give back, a job", "button", "drain", "power lost", "order ran out")
+DEEDS = ("give back", "give back, a job", "button", "drain", "power lost", "order ran out", "it breaks")
+# What can break there.
+BREAKS = {
+    **{
+        "identity": "swapped",
+        "drain": "slurmctld",
+        "off": "power-ignored",
+        "arm": "server",
+        "boot": "override-ignored",
+    },
+    **{"install": "disk-missing", "start": "ssh", "converge": "converge", "gates": "gates", "job": "job"},
+    "return": "slurmctld",
+}
 TURNS = ("abort", "take over", "kill at a call", "abort at a call", "take over at a call")
 names = st.sampled_from(NODES)
 steps, befores = st.sampled_from(BETWEEN), st.sampled_from(BEFORE)
@@ -221,6 +233,8 @@ class Reimage(RuleBasedStateMachine):
             machine.on, machine.runs = False, ""
         elif deed == "order ran out":
             self.site.disarm(name)
+        elif deed == "it breaks":
+            self.site.faults[name] = {BREAKS[step]}
         for _ in range(looks):
             self.look(name)
 

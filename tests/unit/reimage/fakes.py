@@ -48,6 +48,7 @@ class Machine:
     test_job: str = ""
     test_ended: str | None = None
     # whether what is on the disk may have users' jobs
+    converged: bool = True
     gated: bool = True
     proven: bool = True
     resumed_by_hand: bool = False
@@ -178,7 +179,7 @@ class Site:
             assert not machine.jobs, f"{name} was erased under {machine.jobs}"
             order.began = True
             self.began[name], machine.disk = stamp(self.clock), "erased"
-            machine.gated = machine.proven = False
+            machine.converged = machine.gated = machine.proven = False
             machine.resumed_by_hand = not machine.drained
         elif order is None or "silent-install" in faults:
             machine.runs = "stopped"
@@ -392,6 +393,7 @@ class FakeBmc(Part):
         if "power-ignored" in self.site.faults[node]:
             raise Trouble("it said yes, and its power is on")
         assert not machine.jobs, f"{node} lost its power under {machine.jobs}"
+        assert machine.drained or node in self.site.unknown, f"{node} lost its power while jobs may start on it"
         machine.on, machine.runs = False, ""
 
     def network_once(self, node: str) -> None:
@@ -428,6 +430,7 @@ class FakeProvision(Part):
         assert (kept["state"], kept["step"]) == (State.GOING.value, Step.ARM.value)
         assert self.site.confirmed.get(record.node) == record.plan, f"{record.node} was armed, and nobody confirmed it"
         assert not machine.on, f"{record.node} was armed while somebody may be on it"
+        assert machine.drained or record.node in self.site.unknown, f"{record.node} was armed, and is not drained"
         key = f"key {self.site.number()}"
         self.site.orders[record.node] = Order(record, key, self.site.clock + 7200)
         return key
@@ -471,5 +474,10 @@ class FakeRollout(Part):
             return "it does not answer"
         if kind in self.site.faults[node]:
             return f"{kind} failed"
-        machine.gated = machine.gated or kind == "gates"
+        if kind == "converge":
+            machine.converged = True
+        elif not machine.converged:
+            return "it is not as its roles have it"
+        else:
+            machine.gated = True
         return ""

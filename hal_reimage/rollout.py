@@ -22,11 +22,12 @@ from typing import Any
 from hal_inventory.ranges import fold
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
+_LIBC = ctypes.CDLL(None, use_errno=True)  # loaded here: between fork and exec nothing may wait for a lock
 
 
 def end_with_parent() -> None:
     """Have this process end when the one that started it does, however that ends: nothing goes on unseen."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,9 @@ class Playbooks:
                 for node in nodes:
                     self._forget(node)  # or the copy of its old record would be taken for the new system's
             results = self._results(name, kind.playbook, nodes)
-        except OSError as error:
-            results = dict.fromkeys(nodes, f"{name} could not be started: {error.strerror or error}")
+        except Exception as error:  # whatever it is: nodes that nobody answers would wait for hours
+            said = getattr(error, "strerror", "") or f"{type(error).__name__}: {error}"
+            results = dict.fromkeys(nodes, f"{name} could not be started: {said}")
         with self._lock:
             kind.results.update(results)
             kind.running = ()
@@ -115,7 +117,9 @@ class Playbooks:
         log = self._logs / f"{stamp}-{name}-{fold(list(nodes))}.log"
         with tempfile.TemporaryDirectory(prefix="hal-reimage-") as place:
             variables, outcome = Path(place) / "variables.json", Path(place) / "outcome.json"
-            variables.write_text(json.dumps(playbook.variables), encoding="utf-8")
+            owners = os.open(variables, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(owners, "w", encoding="utf-8") as file:
+                json.dump(playbook.variables, file)
             environment = {**self._environment, "HAL_OUTCOME": str(outcome)}
             with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
                 done = subprocess.run(
@@ -136,14 +140,16 @@ def results_of(nodes: Sequence[str], outcome: Path, status: int, log: Path) -> d
     try:
         said = json.loads(outcome.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        said = {}
+        said = None
     results = {}
     for node in nodes:
-        host = said.get(node)
-        if host is None:
+        host = said.get(node) if isinstance(said, dict) else None
+        if not isinstance(host, dict) or not host:
             results[node] = f"the playbook did not reach it (exit status {status}); {log}"
-        elif host["well"] and host["tasks"]:
+        elif host.get("well") is True and host.get("tasks"):
             results[node] = ""
+        elif host.get("well") is True:
+            results[node] = f"nothing was done there; {log}"
         else:
-            results[node] = f"{host['why'] or 'nothing was done there'}; {log}"
+            results[node] = f"{host.get('why') or f'it failed (exit status {status})'}; {log}"
     return results

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import shlex
 import socket
@@ -13,6 +14,7 @@ from typing import Any
 
 from ansible import constants, context
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.module_utils.common.json import AnsibleJSONEncoder
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import connection_loader
 from ansible.utils.display import Display
@@ -126,8 +128,13 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         return argv
 
     def _extra(self) -> dict[str, Any]:
-        """Return the variables of the command line, without those that are for this playbook."""
-        return {name: value for name, value in load_extra_vars(self._loader).items() if not name.startswith("reimage_")}
+        """Return the variables of the command line as plain data, without those that are for this playbook."""
+        every = load_extra_vars(self._loader)
+        given = {name: value for name, value in every.items() if not name.startswith("reimage_")}
+        # Vaulted ones as text, dates as YAML writes them.
+        text = json.dumps(given, cls=AnsibleJSONEncoder, preprocess_unsafe=False, vault_to_text=True)
+        plain: dict[str, Any] = json.loads(text)
+        return plain
 
 
 def _environment() -> dict[str, str]:

@@ -1,0 +1,218 @@
+"""playbooks/reimage.yml as administrators call it: what would leave out a guard is refused, and nothing is changed."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit import addresses, playing
+from tests.unit.reimage.asking import FILES, PROGRAMS
+from tests.unit.reimage.conftest import Publish, Server
+
+ROOT = Path(__file__).resolve().parents[3]
+NODE = ("-e", "reimage_nodes=hal05")
+
+
+class Calls:
+    """A site whose server is this computer, and whose BMCs do not answer; each program of the server's is logged."""
+
+    def __init__(self, folder: Path, server: Server, authority: Path) -> None:
+        self.folder = folder
+        self.log = folder / "log"
+        self.model()
+        (folder / "bin").mkdir()
+        for name in ("scontrol", "squeue", "sacct", *PROGRAMS):
+            told = f'#!/bin/sh\necho {name} "$@" >>{self.log}\n'
+            if name in PROGRAMS:
+                told += f'exec {sys.executable} -B {FILES / PROGRAMS[name]} --settings {server.settings} "$@"\n'
+            (folder / "bin" / name).write_text(told)
+            (folder / "bin" / name).chmod(0o755)
+        (folder / "state").mkdir(exist_ok=True)
+        (folder / "state/ca").symlink_to(authority)
+        (folder / "group_vars/all").mkdir(parents=True)
+        policy = {
+            "ansible_connection": "local",
+            "hal_state_dir": str(folder / "state"),
+            "provision_server_image_key": str(folder / "image_key.pem"),
+            "provision_server_images_folder": str(folder / "images"),
+            "bmc_on_at_once": 4,
+            "bmc_on_pause_seconds": 1,
+            "bmc_wait_seconds": 0,
+        }
+        (folder / "group_vars/all/site.yml").write_text(yaml.safe_dump(policy))
+
+    def model(self, *changes: tuple[str, str]) -> None:
+        """Have HAL's model, changed, with BMCs where nobody listens."""
+        text = (ROOT / "inventory/hal/cluster.yml").read_text().replace("10.64.1.", f"{addresses.network()}.")
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        (self.folder / "cluster.yml").write_text(text)
+        (self.folder / "hal.yml").write_text("plugin: hal\ncluster: cluster.yml\nvirtual: true\n")
+
+    def play(self, *words: str) -> subprocess.CompletedProcess[str]:
+        path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
+        return playing.play("playbooks/reimage.yml", "-i", str(self.folder / "hal.yml"), *words, sites=(), PATH=path)
+
+    def called(self) -> set[str]:
+        """Return the server's programs that ran, each with its first word."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return {" ".join(line.split()[:2]) for line in lines}
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    text = done.stdout + done.stderr
+    assert "Traceback" not in text
+    return " ".join(text.split())
+
+
+@pytest.fixture
+def calls(tmp_path: Path, server: Server, authority: Path, publish: Publish) -> Calls:
+    """A site to call the playbook on."""
+    publish("20261122")
+    return Calls(tmp_path, server, authority)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--limit", "hal05"),
+        ("--limit", "hal05,localhost"),
+        ("--tags", "x"),
+        ("--tags", "always"),
+        ("--tags", "all,x"),
+        ("--skip-tags", "x"),
+        ("--skip-tags", "always"),
+    ],
+    ids=" ".join,
+)
+def test_what_would_leave_out_a_part_is_refused(calls: Calls, words: tuple[str, ...]) -> None:
+    done = calls.play(*NODE, "-e", "reimage_code=K7QX-M2VD", *words)
+    assert done.returncode != 0
+    assert "reimage.yml takes no --limit, --tags and --skip-tags: name the nodes by reimage_nodes" in said(done)
+    assert calls.called() == set()
+
+
+def test_a_limit_to_the_controller_itself_finds_no_host(calls: Calls) -> None:
+    done = calls.play(*NODE, "-e", "reimage_code=K7QX-M2VD", "--limit", "localhost")
+    assert done.returncode != 0
+    assert "leaves us with no hosts to target" in said(done)
+    assert calls.called() == set()
+
+
+def test_a_task_that_is_not_there_to_start_at_begins_nothing(calls: Calls) -> None:
+    done = calls.play(*NODE, "--start-at-task", "Arm")
+    assert 'No matching task "Arm" found' in said(done)
+    assert calls.called() == set()
+
+
+@pytest.mark.parametrize("words", [(), ("--start-at-task", "Reimage"), ("--check",), ("--diff",)], ids=" ".join)
+def test_a_call_asks_the_server_and_the_bmc_and_changes_nothing(calls: Calls, words: tuple[str, ...]) -> None:
+    """All of it in one task: a start at it leaves nothing out."""
+    done = calls.play(*NODE, *words)
+    assert done.returncode == 2
+    text = said(done)
+    assert "BMC of hal05" in text
+    assert "Nothing was changed" in text
+    assert calls.called() == {"hal-provision images", "hal-reimage read"}
+    assert not list((calls.folder / "records").iterdir())
+
+
+def test_each_node_whose_bmc_does_not_answer_is_a_line(calls: Calls) -> None:
+    text = said(calls.play("-e", "reimage_nodes=hal[05-06]", "-e", "reimage_code=K7QX-M2VD"))
+    assert "BMC of hal05" in text
+    assert "BMC of hal06" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "name the nodes: -e reimage_nodes=hal05"),
+        (("reimage_nodes=",), "name the nodes: -e reimage_nodes=hal05"),
+        (("reimage_nodes=all",), "reimage_nodes is all: name nodes, as hal05 or hal[05-08]"),
+        (("reimage_nodes=*",), "reimage_nodes is *: name nodes, as hal05 or hal[05-08]"),
+        (("reimage_nodes=hal17",), 'unknown name "hal17"'),
+        (
+            ("reimage_nodes=hal-login",),
+            "hal-login: is a login node; compute and test nodes are reimaged, and no others",
+        ),
+        (("reimage_nodes=hal05", "reimage_next_state=IDLE"), "reimage_next_state is IDLE: RESUME or DOWN"),
+        (('{"reimage_nodes": "hal05", "reimage_wipe": ["scratch"]}',), "BMC of hal05"),
+        (('{"reimage_nodes": ["hal05", "hal06"]}',), "is not a range"),
+    ],
+)
+def test_what_nobody_means_is_refused_in_a_line(calls: Calls, words: tuple[str, ...], message: str) -> None:
+    done = calls.play(*(word for each in words for word in ("-e", each)))
+    assert done.returncode == 2
+    assert message in said(done)
+    assert calls.called() <= {"hal-provision images", "hal-reimage read"}
+
+
+def test_without_a_provisioning_server_it_says_so(calls: Calls) -> None:
+    calls.model(("  provision_server: image_server\n", ""))
+    done = calls.play(*NODE)
+    assert done.returncode == 2
+    assert "no node of the site is provision_server" in said(done)
+
+
+def test_a_server_without_the_role_is_said(calls: Calls) -> None:
+    for name in PROGRAMS:
+        (calls.folder / "bin" / name).unlink()
+    done = calls.play(*NODE)
+    assert done.returncode == 2
+    assert "hal-provision is not on the provisioning server: roll out role provision_server" in said(done)
+
+
+# --- the action plugin
+
+
+def action() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("hal_reimage_action", ROOT / "plugins/action/hal_reimage.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_variables_of_the_command_line_come_to_the_rollout_as_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ansible.parsing.vault import VaultLib, VaultSecret
+    from ansible.parsing.yaml.objects import AnsibleVaultEncryptedUnicode
+
+    plugin = action()
+    vault = VaultLib([("hal", VaultSecret(b"password"))])
+    secret = AnsibleVaultEncryptedUnicode(vault.encrypt("wq8-Tramway-lan7"))
+    secret.vault = vault
+    given: dict[str, Any] = {
+        "reimage_nodes": "hal05",
+        "reimage_code": "K7QX-M2VD",
+        "vault_key": secret,
+        "nested": {"key": secret, "since": datetime.date(2026, 11, 22), "list": [1, None, True]},
+    }
+    monkeypatch.setattr(plugin, "load_extra_vars", lambda loader: given)
+    module = plugin.ActionModule.__new__(plugin.ActionModule)
+    module._loader = None
+    assert json.loads(json.dumps(module._extra())) == {
+        "vault_key": "wq8-Tramway-lan7",
+        "nested": {"key": "wq8-Tramway-lan7", "since": "2026-11-22", "list": [1, None, True]},
+    }
+
+
+def test_playbooks_of_a_run_write_how_they_ended_and_inherit_no_check_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSIBLE_CHECK_MODE", "1")
+    monkeypatch.setenv("ANSIBLE_FORCE_COLOR", "1")
+    environment = action()._environment()
+    assert "ANSIBLE_CHECK_MODE" not in environment
+    assert "ANSIBLE_FORCE_COLOR" not in environment
+    assert "hal_outcome" in environment["ANSIBLE_CALLBACKS_ENABLED"].split(",")
+    assert Path(environment["ANSIBLE_CONFIG"]) == ROOT / "ansible.cfg"

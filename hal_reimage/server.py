@@ -44,12 +44,13 @@ def _told(run: Run, argv: Sequence[str], stdin: bytes = b"") -> str:
     raise Trouble(said)
 
 
-def _document(text: str, argv: Sequence[str]) -> Mapping[str, Any]:
+def _document(text: str, argv: Sequence[str], **parts: type) -> Mapping[str, Any]:
+    """Return what a program printed; Trouble unless it has these parts."""
     try:
         found = json.loads(text)
     except ValueError:
         found = None
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or not all(isinstance(found.get(name), kind) for name, kind in parts.items()):
         raise Trouble(f"{' '.join(argv[:2])} on the provisioning server printed what is no answer")
     return found
 
@@ -63,7 +64,7 @@ class Records:
     def read(self, node: str) -> Record | None:
         """Return a node's record, None without one."""
         argv = ["hal-reimage", "read", node]
-        found = _document(_told(self._run, argv), argv)
+        found = _document(_told(self._run, argv), argv, nodes=dict, problems=dict)
         if problem := found["problems"].get(node):
             raise ReimageError(str(problem))
         data = found["nodes"].get(node)
@@ -78,7 +79,7 @@ class Records:
 def published(run: Run, folder: str, key: Path) -> list[Manifest]:
     """Return the server's images that this site's key has signed, oldest first; Trouble when it cannot be asked."""
     argv = ["hal-provision", "images"]
-    names = [str(name) for name in _document(_told(run, argv), argv)["images"]]
+    names = [str(name) for name in _document(_told(run, argv), argv, images=list)["images"]]
     if not names:
         return []
     files = [f"{name}/{file}" for name in names for file in (images.MANIFEST, images.SIGNATURE)]
@@ -151,7 +152,7 @@ class Provisioning:
     def see(self, node: str) -> Installation:
         """Return what hal-provision says of a node."""
         argv = ["hal-provision", "status", node]
-        found = _document(_told(self._run, argv), argv)["nodes"][node]
+        found = _document(_told(self._run, argv), argv, nodes=dict)["nodes"][node]
         called = found["called"] or {}
         # A call home is told from an earlier one by when its installation began, too.
         ended = " ".join(str(called[part]) for part in ("began", "at") if called.get(part))

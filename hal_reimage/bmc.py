@@ -87,6 +87,6 @@ class Bmcs:
         except BmcError as error:
             raise Trouble(str(error), passes=error.may_pass) from None
         except OSError as error:  # the file of turns
-            raise Trouble(f"{error.filename}: {error.strerror}") from None
+            raise Trouble(f"{error.filename or self.turns.file}: {error.strerror or error}") from None
         except Exception as error:  # firmware has answers that no client foresaw: that is a failure, not a crash
             raise Trouble(str(BmcError.of(machine.target.label, "something", error))) from None

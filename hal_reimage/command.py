@@ -298,6 +298,12 @@ class _Site:
         turns = Turns(
             Path(settings["state_dir"]) / "power_on", int(settings["on_at_once"]), float(settings["on_pause_seconds"])
         )
+        try:
+            turns.check()  # now, and not when the node is off
+        except ValueError as error:
+            raise ReimageError(f"bmc_on_at_once, bmc_on_pause_seconds: {error}") from None
+        except OSError as error:
+            raise ReimageError(f"{turns.file}: {error.strerror}") from None
         return Bmcs(machines, self._slice("serials"), limits, turns)
 
     def _playbooks(self) -> Playbooks:

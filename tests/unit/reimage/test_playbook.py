@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from tests.unit import addresses, playing
-from tests.unit.reimage.asking import FILES, PROGRAMS
-from tests.unit.reimage.conftest import Publish, Server
+from tests.unit.reimage.asking import FILES, PROGRAMS, Server
+from tests.unit.reimage.conftest import Publish
 
 ROOT = Path(__file__).resolve().parents[3]
 NODE = ("-e", "reimage_nodes=hal05")
@@ -147,6 +147,11 @@ def test_each_node_whose_bmc_does_not_answer_is_a_line(calls: Calls) -> None:
             "hal-login: is a login node; compute and test nodes are reimaged, and no others",
         ),
         (("reimage_nodes=hal05", "reimage_next_state=IDLE"), "reimage_next_state is IDLE: RESUME or DOWN"),
+        (("reimage_nodes=hal05", "bmc_on_at_once=0"), "bmc_on_at_once, bmc_on_pause_seconds: 0 at once, 1 s between"),
+        (
+            ("reimage_nodes=hal05", "bmc_on_at_once=4", "bmc_on_pause_seconds=-1"),
+            "bmc_on_at_once, bmc_on_pause_seconds",
+        ),
         (('{"reimage_nodes": "hal05", "reimage_wipe": ["scratch"]}',), "BMC of hal05"),
         (('{"reimage_nodes": ["hal05", "hal06"]}',), "is not a range"),
     ],

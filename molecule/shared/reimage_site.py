@@ -137,9 +137,9 @@ def _groups_below(pid: int) -> set[int]:
 class ReimageSite(BmcSite):
     """The scenario's site, and what is done to it."""
 
-    def __init__(self, scenario: Path, cluster: Cluster, work: Path, source: str = "hal.yml", **variables: Any) -> None:
+    def __init__(self, scenario: Path, cluster: Cluster, work: Path, **variables: Any) -> None:
         """`variables`: of every call of the playbook."""
-        super().__init__(scenario, cluster, work, source)
+        super().__init__(scenario, cluster, work)
         self.variables: dict[str, Any] = {**LIMITS, **variables}
         self._logs = 0
 

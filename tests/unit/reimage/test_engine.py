@@ -876,6 +876,27 @@ def test_a_run_that_is_killed_at_any_call_is_done_by_the_same_command(way: str) 
     assert number > 60
 
 
+def test_what_a_reboot_is_to_end_in_survives_a_kill_when_it_was_first_seen_as_it_began() -> None:
+    here = Here()
+    here.go_to(Step.DRAIN)
+    here.site.ask_reboot(NODE, "DOWN")
+    here.machine.reboot = "issued"
+
+    def kill(when: str, what: str, node: str) -> None:
+        if (when, what) == ("after", "slurm.keep_drained"):
+            raise Killed
+
+    here.site.call = kill
+    here.engine.tick(NODE, RUN)
+    with pytest.raises(Killed):
+        here.engine.tick(NODE, RUN)
+    here.site.call = lambda when, what, node: None
+    here.engine = here.controller()
+    here.confirm(AGAIN)
+    ended = here.end()
+    assert (ended.state, ended.run.next_state, here.machine.drained) == (State.DONE, "DOWN", True)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_that_is_aborted_at_any_call_leaves_the_node_drained_and_booting_its_disk(way: str) -> None:
     for number, (when, what) in enumerate(calls(way)):

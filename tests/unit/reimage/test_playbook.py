@@ -43,6 +43,7 @@ class Calls:
         policy = {
             "ansible_connection": "local",
             "hal_state_dir": str(folder / "state"),
+            "hal_audit_dir": str(folder / "state/audit"),
             "provision_server_image_key": str(folder / "image_key.pem"),
             "provision_server_images_folder": str(folder / "images"),
             "bmc_on_at_once": 4,

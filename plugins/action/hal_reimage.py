@@ -80,7 +80,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         return result | {
             "failed": not done.well,
             "changed": done.changed,
-            "msg": done.text.split("\n"),
+            "msg": done.text,
             "code": done.code,
             "_ansible_verbose_always": True,  # without -v, too: to show it is what the first call is for
         }

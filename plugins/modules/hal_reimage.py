@@ -49,8 +49,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 msg:
-  description: The plan, or how it ended for each node, in lines.
-  type: raw
+  description: The plan, or how it ended for each node.
+  type: str
   returned: always
 code:
   description: The code of the plan.

@@ -141,6 +141,7 @@ class ReimageSite(BmcSite):
         """`variables`: of every call of the playbook."""
         super().__init__(scenario, cluster, work)
         self.variables: dict[str, Any] = {**LIMITS, **variables}
+        self._before: dict[str, int] = {}  # revisions of records
         self._logs = 0
 
     # Before the first
@@ -186,6 +187,7 @@ class ReimageSite(BmcSite):
             "reimage_code": code or self.code(nodes, **variables),
         }
         argv = self.ansible.command(PROJECT / "playbooks" / PLAYBOOK, **given)
+        self._before = {name: record["revision"] for name, record in self.records().items()}
         self._logs += 1
         return Playing(argv, self.work / f"reimage-{self._logs}.log")
 
@@ -206,13 +208,15 @@ class ReimageSite(BmcSite):
         """Return a node's record; empty when there is none."""
         return self.records().get(node, {})
 
-    def at(self, node: str, step: str, revision: int = 0) -> None:
-        """Wait until a node is at a step, of a record that was written after this revision."""
+    def at(self, node: str, step: str) -> None:
+        """Wait until a node is at a step of what was begun last."""
 
         def there() -> bool:
             found = self.record(node)
-            assert found.get("state", "going") == "going" or found["revision"] <= revision, found["reason"]
-            return found.get("step") == step and found["revision"] > revision
+            if not found or found["revision"] <= self._before.get(node, 0):
+                return False
+            assert found["state"] == "going", f"{found['state']} at {found['step']}: {found['reason']}"
+            return bool(found["step"] == step)
 
         self.until(f"{node} at step {step}", there, node)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+import strategy
 from ansible_run import PROJECT, Run
 from bmc_site import SERVER, BmcSite
 from ssh_config import Cluster
@@ -34,7 +35,7 @@ REIMAGE_SECONDS = 600  # a node that is not through by then never will be
 LIMITS = {
     "reimage_poll_seconds": 1,
     "reimage_together_seconds": 20,
-    "reimage_drain_seconds": 120,
+    "reimage_drain_seconds": 600,
     "reimage_begin_seconds": 120,
     "reimage_install_seconds": 300,
     "reimage_start_seconds": 120,
@@ -96,7 +97,7 @@ class Playing:
             self.process = subprocess.Popen(
                 argv,
                 cwd=PROJECT,
-                env={**inherited, "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg")},
+                env={**inherited, "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"), **strategy.environment()},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -164,7 +165,11 @@ class ReimageSite(BmcSite):
 
     def plan(self, nodes: str, *arguments: str, **variables: Any) -> Run:
         """Run the playbook without a code: it shows what would happen."""
-        return self.play(PLAYBOOK, *arguments, reimage_nodes=nodes, **{**self.variables, **variables})
+        given = {**self.variables, **variables, "reimage_nodes": nodes}
+        # Its rollouts go through mitogen, as those of the demo.
+        done = self.ansible.playbook(PROJECT / "playbooks" / PLAYBOOK, *arguments, mitogen=True, **given)
+        self.told.append(done.output)
+        return done
 
     def code(self, nodes: str, **variables: Any) -> str:
         """Return the code that the playbook shows for these nodes."""

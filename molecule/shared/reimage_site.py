@@ -30,6 +30,8 @@ CODE = re.compile(r"\b[Cc]ode:? ([2-9A-HJKMNP-TV-Z]{4}-[2-9A-HJKMNP-TV-Z]{4})\b"
 USABLE = frozenset({"idle", "mixed", "allocated", "completing", "planned"})
 # Where a node is between "its jobs have ended" and "everything about it was checked": it is nobody's then.
 NOBODYS = frozenset({"off", "arm", "boot", "install", "start", "converge", "gates"})
+# One that ended there is as it was before, and keeps its jobs.
+UNTOUCHED = frozenset({"waiting", "identity", "drain"})
 REIMAGE_SECONDS = 600  # a node that is not through by then never will be
 # Of the emulated machines: seconds, where real ones take minutes.
 LIMITS = {
@@ -66,7 +68,8 @@ class Watch:
         found = []
         for before, after in zip(self.samples, self.samples[1:], strict=False):
             for node, (step, state) in after.records.items():
-                nobodys = (state == "going" and step in NOBODYS) or state in ("failed", "aborted")
+                ended = state in ("failed", "aborted")
+                nobodys = step in NOBODYS if state == "going" else ended and step not in UNTOUCHED
                 # Twice, with the same record: one sample is not one moment.
                 if nobodys and before.records.get(node) == (step, state) and before.usable(node) and after.usable(node):
                     found.append(f"{node} was {after.slurm[node]} while it was {state} at {step}")

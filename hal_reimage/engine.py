@@ -274,6 +274,9 @@ class Engine:
         self._refuse_busy(record)
         if self.world.bmc.is_on(record.node):
             raise Trouble("somebody switched it on while it was to be off")
+        if self.world.slurm.see(record.node).known:
+            # Of a reimage that was aborted while nobody drove it: its test job says nothing about the next system.
+            self.world.slurm.end_proof(record.node, "")
         called = self.world.provision.see(record.node).called
         return {"host_key": self.world.provision.arm(record), "called_before": called}
 

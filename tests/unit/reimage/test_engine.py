@@ -93,8 +93,8 @@ def test_a_node_goes_the_whole_way() -> None:
     ended = here.end()
     assert (ended.state, ended.step, ended.reason, ended.waiting) == (State.DONE, Step.RETURN, "", "")
     assert here.told() == [
-        *("bmc.identify", "slurm.drain", "bmc.shut_down", "provision.arm", "bmc.network_once", "bmc.on"),
-        *("rollout.converge", "rollout.gates", "slurm.prove", "slurm.end_proof"),
+        *("bmc.identify", "slurm.drain", "bmc.shut_down", "slurm.end_proof", "provision.arm", "bmc.network_once"),
+        *("bmc.on", "rollout.converge", "rollout.gates", "slurm.prove"),
     ]
     assert here.machine.serves
     assert here.machine.disk not in ("system 0", "erased")
@@ -510,6 +510,20 @@ def test_a_gate_that_fails_keeps_the_node_drained_with_the_reason(fault: str, st
     assert (ended.state, ended.step) == (State.FAILED, step)
     assert (here.machine.drained, here.machine.reserved) == (True, False)
     assert here.machine.reason == f"hal-reimage: failed at {fault}: {ended.reason} (hal-reimage show hal05)"
+
+
+def test_a_test_job_of_a_reimage_that_was_aborted_proves_nothing_for_the_next() -> None:
+    here = Here()
+    here.go_to(Step.JOB)
+    here.tick()
+    here.tick()
+    old = here.record().job
+    here.site.abort(NODE)  # and its controller is dead: the reservation is still there
+    assert (here.machine.reserved, here.machine.test_ended) == (True, "")
+    here.confirm(AGAIN, previous=here.record().ended)
+    ended = here.end()
+    assert (ended.state, here.machine.proven) == (State.DONE, True)
+    assert ended.job != old
 
 
 def test_nobody_elses_job_comes_while_the_test_job_runs() -> None:

@@ -98,7 +98,7 @@ def reimage(asked: Asked, connected: Connected, world: World | None = None) -> R
         if one.last and one.last.state in (State.GOING, State.FAILED):
             refuse_other(one.last, one.plan, code)
     if not asked.code or asked.check:
-        how = f"Code: {code}\nNothing was changed. To do this: the same command with -e reimage_code={code}"
+        how = f"Code: {code}\nNothing was changed. To do this: the same command with\n    -e reimage_code={code}"
         if asked.check:
             how = f"The code {code} is right for this. Nothing was changed: this is check mode" if asked.code else how
         return Result(show.plan_of(shown, how), code)

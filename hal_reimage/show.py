@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ from hal_reimage.record import STEPS, Plan, Record, State
 from hal_reimage.world import SlurmNode
 
 _STEPS = len(STEPS) - 1
+_WIDTH = 76  # of a terminal, without what Ansible indents by
+_UNDER = " " * 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +31,42 @@ def plan_of(nodes: Sequence[Shown], how: str) -> str:
     lines = []
     for one in nodes:
         plan = one.plan
-        lines.append(f"{plan.node}  serial {plan.serial}{f', {one.place}' if one.place else ''}; BMC: {one.bmc}")
-        lines.append(f"    erased     system disk {plan.disk}" + "".join(f", disk {wwn}" for wwn in plan.wipe))
-        lines.append(f"    installed  {plan.image.folder} (kernel {plan.image.kernel}, {plan.image.sha256[:12]})")
-        lines.append(f"    Slurm      {_slurm(one.slurm)}")
+        lines.append(f"{plan.node}  {one.place}".rstrip())
+        lines += _entry("machine", [f"serial {plan.serial}; BMC: {one.bmc}"])
+        lines += _entry("erased", [f"system disk {plan.disk}", *(f"disk {wwn}" for wwn in plan.wipe)])
+        image = plan.image
+        lines += _entry("installed", [image.folder, f"kernel {image.kernel}, sha256 {image.sha256[:12]}"])
+        lines += _entry("Slurm", _slurm(one.slurm))
         if one.last is not None:
-            lines.append(f"    last       {_last(one.last)}")
-    return "\n".join([*lines, how])
+            lines += _entry("last", [_last(one.last)])
+    return "\n".join([*lines, "", how])
 
 
-def _slurm(seen: SlurmNode) -> str:
+def _entry(name: str, parts: Sequence[str]) -> list[str]:
+    """Return lines of a plan that are not longer than a terminal: its name once, parts below each other."""
+    lines = [line for part in parts for line in _wrapped(part, _WIDTH - len(_UNDER))]
+    return [f"{f'    {name}' if number == 0 else '':<{len(_UNDER)}}{line}" for number, line in enumerate(lines)]
+
+
+def _wrapped(text: str, width: int, under: str = "") -> list[str]:
+    """Return lines of whole words: paths and names are to be copied."""
+    return textwrap.wrap(text, width, subsequent_indent=under, break_long_words=False, break_on_hyphens=False)
+
+
+def _slurm(seen: SlurmNode) -> list[str]:
     if not seen.known:
-        return "does not know it"
-    jobs = f"{len(seen.jobs)} job{'' if len(seen.jobs) == 1 else 's'}, which end first" if seen.jobs else "no jobs"
-    listed = "".join(f"; {job.id} of {job.user} ends by {job.end}" for job in seen.jobs)
+        return ["does not know it"]
+    lines = ["no jobs"]
+    if seen.jobs:
+        lines = [f"{len(seen.jobs)} job{'' if len(seen.jobs) == 1 else 's'}, which end first:"]
+        lines += [f"{job.id} of {job.user} ends by {job.end}" for job in seen.jobs]
     if seen.drained and not seen.ours:
-        return f"{jobs}{listed}; drained by {seen.by}: {seen.reason}. So it stays afterwards"
-    if seen.reboot:
-        return f"{jobs}{listed}; a reboot was asked for: {seen.reason}"
-    return f"{jobs}{listed}" + (f"; drained: {seen.reason}" if seen.drained else "")
+        lines.append(f"drained by {seen.by}: {seen.reason}. So it stays afterwards")
+    elif seen.reboot:
+        lines.append(f"a reboot was asked for: {seen.reason}")
+    elif seen.drained:
+        lines.append(f"drained: {seen.reason}")
+    return lines
 
 
 def _last(record: Record) -> str:
@@ -68,7 +88,9 @@ def line_of(record: Record) -> str:
 
 
 def _minutes(seconds: float) -> str:
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+    """Return a time as 12:05, from an hour on as 1:02:05."""
+    minutes, seconds = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}" if minutes >= 60 else f"{minutes}:{seconds:02}"
 
 
 def end_of(records: Mapping[str, Record], server: str) -> str:
@@ -85,8 +107,8 @@ def end_of(records: Mapping[str, Record], server: str) -> str:
     for said, names in others.items():
         lines.append(f"{fold(names)}: {said}")
     if others:
-        left = fold([name for names in others.values() for name in names])
-        lines.append(
-            f"Look: ssh {server} hal-reimage show NODE. Again: the same command. Give up: hal-reimage abort {left}"
-        )
-    return "\n".join(lines)
+        left = " ".join(name for names in others.values() for name in names)  # a shell takes hal[06-07] for files
+        lines.append(f"Look: ssh {server} hal-reimage show NODE")
+        lines.append("Again: the same command")
+        lines.append(f"Give up: ssh {server} hal-reimage abort {left}")
+    return "\n".join(line for one in lines for line in _wrapped(one, _WIDTH, "    "))

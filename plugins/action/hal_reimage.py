@@ -80,7 +80,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         return result | {
             "failed": not done.well,
             "changed": done.changed,
-            "msg": done.text,
+            "msg": done.text,  # a text of several lines is shown as it is; a list would be broken and quoted
             "code": done.code,
             "_ansible_verbose_always": True,  # without -v, too: to show it is what the first call is for
         }

@@ -18,7 +18,6 @@ from ssh_config import STATE, Cluster
 from stages import Runner, Stage, say
 
 INSTANCE = "virtual"
-INSTALLER = "centos-7.7-power9"  # where docs/provisioning.md has the real one
 USER, LOGIN = "alice", "hal-login"
 # An emulated machine needs seconds where a real one needs minutes.
 POLL_SECONDS = 2
@@ -45,7 +44,7 @@ def reimage(cluster: Cluster, runner: Runner, sources: Sequence[str]) -> bool:
         )
         if not prepared:
             return False
-        site.serve_installer(INSTALLER)
+        site.serve_installer()
     wrap = quote("sleep 3600")
     sbatch = f"cd /tmp && sbatch --parsable --nodelist={other} --gres=gpu:v100:4 --output=/dev/null --wrap {wrap}"
     job = cluster.run(LOGIN, f"runuser -l {USER} -c {quote(sbatch)}").strip()

@@ -17,3 +17,7 @@ class Trouble(Exception):
 
 class Conflict(Exception):
     """The record was written by somebody else since it was read: an abort, or another run."""
+
+
+class Gone(Exception):
+    """What was begun is not known any more, however it ended: it is begun anew."""

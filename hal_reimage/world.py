@@ -81,7 +81,10 @@ class Slurm(Protocol):
         """Have a test job run on a drained node, with no other job; return its id. One that runs is found again."""
 
     def proven(self, node: str, job: str) -> str | None:
-        """Return "" when the test job ended well, None when it has not ended, or how it ended."""
+        """Return "" when the test job ended well, None when it has not ended, or how it ended.
+
+        Gone when Slurm does not know it any more, as it forgets jobs some minutes after their end (MinJobAge).
+        """
 
     def end_proof(self, node: str, reason: str) -> None:
         """End a test job and what kept others away. The node is drained for this reason before; "": it serves then."""

@@ -211,8 +211,10 @@ class Site:
         """An administrator says ``scontrol reboot ASAP``."""
         machine = self.machines[name]
         if machine.serves:
+            by_hand = machine.resumed_by_hand
             machine.drain("kernel")
             machine.reboot, machine.next_state = "asked", next_state
+            machine.resumed_by_hand = by_hand  # RESUME after it is his word again
 
     def press_the_button(self, name: str) -> None:
         """Somebody in the machine room switches a machine on."""
@@ -239,7 +241,9 @@ class Site:
         )
         self.disarm(name)
         if step != "waiting":
+            by_hand = machine.resumed_by_hand and machine.reboot == "issued"  # which may end this drain
             machine.drain(f"{OURS}: aborted by root at {step}")
+            machine.resumed_by_hand = by_hand
             machine.reboot = "" if machine.reboot == "asked" else machine.reboot  # cancel_reboot: not once it is issued
         return True
 

@@ -195,3 +195,20 @@ def test_without_a_file_named_nothing_is_written_and_nothing_fails(plays: Plays)
     assert plays("- {name: Say, ansible.builtin.debug: {msg: x}}", hosts="hal01", told=False) is None
     assert plays.done.returncode == 0
     assert "WARNING" not in plays.done.stdout + plays.done.stderr
+
+
+def test_what_is_ignored_afterwards_does_not_hide_why_it_failed(plays: Plays) -> None:
+    said = plays(
+        """
+- block:
+    - name: Fail
+      ansible.builtin.fail: {msg: first}
+  always:
+    - name: Tidy up
+      ansible.builtin.fail: {msg: nothing to tidy up}
+      ignore_errors: true
+""",
+        hosts="hal01",
+    )
+    assert said is not None
+    assert (said["hal01"]["well"], said["hal01"]["why"]) == (False, "Fail: first")

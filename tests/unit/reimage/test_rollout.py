@@ -306,12 +306,16 @@ while True:
 
 def test_a_playbook_ends_when_who_started_it_is_killed(rollouts: Rollouts) -> None:
     text = PARENT.format(root=str(ROOT), folder=str(rollouts.folder))
-    with subprocess.Popen([sys.executable, "-c", text]) as parent:
+    environment = {**os.environ, "TMPDIR": str(rollouts.folder)}  # what one that is killed leaves there
+    with subprocess.Popen([sys.executable, "-c", text], env=environment) as parent:
         called = rollouts.called()
         assert Path(f"/proc/{called['pid']}").exists()
         parent.send_signal(signal.SIGKILL)
         parent.wait(LONG_SECONDS)
-    until(lambda: _over(called["pid"]))
+    try:
+        until(lambda: _over(called["pid"]))
+    finally:
+        rollouts.go()  # one that goes on ends now
 
 
 def _over(pid: int) -> bool:

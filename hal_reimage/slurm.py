@@ -68,8 +68,9 @@ class TestJob:
 class SlurmCommands:
     """Implements world.Slurm. One for all nodes of a run: drains are decided one after the other.
 
-    ``mark``: how reasons of our drains begin. ``health``: how those of the health check do; its drains become ours.
-    ``floors``: how many nodes a partition keeps for jobs; half of its nodes where it is not named.
+    ``mark``: how names of reservations and jobs begin, and with ": " behind it reasons of our drains. ``health``: how
+    those of the health check do; its drains become ours. ``floors``: how many nodes a partition keeps for jobs; half of
+    its nodes where it is not named.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class SlurmCommands:
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._run, self._job, self._mark, self._health = run, job, mark, health
+        self._ours = f"{mark}: "
         self._floors = dict(floors or {})
         self._clock, self._pause = clock, pause
         self._deciding = threading.Lock()
@@ -98,7 +100,7 @@ class SlurmCommands:
         return SlurmNode(
             known=True,
             drained=_away(found),
-            ours=_away(found) and found["reason"].startswith(self._mark),
+            ours=_away(found) and found["reason"].startswith(self._ours),
             usable=found["usable"],
             answers=found["answers"],
             reason=found["reason"],
@@ -134,7 +136,7 @@ class SlurmCommands:
             refused = "" if _away(found) else self._too_few(node, nodes)
             if refused:
                 return refused
-            if _away(found) and not found["reason"].startswith((self._mark, self._health)):
+            if _away(found) and not found["reason"].startswith((self._ours, self._health)):
                 self._ask("scontrol", "reboot", "ASAP", "nextstate=DOWN", node)
             else:
                 self._ask("scontrol", "reboot", "ASAP", f"nextstate={next_state}", f"reason={line(reason)}", node)
@@ -159,16 +161,21 @@ class SlurmCommands:
             self._release(node)
 
     def prove(self, node: str) -> str:
-        """Have the test job on a node that is given back to that job alone; return its id."""
+        """Have the test job on a node that is given back to that job alone; return its id.
+
+        Trouble when somebody drained the node meanwhile, an abort as well, or took the reservation away: his drain
+        stays. One that comes between the last look and RESUME is lost; an abort looks once more itself (end_proof).
+        """
         before = self._nodes(node)[node]
+        reason = before["reason"] or f"{self._ours}the test job could not be started"
         since = self._reserve(node)
         try:
             job = self._submitted(node, since)
             if job is None or job.state == "PENDING":
-                self._resume(node)
+                self._give_to_job(node, before, reason)
             return job.id if job else self._submit(node, before["partitions"])
         except Trouble:
-            self._drain(node, before["reason"] or f"{self._mark}: the test job could not be started")
+            self._stay_away(node, reason)
             raise
 
     def proven(self, node: str, job: str) -> str | None:
@@ -192,13 +199,20 @@ class SlurmCommands:
         )
 
     def end_proof(self, node: str, reason: str) -> None:
-        """End the test job and its reservation. With a reason the node is drained first; without one it serves then."""
+        """End the test job and its reservation. With a reason the node is drained first; without one it serves then.
+
+        Another run that was about to start the test job may give the node back after that drain: it is drained again.
+        """
         if reason:
             self._drain(node, reason)
         for job in self._jobs(node):
             if not job.ended:
                 self._ask("scancel", job.id, fine="already completing or completed|Invalid job id")
+        if reason:
+            self._stay_away(node, reason)
         self._release(node)
+        if reason:
+            self._stay_away(node, reason)
 
     def _name(self, node: str) -> str:
         """The name of a node's reservation and of its test job."""
@@ -256,17 +270,32 @@ class SlurmCommands:
                 raise
             self._drain(node, reason, state="FAIL")
 
-    def _resume(self, node: str) -> None:
-        def away() -> bool:
-            found = self._nodes(node)[node]
-            return _away(found) or bool(found["down"])
+    def _stay_away(self, node: str, reason: str) -> None:
+        """Drain a node that takes jobs; who drained it already keeps his reason."""
+        if not _away(self._nodes(node)[node]):
+            self._drain(node, reason)
 
-        if away():
-            try:
-                self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
-            except Trouble:
-                if away():  # else somebody else gave it back just now
-                    raise
+    def _give_to_job(self, node: str, before: Mapping[str, Any], reason: str) -> None:
+        """Give a node back under its reservation; drained for this reason, and Trouble, when that is not there."""
+        if not self._holds(node, self._reservation(node)):
+            raise Trouble(f"the reservation {self._name(node)} was taken away before the test job could start")
+        found = self._nodes(node)[node]
+        if _resumable(found):
+            # An abort drains with our mark: only what it was when this began is ours to end.
+            if not _resumable(before) or found["reason"] != before["reason"]:
+                what = "somebody drained it" if _away(found) else "it went down"
+                raise Trouble(f"{what}: {found['reason'] or found['state']}")
+            self._resume(node)
+        if not self._holds(node, self._reservation(node)):
+            self._drain(node, reason)
+            raise Trouble(f"the reservation {self._name(node)} was taken away: {node} was drained again")
+
+    def _resume(self, node: str) -> None:
+        try:
+            self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        except Trouble:
+            if _resumable(self._nodes(node)[node]):  # else somebody else gave it back just now
+                raise
 
     def _reservation(self, node: str) -> dict[str, str] | None:
         text = self._ask(
@@ -277,10 +306,18 @@ class SlurmCommands:
         found: dict[str, dict[str, str]] = read_reservations(text)
         return found.get(self._name(node))
 
+    def _holds(self, node: str, found: Mapping[str, str] | None) -> bool:
+        """Return whether a reservation keeps all others off a node now."""
+        return found is not None and (found["Nodes"], found["Users"], found["State"]) == (
+            node,
+            self._job.user,
+            "ACTIVE",
+        )
+
     def _reserve(self, node: str) -> str:
         """Have a reservation that keeps all others off a node; return since when."""
         found = self._reservation(node)
-        if found and (found["Nodes"], found["Users"], found["State"]) != (node, self._job.user, "ACTIVE"):
+        if found and not self._holds(node, found):
             self._release(node)
             found = None
         if found:
@@ -343,3 +380,8 @@ class SlurmCommands:
 def _away(found: Mapping[str, Any]) -> bool:
     """Return whether somebody keeps new jobs off a node: by DRAIN, or by FAIL, which does the same."""
     return bool(found["drained"] or found["failing"])
+
+
+def _resumable(found: Mapping[str, Any]) -> bool:
+    """Return whether State=RESUME gives a node back."""
+    return _away(found) or bool(found["down"])

@@ -43,6 +43,15 @@ def test_who_drained_it_is_told_apart() -> None:
     assert not slurm(here).see("hal01").ours
 
 
+@pytest.mark.parametrize("reason", ["hal-reimage", "hal-reimages are slow", "hal-reimage:x", "see hal-reimage: x"])
+def test_a_reason_that_only_begins_like_ours_is_somebody_elses(reason: str) -> None:
+    here = site()
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, reason
+    assert not slurm(here).see("hal01").ours
+    assert slurm(here).reboot("hal01", REASON, "RESUME") == ""
+    assert here.commands() == ["scontrol reboot ASAP nextstate=DOWN hal01"]
+
+
 def test_a_node_that_slurm_does_not_know() -> None:
     assert not slurm(site()).see("hal77").known
     with pytest.raises(Trouble, match="Slurm does not know hal77"):
@@ -298,6 +307,127 @@ def test_a_node_that_somebody_gives_back_in_the_same_moment_is_proven_all_the_sa
 
     here.seen = meanwhile
     assert slurm(here).prove("hal01") == "100"
+
+
+def _drained(here: Slurmctld) -> None:
+    """As an administrator does."""
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, "broken fan"
+
+
+def _unreserved(here: Slurmctld) -> None:
+    """As somebody does who takes a reservation away that he does not know."""
+    here.reservations.clear()
+
+
+def _abort_begun(here: Slurmctld) -> None:
+    """As an abort whose reservation is about to go."""
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, "hal-reimage: aborted"
+
+
+def _aborted(here: Slurmctld) -> None:
+    _abort_begun(here)
+    here.reservations.clear()
+
+
+def once(here: Slurmctld, after: str, does: Callable[[Slurmctld], None], *, skip: int = 0) -> None:
+    """Have somebody do something right after a command that holds a text, but for the first few of them."""
+    left = [skip]
+
+    def seen() -> None:
+        if after in " ".join(here.asked[-1]):
+            left[0] -= 1
+            if left[0] == -1:
+                does(here)
+
+    here.seen = seen
+
+
+@pytest.mark.parametrize(
+    ("does", "words", "reason"),
+    [
+        (_drained, "somebody drained it: broken fan", "broken fan"),
+        (_abort_begun, "somebody drained it: hal-reimage: aborted", "hal-reimage: aborted"),
+        (_aborted, "the reservation hal-reimage-hal01 was taken away", "hal-reimage: aborted"),
+        (_unreserved, "the reservation hal-reimage-hal01 was taken away", REASON),
+    ],
+)
+@pytest.mark.parametrize("was", [{"DRAIN"}, set()])
+def test_what_comes_before_a_node_is_given_to_its_test_job_keeps_it_away(
+    does: Callable[[Slurmctld], None], words: str, reason: str, was: set[str]
+) -> None:
+    """Between the reservation and RESUME; also of a node that an earlier try had given back."""
+    here = site()
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = set(was), REASON
+    once(here, "squeue", does)
+    with pytest.raises(Trouble, match=words) as caught:
+        slurm(here).prove("hal01")
+    assert not caught.value.passes
+    assert (here.nodes["hal01"].flags, here.nodes["hal01"].reason) == ({"DRAIN"}, reason)
+    assert not [line for line in here.commands() if "RESUME" in line or "sbatch" in line]
+
+
+def test_a_node_that_was_given_back_and_is_drained_for_what_was_its_last_reason_stays_so() -> None:
+    here = site()
+    here.nodes["hal01"].reason = REASON
+    once(here, "squeue", lambda here: here.nodes["hal01"].flags.add("DRAIN"))
+    with pytest.raises(Trouble, match="somebody drained it: hal-reimage: new image"):
+        slurm(here).prove("hal01")
+    assert here.nodes["hal01"].flags == {"DRAIN"}
+
+
+@pytest.mark.parametrize("does", [_aborted, _unreserved])
+def test_a_reservation_that_goes_while_a_node_is_given_back_is_seen_at_once(
+    does: Callable[[Slurmctld], None],
+) -> None:
+    here = site()
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, REASON
+    once(here, "show node", does, skip=1)  # the last look
+    with pytest.raises(Trouble, match="was taken away: hal01 was drained again") as caught:
+        slurm(here).prove("hal01")
+    assert not caught.value.passes
+    assert (here.nodes["hal01"].flags, here.nodes["hal01"].reason) == ({"DRAIN"}, REASON)
+    assert here.commands()[1:] == [
+        "scontrol update NodeName=hal01 State=RESUME",
+        f"scontrol update NodeName=hal01 State=DRAIN Reason={REASON}",
+    ]
+    assert here.asked[-3][-2:] == ["reservation", "hal-reimage-hal01"], "right before State=DRAIN"
+
+
+def test_an_administrator_who_drains_while_the_test_job_is_refused_keeps_his_reason() -> None:
+    here = site()
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, REASON
+    once(here, "State=RESUME", _drained)
+    here.broken["sbatch"] = REFUSED
+    with pytest.raises(Trouble, match="Invalid account"):
+        slurm(here).prove("hal01")
+    assert (here.nodes["hal01"].flags, here.nodes["hal01"].reason) == ({"DRAIN"}, "broken fan")
+
+
+@pytest.mark.parametrize("after", ["State=DRAIN", "show node", "scontrol delete"])
+def test_an_abort_drains_again_what_a_run_gives_back_meanwhile(after: str) -> None:
+    here = site()
+    here.nodes["hal01"].flags = {"DRAIN"}
+    slurm(here).prove("hal01")
+    once(here, after, lambda here: here.nodes["hal01"].flags.clear())
+    slurm(here).end_proof("hal01", "hal-reimage: aborted")
+    assert (here.nodes["hal01"].flags, here.nodes["hal01"].reason) == ({"DRAIN"}, "hal-reimage: aborted")
+    assert here.reservations == {}
+
+
+def test_an_abort_that_meets_a_resume_never_takes_the_reservation_of_a_node_that_serves() -> None:
+    here = site()
+    here.nodes["hal01"].flags = {"DRAIN"}
+    slurm(here).prove("hal01")
+    free: list[bool] = []
+
+    def meanwhile() -> None:
+        if "State=DRAIN" in here.asked[-1] and here.commands().count(" ".join(here.asked[-1])) == 1:
+            here.nodes["hal01"].flags.clear()
+        free.append(here.serving("hal01"))
+
+    here.seen = meanwhile
+    slurm(here).end_proof("hal01", "hal-reimage: aborted")
+    assert not any(free)
 
 
 @pytest.mark.parametrize(("end", "passes"), [(REFUSED, False), (Done(124), True)])

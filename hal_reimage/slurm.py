@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hal_reimage.errors import Trouble
+from hal_reimage.errors import Gone, Trouble
 from hal_reimage.remote import Run
 from hal_reimage.slurm_text import (
     Listed,
@@ -179,10 +179,13 @@ class SlurmCommands:
             raise
 
     def proven(self, node: str, job: str) -> str | None:
-        """Return "" when the test job ended well, None when it goes on, or what was wrong."""
+        """Return "" when the test job ended well, None when it goes on, or what was wrong. Gone: Slurm forgot it.
+
+        slurmctld forgets a job MinJobAge seconds after its end (300, slurm.conf), so prove() does not find it either.
+        """
         ran = self._ran(job)
         if ran is None:
-            return f"test job {job} is not known to Slurm any more: it was taken away, or it ended long ago"
+            raise Gone(f"test job {job} is not known to Slurm any more: it was taken away, or it ended long ago")
         if ran.name != self._name(node):
             return f"job {job} is {ran.name}, no test job of {node}"
         if ran.ended:

@@ -54,6 +54,7 @@ class Slurmctld:
         self.broken: dict[str, Done | None] = {}
         self.seen: Callable[[], None] = lambda: None
         self.second = 0
+        self.submitted = 0
         self._lock = threading.Lock()
 
     def __call__(self, argv: Sequence[str], stdin: bytes = b"", /) -> Done:
@@ -123,6 +124,10 @@ class Slurmctld:
                 node.flags -= {"DRAIN"}
             node.base = "DOWN" if node.next_state == "DOWN" else "IDLE"
             node.next_state = ""
+
+    def forget(self, job: str) -> None:
+        """Know nothing of a job that has ended, as after MinJobAge: neither scontrol nor squeue shows it."""
+        assert self.jobs.pop(job).state not in ("PENDING", "RUNNING", "COMPLETING"), job
 
     def serving(self, name: str) -> bool:
         """Return whether anybody's job may start there."""
@@ -203,8 +208,9 @@ class Slurmctld:
         given = dict(re.sub("^--", "", word).split("=", 1) for word in words if "=" in word)
         last = next(line for line in reversed(self.asked) if "sbatch" in line)
         user = last[last.index("-u") + 1] if "runuser" in last else "root"
-        job = Job(str(100 + len(self.jobs)), given["job-name"], user, given["nodelist"], submitted=self.stamp())
+        job = Job(str(100 + self.submitted), given["job-name"], user, given["nodelist"], submitted=self.stamp())
         self.jobs[job.id] = job
+        self.submitted += 1
         return Done(0, f"{job.id}\n")
 
     def _scancel(self, words: list[str]) -> Done:

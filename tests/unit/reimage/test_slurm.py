@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hal_reimage.errors import Trouble
+from hal_reimage.errors import Gone, Trouble
 from hal_reimage.remote import Done
 from hal_reimage.slurm import SlurmCommands, TestJob
 from hal_reimage.world import Slurm
@@ -481,8 +481,24 @@ def test_a_test_job_on_another_node_proves_nothing() -> None:
     assert slurm(here).proven("hal02", job) == "job 100 is hal-reimage-hal01, no test job of hal02"
 
 
-def test_a_test_job_that_vanished() -> None:
-    assert "test job 55 is not known to Slurm any more" in (slurm(site()).proven("hal01", "55") or "")
+def test_a_test_job_that_slurm_forgot_is_followed_by_a_new_one_under_the_same_reservation() -> None:
+    here = site()
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, REASON
+    asking = slurm(here)
+    first = asking.prove("hal01")
+    here.jobs[first].state = "COMPLETED"
+    since = here.reservations["hal-reimage-hal01"]["StartTime"]
+    here.forget(first)
+    with pytest.raises(Gone, match=f"^test job {first} is not known to Slurm any more"):
+        asking.proven("hal01", first)
+    free: list[bool] = []
+    here.seen = lambda: free.append(here.serving("hal01"))
+    second = asking.prove("hal01")
+    assert not any(free)
+    assert second != first
+    assert here.reservations["hal-reimage-hal01"]["StartTime"] == since
+    here.jobs[second].state = "COMPLETED"
+    assert asking.proven("hal01", second) == ""
 
 
 def test_a_test_job_that_does_not_start_in_its_time() -> None:

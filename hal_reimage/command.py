@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from hal_audit.store import Store as Audits
 from hal_bmc.models import Target
@@ -27,12 +27,14 @@ from hal_reimage.drive import Drive
 from hal_reimage.engine import Engine, Limits, refuse_other
 from hal_reimage.errors import ReimageError, Trouble
 from hal_reimage.nodes import Ssh
-from hal_reimage.record import Plan, Record, Run, State, Step, code_of, stamp
+from hal_reimage.record import Image, Plan, Record, Run, State, Step, code_of, stamp
 from hal_reimage.remote import Run as Remote
 from hal_reimage.rollout import Playbook, Playbooks
 from hal_reimage.server import Ordering, Provisioning, Records, image_of, published
 from hal_reimage.slurm import SlurmCommands, TestJob
-from hal_reimage.world import Bmc, Slurm, SlurmNode, Store, World
+from hal_reimage.world import Slurm, SlurmNode, World
+
+Answer = TypeVar("Answer")
 
 
 class RunOn(Protocol):
@@ -85,7 +87,8 @@ def reimage(asked: Asked, connected: Connected, world: World | None = None) -> R
     """
     site = _Site(asked, connected)
     world = world or site.world()
-    shown = _looked_at(site, world.store, world.slurm, world.bmc)
+    floors = _asked_for(world.slurm.check_floors)
+    shown = _looked_at(site, world)
     plans = [one.plan for one in shown]
     code = code_of(plans)
     if asked.code and asked.code != code:
@@ -101,32 +104,76 @@ def reimage(asked: Asked, connected: Connected, world: World | None = None) -> R
         how = f"Code: {code}\nNothing was changed. To do this: the same command with\n    -e reimage_code={code}"
         if asked.check:
             how = f"The code {code} is right for this. Nothing was changed: this is check mode" if asked.code else how
-        return Result(show.plan_of(shown, how), code)
-    connected.say(show.plan_of(shown, f"Confirmed with {code}."))
-    return _carried_out(site, world, plans, code)
+        return Result(show.plan_of(shown, f"{site.how(floors)}\n{how}"), code)
+    connected.say(show.plan_of(shown, f"{site.how(floors)}\nConfirmed with {code}."))
+    return _carried_out(site, world, shown, code)
 
 
-def _looked_at(site: _Site, store: Store, slurm: Slurm, bmc: Bmc) -> list[show.Shown]:
+def _asked_for(ask: Callable[[], Answer]) -> Answer:
+    """Return an answer; ReimageError when there is none: nothing was changed yet."""
+    try:
+        return ask()
+    except Trouble as trouble:
+        raise ReimageError(f"{trouble.reason}. Nothing was changed") from None
+
+
+def _looked_at(site: _Site, world: World) -> list[show.Shown]:
     """Look at all nodes, several at a time; ReimageError with a line for each that is not as declared."""
     images = published(site.server, site.ordering.images_folder, site.ordering.key)
 
-    def one(name: str) -> show.Shown | str:
-        try:
-            last = store.read(name)
-            bmc.identify(name)
-            plan = site.plan(name, last, images)
-            return show.Shown(plan, site.place(name), slurm.see(name), site.bmc_words(name), last)
-        except Trouble as trouble:
-            return f"{name}: {trouble.reason}" if not trouble.reason.startswith(name) else trouble.reason
+    def each(ask: Callable[[str], Answer]) -> dict[str, Answer]:
+        def one(name: str) -> Answer | str:
+            try:
+                return ask(name)
+            except Trouble as trouble:
+                return f"{name}: {trouble.reason}" if not trouble.reason.startswith(name) else trouble.reason
 
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(one, site.names))
-    if problems := [one for one in found if isinstance(one, str)]:
-        raise ReimageError("\n".join([*problems, "Nothing was changed"]))
-    return [one for one in found if not isinstance(one, str)]
+        with ThreadPoolExecutor(8) as pool:
+            found = dict(zip(site.names, pool.map(one, site.names), strict=True))
+        if problems := [said for said in found.values() if isinstance(said, str)]:
+            raise ReimageError("\n".join([*problems, "Nothing was changed"]))
+        return {name: said for name, said in found.items() if not isinstance(said, str)}
+
+    last = each(world.store.read)
+    begun = _begun_together(last, site.asked.code)
+
+    def look(name: str) -> show.Shown:
+        world.bmc.identify(name)
+        if name in begun.done:
+            plan = begun.done[name]
+        else:
+            called = world.provision.see(name).called if last[name] is None else ""
+            plan = site.plan(name, last[name], images, begun.images, called)
+        return show.Shown(plan, site.place(name), world.slurm.see(name), site.bmc_words(name), last[name])
+
+    return list(each(look).values())
 
 
-def _carried_out(site: _Site, world: World, plans: Sequence[Plan], code: str) -> Result:
+@dataclass(frozen=True)
+class _Begun:
+    """What belongs to a call that was begun and not finished: plans of nodes that are done, and the images of all."""
+
+    done: Mapping[str, Plan] = field(default_factory=dict)
+    images: tuple[Image, ...] = ()
+
+
+def _begun_together(last: Mapping[str, Record | None], code: str) -> _Begun:
+    """Return what an earlier call with this code has done already; without a code, with that of what is not through.
+
+    When all of them are done, the code was used, and is worth nothing.
+    """
+    records = {name: one for name, one in last.items() if one is not None}
+    unfinished = {one.run.code for one in records.values() if one.state in (State.GOING, State.FAILED)}
+    known = code or (unfinished.pop() if len(unfinished) == 1 else "")
+    of_it = {name: one for name, one in records.items() if known and one.run.code == known}
+    done = {name: one.plan for name, one in of_it.items() if one.state is State.DONE}
+    if len(done) == len(last):
+        return _Begun()
+    alive = [one for one in of_it.values() if one.state is not State.ABORTED]
+    return _Begun(done, tuple({one.plan.image: None for one in alive}))
+
+
+def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: str) -> Result:
     settings, connected = site.settings, site.connected
     engine = Engine(world, site.limits())
     run = Run(
@@ -136,20 +183,26 @@ def _carried_out(site: _Site, world: World, plans: Sequence[Plan], code: str) ->
         by_slurm=bool(settings["by_slurm"]),
         next_state=settings["next_state"],
     )
-    for plan in plans:
-        engine.confirm(plan, run)
+    plans = {one.plan.node: one.plan for one in shown}
+    done = {
+        one.plan.node: one.last
+        for one in shown
+        if one.last and one.last.state is State.DONE and one.last.plan == one.plan and one.last.run.code == code
+    }
     drive = Drive(
         engine,
         run,
         lambda record: connected.say(show.line_of(record)),
-        parallel=int(settings["max_parallel"]),
-        poll_seconds=float(settings["poll_seconds"]),
+        parallel=site.parallel,
+        poll_seconds=site.poll_seconds,
         go_on=bool(settings["go_on"]),
+        # Its record is written when its turn comes: what is not begun is as if nobody had asked.
+        begin=lambda node: engine.confirm(plans[node], run),
     )
     if isinstance(world.rollout, Playbooks):
         world.rollout.to_come = lambda kind: drive.to_come(Step(kind))
-    records, others = drive.all([plan.node for plan in plans])
-    text = show.end_of(records, settings["server"])
+    records, others = drive.all([name for name in plans if name not in done])
+    text = show.end_of({**done, **records}, settings["server"])
     lines = [text] if text else []
     lines += [f"{name}: {why}" for name, why in others.items()]
     well = not others and all(one.state is State.DONE for one in records.values())
@@ -180,6 +233,30 @@ class _Site:
         self.ordering = self._ordering()
         if self.settings["next_state"] not in ("RESUME", "DOWN"):
             raise ReimageError(f"reimage_next_state is {self.settings['next_state']}: RESUME or DOWN")
+        self.parallel = int(self._number("max_parallel", 1))
+        self.poll_seconds = self._number("poll_seconds", 0)
+        wipe = self.settings["wipe"]
+        if not isinstance(wipe, list) or not all(isinstance(one, str) for one in wipe):
+            raise ReimageError(f'reimage_wipe is {wipe}: a list of names, \'{{"reimage_wipe": ["scratch"]}}\'')
+
+    def _number(self, name: str, least: float) -> float:
+        """Return a setting that is a number; ReimageError before anything is asked when it is none."""
+        try:
+            number = float(self.settings[name])
+        except (TypeError, ValueError):
+            number = least - 1
+        if not number >= least:
+            raise ReimageError(f"reimage_{name} is {self.settings[name]}: a number, {least:g} or more")
+        return number
+
+    def how(self, floors: Mapping[str, tuple[int, int]]) -> str:
+        """Return in words how it is done, which the code does not stand for."""
+        ends = "given back to Slurm" if self.settings["next_state"] == "RESUME" else "left drained"
+        by = "by scontrol reboot" if self.settings["by_slurm"] else "drained"
+        keep = ", ".join(f"{name} {floor} of {nodes}" for name, (floor, nodes) in sorted(floors.items()))
+        return f"{self.parallel} at a time, {by}, then {ends}." + (
+            f" Nodes that stay for jobs: {keep}." if keep else ""
+        )
 
     def _slice(self, name: str, **arguments: Any) -> Any:
         return slice_of(self._source, name, arguments)
@@ -198,15 +275,25 @@ class _Site:
         """Return what the BMC said to the question which machine it is."""
         return f"{self.node[name]['bmc']['address']} says the same"
 
-    def plan(self, name: str, last: Record | None, images: Sequence[Any]) -> Plan:
-        """Return what would be done to a node. One that was begun keeps its image, whatever was published since."""
+    def plan(
+        self, name: str, last: Record | None, images: Sequence[Any], begun: Sequence[Image] = (), called: str = ""
+    ) -> Plan:
+        """Return what would be done to a node. One that was begun keeps its image, whatever was published since.
+
+        ``begun``: images of nodes that were begun by the same call; ``called``: when a node that has no record called
+        home last, so that no code is good again when a record is lost.
+        """
         node, wanted = self.boot[name], str(self.settings["image"] or "")
         disk_of(node, virtual=self.virtual)
-        begun = last is not None and last.state in (State.GOING, State.FAILED)
-        previous = ""
+        goes_on = last is not None and last.state in (State.GOING, State.FAILED)
+        previous = (called.split() or [""])[-1]
         if last is not None:
-            previous = last.plan.previous if begun else last.ended
-        image = last.plan.image if last and begun and not wanted else image_of(node, images, wanted)
+            previous = last.plan.previous if goes_on else last.ended
+        theirs = [one for one in begun if (one.arch, one.kernel) == (node.arch, node.kernel)]
+        if wanted or not (goes_on or theirs):
+            image = image_of(node, images, wanted)
+        else:
+            image = last.plan.image if last and goes_on else theirs[0]
         can = wipeable(node)
         unknown = [one for one in self.settings["wipe"] if one not in can]
         if unknown:
@@ -332,6 +419,10 @@ class NoSlurm:
     def see(self, node: str) -> SlurmNode:
         """Nobody."""
         return SlurmNode(known=False)
+
+    def check_floors(self) -> dict[str, tuple[int, int]]:
+        """No partitions."""
+        return {}
 
     def drain(self, node: str, reason: str) -> str:
         """Nothing to drain."""

@@ -31,10 +31,12 @@ class Drive:
         parallel: int,
         poll_seconds: float,
         go_on: bool = False,
+        begin: Callable[[str], object] = lambda node: None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._engine, self._run, self._report = engine, run, report
         self._parallel, self._poll, self._go_on, self._sleep = parallel, poll_seconds, go_on, sleep
+        self._begin = begin
         self._steps: dict[str, Step] = {}
         self._failed: list[str] = []
         self._gone: dict[str, str] = {}
@@ -83,6 +85,12 @@ class Drive:
                 self._failed.append(name)
 
     def _node(self, name: str) -> None:
+        try:
+            self._begin(name)
+        except (ReimageError, Trouble) as error:
+            raise Lost(f"not begun: {error}") from None
+        except Conflict:
+            raise Lost("not begun: somebody else works on it now: hal-reimage status on the server") from None
         silent = 0.0
         while True:
             try:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from hal_reimage.errors import Conflict, ReimageError, Trouble
+from hal_reimage.errors import Conflict, Gone, ReimageError, Trouble
 from hal_reimage.record import STEPS, Drained, Plan, Record, Run, State, Step, moment, stamp
 from hal_reimage.world import SlurmNode, World
 
@@ -101,16 +101,21 @@ class Engine:
         if kept is None or kept.state in (State.DONE, State.ABORTED):
             if kept and plan.previous != kept.ended:
                 raise ReimageError(f"{plan.node}: this code was used: that reimage is {kept.state.value}, {kept.ended}")
-            return self.world.store.write(
-                Record(plan.node, plan, run, since=stamp(self.now()), revision=kept.revision if kept else 0)
-            )
+            revision = kept.revision if kept else 0
+            new = Record(plan.node, plan, run, since=stamp(self.now()), revision=revision)
+            if kept and kept.state is State.ABORTED and kept.drained_before:
+                seen = self.world.slurm.see(plan.node)
+                if seen.drained and seen.ours:  # what was aborted has not given him his drain back yet
+                    new = replace(new, drained_before=kept.drained_before)
+            return self.world.store.write(new)
         refuse_other(kept, plan, run.code)
         if kept.reason:
             # It may not have been made safe, or somebody gave it back since.
             self._make_safe(kept, _failure(kept))
             kept = replace(kept, step=_again_from(kept.step), reason="", ended="", job="", state=State.GOING)
-        # Who had set how it ends, had set it for this plan; the time that it was left alone is no step's.
-        kept = replace(kept, run=replace(run, next_state=kept.run.next_state), since=stamp(self.now()), waiting="")
+        # Whoever wants it to stay drained, now or then, is heard; the time that it was left alone is no step's.
+        next_state = "DOWN" if "DOWN" in (run.next_state, kept.run.next_state) else run.next_state
+        kept = replace(kept, run=replace(run, next_state=next_state), since=stamp(self.now()), waiting="")
         return self.world.store.write(kept)
 
     def tick(self, node: str, run: Run) -> Record:
@@ -326,12 +331,19 @@ class Engine:
 
     def _job(self, record: Record) -> Found:
         node, slurm = record.node, self.world.slurm
-        if not slurm.see(node).known:
+        seen = slurm.see(node)
+        if not seen.known:
             return {}
         if not record.job:
+            found = _drained_meanwhile(record, seen)
+            if found:  # written down before anything ends his drain
+                raise Wait("its test job", found)
             job = slurm.prove(node)
             raise Wait(f"test job {job}", {"job": job})
-        ended = slurm.proven(node, record.job)
+        try:
+            ended = slurm.proven(node, record.job)
+        except Gone:
+            raise Wait("a new test job", {"job": ""}) from None
         if ended is None:
             raise Wait(f"test job {record.job}")
         if ended:
@@ -340,9 +352,12 @@ class Engine:
 
     def _return(self, record: Record) -> Found:
         node, slurm = record.node, self.world.slurm
-        if not slurm.see(node).known:
+        seen = slurm.see(node)
+        if not seen.known:
             return {}
         stays = ""
+        if found := _drained_meanwhile(record, seen):
+            return self._return(replace(record, **found)) | found  # type: ignore[arg-type]  # fields of it
         if record.drained_before:
             stays = record.drained_before.reason
         elif record.run.next_state == "DOWN":
@@ -354,6 +369,13 @@ class Engine:
         if not seen.usable:
             raise Wait(f"Slurm to send it jobs; it has it {seen.reason or 'not answering'}")
         return {}
+
+
+def _drained_meanwhile(record: Record, seen: SlurmNode) -> Found:
+    """Return whose drain a node has that was drained by somebody else since it was ours: it will have that again."""
+    if seen.drained and not seen.ours and record.drained_before is None:
+        return {"drained_before": Drained(seen.reason, seen.by)}
+    return {}
 
 
 def _same(one: Run, other: Run) -> bool:

@@ -58,7 +58,7 @@ def _slurm(seen: SlurmNode) -> list[str]:
         return ["does not know it"]
     lines = ["no jobs"]
     if seen.jobs:
-        lines = [f"{len(seen.jobs)} job{'' if len(seen.jobs) == 1 else 's'}, which end first:"]
+        lines = ["1 job, which ends first:" if len(seen.jobs) == 1 else f"{len(seen.jobs)} jobs, which end first:"]
         lines += [f"{job.id} of {job.user} ends by {job.end}" for job in seen.jobs]
     if seen.drained and not seen.ours:
         lines.append(f"drained by {seen.by}: {seen.reason}. So it stays afterwards")
@@ -98,7 +98,8 @@ def end_of(records: Mapping[str, Record], server: str) -> str:
     done = [name for name, one in records.items() if one.state is State.DONE]
     lines = []
     for name in done:
-        steps = ", ".join(f"{step} {_minutes(spent)}" for step, spent in records[name].seconds.items() if spent >= 1)
+        took = {step: records[name].seconds.get(step.value, 0.0) for step in STEPS}
+        steps = ", ".join(f"{step.value} {_minutes(spent)}" for step, spent in took.items() if spent >= 1)
         lines.append(f"{name}: done in {_minutes(sum(records[name].seconds.values()))} ({steps})")
     others: dict[str, list[str]] = {}
     for name, one in records.items():

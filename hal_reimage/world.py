@@ -6,6 +6,7 @@ says what did not work, in words.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -73,6 +74,9 @@ class Slurm(Protocol):
 
     def reboot(self, node: str, reason: str, next_state: str) -> str:
         """``scontrol reboot ASAP`` a node; return "" or why not now. Its jobs go on."""
+
+    def check_floors(self) -> Mapping[str, tuple[int, int]]:
+        """Return how many nodes each partition keeps for jobs, of how many; ReimageError for floors that cannot be."""
 
     def keep_drained(self, node: str, reason: str) -> None:
         """Have a node drained with this reason, whatever it was: after a reboot that it issued as well."""

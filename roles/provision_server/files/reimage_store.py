@@ -19,8 +19,8 @@ from provision_common import NAME, TEXT, Problem, alone, checked_name, read_json
 FORMAT = 1
 STEPS = ("waiting", "identity", "drain", "off", "arm", "boot", "install", "start", "converge", "gates", "job", "return")
 STATES = ("going", "done", "failed", "aborted")
-# Where a node still runs the system that it had, so that a reboot by Slurm is the beginning of its reimage.
-BEFORE_OFF = ("waiting", "identity", "drain", "off")
+# Where somebody waits for Slurm to reboot a node: that is the beginning of its reimage. Before that it is a reboot.
+BEFORE_OFF = ("drain", "off")
 MOST_BYTES = 256 * 1024
 ENDING = ".json"
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from hal_reimage.errors import Conflict, Trouble
+from hal_reimage.errors import Conflict, Gone, Trouble
 from hal_reimage.record import Image, Plan, Record, Run, State, Step, record_of, stamp
 from hal_reimage.world import Installation, Job, SlurmNode, World
 
@@ -17,7 +17,7 @@ IMAGE = Image("ac922-20261122-ppc64le", "0" * 64, "ppc64le", "4.18.0-80.7.2.el7"
 RUN = Run("K7QX-M2VD", "root@here", "2026-11-22T18:00:00Z")
 OURS = "hal-reimage"
 HEALTH = "health: "
-BEFORE_OFF = (Step.WAITING, Step.IDENTITY, Step.DRAIN, Step.OFF)  # a reboot by Slurm is the beginning of a reimage
+BEFORE_OFF = (Step.DRAIN, Step.OFF)  # a reboot by Slurm is the beginning of a reimage
 
 
 def plan(node: str, **other: str) -> Plan:
@@ -222,6 +222,10 @@ class Site:
         if not machine.on:
             machine.on, machine.runs = True, "firmware"
 
+    def forget_job(self, name: str) -> None:
+        """Slurm forgets a test job, as it does some minutes after its end (MinJobAge)."""
+        self.machines[name].test_job = ""
+
     def end_jobs(self, name: str) -> None:
         """The jobs of a node end."""
         self.machines[name].jobs.clear()
@@ -266,7 +270,7 @@ class Watched:
         asked = getattr(self._part, name)
 
         def call(*arguments: object) -> object:
-            first = arguments[0]
+            first = arguments[0] if arguments else "*"
             node = first.node if isinstance(first, Record) else str(first)
             what = f"{type(self._part).__name__.removeprefix('Fake').lower()}.{name}"
             self._site.call("before", what, node)
@@ -314,6 +318,9 @@ class FakeStore(Part):
 class FakeSlurm(Part):
     name = "slurmctld"
 
+    def check_floors(self) -> dict[str, tuple[int, int]]:
+        return {"gpu": (self.site.floor, len(self.site.machines))}
+
     def see(self, node: str) -> SlurmNode:
         machine = self.machine(node)
         if node in self.site.unknown:
@@ -359,14 +366,16 @@ class FakeSlurm(Part):
 
     def prove(self, node: str) -> str:
         machine = self.machine(node)
-        if not machine.reserved:
+        if not machine.reserved or not machine.test_job:
             machine.reserved, machine.test_job, machine.test_ended = True, f"test {self.site.number()}", None
             machine.drained, machine.reason = False, ""
         return machine.test_job
 
     def proven(self, node: str, job: str) -> str | None:
         machine = self.machine(node)
-        return machine.test_ended if machine.test_job == job else "it vanished"
+        if machine.test_job != job:
+            raise Gone(job)
+        return machine.test_ended
 
     def end_proof(self, node: str, reason: str) -> None:
         machine = self.machine(node)

@@ -16,7 +16,7 @@ from hal_provision.images import make_key
 from hal_reimage.command import Result
 from hal_reimage.engine import Engine
 from hal_reimage.errors import ReimageError
-from hal_reimage.record import Image, Plan, Run, State, Step, code_of, record_of
+from hal_reimage.record import Image, Plan, Run, State, code_of, record_of
 from tests.unit.reimage.asking import Desk
 from tests.unit.reimage.conftest import Publish
 
@@ -247,8 +247,7 @@ def test_after_one_that_failed_no_other_is_begun(desk: Desk) -> None:
         desk.site.faults[name].add("gates")
     done = desk.ask("hal[05-07]", desk.ask("hal[05-07]").code)
     assert not done.well
-    assert states(desk) == {"hal05": "failed", "hal06": "going", "hal07": "going"}
-    assert [str(desk.site.records[name]["step"]) for name in ("hal06", "hal07")] == [Step.WAITING.value] * 2
+    assert states(desk) == {"hal05": "failed"}
     assert "hal06: not begun, because hal05 failed; the same command goes on with it" in done.text
     assert desk.site.machines["hal06"].serves
 
@@ -372,3 +371,53 @@ def test_the_record_says_who_and_by_what(desk: Desk) -> None:
     kept = record_of(desk.site.records["hal05"])
     assert (kept.run.code, kept.run.by, kept.state) == (code, "root@here", State.DONE)
     assert kept.plan.serial == "PLACEHOLDER-HAL05"
+
+
+# ---------------------------------------------------------------- a call for several nodes, interrupted
+
+
+def test_a_call_of_which_one_node_is_done_goes_on_with_the_others(desk: Desk) -> None:
+    """With the same code, and without one it shows that code; who is done is left alone."""
+    code = desk.ask("hal[05-06]", keep={}).code
+    desk.site.faults["hal06"] = {"gates"}
+    first = desk.ask("hal[05-06]", code)
+    assert (first.well, desk.site.records["hal05"]["state"], desk.site.records["hal06"]["state"]) == (
+        False,
+        "done",
+        "failed",
+    )
+    desk.site.faults.clear()
+    disk = desk.site.machines["hal05"].disk
+    assert desk.ask("hal[05-06]").code == code
+    again = desk.ask("hal[05-06]", code)
+    assert (again.well, desk.site.records["hal06"]["state"]) == (True, "done")
+    assert desk.site.machines["hal05"].disk == disk, "it was erased a second time"
+    with pytest.raises(ReimageError, match="is not the code"):
+        desk.ask("hal[05-06]", code)
+
+
+def test_nodes_whose_turn_did_not_come_are_as_if_nobody_had_asked(desk: Desk) -> None:
+    code = desk.ask("hal[05-07]").code
+    desk.site.faults["hal05"] = {"power-ignored"}
+    desk.ask("hal[05-07]", code)
+    assert set(desk.site.records) == {"hal05"}
+    desk.site.faults.clear()
+    assert desk.ask("hal[05-07]", code).well
+    assert {one["state"] for one in desk.site.records.values()} == {"done"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "words"),
+    [
+        ("max_parallel", "four", "reimage_max_parallel is four: a number, 1 or more"),
+        ("max_parallel", 0, "reimage_max_parallel is 0: a number, 1 or more"),
+        ("poll_seconds", "soon", "reimage_poll_seconds is soon"),
+        ("wipe", "scratch", "reimage_wipe is scratch: a list of names"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused_before_anything_is_asked(
+    desk: Desk, setting: str, value: object, words: str
+) -> None:
+    with pytest.raises(ReimageError, match=words):
+        desk.ask("hal05", **{setting: value})
+    assert desk.site.told == []

@@ -537,9 +537,9 @@ def test_nobody_elses_job_comes_while_the_test_job_runs() -> None:
 def test_a_node_that_slurm_does_not_send_jobs_to_is_not_done() -> None:
     here = Here()
     here.go_to(Step.RETURN)
-    here.machine.drained, here.machine.reason = True, "fan"
+    here.machine.runs = "nothing"
     here.tick()
-    assert here.record().waiting == "Slurm to send it jobs; it has it fan"
+    assert here.record().waiting == "Slurm to send it jobs; it has it not answering"
     ended = here.end()
     assert (ended.state, ended.step) == (State.FAILED, Step.RETURN)
     assert here.machine.drained
@@ -935,3 +935,85 @@ def test_a_run_that_is_aborted_at_any_call_leaves_the_node_drained_and_booting_i
         for _ in range(4):
             here.site.pass_time()
         assert here.machine.disk == before, point
+
+
+# ---------------------------------------------------------------- other people's drains, and what is asked for later
+
+
+def test_a_drain_that_came_meanwhile_is_there_again_at_the_end() -> None:
+    """An administrator drains a node that is being installed: it is proven, and stays drained with his words."""
+    site = Site("hal01")
+    engine = Engine(site.world(), LIMITS, site.now)
+    site.confirmed["hal01"] = plan("hal01")
+    engine.confirm(plan("hal01"), RUN)
+    for _ in range(200):
+        record = engine.tick("hal01", RUN)
+        if record.step is Step.INSTALL:
+            site.machines["hal01"].drained, site.machines["hal01"].reason = True, "PSU smells"
+        if not record.going:
+            break
+        site.pass_time(30)
+    assert (record.state, site.machines["hal01"].drained, site.machines["hal01"].reason) == (
+        State.DONE,
+        True,
+        "PSU smells",
+    )
+
+
+def test_a_drain_of_before_survives_an_abort_and_the_next_reimage() -> None:
+    site = Site("hal01")
+    engine = Engine(site.world(), LIMITS, site.now)
+    machine = site.machines["hal01"]
+    machine.drained, machine.reason = True, "DIMM"
+    for number in range(2):
+        kept = site.records.get("hal01")
+        wanted = plan("hal01", previous=str(kept["ended"]) if kept else "")
+        site.confirmed["hal01"] = wanted
+        run = replace(RUN, began=f"{RUN.began} {number}")
+        engine.confirm(wanted, run)
+        for _ in range(200):
+            record = engine.tick("hal01", run)
+            if number == 0 and record.step is Step.INSTALL:
+                site.abort("hal01")
+            if not record.going:
+                break
+            site.pass_time(30)
+        site.pass_time(30)
+    assert (record.state, machine.drained, machine.reason) == (State.DONE, True, "DIMM")
+
+
+@pytest.mark.parametrize(("first", "then", "drained"), [("RESUME", "DOWN", True), ("DOWN", "RESUME", True)])
+def test_whoever_wants_it_to_stay_drained_is_heard(first: str, then: str, drained: bool) -> None:
+    site = Site("hal01")
+    engine = Engine(site.world(), LIMITS, site.now)
+    site.confirmed["hal01"] = plan("hal01")
+    for number, next_state in enumerate((first, then)):
+        site.faults["hal01"] = {"gates"} if number == 0 else set()
+        run = replace(RUN, next_state=next_state, began=f"{RUN.began} {number}")
+        engine.confirm(plan("hal01"), run)
+        for _ in range(200):
+            record = engine.tick("hal01", run)
+            if not record.going:
+                break
+            site.pass_time(30)
+    assert (record.state, site.machines["hal01"].drained) == (State.DONE, drained)
+
+
+def test_a_test_job_that_slurm_has_forgotten_is_run_again() -> None:
+    """The run was killed; slurmctld forgets jobs some minutes after their end."""
+    site = Site("hal01")
+    engine = Engine(site.world(), LIMITS, site.now)
+    site.confirmed["hal01"] = plan("hal01")
+    engine.confirm(plan("hal01"), RUN)
+    jobs = []
+    for _ in range(200):
+        record = engine.tick("hal01", RUN)
+        if record.job and record.job not in jobs:
+            jobs.append(record.job)
+            if len(jobs) == 1:
+                site.forget_job("hal01")
+        if not record.going:
+            break
+        site.pass_time(30)
+    assert record.state is State.DONE
+    assert len(jobs) == 2

@@ -55,7 +55,7 @@ JOBS = tuple(Job(str(48211 + number), "alice", "2026-11-23T04:12:00") for number
     ("slurm", "said"),
     [
         (SlurmNode(False), ["does not know it"]),
-        (replace(FREE, jobs=JOBS[:1]), ["1 job, which end first:", "48211 of alice ends by 2026-11-23T04:12:00"]),
+        (replace(FREE, jobs=JOBS[:1]), ["1 job, which ends first:", "48211 of alice ends by 2026-11-23T04:12:00"]),
         (
             replace(FREE, jobs=JOBS),
             ["3 jobs, which end first:", *(f"{job.id} of alice ends by 2026-11-23T04:12:00" for job in JOBS)],

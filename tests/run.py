@@ -48,6 +48,7 @@ LATER = (
     "notebooks",
     "nvidia_driver",
     "provision_server",
+    "reimage",
     "repositories",
     "singularity",
     "spectrum_scale",

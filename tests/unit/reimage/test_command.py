@@ -416,7 +416,7 @@ def test_nodes_whose_turn_did_not_come_are_as_if_nobody_had_asked(desk: Desk) ->
     ],
 )
 def test_a_setting_that_is_none_is_refused_before_anything_is_asked(
-    desk: Desk, setting: str, value: object, words: str
+    desk: Desk, setting: str, value: Any, words: str
 ) -> None:
     with pytest.raises(ReimageError, match=words):
         desk.ask("hal05", **{setting: value})

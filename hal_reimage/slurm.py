@@ -45,7 +45,8 @@ from hal_reimage.world import Job, SlurmNode
 SECONDS = 30  # for one command
 # A job in one of these is on its nodes, as module hal_slurm_node counts.
 BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
-RESERVED = "30-00:00:00"  # until somebody goes on with it, or takes it away
+# Until somebody goes on with it, or takes it away (scontrol(1); slurmctld makes it a year: reservation.c, create_resv).
+RESERVED = "UNLIMITED"
 
 
 @dataclass(frozen=True, slots=True)

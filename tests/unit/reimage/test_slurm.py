@@ -233,7 +233,7 @@ def test_a_test_job_gets_all_gpus_of_its_node_and_nobody_else_comes() -> None:
     assert free == []
     assert here.commands() == [
         "scontrol create reservation ReservationName=hal-reimage-hal01 StartTime=now "
-        "Duration=30-00:00:00 Nodes=hal01 Users=root Flags=MAINT,IGNORE_JOBS",
+        "Duration=UNLIMITED Nodes=hal01 Users=root Flags=MAINT,IGNORE_JOBS",
         "scontrol update NodeName=hal01 State=RESUME",
         "sbatch --parsable --reservation=hal-reimage-hal01 --nodelist=hal01 --job-name=hal-reimage-hal01 --nodes=1 "
         "--ntasks=1 --partition=gpu --gres=gpu:v100:4 --time=2 --no-requeue --chdir=/ --output=/dev/null "

@@ -24,12 +24,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hal_reimage.errors import Gone, Trouble
+from hal_reimage.errors import Gone, ReimageError, Trouble
 from hal_reimage.remote import Run
 from hal_reimage.slurm_text import (
     Listed,
     Ran,
     ending,
+    floors_of,
+    impossible,
     line,
     may_pass,
     read_jobs,
@@ -111,37 +113,49 @@ class SlurmCommands:
             next_state=found["next_state"] if found["next_state"] in ("RESUME", "DOWN") else "",
         )
 
+    def check_floors(self) -> dict[str, tuple[int, int]]:
+        """Return {partition: (how many nodes it keeps for jobs, how many it has)} of all partitions.
+
+        ReimageError, a line for each mistake, when there is no such partition, or it has fewer nodes than it keeps.
+        """
+        nodes = self._all()
+        if wrong := impossible(nodes, self._floors):
+            raise ReimageError("\n".join(wrong))
+        return floors_of(nodes, self._floors)
+
     def drain(self, node: str, reason: str) -> str:
-        """Drain a node, unless it is; a drain of the health check becomes ours. Return "" or why not now."""
+        """Drain a node, unless it is; a drain of the health check becomes ours. Return "" or why not now.
+
+        Another controller may have drained at the same moment: when too few are left then, it is taken back.
+        """
         with self._deciding:
             nodes = self._nodes(node)
             found = nodes[node]
             if _away(found) and not found["reason"].startswith(self._health):
                 return ""
-            refused = "" if _away(found) else self._too_few(node, nodes)
-            if not refused:
-                self._drain(node, reason)
-            return refused
+            if refused := self._too_few(node, nodes):
+                return refused
+            self._drain(node, reason)
+            return self._after_all(node, reason, found)
 
     def reboot(self, node: str, reason: str, next_state: str) -> str:
         """Have slurmctld reboot a node when its jobs have ended. Return "" or why not now.
 
         One that was asked for already stays as it is. A node that an administrator drained keeps his reason, and is
-        DOWN after it: slurmctld would end his drain otherwise.
+        DOWN after it: slurmctld would end his drain otherwise. Too few are left: as drain().
         """
         with self._deciding:
             nodes = self._nodes(node)
             found = nodes[node]
             if found["reboot"]:
                 return ""
-            refused = "" if _away(found) else self._too_few(node, nodes)
-            if refused:
+            if refused := self._too_few(node, nodes):
                 return refused
             if _away(found) and not found["reason"].startswith((self._ours, self._health)):
                 self._ask("scontrol", "reboot", "ASAP", "nextstate=DOWN", node)
             else:
                 self._ask("scontrol", "reboot", "ASAP", f"nextstate={next_state}", f"reason={line(reason)}", node)
-            return ""
+            return self._after_all(node, reason, found)
 
     def keep_drained(self, node: str, reason: str) -> None:
         """Have a node drained for this reason, with no reboot that ends the drain, whether it waits or was issued.
@@ -247,10 +261,27 @@ class SlurmCommands:
 
     def _nodes(self, node: str) -> dict[str, dict[str, Any]]:
         """Return what is known of all nodes, this one among them."""
-        found: dict[str, dict[str, Any]] = read_nodes(self._ask("scontrol", "--oneliner", "show", "node"))
+        found = self._all()
         if node not in found:
             raise Trouble(f"Slurm does not know {node}")
         return found
+
+    def _all(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = read_nodes(self._ask("scontrol", "--oneliner", "show", "node"))
+        return found
+
+    def _after_all(self, node: str, reason: str, before: dict[str, Any]) -> str:
+        """Look once more whether a node may be away that was just drained; return why not, and give it back.
+
+        It stays away when its reboot was issued, it is down, or the drain is somebody's by now.
+        """
+        refused = self._too_few(node, {**self._nodes(node), node: before})
+        if refused:
+            found = self._nodes(node)[node]
+            ours = found["drained"] and found["reason"] == line(reason)
+            if ours and found["reboot"] != "issued" and not found["down"]:
+                self._resume(node)
+        return refused
 
     def _too_few(self, node: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
         reservations = read_reservations(self._ask("scontrol", "--oneliner", "show", "reservation"))

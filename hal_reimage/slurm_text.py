@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ __all__ = [
     "Listed",
     "Ran",
     "ending",
+    "floors_of",
+    "impossible",
     "line",
     "may_pass",
     "read_jobs",
@@ -119,13 +122,34 @@ def ending(job: Ran, node: str) -> str:
     return f"test job {job.id} ended as {job.state}, exit status {job.exit}{why}"
 
 
+def floors_of(nodes: Mapping[str, Mapping[str, Any]], floors: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Return {partition: (how many nodes it keeps for jobs, how many it has)} of all partitions that have nodes.
+
+    ``nodes`` are those of read_nodes. A partition without a floor keeps half of its nodes, rounded down.
+    """
+    sizes = Counter(partition for one in nodes.values() for partition in one["partitions"])
+    return {partition: (floors.get(partition, size // 2), size) for partition, size in sorted(sizes.items())}
+
+
+def impossible(nodes: Mapping[str, Mapping[str, Any]], floors: Mapping[str, int]) -> list[str]:
+    """Return what is wrong with floors, a line each: of no partition, or more nodes than it has."""
+    found = floors_of(nodes, floors)
+    wrong = []
+    for partition, floor in sorted(floors.items()):
+        if partition not in found:
+            wrong.append(f"reimage_keep: Slurm has no node in a partition {partition}; it has {', '.join(found)}")
+        elif floor > found[partition][1]:
+            wrong.append(f"reimage_keep: {partition} has {_counted(found[partition][1])}, {floor} cannot stay")
+    return wrong
+
+
 def too_few(
     node: str, nodes: Mapping[str, Mapping[str, Any]], floors: Mapping[str, int], proving: Collection[str]
 ) -> str:
     """Return why a node may not be taken away now, or "": each of its partitions keeps so many nodes for jobs.
 
     ``nodes`` are those of read_nodes. One that is in a reservation for maintenance, or that a test job runs on, is none
-    for jobs. A partition without a floor keeps half of its nodes, rounded down.
+    for jobs. A partition without a floor keeps what floors_of says.
     """
 
     def serves(name: str) -> bool:
@@ -133,10 +157,10 @@ def too_few(
 
     if not serves(node):
         return ""
+    keep = floors_of(nodes, floors)
     for partition in nodes[node]["partitions"]:
-        members = [name for name, one in nodes.items() if partition in one["partitions"]]
-        left = sum(serves(name) for name in members if name != node)
-        floor = floors.get(partition, len(members) // 2)
+        left = sum(serves(name) for name, one in nodes.items() if partition in one["partitions"] and name != node)
+        floor = keep[partition][0]
         if left < floor:
             have, stay = _counted(left), "has" if floor == 1 else "have"
             return f"{partition} would have {have} for jobs, at least {floor} {stay} to stay"

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from hal_reimage.errors import Gone, Trouble
+from hal_reimage.errors import Gone, ReimageError, Trouble
 from hal_reimage.remote import Done
 from hal_reimage.slurm import SlurmCommands, TestJob
-from hal_reimage.world import Slurm
 from tests.unit.reimage.slurmctld import Job, Node, Slurmctld
 
 REASON = "hal-reimage: new image"
@@ -21,9 +20,22 @@ def site(number: int = 4, *, partitions: str = "gpu,cpu") -> Slurmctld:
     return Slurmctld(*(Node(f"hal{each:02d}", partitions.split(",")) for each in range(1, number + 1)))
 
 
-def slurm(site: Slurmctld, **settings: object) -> Slurm:
+def slurm(site: Slurmctld, **settings: object) -> SlurmCommands:
     job = TestJob("nvidia-smi -L", {f"hal{number:02d}": {"v100": 4} for number in range(1, 17)}, seconds=90)
     return SlurmCommands(site, **{"job": job, "pause": lambda _: None, **settings})  # type: ignore[arg-type]
+
+
+def once(here: Slurmctld, after: str, does: Callable[[Slurmctld], None], *, skip: int = 0) -> None:
+    """Have somebody do something right after a command that holds a text, but for the first few of them."""
+    left = [skip]
+
+    def seen() -> None:
+        if after in " ".join(here.asked[-1]):
+            left[0] -= 1
+            if left[0] == -1:
+                does(here)
+
+    here.seen = seen
 
 
 def test_a_node_is_seen_with_its_jobs() -> None:
@@ -128,6 +140,7 @@ def test_so_many_nodes_of_each_partition_stay(floors: dict[str, int], away: int,
     for ask in (asking.drain, lambda node, reason: asking.reboot(node, reason, "RESUME")):
         assert ask("hal04", REASON) == sentence
         assert here.serving("hal04") is bool(sentence)
+        assert (here.commands() == []) is bool(sentence), "refused, and not drained for a moment either"
 
 
 def test_what_serves_nobody_is_not_taken_away_and_does_not_count() -> None:
@@ -139,6 +152,103 @@ def test_what_serves_nobody_is_not_taken_away_and_does_not_count() -> None:
     assert asking.drain("hal04", REASON) == "gpu would have 0 nodes for jobs, at least 4 have to stay"
     assert asking.drain("hal01", REASON) == ""
     assert here.told("hal01") == "DOWN+DRAIN"
+
+
+def test_what_each_partition_keeps_is_told() -> None:
+    here = Slurmctld(*(Node(f"hal{each:02d}", ["gpu", "cpu"] if each < 4 else ["cpu"]) for each in range(1, 6)))
+    here.nodes["hal01"].base = "DOWN"  # counts: it is the partition's
+    assert slurm(here).check_floors() == {"cpu": (2, 5), "gpu": (1, 3)}
+    assert slurm(here, floors={"gpu": 3, "cpu": 0}).check_floors() == {"cpu": (0, 5), "gpu": (3, 3)}
+    assert here.commands() == []
+
+
+def test_floors_that_cannot_be_kept_are_refused_with_a_line_each() -> None:
+    asking = slurm(site(), floors={"gpux": 1, "gpu": 5, "cpu": 4})
+    with pytest.raises(ReimageError) as caught:
+        asking.check_floors()
+    assert str(caught.value).splitlines() == [
+        "reimage_keep: gpu has 4 nodes, 5 cannot stay",
+        "reimage_keep: Slurm has no node in a partition gpux; it has cpu, gpu",
+    ]
+
+
+def _other_controller(here: Slurmctld) -> None:
+    """As another run that drains a node of its own at the same moment."""
+    here.nodes["hal02"].flags, here.nodes["hal02"].reason = {"DRAIN"}, "hal-reimage: another"
+
+
+def _ask_drain(asking: SlurmCommands) -> str:
+    return asking.drain("hal01", REASON)
+
+
+def _ask_reboot(asking: SlurmCommands) -> str:
+    return asking.reboot("hal01", REASON, "RESUME")
+
+
+@pytest.mark.parametrize(("ask", "after"), [(_ask_drain, "State=DRAIN"), (_ask_reboot, "reboot ASAP")])
+def test_a_drain_that_was_one_too_many_is_taken_back(ask: Callable[[SlurmCommands], str], after: str) -> None:
+    here = site()
+    once(here, after, _other_controller)
+    assert ask(slurm(here, floors={"gpu": 3})) == "gpu would have 2 nodes for jobs, at least 3 have to stay"
+    assert (here.told("hal01"), here.told("hal02")) == ("IDLE", "IDLE+DRAIN")
+    here.issue("hal01")
+    assert here.serving("hal01")
+    once(here, after, _other_controller)
+    assert ask(slurm(here, floors={"gpu": 2})) == ""
+    assert not here.serving("hal01")
+
+
+@pytest.mark.parametrize(("ask", "after"), [(_ask_drain, "State=DRAIN"), (_ask_reboot, "reboot ASAP")])
+def test_a_drain_that_is_somebody_elses_by_now_is_not_taken_back(
+    ask: Callable[[SlurmCommands], str], after: str
+) -> None:
+    here = site()
+
+    def both(here: Slurmctld) -> None:
+        _other_controller(here)
+        here.nodes["hal01"].reason = "hal-reimage: new image, and more"
+
+    once(here, after, both)
+    assert ask(slurm(here, floors={"gpu": 3})).startswith("gpu would have 2 nodes")
+    assert not here.serving("hal01")
+    assert not [line for line in here.commands() if "RESUME" in line and "update" in line]
+
+
+@pytest.mark.parametrize("base", ["DOWN", "IDLE"])
+def test_a_reboot_that_was_issued_is_not_taken_back(base: str) -> None:
+    here = site()
+
+    def both(here: Slurmctld) -> None:
+        _other_controller(here)
+        here.issue("hal01")
+        # 22.05 has it as DOWN and adds words to the reason: neither is what this is about.
+        here.nodes["hal01"].base, here.nodes["hal01"].reason = base, REASON
+
+    once(here, "reboot ASAP", both)
+    assert _ask_reboot(slurm(here, floors={"gpu": 3})).startswith("gpu would have 2 nodes")
+    assert "REBOOT_ISSUED" in here.nodes["hal01"].flags
+    assert "DRAIN" in here.nodes["hal01"].flags
+
+
+def test_a_node_that_went_down_meanwhile_is_not_given_back() -> None:
+    here = site()
+
+    def both(here: Slurmctld) -> None:
+        _other_controller(here)
+        here.nodes["hal01"].base = "DOWN"
+
+    once(here, "State=DRAIN", both)
+    assert _ask_drain(slurm(here, floors={"gpu": 3})).startswith("gpu would have")
+    assert here.told("hal01") == "DOWN+DRAIN"
+
+
+def test_a_node_that_serves_nobody_is_drained_whatever_others_do() -> None:
+    for prepare in (_down, _health):
+        here = site()
+        prepare(here)
+        once(here, "State=DRAIN", _other_controller)
+        assert _ask_drain(slurm(here, floors={"gpu": 4})) == ""
+        assert "DRAIN" in here.nodes["hal01"].flags
 
 
 def test_a_reboot_is_asked_for_once() -> None:
@@ -174,6 +284,10 @@ def _issued(here: Slurmctld) -> None:
 
 def _down(here: Slurmctld) -> None:
     here.nodes["hal01"].base, here.nodes["hal01"].reason = "DOWN", "Not responding"
+
+
+def _health(here: Slurmctld) -> None:
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, "health: no GPU (x: gone)"
 
 
 def _timed_out(here: Slurmctld) -> None:
@@ -327,19 +441,6 @@ def _abort_begun(here: Slurmctld) -> None:
 def _aborted(here: Slurmctld) -> None:
     _abort_begun(here)
     here.reservations.clear()
-
-
-def once(here: Slurmctld, after: str, does: Callable[[Slurmctld], None], *, skip: int = 0) -> None:
-    """Have somebody do something right after a command that holds a text, but for the first few of them."""
-    left = [skip]
-
-    def seen() -> None:
-        if after in " ".join(here.asked[-1]):
-            left[0] -= 1
-            if left[0] == -1:
-                does(here)
-
-    here.seen = seen
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from hal_reimage import rollout
 from hal_reimage.rollout import Playbook, Playbooks, results_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,12 +28,14 @@ from pathlib import Path
 here = Path(__file__).parent
 argv = sys.argv[1:]
 nodes = argv[argv.index("--limit") + 1].split(",")
-file = Path(argv[argv.index("--extra-vars") + 1][1:])
 said = {
-    "argv": argv, "nodes": nodes, "pid": os.getpid(), "variables": json.loads(file.read_text()), "cwd": os.getcwd(),
-    "file": str(file), "mode": file.stat().st_mode & 0o777, "folder_mode": file.parent.stat().st_mode & 0o777,
-    "environment": dict(os.environ), "stdin": sys.stdin.read(),
+    "argv": argv, "nodes": nodes, "pid": os.getpid(), "cwd": os.getcwd(), "environment": dict(os.environ),
+    "stdin": sys.stdin.read(),
 }
+if "--extra-vars" in argv:
+    file = Path(argv[argv.index("--extra-vars") + 1][1:])
+    said |= {"file": str(file), "mode": file.stat().st_mode, "folder_mode": file.parent.stat().st_mode & 0o777}
+    said["variables"] = json.loads(file.read_text())
 new = here / "new"
 new.write_text(json.dumps(said))
 new.rename(here / ("called-%d.json" % (len(list(here.glob("called-*"))) + 1)))
@@ -71,9 +74,12 @@ class Rollouts:
             changes.get("converge", Playbook(program, self.folder / "site.yml", variables)),
             Playbook(program, self.folder / "gates.yml", variables),
             self.folder / "state" / "reimage",
-            {"PATH": os.environ["PATH"], "TMPDIR": str(self.folder / "tmp"), "ONLY": "this"},
+            changes.get(
+                "environment", {"PATH": os.environ["PATH"], "TMPDIR": str(self.folder / "tmp"), "ONLY": "this"}
+            ),
             self.folder,
             together_seconds=together,
+            limit_seconds=changes.get("limit", LONG_SECONDS),
             to_come=lambda kind: self.coming,
         )
         (self.folder / "tmp").mkdir(exist_ok=True)
@@ -188,19 +194,95 @@ def test_a_result_is_given_once_and_asking_again_begins_anew(rollouts: Rollouts)
 # --- how it is called
 
 
-def test_secrets_go_by_a_file_of_the_owners_that_is_gone_afterwards(rollouts: Rollouts) -> None:
+def test_secrets_go_by_a_pipe_of_the_owners_and_are_in_no_file(rollouts: Rollouts) -> None:
     playbooks = rollouts.playbooks()
     assert playbooks.converge("hal05") is None
     called = rollouts.called()
     assert called["variables"] == {"vault_bmc_password": SECRET, "site": ["a", 1]}
-    assert (called["mode"], called["folder_mode"]) == (0o600, 0o700)
+    assert (called["mode"], called["folder_mode"]) == (stat.S_IFIFO | 0o600, 0o700)
     assert SECRET not in " ".join(called["argv"])
     assert SECRET not in json.dumps(called["environment"])
-    assert Path(called["file"]).exists()
+    until(lambda: not Path(called["file"]).exists())  # who reads it a second time is told so, and does not wait
+    files = [one for one in rollouts.folder.rglob("*") if one.is_file() and not one.name.startswith("called-")]
+    assert any(one.suffix == ".log" for one in files)
+    assert not [one for one in files if SECRET in one.read_text()]
     rollouts.go()
     assert result(playbooks.converge, "hal05") == ""
-    assert not Path(called["file"]).parent.exists()
-    assert not any(SECRET in log.read_text() for log in rollouts.logs())
+    assert [one.suffix for one in rollouts.logs()] == [".log"]
+    assert list((rollouts.folder / "tmp").iterdir()) == []
+
+
+def test_many_variables_come_whole(rollouts: Rollouts) -> None:
+    rollouts.go()
+    many = {f"variable_{number}": "x" * 100 for number in range(10_000)}  # a pipe holds 64 KiB
+    program = [sys.executable, str(rollouts.folder / "program.py")]
+    playbooks = rollouts.playbooks(converge=Playbook(program, rollouts.folder / "site.yml", many))
+    assert result(playbooks.converge, "hal05") == ""
+    assert rollouts.called()["variables"] == many
+
+
+def test_without_variables_there_is_nothing_to_read(rollouts: Rollouts) -> None:
+    rollouts.go()
+    program = [sys.executable, str(rollouts.folder / "program.py")]
+    playbooks = rollouts.playbooks(converge=Playbook(program, rollouts.folder / "site.yml"))
+    assert result(playbooks.converge, "hal05") == ""
+    assert "--extra-vars" not in rollouts.called()["argv"]
+
+
+@pytest.mark.parametrize("reads", [0, 1])
+def test_who_ends_before_it_has_read_all_is_not_waited_for(rollouts: Rollouts, reads: int) -> None:
+    code = f"import sys; open(sys.argv[sys.argv.index('--extra-vars') + 1][1:]).read({reads}); sys.exit(4)"
+    if not reads:
+        code = "raise SystemExit(4)"
+    many = {"site": "x" * 1_000_000}
+    playbooks = rollouts.playbooks(converge=Playbook([sys.executable, "-c", code], rollouts.folder / "site.yml", many))
+    said = result(playbooks.converge, "hal05")
+    assert said == f"the playbook did not reach it (exit status 4); {rollouts.logs()[0]}"
+
+
+PLAY = """
+- hosts: hal05,hal06
+  gather_facts: false
+  strategy: free
+  tasks:
+    - ansible.builtin.assert:
+        that:
+          - vault_bmc_password == "%s"
+          - site == ["a", 1]
+"""
+
+
+def test_ansible_reads_them_from_there(rollouts: Rollouts) -> None:
+    """Once, whatever of it works on how many nodes: there is no second time."""
+    (rollouts.folder / "site.yml").write_text(PLAY % SECRET)
+    (rollouts.folder / "hal.yml").write_text(f"plugin: hal\ncluster: {ROOT / 'inventory/hal/cluster.yml'}\n")
+    program = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(rollouts.folder / "hal.yml")]
+    variables = {"vault_bmc_password": SECRET, "site": ["a", 1], "ansible_connection": "local"}
+    own = {"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_CALLBACKS_ENABLED": "hal_outcome"}
+    playbooks = rollouts.playbooks(
+        LONG_SECONDS,
+        converge=Playbook(program, rollouts.folder / "site.yml", variables),
+        environment={"PATH": os.environ["PATH"], "HOME": str(rollouts.folder), **own},
+    )
+    rollouts.coming = 1
+    playbooks.converge("hal05")
+    rollouts.coming = 0
+    assert [result(playbooks.converge, node) for node in ("hal05", "hal06")] == ["", ""], rollouts.logs()[0].read_text()
+
+
+def test_logs_of_long_ago_are_removed_and_nothing_else(rollouts: Rollouts) -> None:
+    rollouts.go()
+    playbooks = rollouts.playbooks()
+    folder = rollouts.folder / "state" / "reimage"
+    folder.mkdir(parents=True)
+    old = ["20261001T000000Z-converge-hal05.log", "20261001T000000Z-gates-hal[05-06].outcome", "notes.log", "turns"]
+    for name, days in [*((name, 31) for name in old), ("20261101T000000Z-converge-hal05.log", 29)]:
+        (folder / name).touch()
+        os.utime(folder / name, (time.time() - days * 86400,) * 2)
+    assert result(playbooks.converge, "hal05") == ""
+    left = {one.name for one in rollouts.logs() if not one.name.endswith("Z-converge-hal05.log")}
+    assert left == {"notes.log", "turns"}
+    assert len([one for one in rollouts.logs() if one.name.endswith("Z-converge-hal05.log")]) == 2
 
 
 def test_its_log_is_the_owners_and_has_what_it_printed(rollouts: Rollouts) -> None:
@@ -286,6 +368,63 @@ def test_an_outcome_that_says_nothing_is_a_failure(tmp_path: Path, text: str) ->
     (tmp_path / "outcome").write_text(text)
     said = results_of(["hal05"], tmp_path / "outcome", 0, Path("log"))["hal05"]
     assert said == "the playbook did not reach it (exit status 0); log"
+
+
+# --- one that hangs
+
+# Starts a process as ansible-playbook does its own, and both wait for good. "deaf": they do not listen to TERM.
+HANGS = """
+import os, signal, sys, time
+from pathlib import Path
+if "deaf" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+below = os.fork()
+if below:
+    here = Path(os.environ["HERE"])
+    (here / "new").write_text("%d %d" % (os.getpid(), below))
+    (here / "new").rename(here / "pids")
+while True:
+    time.sleep(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [([], {}), (["deaf"], {}), ([], {"site": 1})],
+    ids=["it listens", "it is deaf", "it reads no variables"],
+)
+def test_one_that_hangs_is_ended_with_all_it_started_and_the_next_has_its_turn(
+    rollouts: Rollouts, monkeypatch: pytest.MonkeyPatch, words: list[str], variables: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(rollout, "_GRACE_SECONDS", 0.5 if words else LONG_SECONDS)
+    hangs = Playbook([sys.executable, "-c", HANGS, *words], rollouts.folder / "site.yml", variables)
+    playbooks = rollouts.playbooks(LONG_SECONDS, converge=hangs, limit=3.0, environment={"HERE": str(rollouts.folder)})
+    rollouts.coming = 1
+    assert playbooks.converge("hal05") is None
+    rollouts.coming = 0
+    said = result(playbooks.converge, "hal06")
+    assert said == f"did not end within 0.05 min; {rollouts.logs()[0]}"
+    assert playbooks.converge("hal05") == said
+    pids = (rollouts.folder / "pids").read_text().split()
+    until(lambda: all(_over(int(pid)) for pid in pids))
+    assert [one.suffix for one in rollouts.logs()] == [".log"]
+    (rollouts.folder / "pids").unlink()
+    assert playbooks.converge("hal07") is None
+    until((rollouts.folder / "pids").exists)
+    assert result(playbooks.converge, "hal07").startswith("did not end within")
+
+
+def test_a_run_that_is_stopped_ends_its_playbooks_with_all_they_started(rollouts: Rollouts) -> None:
+    """Ctrl-C comes to the process group of the terminal only, and each playbook has its own."""
+    hangs = Playbook([sys.executable, "-c", HANGS], rollouts.folder / "site.yml")
+    playbooks = rollouts.playbooks(converge=hangs, environment={"HERE": str(rollouts.folder)})
+    assert playbooks.converge("hal05") is None
+    until((rollouts.folder / "pids").exists)
+    assert os.getpgid(int((rollouts.folder / "pids").read_text().split()[0])) != os.getpgid(0)
+    rollout.end_running()
+    assert "(exit status -15)" in result(playbooks.converge, "hal05")
+    until(lambda: all(_over(int(pid)) for pid in (rollouts.folder / "pids").read_text().split()))
+    rollout.end_running()
 
 
 # --- ends with who started it

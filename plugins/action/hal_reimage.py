@@ -18,6 +18,7 @@ from ansible.module_utils.common.json import AnsibleJSONEncoder
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import connection_loader
 from ansible.utils.display import Display
+from ansible.utils.path import unfrackpath
 from ansible.utils.vars import load_extra_vars
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -28,17 +29,36 @@ from hal_bmc.errors import BmcError  # noqa: E402  found through the lines above
 from hal_inventory.errors import HalInventoryError  # noqa: E402
 from hal_provision.errors import ProvisionError  # noqa: E402
 from hal_reimage.command import Asked, Connected, reimage  # noqa: E402
-from hal_reimage.errors import ReimageError, Trouble  # noqa: E402
+from hal_reimage.errors import Conflict, ReimageError, Trouble  # noqa: E402
 from hal_reimage.remote import Done, Run  # noqa: E402
-from hal_reimage.rollout import end_with_parent  # noqa: E402
+from hal_reimage.rollout import end_running, end_with_parent  # noqa: E402
 
 ARGUMENTS = {
     "nodes": {"type": "str", "default": ""},
     "code": {"type": "str", "default": ""},
     "settings": {"type": "dict", "required": True},
 }
-REFUSED = (ReimageError, Trouble, ProvisionError, HalInventoryError, BmcError)
+REFUSED = (Conflict, ReimageError, Trouble, ProvisionError, HalInventoryError, BmcError)
 ENDED = "hal_outcome"
+PASSED_ON = {
+    "remote_user": "--user",
+    "private_key_file": "--private-key",
+    "connection_password_file": "--connection-password-file",
+    "connection": "--connection",
+    "timeout": "--timeout",
+    "ssh_common_args": "--ssh-common-args",
+    "ssh_extra_args": "--ssh-extra-args",
+    "sftp_extra_args": "--sftp-extra-args",
+    "scp_extra_args": "--scp-extra-args",
+    "become_method": "--become-method",
+    "become_user": "--become-user",
+    "become_password_file": "--become-password-file",
+    "forks": "--forks",
+}
+"""What decides whether ansible-playbook gets into nodes, by its name in Ansible's CLIARGS; --become has no value."""
+ASKS = {"ask_vault_pass": "--ask-vault-pass", "ask_pass": "--ask-pass", "become_ask_pass": "--ask-become-pass"}
+PROMPTS = ("prompt", "prompt_ask_vault_pass")
+"""Sources of a vault password that ask for it (ansible.cli.CLI.setup_vault_secrets)."""
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
@@ -53,6 +73,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         variables = task_vars or {}
         result: dict[str, Any] = super().run(tmp, variables)
         _valid, options = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        if asks := _asks():
+            cannot = f"reimage.yml rolls out by an ansible-playbook of its own, which cannot ask ({', '.join(asks)})"
+            return result | {"failed": True, "changed": False, "msg": f"{cannot}: use {_instead(asks)}"}
         end_with_parent()
         self._hosts = variables["hostvars"]
         display = Display()
@@ -76,7 +99,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         try:
             done = reimage(asked, connected)
         except REFUSED as error:
-            return result | {"failed": True, "changed": False, "msg": f"{error}"}
+            other = "somebody else works on these nodes: hal-reimage status on the server"
+            said = f"{other} ({error})" if isinstance(error, Conflict) else f"{error}"
+            return result | {"failed": True, "changed": False, "msg": said}
+        finally:
+            end_running()
         return result | {
             "failed": not done.well,
             "changed": done.changed,
@@ -122,9 +149,14 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         for source in context.CLIARGS.get("inventory") or ():
             argv += ["--inventory", str(source)]
         for secret in context.CLIARGS.get("vault_ids") or ():
-            argv += ["--vault-id", str(secret)]
+            argv += ["--vault-id", _from_here(str(secret))]
         for file in context.CLIARGS.get("vault_password_files") or ():
             argv += ["--vault-password-file", str(file)]
+        for name, option in PASSED_ON.items():
+            if (value := context.CLIARGS.get(name)) not in (None, ""):
+                argv.append(f"{option}={value}")  # one word: arguments of ssh begin with a dash
+        if context.CLIARGS.get("become"):
+            argv.append("--become")
         return argv
 
     def _extra(self) -> dict[str, Any]:
@@ -135,6 +167,33 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         text = json.dumps(given, cls=AnsibleJSONEncoder, preprocess_unsafe=False, vault_to_text=True)
         plain: dict[str, Any] = json.loads(text)
         return plain
+
+
+def _asks() -> list[str]:
+    """Return what of this call, or of the configuration, wants to ask somebody for a password."""
+    found = [option for name, option in ASKS.items() if context.CLIARGS.get(name)]
+    for secret in (*constants.DEFAULT_VAULT_IDENTITY_LIST, *(context.CLIARGS.get("vault_ids") or ())):
+        if str(secret).split("@", 1)[-1] in PROMPTS:
+            found.append(f"--vault-id {secret}")
+    files = {"connection_password_file": "--connection-password-file", "become_password_file": "--become-password-file"}
+    return found + [f"{option} -" for name, option in files.items() if context.CLIARGS.get(name) == "-"]
+
+
+def _instead(asks: Sequence[str]) -> str:
+    """Return the option that takes the same from a file."""
+    kinds = {"vault": "--vault-password-file", "become": "--become-password-file"}
+    return " and ".join(
+        dict.fromkeys(
+            next((option for word, option in kinds.items() if word in one), "--connection-password-file")
+            for one in asks
+        )
+    )
+
+
+def _from_here(secret: str) -> str:
+    """Return a vault id whose file is found from any folder: the rollout is started in the project's."""
+    *name, source = secret.split("@", 1)
+    return "@".join([*name, unfrackpath(source, follow=False)])
 
 
 def _environment() -> dict[str, str]:

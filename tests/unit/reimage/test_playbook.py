@@ -8,13 +8,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
+from hal_reimage.errors import Conflict
 from tests.unit import addresses, playing
 from tests.unit.reimage.asking import FILES, PROGRAMS, Server
 from tests.unit.reimage.conftest import Publish
@@ -61,9 +63,10 @@ class Calls:
         (self.folder / "cluster.yml").write_text(text)
         (self.folder / "hal.yml").write_text("plugin: hal\ncluster: cluster.yml\nvirtual: true\n")
 
-    def play(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def play(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
-        return playing.play("playbooks/reimage.yml", "-i", str(self.folder / "hal.yml"), *words, sites=(), PATH=path)
+        words = ("-i", str(self.folder / "hal.yml"), *words)
+        return playing.play("playbooks/reimage.yml", *words, sites=(), PATH=path, **environment)
 
     def called(self) -> set[str]:
         """Return the server's programs that ran, each with its first word."""
@@ -179,6 +182,29 @@ def test_a_server_without_the_role_is_said(calls: Calls) -> None:
     assert "hal-provision is not on the provisioning server: roll out role provision_server" in said(done)
 
 
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("-k", "(--ask-pass): use --connection-password-file"),
+        ("-K", "(--ask-become-pass): use --become-password-file"),
+    ],
+)
+def test_what_a_rollout_of_its_own_could_not_ask_for_is_refused_at_once(calls: Calls, word: str, message: str) -> None:
+    done = calls.play(*NODE, word)
+    assert done.returncode == 2
+    text = said(done)
+    assert f"reimage.yml rolls out by an ansible-playbook of its own, which cannot ask {message}" in text
+    assert "BMC of" not in text
+    assert calls.called() == set()
+
+
+@pytest.mark.parametrize("name", ["ANSIBLE_ASK_PASS", "ANSIBLE_BECOME_ASK_PASS"])
+def test_so_is_a_configuration_that_asks(calls: Calls, name: str) -> None:
+    done = calls.play(*NODE, **{name: "1"})
+    assert "which cannot ask (--ask-" in said(done)
+    assert calls.called() == set()
+
+
 # --- the action plugin
 
 
@@ -222,3 +248,153 @@ def test_playbooks_of_a_run_write_how_they_ended_and_inherit_no_check_mode(monke
     assert "ANSIBLE_FORCE_COLOR" not in environment
     assert "hal_outcome" in environment["ANSIBLE_CALLBACKS_ENABLED"].split(",")
     assert Path(environment["ANSIBLE_CONFIG"]) == ROOT / "ansible.cfg"
+
+
+def options(words: list[str]) -> dict[str, Any]:
+    """Return what Ansible itself makes of a command line."""
+    from ansible.cli.playbook import PlaybookCLI
+
+    cli = PlaybookCLI(["ansible-playbook", *words])
+    cli.init_parser()
+    found: dict[str, Any] = vars(cli.post_process_args(cli.parser.parse_args(words)))
+    return found
+
+
+def program(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]) -> list[str]:
+    from ansible.utils.context_objects import CLIArgs
+
+    monkeypatch.setattr(plugin.context, "CLIARGS", CLIArgs(given))
+    monkeypatch.setattr("ansible.context.CLIARGS", CLIArgs(given))
+    argv: list[str] = plugin.ActionModule._program({"ansible_playbook_python": "/venv/bin/python"})
+    assert argv[:2] == ["/venv/bin/python", "/venv/bin/ansible-playbook"]
+    return argv[2:]
+
+
+HOW = [
+    ["-u", "root"],
+    ["--private-key", "keys/id"],
+    ["--ssh-common-args=-oProxyJump=hal-login -C"],
+    ["--ssh-extra-args=-v"],
+    ["--sftp-extra-args=-f"],
+    ["--scp-extra-args=-l 100"],
+    ["-T", "77"],
+    ["-c", "paramiko"],
+    ["-b"],
+    ["--become-method", "su"],
+    ["--become-user", "operator"],
+    ["--become-password-file", "become"],
+    ["--connection-password-file", "password"],
+    ["-f", "3"],
+    ["-i", "site/hal.yml", "-i", "other.yml"],
+    ["--vault-password-file", "vault", "--vault-password-file", "vault2"],
+]
+
+
+@pytest.mark.parametrize("words", [[], *HOW, [word for each in HOW for word in each]], ids=" ".join)
+def test_rollouts_get_in_as_the_call_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = options([*words, "--check", "reimage.yml"])
+    argv = program(action(), monkeypatch, given)
+    monkeypatch.chdir("/")  # they are started in another folder
+    found = options([*argv, "reimage.yml"])
+    assert found == {**given, "check": False}
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"), [("hal@keys/a", "hal@{}/keys/a"), ("keys/b@c", "keys/b@{}/c"), ("d", "{}/d")]
+)
+def test_files_of_vault_ids_are_found_from_another_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: str, passed: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    argv = program(action(), monkeypatch, options(["--vault-id", given, "reimage.yml"]))
+    assert options([*argv, "reimage.yml"])["vault_ids"] == [passed.format(tmp_path)]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--ask-vault-pass"], "(--ask-vault-pass): use --vault-password-file"),
+        (["--vault-id", "hal@prompt"], "(--vault-id hal@prompt): use --vault-password-file"),
+        (["--vault-id", "prompt"], "(--vault-id prompt): use --vault-password-file"),
+        (["--vault-id", "a@file", "--vault-id", "become@prompt_ask_vault_pass"], "(--vault-id become@prompt_ask_vault"),
+        (["--connection-password-file", "-"], "(--connection-password-file -): use --connection-password-file"),
+        (["--become-password-file", "-"], "(--become-password-file -): use --become-password-file"),
+        (
+            ["-K", "-k", "-J"],
+            "(--ask-vault-pass, --ask-pass, --ask-become-pass): use --vault-password-file and "
+            "--connection-password-file and --become-password-file",
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_all_that_asks_is_refused(monkeypatch: pytest.MonkeyPatch, words: list[str], message: str) -> None:
+    plugin = action()
+    program(plugin, monkeypatch, options([*words, "reimage.yml"]))
+    found = ran(plugin, monkeypatch, looks)
+    assert found["failed"] is True
+    assert found["changed"] is False
+    assert f"which cannot ask {message}" in found["msg"]
+
+
+def test_so_is_a_vault_of_the_configuration_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = action()
+    program(plugin, monkeypatch, options(["reimage.yml"]))
+    monkeypatch.setattr(plugin.constants, "DEFAULT_VAULT_IDENTITY_LIST", ["hal@prompt"])
+    assert "(--vault-id hal@prompt)" in ran(plugin, monkeypatch, looks)["msg"]
+
+
+@pytest.mark.parametrize("words", [*HOW, ["--vault-id", "prompt@file"]], ids=" ".join)
+def test_what_does_not_ask_is_not_refused(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    plugin = action()
+    program(plugin, monkeypatch, options([*words, "reimage.yml"]))
+    with pytest.raises(AssertionError, match="it looks"):
+        ran(plugin, monkeypatch, looks)
+
+
+def looks(asked: object, connected: object) -> None:
+    raise AssertionError("it looks")
+
+
+@pytest.mark.parametrize("error", ["hal05", "revision 4 is not the newest of hal05"])
+def test_a_record_that_another_wrote_is_a_line(monkeypatch: pytest.MonkeyPatch, error: str) -> None:
+    plugin = action()
+
+    def reimage(asked: object, connected: object) -> None:
+        raise Conflict(error)
+
+    found = ran(plugin, monkeypatch, reimage)
+    assert found == {
+        "failed": True,
+        "changed": False,
+        "msg": f"somebody else works on these nodes: hal-reimage status on the server ({error})",
+    }
+
+
+def test_a_run_that_is_stopped_ends_its_playbooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = action()
+    ended: list[bool] = []
+    monkeypatch.setattr(plugin, "end_running", lambda: ended.append(True))
+
+    def reimage(asked: object, connected: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ran(plugin, monkeypatch, reimage)
+    assert ended == [True]
+
+
+def ran(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, reimage: Callable[..., object]) -> dict[str, Any]:
+    """Return what the action plugin says when what it calls does this."""
+    monkeypatch.setattr(plugin, "reimage", reimage)
+    monkeypatch.setattr(plugin, "end_with_parent", lambda: None)
+    monkeypatch.setattr(plugin, "load_extra_vars", lambda loader: {})
+    monkeypatch.setattr(plugin.ActionBase, "run", lambda *given: {})
+    given = {"nodes": "hal05", "code": "", "settings": {}}
+    module = plugin.ActionModule.__new__(plugin.ActionModule)
+    module._loader = None
+    module._task = SimpleNamespace(check_mode=False)
+    monkeypatch.setattr(plugin.ActionModule, "validate_argument_spec", lambda *told, **more: (None, given))
+    variables = {"hostvars": {}, "ansible_inventory_sources": [], "ansible_playbook_python": sys.executable}
+    found: dict[str, Any] = module.run(None, variables)
+    return found

@@ -179,7 +179,8 @@ class SlurmCommands:
         """Have the test job on a node that is given back to that job alone; return its id.
 
         Trouble when somebody drained the node meanwhile, an abort as well, or took the reservation away: his drain
-        stays. One that comes between the last look and RESUME is lost; an abort looks once more itself (end_proof).
+        stays. RESUME asks nobody: a drain that comes between the last look and it is lost. An abort looks once more
+        itself (end_proof); one that is through within that moment is seen with the look after RESUME.
         """
         before = self._nodes(node)[node]
         reason = before["reason"] or f"{self._ours}the test job could not be started"
@@ -228,9 +229,11 @@ class SlurmCommands:
                 self._ask("scancel", job.id, fine="already completing or completed|Invalid job id")
         if reason:
             self._stay_away(node, reason)
-        self._release(node)
-        if reason:
-            self._stay_away(node, reason)
+        try:
+            self._release(node)
+        finally:
+            if reason:
+                self._stay_away(node, reason)
 
     def _name(self, node: str) -> str:
         """The name of a node's reservation and of its test job."""

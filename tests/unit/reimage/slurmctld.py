@@ -145,6 +145,8 @@ class Slurmctld:
             self.reservations[given["ReservationName"]] = row
             return Done(0, f"Reservation created: {given['ReservationName']}\n")
         if words[0] == "delete":
+            if any(job.name == given["ReservationName"] and job.state == "PENDING" for job in self.jobs.values()):
+                return Done(1, "", "slurm_delete_reservation error: Requested reservation is in use\n")
             self.reservations.pop(given["ReservationName"])
             return Done(0)
         assert words[:2] == ["reboot", "ASAP"], words

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import pytest
 
 from hal_reimage.errors import Gone, ReimageError, Trouble
-from hal_reimage.remote import Done
+from hal_reimage.remote import Done, Run
 from hal_reimage.slurm import SlurmCommands, TestJob
 from tests.unit.reimage.slurmctld import Job, Node, Slurmctld
 
@@ -20,7 +22,7 @@ def site(number: int = 4, *, partitions: str = "gpu,cpu") -> Slurmctld:
     return Slurmctld(*(Node(f"hal{each:02d}", partitions.split(",")) for each in range(1, number + 1)))
 
 
-def slurm(site: Slurmctld, **settings: object) -> SlurmCommands:
+def slurm(site: Run, **settings: object) -> SlurmCommands:
     job = TestJob("nvidia-smi -L", {f"hal{number:02d}": {"v100": 4} for number in range(1, 17)}, seconds=90)
     return SlurmCommands(site, **{"job": job, "pause": lambda _: None, **settings})  # type: ignore[arg-type]
 
@@ -513,6 +515,62 @@ def test_an_abort_drains_again_what_a_run_gives_back_meanwhile(after: str) -> No
     slurm(here).end_proof("hal01", "hal-reimage: aborted")
     assert (here.nodes["hal01"].flags, here.nodes["hal01"].reason) == ({"DRAIN"}, "hal-reimage: aborted")
     assert here.reservations == {}
+
+
+@pytest.mark.parametrize("proven", range(1, 10))
+@pytest.mark.parametrize("aborted", range(10))
+def test_whatever_the_turns_of_a_proof_and_an_abort_no_job_comes_and_the_node_is_drained(
+    proven: int, aborted: int
+) -> None:
+    """So many commands of the proof, so many of the abort, the rest of the proof, the rest of the abort.
+
+    RESUME asks nobody: an abort that is through between the last look and RESUME is seen with the look after it.
+    """
+    here = site()
+    here.nodes["hal01"].flags, here.nodes["hal01"].reason = {"DRAIN"}, REASON
+    free: list[bool] = []
+    too_late: list[bool] = []
+
+    def seen() -> None:
+        free.append(here.serving("hal01"))
+        if "State=RESUME" in here.asked[-1]:
+            too_late.append(not here.reservations)
+
+    here.seen = seen
+    turn, rest = threading.Event(), threading.Event()
+    said = {"proof": 0, "abort": 0}
+
+    def abort() -> None:
+        with suppress(Trouble):
+            slurm(aborting).end_proof("hal01", "hal-reimage: aborted")
+        turn.set()
+
+    thread = threading.Thread(target=abort, daemon=True)
+
+    def aborting(argv: Sequence[str], stdin: bytes = b"") -> Done:
+        if said["abort"] == aborted:
+            turn.set()
+            assert rest.wait(10)
+        said["abort"] += 1
+        return here(argv, stdin)
+
+    def proving(argv: Sequence[str], stdin: bytes = b"") -> Done:
+        if said["proof"] == proven:
+            thread.start()
+            assert turn.wait(10)
+        said["proof"] += 1
+        return here(argv, stdin)
+
+    with suppress(Trouble):
+        slurm(proving).prove("hal01")
+    assert said["proof"] >= proven
+    if said["proof"] == proven:  # the abort comes after all of it
+        thread.start()
+    rest.set()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert sum(free) <= (2 if any(too_late) else 0), "RESUME, and the look"
+    assert here.nodes["hal01"].flags == {"DRAIN"}
 
 
 def test_an_abort_that_meets_a_resume_never_takes_the_reservation_of_a_node_that_serves() -> None:

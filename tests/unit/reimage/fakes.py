@@ -15,7 +15,7 @@ from hal_reimage.world import Installation, Job, SlurmNode, World
 
 IMAGE = Image("ac922-20261122-ppc64le", "0" * 64, "ppc64le", "4.18.0-80.7.2.el7")
 RUN = Run("K7QX-M2VD", "root@here", "2026-11-22T18:00:00Z")
-OURS = "hal-reimage"
+OURS = "hal-reimage: "
 HEALTH = "health: "
 BEFORE_OFF = (Step.DRAIN, Step.OFF)  # a reboot by Slurm is the beginning of a reimage
 
@@ -246,7 +246,7 @@ class Site:
         self.disarm(name)
         if step != "waiting":
             by_hand = machine.resumed_by_hand and machine.reboot == "issued"  # which may end this drain
-            machine.drain(f"{OURS}: aborted by root at {step}")
+            machine.drain(f"{OURS}aborted by root at {step}")
             machine.resumed_by_hand = by_hand
             machine.reboot = "" if machine.reboot == "asked" else machine.reboot  # cancel_reboot: not once it is issued
         return True

@@ -192,7 +192,12 @@ def test_show_says_what_the_server_has_the_node_boot(program: Program) -> None:
 
 def watching(program: Program) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        program.argv("status", "--watch"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=program.environment
+        program.argv("status", "--watch"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=program.environment,
+        # As from a terminal, whatever started this: what runs in the background ignores it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
     )
 
 

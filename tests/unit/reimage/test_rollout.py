@@ -237,7 +237,8 @@ def test_who_ends_before_it_has_read_all_is_not_waited_for(rollouts: Rollouts, r
     many = {"site": "x" * 1_000_000}
     playbooks = rollouts.playbooks(converge=Playbook([sys.executable, "-c", code], rollouts.folder / "site.yml", many))
     said = result(playbooks.converge, "hal05")
-    assert said == f"the playbook did not reach it (exit status 4); {rollouts.logs()[0]}"
+    (log,) = rollouts.logs()
+    assert said == f"the playbook did not reach it (exit status 4); {log}"
 
 
 PLAY = """

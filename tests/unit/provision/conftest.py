@@ -43,6 +43,27 @@ def node(name: str = "hal05", at: int = 5, **changes: Any) -> BootNode:
     return boot_node(data | changes)
 
 
+def run_script(
+    text: str, folder: Path, timeout: float | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Let a shell run a script of a kickstart file from a file, as Anaconda does: what it starts cannot read its text.
+
+    `folder`: where it is written, and where programs are looked for first.
+    """
+    path = folder / "script"
+    path.write_text(text)
+    found = {"PATH": f"{folder}:/usr/bin:/bin", **environment}
+    return subprocess.run(
+        ["sh", str(path)],
+        stdin=subprocess.DEVNULL,
+        text=True,
+        capture_output=True,
+        check=False,
+        env=found,
+        timeout=timeout,
+    )
+
+
 def server(folder: Path, interface: str = "eno1", **changes: Any) -> Server:
     given: dict[str, Any] = {
         "networks": [Served("management", interface, "10.1.0.0/24")],

@@ -16,7 +16,7 @@ from hal_provision.errors import ProvisionError
 from hal_provision.images import Manifest
 from hal_provision.kickstart import Place, Policy, Server, Source, kickstart
 from hal_provision.tokens import Token, issue
-from tests.unit.provision.conftest import node
+from tests.unit.provision.conftest import node, run_script
 
 PLACE = Place("management", "255.255.255.0")
 PACKAGES = Source(
@@ -117,8 +117,7 @@ def run_pre(tmp_path: Path, sum_of: str, disk: bool = True, server: int = 0) -> 
         (tmp_path / name).chmod(0o755)
     text = text.replace("/dev/console", str(tmp_path / "console"))
     (tmp_path / "asked").write_text("")
-    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    return subprocess.run(["sh"], input=text, text=True, capture_output=True, check=False, env=environment)
+    return run_script(text, tmp_path)
 
 
 SIGNED = "ab" * 32 + "  -"

@@ -31,7 +31,7 @@ from hal_provision.tokens import Token
 from hal_reimage.record import State, Step
 from tests.unit.interpreters import LOCAL, interpreter
 from tests.unit.provision import reimages
-from tests.unit.provision.conftest import PROJECT, node
+from tests.unit.provision.conftest import PROJECT, node, run_script
 from tests.unit.provision.test_store import WORDS, an_order, settings_of
 
 PROGRAM = PROJECT / "roles/provision_server/files/provision_cli.py"
@@ -394,10 +394,7 @@ class Scripts:
             ("curl --fail", f"curl --interface {FIRST} --fail"),
         ):
             text = text.replace(what, instead)
-        environment = {"PATH": f"{self.folder}:/usr/bin:/bin", "no_proxy": SERVER}
-        done = subprocess.run(
-            ["sh"], input=text, text=True, capture_output=True, check=False, env=environment, timeout=120
-        )
+        done = run_script(text, self.folder, timeout=120, no_proxy=SERVER)
         assert WORDS not in done.stdout + done.stderr
         return done
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import tests.unit.local_storage.conftest  # noqa: F401  makes the module_utils of the toolkit findable
 from hal_provision.errors import ProvisionError
 from hal_provision.kickstart import kickstart, wipeable
-from tests.unit.provision.conftest import node
+from tests.unit.provision.conftest import node, run_script
 from tests.unit.provision.test_kickstart import FROM_IMAGE, PACKAGES, PLACE, SERVER, TOKEN, made, read, script
 
 is_blank = importlib.import_module("ansible.module_utils.hal_storage_state").is_blank
@@ -101,8 +101,7 @@ class Machine:
         for name in ("/dev/", "/sys/"):
             text = text.replace(name, f"{self.folder}{name}")
         text = text.replace(f"{self.folder}/dev/zero", "/dev/zero").replace("[ -b ", "[ -e ")
-        environment = {"PATH": f"{self.folder}:/usr/bin:/bin"}
-        done = subprocess.run(["sh"], input=text, text=True, capture_output=True, check=False, env=environment)
+        done = run_script(text, self.folder)
         self.asked = log.read_text().replace(f"{self.folder}", "").splitlines()
         return done
 

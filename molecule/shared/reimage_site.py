@@ -168,8 +168,7 @@ class ReimageSite(BmcSite):
     def plan(self, nodes: str, *arguments: str, **variables: Any) -> Run:
         """Run the playbook without a code: it shows what would happen."""
         given = {**self.variables, **variables, "reimage_nodes": nodes}
-        # Plain rollouts: mitogen tries once where ssh tries again, right after sshd was reloaded.
-        done = self.ansible.playbook(PROJECT / "playbooks" / PLAYBOOK, *arguments, **given)
+        done = self.ansible.playbook(PROJECT / "playbooks" / PLAYBOOK, *arguments, mitogen=True, **given)
         self.told.append(done.output)
         return done
 

@@ -5,6 +5,8 @@ Each is one fault and, where that ended the reimage, another one without it, whi
 
 from __future__ import annotations
 
+import re
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 from bmc_site import SERVER
 from reimage_site import ReimageSite, Watch, until_seconds
+from ssh_config import STATE
 from waiting import wait_for
 
 NODE = "hal05"
@@ -76,11 +79,11 @@ BROKEN: list[tuple[str, Fault, str]] = [
     ("swapped cables", bmc("swapped-with", "hal06"), "swapped"),
     ("power ignored", bmc("power-ignored"), "power"),
     ("override ignored", bmc("boot-override-ignored"), "next start"),
-    ("override lost", bmc("boot-override-lost"), ""),
+    ("override lost", bmc("boot-override-lost"), "its firmware to boot from the network"),
     ("password expired", bmc("password-must-change"), "password"),
-    ("disk missing", bmc("disk-missing"), ""),
-    ("no DHCP", no_dhcp, ""),
-    ("image cut short", truncated_image, ""),
+    ("disk missing", bmc("disk-missing"), "is not in this machine"),
+    ("no DHCP", no_dhcp, "its firmware to boot from the network"),
+    ("image cut short", truncated_image, "checksum"),
 ]
 HARMLESS: list[tuple[str, Fault]] = [
     ("slow BMC", bmc("slow", "--seconds", "1")),
@@ -160,13 +163,29 @@ def test_a_node_that_never_calls_home_stays_drained(hal: ReimageSite, other: str
 
 @pytest.mark.slow
 def test_a_second_call_home_is_refused_and_changes_nothing(hal: ReimageSite, other: str) -> None:
-    done = hal.reimage(NODE)
+    """With the token of the first one, from the node's own address, over TLS that it believes."""
+    playing = hal.begin(NODE)
+    try:
+        token = hal.until("its token", lambda: token_of(hal), NODE)
+        done = playing.wait()
+    finally:
+        playing.kill()
     assert done.status == 0, done.explain()
-    url = f"https://{hal.server_address}:8481/node/{NODE}/done"
-    asked = f"curl -sk --noproxy '*' --request POST --output /dev/null --write-out '%{{http_code}}' {url}"
     before = hal.everything()
-    assert hal.on(NODE, asked) in ("403", "404")
+    for purpose in ("begin", "secrets", "call-home"):
+        url = f"https://{hal.server_address}:8481/node/{NODE}/{purpose}"
+        asked = f"curl --insecure --silent --noproxy '*' --config - --request POST --write-out ' %{{http_code}}' {url}"
+        said = hal.on(NODE, asked, f'header = "X-HAL-Token: {token}"\n'.encode())
+        assert said.split()[-1] == "403", f"{purpose}: {said}"
+    assert "it was used" in hal.on(SERVER, "journalctl --unit hal-provision --since -1min --output cat")
     assert hal.everything() == before
+
+
+def token_of(hal: ReimageSite) -> str:
+    """Return the token in the kickstart file of the node's order; empty as long as it has none."""
+    order = hal.ssh(SERVER, f"cat /var/lib/hal-provision/armed/{NODE}*").stdout.decode()
+    found = re.search(r"token='([^']+)'", order)
+    return found[1] if found else ""
 
 
 @pytest.mark.slow
@@ -205,14 +224,14 @@ def next_step(hal: ReimageSite, ended: Callable[[], Any], known: list[str]) -> s
 @pytest.mark.slow
 def test_a_node_whose_host_certificate_is_not_believed_stays_drained(hal: ReimageSite, other: str) -> None:
     strangers = hal.work / "strangers"
-    strangers.mkdir()
-    for name in ("host_ca", "user_ca"):
-        hal.keygen(strangers / name)
+    shutil.copytree(STATE / "ca", strangers)
+    for old in strangers.glob("host_ca*"):
+        old.unlink()
+    hal.keygen(strangers / "host_ca")
     with hal.watch() as seen:
-        playing = hal.begin(NODE, **SHORT, ssh_authority_dir=str(strangers))
-        done = playing.wait()
+        done = hal.reimage(NODE, **SHORT, provision_server_authority_dir=str(strangers))
     assert done.status != 0
-    assert end_of(hal, seen) != "done"
+    assert "it to let us in" in end_of(hal, seen)
     again = hal.reimage(NODE)
     assert again.status == 0, again.explain()
 

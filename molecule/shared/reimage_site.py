@@ -35,7 +35,7 @@ REIMAGE_SECONDS = 600  # a node that is not through by then never will be
 # Of the emulated machines: seconds, where real ones take minutes.
 LIMITS = {
     "reimage_poll_seconds": 1,
-    "reimage_together_seconds": 20,
+    "reimage_together_seconds": 120,
     "reimage_drain_seconds": 600,
     "reimage_begin_seconds": 120,
     "reimage_install_seconds": 300,
@@ -165,10 +165,10 @@ class ReimageSite(BmcSite):
 
     # The playbook
 
-    def plan(self, nodes: str, *arguments: str, **variables: Any) -> Run:
-        """Run the playbook without a code: it shows what would happen."""
+    def plan(self, nodes: str, *arguments: str, mitogen: bool = False, **variables: Any) -> Run:
+        """Run the playbook without a code: it shows what would happen. `mitogen`: what it starts goes through it."""
         given = {**self.variables, **variables, "reimage_nodes": nodes}
-        done = self.ansible.playbook(PROJECT / "playbooks" / PLAYBOOK, *arguments, mitogen=True, **given)
+        done = self.ansible.playbook(PROJECT / "playbooks" / PLAYBOOK, *arguments, mitogen=mitogen, **given)
         self.told.append(done.output)
         return done
 
@@ -180,9 +180,9 @@ class ReimageSite(BmcSite):
         assert found, shown.output[-3000:]
         return found[1]
 
-    def confirmed(self, nodes: str, code: str, *arguments: str, **variables: Any) -> Run:
+    def confirmed(self, nodes: str, code: str, *arguments: str, mitogen: bool = False, **variables: Any) -> Run:
         """Run the playbook with a code, to its end."""
-        return self.plan(nodes, *arguments, reimage_code=code, **variables)
+        return self.plan(nodes, *arguments, mitogen=mitogen, reimage_code=code, **variables)
 
     def begin(self, nodes: str, code: str = "", **variables: Any) -> Playing:
         """Start the playbook with a code, its own by default; it runs beside the test."""
@@ -199,7 +199,7 @@ class ReimageSite(BmcSite):
 
     def reimage(self, nodes: str, **variables: Any) -> Run:
         """Reimage nodes: the first call, then the second with its code."""
-        return self.confirmed(nodes, self.code(nodes, **variables), **variables)
+        return self.confirmed(nodes, self.code(nodes, **variables), mitogen=True, **variables)
 
     # Records
 

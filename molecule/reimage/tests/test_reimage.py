@@ -157,7 +157,7 @@ def reimage_four(hal: ReimageSite, floor: int) -> None:
     other = hal.submit("hal06", 900, user="bob")
     try:
         with hal.watch() as seen:
-            done = hal.reimage("hal[01-04]", reimage_max_parallel=4, reimage_keep={"gpu": floor})
+            done = hal.reimage("hal[01-04]", reimage_max_parallel=4, reimage_keep={"gpu": floor, "debug": 0})
         assert done.status == 0, done.explain()
         assert seen.half_served() == []
         assert seen.fewest_usable([f"hal0{number}" for number in range(1, 7)]) == floor

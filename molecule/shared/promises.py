@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import strategy
 from ansible_run import PROJECT, Run, of_scenario
 
 
@@ -24,7 +25,7 @@ class Rollout:
 
     def converge(self, *arguments: str, **variables: Any) -> Run:
         """Run the scenario's converge.yml."""
-        return self._ansible.playbook(self._playbook, *arguments, **variables)
+        return self._ansible.playbook(self._playbook, *arguments, mitogen=strategy.chosen(), **variables)
 
     def promises(self, role: str, node: str, **variables: Any) -> dict[str, dict[str, Any]]:
         """Return what hal_expect says of a role on a node: {id: {status, observed, expected, ...}}."""

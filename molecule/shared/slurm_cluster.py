@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import strategy
 from ansible_run import Run, of_scenario
 from testinfra.backend.base import CommandResult
 from testinfra.host import Host
@@ -36,11 +37,12 @@ def setting(host: Host, name: str) -> str:
     return str(host.check_output(f"scontrol show config | sed -n 's/^{name} *= *//p'"))
 
 
-def playbook(path: Path, *arguments: str, source: str = "hal.yml", **variables: Any) -> Run:
+def playbook(path: Path, *arguments: str, source: str = "hal.yml", mitogen: bool = False, **variables: Any) -> Run:
     """Run a playbook against the cluster, with variables over those of the scenario."""
-    return of_scenario(SCENARIO, source).playbook(path, *arguments, **variables)
+    return of_scenario(SCENARIO, source).playbook(path, *arguments, mitogen=mitogen, **variables)
 
 
 def roll_out(*arguments: str, source: str = "hal.yml", **variables: Any) -> Run:
     """Roll the role out again."""
-    return playbook(SCENARIO / "tests" / "slurm.yml", *arguments, source=source, **variables)
+    play = SCENARIO / "tests" / "slurm.yml"
+    return playbook(play, *arguments, source=source, mitogen=strategy.chosen(), **variables)

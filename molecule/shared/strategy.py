@@ -23,3 +23,8 @@ def environment() -> Mapping[str, str]:
         "ANSIBLE_STRATEGY_PLUGINS": str(Path(found.origin).parent / "plugins" / "strategy"),
         "ANSIBLE_STRATEGY": "mitogen_linear",
     }
+
+
+def chosen() -> bool:
+    """Whether a scenario's own rollouts go through mitogen: its tests' do then, too."""
+    return os.environ.get("ANSIBLE_STRATEGY", "").startswith("mitogen")

@@ -36,6 +36,9 @@ from hal_reimage.world import Slurm, SlurmNode, World
 
 Answer = TypeVar("Answer")
 
+_POLL_MOST = 60
+"""Longest pause between two looks in seconds: hal-reimage status takes a node that nobody looks at for left alone."""
+
 
 class RunOn(Protocol):
     """Gives what runs commands on a host."""
@@ -234,19 +237,20 @@ class _Site:
         if self.settings["next_state"] not in ("RESUME", "DOWN"):
             raise ReimageError(f"reimage_next_state is {self.settings['next_state']}: RESUME or DOWN")
         self.parallel = int(self._number("max_parallel", 1))
-        self.poll_seconds = self._number("poll_seconds", 0)
+        self.poll_seconds = self._number("poll_seconds", 0, _POLL_MOST)
         wipe = self.settings["wipe"]
         if not isinstance(wipe, list) or not all(isinstance(one, str) for one in wipe):
             raise ReimageError(f'reimage_wipe is {wipe}: a list of names, \'{{"reimage_wipe": ["scratch"]}}\'')
 
-    def _number(self, name: str, least: float) -> float:
+    def _number(self, name: str, least: float, most: float = float("inf")) -> float:
         """Return a setting that is a number; ReimageError before anything is asked when it is none."""
         try:
             number = float(self.settings[name])
         except (TypeError, ValueError):
             number = least - 1
-        if not number >= least:
-            raise ReimageError(f"reimage_{name} is {self.settings[name]}: a number, {least:g} or more")
+        if not least <= number <= most:
+            bounds = f"{least:g} or more" if most == float("inf") else f"{least:g} to {most:g}"
+            raise ReimageError(f"reimage_{name} is {self.settings[name]}: a number, {bounds}")
         return number
 
     def how(self, floors: Mapping[str, tuple[int, int]]) -> str:

@@ -63,7 +63,14 @@ class Records:
 
     def read(self, node: str) -> Record | None:
         """Return a node's record, None without one."""
-        argv = ["hal-reimage", "read", node]
+        return self._read(node)
+
+    def look(self, node: str) -> Record | None:
+        """Return a node's record to who drives it; hal-reimage status says when that was last."""
+        return self._read(node, "--driving")
+
+    def _read(self, node: str, *how: str) -> Record | None:
+        argv = ["hal-reimage", "read", *how, node]
         found = _document(_told(self._run, argv), argv, nodes=dict, problems=dict)
         if problem := found["problems"].get(node):
             raise ReimageError(str(problem))

@@ -59,6 +59,9 @@ class Store(Protocol):
     def read(self, node: str) -> Record | None:
         """Return a node's record, None without one."""
 
+    def look(self, node: str) -> Record | None:
+        """Return it to who drives the node: that somebody does is known from it."""
+
     def write(self, record: Record) -> Record:
         """Write a record over the one of its revision, and return it with the next; Conflict when it is not that."""
 

@@ -1,7 +1,8 @@
 # -*- coding: utf-8 -*-
 """hal-reimage: where reimages are, and ending one, on the machine that nodes are installed from. Python 2.7 and 3.
 
-Exit status: 0 done, 2 refused (a line on standard error), 3 somebody else wrote the record meanwhile.
+Exit status: 0 done, 2 refused (a line on standard error), 3 somebody else wrote the record meanwhile, 4 of status
+--watch: something goes on, and nobody drives it.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -36,11 +37,14 @@ def _parser():
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     looking = commands.add_parser("status", help="which node is at which step, since when, waiting for what")
     looking.add_argument("node", metavar="NODE", nargs="*", help="without one: all of the last days")
-    looking.add_argument("--watch", action="store_true", help="again and again, until nothing goes on")
+    looking.add_argument("--watch", action="store_true", help="again and again, until nothing goes on (exit status 0)"
+                         " or nobody drives what does (4)")
     commands.add_parser("show", help="all that is known of one reimage").add_argument("node", metavar="NODE")
     commands.add_parser("abort", help="end reimages: the nodes stay drained, and boot their disks").add_argument(
         "node", metavar="NODE", nargs="+")
-    commands.add_parser("read", help="records, as JSON").add_argument("node", metavar="NODE", nargs="*")
+    reading = commands.add_parser("read", help="records, as JSON")
+    reading.add_argument("node", metavar="NODE", nargs="*")
+    reading.add_argument("--driving", action="store_true", help="by who drives these nodes: it is marked that they are")
     commands.add_parser("write", help="write a record, from standard input").add_argument("node", metavar="NODE")
     return parser
 
@@ -54,7 +58,7 @@ def run(place, asked):
     if asked.command == "abort":
         return abort(place, asked.node)
     if asked.command == "read":
-        records, problems = store.read_all(place, asked.node)
+        records, problems = (store.drive if asked.driving else store.read_all)(place, asked.node)
         return _json({"nodes": records, "problems": problems})
     if asked.command == "write":
         return _json(store.write(place, asked.node, _given(asked.node)))
@@ -90,17 +94,33 @@ def _table(place, names):
 
 
 def _drawn(place, records, problems, names, now):
-    rows = shown.rows(records, problems, place.names(), now, everything=bool(names))
+    rows = shown.rows(records, problems, place.names(), _looks(place, records, now), now, everything=bool(names))
     return u"\n".join(shown.table(rows, now, _width(), _coloured()))
 
 
+def _looks(place, records, now):
+    """Return when each was driven last. One whose record was removed just now is not what nobody drives."""
+    return {name: store.looked(place, name) or now for name in records}
+
+
+class Undriven(Problem):
+    """What goes on is driven by nobody."""
+
+    status = 4
+
+
 def watch(place, names):
-    """Show it until nothing goes on, and return the last of it. Not on a terminal: print a line for each change."""
+    """Show it until nothing goes on, and return the last of it. Not on a terminal: print a line for each change.
+
+    Undriven when nobody drives what goes on: nothing would ever change.
+    """
     last, quiet = {}, True
     while True:
         now = time.time()
         records, problems = _seen(place, names)
-        goes = any(record["state"] == "going" for record in records.values())
+        looks = _looks(place, records, now)
+        goes = sorted(name for name, record in records.items() if record["state"] == "going")
+        driven = [name for name in goes if not shown.silence(records[name], looks[name], now)]
         if sys.stdout.isatty():
             table = _drawn(place, records, problems, names, now)
             if not goes:
@@ -108,13 +128,15 @@ def watch(place, names):
             tell(u"\033[H\033[J" + table)
         else:
             for name, record in sorted(records.items()):
-                line = shown.change(name, record)
+                line = shown.change(name, record, looks[name], now)
                 if last.get(name, line if record["state"] != "going" else "") != line:
                     tell(u"%s %s" % (stamp(now), line))
                     quiet = False
                 last[name] = line
             if not goes:
                 return shown.NOTHING if quiet else ""
+        if not driven:
+            raise Undriven(u"nobody drives %s any more" % shown.fold(goes))
         time.sleep(WATCH_SECONDS)
 
 
@@ -129,8 +151,9 @@ def _sheet(place, name):
         boots = shown.boots_now(provision_store.status(place, [name])["nodes"][name]) if known else u""
     except Problem as problem:
         boots = text(problem)
-    written = os.path.getmtime(store.path_of(place, name))
-    return u"\n".join(shown.sheet(records[name], known, boots, written, time.time(), _width()))
+    now, written = time.time(), os.path.getmtime(store.path_of(place, name))
+    looked = store.looked(place, name) or now
+    return u"\n".join(shown.sheet(records[name], known, boots, written, looked, now, _width()))
 
 
 def _coloured():

@@ -11,15 +11,19 @@ import re
 import textwrap
 import time
 
-from provision_common import text
+from provision_common import stamp, text
 from reimage_store import STEPS
 
 WIDTH = 80
 LEAST_WORDS, LEAST_NAMES = 24, 10
 SHOWN_DAYS = 7
 NOTHING = u"no reimage is on"
+# Whoever drives a node looks at it every reimage_poll_seconds, 60 at most. The longest look that there is takes 17 min:
+# a BMC that answers each question at the last moment (60 s), a system that does not shut down (600 s), power that goes
+# late (180 s). And a controller that cannot reach this machine gives up after 15 min (hal_reimage/drive.py).
+SILENT_SECONDS = 20 * 60
 HEADS = (u"nodes", u"step", u"since", u"waiting for, or why")
-COLOURS = {"failed": "31", "aborted": "33", "done": "32"}
+COLOURS = {"left": "31", "failed": "31", "aborted": "33", "done": "32"}
 LAST = len(STEPS) - 1
 
 
@@ -88,51 +92,62 @@ class Row(object):
 
     def __init__(self, state, step, words, more=()):
         self.state, self.step, self.words, self.more = state, step, words, more
-        self.nodes, self.times = [], []
+        self.nodes, self.times, self.silences = [], [], []
 
     def cells(self, now):
         """Return what the table shows. Of several nodes, since when the first of them has been there."""
         passed = duration(now - min(self.times)) if self.times else u""
-        if passed and self.state != "going":
+        if passed and self.state not in ("going", "left"):
             passed += u" ago"
         return fold(self.nodes), self.step, passed, self.words
 
 
-def rows(records, problems, known, now, everything=False):
-    """Return the rows of a table: what goes on, what failed or cannot be read, what ended of late.
+def silence(record, looked, now):
+    """Return for how many seconds nobody has driven a node that goes on; 0 for one that is driven, or has ended."""
+    silent = now - looked
+    return silent if record["state"] == "going" and silent >= SILENT_SECONDS else 0
 
-    records: {name: record}. problems: {name: text}. known: names of the model. everything: what ended long ago, too.
+
+def rows(records, problems, known, looked, now, everything=False):
+    """Return the rows of a table: what goes on, what nobody drives, what failed or cannot be read, what ended of late.
+
+    records: {name: record}. problems: {name: text}. known: names of the model. looked: {name: seconds} of all records,
+    when somebody drove it last. everything: what ended long ago, too.
     """
     found = {}
     for name, record in records.items():
         since = moment(time_of(record))
         if record["state"] in ("done", "aborted") and not everything and now - since > SHOWN_DAYS * 86400:
             continue
-        row = _row(found, record, u"" if name in known else u"it is no longer in cluster.yml")
+        silent = silence(record, looked[name], now)
+        row = _row(found, record, bool(silent), u"" if name in known else u"it is no longer in cluster.yml")
         row.nodes.append(name)
         row.times.append(since)
+        row.silences.append(silent)
     shown = sorted(found.values(), key=lambda row: (_ORDER[row.state], _at(row), -min(row.times), row.nodes))
     for row in shown:
         if row.state == "failed":
             row.more = [_next(row.nodes)]
+        elif row.state == "left":
+            row.more = [_left(row.nodes, u"for %s" % duration(min(row.silences)))]
     damaged = []
     for name, words in sorted(problems.items()):
         one = Row("failed", u"not known", clean(words), [u"look at the file; remove it when nothing can be made of it"])
         one.nodes.append(name)
         damaged.append(one)
-    going = [row for row in shown if row.state == "going"]
-    failed = [row for row in shown if row.state == "failed"]
-    return going + failed + damaged + [row for row in shown if row.state in ("done", "aborted")]
+    ended = [row for row in shown if row.state in ("done", "aborted")]
+    return shown[:len(shown) - len(ended)] + damaged + ended
 
 
-_ORDER = {"going": 0, "failed": 1, "done": 2, "aborted": 2}
+_ORDER = {"going": 0, "left": 1, "failed": 2, "done": 3, "aborted": 3}
 
 
-def _row(found, record, gone):
+def _row(found, record, silent, gone):
     # What goes on is one situation whoever confirmed it. What ended, ended together or not.
     state, code = record["state"], record["run"]["code"]
     if state == "going":
         step, words, code = step_of(record), record["waiting"], ""
+        state = "left" if silent else state
     elif state == "failed":
         step, words = u"failed: %s" % step_of(record), record["reason"]
     else:
@@ -150,6 +165,11 @@ def _at(row):
 def _next(nodes):
     return u"look: hal-reimage show %s; again: the same command; give up: hal-reimage abort %s" % (
         nodes[0], u" ".join(sorted(nodes)))
+
+
+def _left(nodes, how_long):
+    return u"nobody has driven %s %s: give the same command again to go on, or: hal-reimage abort %s" % (
+        u"it" if len(nodes) == 1 else u"them", how_long, u" ".join(sorted(nodes)))
 
 
 def table(shown, now, width=WIDTH, colour=False):
@@ -197,20 +217,23 @@ def _broken(names, width):
 
 
 # ---------------------------------------------------------------- one line for a change
-def change(name, record):
+def change(name, record, looked, now):
     """Return in one line where a node is now, without what changes by itself."""
     if record["state"] == "going":
-        return u"%s: %s" % (name, u": ".join(one for one in (step_of(record), clean(record["waiting"])) if one))
+        left = _left([name], u"since %s" % stamp(looked)) if silence(record, looked, now) else u""
+        return u"%s: %s" % (name, u": ".join(one for one in (step_of(record), clean(record["waiting"]), left) if one))
     where = u" at %s" % step_of(record) if record["state"] == "failed" else u""
     return u"%s: %s" % (name, u": ".join(one for one in (record["state"] + where, clean(record["reason"])) if one))
 
 
 # ---------------------------------------------------------------- one node
-def sheet(record, known, boots, written, now, width=WIDTH):
+def sheet(record, known, boots, written, looked, now, width=WIDTH):
     """Return the lines with all that is known of one node.
 
-    boots: what the provisioning server says of it, in words. written: when the record was written, in seconds.
+    boots: what the provisioning server says of it, in words. written: when the record was written, looked: when
+    somebody drove it last, in seconds.
     """
+    name, silent = record["node"], silence(record, looked, now)
     plan, run, image = record["plan"], record["run"], record["plan"]["image"]
     before = record["drained_before"]
     wiped = u", ".join(plan["wipe"])
@@ -230,18 +253,20 @@ def sheet(record, known, boots, written, now, width=WIDTH):
         (u"test job", record["job"]),
         (u"took", u", ".join(u"%s %s" % (step, duration(record["seconds"][step]))
                              for step in STEPS if step in record["seconds"])),
-        (u"record", u"revision %d, written %s ago" % (record["revision"], duration(now - written))),
+        (u"record", u"revision %d, written %s ago" % (record["revision"], duration(now - written))
+         + (u", looked at %s ago" % duration(now - looked) if record["state"] == "going" else u"")),
         (u"last time", u"ended at %s" % plan["previous"] if plan["previous"] else u""),
-        (u"next", _next([record["node"]]) if record["state"] == "failed" else u""),
+        (u"next", _next([name]) if record["state"] == "failed" else
+         _left([name], u"for %s" % duration(silent)) if silent else u""),
     ]
     since = time_of(record)
     state = record["state"] if record["state"] in ("going", "done") else u"%s at" % record["state"]
     head = u"%s: %s%s since %s (%s)" % (
-        record["node"], state, u"" if state == "done" else u" " + step_of(record), since, duration(now - moment(since)))
+        name, state, u"" if state == "done" else u" " + step_of(record), since, duration(now - moment(since)))
     lines = [head]
-    for name, words in pairs:
+    for what, words in pairs:
         parts = textwrap.wrap(clean(words), max(LEAST_WORDS, width - 14), break_on_hyphens=False)
-        lines += [u"  %-12s%s" % (name if at == 0 else u"", part) for at, part in enumerate(parts)]
+        lines += [u"  %-12s%s" % (what if at == 0 else u"", part) for at, part in enumerate(parts)]
     return lines
 
 

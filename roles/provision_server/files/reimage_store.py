@@ -1,20 +1,22 @@
 # -*- coding: utf-8 -*-
 """Records of reimages: where each node is, written by the controller, one revision after the other. Python 2.7 and 3.
 
-NODE.json   what was confirmed, at which step the node is, how it ended. No secret is in it
-.lock-NODE  held while a record is read, compared and written
+NODE.json     what was confirmed, at which step the node is, how it ended. No secret is in it
+.lock-NODE    held while a record is read, compared and written
+.driven-NODE  empty; its time is when whoever drives the node looked at it last
 """
 
 from __future__ import absolute_import, division, print_function
 
 import contextlib
+import errno
 import numbers
 import os
 import re
 import time
 
 import provision_trail as trail
-from provision_common import NAME, TEXT, Problem, alone, checked_name, read_json, stamp, text, write_json
+from provision_common import NAME, TEXT, Problem, alone, checked_name, opened, read_json, stamp, text, write_json
 
 FORMAT = 1
 STEPS = ("waiting", "identity", "drain", "off", "arm", "boot", "install", "start", "converge", "gates", "job", "return")
@@ -71,6 +73,34 @@ def read_all(place, wanted=()):
                 raise
             wrong[name] = text(problem)
     return found, wrong
+
+
+def drive(place, wanted):
+    """Return what read_all does, for who drives these nodes: of each that goes on it is marked when that was."""
+    found, wrong = read_all(place, wanted)
+    for name, record in found.items():
+        if record["state"] == "going":
+            path = _mark(place, name)
+            try:
+                os.close(opened(path, os.O_WRONLY))
+                os.utime(path, None)
+            except OSError as error:
+                raise Problem("%s: cannot be written: %s" % (path, error.strerror))
+    return found, wrong
+
+
+def looked(place, name):
+    """Return when somebody drove a node last, in seconds; None without a record. A written record is a look, too."""
+    times = []
+    for path in (path_of(place, name), _mark(place, name)):
+        try:
+            times.append(os.stat(path).st_mtime)
+        except OSError as error:
+            if error.errno != errno.ENOENT:
+                raise Problem("%s: cannot be read: %s" % (path, error.strerror))
+            if not times:
+                return None
+    return max(times)
 
 
 def write(place, name, record, now=None):
@@ -150,6 +180,10 @@ def images_in_use(place):
 
 def _lock(place, name):
     return os.path.join(place.records, ".lock-" + checked_name(name))
+
+
+def _mark(place, name):
+    return os.path.join(place.records, ".driven-" + checked_name(name))
 
 
 def _put(place, name, record):

@@ -80,6 +80,12 @@ class Program:
         )
         return found
 
+    def looked(self, name: str, ago: float) -> None:
+        """Its controller wrote its record, or looked at it, so long ago, and then no more."""
+        for file in (f"{name}.json", f".driven-{name}"):
+            with contextlib.suppress(FileNotFoundError):
+                os.utime(self.folder / "records" / file, (time.time() - ago,) * 2)
+
     def slurm(self, **nodes: str) -> None:
         """Slurm's commands are on this machine, and it knows these nodes."""
         program = self.bin / "scontrol"
@@ -176,13 +182,70 @@ def test_status_says_where_nodes_are(program: Program) -> None:
     )
 
 
+SILENT = 21 * 60
+LEFT_ALONE = "nobody has driven it for 21 min: give the same command again to go on, or: hal-reimage abort hal05"
+
+
+def words(told: str) -> str:
+    """What is said, however it is broken into lines."""
+    return " ".join(told.split())
+
+
+def test_a_node_whose_controller_died_is_told_from_one_that_is_driven(program: Program) -> None:
+    program.write(now())
+    mark = program.folder / "records/.driven-hal05"
+    program.looked("hal05", SILENT)  # no mark yet: the record itself says when
+    assert LEFT_ALONE in words(program.ok("status"))
+    program.ok("read")
+    program.ok("read", "hal05")
+    assert not mark.exists(), "who only reads drives nothing"
+    assert json.loads(program.ok("read", "--driving", "hal05", "hal06"))["nodes"].keys() == {"hal05"}
+    assert mark.stat().st_size == 0
+    assert not (program.folder / "records/.driven-hal06").exists()
+    for told in (program.ok("status"), program.ok("status", "hal05"), program.ok("show", "hal05")):
+        assert "nobody" not in told
+    program.looked("hal05", SILENT)
+    for told in (program.ok("status"), program.ok("status", "hal05"), program.ok("show", "hal05")):
+        assert LEFT_ALONE in words(told)
+    program.ok("read", "--driving", "hal05")
+    assert "nobody" not in program.ok("status")
+    program.looked("hal05", SILENT)
+    program.write(now(waiting="another"))  # a record that is written is looked at
+    assert "nobody" not in program.ok("status")
+
+
+def test_a_record_without_a_mark_is_given_the_same_time(program: Program) -> None:
+    program.write(now())
+    program.looked("hal05", SILENT - 120)
+    assert "nobody" not in program.ok("status") + program.ok("show", "hal05")
+
+
+def test_of_what_ended_nobody_is_missed_and_nothing_is_marked(program: Program) -> None:
+    program.write(failed())
+    program.ok("read", "--driving", "hal05")
+    assert not (program.folder / "records/.driven-hal05").exists()
+    program.looked("hal05", SILENT)
+    assert "nobody" not in program.ok("status") + program.ok("show", "hal05")
+
+
+def test_a_mark_that_cannot_be_left_is_said(program: Program) -> None:
+    program.write(now())
+    mark = program.folder / "records/.driven-hal05"
+    mark.symlink_to(program.folder / "other")
+    ran = program.run("read", "--driving", "hal05")
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    assert ran.stderr.decode().startswith(f"{mark}: cannot be written: ")
+    assert not (program.folder / "other").exists()
+
+
 def test_show_says_what_the_server_has_the_node_boot(program: Program) -> None:
     assert program.ok("show", "hal05") == "hal05: no reimage of it is known\n"
     program.write(now())
-    os.utime(program.folder / "records/hal05.json", (time.time() - 7260,) * 2)
+    program.looked("hal05", 7260)
+    program.ok("read", "--driving", "hal05")
     told = program.ok("show", "hal05")
     assert "  server      it boots its disk\n" in told
-    assert "  record      revision 1, written 2 h 1 min ago\n" in told
+    assert "  record      revision 1, written 2 h 1 min ago, looked at " in told
     program.arm("hal05")
     assert "  server      it boots the installer until 20" in program.ok("show", "hal05")
     program.slurm(hal05="IDLE+DRAIN")
@@ -221,6 +284,24 @@ def test_who_watches_gets_a_line_for_each_change_until_nothing_goes(program: Pro
         assert line_of(running) == "hal05: failed at 6/11 install: größe\n"
         assert running.communicate(timeout=LONG_SECONDS) == (b"", b"")
         assert running.returncode == 0
+    finally:
+        running.kill()
+
+
+def test_who_watches_what_nobody_drives_is_told_so_and_waits_no_longer(program: Program) -> None:
+    program.write(now())
+    program.write(now(name="hal06"))
+    program.looked("hal05", SILENT)
+    running = watching(program)
+    try:
+        assert line_of(running).startswith("hal05: 6/11 install: the call home: nobody has driven it since 20")
+        assert line_of(running) == "hal06: 6/11 install: the call home\n"
+        program.write(now(name="hal06", waiting="another"))  # hal06 is driven: there is something to wait for
+        assert line_of(running) == "hal06: 6/11 install: another\n"
+        program.looked("hal06", SILENT)
+        assert line_of(running).startswith("hal06: 6/11 install: another: nobody has driven it since 20")
+        assert running.communicate(timeout=LONG_SECONDS) == (b"", b"nobody drives hal[05-06] any more\n")
+        assert running.returncode == 4
     finally:
         running.kill()
 
@@ -288,6 +369,10 @@ def test_on_a_terminal_it_is_drawn_again_until_nothing_goes(program: Program) ->
         until("another")
         program.write(failed())
         until("hal-reimage abort hal05")
+    program.write(now())
+    program.looked("hal05", SILENT)
+    with terminal(program, 200, "status", "--watch") as until:
+        assert LEFT_ALONE in until("nobody drives hal05 any more")
 
 
 # ---------------------------------------------------------------- abort

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hal_bmc.operations import Limits
 from hal_inventory.ranges import expand_list
+from hal_reimage.command import _POLL_MOST
+from hal_reimage.drive import PATIENCE_SECONDS
 from hal_reimage.record import Drained, State, Step, stamp
 from tests.unit.provision.reimages import NOW, done, failed, record
 
@@ -19,8 +22,9 @@ KNOWN = [f"hal{at:02}" for at in range(1, 17)]
 
 def table(*records: dict[str, Any], problems: dict[str, str] | None = None, **more: Any) -> list[str]:
     everything = more.pop("everything", False)
-    known = more.pop("known", KNOWN)
-    rows = shown.rows({one["node"]: one for one in records}, problems or {}, known, NOW, everything)
+    known, silent = more.pop("known", KNOWN), more.pop("silent", {})
+    looked = {one["node"]: NOW - silent.get(one["node"], 10) for one in records}
+    rows = shown.rows({one["node"]: one for one in records}, problems or {}, known, looked, NOW, everything)
     lines: list[str] = shown.table(rows, NOW, **more)
     return lines
 
@@ -62,6 +66,32 @@ def test_first_what_goes_on_then_what_failed_and_what_to_do_then_what_ended() ->
     ]
 
 
+def test_what_nobody_drives_is_a_row_of_its_own_with_what_to_do() -> None:
+    nodes = [record(f"hal{at:02}") for at in (4, 5, 6, 7)]
+    silent = {"hal04": shown.SILENT_SECONDS - 1, "hal05": 24 * 60, "hal07": 26 * 60}
+    assert table(*nodes, failed("hal02"), silent=silent | {"hal02": 86400}, width=100) == [
+        "nodes       step                  since      waiting for, or why",
+        "hal[04,06]  6/11 install          2 min      the call home",
+        "hal[05,07]  6/11 install          2 min      the call home",
+        "            nobody has driven them for 24 min: give the same command again to go on, or: hal-reimage",
+        "            abort hal05 hal07",
+        "hal02       failed: 6/11 install  1 min ago  no call home within 30 min",
+        "            look: hal-reimage show hal02; again: the same command; give up: hal-reimage abort hal02",
+    ]
+    left = table(record(), silent={"hal05": 14 * 3600}, width=120)[2]
+    said = "nobody has driven it for 14 h 0 min: give the same command again to go on, or: hal-reimage abort hal05"
+    assert left.strip() == said
+
+
+def test_a_node_is_left_alone_when_neither_the_longest_look_nor_a_patient_controller_explains_it() -> None:
+    limits = Limits()
+    asked = limits.answers.seconds
+    # Which machine, has it power, what becomes of it, and the same to take its power: hal_reimage/bmc.py shut_down.
+    longest = 4 * asked + limits.shut_down.seconds + limits.power.seconds
+    assert longest + _POLL_MOST < shown.SILENT_SECONDS
+    assert PATIENCE_SECONDS + _POLL_MOST < shown.SILENT_SECONDS
+
+
 def test_what_ended_long_ago_is_shown_when_it_is_asked_for() -> None:
     old = done("hal01", ago=8 * 86400)
     assert table(old) == ["no reimage is on"]
@@ -88,8 +118,8 @@ def test_a_node_that_left_the_model_is_shown_as_such() -> None:
 def test_what_a_console_said_moves_no_cursor() -> None:
     lines = table(failed(reason="it said \x1b[2J\x9b1m\r\n\x07boo"))
     assert lines[1].endswith("it said [2J 1m boo")
-    assert "\x1b" not in "".join(shown.sheet(failed(reason="\x1b[2J"), True, "", NOW, NOW))
-    assert shown.change("hal05", failed(reason="a\nb\x1b")) == "hal05: failed at 6/11 install: a b"
+    assert "\x1b" not in "".join(shown.sheet(failed(reason="\x1b[2J"), True, "", NOW, NOW, NOW))
+    assert shown.change("hal05", failed(reason="a\nb\x1b"), NOW, NOW) == "hal05: failed at 6/11 install: a b"
 
 
 @given(
@@ -150,7 +180,7 @@ def test_all_that_is_known_of_one() -> None:
         seconds={"drain": 600.0, "identity": 2.1, "install": 65.0},
     )
     data["plan"].update(wipe=["0x5001"], previous="2026-10-01T08:00:00Z")
-    lines = shown.sheet(data, True, "it boots its disk", NOW - 61, NOW, 110)
+    lines = shown.sheet(data, True, "it boots its disk", NOW - 61, NOW - 86400, NOW, 110)
     assert lines == [
         "hal05: failed at 6/11 install since 2027-01-15T07:59:00Z (1 min)",
         "  reason      no call home within 30 min",
@@ -172,7 +202,7 @@ def test_all_that_is_known_of_one() -> None:
 
 
 def test_one_that_goes_on_says_what_it_waits_for_and_what_comes_after() -> None:
-    lines = shown.sheet(record(), False, "", NOW, NOW)
+    lines = shown.sheet(record(revision=3), False, "", NOW - 300, NOW - 8, NOW)
     assert lines[0] == "hal05: going 6/11 install since 2027-01-15T07:57:55Z (2 min)"
     assert lines[1:4] == [
         "  waiting for the call home",
@@ -180,9 +210,22 @@ def test_one_that_goes_on_says_what_it_waits_for_and_what_comes_after() -> None:
         "  erases      0x50248414c1050001, and no other disk",
     ]
     assert "  afterwards  it is given back to Slurm" in lines
-    drained = shown.sheet(record(run={"next_state": "DOWN"}), True, "", NOW, NOW)
+    assert lines[-1] == "  record      revision 3, written 5 min ago, looked at 8 s ago"
+    drained = shown.sheet(record(run={"next_state": "DOWN"}), True, "", NOW, NOW, NOW)
     assert "  afterwards  it stays drained (next state DOWN)" in drained
-    assert shown.sheet(done(), True, "", NOW, NOW)[0] == "hal05: done since 2027-01-15T07:00:00Z (1 h 0 min)"
+    assert shown.sheet(done(), True, "", NOW, NOW, NOW)[0] == "hal05: done since 2027-01-15T07:00:00Z (1 h 0 min)"
+
+
+def test_one_that_nobody_drives_says_what_to_do() -> None:
+    lines = shown.sheet(record(revision=3), True, "", NOW - 1500, NOW - 1440, NOW, 200)
+    left = "give the same command again to go on, or: hal-reimage abort hal05"
+    assert lines[-2:] == [
+        "  record      revision 3, written 25 min ago, looked at 24 min ago",
+        f"  next        nobody has driven it for 24 min: {left}",
+    ]
+    # Who watches gets one line of it, not one each time.
+    line = f"hal05: 6/11 install: the call home: nobody has driven it since 2027-01-15T07:36:00Z: {left}"
+    assert [shown.change("hal05", record(), NOW - 1440, NOW + more) for more in (0, 60)] == [line, line]
 
 
 def test_steps_are_counted_from_the_first_that_does_something() -> None:

@@ -305,6 +305,8 @@ class FakeStore(Part):
         found = self.site.records.get(node)
         return record_of(found) if found else None
 
+    look = read
+
     def write(self, record: Record) -> Record:
         self.machine(record.node)
         kept = self.site.records.get(record.node)

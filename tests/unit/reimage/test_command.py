@@ -411,7 +411,9 @@ def test_nodes_whose_turn_did_not_come_are_as_if_nobody_had_asked(desk: Desk) ->
     [
         ("max_parallel", "four", "reimage_max_parallel is four: a number, 1 or more"),
         ("max_parallel", 0, "reimage_max_parallel is 0: a number, 1 or more"),
-        ("poll_seconds", "soon", "reimage_poll_seconds is soon"),
+        ("poll_seconds", "soon", "reimage_poll_seconds is soon: a number, 0 to 60"),
+        ("poll_seconds", 61, "reimage_poll_seconds is 61: a number, 0 to 60"),
+        ("poll_seconds", "nan", "reimage_poll_seconds is nan: a number, 0 to 60"),
         ("wipe", "scratch", "reimage_wipe is scratch: a list of names"),
     ],
 )

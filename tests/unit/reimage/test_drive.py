@@ -248,7 +248,7 @@ def real(site: Site, world: World) -> Engine:
 
 def test_the_engine_brings_several_nodes_through_and_one_fault_stays_one_nodes() -> None:
     site = Site(*NODES)
-    site.call = lambda when, what, node: site.pass_time(30) if (when, what) == ("before", "store.read") else None
+    site.call = lambda when, what, node: site.pass_time(30) if (when, what) == ("before", "store.look") else None
     site.faults["hal03"].add("gates")
     engine = real(site, one_at_a_time(site.world()))
     # A machine in memory may fail before the last thread has begun.

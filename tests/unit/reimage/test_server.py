@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,6 +43,20 @@ def test_a_record_comes_back_as_it_was_written(server: Server) -> None:
     assert records.read("hal05") == first
     assert records.write(replace(first, waiting="its jobs")).revision == 2
     assert records.read("hal06") is None
+
+
+def test_who_drives_a_node_leaves_word_of_it_and_who_reads_its_record_does_not(server: Server) -> None:
+    records = Records(server)
+    assert records.look("hal05") is None
+    written = records.write(record(step=Step.DRAIN))
+    assert records.read("hal05") == written
+    place = server.settings.parent / "records"
+    assert sorted(one.name for one in place.iterdir()) == [".lock-hal05", "hal05.json"]
+    for _again in range(2):
+        assert records.look("hal05") == written
+        mark = place / ".driven-hal05"
+        assert time.time() - 60 < mark.stat().st_mtime < time.time() + 60
+        os.utime(mark, (0, 0))
 
 
 def test_a_record_over_one_that_somebody_else_wrote_is_a_conflict(server: Server) -> None:

@@ -179,19 +179,21 @@ def _begun_together(last: Mapping[str, Record | None], code: str) -> _Begun:
 def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: str) -> Result:
     settings, connected = site.settings, site.connected
     engine = Engine(world, site.limits())
-    run = Run(
-        code=code,
-        by=site.asked.by,
-        began=stamp(time.time()),
-        by_slurm=bool(settings["by_slurm"]),
-        next_state=settings["next_state"],
-    )
     plans = {one.plan.node: one.plan for one in shown}
     done = {
         one.plan.node: one.last
         for one in shown
         if one.last and one.last.state is State.DONE and one.last.plan == one.plan and one.last.run.code == code
     }
+    nodes = tuple(name for name in plans if name not in done)
+    run = Run(
+        code=code,
+        by=site.asked.by,
+        began=stamp(time.time()),
+        by_slurm=bool(settings["by_slurm"]),
+        next_state=settings["next_state"],
+        nodes=nodes,
+    )
     drive = Drive(
         engine,
         run,
@@ -204,7 +206,7 @@ def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: s
     )
     if isinstance(world.rollout, Playbooks):
         world.rollout.to_come = lambda kind: drive.to_come(Step(kind))
-    records, others = drive.all([name for name in plans if name not in done])
+    records, others = drive.all(nodes)
     text = show.end_of({**done, **records}, settings["server"])
     lines = [text] if text else []
     lines += [f"{name}: {why}" for name, why in others.items()]

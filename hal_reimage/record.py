@@ -90,14 +90,14 @@ def code_of(plans: Iterable[Plan]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Who confirmed it, when, and how it is to go."""
+    """Who confirmed it, when, and how it is to go. ``nodes``: all that this call drives, each when its turn comes."""
 
     code: str
     by: str
     began: str
     by_slurm: bool = False
     next_state: str = "RESUME"
-    turn: int = 0
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +150,7 @@ class Record:
         data = asdict(self)
         data.update(format=FORMAT, step=self.step.value, state=self.state.value, seconds=dict(self.seconds))
         data["plan"]["wipe"] = list(self.plan.wipe)
+        data["run"]["nodes"] = list(self.run.nodes)
         data["plan"]["fingerprint"] = self.plan.fingerprint
         return data
 
@@ -165,11 +166,13 @@ def record_of(data: Mapping[str, Any]) -> Record:
         made = Plan(**{**plan, "image": Image(**plan["image"]), "wipe": tuple(plan["wipe"])})
         if made.fingerprint != told or made.node != node:
             raise ReimageError(f"{node}: the plan in its record was changed after it was confirmed")
+        run = dict(data["run"])
+        run.pop("turn", None)  # of records that were written before nodes were named: it said nothing
         before = data["drained_before"]
         return Record(
             node=node,
             plan=made,
-            run=Run(**data["run"]),
+            run=Run(**{**run, "nodes": tuple(run.get("nodes", ()))}),
             step=Step(data["step"]),
             since=str(data["since"]),
             waiting=str(data["waiting"]),

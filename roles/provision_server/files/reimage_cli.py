@@ -81,20 +81,20 @@ def _given(name):
 
 # ---------------------------------------------------------------- looking
 def _seen(place, names):
+    """Return all records and problems: which nodes wait for their turn is known of the others of their call."""
     for name in names:
         if not os.path.lexists(store.path_of(place, name)):
             place.node(name)  # a slip of the pen is no node that was never reimaged
-    return store.read_all(place, names)
+    return store.read_all(place)
 
 
 def _table(place, names):
     now = time.time()
     records, problems = _seen(place, names)
-    return _drawn(place, records, problems, names, now)
+    return _drawn(shown.rows(records, problems, place.names(), _looks(place, records, now), now, names), now)
 
 
-def _drawn(place, records, problems, names, now):
-    rows = shown.rows(records, problems, place.names(), _looks(place, records, now), now, everything=bool(names))
+def _drawn(rows, now):
     return u"\n".join(shown.table(rows, now, _width(), _coloured()))
 
 
@@ -119,41 +119,41 @@ def watch(place, names):
         now = time.time()
         records, problems = _seen(place, names)
         looks = _looks(place, records, now)
-        goes = sorted(name for name, record in records.items() if record["state"] == "going")
-        driven = [name for name in goes if not shown.silence(records[name], looks[name], now)]
+        rows = shown.rows(records, problems, place.names(), looks, now, names)
+        goes = sorted(name for row in rows if row.state in ("going", "left") for name in row.nodes)
         if sys.stdout.isatty():
-            table = _drawn(place, records, problems, names, now)
             if not goes:
-                return u"\033[H\033[J" + table
-            tell(u"\033[H\033[J" + table)
+                return u"\033[H\033[J" + _drawn(rows, now)
+            tell(u"\033[H\033[J" + _drawn(rows, now))
         else:
-            for name, record in sorted(records.items()):
-                line = shown.change(name, record, looks[name], now)
-                if last.get(name, line if record["state"] != "going" else "") != line:
+            for name, line in sorted(shown.changes(records, looks, now, names).items()):
+                if last.get(name, "" if name in goes else line) != line:
                     tell(u"%s %s" % (stamp(now), line))
                     quiet = False
                 last[name] = line
             if not goes:
                 return shown.NOTHING if quiet else ""
-        if not driven:
+        if not any(row.state == "going" for row in rows):
             raise Undriven(u"nobody drives %s any more" % shown.fold(goes))
         time.sleep(WATCH_SECONDS)
 
 
 def _sheet(place, name):
     records, problems = _seen(place, [name])
-    if problems:
+    if name in problems:
         raise Problem(problems[name])
+    now = time.time()
+    looks = _looks(place, records, now)
+    lines = [u"%s: waiting for %s" % (name, row.words) for row in shown.queue(records, looks, now) if name in row.nodes]
     if name not in records:
-        return u"%s: no reimage of it is known" % name
+        return u"\n".join(lines) or u"%s: no reimage of it is known" % name
     known = name in place.names()
     try:
         boots = shown.boots_now(provision_store.status(place, [name])["nodes"][name]) if known else u""
     except Problem as problem:
         boots = text(problem)
-    now, written = time.time(), os.path.getmtime(store.path_of(place, name))
-    looked = store.looked(place, name) or now
-    return u"\n".join(shown.sheet(records[name], known, boots, written, looked, now, _width()))
+    written = os.path.getmtime(store.path_of(place, name))
+    return u"\n".join(lines + shown.sheet(records[name], known, boots, written, looks[name], now, _width()))
 
 
 def _coloured():

@@ -22,6 +22,8 @@ NOTHING = u"no reimage is on"
 # a BMC that answers each question at the last moment (60 s), a system that does not shut down (600 s), power that goes
 # late (180 s). And a controller that cannot reach this machine gives up after 15 min (hal_reimage/drive.py).
 SILENT_SECONDS = 20 * 60
+# From the end of a node to the first record of the next there are a few calls of the controller.
+NEXT_SECONDS = 60
 HEADS = (u"nodes", u"step", u"since", u"waiting for, or why")
 COLOURS = {"left": "31", "failed": "31", "aborted": "33", "done": "32"}
 LAST = len(STEPS) - 1
@@ -108,16 +110,56 @@ def silence(record, looked, now):
     return silent if record["state"] == "going" and silent >= SILENT_SECONDS else 0
 
 
-def rows(records, problems, known, looked, now, everything=False):
+def queue(records, looked, now):
+    """Return rows of nodes that a call is to come to, and that have no record of it: their turn has not come.
+
+    Of a call that goes on, and of one that nobody drives any more; of one that ended they are as if nobody had asked.
+    """
+    calls, found = {}, []
+    for name, record in records.items():
+        calls.setdefault(_call(record["run"]), {})[name] = record
+    for begun in calls.values():
+        run = next(iter(begun.values()))["run"]
+        rest = [name for name in run.get("nodes", ()) if name not in begun]
+        going = [name for name in begun if begun[name]["state"] == "going"]
+        bad = [name for name in begun if begun[name]["state"] in ("failed", "aborted")]
+        if going and all(silence(begun[name], looked[name], now) for name in going):
+            row = Row("left", STEPS[0], u"a turn after %s; nobody drives that, the same command goes on" % fold(going))
+        elif going and bad:
+            row = Row("going", STEPS[0], u"a turn after %s; without reimage_go_on=true there is none, because %s failed"
+                      % (fold(going), fold(bad)))
+        elif going:
+            row = Row("going", STEPS[0], u"a turn after %s" % fold(going))
+        elif not bad and now - max(moment(time_of(record)) for record in begun.values()) < NEXT_SECONDS:
+            row = Row("going", STEPS[0], u"a turn")
+        else:
+            continue
+        if rest:
+            row.nodes, row.times = rest, [moment(run["began"])]
+            found.append(row)
+    return found
+
+
+def _call(run):
+    return run["code"], run["by"], run["began"]
+
+
+def rows(records, problems, known, looked, now, wanted=()):
     """Return the rows of a table: what goes on, what nobody drives, what failed or cannot be read, what ended of late.
 
     records: {name: record}. problems: {name: text}. known: names of the model. looked: {name: seconds} of all records,
-    when somebody drove it last. everything: what ended long ago, too.
+    when somebody drove it last. wanted: of these nodes alone, and then what ended long ago, too.
     """
     found = {}
+    for number, row in enumerate(queue(records, looked, now)):
+        row.nodes = [name for name in row.nodes if name in wanted or not wanted]
+        if row.nodes:
+            found[number] = row
     for name, record in records.items():
         since = moment(time_of(record))
-        if record["state"] in ("done", "aborted") and not everything and now - since > SHOWN_DAYS * 86400:
+        if wanted and name not in wanted:
+            continue
+        if record["state"] in ("done", "aborted") and not wanted and now - since > SHOWN_DAYS * 86400:
             continue
         silent = silence(record, looked[name], now)
         row = _row(found, record, bool(silent), u"" if name in known else u"it is no longer in cluster.yml")
@@ -128,10 +170,12 @@ def rows(records, problems, known, looked, now, everything=False):
     for row in shown:
         if row.state == "failed":
             row.more = [_next(row.nodes)]
-        elif row.state == "left":
+        elif row.silences and row.state == "left":
             row.more = [_left(row.nodes, u"for %s" % duration(min(row.silences)))]
     damaged = []
     for name, words in sorted(problems.items()):
+        if wanted and name not in wanted:
+            continue
         one = Row("failed", u"not known", clean(words), [u"look at the file; remove it when nothing can be made of it"])
         one.nodes.append(name)
         damaged.append(one)
@@ -217,8 +261,15 @@ def _broken(names, width):
 
 
 # ---------------------------------------------------------------- one line for a change
-def change(name, record, looked, now):
-    """Return in one line where a node is now, without what changes by itself."""
+def changes(records, looked, now, wanted=()):
+    """Return {name: line}: where each node is now, without what changes by itself. wanted: of these alone."""
+    lines = {name: _change(name, record, looked[name], now) for name, record in records.items()}
+    for row in queue(records, looked, now):
+        lines.update((name, u"%s: waiting for %s" % (name, row.words)) for name in row.nodes)
+    return {name: line for name, line in lines.items() if name in wanted or not wanted}
+
+
+def _change(name, record, looked, now):
     if record["state"] == "going":
         left = _left([name], u"since %s" % stamp(looked)) if silence(record, looked, now) else u""
         return u"%s: %s" % (name, u": ".join(one for one in (step_of(record), clean(record["waiting"]), left) if one))

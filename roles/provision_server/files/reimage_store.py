@@ -242,6 +242,10 @@ def _is_texts(value):
     return isinstance(value, list) and all(_is_text(one) for one in value)
 
 
+def _is_names(value):
+    return _is_texts(value) and all(NAME.match(one) for one in value)
+
+
 _TEXT, _STAMPS = (_is_text, "a text"), (_is_stamp_or_empty, "a time like 2026-11-22T18:05:10Z, or nothing")
 _FIELDS = (
     ("revision", _is_count, "a number"),
@@ -252,7 +256,7 @@ _FIELDS = (
     ("run.code",) + _TEXT, ("run.by",) + _TEXT, ("run.began", _is_stamp, "a time like 2026-11-22T18:05:10Z"),
     ("run.by_slurm", lambda value: isinstance(value, bool), "true or false"),
     ("run.next_state", lambda value: value in ("RESUME", "DOWN"), "RESUME or DOWN"),
-    ("run.turn", _is_count, "a number"),
+    ("run.nodes", _is_names, "a list of names of nodes"),
     ("step", lambda value: value in STEPS, "one of " + ", ".join(STEPS)),
     ("state", lambda value: value in STATES, "one of " + ", ".join(STATES)),
     ("since",) + _STAMPS, ("ended",) + _STAMPS,
@@ -263,6 +267,9 @@ _FIELDS = (
 )
 
 
+_ADDED = {"nodes": []}  # to "run" since there are records: those of before are good without
+
+
 def problem_of(name, record):
     """Return in words why something is no record of a node, "" for one that is."""
     if not isinstance(record, dict):
@@ -271,6 +278,8 @@ def problem_of(name, record):
         return u"format is %s, and this program knows %d: another release" % (text(record.get("format")), FORMAT)
     if record.get("node") != name:
         return u"it is of node %s" % text(record.get("node"))
+    if isinstance(record.get("run"), dict):
+        record = dict(record, run=dict(list(_ADDED.items()) + list(record["run"].items())))
     for field, is_right, words in _FIELDS:
         value = record
         for key in field.split("."):

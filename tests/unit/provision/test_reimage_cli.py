@@ -253,6 +253,21 @@ def test_show_says_what_the_server_has_the_node_boot(program: Program) -> None:
     assert "  server      it boots its disk\n" in program.ok("show", "hal05")
 
 
+def test_nodes_whose_turn_has_not_come_are_shown_with_those_before_them(program: Program) -> None:
+    call = {"nodes": ("hal05", "hal06", "hal07")}
+    program.write(now(run=call))
+    program.write(done("hal07", run={"code": "2222-3333"}))
+    told = program.ok("status")
+    assert [line.split()[:2] for line in told.splitlines()[1:3]] == [["hal05", "6/11"], ["hal[06-07]", "waiting"]]
+    assert "a turn after hal05" in told
+    assert "hal07" not in program.ok("status", "hal06")
+    assert "waiting" in program.ok("status", "hal06")
+    assert program.ok("show", "hal06") == "hal06: waiting for a turn after hal05\n"
+    assert program.ok("show", "hal07").startswith("hal07: waiting for a turn after hal05\nhal07: done since ")
+    program.write(failed(run=call))
+    assert program.ok("show", "hal06") == "hal06: no reimage of it is known\n"
+
+
 def watching(program: Program) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         program.argv("status", "--watch"),
@@ -282,6 +297,22 @@ def test_who_watches_gets_a_line_for_each_change_until_nothing_goes(program: Pro
         assert line_of(running) == "hal05: 7/11 start\n"
         program.write(failed(reason="größe"))
         assert line_of(running) == "hal05: failed at 6/11 install: größe\n"
+        assert running.communicate(timeout=LONG_SECONDS) == (b"", b"")
+        assert running.returncode == 0
+    finally:
+        running.kill()
+
+
+def test_who_watches_does_not_leave_between_two_nodes_of_a_call(program: Program) -> None:
+    call = {"nodes": ("hal05", "hal06")}
+    program.write(done(run=call, ended=stamp(time.time())))
+    running = watching(program)
+    try:
+        assert line_of(running) == "hal06: waiting for a turn\n"
+        program.write(now(name="hal06", run=call))
+        assert line_of(running) == "hal06: 6/11 install: the call home\n"
+        program.write(done("hal06", run=call))
+        assert line_of(running) == "hal06: done\n"
         assert running.communicate(timeout=LONG_SECONDS) == (b"", b"")
         assert running.returncode == 0
     finally:

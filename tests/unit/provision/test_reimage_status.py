@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
 import pytest
@@ -21,12 +22,18 @@ KNOWN = [f"hal{at:02}" for at in range(1, 17)]
 
 
 def table(*records: dict[str, Any], problems: dict[str, str] | None = None, **more: Any) -> list[str]:
-    everything = more.pop("everything", False)
+    wanted = more.pop("wanted", ())
     known, silent = more.pop("known", KNOWN), more.pop("silent", {})
     looked = {one["node"]: NOW - silent.get(one["node"], 10) for one in records}
-    rows = shown.rows({one["node"]: one for one in records}, problems or {}, known, looked, NOW, everything)
+    rows = shown.rows({one["node"]: one for one in records}, problems or {}, known, looked, NOW, wanted)
     lines: list[str] = shown.table(rows, NOW, **more)
     return lines
+
+
+def changes(*records: dict[str, Any], silent: dict[str, float] | None = None, **more: Any) -> dict[str, str]:
+    looked = {one["node"]: NOW - (silent or {}).get(one["node"], 10) for one in records}
+    found: dict[str, str] = shown.changes({one["node"]: one for one in records}, looked, NOW, **more)
+    return found
 
 
 def test_equal_situations_are_one_row_since_the_first_of_them() -> None:
@@ -92,11 +99,66 @@ def test_a_node_is_left_alone_when_neither_the_longest_look_nor_a_patient_contro
     assert PATIENCE_SECONDS + _POLL_MOST < shown.SILENT_SECONDS
 
 
+FOUR = {"nodes": ("hal01", "hal02", "hal03", "hal04")}
+
+
+@pytest.mark.parametrize(
+    ("begun", "silent", "left", "words"),
+    [
+        ([record("hal01", run=FOUR)], {}, "hal[02-04]", "a turn after hal01"),
+        ([done("hal01", run=FOUR), record("hal02", run=FOUR)], {}, "hal[03-04]", "a turn after hal02"),
+        ([record("hal01", run=FOUR), record("hal02", run=FOUR)], {"hal01": 3600}, "hal[03-04]",
+         "a turn after hal[01-02]"),
+        ([record("hal01", run=FOUR), record("hal02", run=FOUR)], {"hal01": 3600, "hal02": 3600}, "hal[03-04]",
+         "a turn after hal[01-02]; nobody drives that, the same command goes on"),
+        ([failed("hal01", run=FOUR), record("hal02", run=FOUR)], {}, "hal[03-04]",
+         "a turn after hal02; without reimage_go_on=true there is none, because hal01 failed"),
+        ([done("hal01", ago=5, run=FOUR)], {}, "hal[02-04]", "a turn"),  # between two nodes of a call
+    ],
+)  # fmt: skip
+def test_nodes_of_a_call_that_have_no_record_of_it_wait_for_their_turn(
+    begun: list[dict[str, Any]], silent: dict[str, float], left: str, words: str
+) -> None:
+    # An earlier reimage of such a node is not this one's.
+    for more in ([], [done("hal04", ago=86400, run={"code": "2222-3333"})]):
+        lines = table(*begun, *more, silent=silent, width=200)
+        assert [left, "waiting", "15 min", words] in [re.split("  +", line) for line in lines]
+    told = changes(*begun, silent=silent)
+    assert told["hal04"] == f"hal04: waiting for {words}"
+    assert set(told) == set(FOUR["nodes"])
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        [record("hal01")],  # written before its call named nodes
+        [record("hal01", run={"nodes": ("hal01",)})],
+        [record(name, run=FOUR) for name in FOUR["nodes"]],
+        [done("hal01", run=FOUR)],  # long ago, and nobody came to the next
+        [failed("hal01", run=FOUR)],
+        [record("hal01", run=FOUR, state=State.ABORTED, reason="aborted", ended=stamp(NOW - 5))],
+        [done("hal01", ago=5, run=FOUR), failed("hal02", run=FOUR)],
+    ],
+)
+def test_nodes_wait_for_no_turn_that_will_not_come(begun: list[dict[str, Any]]) -> None:
+    assert [line for line in table(*begun) if "waiting  " in line] == []
+    assert set(changes(*begun)) == {one["node"] for one in begun}
+
+
+def test_two_calls_have_two_queues() -> None:
+    other = {"code": "2222-3333", "nodes": ("hal05", "hal06")}
+    nodes = [done("hal01", ago=5, run=FOUR), done("hal05", ago=5, run=other)]
+    assert [line.split("  ")[0] for line in table(*nodes)[1:3]] == ["hal[02-04]", "hal06"]
+    assert changes(*nodes, wanted=["hal06"]) == {"hal06": "hal06: waiting for a turn"}
+    assert [line.split("  ")[0] for line in table(*nodes, wanted=["hal06", "hal03"])[1:]] == ["hal03", "hal06"]
+
+
 def test_what_ended_long_ago_is_shown_when_it_is_asked_for() -> None:
     old = done("hal01", ago=8 * 86400)
     assert table(old) == ["no reimage is on"]
     assert table(old, done("hal02", ago=6 * 86400))[1].startswith("hal02  done  6 d 0 h ago")
-    assert table(old, everything=True)[1].startswith("hal01  done  8 d 0 h ago")
+    assert table(old, wanted=["hal01"])[1].startswith("hal01  done  8 d 0 h ago")
+    assert table(old, record("hal02"), wanted=["hal02"])[1:] == ["hal02  6/11 install  2 min  the call home"]
     # What failed stays until somebody sees to it.
     assert "hal03" in table(failed("hal03", ended=stamp(NOW - 80 * 86400)))[1]
 
@@ -119,7 +181,7 @@ def test_what_a_console_said_moves_no_cursor() -> None:
     lines = table(failed(reason="it said \x1b[2J\x9b1m\r\n\x07boo"))
     assert lines[1].endswith("it said [2J 1m boo")
     assert "\x1b" not in "".join(shown.sheet(failed(reason="\x1b[2J"), True, "", NOW, NOW, NOW))
-    assert shown.change("hal05", failed(reason="a\nb\x1b"), NOW, NOW) == "hal05: failed at 6/11 install: a b"
+    assert changes(failed(reason="a\nb\x1b")) == {"hal05": "hal05: failed at 6/11 install: a b"}
 
 
 @given(
@@ -172,7 +234,7 @@ def test_colour_is_for_what_ended_and_takes_no_room() -> None:
 
 def test_all_that_is_known_of_one() -> None:
     data = failed(
-        run={"by_slurm": True, "turn": 1},
+        run={"by_slurm": True},
         drained_before=Drained("disk is noisy", "bob"),
         host_key="SHA256:abc",
         job="4711",
@@ -225,7 +287,8 @@ def test_one_that_nobody_drives_says_what_to_do() -> None:
     ]
     # Who watches gets one line of it, not one each time.
     line = f"hal05: 6/11 install: the call home: nobody has driven it since 2027-01-15T07:36:00Z: {left}"
-    assert [shown.change("hal05", record(), NOW - 1440, NOW + more) for more in (0, 60)] == [line, line]
+    assert changes(record(), silent={"hal05": 1440}) == {"hal05": line}
+    assert shown.changes({"hal05": record()}, {"hal05": NOW - 1440}, NOW + 60) == {"hal05": line}
 
 
 def test_steps_are_counted_from_the_first_that_does_something() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hal_reimage.record import STEPS, State, Step, record_of
 from tests.unit.provision.conftest import node
-from tests.unit.provision.reimages import NOW, done, failed, record
+from tests.unit.provision.reimages import NOW, RUN, done, failed, record
 from tests.unit.provision.test_store import settings_of, trail
 
 common: Any = importlib.import_module("provision_common")
@@ -157,7 +157,7 @@ def fields(data: dict[str, Any], before: str = "") -> list[str]:
 
 def test_a_record_without_a_part_is_refused_by_its_name(place: Any) -> None:
     for field in fields(record()):
-        if field == "plan.node":  # the record says which
+        if field in ("plan.node", "run.nodes"):  # the record says which; of before calls named their nodes
             continue
         with pytest.raises(Problem) as refused:
             store.write(place, "hal05", without(record(), field), NOW)
@@ -187,7 +187,8 @@ def test_a_record_without_a_part_is_refused_by_its_name(place: Any) -> None:
         ("run.began", "", "run.began is not a time"),
         ("run.by_slurm", "yes", "run.by_slurm is not true or false"),
         ("run.next_state", "IDLE", "run.next_state is not RESUME or DOWN"),
-        ("run.turn", None, "run.turn is not a number"),
+        ("run.nodes", "hal05", "run.nodes is not a list of names of nodes"),
+        ("run.nodes", ["hal05", "\x1b[2J"], "run.nodes is not a list of names of nodes"),
         ("run", [], "it has no run.code"),
         ("plan.wipe", "0x1", "plan.wipe is not a list of texts"),
         ("plan.wipe", [1], "plan.wipe is not a list of texts"),
@@ -213,6 +214,16 @@ def test_what_is_no_record_is_refused_and_changes_nothing(place: Any, field: str
         store.write(place, "hal05", data, NOW)
     assert str(refused.value).startswith(f"hal05: that is no record of a reimage: {words}")
     assert store.read(place, "hal05") == stored
+
+
+def test_a_record_of_before_calls_named_their_nodes_is_read_and_written(place: Any) -> None:
+    before = without(record(), "run.nodes")
+    before["run"]["turn"] = 0
+    assert written(place, before)["run"] == before["run"]
+    assert store.read_all(place) == ({"hal05": {**before, "revision": 1}}, {})
+    kept = record_of(store.read(place, "hal05"))
+    assert kept.run == RUN
+    assert written(place, kept.to_json())["run"] == record()["run"]
 
 
 @pytest.mark.parametrize("data", [None, [], "x", 1])
@@ -289,7 +300,7 @@ def test_the_trail_has_where_a_reimage_begins_and_ends_and_nothing_between(place
     written(place, record(step=Step.OFF))
     written(place, done())
     written(place, record(step=Step.WAITING, run={"code": "2222-3333"}))
-    written(place, record(step=Step.DRAIN, run={"code": "2222-3333", "turn": 2}))
+    written(place, record(step=Step.DRAIN, run={"code": "2222-3333"}))
     store.abort(place, "hal05", "alice", NOW)
     begins = "begins: compute-20261122-ppc64le, confirmed by root@controller"
     assert said(place) == [

@@ -106,6 +106,19 @@ def test_with_its_code_a_node_is_reimaged_and_nothing_else_is_touched(desk: Desk
     assert desk.said[-1].startswith("hal05  done in ")
 
 
+def test_each_record_names_all_nodes_of_the_call_that_drives_it(desk: Desk) -> None:
+    code = desk.ask("hal[05-07]").code
+    desk.site.faults["hal06"] = {"gates"}
+    assert not desk.ask("hal[05-07]", code).well
+    named = {name: record_of(one).run.nodes for name, one in desk.site.records.items()}
+    assert named == dict.fromkeys(("hal05", "hal06"), ("hal05", "hal06", "hal07"))
+    desk.site.faults.clear()
+    assert desk.ask("hal[05-07]", code).well
+    named = {name: record_of(one).run.nodes for name, one in desk.site.records.items()}
+    # Who was done already is not this call's any more.
+    assert named == {"hal05": ("hal05", "hal06", "hal07")} | dict.fromkeys(("hal06", "hal07"), ("hal06", "hal07"))
+
+
 def test_several_nodes_are_reimaged_two_at_a_time(desk: Desk) -> None:
     code = desk.ask("hal[01-04]").code
     done = desk.ask("hal[01-04]", code, max_parallel="2")

@@ -21,7 +21,9 @@ LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 texts = st.text(max_size=12)
 images = st.builds(Image, texts, texts, texts, texts)
 plans = st.builds(Plan, texts, texts, texts, images, st.lists(texts, max_size=3).map(tuple), texts)
-runs = st.builds(Run, texts, texts, texts, st.booleans(), st.sampled_from(["RESUME", "DOWN"]), st.integers(0, 16))
+runs = st.builds(
+    Run, texts, texts, texts, st.booleans(), st.sampled_from(["RESUME", "DOWN"]), st.lists(texts).map(tuple)
+)
 seconds = st.dictionaries(st.sampled_from([step.value for step in Step]), st.floats(0, 1e6))
 drained = st.none() | st.builds(Drained, texts, texts)
 
@@ -51,7 +53,8 @@ def records(draw: st.DrawFn) -> Record:
 
 def going() -> Record:
     """One that is on."""
-    return Record("hal05", plan("hal05"), RUN, Step.INSTALL, since=stamp(NOW), revision=7)
+    run = replace(RUN, nodes=("hal05", "hal06"))
+    return Record("hal05", plan("hal05"), run, Step.INSTALL, since=stamp(NOW), revision=7)
 
 
 # --- JSON
@@ -68,7 +71,15 @@ def test_it_is_plain_data_with_the_fields_that_others_read() -> None:
     assert (data["step"], data["state"], data["since"]) == ("install", "going", "2026-11-22T18:00:00Z")
     assert (data["drained_before"], data["seconds"], data["plan"]["wipe"]) == (None, {"off": 4.5}, [])
     assert data["plan"]["fingerprint"] == going().plan.fingerprint
-    assert set(data["run"]) == {"code", "by", "began", "by_slurm", "next_state", "turn"}
+    assert set(data["run"]) == {"code", "by", "began", "by_slurm", "next_state", "nodes"}
+    assert data["run"]["nodes"] == ["hal05", "hal06"]
+
+
+def test_a_record_that_was_written_before_an_update_is_not_damaged() -> None:
+    data = json.loads(json.dumps(going().to_json()))
+    del data["run"]["nodes"]
+    data["run"]["turn"] = 3
+    assert record_of(data) == replace(going(), run=RUN)
 
 
 @pytest.mark.parametrize("name", sorted(set(going().to_json()) - {"node"}))

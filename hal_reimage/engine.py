@@ -191,7 +191,7 @@ class Engine:
 
     def _fail(self, record: Record, reason: str) -> Record:
         if not record.reason:
-            record = self.world.store.write(replace(record, reason=reason, since=stamp(self.now())))
+            record = self.world.store.write(replace(record.at(record.step, self.now()), reason=reason))
         try:
             self._make_safe(record, _failure(record))
         except Trouble as trouble:

@@ -9,7 +9,7 @@ import pytest
 
 from hal_reimage.engine import Engine, Limits
 from hal_reimage.errors import Conflict, ReimageError, Trouble
-from hal_reimage.record import STEPS, Drained, Record, Run, State, Step, record_of
+from hal_reimage.record import STEPS, Drained, Record, Run, State, Step, moment, record_of
 from tests.unit.reimage.fakes import IMAGE, RUN, Site, plan
 
 NODE, OTHER = "hal05", "hal06"
@@ -150,6 +150,24 @@ def test_nothing_is_written_while_nothing_changes() -> None:
     here.tick()
     assert before.waiting == "job 7 of alice (ends by 12:00)"
     assert here.record() == before
+
+
+def test_a_step_that_failed_has_its_seconds_and_those_that_it_took_to_make_it_safe() -> None:
+    here = Here()
+    here.site.faults[NODE].add("silent-install")
+    here.go_to(Step.INSTALL)
+    here.site.faults[NODE].add("slurmctld")  # it is not made safe at once
+    began = moment(here.record().since)
+    here.until(lambda record: bool(record.reason))
+    failing = here.record()
+    assert failing.going
+    assert failing.seconds["install"] == LIMITS.of(Step.INSTALL)
+    for _look in range(3):
+        here.tick()
+    here.site.faults[NODE].clear()
+    ended = here.end()
+    assert (ended.state, ended.step) == (State.FAILED, Step.INSTALL)
+    assert ended.seconds["install"] == here.site.clock - 30 - began > LIMITS.of(Step.INSTALL)
 
 
 def test_a_node_that_slurm_does_not_know_is_installed_all_the_same() -> None:

@@ -5,6 +5,7 @@ Everything that could refuse is asked before anything is changed.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -193,6 +194,7 @@ def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: s
         by_slurm=bool(settings["by_slurm"]),
         next_state=settings["next_state"],
         nodes=nodes,
+        call=secrets.token_hex(4),
     )
     drive = Drive(
         engine,

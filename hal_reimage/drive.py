@@ -107,7 +107,7 @@ class Drive:
             self._tell(record)
             if not record.going:
                 return
-            if record.run != self._run and (record.run.began, record.run.by) != (self._run.began, self._run.by):
+            if not record.run.same(self._run):
                 raise Lost(f"taken over by {record.run.by} at {record.run.began}")
             if record.waiting:
                 self._sleep(self._poll)

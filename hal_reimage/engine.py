@@ -125,7 +125,7 @@ class Engine:
         is not there or damaged; Trouble when the server that keeps records does not answer.
         """
         record = self._kept(node)
-        if not record.going or not _same(record.run, run):
+        if not record.going or not record.run.same(run):
             return self._left(record, run)
         try:
             return self._look(record)
@@ -140,7 +140,7 @@ class Engine:
 
     def _left(self, record: Record, run: Run) -> Record:
         """Leave a record alone. A node whose reimage was aborted is made safe once more: we may have acted since."""
-        if record.state is State.ABORTED and _same(record.run, run):
+        if record.state is State.ABORTED and record.run.same(run):
             had = record.drained_before
             before = f" ({had.by} had drained it before: {had.reason})" if had else ""
             self._make_safe(record, f"{MARK}: {record.reason}{before}")
@@ -376,10 +376,6 @@ def _drained_meanwhile(record: Record, seen: SlurmNode) -> Found:
     if seen.drained and not seen.ours and record.drained_before is None:
         return {"drained_before": Drained(seen.reason, seen.by)}
     return {}
-
-
-def _same(one: Run, other: Run) -> bool:
-    return (one.code, one.by, one.began) == (other.code, other.by, other.began)
 
 
 def _failure(record: Record) -> str:

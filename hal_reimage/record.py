@@ -90,7 +90,10 @@ def code_of(plans: Iterable[Plan]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Who confirmed it, when, and how it is to go. ``nodes``: all that this call drives, each when its turn comes."""
+    """Who confirmed it, when, and how it is to go. ``nodes``: all that this call drives, each when its turn comes.
+
+    ``call``: a word of this call alone. The same command given twice in the same second is two calls.
+    """
 
     code: str
     by: str
@@ -98,6 +101,11 @@ class Run:
     by_slurm: bool = False
     next_state: str = "RESUME"
     nodes: tuple[str, ...] = ()
+    call: str = ""
+
+    def same(self, other: Run) -> bool:
+        """Whether both are one call; how it is to end may have been changed since."""
+        return (self.code, self.by, self.began, self.call) == (other.code, other.by, other.began, other.call)
 
 
 @dataclass(frozen=True, slots=True)

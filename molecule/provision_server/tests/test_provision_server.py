@@ -126,7 +126,7 @@ def test_the_record_of_a_reimage_is_roots_and_the_service_reads_it(node: Node, s
         },
         "run": {
             "code": "K7QX-M2VD", "by": "a test", "began": "2026-11-22T18:05:10Z", "by_slurm": True,
-            "next_state": "RESUME", "nodes": ["hal01"],
+            "next_state": "RESUME", "nodes": ["hal01"], "call": "1f",
         },
     }  # fmt: skip
     asks = "curl --silent --noproxy '*' %s"

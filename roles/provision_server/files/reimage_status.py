@@ -141,7 +141,7 @@ def queue(records, looked, now):
 
 
 def _call(run):
-    return run["code"], run["by"], run["began"]
+    return run["code"], run["by"], run["began"], run.get("call")
 
 
 def rows(records, problems, known, looked, now, wanted=()):

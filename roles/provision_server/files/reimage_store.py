@@ -194,7 +194,7 @@ def _put(place, name, record):
 def _turning(stored, record):
     """Return in words what begins or ends with a record, "" when it goes on as before."""
     run = record["run"]
-    same = bool(stored) and all(stored["run"][key] == run[key] for key in ("code", "began"))
+    same = bool(stored) and all(stored["run"].get(key) == run.get(key) for key in ("code", "began", "call"))
     if same and stored["state"] == record["state"]:
         return ""
     if record["state"] != "going":
@@ -256,7 +256,7 @@ _FIELDS = (
     ("run.code",) + _TEXT, ("run.by",) + _TEXT, ("run.began", _is_stamp, "a time like 2026-11-22T18:05:10Z"),
     ("run.by_slurm", lambda value: isinstance(value, bool), "true or false"),
     ("run.next_state", lambda value: value in ("RESUME", "DOWN"), "RESUME or DOWN"),
-    ("run.nodes", _is_names, "a list of names of nodes"),
+    ("run.nodes", _is_names, "a list of names of nodes"), ("run.call",) + _TEXT,
     ("step", lambda value: value in STEPS, "one of " + ", ".join(STEPS)),
     ("state", lambda value: value in STATES, "one of " + ", ".join(STATES)),
     ("since",) + _STAMPS, ("ended",) + _STAMPS,
@@ -267,7 +267,7 @@ _FIELDS = (
 )
 
 
-_ADDED = {"nodes": []}  # to "run" since there are records: those of before are good without
+_ADDED = {"nodes": [], "call": u""}  # to "run" since there are records: those of before are good without
 
 
 def problem_of(name, record):

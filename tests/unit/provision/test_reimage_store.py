@@ -157,7 +157,7 @@ def fields(data: dict[str, Any], before: str = "") -> list[str]:
 
 def test_a_record_without_a_part_is_refused_by_its_name(place: Any) -> None:
     for field in fields(record()):
-        if field in ("plan.node", "run.nodes"):  # the record says which; of before calls named their nodes
+        if field in ("plan.node", "run.nodes", "run.call"):  # the record says which; of before they were known
             continue
         with pytest.raises(Problem) as refused:
             store.write(place, "hal05", without(record(), field), NOW)
@@ -187,6 +187,7 @@ def test_a_record_without_a_part_is_refused_by_its_name(place: Any) -> None:
         ("run.began", "", "run.began is not a time"),
         ("run.by_slurm", "yes", "run.by_slurm is not true or false"),
         ("run.next_state", "IDLE", "run.next_state is not RESUME or DOWN"),
+        ("run.call", None, "run.call is not a text"),
         ("run.nodes", "hal05", "run.nodes is not a list of names of nodes"),
         ("run.nodes", ["hal05", "\x1b[2J"], "run.nodes is not a list of names of nodes"),
         ("run", [], "it has no run.code"),
@@ -217,7 +218,7 @@ def test_what_is_no_record_is_refused_and_changes_nothing(place: Any, field: str
 
 
 def test_a_record_of_before_calls_named_their_nodes_is_read_and_written(place: Any) -> None:
-    before = without(record(), "run.nodes")
+    before = without(without(record(), "run.nodes"), "run.call")
     before["run"]["turn"] = 0
     assert written(place, before)["run"] == before["run"]
     assert store.read_all(place) == ({"hal05": {**before, "revision": 1}}, {})
@@ -316,6 +317,8 @@ def test_a_run_that_takes_the_place_of_one_that_goes_on_begins(place: Any) -> No
     written(place, record())
     written(place, record(run={"code": "2222-3333", "by": "bob@elsewhere"}))
     assert said(place)[-1][1] == "begins: compute-20261122-ppc64le, confirmed by bob@elsewhere"
+    written(place, record(run={"code": "2222-3333", "by": "bob@elsewhere", "call": "in the same second"}))
+    assert len(said(place)) == 3
 
 
 def test_nothing_is_written_that_leaves_no_trail(place: Any) -> None:

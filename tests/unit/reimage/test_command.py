@@ -106,6 +106,17 @@ def test_with_its_code_a_node_is_reimaged_and_nothing_else_is_touched(desk: Desk
     assert desk.said[-1].startswith("hal05  done in ")
 
 
+def test_the_same_command_in_the_same_second_is_another_call(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hal_reimage.command.stamp", lambda now: "2026-11-22T18:00:00Z")
+    desk.site.faults["hal05"] = {"gates"}
+    code, runs = desk.ask("hal05").code, []
+    for _call in range(2):
+        desk.ask("hal05", code)
+        runs.append(record_of(desk.site.records["hal05"]).run)
+    assert runs[0].began == runs[1].began
+    assert not runs[0].same(runs[1])
+
+
 def test_each_record_names_all_nodes_of_the_call_that_drives_it(desk: Desk) -> None:
     code = desk.ask("hal[05-07]").code
     desk.site.faults["hal06"] = {"gates"}

@@ -174,8 +174,10 @@ def test_a_damaged_record_ends_the_node_at_once() -> None:
     assert (gone, slept) == ({"hal01": "hal01: its record is damaged"}, [])
 
 
-def test_a_node_that_another_run_took_over_is_left_to_it() -> None:
-    other = replace(RUN, by="ann@there", began="2026-11-22T19:30:00Z")
+@pytest.mark.parametrize(
+    "other", [replace(RUN, by="ann@there", began="2026-11-22T19:30:00Z"), replace(RUN, call="in the same second")]
+)
+def test_a_node_that_another_run_took_over_is_left_to_it(other: Run) -> None:
     engine_asked: list[str] = []
 
     def tick(node: str) -> Record:
@@ -183,7 +185,7 @@ def test_a_node_that_another_run_took_over_is_left_to_it() -> None:
         return at(node, Step.INSTALL, run=other)
 
     _records, gone, *_ = drive(tick, NODES[:1])
-    assert gone == {"hal01": "taken over by ann@there at 2026-11-22T19:30:00Z"}
+    assert gone == {"hal01": f"taken over by {other.by} at {other.began}"}
     assert engine_asked == ["hal01"]
 
 

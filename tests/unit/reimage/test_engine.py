@@ -798,12 +798,13 @@ def test_the_time_that_a_run_was_dead_is_no_steps() -> None:
     assert ended.seconds["install"] < 86400
 
 
-def test_a_second_controller_takes_over_and_the_first_does_nothing_more() -> None:
+@pytest.mark.parametrize("again", [AGAIN, replace(RUN, call="the same command, in the same second")])
+def test_a_second_controller_takes_over_and_the_first_does_nothing_more(again: Run) -> None:
     here = Here()
     here.go_to(Step.ARM)
     first = here.engine
     here.engine = here.controller()
-    here.confirm(AGAIN)
+    here.confirm(again)
     here.site.told.clear()
     taken = here.record()
     assert first.tick(NODE, RUN) == taken

@@ -22,7 +22,7 @@ texts = st.text(max_size=12)
 images = st.builds(Image, texts, texts, texts, texts)
 plans = st.builds(Plan, texts, texts, texts, images, st.lists(texts, max_size=3).map(tuple), texts)
 runs = st.builds(
-    Run, texts, texts, texts, st.booleans(), st.sampled_from(["RESUME", "DOWN"]), st.lists(texts).map(tuple)
+    Run, texts, texts, texts, st.booleans(), st.sampled_from(["RESUME", "DOWN"]), st.lists(texts).map(tuple), texts
 )
 seconds = st.dictionaries(st.sampled_from([step.value for step in Step]), st.floats(0, 1e6))
 drained = st.none() | st.builds(Drained, texts, texts)
@@ -71,13 +71,19 @@ def test_it_is_plain_data_with_the_fields_that_others_read() -> None:
     assert (data["step"], data["state"], data["since"]) == ("install", "going", "2026-11-22T18:00:00Z")
     assert (data["drained_before"], data["seconds"], data["plan"]["wipe"]) == (None, {"off": 4.5}, [])
     assert data["plan"]["fingerprint"] == going().plan.fingerprint
-    assert set(data["run"]) == {"code", "by", "began", "by_slurm", "next_state", "nodes"}
+    assert set(data["run"]) == {"code", "by", "began", "by_slurm", "next_state", "nodes", "call"}
     assert data["run"]["nodes"] == ["hal05", "hal06"]
+
+
+@pytest.mark.parametrize("name", ["code", "by", "began", "call"])
+def test_a_run_is_no_other_whoever_began_it_then_and_there(name: str) -> None:
+    assert RUN.same(replace(RUN, next_state="DOWN", by_slurm=True))
+    assert not RUN.same(replace(RUN, **{name: "another"}))  # type: ignore[arg-type]  # a text each
 
 
 def test_a_record_that_was_written_before_an_update_is_not_damaged() -> None:
     data = json.loads(json.dumps(going().to_json()))
-    del data["run"]["nodes"]
+    del data["run"]["nodes"], data["run"]["call"]
     data["run"]["turn"] = 3
     assert record_of(data) == replace(going(), run=RUN)
 

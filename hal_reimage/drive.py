@@ -33,10 +33,11 @@ class Drive:
         go_on: bool = False,
         begin: Callable[[str], object] = lambda node: None,
         sleep: Callable[[float], None] = time.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine, self._run, self._report = engine, run, report
-        self._parallel, self._poll, self._go_on, self._sleep = parallel, poll_seconds, go_on, sleep
-        self._begin = begin
+        self._parallel, self._poll, self._go_on = parallel, poll_seconds, go_on
+        self._begin, self._sleep, self._monotonic = begin, sleep, monotonic
         self._steps: dict[str, Step] = {}
         self._failed: list[str] = []
         self._gone: dict[str, str] = {}
@@ -91,14 +92,16 @@ class Drive:
             raise Lost(f"not begun: {error}") from None
         except Conflict:
             raise Lost("not begun: somebody else works on it now: hal-reimage status on the server") from None
-        silent = 0.0
+        silent_since = None
         while True:
+            asked = self._monotonic()
             try:
                 record = self._engine.tick(name, self._run)
-                silent = 0.0
+                silent_since = None
             except (Trouble, Conflict) as trouble:
-                silent += self._poll
-                if silent >= PATIENCE_SECONDS:
+                # By the clock: a server that is not there keeps each call waiting, too.
+                silent_since = asked if silent_since is None else silent_since
+                if self._monotonic() - silent_since >= PATIENCE_SECONDS:
                     raise Lost(f"{trouble}, for {PATIENCE_SECONDS // 60} min; the same command goes on") from None
                 self._sleep(self._poll)
                 continue

@@ -1,13 +1,19 @@
 """ansible-playbook without its start: a process has imported Ansible and the model, and each run is a fork of it.
 
 Half of a short run is imports. Arguments, environment, output and exit status are a run's own, and its faults end with
-it. Modules are packed once for all runs: a test that changes one in between needs a process of its own.
+it. Modules are packed once for all runs: a test that changes one in between needs a process of its own, and one that
+makes a module gives it a name that no other has. Sites whose ansible.cfg are alike share a process, which has read only
+one of them: in those, paths are absolute.
+
+Modules import from the archive that they come in, and the Python here compiles it each time; _compiled/sitecustomize.py
+keeps what was compiled.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import json
 import os
 import select
@@ -23,6 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ("ANSIBLE_", "HOME", "LANG", "LC_")
 """What Ansible reads of the environment when it is imported: runs with other values need another process."""
+COMPILED = Path(__file__).resolve().parent / "_compiled"
 
 
 class Warm:
@@ -32,6 +39,7 @@ class Warm:
         command = [sys.executable, "-m", "tests.unit.warm"]
         own = {**environment, "PYTHONPATH": str(ROOT)}
         self._run = 0
+        self._compiled = tempfile.TemporaryDirectory(prefix="compiled-")
         self._process = subprocess.Popen(
             command, cwd=ROOT, env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
@@ -44,14 +52,17 @@ class Warm:
                 os.killpg(self._run, signal.SIGKILL)
         self._process.stdin.close()
         self._process.wait()
+        self._compiled.cleanup()
 
     def run(
-        self, words: Sequence[str], environment: Mapping[str, str], timeout: float
+        self, words: Sequence[str], environment: Mapping[str, str], timeout: float, folder: Path = ROOT
     ) -> subprocess.CompletedProcess[str]:
         """Return a finished run; TimeoutExpired after its end."""
+        found = os.pathsep.join([str(COMPILED), *filter(None, [environment.get("PYTHONPATH")])])
+        own = {**environment, "PYTHONPATH": found, "TESTS_COMPILED": self._compiled.name}
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             places = [f"/proc/{os.getpid()}/fd/{stream.fileno()}" for stream in (out, err)]
-            asked = {"words": list(words), "environment": dict(environment), "streams": places}
+            asked = {"words": list(words), "environment": own, "streams": places, "folder": str(folder)}
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(asked).encode() + b"\n")
             end = time.monotonic() + timeout
@@ -85,13 +96,18 @@ class Warm:
 _running: dict[tuple[tuple[str, str], ...], Warm] = {}
 
 
-def run(words: Sequence[str], environment: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
-    """Return a finished ansible-playbook in the project's folder, by the process that fits its environment."""
-    key = tuple(sorted((name, value) for name, value in environment.items() if name.startswith(SETTINGS)))
+def run(
+    words: Sequence[str], environment: Mapping[str, str], timeout: float, folder: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
+    """Return a finished ansible-playbook in this folder, by the process that fits its environment."""
+    settings = {name: value for name, value in environment.items() if name.startswith(SETTINGS)}
+    if "ANSIBLE_CONFIG" in settings:
+        settings["ANSIBLE_CONFIG"] = Path(settings["ANSIBLE_CONFIG"]).read_text()
+    key = tuple(sorted(settings.items()))
     if key not in _running:
         _running[key] = Warm(environment)
         atexit.register(_running[key].close)
-    return _running[key].run(words, environment, timeout)
+    return _running[key].run(words, environment, timeout, folder)
 
 
 # --- the process
@@ -125,6 +141,7 @@ def _import() -> None:
     init_plugin_loader()
     import_module("ansible_collections.ansible.builtin")  # says what was moved where, in thousands of lines of YAML
     _AnsibleCollectionFinder._remove()  # each run makes its own
+    gc.freeze()  # what every run has is not looked through by each of their processes, which would copy it
     sys.path[:] = [place for place in sys.path if place not in ("", str(ROOT))]  # as ansible-playbook is started
 
 
@@ -134,6 +151,7 @@ def _tell(number: int) -> None:
 
 def _play(asked: dict[str, Any]) -> None:
     """Be ansible-playbook; never returns."""
+    from ansible import constants
     from ansible.cli.playbook import main
 
     status = 250
@@ -145,6 +163,9 @@ def _play(asked: dict[str, Any]) -> None:
             os.close(stream)
         os.environ.clear()
         os.environ.update(asked["environment"])
+        os.chdir(asked["folder"])
+        if config := asked["environment"].get("ANSIBLE_CONFIG"):
+            constants.CONFIG_FILE = constants.config._config_file = config
         sys.argv = asked["words"]
         main(asked["words"])
         status = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,35 +13,14 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.unit import warm
 from tests.unit.interpreters import LOCAL
 
 PROJECT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(PROJECT))
 
-# Stands in for the node: keeps requests beside the site and answers as hal_record does.
-FAKE = """#!/usr/bin/python
-import base64, hashlib, json, os, sys, zlib
-from ansible.module_utils.basic import AnsibleModule
-
-def main():
-    module = AnsibleModule(argument_spec={name: {"type": kind} for name, kind in dict(
-        node="str", run="dict", entries="list", roles="dict", reached="list", skipped="list", windows="list",
-        handled="list", copy="str").items()})
-    folder = %(folder)r
-    if os.path.exists(os.path.join(folder, "broken")):
-        module.fail_json(msg="no space left on the node")
-    if not os.path.isdir(folder):
-        os.makedirs(folder)
-    number = len([name for name in os.listdir(folder) if name.startswith(module.params["node"] + ".")]) + 1
-    data = json.dumps(module.params, sort_keys=True).encode()
-    with open(os.path.join(folder, "%%s.%%03d.json" %% (module.params["node"], number)), "wb") as stream:
-        stream.write(data)
-    module.exit_json(changed=False, serial=number, digest=hashlib.sha256(data).hexdigest(), problems=[],
-                     record=base64.b64encode(zlib.compress(data)).decode(), observed=len(module.params["entries"]))
-
-if __name__ == "__main__":
-    main()
-"""
+MODULES = Path(__file__).resolve().parent / "modules"
+LONG_SECONDS = 300  # a run that has not ended by then never will
 
 
 @dataclass(frozen=True)
@@ -82,13 +60,12 @@ class Site:
         self.requests = self.folder / "requests"
         for path in (self.node, self.folder / "library"):
             path.mkdir(parents=True)
-        (self.folder / "library" / "hal_record.py").write_text(FAKE % {"folder": str(self.requests)})
-        (self.folder / "ansible.cfg").write_text(
+        self.config = self.folder / "ansible.cfg"
+        # The same for all sites, so that their runs share a process: what is a site's own is found beside its playbook.
+        self.config.write_text(
             f"""\
 [defaults]
-roles_path = roles
-inventory = hosts.yml
-library = {self.folder}/library:{PROJECT}/plugins/modules
+library = {MODULES}:{PROJECT}/plugins/modules
 module_utils = {PROJECT}/plugins/module_utils
 action_plugins = {PROJECT}/plugins/action
 callback_plugins = {PROJECT}/plugins/callback
@@ -130,21 +107,22 @@ pipelining = True
             )
         return root
 
+    def words(self, *arguments: str) -> list[str]:
+        """The command that plays play.yml."""
+        return [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "hosts.yml", "play.yml", *arguments]
+
+    def environment(self) -> dict[str, str]:
+        """What it is started with: nothing of the caller's settings."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "HAL_"))}
+        own = {"ANSIBLE_CONFIG": str(self.config), "ANSIBLE_NOCOLOR": "1", "STAND_IN_REQUESTS": str(self.requests)}
+        return {**clean, **own}
+
     def run(self, *arguments: str, play: Any = None, roles: Any = ("sample",), **environment: str) -> Ran:
         """Run a playbook with the roles (or the plays given) and return what the nodes were told."""
         plays = play or [{"hosts": "all", "gather_facts": False, "roles": list(roles)}]
         (self.folder / "play.yml").write_text(yaml.safe_dump(plays, sort_keys=False, width=9999))
         before = set(self.requests.glob("*.json"))
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "HAL_"))}
-        done = subprocess.run(
-            [str(Path(sys.executable).with_name("ansible-playbook")), "play.yml", *arguments],
-            cwd=self.folder,
-            env={**clean, "ANSIBLE_CONFIG": str(self.folder / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = warm.run(self.words(*arguments), {**self.environment(), **environment}, LONG_SECONDS, self.folder)
         told: dict[str, list[dict[str, Any]]] = {}
         for path in sorted(set(self.requests.glob("*.json")) - before):
             told.setdefault(path.name.split(".")[0], []).append(json.loads(path.read_text()))

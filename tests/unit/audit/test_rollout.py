@@ -124,9 +124,9 @@ def test_a_killed_run_leaves_what_it_did(site: Site) -> None:
     plays = [{"hosts": "all", "gather_facts": False, "roles": [name]} for name in ("sample", "second")]
     (site.folder / "play.yml").write_text(json.dumps(plays))
     with subprocess.Popen(
-        [str(Path(sys.executable).with_name("ansible-playbook")), "play.yml"],
+        site.words(),
         cwd=site.folder,
-        env={**os.environ, "ANSIBLE_CONFIG": str(site.folder / "ansible.cfg")},
+        env=site.environment(),
         stdout=subprocess.DEVNULL,
         start_new_session=True,
         # What a shell starts in the background ignores it, and so would this.
@@ -152,9 +152,9 @@ def test_a_role_that_was_interrupted_is_not_complete(site: Site) -> None:
     site.role(tasks=[FOLDER, pause])
     (site.folder / "play.yml").write_text(json.dumps([{"hosts": "all", "gather_facts": False, "roles": ["sample"]}]))
     with subprocess.Popen(
-        [str(Path(sys.executable).with_name("ansible-playbook")), "play.yml"],
+        site.words(),
         cwd=site.folder,
-        env={**os.environ, "ANSIBLE_CONFIG": str(site.folder / "ansible.cfg")},
+        env=site.environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -257,12 +257,12 @@ def test_a_host_without_a_state_folder_is_named(site: Site) -> None:
 
 
 def test_notified_handlers_tell_which_units_read_a_file(site: Site) -> None:
-    (site.folder / "library/stand_in.py").write_text(
+    (site.folder / "library/stand_in_units.py").write_text(
         "#!/usr/bin/python\nfrom ansible.module_utils.basic import AnsibleModule\n"
         "m = AnsibleModule(argument_spec={'name': {}, 'state': {}})\nm.exit_json(changed=True)\n"
     )
-    restart = {"ansible.builtin.service": {"name": "{{ unit }}d", "state": "restarted", "use": "stand_in"}}
-    reload = {"ansible.builtin.service": {"name": "b.socket", "state": "reloaded", "use": "stand_in"}}
+    restart = {"ansible.builtin.service": {"name": "{{ unit }}d", "state": "restarted", "use": "stand_in_units"}}
+    reload = {"ansible.builtin.service": {"name": "b.socket", "state": "reloaded", "use": "stand_in_units"}}
     site.role(
         tasks=[{**WRITE, "notify": ["Restart it", "those who care"]}, {**FOLDER, "notify": "Restart it"}],
         handlers=[{"name": "Restart it", **restart}, {"name": "Reload", "listen": "those who care", **reload}],
@@ -308,21 +308,21 @@ def test_what_a_task_says_of_its_file_counts_more_than_its_arguments(site: Site)
     assert site.run().entries[resource]["declared"] == declared
 
 
-@pytest.mark.parametrize(
-    ("condition", "reached"),
-    [
-        ("colour == 'blue'", True),  # the site declares it
-        ("chosen", True),  # through a variable of the role
-        ("__first is changed", False),
-        ("behind", False),  # a variable that leads to a result
-        ("later | default(false)", False),  # set_fact
-        ("not ansible_check_mode and false", False),
-        ("'/nowhere' is file", False),
-    ],
-)
-def test_why_a_task_was_skipped_decides_whether_its_old_resources_are_given_up(
-    site: Site, condition: str, reached: bool
-) -> None:
+CONDITIONS = [
+    ("colour == 'blue'", True),  # the site declares it
+    ("chosen", True),  # through a variable of the role
+    ("__first is changed", False),
+    ("behind", False),  # a variable that leads to a result
+    ("later | default(false)", False),  # set_fact
+    ("not ansible_check_mode and false", False),
+    ("'/nowhere' is file", False),
+]
+
+
+@pytest.fixture(scope="module")
+def skipped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What is recorded of one run with a task for each condition, which is its name."""
+    site = Site(tmp_path_factory.mktemp("skipped"))
     site.role(
         tasks=[
             {
@@ -332,15 +332,21 @@ def test_why_a_task_was_skipped_decides_whether_its_old_resources_are_given_up(
                 "changed_when": False,
             },
             {"name": "Set", "ansible.builtin.set_fact": {"later": False}},
-            {**WRITE, "when": condition},
+            *({**WRITE, "name": condition, "when": condition} for condition, _ in CONDITIONS),
             FOLDER,
         ],
         vars={"chosen": "{{ colour == 'blue' }}", "behind": "{{ __first is changed }}"},
         defaults={"colour": "red"},
     )
-    request = site.run().request
-    assert (TASK("Write it") in request["reached"]) is reached
-    assert (TASK("Write it") in request["skipped"]) is not reached
+    return site.run().request
+
+
+@pytest.mark.parametrize(("condition", "reached"), CONDITIONS)
+def test_why_a_task_was_skipped_decides_whether_its_old_resources_are_given_up(
+    skipped: dict[str, Any], condition: str, reached: bool
+) -> None:
+    assert (TASK(condition) in skipped["reached"]) is reached
+    assert (TASK(condition) in skipped["skipped"]) is not reached
 
 
 def test_a_loop_over_what_was_found_gives_nothing_up(site: Site) -> None:

@@ -2,8 +2,8 @@
 
 Half of a short run is imports. Arguments, environment, output and exit status are a run's own, and its faults end with
 it. Modules are packed once for all runs: a test that changes one in between needs a process of its own, and one that
-makes a module gives it a name that no other has. Sites whose ansible.cfg are alike share a process, which has read only
-one of them: in those, paths are absolute.
+makes a module gives it a name that no other has. Sites whose ansible.cfg are alike share a process: of those, each has
+its own roles and inventory, and paths of plugins are absolute.
 
 Modules import from the archive that they come in, and the Python here compiles it each time; _compiled/sitecustomize.py
 keeps what was compiled.
@@ -166,6 +166,8 @@ def _play(asked: dict[str, Any]) -> None:
         os.chdir(asked["folder"])
         if config := asked["environment"].get("ANSIBLE_CONFIG"):
             constants.CONFIG_FILE = constants.config._config_file = config
+            for name in ("DEFAULT_HOST_LIST", "DEFAULT_ROLES_PATH"):
+                setattr(constants, name, constants.config.get_config_value(name))
         sys.argv = asked["words"]
         main(asked["words"])
         status = 0

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from tests.unit import warm
 from tests.unit.interpreters import LOCAL
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -52,7 +53,7 @@ class Site:
                     "inventory = hosts",
                     f"library = {PROJECT}/plugins/modules",
                     f"module_utils = {PROJECT}/plugins/module_utils",
-                    f"action_plugins = {PROJECT}/plugins/action",
+                    f"action_plugins = {PROJECT}/plugins/action:{PROJECT}/tests/unit/actions",
                     "[connection]",
                     "pipelining = True",
                     "",
@@ -86,8 +87,8 @@ class Site:
         tasks = [] if task is None else task if isinstance(task, list) else [task]
         body: dict[str, Any] = {"hosts": "here", "gather_facts": False, "roles": list(roles), **play}
         if tasks:
-            kept = "{{ [" + ", ".join(f"r{number}" for number in range(len(tasks))) + "] | to_json }}"
-            keep = {"copy": {"content": kept, "dest": f"{self.folder}/result.json"}, "check_mode": False}
+            kept = "{{ [" + ", ".join(f"r{number}" for number in range(len(tasks))) + "] }}"
+            keep = {"keep": {"value": kept, "path": f"{self.folder}/result.json"}}
             proofs = [
                 {"name": "Prove", **one, "register": f"r{number}", "ignore_errors": len(tasks) > 1}
                 for number, one in enumerate(tasks)
@@ -103,15 +104,8 @@ class Site:
             "ANSIBLE_LOCALHOST_WARNING": "0",
             "COLUMNS": "400",
         }
-        done = subprocess.run(
-            [str(Path(sys.executable).parent / "ansible-playbook"), "play.yml", *arguments],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
+        words = [str(Path(sys.executable).parent / "ansible-playbook"), "play.yml", *arguments]
+        done = warm.run(words, environment, 300, self.folder)
         return Run(
             done.returncode, done.stdout + done.stderr, json.loads(result.read_text()) if result.exists() else []
         )
@@ -308,7 +302,7 @@ def test_from_outside_a_role_variables_have_the_precedence_they_have_inside(site
         },
         tasks__main=[
             {"hal_expect": {"report_only": True}, "register": "r"},
-            {"copy": {"content": "{{ r | to_json }}", "dest": f"{site.folder}/inside.json"}},
+            {"keep": {"value": "{{ r }}", "path": f"{site.folder}/inside.json"}},
         ],
     )
     with (site.folder / "hosts").open("a") as hosts:
@@ -361,7 +355,6 @@ def test_several_roles_take_one_call_and_each_its_own_variables(site: Site) -> N
     run = site.run({"hal_expect": {"roles": ["one", "two"], "report_only": True}}, "-vvv")
     assert run.status == 0, run.text
     assert [(one["role"], one["status"]) for one in run.result["results"]] == [("one", "pass"), ("two", "pass")]
-    # One call for hal_expect; the copy that keeps the result for this test has calls of its own.
     assert run.text.count("plugins/modules/hal_expect.py") == 1
 
 

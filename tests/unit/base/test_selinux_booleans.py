@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.unit import warm
 from tests.unit.interpreters import LOCAL
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -72,7 +72,7 @@ class Node:
                 "hal_expect": {"role": "base", "limit_ids": ["SELinux boolean"], "report_only": True},
                 "register": "seen",
             },
-            {"ansible.builtin.copy": {"content": "{{ seen.results }}", "dest": str(said), "mode": "0600"}},
+            {"keep": {"value": "{{ seen.results }}", "path": str(said)}},
         ]
         if apply:
             tasks.insert(0, {"ansible.builtin.import_role": {"name": "base", "tasks_from": "selinux_booleans"}})
@@ -81,27 +81,23 @@ class Node:
         (self.folder / "play.yml").write_text(yaml.safe_dump([play], sort_keys=False))
         (self.folder / "hosts").write_text(f"here ansible_connection=local ansible_python_interpreter={LOCAL}\n")
         said.unlink(missing_ok=True)
-        done = subprocess.run(
-            [Path(sys.executable).parent / "ansible-playbook", "-i", self.folder / "hosts", self.folder / "play.yml"],
-            env={
-                **os.environ,
-                "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"),
-                "ANSIBLE_CALLBACKS_ENABLED": "",
-                "ANSIBLE_INVENTORY_ENABLED": "ansible.builtin.ini",
-                "ANSIBLE_ROLES_PATH": str(PROJECT / "roles"),
-                "PATH": f"{self.folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-                "PYTHONPATH": str(STAND_IN),
-                "SELINUX_STAND_IN": str(self.store),
-                "SELINUX_MODE": live,
-            },
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(self.folder / "hosts")]
+        environment = {
+            **os.environ,
+            "ANSIBLE_ACTION_PLUGINS": f"{PROJECT}/plugins/action:{PROJECT}/tests/unit/actions",
+            "ANSIBLE_CALLBACKS_ENABLED": "",
+            "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"),
+            "ANSIBLE_INVENTORY_ENABLED": "ansible.builtin.ini",
+            "ANSIBLE_ROLES_PATH": str(PROJECT / "roles"),
+            "PATH": f"{self.folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(STAND_IN),
+            "SELINUX_MODE": live,
+            "SELINUX_STAND_IN": str(self.store),
+        }
+        done = warm.run([*words, str(self.folder / "play.yml")], environment, 300, self.folder)
         assert done.returncode == 0, done.stdout + done.stderr
         changed = [line.partition("(")[2].strip() for line in done.stdout.splitlines() if line.startswith("changed:")]
-        return {"changed": changed[:-1], "results": json.loads(said.read_text())}
+        return {"changed": changed, "results": json.loads(said.read_text())}
 
 
 @pytest.fixture

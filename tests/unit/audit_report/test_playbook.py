@@ -14,29 +14,13 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.unit import warm
 from tests.unit.audit_report.conftest import HEALTHY, PROJECT, difference
 from tests.unit.interpreters import LOCAL
 
 BIN = Path(sys.executable).parent
-MODULE = """#!/usr/bin/python
-import json, os, sys
-from ansible.module_utils.basic import AnsibleModule
-def main():
-    names = ("node", "record", "questions", "roles", "watched", "checks")
-    module = AnsibleModule(argument_spec={name: {"type": "raw", "no_log": False} for name in names})
-    with open(os.path.join("FOLDER", "asked-%s.json" % module.params["node"]), "w") as stream:
-        json.dump(module.params, stream)
-    with open(os.path.join("FOLDER", "answer-%s.json" % module.params["node"])) as stream:
-        text = stream.read()
-    if not text.startswith("{"):
-        print(text)
-        sys.exit(1)
-    answer = json.loads(text)
-    answer["answers"] = answer["answers"] or [
-        {"status": "pass", "observed": "x", "reason": ""} for one in module.params["questions"]]
-    module.exit_json(**answer)
-main()
-"""
+MODULES = Path(__file__).resolve().parent / "modules"
+LONG_SECONDS = 120  # a run that has not ended by then never will
 EXPECT = """
 - {id: it runs, why: w, service: {name: web, read: running}, equal: "{{ web_runs }}"}
 - {id: not here, why: w, file: {path: /x}, equal: a, when: false}
@@ -50,13 +34,12 @@ class Site:
         self.folder = folder / "a site"
         self.write("roles/web/expect.yml", EXPECT)
         self.write("roles/web/defaults/main.yml", "web_runs: true\n")
-        self.write("modules/hal_audit.py", MODULE.replace("FOLDER", str(self.folder)))
         self.write(
             "hosts",
             f"[web]\nn1\nn2\n[all:vars]\nansible_connection=local\nansible_python_interpreter={LOCAL}\n"
             f"hal_audit_dir={json.dumps(str(self.folder / 'state'))}\n",
         )
-        settings = ["inventory = hosts", "roles_path = roles", "library = modules", "retry_files_enabled = False"]
+        settings = ["inventory = hosts", "roles_path = roles", f"library = {MODULES}", "retry_files_enabled = False"]
         settings += [f"action_plugins = {PROJECT}/plugins/action", "callbacks_enabled = hal_audit_report"]
         settings += [f"callback_plugins = {PROJECT}/plugins/callback", "callback_result_format = yaml"]
         self.write("ansible.cfg", "\n".join(["[defaults]", *settings, ""]))
@@ -75,15 +58,20 @@ class Site:
         document: dict[str, Any] = json.loads((self.folder / f"asked-{node}.json").read_text())
         return document
 
+    def environment(self) -> dict[str, str]:
+        settings = {"ANSIBLE_CONFIG": str(self.folder / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
+        settings |= {"ANSIBLE_LOCALHOST_WARNING": "0", "PYTHONPATH": str(PROJECT)}
+        return {**os.environ, **settings, "STAND_IN_ANSWERS": str(self.folder)}
+
     def call(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "ANSIBLE_CONFIG": str(self.folder / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
-        environment |= {"ANSIBLE_LOCALHOST_WARNING": "0", "PYTHONPATH": str(PROJECT), **more}
+        own = {**self.environment(), **more}
         return subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+            command, cwd=self.folder, env=own, capture_output=True, text=True, check=False, timeout=LONG_SECONDS
         )
 
     def playbook(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self.call(str(BIN / "ansible-playbook"), str(PROJECT / "playbooks" / "audit.yml"), *arguments)
+        words = [str(BIN / "ansible-playbook"), str(PROJECT / "playbooks" / "audit.yml"), *arguments]
+        return warm.run(words, self.environment(), LONG_SECONDS, self.folder)
 
     def hal_audit(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self.call(sys.executable, "-m", "hal_audit", *arguments)

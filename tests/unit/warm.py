@@ -29,6 +29,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ("ANSIBLE_", "HOME", "LANG", "LC_")
 """What Ansible reads of the environment when it is imported: runs with other values need another process."""
+LATER = {
+    "ANSIBLE_CALLBACKS_ENABLED": "CALLBACKS_ENABLED",
+    "ANSIBLE_INVENTORY": "DEFAULT_HOST_LIST",
+    "ANSIBLE_ROLES_PATH": "DEFAULT_ROLES_PATH",
+    "ANSIBLE_STDOUT_CALLBACK": "DEFAULT_STDOUT_CALLBACK",
+}
+"""What it reads when it runs, and the constant that it looks at: these are each run's own."""
 COMPILED = Path(__file__).resolve().parent / "_compiled"
 
 
@@ -100,7 +107,7 @@ def run(
     words: Sequence[str], environment: Mapping[str, str], timeout: float, folder: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
     """Return a finished ansible-playbook in this folder, by the process that fits its environment."""
-    settings = {name: value for name, value in environment.items() if name.startswith(SETTINGS)}
+    settings = {name: text for name, text in environment.items() if name.startswith(SETTINGS) and name not in LATER}
     if "ANSIBLE_CONFIG" in settings:
         settings["ANSIBLE_CONFIG"] = Path(settings["ANSIBLE_CONFIG"]).read_text()
     key = tuple(sorted(settings.items()))
@@ -166,8 +173,8 @@ def _play(asked: dict[str, Any]) -> None:
         os.chdir(asked["folder"])
         if config := asked["environment"].get("ANSIBLE_CONFIG"):
             constants.CONFIG_FILE = constants.config._config_file = config
-            for name in ("DEFAULT_HOST_LIST", "DEFAULT_ROLES_PATH"):
-                setattr(constants, name, constants.config.get_config_value(name))
+        for name in LATER.values():
+            setattr(constants, name, constants.config.get_config_value(name))
         sys.argv = asked["words"]
         main(asked["words"])
         status = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -16,11 +17,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "molecule" / "share
 
 from bmc.spec import KINDS  # the line above makes it findable
 
+from hal_bmc.models import Power, Target
 from hal_bmc.turns import Turns
 from hal_reimage.bmc import Bmcs, Machine
 from hal_reimage.errors import Trouble
 from tests.unit.bmc.emulated import LIMITS, NOT_PATIENT, SECRET, Emulated, Emulation
 
+LONG_SECONDS = 60
 ACTS = ("shut_down", "network_once", "boot_as_set", "on")
 
 
@@ -151,8 +154,41 @@ def test_many_threads_may_ask(emulated: dict[str, Emulated], tmp_path: Path) -> 
         assert list(pool.map(ours.is_on, ["hal05", "hal06"] * 8)) == [False] * 16
 
 
+@pytest.mark.parametrize(("kind", "alone"), [("ipmi", True), ("supermicro", True), ("openbmc", False)])
+def test_pyghmi_which_is_not_for_several_threads_has_one_session_at_a_time(
+    emulated: dict[str, Emulated], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, alone: bool
+) -> None:
+    """Which calls of two sessions get in each other's way is chance: that there are no two at a time is not."""
+    ours, other_is_in = bmcs(emulated, tmp_path), threading.Event()
+    ours = replace(
+        ours,
+        machines={name: replace(one, target=replace(one.target, kind=kind)) for name, one in ours.machines.items()},
+    )
+    seen: list[bool] = []
+    with ThreadPoolExecutor(1) as pool:
+
+        class Session:
+            def __init__(self, target: Target) -> None:
+                self.name = target.name
+                if target.name == "hal06":
+                    other_is_in.set()
+
+            def power(self) -> Power:
+                if self.name == "hal05":
+                    pool.submit(ours.is_on, "hal06")
+                return Power.ON
+
+            def close(self) -> None:
+                if self.name == "hal05":  # still ours: what ends a session is a call, too
+                    seen.append(other_is_in.wait(1 if alone else LONG_SECONDS))
+
+        monkeypatch.setattr("hal_reimage.bmc.connect", Session)
+        assert ours.is_on("hal05")
+        assert seen == [not alone]
+        assert other_is_in.wait(LONG_SECONDS), "it had its turn then"
+
+
 def test_many_threads_may_ask_by_ipmi(emulation: Emulation, tmp_path: Path) -> None:
-    """pyghmi has one place for its sessions: two at once take each other's answers."""
     made = emulation.serve(*(emulation.spec(name, "ipmi", serial=f"S-{name}") for name in ("hal05", "hal06")))
     emulated = {one.target.name: one for one in made}
     ours = bmcs(emulated, tmp_path)

@@ -76,6 +76,8 @@ class Desk:
         self.site = Site(*names)
         self.site.call = self._passes
         self.said: list[str] = []
+        # None: what Ansible connects to.
+        self.world: Callable[[], World | None] = lambda: one_at_a_time(self.site.world())
         self.model()
 
     def _passes(self, when: str, what: str, node: str) -> None:
@@ -109,7 +111,7 @@ class Desk:
             project=ROOT,
             say=self.said.append,
         )
-        return reimage(asked, connected, one_at_a_time(self.site.world()))
+        return reimage(asked, connected, self.world())
 
     def settings(self) -> dict[str, Any]:
         """Return settings as the playbook gives them: what came from Jinja may be text."""
@@ -122,6 +124,7 @@ class Desk:
             "images_folder": str(self.folder / "images"), "image_key": str(self.key),
             "installers": {"ppc64le": "centos-7.7-power9"}, "append": "", "authority_dir": str(self.authority),
             "root_principals": ["root"], "boot_id_command": "true", "state_dir": str(self.folder / "state"),
+            "audit_dir": str(self.folder / "audits"),
             "bmc_wait_seconds": 60, "shut_down_seconds": 600, "on_at_once": 4, "on_pause_seconds": 1,
         }  # fmt: skip
 

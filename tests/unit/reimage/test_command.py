@@ -19,6 +19,7 @@ from hal_reimage.errors import ReimageError
 from hal_reimage.record import Image, Plan, Run, State, code_of, record_of
 from tests.unit.reimage.asking import Desk
 from tests.unit.reimage.conftest import Publish
+from tests.unit.reimage.slurmctld import Node, Slurmctld
 
 SCRATCH = ('disks: {system: !placeholder "0x50248414c1[01-16]0001"}',
            'disks: {system: "0x50248414c1[01-16]0001", scratch: "0x50248414c1[01-16]0002"}')  # fmt: skip
@@ -54,6 +55,32 @@ def test_a_first_call_shows_what_would_be_done_and_changes_nothing(desk: Desk) -
     ):  # fmt: skip
         assert word in shown.text
     assert len(image.findall(shown.text)) == 2
+
+
+def test_the_plan_says_how_many_nodes_stay_for_jobs(desk: Desk) -> None:
+    desk.site.floor = 3
+    for shown in (desk.ask("hal05"), desk.ask("hal05", check=True)):
+        assert "\n1 at a time, drained, then given back to Slurm. Nodes that stay for jobs: gpu 3 of 8.\n" in shown.text
+    assert desk.ask("hal05", shown.code).well
+    assert "Nodes that stay for jobs: gpu 3 of 8.\nConfirmed with" in desk.said[0], "what was confirmed says so, too"
+
+
+@pytest.mark.parametrize(
+    ("keep", "said"),
+    [
+        ({"gpu": "5"}, "reimage_keep: gpu has 4 nodes, 5 cannot stay"),
+        ({"gpux": 1}, "reimage_keep: Slurm has no node in a partition gpux; it has gpu"),
+    ],
+)
+def test_floors_that_slurm_cannot_keep_are_refused_before_anything_else_is_asked(
+    desk: Desk, keep: dict[str, Any], said: str
+) -> None:
+    slurmctld = Slurmctld(*(Node(f"hal0{at}", ["gpu"]) for at in range(1, 5)))
+    asks = ["env", "LC_ALL=C", "timeout", "30", "scontrol", "--oneliner", "show", "node"]
+    desk.server.says[tuple(asks)] = slurmctld(asks)
+    desk.world = lambda: None
+    assert refused(desk, "hal05", keep=keep) == said
+    assert desk.server.asked == [tuple(asks)]
 
 
 def test_every_bmc_is_asked_which_machine_it_is_before_a_code_is_shown(desk: Desk) -> None:

@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture import engine as hypothesis_engine
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -385,6 +386,18 @@ class Reimage(RuleBasedStateMachine):
             self.site.pass_time(30)
 
 
+SHRINK_SECONDS = 20
+"""How long a history that failed is made shorter. Hypothesis has five minutes for it, and a line to change that."""
+PHASES = [phase for phase in Phase if phase is not Phase.explain]
+"""What does not matter of a failure takes many runs more, and says little of a history."""
+
+
+@pytest.fixture(autouse=True)
+def a_failure_is_reported_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a minute, and perhaps with a step too many; without this it takes some minutes."""
+    monkeypatch.setattr(hypothesis_engine, "MAX_SHRINKING_SECONDS", SHRINK_SECONDS)
+
+
 def machine_of(examples: int, *, again: bool) -> None:
     """Run so many histories; the same ones ``again`` and again, or others each time."""
     COUNTED.clear()
@@ -395,6 +408,8 @@ def machine_of(examples: int, *, again: bool) -> None:
             stateful_step_count=40,
             deadline=None,
             derandomize=again,
+            phases=PHASES,
+            report_multiple_bugs=False,
             suppress_health_check=list(HealthCheck),
         ),
     )

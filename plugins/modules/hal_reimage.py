@@ -18,6 +18,9 @@ description:
     With the code each node goes through the steps identity, drain, off, arm, boot, install, start, converge, gates, job
     and return, from where its record says. A code of anything else is refused, and nothing is changed.
   - >-
+    C(hal-reimage status) on the server has those at work, those whose turn has not come, and those that nobody drives
+    any more because the controller died. The same call goes on with them.
+  - >-
     Nodes that are not compute or test nodes, whose profile does not say C(reimage: allowed), or on which the
     installation itself stands, are refused.
 options:

@@ -22,10 +22,16 @@ from hal_inventory.model import Site  # noqa: E402
 SMALL = (Path(__file__).parent / "data" / "small.yml").read_text()
 
 
+@pytest.fixture(scope="session")
+def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for the tests of all but the cache itself: half of a short call is a small model that another test had."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_cache(cache_of_tests: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the user's cache, and none takes the user's settings for its own."""
-    monkeypatch.setenv("HAL_CACHE_DIR", str(tmp_path / "cache-of-this-test"))
+    monkeypatch.setenv("HAL_CACHE_DIR", str(cache_of_tests))
     for name in ("ANSIBLE_CONFIG", "ANSIBLE_INVENTORY", "HAL_INVENTORY_SOURCES", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
 

@@ -15,8 +15,10 @@ from hal_inventory.packed import host_vars
 from tests.unit.inventory.conftest import Folder
 
 
-@pytest.fixture
-def where() -> Path:
+@pytest.fixture(autouse=True)
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _own_cache: None) -> Path:
+    """A cache that nobody has used."""
+    monkeypatch.setenv("HAL_CACHE_DIR", str(tmp_path / "cache-of-this-test"))
     return cache.folder()
 
 

@@ -100,11 +100,14 @@ def switched(served: Served, name: str, fault: str, word: str = "", seconds: flo
     assert ask(str(served.running.control), ["refresh"]) == (True, "")
 
 
-def ipmitool(served: Served, name: str, *words: str, password: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run ipmitool on a BMC; its password is in the environment."""
+def ipmitool(
+    served: Served, name: str, *words: str, password: str | None = None, briefly: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run ipmitool on a BMC; its password is in the environment. Nobody answers: after ten seconds, or briefly two."""
     user, delivered = LOGINS[name]
     where = served.fleet.named(name)
     command = ["ipmitool", "-I", "lanplus", "-C", "3", "-H", where.address, "-p", str(where.ports.ipmi)]
-    command += ["-N", "2", "-R", "2", "-U", user, "-E", *words]
+    command += ["-N", "1", "-R", "1"] if briefly else ["-N", "2", "-R", "2"]
+    command += ["-U", user, "-E", *words]
     environment = {**os.environ, "IPMI_PASSWORD": password or delivered}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)

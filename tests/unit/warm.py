@@ -1,4 +1,4 @@
-"""ansible-playbook without its start: a process has imported Ansible and the model, and each run is a fork of it.
+"""Ansible's programs without their start: a process has imported Ansible and the model, and each run is a fork of it.
 
 Half of a short run is imports. Arguments, environment, output and exit status are a run's own, and its faults end with
 it. Modules are packed once for all runs: a test that changes one in between needs a process of its own, and one that
@@ -32,6 +32,7 @@ SETTINGS = ("ANSIBLE_", "HOME", "LANG", "LC_")
 LATER = {
     "ANSIBLE_CALLBACKS_ENABLED": "CALLBACKS_ENABLED",
     "ANSIBLE_INVENTORY": "DEFAULT_HOST_LIST",
+    "ANSIBLE_INVENTORY_ENABLED": "INVENTORY_ENABLED",
     "ANSIBLE_ROLES_PATH": "DEFAULT_ROLES_PATH",
     "ANSIBLE_STDOUT_CALLBACK": "DEFAULT_STDOUT_CALLBACK",
 }
@@ -106,7 +107,7 @@ _running: dict[tuple[tuple[str, str], ...], Warm] = {}
 def run(
     words: Sequence[str], environment: Mapping[str, str], timeout: float, folder: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
-    """Return a finished ansible-playbook in this folder, by the process that fits its environment."""
+    """Return a finished program of Ansible's in this folder, by the process that fits its environment."""
     settings = {name: text for name, text in environment.items() if name.startswith(SETTINGS) and name not in LATER}
     if "ANSIBLE_CONFIG" in settings:
         settings["ANSIBLE_CONFIG"] = Path(settings["ANSIBLE_CONFIG"]).read_text()
@@ -157,9 +158,10 @@ def _tell(number: int) -> None:
 
 
 def _play(asked: dict[str, Any]) -> None:
-    """Be ansible-playbook; never returns."""
+    """Be the program that the first word names; never returns."""
+    from importlib import import_module
+
     from ansible import constants
-    from ansible.cli.playbook import main
 
     status = 250
     try:
@@ -176,7 +178,8 @@ def _play(asked: dict[str, Any]) -> None:
         for name in LATER.values():
             setattr(constants, name, constants.config.get_config_value(name))
         sys.argv = asked["words"]
-        main(asked["words"])
+        name = Path(asked["words"][0]).name.partition("-")[2] or "adhoc"
+        import_module(f"ansible.cli.{name}").main(asked["words"])
         status = 0
     except SystemExit as said:
         status = said.code if isinstance(said.code, int) else int(bool(said.code))

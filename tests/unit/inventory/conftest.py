@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ sys.path.insert(0, str(ROOT))
 
 from hal_inventory.load import load  # noqa: E402  found through the line above
 from hal_inventory.model import Site  # noqa: E402
+from tests.unit import warm  # noqa: E402
 
+LONG_SECONDS = 300  # a run that has not ended by then never will
 SMALL = (Path(__file__).parent / "data" / "small.yml").read_text()
 
 
@@ -74,18 +76,20 @@ class Folder:
 
     def run(self, *command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a program in the folder with this project's ansible.cfg."""
-        return subprocess.run(
-            [str(part) for part in command],
-            cwd=self.path,
-            env={**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "PYTHONPATH": str(ROOT), **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words, own = [str(part) for part in command], self.environment(environment)
+        return subprocess.run(words, cwd=self.path, env=own, capture_output=True, text=True, check=False)
 
-    def ansible(self, program: str, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    def environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        """What programs are started with."""
+        return {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "PYTHONPATH": str(ROOT), **more}
+
+    def ansible(
+        self, program: str, *arguments: str | Path, config: str = "", **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run one of Ansible's programs."""
-        return self.run(Path(sys.executable).with_name(program), *arguments, **environment)
+        words = [str(Path(sys.executable).with_name(program)), *map(str, arguments)]
+        own = {**self.environment(environment), "ANSIBLE_CONFIG": str(self.path / (config or ROOT / "ansible.cfg"))}
+        return warm.run(words, own, LONG_SECONDS, self.path)
 
     def listed(self, *sources: Path) -> dict[str, Any]:
         """Return what ansible-inventory --list says of sources."""

@@ -238,7 +238,7 @@ def test_the_lookup_uses_the_source_of_ansible_cfg(folder: Folder) -> None:
     root = Path(__file__).resolve().parents[3]
     done: subprocess.CompletedProcess[str] = folder.ansible(
         "ansible", "localhost", "-m", "ansible.builtin.debug", "-a", "msg={{ lookup('hal', 'site').name }}",
-        ANSIBLE_CONFIG="ansible.cfg",
+        config="ansible.cfg",
         ANSIBLE_INVENTORY_PLUGINS=str(root / "plugins/inventory"),
         ANSIBLE_LOOKUP_PLUGINS=str(root / "plugins/lookup"),
     )  # fmt: skip

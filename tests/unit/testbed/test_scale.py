@@ -64,6 +64,7 @@ def joined(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = Cluster(folder)
     for node in (made.admin, made.hal01):
         node.install()
+        node.compile()
     made.admin.ok("mmsdrrestore", "-p", "flash1")
     made.hal01.listen()
     made.admin.ok("mmaddnode", "-N", "hal01")

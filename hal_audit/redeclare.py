@@ -19,7 +19,7 @@ from ansible.playbook.block import Block
 from ansible.playbook.conditional import Conditional
 from ansible.playbook.play import Play
 from ansible.plugins.loader import lookup_loader
-from ansible.template import Templar, generate_ansible_template_vars
+from ansible.template import generate_ansible_template_vars
 
 from hal_audit import inputs, plays
 from hal_audit.differing import Declared, Undecided, compare, whole_roles
@@ -27,6 +27,7 @@ from hal_audit.findings import Finding
 from hal_audit.observer import OF_THE_MOMENT, SECRET_NAME, base_folder
 from hal_audit.recording import Host, Owner
 from hal_audit.resources import MANAGING, Resource, identities
+from hal_expect.templating import CompilingTemplar
 
 WRITING = {"ansible.builtin.template", "ansible.builtin.copy"}
 
@@ -86,7 +87,7 @@ class Static:
     def _gather(self, task: Any, one: plays.Known, variables: dict[str, Any], gathered: Host) -> None:
         known = inputs.Variables(variables)
         self._decidable(one, known, task.args)
-        templar = Templar(loader=self.play._loader, variables=variables)
+        templar = CompilingTemplar(self.play._loader, variables)
         arguments = templar.template(dict(task.args))
         omit = variables.get("omit")
         arguments = {name: value for name, value in arguments.items() if value != omit}
@@ -144,7 +145,7 @@ class Static:
         self._decidable(one, known, text)
         destination = str(arguments.get("dest"))
         here = {**variables, **generate_ansible_template_vars(str(arguments["src"]), path, destination)}
-        templar = Templar(loader=self.play._loader, variables=here)
+        templar = CompilingTemplar(self.play._loader, here)
         folders = [one.folder, os.path.dirname(path)]
         templar.environment.loader.searchpath = [
             place for folder in folders for place in (os.path.join(folder, "templates"), folder)
@@ -170,7 +171,7 @@ class Static:
         if task.loop is None and not task.loop_with:
             return [{}]
         self._decidable(one, known, task.loop)
-        templar = Templar(loader=self.play._loader, variables=variables)
+        templar = CompilingTemplar(self.play._loader, variables)
         items = templar.template(task.loop, fail_on_undefined=True)
         if task.loop_with:
             plugin = lookup_loader.get(task.loop_with, loader=self.play._loader, templar=templar)
@@ -185,7 +186,7 @@ class Static:
     def _applies(self, task: Any, variables: dict[str, Any], known: inputs.Variables, one: plays.Known) -> bool | None:
         """Return what the conditions come to; None if that shows only in a run."""
         answer: bool | None = True
-        templar = Templar(loader=self.play._loader, variables=variables)
+        templar = CompilingTemplar(self.play._loader, variables)
         for words in task.when or []:
             try:
                 self._decidable(one, known, str(words), conditions=True)

@@ -21,10 +21,10 @@ from ansible.errors import AnsibleError  # noqa: E402  reads ansible.cfg when it
 from ansible.inventory.manager import InventoryManager  # noqa: E402
 from ansible.parsing.dataloader import DataLoader  # noqa: E402
 from ansible.plugins.loader import init_plugin_loader  # noqa: E402
-from ansible.template import Templar  # noqa: E402
 from ansible.vars.manager import VariableManager  # noqa: E402
 
 from hal_expect.roles import layers  # noqa: E402
+from hal_expect.templating import CompilingTemplar  # noqa: E402
 
 PACKAGE_MODULES = frozenset({"ansible.builtin.package", "ansible.builtin.yum", "ansible.builtin.dnf"})
 IMAGES = "playbooks/image.yml"
@@ -105,8 +105,8 @@ def declared(sources: Sequence[str], project: Path = PROJECT) -> Site:
             outer = variables.get_vars(host=host)
             outer["ansible_inventory_sources"] = list(sources)
 
-            def templar(role: str, own: Mapping[str, Any], outer: Any = outer) -> Templar:
-                return Templar(loader, layers(str(roles[role]), loader).around(outer, own, {}))
+            def templar(role: str, own: Mapping[str, Any], outer: Any = outer) -> CompilingTemplar:
+                return CompilingTemplar(loader, layers(str(roles[role]), loader).around(outer, own, {}))
 
             groups = set(outer["group_names"])
             if "repositories" not in groups:

@@ -20,13 +20,13 @@ from ansible.plugins.loader import (
     lookup_loader,
     module_loader,
 )
-from ansible.template import Templar
 from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.vars.manager import VariableManager
 
 from hal_audit import plays
 from hal_audit.recording import Host
 from hal_audit.redeclare import CannotTellError, Static, _play
+from hal_expect.templating import CompilingTemplar
 from tests.contract.project import Finding, roles, text_of
 
 WORD = re.compile(r"\w+")
@@ -112,7 +112,7 @@ class _Role(Static):
     def _gather(self, task: Any, one: plays.Known, variables: dict[str, Any], gathered: Host) -> None:
         if one.manages == []:  # it says so itself: a temporary file
             return
-        templar = Templar(loader=self.play._loader, variables=variables)
+        templar = CompilingTemplar(self.play._loader, variables)
         bare = task.copy()
         bare.args = {}
         for name, value in task.args.items():
@@ -175,7 +175,7 @@ def render(root: Path, role: str, value: Any) -> Iterator[Any]:
             play = _play(role, host.name, manager, loader)
             task = next(iter(plays.tasks_of(play.roles[0]._task_blocks[0])))
             variables = manager.get_vars(play=play, host=host, task=task)
-            yield Templar(loader=loader, variables=variables).template(value)
+            yield CompilingTemplar(loader, variables).template(value)
 
 
 def _kinds(root: Path, inventory: InventoryManager, role: str) -> list[Any]:

@@ -107,6 +107,13 @@ pipelining = True
             )
         return root
 
+    def vault(self, *words: str) -> str:
+        """What ansible-vault prints."""
+        program = str(Path(sys.executable).with_name("ansible-vault"))
+        done = warm.run([program, *words], self.environment(), LONG_SECONDS, self.folder)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def words(self, *arguments: str) -> list[str]:
         """The command that plays play.yml."""
         return [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "hosts.yml", "play.yml", *arguments]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -122,15 +121,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Ran]:
     subprocess.run([*git, "init", "-q", str(origin)], check=True)
     subprocess.run([*git, "-C", str(origin), "commit", "-q", "--allow-empty", "-m", "x"], check=True)
     (site.folder / "password").write_text("vault password\n")
-    vault = [str(Path(sys.executable).with_name("ansible-vault")), "encrypt_string", SECRET]
-    encrypted = subprocess.run(
-        [*vault, "--vault-password-file", "password"],
-        cwd=site.folder,
-        env={**os.environ, "ANSIBLE_CONFIG": str(site.folder / "ansible.cfg")},
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    encrypted = site.vault("encrypt_string", SECRET, "--vault-password-file", "password")
     group = site.folder / "group_vars/all.yml"
     group.parent.mkdir()
     me = Path(site.folder).owner()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,69 @@ def test_a_run_that_hangs_ends_with_all_that_it_began_and_the_next_one_works(tmp
         warm.run(words(tmp_path, hanging), own, 8)
     subprocess.run(["flock", "--timeout", "60", str(mark), "true"], check=True)
     assert warm.run(words(tmp_path), own, 300).returncode == 0
+
+
+SITE = """\
+- hosts: all
+  gather_facts: false
+  roles: [said]
+"""
+
+
+def test_sites_with_the_same_settings_share_a_process_and_nothing_else(tmp_path: Path) -> None:
+    processes = []
+    for number, callback in enumerate(("ansible.builtin.default", "ansible.posix.json")):
+        site = tmp_path / f"site{number}"
+        tasks = site / "elsewhere/said/tasks/main.yml"
+        tasks.parent.mkdir(parents=True)
+        tasks.write_text(
+            f"- debug: {{msg: 'site {number} {{{{ inventory_hostname }}}} {{{{ ansible_config_file }}}}'}}\n"
+        )
+        (site / "ansible.cfg").write_text("[defaults]\nroles_path = elsewhere\ninventory = hosts\n")
+        (site / "hosts").write_text(f"node{number}\n")
+        (site / "play.yml").write_text(SITE)
+        own = {"HOME": ENVIRONMENT["HOME"], "PATH": ENVIRONMENT["PATH"], "ANSIBLE_CONFIG": str(site / "ansible.cfg")}
+        run = warm.run([PROGRAM, "play.yml"], {**own, "ANSIBLE_STDOUT_CALLBACK": callback}, 300, site)
+        assert f"site {number} node{number} {site}/ansible.cfg" in run.stdout, run.stderr
+        assert run.stdout.lstrip().startswith("{") is bool(number)
+        processes.append(next(reversed(warm._running.values()))._process.pid)
+    assert processes[0] == processes[1]
+
+
+def test_other_programs_of_ansible_are_what_they_are(tmp_path: Path) -> None:
+    words = [str(Path(PROGRAM).with_name("ansible-inventory")), "-i", "one,two,", "--list"]
+    run = warm.run(words, ENVIRONMENT, 300, tmp_path)
+    assert (run.returncode, json.loads(run.stdout)["ungrouped"]["hosts"]) == (0, ["one", "two"])
+
+
+def test_the_process_that_was_not_asked_for_longest_ends_when_there_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm, "MOST", len(warm._running) or 1)
+    own = {**ENVIRONMENT, "WORD": "right"}
+    assert warm.run(words(tmp_path), own, 300).returncode == 0
+    last = next(reversed(warm._running.values()))
+    (first, *_) = warm._running.values()
+    assert warm.run(words(tmp_path), {**own, "ANSIBLE_FORKS": "3"}, 300).returncode == 0
+    assert first._process.poll() == 0
+    assert (last._process.poll() is None) is (last is not first)
+    assert warm.run(words(tmp_path), own, 300).returncode == 0
+
+
+IMPORT = "import sys; sys.path.insert(0, sys.argv[1]); import part; print(part.WORD)"
+
+
+def test_what_was_compiled_is_kept_by_its_text(tmp_path: Path) -> None:
+    """As modules come: the same names in another archive each time."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    own = {"PYTHONPATH": str(warm.COMPILED), "TESTS_COMPILED": str(kept)}
+    for number, (word, compiled) in enumerate([("one", 1), ("two", 2), ("one", 2)]):
+        with zipfile.ZipFile(tmp_path / f"{number}.zip", "w") as archive:
+            archive.writestr("part.py", f"WORD = '{word}'\n")
+        python = [sys.executable, "-c", IMPORT, str(tmp_path / f"{number}.zip")]
+        assert subprocess.run(python, env=own, capture_output=True, text=True, check=True).stdout == f"{word}\n"
+        assert len(list(kept.iterdir())) == compiled
+    for path in kept.iterdir():
+        path.write_bytes(b"spoilt")
+    assert subprocess.run(python, env=own, capture_output=True, text=True, check=True).stdout == "one\n"

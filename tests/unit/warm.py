@@ -37,6 +37,7 @@ LATER = {
     "ANSIBLE_STDOUT_CALLBACK": "DEFAULT_STDOUT_CALLBACK",
 }
 """What it reads when it runs, and the constant that it looks at: these are each run's own."""
+MOST = 4  # processes that wait for more to do: each has some 100 MB
 COMPILED = Path(__file__).resolve().parent / "_compiled"
 
 
@@ -101,7 +102,13 @@ class Warm:
         return int(said)
 
 
-_running: dict[tuple[tuple[str, str], ...], Warm] = {}
+_running: dict[tuple[tuple[str, str], ...], Warm] = {}  # the last one asked last
+
+
+@atexit.register
+def _end() -> None:
+    while _running:
+        _running.popitem()[1].close()
 
 
 def run(
@@ -113,8 +120,10 @@ def run(
         settings["ANSIBLE_CONFIG"] = Path(settings["ANSIBLE_CONFIG"]).read_text()
     key = tuple(sorted(settings.items()))
     if key not in _running:
+        if len(_running) == MOST:
+            _running.pop(next(iter(_running))).close()  # the one that was not asked for longest
         _running[key] = Warm(environment)
-        atexit.register(_running[key].close)
+    _running[key] = _running.pop(key)
     return _running[key].run(words, environment, timeout, folder)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ from hal_audit.differing import Declared, compare, whole_roles
 from hal_audit.findings import Finding
 from hal_audit.recording import Owner
 from hal_audit.redeclare import Static, _play
+from tests.unit import warm
 from tests.unit.interpreters import LOCAL
 
 TASKS = """
@@ -170,18 +170,9 @@ def test_checksums_are_those_of_a_run(role: Role) -> None:
     role.without("Install")
     role.root.mkdir()
     (role.folder / "ansible.cfg").write_text("[defaults]\n")
-    done = subprocess.run(
-        [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts", "play.yml"],
-        cwd=role.folder,
-        env={
-            **os.environ,
-            "ANSIBLE_CONFIG": str(role.folder / "ansible.cfg"),
-            "ANSIBLE_PYTHON_INTERPRETER": LOCAL,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    own = {"ANSIBLE_CONFIG": str(role.folder / "ansible.cfg"), "ANSIBLE_PYTHON_INTERPRETER": LOCAL}
+    words = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts", "play.yml"]
+    done = warm.run(words, {**os.environ, **own}, 300, role.folder)
     assert done.returncode == 0, done.stdout
     sums = {
         resource.removeprefix("file:"): entry.declared["sha1"]

@@ -93,12 +93,12 @@ def test_a_restart_of_slurmctld_after_the_reboot_is_waited_for_too(reboot: Reboo
 
 
 def test_a_slurmctld_that_stays_away_is_what_it_says(reboot: Reboot) -> None:
-    run = reboot([IDLE, IDLE, READY, ""], [JOB])
+    run = reboot([IDLE, IDLE, READY, ""], [JOB], reboot_wait_seconds=1)
     assert run.returncode != 0
     assert f"hal05 was not rebooted: scontrol --oneliner show: {AWAY}. It stays drained" in words(run)
 
 
 def test_jobs_that_do_not_end_are_named(reboot: Reboot) -> None:
-    run = reboot([IDLE, IDLE, READY], [JOB])
+    run = reboot([IDLE, IDLE, READY], [JOB], reboot_wait_seconds=1)
     assert run.returncode != 0
     assert "hal05 was not rebooted: 42 still on it. It stays drained" in words(run)

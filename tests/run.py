@@ -49,7 +49,6 @@ LATER = (
     "notebooks",
     "nvidia_driver",
     "provision_server",
-    "reimage",
     "repositories",
     "singularity",
     "spectrum_scale",

@@ -128,6 +128,8 @@ BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 # scontrol's name for a node's value, by the key in slurm.conf.
 SHOWN = {"cpus": "CPUTot", "realmemory": "RealMemory", "gres": "Gres", "sockets": "Sockets",
          "corespersocket": "CoresPerSocket", "threadspercore": "ThreadsPerCore"}
+# States of a node that slurmctld has not heard of since its slurmd started; 20.02 writes the mark, 22.05 the word.
+SILENT = re.compile(r"DOWN|NOT_RESPONDING|UNK|\*")
 
 
 def read(path):
@@ -306,7 +308,7 @@ class Daemon(object):
             return self.run(["sacctmgr", "--noheader", "--parsable2", "show", "cluster"], 5, conf=False)[0] == 0
         seen = self.seen_by_controller(self.node)
         # Without slurmctld a slurmd waits for it; that is as far as it can get.
-        return seen is None or not seen or not re.search(r"DOWN|UNKNOWN|UNK|\*", seen.get("State", ""))
+        return seen is None or not seen or not SILENT.search(seen.get("State", ""))
 
     def wait(self):
         """Wait until the daemon answers; end the module if it stopped. slurmd may stay down for other reasons."""

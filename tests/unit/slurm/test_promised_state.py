@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import yaml
 from ansible.module_utils.hal_expect_matchers import regex
 
 ENTRIES = yaml.safe_load((Path(__file__).resolve().parents[3] / "roles/slurm/expect.yml").read_text())
+MODULE = Path(__file__).resolve().parents[3] / "plugins/modules/hal_slurm_daemon.py"
 PROMISED = next(entry["match"] for entry in ENTRIES if entry["id"] == "slurmctld can use the node")
 
 
@@ -28,3 +30,10 @@ def test_it_can_use_a_node_that_serves_or_that_is_drained(state: str) -> None:
 )
 def test_it_cannot_use_any_other(state: str) -> None:
     assert not regex(PROMISED).match(state)
+
+
+@pytest.mark.parametrize("state", ["DOWN*", "IDLE*", "IDLE+DRAIN+NOT_RESPONDING", "DOWN+NOT_RESPONDING", "UNKNOWN"])
+def test_a_slurmd_that_was_started_is_waited_for_until_slurmctld_has_heard_of_it(state: str) -> None:
+    silent = runpy.run_path(str(MODULE))["SILENT"]
+    assert silent.search(state)
+    assert not silent.search("IDLE+DRAIN")

@@ -17,6 +17,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+import strategy
 from ansible_run import PROJECT, Run
 from bmc_site import SERVER, BmcSite
 from ssh_config import Cluster
@@ -99,7 +100,7 @@ class Playing:
             self.process = subprocess.Popen(
                 argv,
                 cwd=PROJECT,
-                env={**inherited, "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg")},
+                env={**inherited, "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"), **_rollouts()},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -121,6 +122,11 @@ class Playing:
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
         self.process.wait()
+
+
+def _rollouts() -> Mapping[str, str]:
+    """Return what has a rollout go as the scenario's own do."""
+    return strategy.environment() if strategy.chosen() else {}
 
 
 def _groups_below(pid: int) -> set[int]:
@@ -165,10 +171,11 @@ class ReimageSite(BmcSite):
 
     # The playbook
 
-    def plan(self, nodes: str, *arguments: str, mitogen: bool = False, **variables: Any) -> Run:
-        """Run the playbook without a code: it shows what would happen. `mitogen`: what it starts goes through it."""
+    def plan(self, nodes: str, *arguments: str, **variables: Any) -> Run:
+        """Run the playbook without a code: it shows what would happen."""
         given = {**self.variables, **variables, "reimage_nodes": nodes}
-        done = self.ansible.playbook(PROJECT / "playbooks" / PLAYBOOK, *arguments, mitogen=mitogen, **given)
+        more = _rollouts() if "reimage_code" in given else {}  # showing is quicker without
+        done = self.ansible.playbook(PROJECT / "playbooks" / PLAYBOOK, *arguments, environment=more, **given)
         self.told.append(done.output)
         return done
 
@@ -180,9 +187,9 @@ class ReimageSite(BmcSite):
         assert found, shown.output[-3000:]
         return found[1]
 
-    def confirmed(self, nodes: str, code: str, *arguments: str, mitogen: bool = False, **variables: Any) -> Run:
+    def confirmed(self, nodes: str, code: str, *arguments: str, **variables: Any) -> Run:
         """Run the playbook with a code, to its end."""
-        return self.plan(nodes, *arguments, mitogen=mitogen, reimage_code=code, **variables)
+        return self.plan(nodes, *arguments, reimage_code=code, **variables)
 
     def begin(self, nodes: str, code: str = "", **variables: Any) -> Playing:
         """Start the playbook with a code, its own by default; it runs beside the test."""
@@ -199,7 +206,7 @@ class ReimageSite(BmcSite):
 
     def reimage(self, nodes: str, **variables: Any) -> Run:
         """Reimage nodes: the first call, then the second with its code."""
-        return self.confirmed(nodes, self.code(nodes, **variables), mitogen=True, **variables)
+        return self.confirmed(nodes, self.code(nodes, **variables), **variables)
 
     # Records
 
@@ -236,7 +243,11 @@ class ReimageSite(BmcSite):
         """Return the id of a user's job that runs on a node for so many seconds."""
         sbatch = f"sbatch --parsable --nodelist={node} --gres=gpu:v100:1 --job-name={name} --output=/dev/null"
         job = self.slurm(f"cd /tmp && runuser -u {user} -- {sbatch} --wrap 'sleep {seconds}'").strip()
-        wait_for(f"job {job} on {node}", lambda: self.job_state(job), lambda now: now == "RUNNING", 60)
+        try:
+            wait_for(f"job {job} on {node}", lambda: self.job_state(job), lambda now: now == "RUNNING", 60)
+        except AssertionError:
+            self.cancel(job)
+            raise
         return job
 
     def job_state(self, job: str) -> str:

@@ -98,6 +98,16 @@ SHORT: dict[str, Any] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def serving(hal: ReimageSite) -> Iterator[None]:
+    """The node takes jobs, whatever a test left that failed."""
+    yield
+    if hal.states()[NODE] != "idle":
+        hal.slurm("scancel --user=alice")
+        hal.ssh(SERVER, f"hal-reimage abort {NODE}")
+        hal.give_back(NODE)
+
+
 @pytest.fixture
 def other(hal: ReimageSite) -> Iterator[str]:
     """A job on another node, which survives."""

@@ -115,7 +115,7 @@ def test_a_node_is_taken_from_serving_jobs_to_serving_jobs(hal: ReimageSite) -> 
     try:
         code = hal.code("hal05")
         with hal.watch() as seen:
-            done = hal.confirmed("hal05", code, mitogen=True)
+            done = hal.confirmed("hal05", code)
         assert done.status == 0, done.explain()
         assert hal.job_state(first) == "COMPLETED", "its job was not waited for"
         assert hal.job_state(other) == "RUNNING"

@@ -197,15 +197,15 @@ def main() -> int:
     runner = Runner("test")
     on_nodes = [part for part in PARTS[2:] if part in options.parts]
     linters, pictures = lint() if "lint" in options.parts else (), images() if on_nodes else ()
-    if linters or pictures:
-        say("\n== " + ", ".join([*(["lint"] if linters else []), *(["image and packages"] if pictures else [])]))
-    runner.run(*linters, *pictures, side_by_side=AT_ONCE)
-    made = bool(pictures) and all(one.passed for one in runner.outcomes if one.stage in pictures)
+    if pictures:
+        say("\n== image and packages")
+        runner.run(*pictures, side_by_side=AT_ONCE)
+    made = bool(pictures) and all(one.passed for one in runner.outcomes)
     rollout = [pytest("mini rollout", "tests/rollout", "-m", "not slow")] if made and "rollout" in on_nodes else []
     units = unit() if "unit" in options.parts else ()  # after the packages: contract tests look into them
     by_role = scenarios(options.scenario, "slow" in on_nodes) if made and "scenarios" in on_nodes else []
-    if first := [*rollout, *units, *by_role]:
-        say("\n== " + ", ".join(part for part in PARTS[1:4] if part in options.parts))
+    if first := [*rollout, *linters, *units, *by_role]:
+        say("\n== " + ", ".join(part for part in PARTS[:4] if part in options.parts))
         # The rollout takes longest and waits for its nodes half of the time: the others run beside it.
         runner.run(*first, side_by_side=AT_ONCE)
     if made and "slow" in on_nodes:

@@ -195,6 +195,7 @@ def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: s
         next_state=settings["next_state"],
         nodes=nodes,
         call=secrets.token_hex(4),
+        go_on=bool(settings["go_on"]),
     )
     drive = Drive(
         engine,
@@ -202,9 +203,10 @@ def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: s
         lambda record: connected.say(show.line_of(record)),
         parallel=site.parallel,
         poll_seconds=site.poll_seconds,
-        go_on=bool(settings["go_on"]),
+        go_on=run.go_on,
         # Its record is written when its turn comes: what is not begun is as if nobody had asked.
         begin=lambda node: engine.confirm(plans[node], run),
+        mark=world.store.driven,
     )
     if isinstance(world.rollout, Playbooks):
         world.rollout.to_come = lambda kind: drive.to_come(Step(kind))

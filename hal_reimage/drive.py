@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from hal_reimage.engine import Engine, before
 from hal_reimage.errors import Conflict, ReimageError, Trouble
@@ -13,6 +14,9 @@ from hal_reimage.record import Record, Run, State, Step
 
 PATIENCE_SECONDS = 900
 """How long the management node may be silent before a run gives up; the records say where it goes on."""
+
+MARK_SECONDS = 60
+"""How often the management node is told which nodes are being driven: however long one look at one of them takes."""
 
 
 class Lost(Exception):
@@ -32,12 +36,14 @@ class Drive:
         poll_seconds: float,
         go_on: bool = False,
         begin: Callable[[str], object] = lambda node: None,
+        mark: Callable[[Sequence[str]], object] = lambda nodes: None,
         sleep: Callable[[float], None] = time.sleep,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine, self._run, self._report = engine, run, report
         self._parallel, self._poll, self._go_on = parallel, poll_seconds, go_on
-        self._begin, self._sleep, self._monotonic = begin, sleep, monotonic
+        self._begin, self._mark, self._sleep, self._monotonic = begin, mark, sleep, monotonic
+        self._driven: set[str] = set()
         self._steps: dict[str, Step] = {}
         self._failed: list[str] = []
         self._gone: dict[str, str] = {}
@@ -53,6 +59,8 @@ class Drive:
         waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
         for name in nodes:
             waiting.put(name)
+        over = threading.Event()
+        threading.Thread(target=self._marks, args=(over,), daemon=True).start()
         # They end with the process: what one of them does is written down before and after.
         threads = [
             threading.Thread(target=self._work, args=(waiting,), daemon=True)
@@ -63,7 +71,14 @@ class Drive:
         for thread in threads:
             while thread.is_alive():  # in pieces: so it hears Ctrl-C
                 thread.join(0.5)
+        over.set()
         return self._records, self._gone
+
+    def _marks(self, over: threading.Event) -> None:
+        while not over.wait(MARK_SECONDS):
+            with suppress(Trouble, ReimageError):  # who drives a node hears of it, and says so
+                if driven := sorted(self._driven):
+                    self._mark(driven)
 
     def _work(self, waiting: queue.SimpleQueue[str]) -> None:
         while True:
@@ -74,6 +89,7 @@ class Drive:
             if self._failed and not self._go_on:
                 self._gone[name] = f"not begun, because {self._failed[0]} failed; the same command goes on with it"
                 continue
+            self._driven.add(name)
             try:
                 self._node(name)
             except Lost as lost:
@@ -81,6 +97,7 @@ class Drive:
             except Exception as error:
                 self._gone[name] = f"{type(error).__name__}: {error}"
             finally:
+                self._driven.discard(name)
                 self._steps.pop(name, None)
             if name in self._gone or self._records[name].state is not State.DONE:
                 self._failed.append(name)
@@ -94,14 +111,14 @@ class Drive:
             raise Lost("not begun: somebody else works on it now: hal-reimage status on the server") from None
         silent_since = None
         while True:
-            asked = self._monotonic()
             try:
                 record = self._engine.tick(name, self._run)
                 silent_since = None
             except (Trouble, Conflict) as trouble:
-                # By the clock: a server that is not there keeps each call waiting, too.
-                silent_since = asked if silent_since is None else silent_since
-                if self._monotonic() - silent_since >= PATIENCE_SECONDS:
+                # By the clock, from the first call that failed: what came before it in this look may have taken long.
+                now = self._monotonic()
+                silent_since = now if silent_since is None else silent_since
+                if now - silent_since >= PATIENCE_SECONDS:
                     raise Lost(f"{trouble}, for {PATIENCE_SECONDS // 60} min; the same command goes on") from None
                 self._sleep(self._poll)
                 continue

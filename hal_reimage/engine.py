@@ -133,7 +133,7 @@ class Engine:
             return self._left(self._kept(node), run)
 
     def _kept(self, node: str) -> Record:
-        record = self.world.store.look(node)
+        record = self.world.store.read(node)
         if record is None:
             raise ReimageError(f"{node}: its record is gone")
         return record

@@ -92,7 +92,8 @@ def code_of(plans: Iterable[Plan]) -> str:
 class Run:
     """Who confirmed it, when, and how it is to go. ``nodes``: all that this call drives, each when its turn comes.
 
-    ``call``: a word of this call alone. The same command given twice in the same second is two calls.
+    ``call``: a word of this call alone. The same command given twice in the same second is two calls. ``go_on``: other
+    nodes have their turn after one has failed, too.
     """
 
     code: str
@@ -102,6 +103,7 @@ class Run:
     next_state: str = "RESUME"
     nodes: tuple[str, ...] = ()
     call: str = ""
+    go_on: bool = False
 
     def same(self, other: Run) -> bool:
         """Whether both are one call; how it is to end may have been changed since."""

@@ -63,19 +63,16 @@ class Records:
 
     def read(self, node: str) -> Record | None:
         """Return a node's record, None without one."""
-        return self._read(node)
-
-    def look(self, node: str) -> Record | None:
-        """Return a node's record to who drives it; hal-reimage status says when that was last."""
-        return self._read(node, "--driving")
-
-    def _read(self, node: str, *how: str) -> Record | None:
-        argv = ["hal-reimage", "read", *how, node]
+        argv = ["hal-reimage", "read", node]
         found = _document(_told(self._run, argv), argv, nodes=dict, problems=dict)
         if problem := found["problems"].get(node):
             raise ReimageError(str(problem))
         data = found["nodes"].get(node)
         return record_of(data) if data else None
+
+    def driven(self, nodes: Sequence[str]) -> None:
+        """Have it marked that these nodes are driven; hal-reimage status says when that was last."""
+        _told(self._run, ["hal-reimage", "driven", *nodes])
 
     def write(self, record: Record) -> Record:
         """Write a record over the one of its revision; Conflict when there is another."""

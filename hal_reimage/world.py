@@ -6,7 +6,7 @@ says what did not work, in words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,8 +59,8 @@ class Store(Protocol):
     def read(self, node: str) -> Record | None:
         """Return a node's record, None without one."""
 
-    def look(self, node: str) -> Record | None:
-        """Return it to who drives the node: that somebody does is known from it."""
+    def driven(self, nodes: Sequence[str]) -> None:
+        """Mark that these nodes are driven."""
 
     def write(self, record: Record) -> Record:
         """Write a record over the one of its revision, and return it with the next; Conflict when it is not that."""

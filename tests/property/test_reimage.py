@@ -303,7 +303,7 @@ class Reimage(RuleBasedStateMachine):
         before, told = self.site.records[name], len(self.site.told)
         self.engine.tick(name, self.runs[name])
         assert self.site.records[name] == before
-        assert self.site.told[told:] == [f"store.look {name}"]
+        assert self.site.told[told:] == [f"store.read {name}"]
 
     @precondition(lambda self: self.runs)
     @rule(data=st.data(), fault=st.sampled_from(FAULTS), good=st.integers(0, 14), left=st.integers(-1, 40))

@@ -142,7 +142,7 @@ def test_a_node_is_taken_from_serving_jobs_to_serving_jobs(hal: ReimageSite) -> 
 # Many
 
 
-def test_four_at_once_leave_as_many_nodes_as_the_floor(hal: ReimageSite) -> None:
+def test_four_at_once_while_a_job_on_another_runs_on(hal: ReimageSite) -> None:
     reimage_four(hal, floor=2)
 
 
@@ -152,7 +152,7 @@ def test_four_take_turns_where_the_floor_leaves_two_at_a_time(hal: ReimageSite) 
 
 
 def reimage_four(hal: ReimageSite, floor: int) -> None:
-    """Reimage four of six nodes; so many of them stay in service, and a job on one of the others runs on."""
+    """Reimage four of six nodes; with a floor of 2 all four are out at once. A job on one of the others runs on."""
     keys = {name: hal.host_key(name) for name in OTHERS}
     other = hal.submit("hal06", 900, user="bob")
     try:

@@ -44,7 +44,8 @@ def _parser():
         "node", metavar="NODE", nargs="+")
     reading = commands.add_parser("read", help="records, as JSON")
     reading.add_argument("node", metavar="NODE", nargs="*")
-    reading.add_argument("--driving", action="store_true", help="by who drives these nodes: it is marked that they are")
+    commands.add_parser("driven", help="mark that these nodes are being driven, by who does that").add_argument(
+        "node", metavar="NODE", nargs="+")
     commands.add_parser("write", help="write a record, from standard input").add_argument("node", metavar="NODE")
     return parser
 
@@ -58,8 +59,10 @@ def run(place, asked):
     if asked.command == "abort":
         return abort(place, asked.node)
     if asked.command == "read":
-        records, problems = (store.drive if asked.driving else store.read_all)(place, asked.node)
+        records, problems = store.read_all(place, asked.node)
         return _json({"nodes": records, "problems": problems})
+    if asked.command == "driven":
+        return store.driven(place, asked.node)
     if asked.command == "write":
         return _json(store.write(place, asked.node, _given(asked.node)))
     raise Problem("say what to do; hal-reimage --help")

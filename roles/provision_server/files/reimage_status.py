@@ -18,9 +18,8 @@ WIDTH = 80
 LEAST_WORDS, LEAST_NAMES = 24, 10
 SHOWN_DAYS = 7
 NOTHING = u"no reimage is on"
-# Whoever drives a node looks at it every reimage_poll_seconds, 60 at most. The longest look that there is takes 17 min:
-# a BMC that answers each question at the last moment (60 s), a system that does not shut down (600 s), power that goes
-# late (180 s). And a controller that cannot reach this machine gives up after 15 min (hal_reimage/drive.py).
+# Whoever drives nodes says so every minute, and one that cannot reach this machine gives up after 15 min, each call of
+# which may take its time (hal_reimage/drive.py).
 SILENT_SECONDS = 20 * 60
 # From the end of a node to the first record of the next there are a few calls of the controller.
 NEXT_SECONDS = 60
@@ -114,23 +113,28 @@ def queue(records, looked, now):
     """Return rows of nodes that a call is to come to, and that have no record of it: their turn has not come.
 
     Of a call that goes on, and of one that nobody drives any more; of one that ended they are as if nobody had asked.
+    A node that goes on in another call is where that one is; one that nobody drives there waits here, if somebody does.
     """
-    calls, found = {}, []
+    calls, found, driven, left = {}, [], set(), set()
+    for name, record in records.items():
+        if record["state"] == "going":
+            (left if silence(record, looked[name], now) else driven).add(name)
     for name, record in records.items():
         calls.setdefault(_call(record["run"]), {})[name] = record
     for begun in calls.values():
         run = next(iter(begun.values()))["run"]
-        rest = [name for name in run.get("nodes", ()) if name not in begun]
+        rest = [name for name in run.get("nodes", ()) if name not in begun and name not in driven]
         going = [name for name in begun if begun[name]["state"] == "going"]
         bad = [name for name in begun if begun[name]["state"] in ("failed", "aborted")]
-        if going and all(silence(begun[name], looked[name], now) for name in going):
+        if going and left.issuperset(going):
+            rest = [name for name in rest if name not in left]
             row = Row("left", STEPS[0], u"a turn after %s; nobody drives that, the same command goes on" % fold(going))
-        elif going and bad:
+        elif going and bad and not run.get("go_on"):
             row = Row("going", STEPS[0], u"a turn after %s; without reimage_go_on=true there is none, because %s failed"
                       % (fold(going), fold(bad)))
         elif going:
             row = Row("going", STEPS[0], u"a turn after %s" % fold(going))
-        elif not bad and now - max(moment(time_of(record)) for record in begun.values()) < NEXT_SECONDS:
+        elif (run.get("go_on") or not bad) and now - max(looked[name] for name in begun) < NEXT_SECONDS:
             row = Row("going", STEPS[0], u"a turn")
         else:
             continue
@@ -151,13 +155,15 @@ def rows(records, problems, known, looked, now, wanted=()):
     when somebody drove it last. wanted: of these nodes alone, and then what ended long ago, too.
     """
     found = {}
+    waiting = set()
     for number, row in enumerate(queue(records, looked, now)):
+        waiting.update(row.nodes)
         row.nodes = [name for name in row.nodes if name in wanted or not wanted]
         if row.nodes:
             found[number] = row
     for name, record in records.items():
         since = moment(time_of(record))
-        if wanted and name not in wanted:
+        if (wanted and name not in wanted) or (name in waiting and record["state"] == "going"):
             continue
         if record["state"] in ("done", "aborted") and not wanted and now - since > SHOWN_DAYS * 86400:
             continue
@@ -305,7 +311,7 @@ def sheet(record, known, boots, written, looked, now, width=WIDTH):
         (u"took", u", ".join(u"%s %s" % (step, duration(record["seconds"][step]))
                              for step in STEPS if step in record["seconds"])),
         (u"record", u"revision %d, written %s ago" % (record["revision"], duration(now - written))
-         + (u", looked at %s ago" % duration(now - looked) if record["state"] == "going" else u"")),
+         + (u", driven %s ago" % duration(now - looked) if record["state"] == "going" else u"")),
         (u"last time", u"ended at %s" % plan["previous"] if plan["previous"] else u""),
         (u"next", _next([name]) if record["state"] == "failed" else
          _left([name], u"for %s" % duration(silent)) if silent else u""),

@@ -3,7 +3,7 @@
 
 NODE.json     what was confirmed, at which step the node is, how it ended. No secret is in it
 .lock-NODE    held while a record is read, compared and written
-.driven-NODE  empty; its time is when whoever drives the node looked at it last
+.driven-NODE  empty; its time is when whoever drives the node said so last
 """
 
 from __future__ import absolute_import, division, print_function
@@ -75,10 +75,9 @@ def read_all(place, wanted=()):
     return found, wrong
 
 
-def drive(place, wanted):
-    """Return what read_all does, for who drives these nodes: of each that goes on it is marked when that was."""
-    found, wrong = read_all(place, wanted)
-    for name, record in found.items():
+def driven(place, wanted):
+    """Mark of each of these nodes that goes on that it is driven, by who does that."""
+    for name, record in read_all(place, wanted)[0].items():
         if record["state"] == "going":
             path = _mark(place, name)
             try:
@@ -86,7 +85,7 @@ def drive(place, wanted):
                 os.utime(path, None)
             except OSError as error:
                 raise Problem("%s: cannot be written: %s" % (path, error.strerror))
-    return found, wrong
+    return ""
 
 
 def looked(place, name):
@@ -257,6 +256,7 @@ _FIELDS = (
     ("run.by_slurm", lambda value: isinstance(value, bool), "true or false"),
     ("run.next_state", lambda value: value in ("RESUME", "DOWN"), "RESUME or DOWN"),
     ("run.nodes", _is_names, "a list of names of nodes"), ("run.call",) + _TEXT,
+    ("run.go_on", lambda value: isinstance(value, bool), "true or false"),
     ("step", lambda value: value in STEPS, "one of " + ", ".join(STEPS)),
     ("state", lambda value: value in STATES, "one of " + ", ".join(STATES)),
     ("since",) + _STAMPS, ("ended",) + _STAMPS,
@@ -267,7 +267,7 @@ _FIELDS = (
 )
 
 
-_ADDED = {"nodes": [], "call": u""}  # to "run" since there are records: those of before are good without
+_ADDED = {"nodes": [], "call": u"", "go_on": False}  # to "run" since there are records: those of before are good without
 
 
 def problem_of(name, record):

@@ -199,7 +199,7 @@ def test_a_node_whose_controller_died_is_told_from_one_that_is_driven(program: P
     program.ok("read")
     program.ok("read", "hal05")
     assert not mark.exists(), "who only reads drives nothing"
-    assert json.loads(program.ok("read", "--driving", "hal05", "hal06"))["nodes"].keys() == {"hal05"}
+    assert program.ok("driven", "hal05", "hal06") == ""
     assert mark.stat().st_size == 0
     assert not (program.folder / "records/.driven-hal06").exists()
     for told in (program.ok("status"), program.ok("status", "hal05"), program.ok("show", "hal05")):
@@ -207,7 +207,7 @@ def test_a_node_whose_controller_died_is_told_from_one_that_is_driven(program: P
     program.looked("hal05", SILENT)
     for told in (program.ok("status"), program.ok("status", "hal05"), program.ok("show", "hal05")):
         assert LEFT_ALONE in words(told)
-    program.ok("read", "--driving", "hal05")
+    program.ok("driven", "hal05")
     assert "nobody" not in program.ok("status")
     program.looked("hal05", SILENT)
     program.write(now(waiting="another"))  # a record that is written is looked at
@@ -222,7 +222,7 @@ def test_a_record_without_a_mark_is_given_the_same_time(program: Program) -> Non
 
 def test_of_what_ended_nobody_is_missed_and_nothing_is_marked(program: Program) -> None:
     program.write(failed())
-    program.ok("read", "--driving", "hal05")
+    program.ok("driven", "hal05")
     assert not (program.folder / "records/.driven-hal05").exists()
     program.looked("hal05", SILENT)
     assert "nobody" not in program.ok("status") + program.ok("show", "hal05")
@@ -232,7 +232,7 @@ def test_a_mark_that_cannot_be_left_is_said(program: Program) -> None:
     program.write(now())
     mark = program.folder / "records/.driven-hal05"
     mark.symlink_to(program.folder / "other")
-    ran = program.run("read", "--driving", "hal05")
+    ran = program.run("driven", "hal05")
     assert (ran.returncode, ran.stdout) == (2, b"")
     assert ran.stderr.decode().startswith(f"{mark}: cannot be written: ")
     assert not (program.folder / "other").exists()
@@ -242,10 +242,10 @@ def test_show_says_what_the_server_has_the_node_boot(program: Program) -> None:
     assert program.ok("show", "hal05") == "hal05: no reimage of it is known\n"
     program.write(now())
     program.looked("hal05", 7260)
-    program.ok("read", "--driving", "hal05")
+    program.ok("driven", "hal05")
     told = program.ok("show", "hal05")
     assert "  server      it boots its disk\n" in told
-    assert "  record      revision 1, written 2 h 1 min ago, looked at " in told
+    assert "  record      revision 1, written 2 h 1 min ago, driven " in told
     program.arm("hal05")
     assert "  server      it boots the installer until 20" in program.ok("show", "hal05")
     program.slurm(hal05="IDLE+DRAIN")
@@ -317,6 +317,39 @@ def test_who_watches_does_not_leave_between_two_nodes_of_a_call(program: Program
         assert running.returncode == 0
     finally:
         running.kill()
+
+
+def test_who_watches_does_not_leave_after_a_failure_that_others_go_on_after(program: Program) -> None:
+    call = {"nodes": ("hal05", "hal06"), "go_on": True}
+    program.write(failed(run=call, ended=stamp(time.time() - 7200)))  # the controller's clock is wrong
+    running = watching(program)
+    try:
+        assert line_of(running) == "hal06: waiting for a turn\n"
+        program.write(now(name="hal06", run=call))
+        assert line_of(running) == "hal06: 6/11 install: the call home\n"
+        program.write(done("hal06", run=call))
+        assert line_of(running) == "hal06: done\n"
+        assert running.communicate(timeout=LONG_SECONDS) == (b"", b"")
+    finally:
+        running.kill()
+    program.write(failed(run={**call, "go_on": False}))
+    assert program.ok("status", "--watch") == "no reimage is on\n"
+
+
+def test_a_node_is_where_the_living_call_has_it(program: Program) -> None:
+    """Three nodes of a call whose controller died, taken up by another in another order, one after the other."""
+    nodes = ("hal05", "hal06", "hal07")
+    for name in nodes:
+        program.write(now(name=name, run={"nodes": nodes, "call": "first"}))
+        program.looked(name, SILENT)
+    assert words(program.ok("status")).count("hal[05-07]") == 1
+    program.write(now(name="hal06", step=Step.BOOT, waiting="", run={"nodes": nodes, "call": "second"}))
+    told = program.ok("status").splitlines()[1:]
+    assert [line.split()[:2] for line in told] == [["hal06", "5/11"], ["hal[05,07]", "waiting"]], told
+    assert "a turn after hal06" in told[1]
+    program.write(now(name="hal07", waiting="another", run={"code": "2222-3333"}))  # taken away by a third
+    told = program.ok("status").splitlines()[1:]
+    assert [line.split()[:2] for line in told] == [["hal07", "6/11"], ["hal06", "5/11"], ["hal05", "waiting"]], told
 
 
 def test_who_watches_what_nobody_drives_is_told_so_and_waits_no_longer(program: Program) -> None:

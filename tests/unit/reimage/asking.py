@@ -23,7 +23,7 @@ from tests.unit.reimage.fakes import Site
 ROOT = Path(__file__).resolve().parents[3]
 FILES = ROOT / "roles/provision_server/files"
 PROGRAMS = {"hal-provision": "provision_cli.py", "hal-reimage": "reimage_cli.py"}
-LOOKS = {"store.read", "store.look", "slurm.see", "slurm.check_floors", "bmc.identify", "bmc.is_on", "provision.see"}
+LOOKS = {"store.read", "store.read", "slurm.see", "slurm.check_floors", "bmc.identify", "bmc.is_on", "provision.see"}
 """Calls of the engine's parts that change nothing."""
 
 
@@ -82,7 +82,7 @@ class Desk:
 
     def _passes(self, when: str, what: str, node: str) -> None:
         """Time passes with each look at a record, and what a first record says was confirmed."""
-        if (when, what) == ("before", "store.look"):
+        if (when, what) == ("before", "store.read"):
             self.site.pass_time(60)
         if (when, what) == ("after", "store.write") and self.site.records[node]["step"] == "waiting":
             self.site.confirmed[node] = record_of(self.site.records[node]).plan

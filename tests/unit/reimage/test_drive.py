@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from hal_reimage.drive import PATIENCE_SECONDS, Drive
+from hal_reimage.drive import MARK_SECONDS, PATIENCE_SECONDS, Drive
 from hal_reimage.engine import Engine, Limits
 from hal_reimage.errors import Conflict, ReimageError, Trouble
 from hal_reimage.record import STEPS, Record, Run, State, Step
@@ -16,6 +18,7 @@ from hal_reimage.world import World
 from tests.unit.reimage.asking import one_at_a_time
 from tests.unit.reimage.fakes import RUN, Site, plan
 
+PROJECT = Path(__file__).resolve().parents[3]
 NODES = [f"hal{number:02}" for number in range(1, 7)]
 LONG_SECONDS = 60
 Tick = Callable[[str], Record | Exception]
@@ -168,7 +171,7 @@ def test_a_server_that_stays_silent_ends_the_run_with_what_to_do() -> None:
     assert (records, sum(slept)) == ({}, PATIENCE_SECONDS)
 
 
-@pytest.mark.parametrize(("call", "poll", "calls"), [(300, 10, 3), (60, 0, 15), (PATIENCE_SECONDS, 10, 1)])
+@pytest.mark.parametrize(("call", "poll", "calls"), [(300, 10, 4), (60, 0, 16), (PATIENCE_SECONDS, 10, 2)])
 def test_the_time_that_a_silent_server_keeps_calls_waiting_counts(call: float, poll: float, calls: int) -> None:
     asked: list[str] = []
 
@@ -179,6 +182,46 @@ def test_the_time_that_a_silent_server_keeps_calls_waiting_counts(call: float, p
     _records, gone, *_ = drive(tick, NODES[:1], poll=poll, passed=lambda: call * len(asked))
     assert gone == {"hal01": "hal-mgmt1: timed out, for 15 min; the same command goes on"}
     assert len(asked) == calls
+
+
+def test_what_a_look_did_before_the_server_fell_silent_is_no_silence() -> None:
+    """A BMC took 17 minutes to shut the machine down; then one answer of the server was lost."""
+    said = [Trouble("hal-mgmt1: connection reset")]
+    looks: list[str] = []
+
+    def tick(node: str) -> Record | Exception:
+        looks.append(node)
+        return said.pop() if said else done(node)
+
+    records, gone, _reports, slept = drive(tick, NODES[:1], passed=lambda: 1020 * len(looks))
+    assert (records["hal01"].state, gone, slept) == (State.DONE, {}, [10])
+
+
+def test_however_long_a_look_takes_the_server_hears_that_nodes_are_driven(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hal_reimage.drive.MARK_SECONDS", 0.01)
+    marks, heard = list[list[str]](), {"hal01": threading.Event(), "hal02": threading.Event()}
+
+    def mark(nodes: Sequence[str]) -> None:
+        marks.append(list(nodes))
+        if len(marks) % 2:
+            raise Trouble("hal-mgmt1: no route to host")  # who looks hears of it; the next mark is made all the same
+        for name in nodes:
+            heard[name].set()
+
+    def tick(node: str) -> Record:
+        assert heard[node].wait(LONG_SECONDS)  # one look, as long as that
+        return done(node)
+
+    driven = Drive(Scripted(tick), RUN, lambda record: None, parallel=1, poll_seconds=10, mark=mark)
+    _records, gone = driven.all(NODES[:2])
+    assert gone == {}
+    assert {tuple(one) for one in marks} <= {("hal01",), ("hal02",), ()}, "of those at work alone"
+
+
+def test_who_cannot_reach_the_server_gives_up_before_it_is_called_gone() -> None:
+    shown = (PROJECT / "roles/provision_server/files/reimage_status.py").read_text()
+    found = re.search(r"^SILENT_SECONDS = (\d+) \* 60$", shown, re.M)
+    assert found and int(found[1]) * 60 >= PATIENCE_SECONDS + MARK_SECONDS + 120
 
 
 def test_silence_is_counted_anew_after_each_answer() -> None:
@@ -276,7 +319,7 @@ def real(site: Site, world: World) -> Engine:
 
 def test_the_engine_brings_several_nodes_through_and_one_fault_stays_one_nodes() -> None:
     site = Site(*NODES)
-    site.call = lambda when, what, node: site.pass_time(30) if (when, what) == ("before", "store.look") else None
+    site.call = lambda when, what, node: site.pass_time(30) if (when, what) == ("before", "store.read") else None
     site.faults["hal03"].add("gates")
     engine = real(site, one_at_a_time(site.world()))
     # A machine in memory may fail before the last thread has begun.

@@ -88,17 +88,6 @@ class Here:
 # --- the whole way
 
 
-def test_each_look_says_once_that_somebody_drives_the_node() -> None:
-    """Also where nothing is to be written for long: while jobs end, rollouts run, a test job is waited for."""
-    here, looks = Here(), 0
-    here.site.told.clear()
-    while here.record().going:
-        here.tick()
-        looks += 1
-    assert here.site.told.count(f"store.look {NODE}") == looks
-    assert f"store.read {NODE}" not in here.site.told
-
-
 def test_a_node_goes_the_whole_way() -> None:
     here = Here()
     ended = here.end()
@@ -183,7 +172,7 @@ def test_an_ended_one_is_left_alone() -> None:
     ended = here.end()
     here.site.told.clear()
     assert here.engine.tick(NODE, here.run) == ended
-    assert here.site.told == [f"store.look {NODE}"]
+    assert here.site.told == [f"store.read {NODE}"]
 
 
 def test_a_record_that_is_gone_is_no_reason_to_go_on() -> None:
@@ -808,7 +797,7 @@ def test_a_second_controller_takes_over_and_the_first_does_nothing_more(again: R
     here.site.told.clear()
     taken = here.record()
     assert first.tick(NODE, RUN) == taken
-    assert here.site.told == [f"store.look {NODE}"]
+    assert here.site.told == [f"store.read {NODE}"]
     assert here.end().state is State.DONE
 
 

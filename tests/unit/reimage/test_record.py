@@ -71,7 +71,7 @@ def test_it_is_plain_data_with_the_fields_that_others_read() -> None:
     assert (data["step"], data["state"], data["since"]) == ("install", "going", "2026-11-22T18:00:00Z")
     assert (data["drained_before"], data["seconds"], data["plan"]["wipe"]) == (None, {"off": 4.5}, [])
     assert data["plan"]["fingerprint"] == going().plan.fingerprint
-    assert set(data["run"]) == {"code", "by", "began", "by_slurm", "next_state", "nodes", "call"}
+    assert set(data["run"]) == {"code", "by", "began", "by_slurm", "next_state", "nodes", "call", "go_on"}
     assert data["run"]["nodes"] == ["hal05", "hal06"]
 
 

@@ -37,7 +37,7 @@ class Environment(AnsibleEnvironment):  # type: ignore[misc]  # Ansible has no t
 class CompilingTemplar(Templar):  # type: ignore[misc]  # Ansible has no types
     """Gives what Templar gives: variables are worked out at each use, as there.
 
-    Only what Jinja works out when it compiles, filters and tests of constants ("'/etc' is directory"), stays what it was.
+    What Jinja works out when it compiles stays what it was: filters and tests of constants ("'/etc' is directory").
     """
 
     def __init__(self, loader: Any, variables: Mapping[str, Any]) -> None:

@@ -25,8 +25,8 @@ REPORTS = PROJECT / ".state" / "reports"
 # What runs on nodes waits for daemons half of the time: two at once keep two cores busy.
 AT_ONCE = 2
 LONGEST_TEST_SECONDS = 300  # of those that need no node; on two busy cores the longest takes 50
-# Their roles are in the rollout (and in check mode on bare nodes, those of hal-data in test-full); what else their scenarios prove, and the bootstrap of
-# first_contact, waits for test-full, or the gate takes half an hour.
+# Their roles are in the rollout (and in check mode on bare nodes, those of hal-data in test-full). What else their
+# scenarios prove, and the bootstrap of first_contact, waits for test-full, or the gate takes half an hour.
 LATER = (
     "backup",
     "base",
@@ -192,6 +192,7 @@ def main() -> int:
         sys.exit("tests/run.py: another run is on in this tree; both would use the same nodes and reports")
     for old in REPORTS.glob("*.xml"):
         old.unlink()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of thousands of processes compiles our modules again
     os.environ.setdefault("ANSIBLE_CONFIG", str(PROJECT / "ansible.cfg"))
 
     runner = Runner("test")

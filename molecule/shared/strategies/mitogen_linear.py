@@ -6,6 +6,8 @@ the machine to the same one (ansible_mitogen/affinity.py, FixedPolicy): two runs
 
 from __future__ import annotations
 
+from typing import Any
+
 import ansible_mitogen.affinity
 
 ansible_mitogen.affinity.policy = ansible_mitogen.affinity.Policy()  # which leaves it to the kernel
@@ -13,7 +15,7 @@ ansible_mitogen.affinity.policy = ansible_mitogen.affinity.Policy()  # which lea
 import ansible_mitogen.loaders  # noqa: E402  looks at the policy
 import ansible_mitogen.strategy  # noqa: E402
 
-Base = ansible_mitogen.loaders.strategy_loader.get("linear", class_only=True)
+Base: Any = ansible_mitogen.loaders.strategy_loader.get("linear", class_only=True)
 
 
 class StrategyModule(ansible_mitogen.strategy.StrategyMixin, Base):  # type: ignore[misc]  # they have no types

@@ -267,7 +267,7 @@ _FIELDS = (
 )
 
 
-_ADDED = {"nodes": [], "call": u"", "go_on": False}  # to "run" since there are records: those of before are good without
+_ADDED = {"nodes": [], "call": u"", "go_on": False}  # to "run" since there are records: it may lack them
 
 
 def problem_of(name, record):

@@ -23,7 +23,7 @@ from tests.unit.reimage.fakes import Site
 ROOT = Path(__file__).resolve().parents[3]
 FILES = ROOT / "roles/provision_server/files"
 PROGRAMS = {"hal-provision": "provision_cli.py", "hal-reimage": "reimage_cli.py"}
-LOOKS = {"store.read", "store.read", "slurm.see", "slurm.check_floors", "bmc.identify", "bmc.is_on", "provision.see"}
+LOOKS = {"store.read", "slurm.see", "slurm.check_floors", "bmc.identify", "bmc.is_on", "provision.see"}
 """Calls of the engine's parts that change nothing."""
 
 

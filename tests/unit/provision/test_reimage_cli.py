@@ -349,7 +349,8 @@ def test_a_node_is_where_the_living_call_has_it(program: Program) -> None:
     assert [line.split()[:2] for line in told] == [["hal06", "5/11"], ["hal[05,07]", "waiting"]], told
     assert "a turn after hal06" in told[1]
     program.looked("hal06", SILENT)  # that one died, too: each is where it was left
-    assert sorted(re.findall(r"^hal\S+", program.ok("status"), re.M)) == ["hal06", "hal[05,07]"]
+    found = re.findall(r"^(hal\S+) +(\S+)", program.ok("status"), re.M)
+    assert sorted(found) == [("hal06", "5/11"), ("hal[05,07]", "6/11")]
     program.looked("hal06", 0)
     program.write(now(name="hal07", waiting="another", run={"code": "2222-3333"}))  # taken away by a third
     told = program.ok("status").splitlines()[1:]

@@ -93,24 +93,29 @@ class Watch:
 class Playing:
     """playbooks/reimage.yml while it runs, as a group of processes of its own."""
 
-    def __init__(self, argv: Sequence[str], log: Path) -> None:
+    def __init__(self, argv: Sequence[str], log: Path, rollouts: Mapping[str, str] | None = None) -> None:
+        """`rollouts`: how they go, as variables of the environment; as the scenario's own unless told otherwise."""
         self.log = log
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
         with log.open("wb") as out:
             self.process = subprocess.Popen(
                 argv,
                 cwd=PROJECT,
-                env={**inherited, "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"), **_rollouts()},
+                env={
+                    **inherited,
+                    "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"),
+                    **(_rollouts() if rollouts is None else rollouts),
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
 
-    def wait(self) -> Run:
-        """Return how it ended."""
+    def wait(self, seconds: float = REIMAGE_SECONDS) -> Run:
+        """Return how it ended, which it has to within these seconds."""
         try:
-            status = self.process.wait(REIMAGE_SECONDS)
+            status = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError(f"it did not end\n{self.log.read_text()[-3000:]}") from None

@@ -8,13 +8,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 if str(PROJECT / "molecule" / "shared") not in sys.path:
     sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
-from ansible_run import VIRTUAL, Ansible  # noqa: E402  found through the line above
+import strategy  # noqa: E402  found through the line above
+from ansible_run import VIRTUAL, Ansible  # noqa: E402
 from ssh_config import Cluster  # noqa: E402
 from stages import Runner, Stage  # noqa: E402
 
@@ -61,8 +63,9 @@ class Instance:
         return Stage(name, self.ansible.command("playbooks/site.yml"))
 
     def bring_up(self, runner: Runner) -> bool:
-        """All of it, for whoever measures something else."""
-        return runner.run(*self.images()) and runner.run(self.create()) and runner.run(self.rollout("rollout"))
+        """All of it, for whoever measures something else: as quickly as it goes."""
+        rollout = replace(self.rollout("rollout"), env=strategy.environment())
+        return runner.run(*self.images()) and runner.run(self.create()) and runner.run(rollout)
 
     def cpu_files(self) -> dict[str, str]:
         """The kernel's file with the processor time of each running node, by name; none where there is no such file."""

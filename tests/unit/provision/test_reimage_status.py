@@ -24,14 +24,22 @@ KNOWN = [f"hal{at:02}" for at in range(1, 17)]
 def table(*records: dict[str, Any], problems: dict[str, str] | None = None, **more: Any) -> list[str]:
     wanted = more.pop("wanted", ())
     known, silent = more.pop("known", KNOWN), more.pop("silent", {})
-    looked = {one["node"]: NOW - silent.get(one["node"], 10) for one in records}
+    looked = driven(records, silent)
     rows = shown.rows({one["node"]: one for one in records}, problems or {}, known, looked, NOW, wanted)
     lines: list[str] = shown.table(rows, NOW, **more)
     return lines
 
 
+def driven(records: tuple[dict[str, Any], ...], silent: dict[str, float]) -> dict[str, float]:
+    """When somebody drove each of them last: until it ended; else 10 s ago, or when ``silent`` says so."""
+    return {
+        one["node"]: shown.moment(one["ended"]) if one["ended"] else NOW - silent.get(one["node"], 10)
+        for one in records
+    }
+
+
 def changes(*records: dict[str, Any], silent: dict[str, float] | None = None, **more: Any) -> dict[str, str]:
-    looked = {one["node"]: NOW - (silent or {}).get(one["node"], 10) for one in records}
+    looked = driven(records, silent or {})
     found: dict[str, str] = shown.changes({one["node"]: one for one in records}, looked, NOW, **more)
     return found
 
@@ -272,7 +280,7 @@ def test_one_that_goes_on_says_what_it_waits_for_and_what_comes_after() -> None:
         "  erases      0x50248414c1050001, and no other disk",
     ]
     assert "  afterwards  it is given back to Slurm" in lines
-    assert lines[-1] == "  record      revision 3, written 5 min ago, looked at 8 s ago"
+    assert lines[-1] == "  record      revision 3, written 5 min ago, driven 8 s ago"
     drained = shown.sheet(record(run={"next_state": "DOWN"}), True, "", NOW, NOW, NOW)
     assert "  afterwards  it stays drained (next state DOWN)" in drained
     assert shown.sheet(done(), True, "", NOW, NOW, NOW)[0] == "hal05: done since 2027-01-15T07:00:00Z (1 h 0 min)"
@@ -282,7 +290,7 @@ def test_one_that_nobody_drives_says_what_to_do() -> None:
     lines = shown.sheet(record(revision=3), True, "", NOW - 1500, NOW - 1440, NOW, 200)
     left = "give the same command again to go on, or: hal-reimage abort hal05"
     assert lines[-2:] == [
-        "  record      revision 3, written 25 min ago, looked at 24 min ago",
+        "  record      revision 3, written 25 min ago, driven 24 min ago",
         f"  next        nobody has driven it for 24 min: {left}",
     ]
     # Who watches gets one line of it, not one each time.

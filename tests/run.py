@@ -51,6 +51,7 @@ LATER = (
     "provision_server",
     "repositories",
     "singularity",
+    "slurm",
     "spectrum_scale",
     "ssh",
     "time",

@@ -73,7 +73,8 @@ def test_a_test_job_runs_with_all_gpus_and_nobody_else_comes(slurm: SlurmCommand
     ended = wait_for("test job", lambda: slurm.proven("hal01", job), lambda told: told is not None, 60)
     assert ended == ""
     assert job_state(login, other) == "PENDING"
-    assert "MAINT" in state(login, "hal01")
+    # slurmctld says so from its next look at reservations on; it keeps others away from the beginning.
+    wait_for("its reservation", lambda: state(login, "hal01"), lambda now: "MAINT" in now, 60)
     slurm.end_proof("hal01", "")
     assert login.run("scontrol show reservation hal-reimage-hal01").rc != 0
     wait_for("alice's job", lambda: job_state(login, other), lambda now: now == "COMPLETED", 60)

@@ -159,8 +159,8 @@ def test_a_dead_daemon_drains(node: Node, hal01: Host) -> None:
 def test_a_link_that_is_not_as_declared_drains(node: Node, hal01: Host, fault: tuple[str, ...], words: str) -> None:
     fabric(*fault)
     try:
-        check(hal01)
-        assert words in reason(node).partition(" (")[0]
+        said = check(hal01)
+        assert words in reason(node).partition(" (")[0], said
         assert state(node, "hal02") == "idle"
     finally:
         fabric("restore")

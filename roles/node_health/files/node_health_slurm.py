@@ -95,11 +95,15 @@ def hardware_in(failing):
 
 
 class Slurm:
-    """The node as slurmctld has it. `name` is its NodeName, `state` the file that remembers our drain."""
+    """The node as slurmctld has it. `name` is its NodeName, `state` the file that remembers our drain.
+
+    Made before the checks run: what another check has Slurm do meanwhile is newer than what these find.
+    """
 
     def __init__(self, name, state):
         self.name = name
         self.state = state
+        self._began_with = self._version()
 
     def settle(self, results, complete):
         """Carry out what follows from the results; return a sentence, "" for nothing to say. Raises SlurmError."""
@@ -108,6 +112,8 @@ class Slurm:
             remembered = self._remembered()
             node = read_nodes(self._scontrol(["--oneliner", "show", "node", self.name])).get(self.name)
             action, why = decide(node, failing, complete, remembered)
+            if action in ("update", "resume") and self._version() != self._began_with:
+                return "another check, which began later or ended sooner, has told Slurm; the next one looks again"
             if action in ("drain", "update"):
                 reason, before = reason_of(failing), node["reason"] if action == "update" else ""
                 hardware = hardware_in(failing) or (action == "update" and remembered["hardware"])
@@ -133,6 +139,14 @@ class Slurm:
             said = " ".join((err or out).split()) or "exit status %d" % status
             raise SlurmError("scontrol %s: %s" % (arguments[0], said))
         return out
+
+    def _version(self):
+        """Return what tells one writing of the state from another; the clock may be wrong, so not when it was."""
+        try:
+            found = os.stat(self.state)
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime
 
     def _remembered(self):
         try:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -261,6 +262,29 @@ def test_a_daemon_that_restarts_is_asked_again(hal01: Installed) -> None:
     assert updates(hal01) == []
     first.unlink()
     assert hal01.run().returncode == NOT_HEALTHY, "who only looks sees it as it is"
+
+
+def test_what_an_older_look_found_does_not_undo_what_a_newer_one_did(hal01: Installed, gpu: Path) -> None:
+    """A check finds all well; meanwhile something breaks, and another check drains. Only then Slurm is told of the first."""
+    begun, go_on = hal01.folder / "begun", hal01.folder / "go on"
+    wait = f"touch '{begun}'\nuntil [ -e '{go_on}' ]; do sleep 0.05; done\n"
+    hal01.plant("probe", f"#!/bin/sh\n[ ! -e '{begun}' ] || exit 0\n{wait}")
+    probe = {"id": "it answers", "words": "dead", "question": {"command": {"argv": ["probe"]}, "equal": ""}}
+    hal01.asks(file_is(hal01.folder / "disk", "disk full"), probe)
+    hal01.seconds = 60
+    with ThreadPoolExecutor(1) as beside:
+        older = beside.submit(hal01.run, "--act")
+        end = time.monotonic() + 60
+        while not begun.exists():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        (hal01.folder / "disk").write_text("full\n")
+        assert hal01.run("--act").returncode == NOT_HEALTHY
+        go_on.touch()
+    assert older.result().returncode == HEALTHY, "it found what was there then"
+    assert hal01.node["state"] == "IDLE+DRAIN"
+    (hal01.folder / "disk").write_text("well\n")
+    assert "given back" in hal01.run("--act").stdout, "the next look gives it back"
 
 
 # ---------------------------------------------------------------- what hangs

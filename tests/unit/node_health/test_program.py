@@ -265,7 +265,7 @@ def test_a_daemon_that_restarts_is_asked_again(hal01: Installed) -> None:
 
 
 def test_what_an_older_look_found_does_not_undo_what_a_newer_one_did(hal01: Installed, gpu: Path) -> None:
-    """A check finds all well; meanwhile something breaks, and another check drains. Only then Slurm is told of the first."""
+    """A check finds all well; meanwhile something breaks, and another check drains. Then Slurm hears of the first."""
     begun, go_on = hal01.folder / "begun", hal01.folder / "go on"
     wait = f"touch '{begun}'\nuntil [ -e '{go_on}' ]; do sleep 0.05; done\n"
     hal01.plant("probe", f"#!/bin/sh\n[ ! -e '{begun}' ] || exit 0\n{wait}")

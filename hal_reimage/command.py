@@ -38,7 +38,7 @@ from hal_reimage.world import Slurm, SlurmNode, World
 Answer = TypeVar("Answer")
 
 _POLL_MOST = 60
-"""Longest pause between two looks in seconds: hal-reimage status takes a node that nobody looks at for left alone."""
+"""Longest pause between two looks in seconds: an abort is heard of with the next one."""
 
 
 class RunOn(Protocol):
@@ -208,6 +208,7 @@ def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: s
         begin=lambda node: engine.confirm(plans[node], run),
         mark=world.store.driven,
     )
+    world.store.driven(nodes)  # what would never succeed is known before anything is done
     if isinstance(world.rollout, Playbooks):
         world.rollout.to_come = lambda kind: drive.to_come(Step(kind))
     records, others = drive.all(nodes)

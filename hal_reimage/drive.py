@@ -16,7 +16,11 @@ PATIENCE_SECONDS = 900
 """How long the management node may be silent before a run gives up; the records say where it goes on."""
 
 MARK_SECONDS = 60
-"""How often the management node is told which nodes are being driven: however long one look at one of them takes."""
+"""How often the management node is told which nodes are being driven, however long one look at one of them takes."""
+
+LOOK_SECONDS = 3600
+"""One that takes longer hangs: nobody is told any more that its node is driven. The longest, at a machine that does not
+shut down, takes 17 min."""
 
 
 class Lost(Exception):
@@ -43,7 +47,7 @@ class Drive:
         self._engine, self._run, self._report = engine, run, report
         self._parallel, self._poll, self._go_on = parallel, poll_seconds, go_on
         self._begin, self._mark, self._sleep, self._monotonic = begin, mark, sleep, monotonic
-        self._driven: set[str] = set()
+        self._looks: dict[str, float] = {}
         self._steps: dict[str, Step] = {}
         self._failed: list[str] = []
         self._gone: dict[str, str] = {}
@@ -76,8 +80,10 @@ class Drive:
 
     def _marks(self, over: threading.Event) -> None:
         while not over.wait(MARK_SECONDS):
-            with suppress(Trouble, ReimageError):  # who drives a node hears of it, and says so
-                if driven := sorted(self._driven):
+            since = self._monotonic() - LOOK_SECONDS
+            driven = sorted(name for name, began in list(self._looks.items()) if began > since)
+            with suppress(Exception):  # a mark that is not made today is made in a minute
+                if driven:
                     self._mark(driven)
 
     def _work(self, waiting: queue.SimpleQueue[str]) -> None:
@@ -89,7 +95,6 @@ class Drive:
             if self._failed and not self._go_on:
                 self._gone[name] = f"not begun, because {self._failed[0]} failed; the same command goes on with it"
                 continue
-            self._driven.add(name)
             try:
                 self._node(name)
             except Lost as lost:
@@ -97,7 +102,7 @@ class Drive:
             except Exception as error:
                 self._gone[name] = f"{type(error).__name__}: {error}"
             finally:
-                self._driven.discard(name)
+                self._looks.pop(name, None)
                 self._steps.pop(name, None)
             if name in self._gone or self._records[name].state is not State.DONE:
                 self._failed.append(name)
@@ -111,6 +116,7 @@ class Drive:
             raise Lost("not begun: somebody else works on it now: hal-reimage status on the server") from None
         silent_since = None
         while True:
+            self._looks[name] = self._monotonic()
             try:
                 record = self._engine.tick(name, self._run)
                 silent_since = None

@@ -71,8 +71,17 @@ class Records:
         return record_of(data) if data else None
 
     def driven(self, nodes: Sequence[str]) -> None:
-        """Have it marked that these nodes are driven; hal-reimage status says when that was last."""
-        _told(self._run, ["hal-reimage", "driven", *nodes])
+        """Have it marked that these nodes are driven; hal-reimage status says when that was last.
+
+        Trouble when it cannot be.
+        """
+        done = self._run(["hal-reimage", "driven", *nodes], b"")
+        if done.status and "invalid choice" in done.err:
+            raise Trouble(
+                "hal-reimage on the provisioning server is of another release: roll out role provision_server"
+            )
+        if done.status:
+            raise Trouble((done.err or done.out).strip() or f"hal-reimage driven: exit status {done.status}")
 
     def write(self, record: Record) -> Record:
         """Write a record over the one of its revision; Conflict when there is another."""

@@ -25,7 +25,7 @@ REPORTS = PROJECT / ".state" / "reports"
 # What runs on nodes waits for daemons half of the time: two at once keep two cores busy.
 AT_ONCE = 2
 LONGEST_TEST_SECONDS = 300  # of those that need no node; on two busy cores the longest takes 50
-# Their roles are in the rollout (and in check mode on bare nodes, those of hal-data in test-full). What else their
+# Their roles are in the rollout (and in check mode on bare nodes, the other kinds in test-full). What else their
 # scenarios prove, and the bootstrap of first_contact, waits for test-full, or the gate takes half an hour.
 LATER = (
     "backup",

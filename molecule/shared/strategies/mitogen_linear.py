@@ -1,7 +1,7 @@
 """mitogen's strategy of that name, but that it binds no process to a processor, and looks for collections once.
 
-With fewer than four processors mitogen binds Ansible, its workers and what they start to one of them, of every run on
-the machine to the same one (ansible_mitogen/affinity.py, FixedPolicy): two runs beside each other get half of it each.
+With two processors mitogen binds Ansible, its workers and what they start to one of them, of every run on the machine
+to the same one (ansible_mitogen/affinity.py, FixedPolicy): two runs beside each other get half of it each.
 And it looks through all collections in each process that calls a module of one (ansible_mitogen/planner.py,
 _load_collections), which Ansible starts for each task on each host: what was loaded before those is there in each.
 """
@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import ansible_mitogen.affinity
+import ansible_mitogen.loaders
+import ansible_mitogen.strategy
 from ansible.collections.list import list_collection_dirs
 
 ansible_mitogen.affinity.policy = ansible_mitogen.affinity.Policy()  # which leaves it to the kernel
-
-import ansible_mitogen.loaders  # noqa: E402  looks at the policy
-import ansible_mitogen.strategy  # noqa: E402
 
 Base: Any = ansible_mitogen.loaders.strategy_loader.get("linear", class_only=True)
 

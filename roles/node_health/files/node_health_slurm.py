@@ -112,8 +112,10 @@ class Slurm:
             remembered = self._remembered()
             node = read_nodes(self._scontrol(["--oneliner", "show", "node", self.name])).get(self.name)
             action, why = decide(node, failing, complete, remembered)
-            if action in ("update", "resume") and self._version() != self._began_with:
-                return "another check, which began later or ended sooner, has told Slurm; the next one looks again"
+            # What is broken is never too old to be told: who asks after a job is the only one to ask that.
+            adds = hardware_in(failing) and not remembered.get("hardware")
+            if action in ("update", "resume") and not adds and self._version() != self._began_with:
+                return "another check has told Slurm since this one began; the next one looks again"
             if action in ("drain", "update"):
                 reason, before = reason_of(failing), node["reason"] if action == "update" else ""
                 hardware = hardware_in(failing) or (action == "update" and remembered["hardware"])

@@ -18,8 +18,8 @@ WIDTH = 80
 LEAST_WORDS, LEAST_NAMES = 24, 10
 SHOWN_DAYS = 7
 NOTHING = u"no reimage is on"
-# Whoever drives nodes says so every minute, and one that cannot reach this machine gives up after 15 min, each call of
-# which may take its time (hal_reimage/drive.py).
+# Whoever drives nodes says so every minute. One that cannot reach this machine gives up after 15 min of trying, which
+# may begin with a long look (hal_reimage/drive.py); going on beside it is safe, one of the two stops.
 SILENT_SECONDS = 20 * 60
 # From the end of a node to the first record of the next there are a few calls of the controller.
 NEXT_SECONDS = 60
@@ -123,18 +123,20 @@ def queue(records, looked, now):
         calls.setdefault(_call(record["run"]), {})[name] = record
     for begun in calls.values():
         run = next(iter(begun.values()))["run"]
-        rest = [name for name in run.get("nodes", ()) if name not in begun and name not in driven]
+        later = {name for name in records if records[name]["run"]["began"] > run["began"]}
+        rest = [name for name in run.get("nodes", ()) if name not in begun and name not in driven | later]
         going = [name for name in begun if begun[name]["state"] == "going"]
         bad = [name for name in begun if begun[name]["state"] in ("failed", "aborted")]
         if going and left.issuperset(going):
             rest = [name for name in rest if name not in left]
             row = Row("left", STEPS[0], u"a turn after %s; nobody drives that, the same command goes on" % fold(going))
         elif going and bad and not run.get("go_on"):
+            rest = [name for name in rest if name not in left]
             row = Row("going", STEPS[0], u"a turn after %s; without reimage_go_on=true there is none, because %s failed"
                       % (fold(going), fold(bad)))
         elif going:
             row = Row("going", STEPS[0], u"a turn after %s" % fold(going))
-        elif (run.get("go_on") or not bad) and now - max(looked[name] for name in begun) < NEXT_SECONDS:
+        elif (run.get("go_on") or not bad) and now - _ended_last(begun, looked) < NEXT_SECONDS:
             row = Row("going", STEPS[0], u"a turn")
         else:
             continue
@@ -142,6 +144,11 @@ def queue(records, looked, now):
             row.nodes, row.times = rest, [moment(run["began"])]
             found.append(row)
     return found
+
+
+def _ended_last(begun, looked):
+    # An abort is no word of who drives it.
+    return max([looked[name] for name in begun if begun[name]["state"] != "aborted"] or [0])
 
 
 def _call(run):

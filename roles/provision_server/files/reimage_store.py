@@ -77,14 +77,17 @@ def read_all(place, wanted=()):
 
 def driven(place, wanted):
     """Mark of each of these nodes that goes on that it is driven, by who does that."""
-    for name, record in read_all(place, wanted)[0].items():
+    wrong = []
+    for name, record in sorted(read_all(place, wanted)[0].items()):
         if record["state"] == "going":
             path = _mark(place, name)
             try:
                 os.close(opened(path, os.O_WRONLY))
                 os.utime(path, None)
             except OSError as error:
-                raise Problem("%s: cannot be written: %s" % (path, error.strerror))
+                wrong.append("%s: cannot be written: %s" % (path, error.strerror))
+    if wrong:
+        raise Problem("\n".join(wrong))
     return ""
 
 

@@ -287,6 +287,31 @@ def test_what_an_older_look_found_does_not_undo_what_a_newer_one_did(hal01: Inst
     assert "given back" in hal01.run("--act").stdout, "the next look gives it back"
 
 
+def test_hardware_that_an_older_look_found_broken_is_told_all_the_same(hal01: Installed, gpu: Path) -> None:
+    """An epilog finds a process on a GPU, which no later check asks; meanwhile another check has drained."""
+    begun, go_on, mended = (hal01.folder / name for name in ("begun", "go-on", "mended"))
+    wait = f"[ -e {begun} ] || {{ touch {begun}; until [ -e {go_on} ]; do sleep 0.05; done; }}\n"
+    hal01.plant("probe", f"#!/bin/sh\n{wait}[ -e {mended} ] || [ ! -e {go_on} ] || echo occupied\n")
+    command = {"command": {"argv": ["probe"]}, "equal": ""}
+    probe = {"id": "it is free", "words": "GPU occupied", "question": command, "hardware": True}
+    hal01.asks(file_is(hal01.folder / "disk", "disk full"), probe)
+    hal01.seconds = 60
+    with ThreadPoolExecutor(1) as beside:
+        older = beside.submit(hal01.run, "--act")
+        end = time.monotonic() + 60
+        while not begun.exists():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        (hal01.folder / "disk").write_text("full\n")
+        hal01.run("--act")
+        go_on.touch()
+    assert older.result().returncode == NOT_HEALTHY
+    assert "GPU occupied" in hal01.node["reason"]
+    (hal01.folder / "disk").write_text("well\n")
+    mended.touch()
+    assert "stays drained for an administrator" in hal01.run("--act").stdout
+
+
 # ---------------------------------------------------------------- what hangs
 def running(words: str) -> list[str]:
     """Processes whose command line has this word."""

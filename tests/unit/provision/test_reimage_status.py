@@ -10,10 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal_bmc.operations import Limits
 from hal_inventory.ranges import expand_list
-from hal_reimage.command import _POLL_MOST
-from hal_reimage.drive import PATIENCE_SECONDS
 from hal_reimage.record import Drained, State, Step, stamp
 from tests.unit.provision.reimages import NOW, done, failed, record
 
@@ -98,15 +95,6 @@ def test_what_nobody_drives_is_a_row_of_its_own_with_what_to_do() -> None:
     assert left.strip() == said
 
 
-def test_a_node_is_left_alone_when_neither_the_longest_look_nor_a_patient_controller_explains_it() -> None:
-    limits = Limits()
-    asked = limits.answers.seconds
-    # Which machine, has it power, what becomes of it, and the same to take its power: hal_reimage/bmc.py shut_down.
-    longest = 4 * asked + limits.shut_down.seconds + limits.power.seconds
-    assert longest + _POLL_MOST < shown.SILENT_SECONDS
-    assert PATIENCE_SECONDS + _POLL_MOST < shown.SILENT_SECONDS
-
-
 FOUR = {"nodes": ("hal01", "hal02", "hal03", "hal04")}
 
 
@@ -151,6 +139,34 @@ def test_nodes_of_a_call_that_have_no_record_of_it_wait_for_their_turn(
 def test_nodes_wait_for_no_turn_that_will_not_come(begun: list[dict[str, Any]]) -> None:
     assert [line for line in table(*begun) if "waiting  " in line] == []
     assert set(changes(*begun)) == {one["node"] for one in begun}
+
+
+@pytest.mark.parametrize("going_on", [False, True])
+def test_what_ended_in_a_later_call_waits_in_none(going_on: bool) -> None:
+    """The first call's controller died; in the next one hal02 is done, hal03 failed, and hal04 was not taken up."""
+    again = {**FOUR, "began": stamp(NOW - 600), "go_on": going_on}
+    records = [record("hal04", run=FOUR), done("hal02", ago=60, run=again), failed("hal03", run=again)]
+    lines = table(*records, silent={"hal04": 7200}, width=120)
+    assert [line.split("  ")[0] for line in lines if line.startswith("hal")] == ["hal04", "hal01", "hal03", "hal02"]
+    assert changes(*records, silent={"hal04": 7200})["hal03"].startswith("hal03: failed")
+
+
+def test_what_was_left_half_installed_is_not_hidden_behind_a_turn_that_will_not_come() -> None:
+    again = {**FOUR, "began": stamp(NOW - 600)}
+    records = [record("hal04", run=FOUR), record("hal02", run=again), failed("hal03", run=again)]
+    told = " ".join(" ".join(table(*records, silent={"hal04": 7200}, width=120)).split())
+    assert (
+        "nobody has driven it for 2 h 0 min: give the same command again to go on, or: hal-reimage abort hal04" in told
+    )
+    assert (
+        "hal01 waiting 10 min a turn after hal02; without reimage_go_on=true there is none, because hal03 failed"
+        in told
+    )
+
+
+def test_an_abort_is_no_word_of_a_call() -> None:
+    aborted = record("hal01", run={**FOUR, "go_on": True}, state=State.ABORTED, reason="aborted", ended=stamp(NOW - 5))
+    assert not any("waiting  " in line for line in table(aborted))
 
 
 def test_two_calls_have_two_queues() -> None:

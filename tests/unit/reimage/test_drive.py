@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hal_reimage.drive import MARK_SECONDS, PATIENCE_SECONDS, Drive
+from hal_reimage.drive import LOOK_SECONDS, MARK_SECONDS, PATIENCE_SECONDS, Drive
 from hal_reimage.engine import Engine, Limits
 from hal_reimage.errors import Conflict, ReimageError, Trouble
 from hal_reimage.record import STEPS, Record, Run, State, Step
@@ -204,7 +204,7 @@ def test_however_long_a_look_takes_the_server_hears_that_nodes_are_driven(monkey
     def mark(nodes: Sequence[str]) -> None:
         marks.append(list(nodes))
         if len(marks) % 2:
-            raise Trouble("hal-mgmt1: no route to host")  # who looks hears of it; the next mark is made all the same
+            raise BlockingIOError("no process could be started")  # the next mark is made all the same
         for name in nodes:
             heard[name].set()
 
@@ -218,7 +218,38 @@ def test_however_long_a_look_takes_the_server_hears_that_nodes_are_driven(monkey
     assert {tuple(one) for one in marks} <= {("hal01",), ("hal02",), ()}, "of those at work alone"
 
 
-def test_who_cannot_reach_the_server_gives_up_before_it_is_called_gone() -> None:
+def test_a_look_that_hangs_is_no_driving(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hal_reimage.drive.MARK_SECONDS", 0.01)
+    now, hangs, heard = [0.0], threading.Event(), threading.Event()
+    marks = list[list[str]]()
+
+    def mark(nodes: Sequence[str]) -> None:
+        marks.append(list(nodes))
+        if "hal01" in nodes:
+            now[0] = LOOK_SECONDS + 1  # hal02's look is of that hour, hal01's is not
+            hangs.set()
+        else:
+            heard.set()
+
+    def tick(node: str) -> Record:
+        if node == "hal02":
+            assert hangs.wait(LONG_SECONDS)
+            if not looked:
+                looked.append(node)
+                return at(node, Step.OFF)
+        assert heard.wait(LONG_SECONDS)
+        return done(node)
+
+    looked = list[str]()
+    driven = Drive(
+        Scripted(tick), RUN, lambda record: None, parallel=2, poll_seconds=0, mark=mark, monotonic=lambda: now[0]
+    )
+    _records, gone = driven.all(NODES[:2])
+    assert gone == {}
+    assert marks[-1] == ["hal02"]
+
+
+def test_a_controller_tries_less_long_than_status_waits_for_its_word() -> None:
     shown = (PROJECT / "roles/provision_server/files/reimage_status.py").read_text()
     found = re.search(r"^SILENT_SECONDS = (\d+) \* 60$", shown, re.M)
     assert found

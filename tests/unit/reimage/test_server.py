@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,24 @@ def test_who_drives_nodes_leaves_word_of_it_and_who_reads_a_record_does_not(serv
         mark = place / ".driven-hal05"
         assert time.time() - 60 < mark.stat().st_mtime < time.time() + 60
         os.utime(mark, (0, 0))
+
+
+def test_a_server_of_another_release_is_said_to_be_one(server: Server) -> None:
+    def older(argv: Sequence[str], stdin: bytes = b"", /) -> Done:
+        return server([argv[0], "nonsense", *argv[2:]], stdin)
+
+    with pytest.raises(Trouble, match="of another release: roll out role provision_server"):
+        Records(older).driven(["hal05"])
+
+
+def test_a_mark_that_cannot_be_left_keeps_no_other_from_being_left(server: Server) -> None:
+    records, place = Records(server), server.settings.parent / "records"
+    for name in ("hal05", "hal06"):
+        records.write(replace(record(step=Step.DRAIN), node=name, plan=plan(name)))
+    (place / ".driven-hal05").symlink_to(place / "elsewhere")
+    with pytest.raises(Trouble, match="driven-hal05: cannot be written"):
+        records.driven(["hal05", "hal06"])
+    assert (place / ".driven-hal06").exists()
 
 
 def test_a_record_over_one_that_somebody_else_wrote_is_a_conflict(server: Server) -> None:

@@ -79,7 +79,6 @@ BROKEN: list[tuple[str, Fault, str]] = [
     ("swapped cables", bmc("swapped-with", "hal06"), "swapped"),
     ("power ignored", bmc("power-ignored"), "power"),
     ("override ignored", bmc("boot-override-ignored"), "next start"),
-    ("override lost", bmc("boot-override-lost"), "its firmware to boot from the network"),
     ("password expired", bmc("password-must-change"), "password"),
     ("disk missing", bmc("disk-missing"), "is not in this machine"),
     ("no DHCP", no_dhcp, "its firmware to boot from the network"),
@@ -88,6 +87,8 @@ BROKEN: list[tuple[str, Fault, str]] = [
 HARMLESS: list[tuple[str, Fault]] = [
     ("slow BMC", bmc("slow", "--seconds", "1")),
     ("old firmware", bmc("old-firmware")),
+    # It starts in its own order then, and petitboot finds what the server has armed all the same.
+    ("override lost", bmc("boot-override-lost")),
 ]
 SHORT: dict[str, Any] = {
     "reimage_identity_seconds": 30,
@@ -100,12 +101,13 @@ SHORT: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def serving(hal: ReimageSite) -> Iterator[None]:
-    """The node takes jobs, whatever a test left that failed."""
+    """The node takes jobs, whatever a test left that failed: another reimage mends all."""
     yield
     if hal.states()[NODE] != "idle":
         hal.slurm("scancel --user=alice")
         hal.ssh(SERVER, f"hal-reimage abort {NODE}")
-        hal.give_back(NODE)
+        again = hal.reimage(NODE)
+        assert again.status == 0, again.explain()
 
 
 @pytest.fixture
@@ -145,7 +147,7 @@ def test_a_node_with_a_fault_stays_drained_with_a_reason_and_is_done_without_it(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", [one[1] for one in HARMLESS], ids=[one[0] for one in HARMLESS])
-def test_what_is_only_slow_or_old_is_no_fault(hal: ReimageSite, other: str, fault: Fault) -> None:
+def test_what_a_reimage_gets_past_is_no_fault(hal: ReimageSite, other: str, fault: Fault) -> None:
     hal.mark(NODE)
     with hal.watch() as seen, fault(hal):
         done = hal.reimage(NODE)

@@ -112,7 +112,10 @@ class Engine:
         if kept.reason:
             # It may not have been made safe, or somebody gave it back since.
             self._make_safe(kept, _failure(kept))
-            kept = replace(kept, step=_again_from(kept.step), reason="", ended="", job="", state=State.GOING)
+            step = _again_from(kept.step)
+            if step is Step.START and self._unlike_started(kept):
+                step = Step.IDENTITY  # what keeps it from starting is on its disk or in its secrets: both are made anew
+            kept = replace(kept, step=step, reason="", ended="", job="", state=State.GOING)
         # Whoever wants it to stay drained, now or then, is heard; the time that it was left alone is no step's.
         next_state = "DOWN" if "DOWN" in (run.next_state, kept.run.next_state) else run.next_state
         kept = replace(kept, run=replace(run, next_state=next_state), since=stamp(self.now()), waiting="")
@@ -311,15 +314,21 @@ class Engine:
         raise Wait(waiting)
 
     def _start(self, record: Record) -> Found:
+        if waiting := self._unlike_started(record):
+            raise Wait(waiting)
+        return {}
+
+    def _unlike_started(self, record: Record) -> str:
+        """Return what a node that was installed does not do yet, "" for one that has started."""
         key = self.world.nodes.host_key(record.node)
         if not key:
-            raise Wait("it to answer by ssh")
+            return "it to answer by ssh"
         if key != record.host_key:
-            raise Wait("it to show its new host key; it shows another, as its old system or another machine would")
+            return "it to show its new host key; it shows another, as its old system or another machine would"
         boot_id = self.world.nodes.boot_id(record.node)
-        if not boot_id or boot_id == record.old_boot_id:
-            raise Wait("it to let us in" if not boot_id else "it to boot")
-        return {}
+        if not boot_id:
+            return "it to let us in"
+        return "it to boot" if boot_id == record.old_boot_id else ""
 
     def _converge(self, record: Record) -> Found:
         self._refuse_busy(record)

@@ -725,6 +725,21 @@ def test_one_that_failed_is_taken_up_where_what_is_known_of_it_holds(step: Step)
     assert here.machine.serves
 
 
+def test_one_that_was_installed_and_does_not_start_is_installed_again() -> None:
+    """Its host certificate was of an authority that nobody here believes, or its disk is not as it should be."""
+    here = Here()
+    here.go_to(Step.START)
+    here.site.faults[NODE].add("ssh")
+    assert here.end().state is State.FAILED
+    first = here.record().host_key
+    again = here.confirm(AGAIN)
+    assert (again.step, again.state) == (Step.IDENTITY, State.GOING)
+    here.site.faults.clear()
+    assert here.end().state is State.DONE
+    assert here.record().host_key != first
+    assert here.machine.serves
+
+
 def test_who_asked_for_another_end_is_heard_by_the_next_try_as_well() -> None:
     here = Here(replace(RUN, next_state="DOWN"))
     here.site.faults[NODE].add("gates")

@@ -49,6 +49,7 @@ LATER = (
     "notebooks",
     "nvidia_driver",
     "provision_server",
+    "reimage",
     "repositories",
     "singularity",
     "slurm",

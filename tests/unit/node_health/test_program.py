@@ -264,6 +264,14 @@ def test_a_daemon_that_restarts_is_asked_again(hal01: Installed) -> None:
     assert hal01.run().returncode == NOT_HEALTHY, "who only looks sees it as it is"
 
 
+def appears(file: Path) -> None:
+    """Wait for a file."""
+    end = time.monotonic() + 60
+    while not file.exists():
+        assert time.monotonic() < end, f"no {file.name} within 60 s"
+        time.sleep(0.05)
+
+
 def test_what_an_older_look_found_does_not_undo_what_a_newer_one_did(hal01: Installed, gpu: Path) -> None:
     """A check finds all well; meanwhile something breaks, and another check drains. Then Slurm hears of the first."""
     begun, go_on = hal01.folder / "begun", hal01.folder / "go on"
@@ -274,10 +282,7 @@ def test_what_an_older_look_found_does_not_undo_what_a_newer_one_did(hal01: Inst
     hal01.seconds = 60
     with ThreadPoolExecutor(1) as beside:
         older = beside.submit(hal01.run, "--act")
-        end = time.monotonic() + 60
-        while not begun.exists():
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        appears(begun)
         (hal01.folder / "disk").write_text("full\n")
         assert hal01.run("--act").returncode == NOT_HEALTHY
         go_on.touch()
@@ -298,10 +303,7 @@ def test_hardware_that_an_older_look_found_broken_is_told_all_the_same(hal01: In
     hal01.seconds = 60
     with ThreadPoolExecutor(1) as beside:
         older = beside.submit(hal01.run, "--act")
-        end = time.monotonic() + 60
-        while not begun.exists():
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        appears(begun)
         (hal01.folder / "disk").write_text("full\n")
         hal01.run("--act")
         go_on.touch()

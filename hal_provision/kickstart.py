@@ -11,6 +11,10 @@ meanwhile, or cannot reach the server over TLS, stops there. From that word on t
 that an installation that breaks off is not begun again by each boot. Only then are other disks wiped, those that were
 asked for by their world-wide names and no other: Anaconda sees none of them.
 
+Why it stops, the installer tells the server, as long as that can be reached: what a script refuses in %pre and %post,
+and in %onerror what stops Anaconda itself (run since RHEL 7.4 where Anaconda ends with an exception; an error that it
+only shows on its console is not told).
+
 No secret but the token is in it: it opens this node's first secrets once, from this node's address, for some hours.
 """
 
@@ -179,6 +183,8 @@ def kickstart(
         *_pre(node, disk, wiped, source, server, token),
         "",
         *_post(node, server, token),
+        "",
+        *_on_error(node, server, token),
     ]
     return "\n".join([*lines, ""])
 
@@ -248,8 +254,12 @@ def _tools(node: BootNode, server: Server, token: Token) -> list[str]:
     return [
         "set -u",
         "umask 077",
-        # The reason on the console, where somebody looks for it.
-        f'fail() {{ echo "{node.name}: NOT INSTALLED: $*" | tee /dev/console; exit 1; }}',
+        # The reason on the console, where somebody looks for it, and to the server.
+        "fail() {",
+        f'  echo "{node.name}: NOT INSTALLED: $*" | tee /dev/console',
+        '  ask stop --max-time 30 --data "$*" || echo "the server was not told"',
+        "  exit 1",
+        "}",
         "cat > /run/hal-authority.pem <<'HAL_END'",
         *server.authority.strip().splitlines(),
         "HAL_END",
@@ -363,5 +373,16 @@ def _post(node: BootNode, server: Server, token: Token) -> list[str]:
         f'ask call-home --data "installed=$(rpm -q kernel-{node.kernel})" \\',
         '  || fail "the call home was refused; hal-provision status on the server, and its journal, say why"',
         "rm -f /run/hal-authority.pem",
+        "%end",
+    ]
+
+
+def _on_error(node: BootNode, server: Server, token: Token) -> list[str]:
+    """Tell the server what Anaconda's own exception was: python-meh writes it to this file before %onerror is run."""
+    return [
+        "%onerror --log=/tmp/hal-onerror.log",
+        *_tools(node, server, token),
+        "why=$(cat /tmp/anaconda-tb-* 2>/dev/null | grep --max-count=1 --extended-regexp '^[A-Za-z_][A-Za-z0-9_.]*: ')",
+        'fail "Anaconda stopped: ${why:-/tmp/anaconda.log there says why}"',
         "%end",
     ]

@@ -186,8 +186,10 @@ class Engine:
         if record.step in (Step.INSTALL, Step.START):
             said = [line for line in self.world.bmc.console(record.node).splitlines() if line.strip()]
             stops = [line for line in said if "NOT INSTALLED:" in line]
-            if last := (stops or said)[-1:]:
-                return f"{reason}; its console says: {last[0].strip()[:200]}"
+            if found := (stops or said)[-1:]:
+                words = found[0].strip()
+                if words.rpartition("NOT INSTALLED: ")[2] not in reason:  # the installer told the server, too
+                    return f"{reason}; its console says: {words[:200]}"
         return reason
 
     # --- failing
@@ -304,6 +306,8 @@ class Engine:
         found = self.world.provision.see(record.node)
         if found.called != record.called_before:
             return {}
+        if found.stopped:
+            raise Trouble(f"its installer stopped: {found.stopped}")
         if found.began:
             raise Wait("its installation to end")
         if not found.armed:

@@ -170,7 +170,9 @@ class Provisioning:
         # A call home is told from an earlier one by when its installation began, too.
         ended = " ".join(str(called[part]) for part in ("began", "at") if called.get(part))
         began = str(found["began"]) if found["unfinished"] else ""
-        return Installation(bool(found["armed"]), bool(found["given"]), began, ended)
+        # Without an order it is of an installation before.
+        stopped = str((found.get("stopped") or {}).get("why", "")) if found.get("what") else ""
+        return Installation(bool(found["armed"]), bool(found["given"]), began, ended, stopped)
 
     def arm(self, record: Record) -> str:
         """Arm a node, bring its first secrets; return the fingerprint of its host key."""

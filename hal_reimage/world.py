@@ -45,12 +45,16 @@ class SlurmNode:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What the provisioning server says of a node: stamps as it writes them, "" for what was not."""
+    """What the provisioning server says of a node: stamps as it writes them, "" for what was not.
+
+    ``stopped``: why its installer stopped, as that told the server.
+    """
 
     armed: bool
     given: bool = False
     began: str = ""
     called: str = ""
+    stopped: str = ""
 
 
 class Store(Protocol):

@@ -28,7 +28,8 @@ NODES = ("hal01", "hal02", "hal03", "hal04")
 ENDS = st.sampled_from(["RESUME", "RESUME", "DOWN"])
 FAULTS = (
     *("server", "slurmctld", "bmc", "ssh"),  # do not answer
-    *("swapped", "power-ignored", "override-ignored", "disk-missing", "silent-install"),
+    *("swapped", "power-ignored", "override-ignored", "disk-missing", "silent-install", "image-broken"),
+    "untold",  # nobody hears why an installer stopped
     *("converge", "gates", "job"),
 )
 LIMITS = Limits(600, 1200, 600, 600, 900, 600, 900, 900, 300)

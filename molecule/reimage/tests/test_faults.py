@@ -51,11 +51,11 @@ def no_server(hal: ReimageSite) -> Iterator[None]:
 def truncated_image(hal: ReimageSite) -> Iterator[None]:
     """The image lost its last bytes after it was confirmed."""
     (file,) = hal.on(SERVER, "ls /srv/images/www/ac922-*/rootfs.tar*").split()
-    hal.on(SERVER, f"cp --preserve {file} /var/lib/virtual-node/disk/kept && truncate -s -1000 {file}")
+    hal.on(SERVER, f"cp --preserve {file} /var/tmp/kept && truncate -s -1000 {file}")
     try:
         yield
     finally:
-        hal.on(SERVER, f"cp --preserve /var/lib/virtual-node/disk/kept {file}")
+        hal.on(SERVER, f"cp --preserve /var/tmp/kept {file} && rm /var/tmp/kept")
 
 
 def end_of(hal: ReimageSite, seen: Watch) -> str:
@@ -80,10 +80,9 @@ BROKEN: list[tuple[str, Fault, str]] = [
     ("power ignored", bmc("power-ignored"), "power"),
     ("override ignored", bmc("boot-override-ignored"), "next start"),
     ("password expired", bmc("password-must-change"), "password"),
-    # Which disk, the console says while the installer writes it: OpenBMC keeps nothing of it for whoever comes later.
-    ("disk missing", bmc("disk-missing"), "the installer to begin"),
+    ("disk missing", bmc("disk-missing"), "its installer stopped: disk 0x"),
     ("no DHCP", no_dhcp, "its firmware to boot from the network"),
-    ("image cut short", truncated_image, "checksum"),
+    ("image cut short", truncated_image, "cannot be fetched or is not what was signed"),
 ]
 HARMLESS: list[tuple[str, Fault]] = [
     ("slow BMC", bmc("slow", "--seconds", "1")),
@@ -185,7 +184,7 @@ def test_a_second_call_home_is_refused_and_changes_nothing(hal: ReimageSite, oth
         playing.kill()
     assert done.status == 0, done.explain()
     before = hal.everything()
-    for purpose in ("begin", "secrets", "call-home"):
+    for purpose in ("begin", "secrets", "call-home", "stop"):
         url = f"https://{hal.server_address}:8481/node/{NODE}/{purpose}"
         asked = f"curl --insecure --silent --noproxy '*' --config - --request POST --write-out ' %{{http_code}}' {url}"
         said = hal.on(NODE, asked, f'header = "X-HAL-Token: {token}"\n'.encode())

@@ -7,7 +7,8 @@ container's root. That other disks are wiped is said on the console (wiping.py),
 The order of steps, and what is refused, is Anaconda's (github rhinstaller/anaconda, branch rhel7-branch, read 2026-11;
 nothing here is its code): %pre, the whole file, disks that it names, the source, then the disk is erased, filled, made
 to boot, %post. An image is fetched when the disk has been erased already, and compared then. A failure leaves the
-machine on, in the installer. Lines that say what a container does not have (network, firewall, selinux, time zone,
+machine on, in the installer; what is an exception there, from the first change of the disk on, runs %onerror, and a
+script that fails does not. Lines that say what a container does not have (network, firewall, selinux, time zone,
 partitions' sizes) are read and left.
 """
 
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykickstart.constants import (  # type: ignore[import-untyped]
     KS_REBOOT,
+    KS_SCRIPT_ONERROR,
     KS_SCRIPT_POST,
     KS_SCRIPT_PRE,
 )
@@ -42,6 +44,8 @@ SCRIPT_SECONDS = 1800.0
 IMAGE_FILE = f"{DISK}/disk.img"  # where Anaconda saves an image, too
 STAGE2 = "LiveOS/squashfs.img"
 BIN = "/run/installer/bin"
+REPORT = "/tmp/anaconda-tb-emulation"  # where python-meh writes an exception
+SECTIONS = {KS_SCRIPT_PRE: "%pre", KS_SCRIPT_POST: "%post", KS_SCRIPT_ONERROR: "%onerror"}
 # Groups of packages that the base system stands for: the stand-in repository has no groups.
 BASE_GROUPS = ("core",)
 # The words are: log, then the command. What is written to /dev/console is the program's standard output here; what a
@@ -64,6 +68,10 @@ class Next(Enum):
 
 class StoppedError(VirtualNodesError):
     """The installer stops and waits for somebody; the message says why."""
+
+
+class ScriptError(StoppedError):
+    """A script failed that may not: Anaconda ends, and runs no %onerror."""
 
 
 def start(machine: Machine, boot: Boot, place: Place, network: Network, append: str) -> Next:
@@ -109,7 +117,13 @@ class _Installer:
         asked = _read(text)
         self._stage2(words.get("inst.stage2") or words.get("inst.repo") or asked.url.url)
         self._check(asked)
-        self._install(asked, text)
+        try:
+            self._install(asked, text)
+        except ScriptError:
+            raise
+        except (VirtualNodesError, OSError) as error:
+            self._exception(asked, error)
+            raise
         if asked.reboot.action != KS_REBOOT:
             self.say("Installation complete. Press return to quit")  # nobody does
             return Next.STAY
@@ -217,12 +231,18 @@ class _Installer:
             self.say(f"packages: {' '.join(wanted)}")
             self.disk.packages(repositories, wanted, asked.packages.excludedList)
 
+    def _exception(self, asked: Any, error: Exception) -> None:
+        """Write the report of an exception, then run what the kickstart file has for it."""
+        lines = ["anaconda (emulation) exception report", "Traceback (most recent call first):", f"Error: {error}"]
+        self.disk.do("the report", f"cat >{REPORT}", stdin="\n".join([*lines, ""]).encode())
+        for script in _scripts(asked, KS_SCRIPT_ONERROR):
+            self._script(script)
+
     def _script(self, script: Any) -> None:
-        """Run a script as Anaconda does; raise StoppedError when it failed and may not."""
-        after = script.type == KS_SCRIPT_POST
-        what = f"%{'post' if after else 'pre'} at line {script.lineno}"
+        """Run a script as Anaconda does; raise ScriptError when it failed and may not."""
+        what = f"{SECTIONS[script.type]} at line {script.lineno}"
         self.say(what)
-        root = DISK if after and script.inChroot else ""
+        root = DISK if script.type == KS_SCRIPT_POST and script.inChroot else ""
         file = f"{'/run' if root else '/tmp'}/ks-script-{script.lineno}"
         write = 'umask 077; cat >"$1"; chmod 700 "$1"'
         self.disk.do(what, write, root + file, stdin=script.script.encode())
@@ -234,7 +254,7 @@ class _Installer:
         for line in done.out.decode(errors="replace").splitlines():
             self.machine.write_console(f"{line}\n")
         if done.status != 0 and script.errorOnFail:
-            raise StoppedError(
+            raise ScriptError(
                 f"There was an error running the kickstart script at line {script.lineno}. This is a fatal error and "
                 f"installation will be aborted. (status {done.status})"
             )

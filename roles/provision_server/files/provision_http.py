@@ -3,7 +3,7 @@
 
 Who asks is known by the address that the connection comes from. Without TLS: boot configuration, the files of its
 order, and what a reboot by Slurm is for. With TLS and the token: that its installation begins, first secrets, the call
-home, once each.
+home, once each, and why an installer stops.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -49,7 +49,7 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(self._get)
 
     def do_POST(self):
-        """That it begins, first secrets, or the call home."""
+        """That it begins, first secrets, the call home, or why it stops."""
         self._answer(self._post)
 
     def _answer(self, ask):
@@ -132,6 +132,8 @@ class Handler(BaseHTTPRequestHandler):
                 return 200, store.redeem_secrets(self.server.place, node, token, address)
             if parts[2] == "begin":
                 store.begin(self.server.place, node, token, address)
+            elif parts[2] == "stop":
+                store.stop(self.server.place, node, token, address, said)
             else:
                 store.call_home(self.server.place, node, token, address, said)
         except Problem as problem:

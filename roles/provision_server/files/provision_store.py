@@ -5,7 +5,8 @@ armed/NODE            what the node is to install, until it called home or the t
                       Once its installation began it boots its disk too: what broke off is not tried again by itself
 tokens/NODE.PURPOSE   sha256 of a token, the address it is good for, and until when; used, the file is gone
 spool/NODE            first secrets, put there shortly before; handed out once, and gone
-calls/NODE            when its last installation began and ended, and what the node said when it had been installed
+calls/NODE            when its last installation began and ended, and what the node said when it had been installed,
+                      or why its installer stopped
 """
 
 from __future__ import absolute_import, division, print_function
@@ -18,11 +19,12 @@ import time
 import provision_trail as trail
 from provision_common import FILE, Problem, checked_name, read_json, remove, replace, stamp, text, write_json
 
-PURPOSES = ("begin", "secrets", "call-home")
+PURPOSES = ("begin", "secrets", "call-home", "stop")
 REBOOT = "reboot"  # what Slurm's RebootProgram asks for; no file of an order
 MOST_SECONDS = 24 * 3600
 MOST_BYTES = 1024 * 1024
 MOST_COUNTED = 1000
+MOST_LETTERS = 500  # of the reason for a stop
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -58,7 +60,8 @@ def arm(place, name, order, now=None):
 def _refuse_while_it_installs(place, name, now):
     """Problem when an installation may be going on: its tokens would be worthless, and its call home be refused."""
     order = _order(place, name)
-    if order and order.get("began") and any(in_force(_token(place, name, one), now) for one in PURPOSES):
+    installs = order and order.get("began") and not order.get("stopped")
+    if installs and any(in_force(_token(place, name, one), now) for one in PURPOSES):
         raise Problem("%s: it installs just now: %s. When that broke off: hal-provision disarm %s, then arm it again"
                       % (name, unfinished(place, name) or "installation began at %s" % order["began"], name))
 
@@ -190,6 +193,7 @@ def give(place, name, file, address, now):
                 said = "given" if times == 1 else "given, %d times since it was armed" % times
                 trail.done(place, now, name, address, "GET %s" % file, said)
             given[file] = times
+        if order.pop("stopped", None) or times <= MOST_COUNTED:  # whoever fetches it tries once more
             write_json(place.path("armed", name), order)
         return order["files"][file]
 
@@ -247,6 +251,7 @@ def begin(place, name, token, address, now=None):
 def _note_began(place, name, order, now):
     """To be asked with the lock, when the token was shown."""
     if order and not order.get("began"):
+        order.pop("stopped", None)
         order["began"] = stamp(now)
         write_json(place.path("calls", name), {"node": name, "began": order["began"], "what": order["what"]})
         write_json(place.path("armed", name), order)
@@ -295,13 +300,48 @@ def call_home(place, name, token, address, said, now=None):
         raise Problem(why)
 
 
+def stop(place, name, token, address, said, now=None):
+    """Take note why a node's installer stopped, the first word of each try; Problem says why it is not believed.
+
+    Nothing else changes: before it began, the next boot tries again, as the order says; after it, no boot does.
+    """
+    now = time.time() if now is None else now
+    with place.locked(name):
+        order = armed(place, name, now)
+        why = refusal(place, name, "stop", token, address, now) or (None if order else "it is not armed")
+        if why is None and order.get("stopped"):
+            why = "it said why already"
+        if why is None:
+            # The order has the kickstart, so the token, in it: what a node sends is not to bring that into a log.
+            reason = u" ".join(text(said).replace(text(token), u"[token]").split())[:MOST_LETTERS]
+            stopped = {"at": stamp(now), "why": u"".join(one for one in reason if one >= u" ") or u"it gave no reason"}
+            order["stops"] = order.get("stops", 0) + 1
+            if trail.worth(order["stops"]):
+                trail.done(place, now, name, address, "stop", stopped["why"])
+            if order.get("began"):
+                write_json(place.path("calls", name),
+                           dict(read_json(place.path("calls", name)) or {}, stopped=stopped))
+            order["stopped"] = stopped
+            write_json(place.path("armed", name), order)
+        else:
+            _drop_over(place, name, now)
+    if why:
+        raise Problem(why)
+
+
 # ---------------------------------------------------------------- what is known
 def unfinished(place, name):
     """Return in words that an installation began and did not call home, "" where none did."""
     called = read_json(place.path("calls", name)) or {}
     if "began" not in called or "at" in called:
         return ""
-    return "installation began at %s, did not call home: %s" % (called["began"], called["what"])
+    said = "installation began at %s, did not call home: %s" % (called["began"], called["what"])
+    return u"%s; %s" % (said, stopped_words(called["stopped"])) if "stopped" in called else said
+
+
+def stopped_words(stopped):
+    """Return in words when and why an installer stopped."""
+    return u"its installer stopped at %s: %s" % (stopped["at"], stopped["why"])
 
 
 def status(place, names=(), now=None):
@@ -337,6 +377,8 @@ def _status(place, name, now):
         # Of the installation that was ordered last: an order that was not followed yet has none.
         "began": (order if order else called or {}).get("began", ""),
         "unfinished": unfinished(place, name),
+        # Why the installer stopped, of the order that is out, or of the installation that broke off.
+        "stopped": (order if order else called or {}).get("stopped"),
         "tokens": [one for one in PURPOSES if in_force(_token(place, name, one), now)],
         "secrets_wait": os.path.exists(place.path("spool", name)),
         "called": called if called and "at" in called else None,

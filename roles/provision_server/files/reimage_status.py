@@ -12,6 +12,7 @@ import textwrap
 import time
 
 from provision_common import stamp, text
+from provision_store import stopped_words
 from reimage_store import STEPS
 
 WIDTH = 80
@@ -341,6 +342,8 @@ def boots_now(status):
     words = [u"it boots the installer until %s" % status["until"] if status["armed"] else u"it boots its disk"]
     if status["unfinished"]:
         words.append(status["unfinished"])
+    elif status["stopped"] and status["armed"]:
+        words.append(stopped_words(status["stopped"]))
     elif status["called"] and not status["armed"]:
         words.append(u"it called home at %s" % status["called"]["at"])
     return u"; ".join(words)

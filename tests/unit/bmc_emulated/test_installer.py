@@ -227,6 +227,22 @@ def test_a_script_that_fails_before_the_disk_is_touched_ends_it(machine: Machine
     assert "erased" not in place.steps
 
 
+def test_an_exception_runs_what_is_there_for_it_and_a_script_that_fails_does_not(machine: Machine) -> None:
+    """kickstart() writes a section for it; Anaconda calls it from its handler of exceptions alone."""
+    assert "%onerror" in written()
+    place = site(written())
+    place.failing["sha256sum"] = Done(1, b"", "tar: broken\n")
+    assert Firmware(place).boot(machine, "network") is False
+    console = machine.console()
+    assert console.index("anaconda (emulation): %onerror at line") < console.index("checksum: tar: broken")
+    for failing in ("hal-pre.log", "hal-install.log"):
+        other = site(written())
+        other.failing[failing] = Done(1, b"", "")
+        seen = len(machine.console())
+        assert Firmware(other).boot(machine, "network") is False
+        assert "%onerror" not in machine.console()[seen:]
+
+
 def test_a_script_that_may_fail_does_not_end_it(machine: Machine) -> None:
     place = site(written().replace("%pre --erroronfail", "%pre"))
     place.failing["hal-pre.log"] = Done(3, b"", "")

@@ -85,16 +85,19 @@ def read_packages(text: str) -> list[str]:
     return packages
 
 
+SECTIONS = ("pre", "post", "onerror")
+
+
 @pytest.mark.parametrize("source", [PACKAGES, FROM_IMAGE])
 def test_the_token_is_where_the_node_shows_it_and_on_no_command_line(source: Source) -> None:
     text = made(source)
-    assert text.count(TOKEN.words) == 2
-    for section in ("pre", "post"):
+    assert text.count(TOKEN.words) == 3
+    for section in SECTIONS:
         assert f"token='{TOKEN.words}'" in script(text, section).splitlines()
     assert TOKEN.words not in repr(TOKEN)
 
 
-@pytest.mark.parametrize("section", ["pre", "post"])
+@pytest.mark.parametrize("section", SECTIONS)
 @pytest.mark.parametrize("source", [PACKAGES, FROM_IMAGE])
 def test_a_shell_can_read_the_scripts(source: Source, section: str) -> None:
     text = script(made(source), section)
@@ -140,9 +143,14 @@ def test_the_server_hears_that_it_begins_last_and_only_when_all_was_well(tmp_pat
     assert run_pre(tmp_path, SIGNED).returncode == 0
     assert (tmp_path / "asked").read_text().split()[-1] == "https://10.1.0.11:8481/node/hal05/begin"
     assert script(made(FROM_IMAGE), "pre").splitlines()[-1].startswith("ask begin || fail ")
-    for wrong in ({"sum_of": "cd" * 32}, {"sum_of": SIGNED, "disk": False}):
+    for wrong, why in (
+        ({"sum_of": "cd" * 32}, "cannot be fetched or is not what was signed"),
+        ({"sum_of": SIGNED, "disk": False}, "is not in this machine"),
+    ):
         assert run_pre(tmp_path, **wrong).returncode == 1
-        assert (tmp_path / "asked").read_text() == ""  # it may try again
+        (told,) = (tmp_path / "asked").read_text().splitlines()
+        assert told.endswith("https://10.1.0.11:8481/node/hal05/stop")  # it may try again
+        assert why in told
     refused = run_pre(tmp_path, SIGNED, server=22)
     assert refused.returncode == 1
     assert "the server does not want this to begin" in refused.stdout

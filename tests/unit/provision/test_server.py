@@ -245,7 +245,7 @@ def test_a_token_that_ran_out_is_refused(running: Running) -> None:
     running.arm()
     assert running.call("spool", "hal05", given=b"key").returncode == 0
     over = [*(running.folder / "state/tokens").glob("hal05.*"), running.folder / "state/armed/hal05"]
-    assert len(over) == 4
+    assert len(over) == 5
     for path in over:  # an hour goes by
         path.write_text(json.dumps({**json.loads(path.read_text()), "expires": time.time() - 1}))
     assert running.secrets(FIRST, WORDS) == (403, b"refused\n")
@@ -385,11 +385,12 @@ class Scripts:
             (folder / name).chmod(0o755)
 
     def run(self, section: str) -> subprocess.CompletedProcess[str]:
-        text = self._text.split(f"%{section}", 1)[1].split("\n", 1)[1].split("%end")[0]
+        text = self._text.split(f"\n%{section}", 1)[1].split("\n", 1)[1].split("%end")[0]
         for what, instead in (
             ("/run/", f"{self.folder}/run/"),
             ("--directory /", f"--directory {self.folder}/root"),
             ("/dev/console", f"{self.folder}/console"),
+            ("/tmp/anaconda-tb-", f"{self.folder}/anaconda-tb-"),
             ("[ -b /dev/disk/", "[ -n /dev/disk/"),
             ("curl --fail", f"curl --interface {FIRST} --fail"),
         ):
@@ -429,6 +430,38 @@ def test_the_kickstarts_own_commands_work_with_the_server(running: Running, tmp_
     assert again.returncode == 1
     assert "hal05: NOT INSTALLED: no first secrets" in again.stdout
     assert scripts.run("pre").returncode == 1
+
+
+def test_the_kickstarts_own_commands_tell_the_server_why_they_stop(running: Running, tmp_path: Path) -> None:
+    def told() -> tuple[object, str]:
+        found = json.loads(running.call("status", "hal05").stdout)["nodes"]["hal05"]
+        return found["stopped"] and found["stopped"]["why"], found["unfinished"]
+
+    scripts = Scripts(running, tmp_path)
+    assert "the server was not told" in scripts.run("pre").stdout
+    running.arm()
+    (tmp_path / "uname").write_text("#!/bin/sh\necho x86_64\n")
+    assert scripts.run("pre").returncode == 1
+    assert told() == ("this machine is x86_64, and ppc64le is declared", "")
+    (tmp_path / "uname").write_text("#!/bin/sh\necho ppc64le\n")
+    assert scripts.run("pre").returncode == 0
+    assert told()[0] is None
+    for at in range(2):
+        report = "anaconda 21.48.22 exception report\nTraceback (most recent call first):\n  File x, line 1\n"
+        report += f"StorageError: no space {at}\n\nLocal variables:\nself: x\n"
+        (tmp_path / f"anaconda-tb-{at}").write_text(report)
+    assert scripts.run("onerror").returncode == 1
+    why, unfinished = told()
+    assert why == "Anaconda stopped: StorageError: no space 0"
+    assert unfinished.endswith(f": {why}")
+    assert "did not call home" in unfinished
+
+
+def test_an_exception_of_which_nothing_is_written_is_told_all_the_same(running: Running, tmp_path: Path) -> None:
+    running.arm()
+    assert Scripts(running, tmp_path).run("onerror").returncode == 1
+    found = json.loads(running.call("status", "hal05").stdout)["nodes"]["hal05"]
+    assert found["stopped"]["why"] == "Anaconda stopped: /tmp/anaconda.log there says why"
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def of_others(place: Any, name: str) -> tuple[dict[str, bytes], dict[str, str]]:
 
 
 OPERATIONS = st.sampled_from(
-    ["arm", "disarm", "spool", "give", "begin", "secrets", "theft", "call-home", "wrong order", "status"]
+    ["arm", "disarm", "spool", "give", "begin", "secrets", "theft", "call-home", "stop", "wrong order", "status"]
 )
 
 
@@ -258,6 +258,8 @@ def test_every_other_nodes_files_are_byte_for_byte_the_same_after_any_operation(
                 raise AssertionError("stolen")
             elif what == "call-home":
                 store.call_home(place, name, f"token-{at}", address, "done", NOW)
+            elif what == "stop":
+                store.stop(place, name, f"token-{at}", address, "no disk", NOW)
             elif what == "wrong order":
                 store.arm(place, name, an_order(node("hal09", 9)), NOW)
             else:
@@ -271,6 +273,7 @@ def test_every_other_nodes_files_are_byte_for_byte_the_same_after_any_operation(
 
 # ---------------------------------------------------------------- an installation that broke off
 
+ONCE = [one for one in store.PURPOSES if one != "stop"]
 BROKE_OFF = "installation began at 2027-01-15T08:00:00Z, did not call home: image compute-1"
 
 
@@ -295,7 +298,7 @@ def test_what_began_is_not_tried_again_by_itself(armed: Any, last: str) -> None:
 
 
 def test_an_installation_that_began_ends_as_any_other(armed: Any) -> None:
-    for purpose in store.PURPOSES:
+    for purpose in ONCE:
         assert store.status(armed, [], NOW)["unfinished"] == ([] if purpose == "begin" else ["hal05"])
         come(armed, purpose, "hal05", WORDS, "10.1.0.105", NOW)
     found = store.status(armed, [], NOW)
@@ -317,6 +320,64 @@ def test_what_installs_just_now_is_not_armed_anew(armed: Any, last: str) -> None
     assert (contents(armed), len(trail(armed))) == (before, lines)
     store.call_home(armed, "hal05", WORDS, address, "done", NOW)
     store.arm(armed, "hal05", an_order(node(), "another"), NOW)
+
+
+STOPPED = {"at": "2027-01-15T08:00:00Z", "why": "no disk"}
+
+
+def test_why_an_installer_stopped_is_known_and_changes_nothing_else(armed: Any) -> None:
+    """Before it began the next boot tries again, and says then what it finds."""
+    address = "10.1.0.105"
+    come(armed, "stop", "hal05", WORDS, address, NOW)
+    found = store.status(armed, ["hal05"], NOW)["nodes"]["hal05"]
+    assert (found["armed"], found["unfinished"], found["stopped"]) == (True, "", STOPPED)
+    assert "inst.ks=" in store.config(armed, "hal05", NOW)
+    assert refused(armed, "hal05", WORDS, address, NOW + 1, purpose="stop") == "it said why already"
+    assert store.give(armed, "hal05", "kickstart.cfg", address, NOW)  # it was switched on again
+    assert store.status(armed, ["hal05"], NOW)["nodes"]["hal05"]["stopped"] is None
+    store.stop(armed, "hal05", WORDS, address, "other image", NOW + 60)
+    come(armed, "begin", "hal05", WORDS, address, NOW + 120)
+    assert store.status(armed, ["hal05"], NOW)["nodes"]["hal05"]["stopped"] is None
+    assert [line["result"] for line in trail(armed) if line["what"] == "stop"] == ["no disk"]  # then the tenth
+
+
+def test_why_an_installer_stopped_after_it_began_is_known_until_somebody_saw_it(armed: Any) -> None:
+    address = "10.1.0.105"
+    come(armed, "begin", "hal05", WORDS, address, NOW)
+    come(armed, "stop", "hal05", WORDS, address, NOW)
+    said = f"{BROKE_OFF}; its installer stopped at 2027-01-15T08:00:00Z: no disk"
+    assert store.config(armed, "hal05", NOW) == known(node(), "management")["standing"]
+    for _ in range(2):
+        found = store.status(armed, ["hal05"], NOW)["nodes"]["hal05"]
+        assert (found["armed"], found["unfinished"], found["stopped"]) == (False, said, STOPPED)
+        store.disarm(armed, "hal05", NOW)
+    assert store.status(armed, ["hal05"], NOW)["nodes"]["hal05"]["stopped"] is None
+
+
+def test_what_said_why_it_stopped_is_armed_anew(armed: Any) -> None:
+    """It does not install any more, though its tokens are out."""
+    come(armed, "begin", "hal05", WORDS, "10.1.0.105", NOW)
+    come(armed, "stop", "hal05", WORDS, "10.1.0.105", NOW)
+    store.arm(armed, "hal05", an_order(node(), "another"), NOW)
+    found = store.status(armed, ["hal05"], NOW)["nodes"]["hal05"]
+    assert (found["armed"], found["stopped"]) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (f"a {WORDS} b", "a [token] b"),
+        ("a\nb\t\x1b[31mc\x00", "a b [31mc"),
+        ("", "it gave no reason"),
+        ("x" * 900, "x" * 500),
+        (b"M\xc3\xbcll".decode(), "M\xfcll"),
+    ],
+    ids=["token", "terminal", "nothing", "long", "letters"],
+)
+def test_a_reason_for_a_stop_is_one_line_without_the_token(armed: Any, said: str, why: str) -> None:
+    store.stop(armed, "hal05", WORDS, "10.1.0.105", said, NOW)
+    assert store.status(armed, ["hal05"], NOW)["nodes"]["hal05"]["stopped"]["why"] == why
+    assert [line["result"] for line in trail(armed) if line["what"] == "stop"] == [why]
 
 
 def test_what_began_and_ran_out_is_armed_anew(armed: Any) -> None:
@@ -413,6 +474,8 @@ def come(place: Any, purpose: str, name: str, token: str, address: str, now: flo
     """What a node does with its token."""
     if purpose == "call-home":
         return store.call_home(place, name, token, address, {}, now)
+    if purpose == "stop":
+        return store.stop(place, name, token, address, "no disk", now)
     return (store.begin if purpose == "begin" else store.redeem_secrets)(place, name, token, address, now)
 
 
@@ -504,7 +567,7 @@ def test_the_trail_says_who_got_what_and_when_without_the_token(armed: Any) -> N
     refused(armed, "hal05", WORDS, "10.1.0.106", NOW)
     for _ in range(3):
         store.give(armed, "hal05", "kickstart.cfg", address, NOW)
-    for purpose in store.PURPOSES:
+    for purpose in ONCE:
         come(armed, purpose, "hal05", WORDS, address, NOW)
     assert [(line["what"], line["node"], line["address"], line["result"]) for line in trail(armed)] == [
         ("arm", "hal05", None, "image compute-1"),

@@ -77,6 +77,7 @@ class Order:
     until: float
     given: bool = False
     began: bool = False
+    stopped: str = ""
 
 
 class Site:
@@ -153,7 +154,7 @@ class Site:
             network = machine.network_next and "override-ignored" not in faults
             machine.network_next = False
             if network and order and not order.began and order.until > self.clock:
-                order.given = True
+                order.given, order.stopped = True, ""
                 machine.runs = "installer"
             else:
                 self._start_disk(machine)
@@ -174,6 +175,7 @@ class Site:
         if machine.disk != "erased" or (order and not order.began):
             if order is None or order.began or "disk-missing" in faults:
                 machine.runs = "stopped"
+                self._tell(order, faults, f"no disk 0x{name}")
                 return
             assert name in self.confirmed, f"{name} was erased, and nobody confirmed it"
             assert not machine.jobs, f"{name} was erased under {machine.jobs}"
@@ -181,8 +183,9 @@ class Site:
             self.began[name], machine.disk = stamp(self.clock), "erased"
             machine.converged = machine.gated = machine.proven = False
             machine.resumed_by_hand = not machine.drained
-        elif order is None or "silent-install" in faults:
+        elif order is None or faults & {"silent-install", "image-broken"}:
             machine.runs = "stopped"
+            self._tell(order, faults, "the image is broken")
         else:
             machine.key = machine.next_key = order.key
             machine.disk = f"system {self.number()}"
@@ -190,6 +193,11 @@ class Site:
             self.began.pop(name, None)
             del self.orders[name]
             self._start_disk(machine)
+
+    def _tell(self, order: Order | None, faults: set[str], why: str) -> None:
+        """The installer says why it stops, where it can."""
+        if order and not (faults | self.faults["*"]) & {"server", "silent-install", "untold"}:
+            order.stopped = why
 
     # --- people
 
@@ -435,7 +443,11 @@ class FakeProvision(Part):
         order = self.site.orders.get(node)
         armed = order is not None and not order.began and order.until > self.site.clock
         return Installation(
-            armed, bool(order and order.given), self.site.began.get(node, ""), self.site.called.get(node, "")
+            armed,
+            bool(order and order.given),
+            self.site.began.get(node, ""),
+            self.site.called.get(node, ""),
+            order.stopped if order else "",
         )
 
     def arm(self, record: Record) -> str:

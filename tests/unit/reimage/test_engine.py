@@ -464,11 +464,29 @@ def test_a_machine_that_boots_its_disk_instead_is_disarmed_after_a_while() -> No
 
 def test_the_console_of_an_installation_that_stopped_is_asked_for_the_line_that_says_why() -> None:
     here = Here()
-    here.site.faults[NODE].add("disk-missing")
+    here.site.faults[NODE] |= {"disk-missing", "untold"}
     here.site.console = "a\nNOT INSTALLED: no disk 0xhal05\nb\n\n"
     reason = here.end().reason
     assert reason.endswith("; its console says: NOT INSTALLED: no disk 0xhal05")
     assert here.machine.reason == f"hal-reimage: failed at install: {reason} (hal-reimage show hal05)"
+
+
+@pytest.mark.parametrize(
+    ("fault", "why", "disk"),
+    [("disk-missing", "no disk 0xhal05", "system 0"), ("image-broken", "the image is broken", "erased")],
+)
+def test_an_installer_that_says_why_it_stops_is_not_waited_for(fault: str, why: str, disk: str) -> None:
+    here = Here()
+    here.site.faults[NODE].add(fault)
+    here.site.console = f"a\nhal05: NOT INSTALLED: {why}\nb\n"
+    ended = here.end()
+    assert (ended.state, ended.step) == (State.FAILED, Step.INSTALL)
+    assert ended.reason == f"its installer stopped: {why}"  # the console says the same
+    assert ended.seconds["install"] < LIMITS.begin
+    assert (here.machine.disk, here.machine.drained, here.site.orders) == (disk, True, {})
+    here.site.faults.clear()
+    here.confirm(RUN)
+    assert here.end().state is State.DONE
 
 
 def test_what_would_have_the_machine_boot_from_the_network_is_taken_back() -> None:

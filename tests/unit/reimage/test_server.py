@@ -328,3 +328,16 @@ def test_calls_home_of_two_installations_are_told_apart(server: Server, ordering
     first = see(unfinished=False, called={"began": "t1", "at": "t2"}).called
     second = see(unfinished=False, called={"began": "t3", "at": "t2"}).called
     assert len({"", first, second}) == 3
+
+
+def test_why_an_installer_stopped_is_that_of_the_order_which_is_out(server: Server, ordering: Ordering) -> None:
+    status = {"armed": True, "given": None, "began": "", "unfinished": "", "called": None}
+
+    def stopped(**changes: Any) -> Any:
+        server.says[("hal-provision", "status")] = Done(0, json.dumps({"nodes": {"hal05": status | changes}}))
+        return Provisioning(server, ordering).see("hal05").stopped
+
+    said = {"at": "t1", "why": "no disk"}
+    assert stopped(what="image x", stopped=said) == "no disk"
+    assert stopped(what="", stopped=said) == stopped(what="image x", stopped=None) == ""
+    assert stopped(what="image x") == ""  # a server of another release does not know it

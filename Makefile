@@ -66,7 +66,7 @@ check: setup ## lint and unit: needs no node
 molecule: setup ## the scenario of a role: make molecule ROLE=time
 	@$(PYTHON) tests/run.py --scenario '$(ROLE)' scenarios
 
-test: setup ## lint, unit, property and contract tests, three scenarios, a mini rollout
+test: setup ## lint, unit, property and contract tests, four scenarios, a mini rollout
 	@$(PYTHON) tests/run.py lint unit scenarios rollout
 
 test-full: setup ## make test and the slow proofs: every scenario, every package on a node, the full virtual HAL, ppc64le nodes

@@ -49,7 +49,6 @@ LATER = (
     "notebooks",
     "nvidia_driver",
     "provision_server",
-    "reimage",
     "repositories",
     "singularity",
     "slurm",
@@ -133,7 +132,7 @@ def scenarios(only: str, later: bool) -> Sequence[Stage]:
         sys.exit(f"no scenario {only!r}: there are {', '.join(names)}")
     names.sort(key=lambda name: LONG.index(name) if name in LONG else len(LONG))
     asked = [name for name in names if name == only or (not only and (later or name not in LATER))]
-    return [molecule(name, plainly=later) for name in asked]
+    return [molecule(name, plainly=later, once=not (later or only)) for name in asked]
 
 
 def slow_scenarios() -> Sequence[Stage]:
@@ -146,14 +145,16 @@ def slow_scenarios() -> Sequence[Stage]:
     return [molecule(name, "slow", plainly=True) for name in sorted(marked)]
 
 
-def molecule(scenario: str, which: str = "not slow", *, plainly: bool) -> Stage:
+def molecule(scenario: str, which: str = "not slow", *, plainly: bool, once: bool = False) -> Stage:
     """A scenario, whose tests count too; of its tests those that are slow, or the others.
 
-    `plainly`: through Ansible as it comes, as test-full does; else as the rollouts, which is quicker.
+    `plainly`: through Ansible as it comes, as test-full does; else as the rollouts, which is quicker. `once`: without
+    check mode and a second converge, which the same roles have in the rollout beside it.
     """
     name = f"molecule {scenario}" + (": slow tests" if which == "slow" else "")
     report = REPORTS / f"molecule-{scenario}-{which.replace(' ', '-')}.xml"
-    argv = ["molecule", "-c", "molecule/base.yml", "test", "-s", scenario]
+    base = ("-c", "molecule/base.yml", *(("-c", "molecule/once.yml") if once else ()))
+    argv = ["molecule", *base, "test", "-s", scenario]
     tests = {"PYTEST_ADDOPTS": f"--junitxml='{report}' -m '{which}'"}
     return Stage(name, argv, env={**({} if plainly else strategy.environment()), **tests}, report=report)
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from testinfra.host import Host
 
-NODES = ["hal-login", "hal01"]
+NODES = ["hal01"]
 SCENARIO = Path(__file__).resolve().parents[1]
 PROJECT = SCENARIO.parents[1]
 Node = Callable[[str], Host]

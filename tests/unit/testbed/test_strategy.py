@@ -1,0 +1,138 @@
+"""molecule/shared/strategies/mitogen_linear.py: what it answers by itself is what a worker of Ansible's would have."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+STRATEGIES = ROOT / "molecule/shared/strategies"
+PLAYS = """
+- hosts: all
+  gather_facts: false
+  vars:
+    first: "{{ inventory_hostname == 'one' }}"
+  tasks:
+    - name: On one host
+      ansible.builtin.command: pwd
+      when: first
+      changed_when: true
+      register: said
+      notify: Afterwards
+    - name: Who was skipped
+      ansible.builtin.debug: {msg: "{{ said is skipped }} {{ said.false_condition | default('') }}"}
+    - name: The second condition
+      ansible.builtin.debug: {msg: no}
+      when: [true, inventory_hostname is defined, not first, inventory_hostname == 'one']
+    - name: Of each item
+      ansible.builtin.debug: {msg: "{{ item }}"}
+      loop: [1, 2]
+      when: item == 2 and first
+    - name: Of all items alike
+      ansible.builtin.debug: {msg: "{{ item }}"}
+      loop: [1, 2]
+      when: first
+    - name: Of what is not defined
+      ansible.builtin.debug: {msg: no}
+      when: not_there
+      ignore_errors: true
+    - name: Of what is no condition
+      ansible.builtin.debug: {msg: no}
+      when: "'one' +"
+      ignore_errors: true
+    - name: Without a word
+      ansible.builtin.debug: {msg: secret}
+      when: first
+      no_log: true
+    - name: Without a word, as is found out
+      ansible.builtin.debug: {msg: secret}
+      when: first
+      no_log: "{{ first }}"
+    - name: Elsewhere
+      ansible.builtin.command: pwd
+      changed_when: false
+      delegate_to: two
+      when: first
+    - name: Once
+      ansible.builtin.debug: {msg: once}
+      run_once: true
+      when: not first
+    - name: More tasks
+      ansible.builtin.include_tasks: more.yml
+      when: first
+    - when: not first
+      vars:
+        of_block: "{{ inventory_hostname }}"
+      block:
+        - name: In a block
+          ansible.builtin.debug: {msg: "{{ of_block }}"}
+          when: of_block == 'two'
+        - name: A task's own variable
+          ansible.builtin.debug: {msg: no}
+          vars: {mine: "{{ of_block }}"}
+          when: mine == 'three'
+  handlers:
+    - name: Afterwards
+      ansible.builtin.debug: {msg: handled}
+      when: not first
+"""
+
+
+def played(folder: Path, *, ours: bool) -> dict[str, Any]:
+    """What Ansible's JSON callback says of the plays, without what differs from run to run."""
+    strategy = {"ANSIBLE_STRATEGY_PLUGINS": str(STRATEGIES), "ANSIBLE_STRATEGY": "mitogen_linear"}
+    done = subprocess.run(
+        [
+            *(str(Path(sys.executable).with_name("ansible-playbook")), "-i", "one,two,", "-c", "local"),
+            *("-e", f"ansible_python_interpreter={sys.executable}", str(folder / "plays.yml")),
+        ],
+        cwd=ROOT,
+        env={
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "ANSIBLE_CALLBACKS_ENABLED": "hal_preload",
+            "ANSIBLE_INVENTORY_ENABLED": "host_list",
+            "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
+            "HOME": os.environ.get("HOME", "/"),
+            "PATH": os.environ["PATH"],
+            **(strategy if ours else {}),
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    tasks: dict[str, dict[str, Any]] = {}
+    for task in (
+        task for play in found["plays"] for task in play["tasks"]
+    ):  # several of one name for a strange strategy
+        tasks.setdefault(task["task"]["name"], {}).update({host: told(task["hosts"][host]) for host in task["hosts"]})
+    return {"stats": found["stats"], "tasks": tasks}
+
+
+def told(result: dict[str, Any]) -> dict[str, Any]:
+    """Return what a task said, without what differs from run to run."""
+    differs = ("start", "end", "delta", "ansible_facts", "invocation")
+    return {key: result[key] for key in result if key not in differs}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "plays.yml").write_text(PLAYS)
+    (tmp_path / "more.yml").write_text("- name: Included\n  ansible.builtin.debug: {msg: more}\n")
+    return tmp_path
+
+
+def test_what_is_skipped_and_what_fails_is_as_ansibles_own_strategy_has_it(folder: Path) -> None:
+    pytest.importorskip("ansible_mitogen")
+    plain = played(folder, ours=False)
+    assert played(folder, ours=True) == plain
+    assert plain["stats"]["one"]["skipped"] > 3
+    assert plain["stats"]["two"]["skipped"] > 5

@@ -304,17 +304,22 @@ def test_who_watches_gets_a_line_for_each_change_until_nothing_goes(program: Pro
         running.kill()
 
 
+def is_told_of_the_other(program: Program, running: subprocess.Popen[bytes], call: dict[str, Any]) -> None:
+    """hal06 has its turn after hal05, ends, and then so does whoever watches."""
+    assert line_of(running) == "hal06: waiting for a turn\n"
+    program.write(now(name="hal06", run=call))
+    assert line_of(running) == "hal06: 6/11 install: the call home\n"
+    program.write(done("hal06", run=call))
+    assert line_of(running) == "hal06: done\n"
+    assert running.communicate(timeout=LONG_SECONDS) == (b"", b"")
+
+
 def test_who_watches_does_not_leave_between_two_nodes_of_a_call(program: Program) -> None:
     call = {"nodes": ("hal05", "hal06")}
     program.write(done(run=call, ended=stamp(time.time())))
     running = watching(program)
     try:
-        assert line_of(running) == "hal06: waiting for a turn\n"
-        program.write(now(name="hal06", run=call))
-        assert line_of(running) == "hal06: 6/11 install: the call home\n"
-        program.write(done("hal06", run=call))
-        assert line_of(running) == "hal06: done\n"
-        assert running.communicate(timeout=LONG_SECONDS) == (b"", b"")
+        is_told_of_the_other(program, running, call)
         assert running.returncode == 0
     finally:
         running.kill()
@@ -325,12 +330,7 @@ def test_who_watches_does_not_leave_after_a_failure_that_others_go_on_after(prog
     program.write(failed(run=call, ended=stamp(time.time() - 7200)))  # the controller's clock is wrong
     running = watching(program)
     try:
-        assert line_of(running) == "hal06: waiting for a turn\n"
-        program.write(now(name="hal06", run=call))
-        assert line_of(running) == "hal06: 6/11 install: the call home\n"
-        program.write(done("hal06", run=call))
-        assert line_of(running) == "hal06: done\n"
-        assert running.communicate(timeout=LONG_SECONDS) == (b"", b"")
+        is_told_of_the_other(program, running, call)
     finally:
         running.kill()
     program.write(failed(run={**call, "go_on": False}))

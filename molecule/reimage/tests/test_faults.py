@@ -50,7 +50,7 @@ def no_server(hal: ReimageSite) -> Iterator[None]:
 @contextmanager
 def truncated_image(hal: ReimageSite) -> Iterator[None]:
     """The image lost its last bytes after it was confirmed."""
-    (file,) = hal.on(SERVER, "ls /srv/images/www/ac922-*/rootfs.tar*").split()
+    (file,) = hal.on(SERVER, f"ls /srv/images/www/{hal.record(NODE)['plan']['image']['folder']}/rootfs.tar*").split()
     hal.on(SERVER, f"cp --preserve {file} /var/tmp/kept && truncate -s -1000 {file}")
     try:
         yield

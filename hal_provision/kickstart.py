@@ -12,8 +12,9 @@ that an installation that breaks off is not begun again by each boot. Only then 
 asked for by their world-wide names and no other: Anaconda sees none of them.
 
 Why it stops, the installer tells the server, as long as that can be reached: what a script refuses in %pre and %post,
-and in %onerror what stops Anaconda itself (run since RHEL 7.4 where Anaconda ends with an exception; an error that it
-only shows on its console is not told).
+and in %onerror an exception of Anaconda itself. What it only shows on its screen is not told: an image or a package
+that cannot be had, partitions that cannot be made, a disk that breaks (pyanaconda/errors.py, exception.py of its
+rhel7-branch). Anaconda of RHEL 7.3 and before does not know that section.
 
 No secret but the token is in it: it opens this node's first secrets once, from this node's address, for some hours.
 """
@@ -378,11 +379,16 @@ def _post(node: BootNode, server: Server, token: Token) -> list[str]:
 
 
 def _on_error(node: BootNode, server: Server, token: Token) -> list[str]:
-    """Tell the server what Anaconda's own exception was: python-meh writes it to this file before %onerror is run."""
+    """Tell the server what Anaconda's own exception was: python-meh writes it to a file before %onerror is run.
+
+    Below "Traceback" are frames, indented, then the exception, an empty line, and variables.
+    """
     return [
         "%onerror --log=/tmp/hal-onerror.log",
         *_tools(node, server, token),
-        "why=$(cat /tmp/anaconda-tb-* 2>/dev/null | grep --max-count=1 --extended-regexp '^[A-Za-z_][A-Za-z0-9_.]*: ')",
+        "newest=$(ls -t /tmp/anaconda-tb-* 2>/dev/null | head -n 1)",
+        '[ -z "$newest" ] || why=$(sed -n "/^Traceback/,/^$/p" "$newest" \\',
+        '  | grep --text -v -e "^Traceback" -e "^ " -e "^$" | head -n 1)',
         'fail "Anaconda stopped: ${why:-/tmp/anaconda.log there says why}"',
         "%end",
     ]

@@ -7,9 +7,9 @@ container's root. That other disks are wiped is said on the console (wiping.py),
 The order of steps, and what is refused, is Anaconda's (github rhinstaller/anaconda, branch rhel7-branch, read 2026-11;
 nothing here is its code): %pre, the whole file, disks that it names, the source, then the disk is erased, filled, made
 to boot, %post. An image is fetched when the disk has been erased already, and compared then. A failure leaves the
-machine on, in the installer; what is an exception there, from the first change of the disk on, runs %onerror, and a
-script that fails does not. Lines that say what a container does not have (network, firewall, selinux, time zone,
-partitions' sizes) are read and left.
+machine on, in the installer, with a line on its screen: so do scripts, images and packages that fail. What it has no
+such line for is an exception, which runs %onerror: here when the disk cannot be erased. Lines that say what a container
+does not have (network, firewall, selinux, time zone, partitions' sizes) are read and left.
 """
 
 from __future__ import annotations
@@ -70,10 +70,6 @@ class StoppedError(VirtualNodesError):
     """The installer stops and waits for somebody; the message says why."""
 
 
-class ScriptError(StoppedError):
-    """A script failed that may not: Anaconda ends, and runs no %onerror."""
-
-
 def start(machine: Machine, boot: Boot, place: Place, network: Network, append: str) -> Next:
     """Run the installer that a kernel's words ask for; say on the console what it does."""
     words = dict(word.partition("=")[::2] for word in append.split())
@@ -117,13 +113,7 @@ class _Installer:
         asked = _read(text)
         self._stage2(words.get("inst.stage2") or words.get("inst.repo") or asked.url.url)
         self._check(asked)
-        try:
-            self._install(asked, text)
-        except ScriptError:
-            raise
-        except (VirtualNodesError, OSError) as error:
-            self._exception(asked, error)
-            raise
+        self._install(asked, text)
         if asked.reboot.action != KS_REBOOT:
             self.say("Installation complete. Press return to quit")  # nobody does
             return Next.STAY
@@ -189,7 +179,11 @@ class _Installer:
 
     def _install(self, asked: Any, text: bytes) -> None:
         self.say(f"erasing {', '.join(asked.clearpart.drives) or 'the disk'}")
-        self.disk.erase()
+        try:
+            self.disk.erase()
+        except VirtualNodesError as error:
+            self._exception(asked, error)
+            raise
         if asked.liveimg.seen:
             self._image(asked.liveimg)
         else:
@@ -234,12 +228,15 @@ class _Installer:
     def _exception(self, asked: Any, error: Exception) -> None:
         """Write the report of an exception, then run what the kickstart file has for it."""
         lines = ["anaconda (emulation) exception report", "Traceback (most recent call first):", f"Error: {error}"]
-        self.disk.do("the report", f"cat >{REPORT}", stdin="\n".join([*lines, ""]).encode())
-        for script in _scripts(asked, KS_SCRIPT_ONERROR):
-            self._script(script)
+        try:
+            self.disk.do("the report", f"cat >{REPORT}", stdin="\n".join([*lines, "", "Local variables"]).encode())
+            for script in _scripts(asked, KS_SCRIPT_ONERROR):
+                self._script(script)
+        except VirtualNodesError as other:
+            self.say(f"{other}")  # the first one is what is to be mended
 
     def _script(self, script: Any) -> None:
-        """Run a script as Anaconda does; raise ScriptError when it failed and may not."""
+        """Run a script as Anaconda does; raise StoppedError when it failed and may not."""
         what = f"{SECTIONS[script.type]} at line {script.lineno}"
         self.say(what)
         root = DISK if script.type == KS_SCRIPT_POST and script.inChroot else ""
@@ -254,11 +251,11 @@ class _Installer:
         for line in done.out.decode(errors="replace").splitlines():
             self.machine.write_console(f"{line}\n")
         if done.status != 0 and script.errorOnFail:
-            raise ScriptError(
+            raise StoppedError(
                 f"There was an error running the kickstart script at line {script.lineno}. This is a fatal error and "
                 f"installation will be aborted. (status {done.status})"
             )
-        if done.status != 0:
+        if done.status != 0 and script.type != KS_SCRIPT_ONERROR:
             self.say(f"{what} ended with status {done.status}; the installation goes on")
 
 

@@ -15,7 +15,6 @@ import ansible_mitogen.affinity
 import ansible_mitogen.loaders
 import ansible_mitogen.strategy
 from ansible.collections.list import list_collection_dirs
-from ansible.errors import AnsibleError
 from ansible.template import Templar
 
 ansible_mitogen.affinity.policy = ansible_mitogen.affinity.Policy()  # which leaves it to the kernel
@@ -52,12 +51,13 @@ class StrategyModule(ansible_mitogen.strategy.StrategyMixin, Base):  # type: ign
 
         As ansible/executor/task_executor.py, TaskExecutor._execute. A loop's condition is asked for each of its items.
         """
-        if not task.when or task.loop is not None or task.loop_with is not None or isinstance(task.no_log, str):
+        of_items = task.loop is not None or task.loop_with is not None
+        if not task.when or of_items or any(isinstance(word, str) for word in (task.no_log, task.delegate_to)):
             return None
         try:
             holds, condition = task.evaluate_conditional_with_result(Templar(self._loader, task_vars), task_vars)
-        except AnsibleError:
-            return None  # the worker finds the same, and says so
+        except Exception:  # whatever a condition raises, its worker raises too, and makes it that task's failure
+            return None
         if holds:
             return None
         return {

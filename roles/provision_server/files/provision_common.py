@@ -18,6 +18,8 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}\Z")
 FOLDERS = ("armed", "tokens", "spool", "calls")
 TEXT = type(u"")
+# Controls, marks that turn the direction of writing, halves of letters, which JSON may have.
+_NO_LETTERS = re.compile(u"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Problem(Exception):
@@ -36,6 +38,11 @@ class Problem(Exception):
 def text(value):
     """Return bytes or text as text; what is no UTF-8 is replaced."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else u"%s" % value
+
+
+def clean(words):
+    """Return words in one line, without what a terminal would obey and what is no letter: others wrote them."""
+    return u" ".join(_NO_LETTERS.sub(u" ", text(words)).split())
 
 
 def checked_name(name):
@@ -59,7 +66,7 @@ def say(words):
 
 def tell(words):
     """Print a line in UTF-8, whatever the locale."""
-    getattr(sys.stdout, "buffer", sys.stdout).write((text(words) + u"\n").encode("utf-8"))
+    getattr(sys.stdout, "buffer", sys.stdout).write((text(words) + u"\n").encode("utf-8", "replace"))
     sys.stdout.flush()
 
 

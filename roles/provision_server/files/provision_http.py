@@ -135,7 +135,7 @@ class Handler(BaseHTTPRequestHandler):
             elif parts[2] == "stop":
                 store.stop(self.server.place, node, token, address, said)
             else:
-                store.call_home(self.server.place, node, token, address, said)
+                store.call_home(self.server.place, node, token, address, _data(said))
         except Problem as problem:
             self.worth_a_line = self.server.refusals.note(time.time(), node, address, parts[2], "%s" % problem)
             if self.worth_a_line:
@@ -144,7 +144,7 @@ class Handler(BaseHTTPRequestHandler):
         return 200, b"ok\n"
 
     def _body(self):
-        """Return what was sent as data: an object, else its text; None for too much."""
+        """Return what was sent as text; None for too much."""
         try:
             length = int(self.headers.get("Content-Length") or 0)
         except ValueError:
@@ -152,11 +152,7 @@ class Handler(BaseHTTPRequestHandler):
         if length > MOST_SAID or length < 0:
             self.rfile.read(min(max(length, 0), 16 * MOST_SAID))  # unread, the answer would be lost with the connection
             return None
-        raw = text(self.rfile.read(length))
-        try:
-            return json.loads(raw)
-        except ValueError:
-            return raw
+        return text(self.rfile.read(length))
 
     def _say(self, words):
         say("%s %s" % (self.client_address[0], text(words)))
@@ -165,6 +161,14 @@ class Handler(BaseHTTPRequestHandler):
         """To the journal, without what a header said. Equal refusals are in it as often as in their file."""
         if self.worth_a_line:
             self._say(form % words)
+
+
+def _data(said):
+    """Return what JSON says, else the words themselves."""
+    try:
+        return json.loads(said)
+    except ValueError:
+        return said
 
 
 class Server(ThreadingMixIn, HTTPServer):

@@ -17,7 +17,7 @@ import re
 import time
 
 import provision_trail as trail
-from provision_common import FILE, Problem, checked_name, read_json, remove, replace, stamp, text, write_json
+from provision_common import FILE, Problem, checked_name, clean, read_json, remove, replace, stamp, text, write_json
 
 PURPOSES = ("begin", "secrets", "call-home", "stop")
 REBOOT = "reboot"  # what Slurm's RebootProgram asks for; no file of an order
@@ -193,7 +193,6 @@ def give(place, name, file, address, now):
                 said = "given" if times == 1 else "given, %d times since it was armed" % times
                 trail.done(place, now, name, address, "GET %s" % file, said)
             given[file] = times
-        if order.pop("stopped", None) or times <= MOST_COUNTED:  # whoever fetches it tries once more
             write_json(place.path("armed", name), order)
         return order["files"][file]
 
@@ -301,7 +300,7 @@ def call_home(place, name, token, address, said, now=None):
 
 
 def stop(place, name, token, address, said, now=None):
-    """Take note why a node's installer stopped, the first word of each try; Problem says why it is not believed.
+    """Take note why a node's installer stopped, in place of an earlier reason; Problem says why it is not believed.
 
     Nothing else changes: before it began, the next boot tries again, as the order says; after it, no boot does.
     """
@@ -309,12 +308,10 @@ def stop(place, name, token, address, said, now=None):
     with place.locked(name):
         order = armed(place, name, now)
         why = refusal(place, name, "stop", token, address, now) or (None if order else "it is not armed")
-        if why is None and order.get("stopped"):
-            why = "it said why already"
         if why is None:
-            # The order has the kickstart, so the token, in it: what a node sends is not to bring that into a log.
-            reason = u" ".join(text(said).replace(text(token), u"[token]").split())[:MOST_LETTERS]
-            stopped = {"at": stamp(now), "why": u"".join(one for one in reason if one >= u" ") or u"it gave no reason"}
+            # A node has the token, and may send it: not into a log.
+            reason = clean(text(said).replace(text(token), u"[token]"))[:MOST_LETTERS]
+            stopped = {"at": stamp(now), "why": reason or u"it gave no reason"}
             order["stops"] = order.get("stops", 0) + 1
             if trail.worth(order["stops"]):
                 trail.done(place, now, name, address, "stop", stopped["why"])

@@ -11,7 +11,7 @@ import re
 import textwrap
 import time
 
-from provision_common import stamp, text
+from provision_common import clean, stamp
 from provision_store import stopped_words
 from reimage_store import STEPS
 
@@ -52,11 +52,6 @@ def _written(head, numbers):
         else:
             runs.append([number, number])
     return u"%s[%s]" % (head, u",".join(first if first == last else u"%s-%s" % (first, last) for first, last in runs))
-
-
-def clean(words):
-    """Return words without what would move a terminal's cursor: a reason may have what a console said."""
-    return u" ".join(re.sub(u"[\x00-\x1f\x7f-\x9f]", u" ", text(words)).split())
 
 
 def moment(words):
@@ -340,10 +335,10 @@ def boots_now(status):
     if status.get("problem"):
         return status["problem"]
     words = [u"it boots the installer until %s" % status["until"] if status["armed"] else u"it boots its disk"]
-    if status["unfinished"]:
-        words.append(status["unfinished"])
-    elif status["stopped"] and status["armed"]:
+    if status["stopped"] and status["armed"]:
         words.append(stopped_words(status["stopped"]))
+    elif status["unfinished"]:
+        words.append(status["unfinished"])
     elif status["called"] and not status["armed"]:
         words.append(u"it called home at %s" % status["called"]["at"])
     return u"; ".join(words)

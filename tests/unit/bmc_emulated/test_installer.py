@@ -227,15 +227,17 @@ def test_a_script_that_fails_before_the_disk_is_touched_ends_it(machine: Machine
     assert "erased" not in place.steps
 
 
-def test_an_exception_runs_what_is_there_for_it_and_a_script_that_fails_does_not(machine: Machine) -> None:
+def test_an_exception_runs_what_is_there_for_it_and_what_is_shown_does_not(machine: Machine) -> None:
     """kickstart() writes a section for it; Anaconda calls it from its handler of exceptions alone."""
     assert "%onerror" in written()
     place = site(written())
-    place.failing["sha256sum"] = Done(1, b"", "tar: broken\n")
+    place.failing["-mindepth 1 -delete"] = Done(1, b"", "find: broken\n")
+    place.failing["hal-onerror.log"] = Done(1, b"hal05: NOT INSTALLED: Anaconda stopped\n", "")
     assert Firmware(place).boot(machine, "network") is False
     console = machine.console()
-    assert console.index("anaconda (emulation): %onerror at line") < console.index("checksum: tar: broken")
-    for failing in ("hal-pre.log", "hal-install.log"):
+    assert console.index("anaconda (emulation): %onerror at line") < console.index("erasing the disk: find: broken")
+    assert "the installation goes on" not in console
+    for failing in ("hal-pre.log", "hal-install.log", "sha256sum"):
         other = site(written())
         other.failing[failing] = Done(1, b"", "")
         seen = len(machine.console())

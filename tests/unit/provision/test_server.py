@@ -446,13 +446,14 @@ def test_the_kickstarts_own_commands_tell_the_server_why_they_stop(running: Runn
     (tmp_path / "uname").write_text("#!/bin/sh\necho ppc64le\n")
     assert scripts.run("pre").returncode == 0
     assert told()[0] is None
-    for at in range(2):
-        report = "anaconda 21.48.22 exception report\nTraceback (most recent call first):\n  File x, line 1\n"
-        report += f"StorageError: no space {at}\n\nLocal variables:\nself: x\n"
-        (tmp_path / f"anaconda-tb-{at}").write_text(report)
-    assert scripts.run("onerror").returncode == 1
-    why, unfinished = told()
-    assert why == "Anaconda stopped: StorageError: no space 0"
+    frames = "anaconda 21.48.22 exception report\nTraceback (most recent call first):\n  File x, line 1\n    f(x)\n"
+    for at, said in enumerate(("StorageError: no space", "AssertionError")):
+        report = tmp_path / f"anaconda-tb-{9 - at}"  # the newest is not the first by its name
+        report.write_text(f"{frames}{said}\n\nLocal variables in innermost frame:\nself: \0\n")
+        os.utime(report, (at, at))
+        assert scripts.run("onerror").returncode == 1
+        why, unfinished = told()
+        assert why == f"Anaconda stopped: {said}"
     assert unfinished.endswith(f": {why}")
     assert "did not call home" in unfinished
 

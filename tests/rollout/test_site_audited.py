@@ -89,6 +89,7 @@ def test_a_lost_gpu_drains_exactly_its_node_and_the_audit_names_it_and_nothing_e
         looked_at(audit)
         found = {(one["host"], one["role"], one["kind"]) for one in audit.findings}
         assert found == {("hal02", "nvidia_driver", "hardware"), ("hal02", "node_health", "hardware")}
+        assert len(audit.findings) == len(found), [told(one) for one in audit.findings]
         srun = "srun --partition=gpu --gres=gpu:v100:4 --time=2 printenv SLURMD_NODENAME"
         assert mini.cluster.run("hal-login", f"runuser -l alice -c '{srun}'") == "hal01\n"
     finally:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from bmc_site import SERVER
-from reimage_site import ReimageSite
+from reimage_site import LIMITS, ReimageSite
 from waiting import wait_for
 
 OTHERS = ("hal01", "hal02", "hal03", "hal04")
@@ -197,6 +197,27 @@ def test_an_abort_from_another_terminal_leaves_a_node_drained_that_boots_its_dis
     hal.switch_on("hal05")
     hal.until("an answer", lambda: hal.answers("hal05"), "hal05")
     assert "Booting from disk" in hal.since_off("hal05")
+    assert hal.boot("hal05") != boot
+    hal.give_back("hal05")
+
+
+def test_an_installer_that_stops_says_why_and_is_not_waited_for(hal: ReimageSite) -> None:
+    """It is the installer's own word, by the server: nobody reads the console."""
+    boot = hal.boot("hal05")
+    with hal.fault("hal05", "disk-missing"), hal.watch() as seen:
+        done = hal.reimage("hal05")
+    assert done.status != 0
+    assert seen.half_served() == []
+    record, why = hal.record("hal05"), "its installer stopped: disk 0x50248414c9050001 is not in this machine"
+    assert (record["state"], record["step"]) == ("failed", "install")
+    assert why in record["reason"]
+    assert why in hal.on(SERVER, "hal-reimage status hal05")
+    assert "hal-reimage: failed at install" in hal.reason("hal05")
+    assert record["seconds"]["install"] < LIMITS["reimage_begin_seconds"]
+    hal.ssh(SERVER, "hal-reimage abort hal05")
+    hal.force_off("hal05")
+    hal.switch_on("hal05")
+    hal.until("an answer", lambda: hal.answers("hal05"), "hal05")
     assert hal.boot("hal05") != boot
     hal.give_back("hal05")
 

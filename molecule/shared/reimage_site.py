@@ -160,12 +160,11 @@ class ReimageSite(BmcSite):
 
     # Before the first
 
-    def first_contact(self) -> None:
-        """Give all BMCs the site's password."""
+    def first_contact(self, **variables: Any) -> None:
+        """Give all BMCs the site's password. `variables`: of bmc.yml, where the inventory has not all that it needs."""
         self.write_fingerprints()
-        done = self.play(
-            "bmc.yml", "-e", f"@{self.former_passwords()}", bmc_nodes=",".join(self.cluster.slice("nodes"))
-        )
+        names = ",".join(self.cluster.slice("nodes"))
+        done = self.play("bmc.yml", "-e", f"@{self.former_passwords()}", bmc_nodes=names, **variables)
         assert done.status == 0, done.explain()
 
     def make_image(self) -> str:

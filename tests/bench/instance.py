@@ -17,12 +17,13 @@ if str(PROJECT / "molecule" / "shared") not in sys.path:
 
 import strategy  # noqa: E402  found through the line above
 from ansible_run import VIRTUAL, Ansible  # noqa: E402
-from ssh_config import Cluster  # noqa: E402
+from ssh_config import STATE, Cluster  # noqa: E402
 from stages import Runner, Stage  # noqa: E402
 
 NAME = "bench"
 # What inventory/virtual/mini.yml keeps.
 MINI = "hal-login or hal-mgmt[1-2] or hal-data or hal[01-02]"
+IMAGE_KEY = STATE / "images" / NAME / "image_key"  # its public part comes to the server in the rollout
 NETWORKS = {"management": "10.65.40.0/24", "bmc": "10.67.40.0/24", "ipoib": "10.66.40.0/24"}
 
 
@@ -52,6 +53,7 @@ class Instance:
         return [
             Stage("node image", [*setup, "image", "build"]),
             Stage("package repository", [*setup, "packages", "build"]),
+            Stage("key of images", [sys.executable, "-m", "hal_provision", "key", str(IMAGE_KEY)]),
         ]
 
     def create(self) -> Stage:

@@ -63,7 +63,7 @@ def _site(instance: Instance, work: Path) -> ReimageSite:
     """Return the benchmark's nodes with BMCs that have the site's password, and an image."""
     site = ReimageSite(Path(NAME), instance.cluster, work)
     site.ansible = instance.ansible
-    site.first_contact()
+    site.first_contact(bmc_fingerprints=site.fingerprints(instance.names), bmc_certificate_days=365)
     site.make_image()
     site.serve_installer()
     return site

@@ -211,7 +211,7 @@ def test_an_installer_that_stops_says_why_and_is_not_waited_for(hal: ReimageSite
     record, why = hal.record("hal05"), "its installer stopped: disk 0x50248414c9050001 is not in this machine"
     assert (record["state"], record["step"]) == ("failed", "install")
     assert why in record["reason"]
-    assert why in hal.on(SERVER, "hal-reimage status hal05")
+    assert why in " ".join(hal.on(SERVER, "hal-reimage show hal05").split())
     assert "hal-reimage: failed at install" in hal.reason("hal05")
     assert record["seconds"]["install"] < LIMITS["reimage_begin_seconds"]
     hal.ssh(SERVER, "hal-reimage abort hal05")

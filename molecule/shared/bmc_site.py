@@ -267,7 +267,8 @@ class BmcSite:
         """Return a tar of the node's image with the kernel that the model declares for it."""
         node = self.boot_node(name)
         made = self.work / "root.tar"
-        image = capture([PODMAN, "inspect", "--format={{.ImageName}}", f"{self.instance}-{name}"]).strip()
+        mine = f"--filter=name=^{self.instance}-{name}$"
+        image = capture([PODMAN, "ps", "--all", mine, "--format={{.Image}}"]).strip()
         # What podman mounts in a container is none of the image's.
         places = ("dev", "proc", "run/*", "sys", "tmp/*", "etc/hostname", "etc/hosts", "etc/resolv.conf")
         leave = " ".join(f"--exclude='./{one}'" for one in places)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from testbed.bmcs import LAST_SHUTDOWN
 from testbed.errors import VirtualNodesError
@@ -144,8 +145,7 @@ class VirtualNode:
         """Return whether the container runs, or the firmware waits in its menu."""
         if machine.kept.read().in_firmware:
             return True
-        said = self._run([str(PODMAN), "inspect", "--format={{.State.Running}}", self.container(machine)])
-        return said.strip() == "true"
+        return bool(self._listed(machine)["State"] == "running")
 
     def follow(self, machine: Machine) -> None:
         """Watch the first process of the node's container, where this process serves its BMC."""
@@ -170,7 +170,19 @@ class VirtualNode:
 
     def _pid(self, machine: Machine) -> int:
         """Return the first process of the node's container, 0 when it does not run."""
-        return int(self.podman("inspect", "--format={{.State.Pid}}", self.container(machine)))
+        return int(self._listed(machine)["Pid"])
+
+    def _listed(self, machine: Machine) -> Mapping[str, Any]:
+        """Return what podman lists of the node's container; raise VirtualNodesError when there is none.
+
+        `podman inspect` would look through the host's /dev, and fails when somebody closes a terminal meanwhile
+        (podman 4.3 and others; its pull request 20250).
+        """
+        name = self.container(machine)
+        listed = json.loads(self.podman("ps", "--all", "--format=json", f"--filter=name=^{name}$") or "[]") or []
+        if not listed:
+            raise VirtualNodesError(f"podman: there is no container {name}")
+        return dict(listed[0])
 
     def reboots(self, machine: Machine) -> bool:
         """Return whether the node's systemd ended to reboot: a hook of its shutdown has left a word on the disk."""

@@ -360,7 +360,7 @@ def _bmcs(plan: Plan, known: Mapping[str, str] | None) -> list[str]:
         capture([PODMAN, "create", *options, f"--label=hal.definition={made_from}", plan.image, *bmcs.COMMAND])
         capture([PODMAN, "start", name])
     if known is None or not bmcs.serving(plan.instance):
-        pid = int(capture([PODMAN, "inspect", "--format={{.State.Pid}}", name]))
+        pid = int(capture([PODMAN, "ps", f"--filter=name=^{name}$", "--format={{.Pid}}"]))
         bmcs.start(plan.instance, pid, addresses, cidr, told)
     return [] if known else [name]
 

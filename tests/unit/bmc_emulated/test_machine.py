@@ -176,11 +176,10 @@ case $1 in
   start) [ ! -e {folder}/broken ] || {{ echo "Error: no such container $last" >&2; exit 125; }}; : >{folder}/running ;;
   stop) while [ -e {folder}/hangs ]; do sleep 0.05; done; rm -f {folder}/running ;;
   kill) rm -f {folder}/hangs ;;
-  inspect)
-    case $2 in
-      *Pid*) cat {folder}/pid 2>/dev/null || echo 0 ;;
-      *) [ -e {folder}/running ] && echo true || echo false ;;
-    esac ;;
+  inspect) echo "Error: lstat /dev/pts/0: no such file or directory" >&2; exit 125 ;;
+  ps)
+    [ -e {folder}/running ] && state=running || state=exited
+    printf '[{{"Pid": %d, "State": "%s"}}]\n' "$(cat {folder}/pid 2>/dev/null || echo 0)" $state ;;
   cp)
     case $3 in
       -) tar -C {folder} -c last-shutdown 2>/dev/null || exit 125 ;;
@@ -205,7 +204,7 @@ def podman(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def called(podman: Path) -> list[str]:
     """Return podman's calls that change something."""
     lines = (podman / "called").read_text().splitlines()
-    return [line for line in lines if not line.startswith("inspect")]
+    return [line for line in lines if not line.startswith("ps ")]
 
 
 def test_power_is_the_nodes_container(podman: Path) -> None:
@@ -318,9 +317,12 @@ def test_a_node_that_runs_already_is_known_to_be_on(podman: Path) -> None:
     (podman / "running").touch()
     machine.take_up()
     assert machine.kept.read().power
-    (podman / "podman").write_text("#!/bin/sh\necho 'Error: no such object' >&2\nexit 125\n")
+    (podman / "podman").write_text("#!/bin/sh\necho '[]'\n")
     machine.take_up()  # the node was removed: the BMC serves all the same
-    with pytest.raises(VirtualNodesError, match=r"^podman mini-hal01 \(125\): Error: no such object$"):
+    with pytest.raises(VirtualNodesError, match=r"^podman: there is no container mini-hal01$"):
+        machine.power()
+    (podman / "podman").write_text("#!/bin/sh\necho 'Error: it is locked' >&2\nexit 125\n")
+    with pytest.raises(VirtualNodesError, match=r"^podman .*mini-hal01\$ \(125\): Error: it is locked$"):
         machine.power()
 
 

@@ -150,7 +150,7 @@ class Podman:
 
     def __call__(self, argv: Any, stdin: bytes | None = None) -> str:
         self.asked.append([str(word) for word in argv[1:]])
-        return "4711\n" if "inspect" in self.asked[-1] else ""
+        return "4711\n" if "ps" in self.asked[-1] else ""
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def first(words: list[str]) -> str:
 
 def test_network_container_and_process_are_made_in_this_order(podman: Podman) -> None:
     assert nodes._bmcs(plan(), None) == ["virtual-bmcs"]
-    asked = ["network", "wait for the end", "create", "start", "inspect", "serve"]
+    asked = ["network", "wait for the end", "create", "start", "ps", "serve"]
     assert [first(words) for words in podman.asked] == asked
     assert podman.asked[2][-3:] == ["localhost/hal-node:x", "sleep", "infinity"]
     assert podman.asked[5] == ["serve", "4711", "10.64.1.101"]
@@ -189,7 +189,7 @@ def test_what_runs_is_left_alone(podman: Podman, monkeypatch: pytest.MonkeyPatch
     podman.asked.clear()
     monkeypatch.setattr(bmcs, "serving", lambda instance: False)  # the process was killed
     assert nodes._bmcs(plan(), known) == []
-    assert [first(words) for words in podman.asked] == ["network", "inspect", "serve"]
+    assert [first(words) for words in podman.asked] == ["network", "ps", "serve"]
 
 
 @pytest.mark.parametrize(("state", "definition"), [("running", "another"), ("exited", None)])

@@ -131,17 +131,18 @@ class Playbooks:
         text = json.dumps(playbook.variables).encode()
         try:
             with _begun(log) as out, _pipe(pipe):
-                child = subprocess.Popen(
-                    playbook.command(nodes, pipe),
-                    cwd=self._folder,
-                    env={**self._environment, "HAL_OUTCOME": str(outcome)},
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    preexec_fn=end_with_parent,
-                )
-                _RUNNING.add(child)
+                with _STARTING:  # or whoever ends what runs would overlook it
+                    child = subprocess.Popen(
+                        playbook.command(nodes, pipe),
+                        cwd=self._folder,
+                        env={**self._environment, "HAL_OUTCOME": str(outcome)},
+                        stdin=subprocess.DEVNULL,
+                        stdout=out,
+                        stderr=subprocess.STDOUT,
+                        start_new_session=True,
+                        preexec_fn=end_with_parent,
+                    )
+                    _RUNNING.add(child)
                 try:
                     over = time.monotonic() + self._limit
                     if playbook.variables:
@@ -159,11 +160,14 @@ class Playbooks:
 
 
 _RUNNING: set[subprocess.Popen[bytes]] = set()
+_STARTING = threading.Lock()
 
 
 def end_running() -> None:
     """End every playbook that runs, with all that it started. For Ctrl-C: it does not reach other process groups."""
-    for child in tuple(_RUNNING):
+    with _STARTING:
+        running = tuple(_RUNNING)
+    for child in running:
         _signal(child, signal.SIGTERM)
 
 

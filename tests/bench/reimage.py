@@ -48,6 +48,7 @@ def part(session: Session) -> Measured:
         site = _site(instance, Path(work))
         for count in (count for count in COUNTS if count <= len(computes)):
             found[count] = _measured(site, computes[:count], Path(work))
+            print(f"  reimage of {count}: {found[count].wall:.0f} s", flush=True)
     _print(found)
     most = max(found)
     one, many = (sum(found[count].cpu.values()) for count in (1, most))

@@ -416,8 +416,19 @@ def test_one_that_hangs_is_ended_with_all_it_started_and_the_next_has_its_turn(
     assert result(playbooks.converge, "hal07").startswith("the playbook did not reach it (exit status 0)")
 
 
-def test_a_run_that_is_stopped_ends_its_playbooks_with_all_they_started(rollouts: Rollouts) -> None:
+def test_a_run_that_is_stopped_ends_its_playbooks_with_all_they_started(
+    rollouts: Rollouts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ctrl-C comes to the process group of the terminal only, and each playbook has its own."""
+
+    class Late(subprocess.Popen[bytes]):
+        """A child that is well on its way before its parent is told."""
+
+        def __init__(self, *words: Any, **options: Any) -> None:
+            super().__init__(*words, **options)
+            time.sleep(0.5)
+
+    monkeypatch.setattr(subprocess, "Popen", Late)
     hangs = Playbook([sys.executable, "-c", HANGS], rollouts.folder / "site.yml")
     playbooks = rollouts.playbooks(converge=hangs, environment={"HERE": str(rollouts.folder)})
     assert playbooks.converge("hal05") is None

@@ -62,36 +62,43 @@ class _CommandError(BmcError):
     """What came back to a command itself, not to a question after it."""
 
 
-def power_on(bmc: Bmc, limits: Limits, turn: Callable[[], None] = lambda: None) -> bool:
-    """Switch on, and wait until it is. ``turn`` is waited for before the command is sent, where it is to be sent."""
-    return _reach(bmc, Command.ON, Power.ON, limits, limits.power, turn)
+def _always() -> None:
+    """Nobody has anything against it."""
 
 
-def force_off(bmc: Bmc, limits: Limits) -> bool:
+def power_on(bmc: Bmc, limits: Limits, turn: Callable[[], None] = _always, may: Callable[[], None] = _always) -> bool:
+    """Switch on, and wait until it is. ``turn`` is waited for before the command is sent, where it is to be sent.
+
+    ``may``, here and below, is asked directly before each command: what it raises ends it, and nothing is sent.
+    """
+    return _reach(bmc, Command.ON, Power.ON, limits, limits.power, turn, may)
+
+
+def force_off(bmc: Bmc, limits: Limits, may: Callable[[], None] = _always) -> bool:
     """Take the power away at once, and wait until it is gone."""
-    return _reach(bmc, Command.FORCE_OFF, Power.OFF, limits, limits.power)
+    return _reach(bmc, Command.FORCE_OFF, Power.OFF, limits, limits.power, may=may)
 
 
-def shut_down(bmc: Bmc, limits: Limits, *, force: bool) -> bool:
+def shut_down(bmc: Bmc, limits: Limits, *, force: bool, may: Callable[[], None] = _always) -> bool:
     """Have the system shut itself down. What has not within its time keeps its power (IGNORED), unless ``force``.
 
     Takes ``limits.answers`` to see the power, ``limits.shut_down`` however often the command is sent, and with force
     as much as ``force_off`` besides.
     """
     try:
-        return _reach(bmc, Command.SHUT_DOWN, Power.OFF, limits, limits.shut_down)
+        return _reach(bmc, Command.SHUT_DOWN, Power.OFF, limits, limits.shut_down, may=may)
     except BmcError as error:
         refused = isinstance(error, _CommandError) and error.fault in (Fault.UNSUPPORTED, Fault.REFUSED)
         # A question about the power that failed is no reason: the system may well be shutting down.
         if force and (refused or error.fault is Fault.IGNORED):
-            return force_off(bmc, limits)
+            return force_off(bmc, limits, may)
         if error.fault is Fault.IGNORED:
             answer = f"{error.answer}. It keeps its power: to take that away, say force"
             raise BmcError(error.bmc, error.asked, answer, Fault.IGNORED) from None
         raise
 
 
-def cycle(bmc: Bmc, limits: Limits, *, graceful: bool, force: bool, turn: Callable[[], None] = lambda: None) -> bool:
+def cycle(bmc: Bmc, limits: Limits, *, graceful: bool, force: bool, turn: Callable[[], None] = _always) -> bool:
     """Off, seen to be off, and on: a cycle that one command did could not be told from none. Off already: on."""
     if graceful:
         shut_down(bmc, limits, force=force)
@@ -107,7 +114,8 @@ def _reach(
     wanted: Power,
     limits: Limits,
     patience: Patience,
-    turn: Callable[[], None] = lambda: None,
+    turn: Callable[[], None] = _always,
+    may: Callable[[], None] = _always,
 ) -> bool:
     """Send a command and wait until the power is what is wanted, all within the time of ``patience``.
 
@@ -121,6 +129,7 @@ def _reach(
     state: Power | None = before
     failure: BmcError | None = None
     for sends_left in range(_SENDS, 0, -1):
+        may()
         failure = _send(bmc, command)
         left = max(0.0, end - patience.monotonic())
         # A lost answer leaves time to send again; after a "yes" there is nothing else to wait for.

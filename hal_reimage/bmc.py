@@ -15,7 +15,7 @@ from hal_bmc.models import BootTarget, Power, Target
 from hal_bmc.operations import Limits
 from hal_bmc.protocol import Bmc
 from hal_bmc.turns import Turns
-from hal_reimage.errors import Trouble
+from hal_reimage.errors import Conflict, ReimageError, Trouble
 
 CONSOLE_SECONDS = 3
 Answer = TypeVar("Answer")
@@ -51,9 +51,9 @@ class Bmcs:
             raise Trouble(f"BMC of {node}: whether it has power: it does not know", passes=True)
         return state is not Power.OFF
 
-    def shut_down(self, node: str) -> None:
+    def shut_down(self, node: str, may: Callable[[], None]) -> None:
         """Shut down, and take the power away from what does not."""
-        self._ask(node, lambda bmc: operations.shut_down(bmc, self.limits, force=True), sure=True)
+        self._ask(node, lambda bmc: operations.shut_down(bmc, self.limits, force=True, may=may), sure=True)
 
     def network_once(self, node: str) -> None:
         """Have the next start go to the network."""
@@ -63,9 +63,9 @@ class Bmcs:
         """Have the next start go where the firmware is set to."""
         self._ask(node, lambda bmc: operations.boot_once(bmc, BootTarget.NONE, self.limits), sure=True)
 
-    def on(self, node: str) -> None:
+    def on(self, node: str, may: Callable[[], None]) -> None:
         """Switch on, when it is its turn."""
-        self._ask(node, lambda bmc: operations.power_on(bmc, self.limits, self.turns.wait), sure=True)
+        self._ask(node, lambda bmc: operations.power_on(bmc, self.limits, self.turns.wait, may), sure=True)
 
     def console(self, node: str) -> str:
         """Return what the console says, "" where it cannot be had."""
@@ -84,6 +84,8 @@ class Bmcs:
                     return asked(bmc)
                 finally:
                     bmc.close()
+        except (Conflict, ReimageError, Trouble):  # of who was asked whether it may be
+            raise
         except BmcError as error:
             raise Trouble(str(error), passes=error.may_pass) from None
         except OSError as error:  # the file of turns

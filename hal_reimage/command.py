@@ -143,8 +143,8 @@ def _looked_at(site: _Site, world: World) -> list[show.Shown]:
 
     def look(name: str) -> show.Shown:
         world.bmc.identify(name)
-        if name in begun.done:
-            plan = begun.done[name]
+        if name in begun.over:
+            plan = begun.over[name]
         else:
             called = world.provision.see(name).called if last[name] is None else ""
             plan = site.plan(name, last[name], images, begun.images, called)
@@ -153,40 +153,43 @@ def _looked_at(site: _Site, world: World) -> list[show.Shown]:
     return list(each(look).values())
 
 
+_OVER = (State.DONE, State.ABORTED)
+
+
 @dataclass(frozen=True)
 class _Begun:
-    """What belongs to a call that was begun and not finished: plans of nodes that are done, and the images of all."""
+    """What belongs to a call that was begun and not finished: plans of nodes that are through with it, and images."""
 
-    done: Mapping[str, Plan] = field(default_factory=dict)
+    over: Mapping[str, Plan] = field(default_factory=dict)
     images: tuple[Image, ...] = ()
 
 
 def _begun_together(last: Mapping[str, Record | None], code: str) -> _Begun:
     """Return what an earlier call with this code has done already; without a code, with that of what is not through.
 
-    When all of them are done, the code was used, and is worth nothing.
+    Nodes that are done or were aborted are left out of the rest. With all of them the code was used, and is worth
+    nothing.
     """
     records = {name: one for name, one in last.items() if one is not None}
     unfinished = {one.run.code for one in records.values() if one.state in (State.GOING, State.FAILED)}
     known = code or (unfinished.pop() if len(unfinished) == 1 else "")
     of_it = {name: one for name, one in records.items() if known and one.run.code == known}
-    done = {name: one.plan for name, one in of_it.items() if one.state is State.DONE}
-    if len(done) == len(last):
+    over = {name: one.plan for name, one in of_it.items() if one.state in _OVER}
+    if len(over) == len(last):
         return _Begun()
-    alive = [one for one in of_it.values() if one.state is not State.ABORTED]
-    return _Begun(done, tuple({one.plan.image: None for one in alive}))
+    return _Begun(over, tuple({one.plan.image: None for one in of_it.values()}))
 
 
 def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: str) -> Result:
     settings, connected = site.settings, site.connected
     engine = Engine(world, site.limits())
     plans = {one.plan.node: one.plan for one in shown}
-    done = {
+    over = {
         one.plan.node: one.last
         for one in shown
-        if one.last and one.last.state is State.DONE and one.last.plan == one.plan and one.last.run.code == code
+        if one.last and one.last.state in _OVER and one.last.plan == one.plan and one.last.run.code == code
     }
-    nodes = tuple(name for name in plans if name not in done)
+    nodes = tuple(name for name in plans if name not in over)
     run = Run(
         code=code,
         by=site.asked.by,
@@ -212,7 +215,7 @@ def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: s
     if isinstance(world.rollout, Playbooks):
         world.rollout.to_come = lambda kind: drive.to_come(Step(kind))
     records, others = drive.all(nodes)
-    text = show.end_of({**done, **records}, settings["server"])
+    text = show.end_of({**over, **records}, settings["server"])
     lines = [text] if text else []
     lines += [f"{name}: {why}" for name, why in others.items()]
     well = not others and all(one.state is State.DONE for one in records.values())
@@ -420,6 +423,7 @@ class _Site:
             connected.environment,
             connected.project,
             together_seconds=float(settings["together_seconds"]),
+            limit_seconds=self.limits().rollout,
             forget=Audits(settings["audit_dir"]).forget,
         )
 

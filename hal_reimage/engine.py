@@ -8,13 +8,13 @@ only then the record says ``failed``. Steps: DESIGN.md section 7. No step acts o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hal_reimage.errors import Conflict, Gone, ReimageError, Trouble
 from hal_reimage.record import STEPS, Drained, Plan, Record, Run, State, Step, moment, stamp
-from hal_reimage.world import SlurmNode, World
+from hal_reimage.world import Installation, Job, SlurmNode, World
 
 MARK = "hal-reimage"
 _POSITION = {step: number for number, step in enumerate(STEPS)}
@@ -30,7 +30,7 @@ class Limits:
     begin: float = 1800  # an AC922 tests its memory first
     install: float = 3600
     start: float = 1800
-    rollout: float = 7200
+    rollout: float = 7200  # one playbook; a node may wait as long for that of others
     job: float = 900
     safe: float = 900  # to make a node safe that failed, when slurmctld or the server does not answer
 
@@ -45,8 +45,8 @@ class Limits:
             Step.BOOT: self.off,
             Step.INSTALL: self.begin + self.install,
             Step.START: self.start,
-            Step.CONVERGE: self.rollout,
-            Step.GATES: self.rollout,
+            Step.CONVERGE: 2 * self.rollout,  # with that of others before it
+            Step.GATES: 2 * self.rollout,
             Step.JOB: self.job,
             Step.RETURN: self.job,
         }[step]
@@ -101,18 +101,16 @@ class Engine:
         if kept is None or kept.state in (State.DONE, State.ABORTED):
             if kept and plan.previous != kept.ended:
                 raise ReimageError(f"{plan.node}: this code was used: that reimage is {kept.state.value}, {kept.ended}")
-            revision = kept.revision if kept else 0
-            new = Record(plan.node, plan, run, since=stamp(self.now()), revision=revision)
-            if kept and kept.state is State.ABORTED and kept.drained_before:
-                seen = self.world.slurm.see(plan.node)
-                if seen.drained and seen.ours:  # what was aborted has not given him his drain back yet
-                    new = replace(new, drained_before=kept.drained_before)
+            revision, seen = kept.revision if kept else 0, self.world.slurm.see(plan.node)
+            new = Record(plan.node, plan, run, since=stamp(self.now()), revision=revision, in_slurm=seen.known)
+            if kept and kept.state is State.ABORTED and kept.drained_before and seen.drained and seen.ours:
+                # What was aborted has not given him his drain back yet.
+                new = replace(new, drained_before=kept.drained_before)
             return self.world.store.write(new)
         refuse_other(kept, plan, run.code)
         if kept.reason:
-            # It may not have been made safe, or somebody gave it back since.
-            self._make_safe(kept, _failure(kept))
             step = _again_from(kept.step)
+            self._safe_again(kept, step)
             if step is Step.START and self._unlike_started(kept):
                 step = Step.IDENTITY  # what keeps it from starting is on its disk or in its secrets: both are made anew
             kept = replace(kept, step=step, reason="", ended="", job="", state=State.GOING)
@@ -120,6 +118,21 @@ class Engine:
         next_state = "DOWN" if "DOWN" in (run.next_state, kept.run.next_state) else run.next_state
         kept = replace(kept, run=replace(run, next_state=next_state), since=stamp(self.now()), waiting="")
         return self.world.store.write(kept)
+
+    def _safe_again(self, kept: Record, step: Step) -> None:
+        """Make one that failed safe: it may not have been, or somebody gave it back since. ReimageError for a rollout
+        to a node that serves; where the machine goes off again, step drain asks how many are left, and waits for jobs.
+        """
+        seen = self._see(kept)
+        serves = seen.usable and not seen.maintained
+        jobs = tuple(job for job in seen.jobs if job.id != kept.job)
+        if not before(step, Step.START) and (serves or jobs):
+            what = f"there are jobs on it: {_jobs(jobs)}" if jobs else "jobs may start on it"
+            raise ReimageError(
+                f"{kept.node}: it failed at {kept.step.value}, somebody gave it back since, and {what}. Drain it, and "
+                f"give the same command when its jobs have ended; hal-reimage abort {kept.node} leaves it out"
+            )
+        self._make_safe(kept, "" if serves and before(step, Step.OFF) else _failure(kept))
 
     def tick(self, node: str, run: Run) -> Record:
         """Look at one step of a node, and do what it takes; return the record as it is then.
@@ -164,6 +177,10 @@ class Engine:
             if trouble.passes and not self._over(record):
                 return self._wait(record, record, f"an answer: {trouble.reason}")
             return self._fail(record, self._told(record, trouble.reason))
+        except (Conflict, ReimageError):
+            raise
+        except Exception as error:  # nobody foresaw it: all the same the node is to be safe, and to say so
+            return self._fail(record, f"{type(error).__name__}, which nobody foresaw: {error}")
         record = replace(record, **passed)  # type: ignore[arg-type]  # fields of it
         if record.step is Step.RETURN:
             return self.world.store.write(self._ended(record, State.DONE))
@@ -206,15 +223,18 @@ class Engine:
         return self.world.store.write(self._ended(replace(record, waiting=""), State.FAILED))
 
     def _make_safe(self, record: Record, reason: str) -> None:
-        """Have a node boot its disk, and no job come to it. What it was before it was drained, it stays."""
+        """Have a node boot its disk, and no job come to it. What it was before it was drained, it stays.
+
+        Without a reason Slurm is not asked for anything.
+        """
         node, step = record.node, record.step
         if not before(step, Step.ARM):
             self.world.provision.disarm(node)
         if step in (Step.BOOT, Step.INSTALL):
             with suppress(Trouble):  # what would be booted from the network is not armed
                 self.world.bmc.boot_as_set(node)
-        seen = self.world.slurm.see(node)
-        if not seen.known or before(step, Step.DRAIN):
+        seen = self._see(record)
+        if not reason or not seen.known or before(step, Step.DRAIN):
             return
         if step in (Step.JOB, Step.RETURN):
             self.world.slurm.end_proof(node, reason)
@@ -223,6 +243,19 @@ class Engine:
 
     # --- steps
 
+    def _see(self, record: Record) -> SlurmNode:
+        """Return what Slurm says of a node. Trouble when it knew it and does not know it any more: it may have jobs."""
+        seen = self.world.slurm.see(record.node)
+        if record.in_slurm and not seen.known:
+            raise Trouble("Slurm does not know it any more", passes=True)
+        return seen
+
+    def _still(self, record: Record) -> None:
+        """Conflict when a record was written by somebody else since it was read, as by an abort."""
+        kept = self.world.store.read(record.node)
+        if kept is None or kept.revision != record.revision:
+            raise Conflict(record.node)
+
     def _identity(self, record: Record) -> Found:
         self.world.bmc.identify(record.node)
         return {}
@@ -230,7 +263,7 @@ class Engine:
     def _drain(self, record: Record) -> Found:
         node, slurm = record.node, self.world.slurm
         reason = f"{MARK}: {record.plan.image.folder} by {record.run.by}"
-        seen = slurm.see(node)
+        seen = self._see(record)
         if not seen.known:
             return self._about_to_go(record)
         done = seen.drained and seen.reboot == "" and (seen.ours or record.drained_before is not None)
@@ -238,7 +271,7 @@ class Engine:
         if not done and seen.reboot == "" and (seen.drained or not record.run.by_slurm):
             if why := slurm.drain(node, reason):
                 raise Wait(why)
-            seen = slurm.see(node)
+            seen = self._see(record)
             if not seen.drained:
                 raise Wait("Slurm to drain it")
             if not seen.ours:  # an administrator had drained it: so it will stay
@@ -247,7 +280,7 @@ class Engine:
         if not done:
             found = self._by_reboot(record, seen, reason)
         elif seen.jobs:
-            raise Wait(_jobs(seen), found)
+            raise Wait(_jobs(seen.jobs), found)
         return {**found, **self._about_to_go(record)}
 
     def _by_reboot(self, record: Record, seen: SlurmNode, reason: str) -> Found:
@@ -256,9 +289,10 @@ class Engine:
         if seen.reboot == "":
             waiting = slurm.reboot(node, reason, record.run.next_state) or "Slurm to reboot it"
             raise Wait(waiting, {"drained_before": None})
-        ends = replace(record.run, next_state=seen.next_state or record.run.next_state)
+        states = (seen.next_state, record.run.next_state)  # whoever wants it to stay drained is heard
+        ends = replace(record.run, next_state="DOWN" if "DOWN" in states else "RESUME")
         if seen.reboot == "asked" or seen.jobs:
-            raise Wait(_jobs(seen) if seen.jobs else "Slurm to start its RebootProgram", {"run": ends})
+            raise Wait(_jobs(seen.jobs) if seen.jobs else "Slurm to start its RebootProgram", {"run": ends})
         if ends != record.run:  # written first: Slurm forgets it now
             raise Wait("Slurm to keep it drained", {"run": ends})
         # From here on the node stays away, whatever the reboot was to end in: that is for the end of all steps.
@@ -271,20 +305,25 @@ class Engine:
     def _off(self, record: Record) -> Found:
         self._refuse_busy(record)
         if self.world.bmc.is_on(record.node):
-            self.world.bmc.shut_down(record.node)
+
+            def may() -> None:
+                self._still(record)
+                self._refuse_busy(record)
+
+            self.world.bmc.shut_down(record.node, may)
         return {}
 
     def _refuse_busy(self, record: Record) -> None:
-        seen = self.world.slurm.see(record.node)
+        seen = self._see(record)
         if seen.known and (seen.jobs or not seen.drained):
-            what = f"there are jobs on it: {_jobs(seen)}" if seen.jobs else "jobs may start on it"
+            what = f"there are jobs on it: {_jobs(seen.jobs)}" if seen.jobs else "jobs may start on it"
             raise Trouble(f"somebody gave it back to Slurm, and {what}")
 
     def _arm(self, record: Record) -> Found:
         self._refuse_busy(record)
         if self.world.bmc.is_on(record.node):
             raise Trouble("somebody switched it on while it was to be off")
-        if self.world.slurm.see(record.node).known:
+        if self._see(record).known:
             # Of a reimage that was aborted while nobody drove it: its test job says nothing about the next system.
             self.world.slurm.end_proof(record.node, "")
         called = self.world.provision.see(record.node).called
@@ -293,18 +332,18 @@ class Engine:
     def _boot(self, record: Record) -> Found:
         found = self.world.provision.see(record.node)
         on = self.world.bmc.is_on(record.node)
-        if on and (found.began or found.called != record.called_before):
+        if on and (found.began or _called(record, found)):
             return {}
         if not found.armed:
             raise Trouble("its order was taken back, or ran out, before it was switched on")
         if not on:
             self.world.bmc.network_once(record.node)
-            self.world.bmc.on(record.node)
+            self.world.bmc.on(record.node, lambda: self._still(record))
         return {}
 
     def _install(self, record: Record) -> Found:
         found = self.world.provision.see(record.node)
-        if found.called != record.called_before:
+        if _called(record, found):
             return {}
         if found.stopped:
             raise Trouble(f"its installer stopped: {found.stopped}")
@@ -344,7 +383,7 @@ class Engine:
 
     def _job(self, record: Record) -> Found:
         node, slurm = record.node, self.world.slurm
-        seen = slurm.see(node)
+        seen = self._see(record)
         if not seen.known:
             return {}
         if not record.job:
@@ -365,7 +404,7 @@ class Engine:
 
     def _return(self, record: Record) -> Found:
         node, slurm = record.node, self.world.slurm
-        seen = slurm.see(node)
+        seen = self._see(record)
         if not seen.known:
             return {}
         stays = ""
@@ -378,17 +417,27 @@ class Engine:
         slurm.end_proof(node, stays)
         if stays:
             return {}
-        seen = slurm.see(node)
+        seen = self._see(record)
         if not seen.usable:
             raise Wait(f"Slurm to send it jobs; it has it {seen.reason or 'not answering'}")
         return {}
 
 
 def _drained_meanwhile(record: Record, seen: SlurmNode) -> Found:
-    """Return whose drain a node has that was drained by somebody else since it was ours: it will have that again."""
+    """Return whose drain a node has that was drained by somebody else since it was ours: it will have that again.
+
+    The health check is not somebody else: what it finds is to go before the node is done.
+    """
+    if seen.unhealthy:
+        raise Wait(f"its health check, which drained it: {seen.reason}")
     if seen.drained and not seen.ours and record.drained_before is None:
         return {"drained_before": Drained(seen.reason, seen.by)}
     return {}
+
+
+def _called(record: Record, found: Installation) -> bool:
+    """Return whether a node called home since it was armed. While it is installed, no earlier call is known."""
+    return found.called not in ("", record.called_before)
 
 
 def _failure(record: Record) -> str:
@@ -416,10 +465,10 @@ def _again_from(step: Step) -> Step:
     return Step.START if step is Step.START else Step.IDENTITY
 
 
-def _jobs(seen: SlurmNode) -> str:
-    shown = ", ".join(f"{job.id} of {job.user} (ends by {job.end})" for job in seen.jobs[:3])
-    more = len(seen.jobs) - 3
-    return f"job{'' if len(seen.jobs) == 1 else 's'} {shown}" + (f" and {more} more" if more > 0 else "")
+def _jobs(jobs: Sequence[Job]) -> str:
+    shown = ", ".join(f"{job.id} of {job.user} (ends by {job.end})" for job in jobs[:3])
+    more = len(jobs) - 3
+    return f"job{'' if len(jobs) == 1 else 's'} {shown}" + (f" and {more} more" if more > 0 else "")
 
 
 def _result(said: str | None, what: str) -> Found:

@@ -123,7 +123,8 @@ class Record:
     """Where a node is. ``revision`` is that of the file it was read from; 0 for one that has none.
 
     ``reason`` of one that goes on: it is about to fail for that. ``host_key``: fingerprint of the key that it is given.
-    ``called_before``: its last call home before this order. ``seconds``: by step, of those that are over.
+    ``called_before``: its last call home before this order. ``in_slurm``: Slurm knew it when it was confirmed.
+    ``seconds``: by step, of those that are over.
     """
 
     node: str
@@ -141,6 +142,7 @@ class Record:
     host_key: str = ""
     called_before: str = ""
     job: str = ""
+    in_slurm: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -195,6 +197,7 @@ def record_of(data: Mapping[str, Any]) -> Record:
             host_key=str(data["host_key"]),
             called_before=str(data["called_before"]),
             job=str(data["job"]),
+            in_slurm=bool(data.get("in_slurm", False)),  # records that were written before have none
             seconds={str(step): float(spent) for step, spent in data["seconds"].items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

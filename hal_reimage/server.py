@@ -100,11 +100,14 @@ def published(run: Run, folder: str, key: Path) -> list[Manifest]:
     text = _told(run, ["/bin/sh", "-c", 'tar -C "$0" -cf - -- "$@" | base64', folder, *files])
     found = []
     with tempfile.TemporaryDirectory(prefix="hal-images-") as place:
-        with tarfile.open(fileobj=io.BytesIO(base64.b64decode(text))) as tar:
-            for file in files:
-                one = tar.extractfile(file)
-                (Path(place) / file).parent.mkdir(exist_ok=True)
-                (Path(place) / file).write_bytes(one.read() if one else b"")
+        try:
+            with tarfile.open(fileobj=io.BytesIO(base64.b64decode(text))) as tar:
+                for file in set(files) & set(tar.getnames()):  # a folder may have a manifest alone
+                    one = tar.extractfile(file)
+                    (Path(place) / file).parent.mkdir(exist_ok=True)
+                    (Path(place) / file).write_bytes(one.read() if one else b"")
+        except (tarfile.TarError, ValueError):
+            raise Trouble(f"images in {folder} on the provisioning server cannot be read") from None
         for name in names:
             # hal-provision images says what is wrong with one that is not signed. Nobody installs it.
             with suppress(ProvisionError):

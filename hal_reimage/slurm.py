@@ -105,7 +105,8 @@ class SlurmCommands:
             drained=_away(found),
             ours=_away(found) and found["reason"].startswith(self._ours),
             usable=found["usable"],
-            answers=found["answers"],
+            maintained=found["maintained"],
+            unhealthy=_away(found) and found["reason"].startswith(self._health),
             reason=found["reason"],
             by=found["by"],
             jobs=tuple(Job(one["id"], one["user"], one["end"]) for one in read_jobs(on)),
@@ -260,6 +261,8 @@ class SlurmCommands:
             raise Trouble(f'"{node}" is no name of one node')
         text = self._ask("scontrol", "--oneliner", "show", "node", node, fine="Node .* not found")
         found = [one for one in map(read_node, text.splitlines()) if one and one["name"] == node]
+        if not found and "not found" not in text:  # what is no answer does not say that there are no jobs
+            raise Trouble(f"scontrol show node {node}: no answer that can be read: {line(text)!r}", passes=True)
         return found[0] if found else None
 
     def _nodes(self, node: str) -> dict[str, dict[str, Any]]:

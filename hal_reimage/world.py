@@ -6,7 +6,7 @@ says what did not work, in words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,13 +29,15 @@ class SlurmNode:
     ``known``: it is in Slurm at all. ``drained``: no new job comes. ``ours``: by us, as the reason says. ``reboot``:
     "" or "asked" (``scontrol reboot ASAP``, jobs still on it) or "issued" (its RebootProgram was started).
     ``next_state``: what that reboot is to end in, "RESUME" or "DOWN", "" when nobody said. ``usable``: jobs may start.
+    ``maintained``: none of users', because of a reservation. ``unhealthy``: drained by the health check.
     """
 
     known: bool
     drained: bool = False
     ours: bool = False
     usable: bool = False
-    answers: bool = False
+    maintained: bool = False
+    unhealthy: bool = False
     reason: str = ""
     by: str = ""
     jobs: tuple[Job, ...] = ()
@@ -110,8 +112,11 @@ class Bmc(Protocol):
     def is_on(self, node: str) -> bool:
         """Return whether a machine has power, or is just getting it."""
 
-    def shut_down(self, node: str) -> None:
-        """Have the system shut itself down, take the power away when it does not, and see that it is gone."""
+    def shut_down(self, node: str, may: Callable[[], None]) -> None:
+        """Have the system shut itself down, take the power away when it does not, and see that it is gone.
+
+        That takes a while: ``may`` is asked directly before each command, and raises when that may not be any more.
+        """
 
     def network_once(self, node: str) -> None:
         """Have the next start, and only that one, go to the network."""
@@ -119,8 +124,8 @@ class Bmc(Protocol):
     def boot_as_set(self, node: str) -> None:
         """Take that back."""
 
-    def on(self, node: str) -> None:
-        """Switch on."""
+    def on(self, node: str, may: Callable[[], None]) -> None:
+        """Switch on, after ``may`` was asked as above."""
 
     def console(self, node: str) -> str:
         """Return the last lines of the console, "" where they cannot be had. Never Trouble."""

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from hal_reimage.engine import Engine, Limits
 from hal_reimage.errors import ReimageError, Trouble
 from hal_reimage.record import Record, Run, State, Step, record_of, stamp
-from tests.unit.reimage.fakes import RUN, Site, plan
+from tests.unit.reimage.fakes import RUN, Broken, Site, plan
 
 NODES = ("hal01", "hal02", "hal03", "hal04")
 ENDS = st.sampled_from(["RESUME", "RESUME", "DOWN"])
@@ -51,6 +51,7 @@ BREAKS = {
     **{"install": "disk-missing", "start": "ssh", "converge": "converge", "gates": "gates", "job": "job"},
     "return": "slurmctld",
 }
+MEANWHILE = ("abort", "give back", "a job", "take over")
 TURNS = ("abort", "take over", "kill at a call", "abort at a call", "take over at a call")
 names = st.sampled_from(NODES)
 steps, befores = st.sampled_from(BETWEEN), st.sampled_from(BEFORE)
@@ -103,10 +104,13 @@ class Reimage(RuleBasedStateMachine):
         except Killed:
             COUNTED["kills"] += 1
             self.engine = self.new_engine()
+        except Broken as broken:  # Hypothesis makes histories shorter that end in an Exception
+            raise AssertionError(str(broken)) from None
 
     def check_look(self, record: Record, going: bool) -> None:
         """What a look just ended is as it has to be, before anybody does anything else."""
         machine, told = self.site.machines[record.node], f"{record}"
+        assert "nobody foresaw" not in record.reason, told
         if record.going or not (going or record.state is State.ABORTED):
             return
         assert record.node not in self.site.orders, told
@@ -135,7 +139,7 @@ class Reimage(RuleBasedStateMachine):
             return
         call, self.site.call = self.site.call, lambda when, what, node: None
         run = replace(self.runs[name], began=f"{stamp(self.site.clock)} {self.site.number()}")
-        with suppress(Trouble):
+        with suppress(Trouble, ReimageError):
             Engine(self.site.world(), LIMITS, self.site.now).confirm(self.site.confirmed[name], run)
             self.taken[name] = run
             COUNTED["taken over"] += 1
@@ -159,6 +163,16 @@ class Reimage(RuleBasedStateMachine):
             self.runs[name] = run
         except Trouble:  # it failed, and cannot be made safe now
             COUNTED["troubles"] += 1
+        except ReimageError:  # it failed after it was installed, and was given back
+            assert self.serves_again(name), self.site.records[name]
+            COUNTED["given back"] += 1
+            self.drain(name)  # as the words say
+            self.site.end_jobs(name)
+
+    def serves_again(self, name: str) -> bool:
+        """Whether somebody gave a node back that failed, or jobs are still on it."""
+        machine = self.site.machines[name]
+        return self.site.records[name]["state"] == State.FAILED.value and (machine.serves or bool(machine.jobs))
 
     @rule(name=names)
     def abort(self, name: str) -> None:
@@ -240,6 +254,31 @@ class Reimage(RuleBasedStateMachine):
         elif deed == "it breaks":
             self.site.faults[name] = {BREAKS[step]}
         for _ in range(looks):
+            self.look(name)
+
+    @rule(name=names, before=befores, run=asked, deeds=st.lists(st.sampled_from(MEANWHILE), min_size=1, max_size=3))
+    def a_system_hangs(self, name: str, before: str, run: Run, deeds: list[str]) -> None:
+        """It does not shut itself down: its power is to be taken away after a while, and people do something."""
+        if not self.go_to(name, before, run, "off"):
+            return
+
+        def meanwhile(node: str) -> None:
+            for deed in deeds:
+                if deed == "abort":
+                    COUNTED["aborts"] += self.site.abort(node)
+                elif deed == "give back":
+                    self.site.resume(node)
+                elif deed == "a job":
+                    COUNTED["jobs while it hangs"] += self.site.submit(node)
+                else:
+                    self.take_over(node)
+
+        self.site.faults[name] = {"deaf"}
+        self.site.meanwhile = meanwhile
+        self.look(name)
+        self.site.meanwhile = lambda node: None
+        self.runs[name] = self.taken.pop(name, self.runs[name])
+        for _ in range(4):
             self.look(name)
 
     @rule(name=names, before=befores, run=asked, step=steps, turn=st.sampled_from(TURNS), at=st.integers(0, 14))
@@ -357,6 +396,7 @@ class Reimage(RuleBasedStateMachine):
                     self.site.press_the_button(name)
                     self.site.pass_time(30)
                 self.runs[name] = replace(run, began="once more")
+                self.drain(name)
                 self.engine.confirm(self.site.confirmed[name], self.runs[name])
         self.finish()
         for name in self.runs:

@@ -265,12 +265,15 @@ _FIELDS = (
     ("since",) + _STAMPS, ("ended",) + _STAMPS,
     ("waiting",) + _TEXT, ("reason",) + _TEXT, ("old_boot_id",) + _TEXT, ("host_key",) + _TEXT,
     ("called_before",) + _TEXT, ("job",) + _TEXT,
+    ("in_slurm", lambda value: isinstance(value, bool), "true or false"),
     ("drained_before", _is_drained, "nothing, or a reason and by whom"),
     ("seconds", _is_seconds, "seconds by step"),
 )
 
 
-_ADDED = {"nodes": [], "call": u"", "go_on": False}  # to "run" since there are records: it may lack them
+# Since there are records: they may lack them.
+_ADDED = {"in_slurm": False}
+_ADDED_TO_RUN = {"nodes": [], "call": u"", "go_on": False}
 
 
 def problem_of(name, record):
@@ -281,8 +284,9 @@ def problem_of(name, record):
         return u"format is %s, and this program knows %d: another release" % (text(record.get("format")), FORMAT)
     if record.get("node") != name:
         return u"it is of node %s" % text(record.get("node"))
+    record = dict(list(_ADDED.items()) + list(record.items()))
     if isinstance(record.get("run"), dict):
-        record = dict(record, run=dict(list(_ADDED.items()) + list(record["run"].items())))
+        record["run"] = dict(list(_ADDED_TO_RUN.items()) + list(record["run"].items()))
     for field, is_right, words in _FIELDS:
         value = record
         for key in field.split("."):

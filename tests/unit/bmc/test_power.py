@@ -71,6 +71,40 @@ def test_what_does_not_shut_down_keeps_its_power_unless_forced(openbmc: Emulated
         operations.shut_down(client, NOT_PATIENT, force=True)
 
 
+class Stopped(Exception):
+    """It may not be done any more."""
+
+
+def test_who_has_something_against_it_meanwhile_keeps_the_power(openbmc: Emulated) -> None:
+    client, asked = openbmc.client(), list[str]()
+    operations.power_on(client, PATIENT)
+    openbmc.fault(power_ignored=True)
+
+    def may() -> None:
+        asked.append(openbmc.machine.console())
+        if len(asked) == 2:
+            openbmc.fault(power_ignored=False)
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        operations.shut_down(client, NOT_PATIENT, force=True, may=may)
+    assert openbmc.machine.power()
+    assert len(asked) == 2, "before the shutdown, and before the power was to be taken away"
+
+
+def test_a_command_that_was_lost_is_not_sent_again_when_it_may_not_be_any_more(openbmc: Emulated) -> None:
+    deaf, asked = Deaf(openbmc, works=False), list[int]()
+
+    def may() -> None:
+        asked.append(len(deaf.sent))
+        if len(asked) == 2:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        operations.power_on(deaf, NOT_PATIENT, may=may)  # type: ignore[arg-type]
+    assert (deaf.sent, asked) == ([Command.ON], [0, 1])
+
+
 class Deaf:
     """A BMC whose answers to commands are lost: ``works`` says whether it carries them out."""
 

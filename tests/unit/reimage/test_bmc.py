@@ -20,11 +20,12 @@ from bmc.spec import KINDS  # the line above makes it findable
 from hal_bmc.models import Power, Target
 from hal_bmc.turns import Turns
 from hal_reimage.bmc import Bmcs, Machine
-from hal_reimage.errors import Trouble
+from hal_reimage.errors import Conflict, Trouble
 from tests.unit.bmc.emulated import LIMITS, NOT_PATIENT, SECRET, Emulated, Emulation
 
 LONG_SECONDS = 60
 ACTS = ("shut_down", "network_once", "boot_as_set", "on")
+ASK = ("shut_down", "on")  # whether it may be, too
 
 
 @pytest.fixture
@@ -52,6 +53,10 @@ def bmcs(emulated: dict[str, Emulated], folder: Path, **changes: Any) -> Bmcs:
     )
 
 
+def yes() -> None:
+    """It may be."""
+
+
 def test_a_machine_is_switched_and_told_where_to_start(emulated: dict[str, Emulated], tmp_path: Path) -> None:
     ours, machine, other = bmcs(emulated, tmp_path), emulated["hal05"].machine, emulated["hal06"].machine
     ours.identify("hal05")
@@ -61,11 +66,11 @@ def test_a_machine_is_switched_and_told_where_to_start(emulated: dict[str, Emula
     ours.boot_as_set("hal05")
     assert machine.override().target == "none"
     for _again in range(2):
-        ours.on("hal05")
+        ours.on("hal05", yes)
         assert machine.power()
         assert ours.is_on("hal05")
     for _again in range(2):
-        ours.shut_down("hal05")
+        ours.shut_down("hal05", yes)
         assert not machine.power()
         assert not ours.is_on("hal05")
     assert (other.power(), other.override().target) == (False, "none")
@@ -88,7 +93,7 @@ def test_nothing_is_done_to_another_machine(
     emulated["hal05"].fault(swapped_with="hal06")
     before = machine.power(), machine.override()
     with pytest.raises(Trouble, match="S-hal06") as trouble:
-        getattr(ours, action)("hal05")
+        getattr(ours, action)("hal05", *[yes] * (action in ASK))
     assert not trouble.value.passes, "a machine is not another one by and by"
     assert "hal06" in trouble.value.reason
     assert (machine.power(), machine.override()) == before
@@ -118,7 +123,7 @@ def test_a_bmc_that_cannot_be_asked_is_trouble_and_nothing_is_done(
     ours = bmcs(emulated, tmp_path, machines=wrong, limits=NOT_PATIENT)
     for action in ("identify", "is_on", *ACTS):
         with pytest.raises(Trouble) as trouble:
-            getattr(ours, action)("hal05")
+            getattr(ours, action)("hal05", *[yes] * (action in ASK))
         assert trouble.value.passes is passes, action
         assert SECRET not in trouble.value.reason
         assert "hal05" in trouble.value.reason
@@ -132,19 +137,19 @@ def test_a_power_command_that_is_said_yes_to_and_does_nothing_is_trouble(
     ours = bmcs(emulated, tmp_path, limits=NOT_PATIENT)
     emulated["hal05"].fault(power_ignored=True)
     with pytest.raises(Trouble, match="hal05"):
-        ours.on("hal05")
+        ours.on("hal05", yes)
     emulated["hal05"].fault(power_ignored=False)
-    ours.on("hal05")
+    ours.on("hal05", yes)
     emulated["hal05"].fault(power_ignored=True)
     with pytest.raises(Trouble, match="hal05"):
-        ours.shut_down("hal05")
+        ours.shut_down("hal05", yes)
 
 
 def test_a_file_of_turns_that_cannot_be_written_is_trouble(emulated: dict[str, Emulated], tmp_path: Path) -> None:
     (tmp_path / "a-file").write_text("")
     ours = replace(bmcs(emulated, tmp_path), turns=Turns(tmp_path / "a-file" / "power_on", 4, 1))
     with pytest.raises(Trouble, match=r"/a-file/power_on: \w"):
-        ours.on("hal05")
+        ours.on("hal05", yes)
     assert not emulated["hal05"].machine.power()
 
 
@@ -192,8 +197,23 @@ def test_many_threads_may_ask_by_ipmi(emulation: Emulation, tmp_path: Path) -> N
     made = emulation.serve(*(emulation.spec(name, "ipmi", serial=f"S-{name}") for name in ("hal05", "hal06")))
     emulated = {one.target.name: one for one in made}
     ours = bmcs(emulated, tmp_path)
-    ours.on("hal06")
+    ours.on("hal06", yes)
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(ours.is_on, ["hal05", "hal06"] * 6)) == [False, True] * 6
         list(pool.map(ours.network_once, ["hal05", "hal06"]))
     assert [one.machine.override().target for one in emulated.values()] == ["network", "network"]
+
+
+@pytest.mark.parametrize("action", ASK)
+def test_what_may_not_be_any_more_is_not_done(emulated: dict[str, Emulated], tmp_path: Path, action: str) -> None:
+    ours, machine = bmcs(emulated, tmp_path), emulated["hal05"].machine
+    if action == "shut_down":
+        ours.on("hal05", yes)
+    before = machine.power()
+
+    def no() -> None:
+        raise Conflict("hal05")
+
+    with pytest.raises(Conflict):
+        getattr(ours, action)("hal05", no)
+    assert machine.power() == before

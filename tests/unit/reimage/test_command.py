@@ -447,6 +447,25 @@ def test_a_call_of_which_one_node_is_done_goes_on_with_the_others(desk: Desk) ->
         desk.ask("hal[05-06]", code)
 
 
+def test_a_node_that_was_aborted_is_left_out_and_the_same_command_goes_on_with_the_others(desk: Desk) -> None:
+    done, code = fail(desk, "hal05", "hal06", fault="gates")
+    assert not done.well
+    assert desk.site.abort("hal05")
+    desk.site.faults.clear()
+    disk = desk.site.machines["hal05"].disk
+    shown = desk.ask("hal05,hal06")
+    assert shown.code == code
+    assert "aborted by root at gates" in shown.text
+    again = desk.ask("hal05,hal06", code)
+    assert again.well, again.text
+    assert states(desk) == {"hal05": "aborted", "hal06": "done"}
+    assert (desk.site.machines["hal05"].disk, desk.site.machines["hal05"].drained) == (disk, True)
+    assert "hal05: aborted" in again.text
+    with pytest.raises(ReimageError, match="is not the code"):
+        desk.ask("hal05,hal06", code)
+    assert desk.ask("hal05").code != code
+
+
 def test_nodes_whose_turn_did_not_come_are_as_if_nobody_had_asked(desk: Desk) -> None:
     code = desk.ask("hal[05-07]").code
     desk.site.faults["hal05"] = {"power-ignored"}

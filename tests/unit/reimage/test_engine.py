@@ -160,11 +160,58 @@ def test_a_step_that_failed_has_its_seconds_and_those_that_it_took_to_make_it_sa
 
 
 def test_a_node_that_slurm_does_not_know_is_installed_all_the_same() -> None:
-    here = Here()
+    here = Here(confirmed=False)
     here.site.unknown.add(NODE)
+    here.confirm(RUN)
     assert here.end().state is State.DONE
     assert "slurm.drain" not in here.told()
     assert "slurm.prove" not in here.told()
+
+
+@pytest.mark.parametrize("step", [Step.DRAIN, Step.OFF, Step.ARM, Step.CONVERGE, Step.JOB, Step.RETURN])
+def test_a_node_that_slurm_does_not_know_any_more_is_not_taken_for_one_without_jobs(step: Step) -> None:
+    here = Here()
+    here.machine.jobs.append("7")
+    here.go_to(Step.DRAIN)
+    if step is not Step.DRAIN:
+        here.jobs_end = True
+        here.go_to(step)
+    here.site.unknown.add(NODE)
+    here.site.told.clear()
+    for _ in range(3):
+        here.tick()
+    assert (here.record().step, here.record().waiting) == (step, "an answer: Slurm does not know it any more")
+    assert here.told() == []
+    here.site.unknown.clear()
+    here.jobs_end = True
+    assert here.end().state is State.DONE
+    assert here.machine.serves
+
+
+def test_a_node_that_slurm_never_knows_again_fails_and_says_so() -> None:
+    here = Here()
+    here.go_to(Step.OFF)
+    here.site.unknown.add(NODE)
+    ended = here.end()
+    gone = "Slurm does not know it any more"
+    assert (ended.state, ended.reason) == (State.FAILED, f"{gone}; it could not be made safe: {gone}")
+    assert here.machine.on
+
+
+def test_what_nobody_foresaw_is_a_failure_with_a_reason() -> None:
+    here = Here()
+    here.go_to(Step.ARM)
+
+    def breaks(when: str, what: str, node: str) -> None:
+        if (when, what) == ("before", "provision.arm"):
+            raise KeyError("manifest.json.sig")
+
+    here.site.call = breaks
+    ended = here.end()
+    assert (ended.state, ended.step) == (State.FAILED, Step.ARM)
+    assert ended.reason == "KeyError, which nobody foresaw: 'manifest.json.sig'"
+    assert here.machine.reason == f"hal-reimage: failed at arm: {ended.reason} (hal-reimage show hal05)"
+    assert here.site.orders == {}
 
 
 def test_an_ended_one_is_left_alone() -> None:
@@ -333,6 +380,13 @@ def test_a_reboot_that_an_administrator_asked_for_is_the_one_and_ends_as_he_said
     assert {"slurm.drain", "slurm.reboot"}.isdisjoint(here.told())
 
 
+def test_a_confirmed_next_state_of_down_is_not_overruled_by_an_older_reboot() -> None:
+    here = Here(replace(RUN, next_state="DOWN"))
+    here.site.ask_reboot(NODE, "RESUME")
+    ended = here.end()
+    assert (ended.state, ended.run.next_state, here.machine.drained) == (State.DONE, "DOWN", True)
+
+
 def test_by_slurm_a_node_that_an_administrator_drained_is_not_rebooted_and_stays_his() -> None:
     here = Here(BY_SLURM)
     here.machine.drained, here.machine.reason = True, "fan"
@@ -382,6 +436,40 @@ def test_a_node_with_a_job_that_somebody_let_in_keeps_it(step: Step) -> None:
     assert (here.machine.on, here.machine.drained, len(here.machine.jobs)) == (True, True, 1)
 
 
+@pytest.mark.parametrize("aborted", [True, False])
+def test_a_job_that_comes_while_its_system_does_not_shut_down_keeps_its_power(aborted: bool) -> None:
+    here = Here()
+    here.go_to(Step.OFF)
+
+    def meanwhile(node: str) -> None:
+        if aborted:
+            here.site.abort(node)
+        here.site.resume(node)
+        assert here.site.submit(node)
+
+    here.site.faults[NODE].add("deaf")
+    here.site.meanwhile = meanwhile
+    ended = here.end()
+    assert ended.state is (State.ABORTED if aborted else State.FAILED)
+    assert (len(here.machine.jobs), here.machine.on, here.machine.boots) == (1, True, 1)
+    if not aborted:
+        assert ended.reason.startswith("somebody gave it back to Slurm, and there are jobs on it: job ")
+
+
+def test_a_node_that_is_aborted_as_its_turn_comes_is_not_switched_on() -> None:
+    here = Here()
+    here.go_to(Step.BOOT)
+
+    def aborts(when: str, what: str, node: str) -> None:
+        if (when, what) == ("after", "bmc.network_once"):
+            here.site.abort(node)
+
+    here.site.call = aborts
+    ended = here.end()
+    here.tick()
+    assert (ended.state, here.machine.on, here.machine.network_next) == (State.ABORTED, False, False)
+
+
 def test_a_machine_that_was_switched_on_is_not_armed() -> None:
     here = Here()
     here.go_to(Step.ARM)
@@ -423,12 +511,29 @@ def test_the_call_home_of_the_last_reimage_is_not_taken_for_that_of_this_one() -
     here.site.faults[NODE].add("disk-missing")
     ended = here.end()
     assert (ended.state, ended.step) == (State.FAILED, Step.INSTALL)
-    assert ended.called_before == here.site.called[NODE]
+    assert ended.called_before == here.site.called[NODE]  # it did not begin
     assert (here.machine.disk, here.machine.drained) == (first_disk(here), True)
     here.site.faults.clear()
     here.confirm(RUN, previous=first.ended)
     assert here.end().state is State.DONE
     assert here.record().host_key == here.machine.key != first.host_key
+
+
+@pytest.mark.parametrize("fault", ["", "image-broken"])
+def test_an_installation_that_has_begun_is_not_over_on_a_node_that_was_installed_before(fault: str) -> None:
+    here = Here()
+    first = here.end()
+    here.confirm(AGAIN, previous=first.ended)
+    here.site.faults[NODE] |= {fault} - {""}
+    here.go_to(Step.INSTALL)
+    here.until(lambda record: record.waiting == "its installation to end" or not record.going)
+    ended = here.end()
+    if fault:
+        assert (ended.state, ended.step) == (State.FAILED, Step.INSTALL)
+        assert ended.reason.startswith("its installer stopped: the image is broken")
+    else:
+        assert ended.state is State.DONE
+        assert ended.seconds["install"] > ended.seconds["start"]
 
 
 def first_disk(here: Here) -> str:
@@ -581,6 +686,20 @@ def test_a_node_that_slurm_does_not_send_jobs_to_is_not_done() -> None:
     assert here.machine.drained
 
 
+@pytest.mark.parametrize("passes", [True, False])
+def test_a_node_that_its_health_check_drained_is_not_done(passes: bool) -> None:
+    here = Here()
+    here.go_to(Step.RETURN)
+    here.machine.drain("health: GPU lost")
+    here.tick()
+    assert here.record().waiting == "its health check, which drained it: health: GPU lost"
+    if passes:
+        here.machine.drained, here.machine.reason = False, ""
+    ended = here.end()
+    assert (ended.state, here.machine.serves) == ((State.DONE, True) if passes else (State.FAILED, False))
+    assert passes or ended.reason.endswith("min for its health check, which drained it: health: GPU lost")
+
+
 # --- time limits and trouble
 
 
@@ -621,7 +740,7 @@ def test_a_rollout_that_never_ends_fails(step: Step) -> None:
     here.site.hangs = True
     ended = here.end()
     assert ended.state is State.FAILED
-    assert ended.reason == f"waited 15 min for its {'rollout' if step is Step.CONVERGE else 'checks'}"
+    assert ended.reason == f"waited 30 min for its {'rollout' if step is Step.CONVERGE else 'checks'}"
     assert here.machine.drained
 
 
@@ -688,7 +807,7 @@ def test_a_node_that_cannot_be_made_safe_for_long_says_so_and_is_made_safe_first
     ended = here.end()
     assert ended.state is State.FAILED
     assert ended.reason.endswith("; it could not be made safe: slurmctld does not answer")
-    here.machine.drained, here.machine.reason = False, ""
+    here.machine.drained, here.machine.reason, here.machine.runs = False, "", "nothing"
     here.site.faults.clear()
     here.machine.serial = "S-other"
     here.confirm(AGAIN)
@@ -741,6 +860,48 @@ def test_one_that_failed_is_taken_up_where_what_is_known_of_it_holds(step: Step)
     assert (again.step, again.state, again.reason, again.ended, again.job) == (at, State.GOING, "", "", "")
     assert here.end().state is State.DONE
     assert here.machine.serves
+
+
+def test_one_that_failed_before_its_disk_was_touched_and_serves_again_waits_for_floor_and_jobs() -> None:
+    here = Here()
+    here.site.faults[NODE].add("power-ignored")
+    assert here.end().step is Step.OFF
+    here.site.resume(NODE)
+    assert here.site.submit(NODE)
+    here.site.faults.clear()
+    here.site.floor = 2
+    here.confirm(AGAIN)
+    assert here.machine.serves
+    here.go_to(Step.DRAIN)
+    here.tick()
+    assert (here.record().waiting, here.machine.serves) == ("too few would be left", True)
+    here.site.floor, here.jobs_end = 0, True
+    assert here.end().state is State.DONE
+
+
+@pytest.mark.parametrize("job", [True, False])
+@pytest.mark.parametrize("step", [Step.GATES, Step.JOB])
+def test_one_that_was_installed_and_serves_again_is_not_drained_by_the_same_command(step: Step, job: bool) -> None:
+    here = Here()
+    here.site.faults[NODE].add("gates" if step is Step.GATES else "job")
+    assert here.end().step is step
+    before = here.record()
+    here.site.resume(NODE)
+    if job:
+        assert here.site.submit(NODE)
+    why = f"hal05: it failed at {step.value}, somebody gave it back since, and "
+    with pytest.raises(ReimageError) as said:
+        here.confirm(AGAIN)
+    assert str(said.value).startswith(why + ("there are jobs on it: job " if job else "jobs may start on it. "))
+    assert (here.machine.serves, here.record()) == (True, before)
+    here.machine.drain("fan")
+    if job:
+        with pytest.raises(ReimageError, match="there are jobs on it"):
+            here.confirm(AGAIN)
+    here.site.end_jobs(NODE)
+    here.site.faults.clear()
+    here.confirm(AGAIN)
+    assert here.end().state is State.DONE
 
 
 def test_one_that_was_installed_and_does_not_start_is_installed_again() -> None:

@@ -39,6 +39,7 @@ def records(draw: st.DrawFn) -> Record:
         step=draw(st.sampled_from(Step)),
         state=draw(st.sampled_from(State)),
         revision=draw(st.integers(0, 10**6)),
+        in_slurm=draw(st.booleans()),
         drained_before=draw(drained),
         seconds=draw(seconds),
         **{
@@ -84,11 +85,12 @@ def test_a_run_is_no_other_whoever_began_it_then_and_there(name: str) -> None:
 def test_a_record_that_was_written_before_an_update_is_not_damaged() -> None:
     data = json.loads(json.dumps(going().to_json()))
     del data["run"]["nodes"], data["run"]["call"]
+    del data["in_slurm"]
     data["run"]["turn"] = 3
     assert record_of(data) == replace(going(), run=RUN)
 
 
-@pytest.mark.parametrize("name", sorted(set(going().to_json()) - {"node"}))
+@pytest.mark.parametrize("name", sorted(set(going().to_json()) - {"node", "in_slurm"}))
 def test_a_record_without_one_of_its_fields_is_damaged(name: str) -> None:
     data = going().to_json()
     del data[name]

@@ -149,6 +149,7 @@ def test_images_are_those_that_this_site_signed_oldest_first(
     publish("1")
     publish("3", key=tmp_path / "other")
     (publish("4") / "manifest.json").write_text("{}")
+    (publish("5") / "manifest.json.sig").unlink()
     assert [one.folder for one in published(server, images, key)] == ["ac922-2-ppc64le", "ac922-1-ppc64le"]
 
 

@@ -46,7 +46,7 @@ def test_a_node_is_seen_with_its_jobs() -> None:
     here.jobs["7"] = Job("7", "train", "alice", "hal01", "RUNNING")
     here.jobs["8"] = Job("8", "train", "alice", "hal01", "COMPLETED")
     seen = slurm(here).see("hal01")
-    assert (seen.known, seen.drained, seen.ours, seen.usable, seen.answers) == (True, True, True, False, True)
+    assert (seen.known, seen.drained, seen.ours, seen.usable, seen.maintained) == (True, True, True, False, False)
     assert (seen.reason, seen.by, seen.reboot, seen.next_state) == (REASON, "root", "", "")
     assert [(job.id, job.user) for job in seen.jobs] == [("7", "alice")]
 

@@ -29,6 +29,10 @@ WATCH_SECONDS = 2
 LEFT = ("A playbook that still drives it stops by itself, the next time it looks. What was disarmed boots its disk from"
         " its next start on.")
 
+FORGET = (u"%s: its BMC may have been told to boot from the network, once. A playbook that still drives it takes that"
+          u" back. Without one: ansible-playbook playbooks/power.yml -e power_nodes=%s -e power_action=boot"
+          u" -e power_boot=none")
+
 
 def _parser():
     parser = argparse.ArgumentParser(
@@ -195,6 +199,8 @@ def abort(place, names):
                 tell(u"%s: %s" % (name, part(place, name, record, who)))
             except Problem as problem:
                 wrong.append(u"%s: %s" % (name, text(problem)))
+        if record is None or record["step"] in ("boot", "install"):
+            tell(FORGET % (name, name))
     if ended:
         tell(LEFT)
     if wrong:

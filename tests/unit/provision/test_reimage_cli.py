@@ -471,6 +471,18 @@ def test_an_abort_ends_it_takes_the_order_back_and_drains(program: Program) -> N
     assert len(program.asked()) == 3
 
 
+@pytest.mark.parametrize("step", list(Step))
+def test_whose_bmc_may_have_been_told_to_boot_from_the_network_is_said_with_what_takes_it_back(
+    program: Program, step: Step
+) -> None:
+    program.slurm(hal05="DRAIN")
+    program.write(now(step=step))
+    said = program.ok("abort", "hal05")
+    back = "ansible-playbook playbooks/power.yml -e power_nodes=hal05 -e power_action=boot -e power_boot=none\n"
+    assert (back in said) == (step in (Step.BOOT, Step.INSTALL))
+    assert said.endswith(LEFT)
+
+
 def test_the_trail_says_who_aborted_it(program: Program) -> None:
     program.write(now(step=Step.WAITING))
     program.ok("abort", "hal05", SUDO_USER="alice")

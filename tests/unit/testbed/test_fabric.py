@@ -37,9 +37,15 @@ def small() -> fabric.Fabric:
 
 
 @pytest.fixture(scope="module")
-def topology() -> Callable[[dict[str, Any]], str]:
-    """What the program in the container makes of it."""
-    made: Callable[[dict[str, Any]], str] = runpy.run_path(str(PROGRAM), run_name="virtual_fabric")["topology"]
+def program() -> dict[str, Any]:
+    """The program in the container."""
+    return runpy.run_path(str(PROGRAM), run_name="virtual_fabric")
+
+
+@pytest.fixture(scope="module")
+def topology(program: dict[str, Any]) -> Callable[[dict[str, Any]], str]:
+    """What it makes of the cables."""
+    made: Callable[[dict[str, Any]], str] = program["topology"]
     return made
 
 
@@ -86,3 +92,45 @@ def test_a_node_knows_where_the_fabric_is_and_who_it_is(small: fabric.Fabric) ->
 def test_the_fabric_has_the_last_address_that_nobody_has() -> None:
     assert fabric.address("10.64.0.0/24", ["10.64.0.1"]) == "10.64.0.254"
     assert fabric.address("10.64.0.0/24", ["10.64.0.254", "10.64.0.253"]) == "10.64.0.252"
+
+
+class OneLink:
+    """A link of 100 Gb/s in ibsim. Settings are lost at first; later a subnet manager may undo one."""
+
+    def __init__(self, lost: int, undone_at_look: int | None = None) -> None:
+        self.cables = {"hal01": {"description": "hal01 mlx5_0", "bits": 3}}
+        self.slow: dict[str, int] = {}
+        self.rates: dict[str, list[str]] = {}
+        self.lost, self.undone, self.looks = lost, undone_at_look, 0
+        self.speed = "25.78125"
+
+    def rate(self, _name: str) -> list[str]:
+        self.looks += 1
+        if self.looks == self.undone:
+            self.speed = "25.78125"
+        return ["LinkWidthActive:.................4X", f"LinkSpeedExtActive:..............{self.speed} Gbps"] * 2
+
+    def port_state(self, _name: str, setting: str, value: str) -> None:
+        self.lost -= 1
+        if self.lost < 0 and setting == "espeed":
+            self.speed = {"1": "14.0625", "3": "25.78125"}[value]
+
+
+@pytest.mark.parametrize(("lost", "undone"), [(0, None), (1, None), (3, None), (0, 4), (1, 5)])
+def test_a_link_is_slow_when_the_program_says_so(
+    program: dict[str, Any], monkeypatch: pytest.MonkeyPatch, lost: int, undone: int | None
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    link = OneLink(lost, undone)
+    program["slow"](link, "hal01", 56)
+    assert (link.speed, link.slow) == ("14.0625", {"hal01": 56})
+    assert link.looks > (undone or 0), "it did not look long enough"
+    link.lost, link.undone = lost, None
+    program["faster"](link)
+    assert link.speed == "25.78125"
+
+
+def test_a_link_whose_rate_cannot_be_changed_is_named(program: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    with pytest.raises(program["Refused"], match=r"the rate could not be changed: hal01 mlx5_0"):
+        program["slow"](OneLink(lost=1000), "hal01", 56)

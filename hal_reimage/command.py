@@ -142,12 +142,11 @@ def _looked_at(site: _Site, world: World) -> list[show.Shown]:
     begun = _begun_together(last, site.asked.code)
 
     def look(name: str) -> show.Shown:
-        world.bmc.identify(name)
         if name in begun.over:
-            plan = begun.over[name]
-        else:
-            called = world.provision.see(name).called if last[name] is None else ""
-            plan = site.plan(name, last[name], images, begun.images, called)
+            return show.Shown(begun.over[name], site.place(name), SlurmNode(False), "", last[name], over=True)
+        world.bmc.identify(name)
+        called = world.provision.see(name).called if last[name] is None else ""
+        plan = site.plan(name, last[name], images, begun.images, called)
         return show.Shown(plan, site.place(name), world.slurm.see(name), site.bmc_words(name), last[name])
 
     return list(each(look).values())
@@ -184,11 +183,7 @@ def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: s
     settings, connected = site.settings, site.connected
     engine = Engine(world, site.limits())
     plans = {one.plan.node: one.plan for one in shown}
-    over = {
-        one.plan.node: one.last
-        for one in shown
-        if one.last and one.last.state in _OVER and one.last.plan == one.plan and one.last.run.code == code
-    }
+    over = {one.plan.node: one.last for one in shown if one.over and one.last}
     nodes = tuple(name for name in plans if name not in over)
     run = Run(
         code=code,
@@ -210,6 +205,7 @@ def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: s
         # Its record is written when its turn comes: what is not begun is as if nobody had asked.
         begin=lambda node: engine.confirm(plans[node], run),
         mark=world.store.driven,
+        leave=world.rollout.leave,
     )
     world.store.driven(nodes)  # what would never succeed is known before anything is done
     if isinstance(world.rollout, Playbooks):

@@ -28,7 +28,11 @@ class Lost(Exception):
 
 
 class Drive:
-    """One run. ``report`` is called with each record that says something new, from several threads."""
+    """One run. ``report`` is called with each record that says something new, from several threads.
+
+    ``begin`` and ``leave``: called as a node's turn begins and when it is over, however it ended. ``mark``: told once a
+    minute which nodes are being driven.
+    """
 
     def __init__(
         self,
@@ -41,12 +45,14 @@ class Drive:
         go_on: bool = False,
         begin: Callable[[str], object] = lambda node: None,
         mark: Callable[[Sequence[str]], object] = lambda nodes: None,
+        leave: Callable[[str], object] = lambda node: None,
         sleep: Callable[[float], None] = time.sleep,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine, self._run, self._report = engine, run, report
         self._parallel, self._poll, self._go_on = parallel, poll_seconds, go_on
-        self._begin, self._mark, self._sleep, self._monotonic = begin, mark, sleep, monotonic
+        self._begin, self._mark, self._leave = begin, mark, leave
+        self._sleep, self._monotonic = sleep, monotonic
         self._looks: dict[str, float] = {}
         self._steps: dict[str, Step] = {}
         self._failed: list[str] = []
@@ -104,16 +110,29 @@ class Drive:
             finally:
                 self._looks.pop(name, None)
                 self._steps.pop(name, None)
+                self._leave(name)
             if name in self._gone or self._records[name].state is not State.DONE:
                 self._failed.append(name)
 
+    def _begun(self, name: str) -> None:
+        """Begin a node; who does not answer as its turn comes is asked again for a while, as later on."""
+        since = self._monotonic()
+        while True:
+            self._looks[name] = self._monotonic()
+            try:
+                self._begin(name)
+                return
+            except Trouble as trouble:
+                if self._monotonic() - since >= PATIENCE_SECONDS:
+                    raise Lost(f"not begun: {trouble}, for {PATIENCE_SECONDS // 60} min") from None
+            except ReimageError as error:
+                raise Lost(f"not begun: {error}") from None
+            except Conflict:
+                raise Lost("not begun: somebody else works on it now: hal-reimage status on the server") from None
+            self._sleep(self._poll)
+
     def _node(self, name: str) -> None:
-        try:
-            self._begin(name)
-        except (ReimageError, Trouble) as error:
-            raise Lost(f"not begun: {error}") from None
-        except Conflict:
-            raise Lost("not begun: somebody else works on it now: hal-reimage status on the server") from None
+        self._begun(name)
         silent_since = None
         while True:
             self._looks[name] = self._monotonic()

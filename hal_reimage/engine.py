@@ -120,19 +120,21 @@ class Engine:
         return self.world.store.write(kept)
 
     def _safe_again(self, kept: Record, step: Step) -> None:
-        """Make one that failed safe: it may not have been, or somebody gave it back since. ReimageError for a rollout
-        to a node that serves; where the machine goes off again, step drain asks how many are left, and waits for jobs.
+        """Make one that failed safe: its run may have ended before it was, or somebody gave it back since.
+
+        One that serves meanwhile counts: where the machine goes off again, step drain asks how many are left, and for
+        what goes on after that it is asked here. ReimageError when too few would be left.
         """
         seen = self._see(kept)
         serves = seen.usable and not seen.maintained
-        jobs = tuple(job for job in seen.jobs if job.id != kept.job)
-        if not before(step, Step.START) and (serves or jobs):
-            what = f"there are jobs on it: {_jobs(jobs)}" if jobs else "jobs may start on it"
+        if serves and before(step, Step.START):
+            return self._make_safe(kept, "")
+        if serves and kept.state is State.FAILED and (why := self.world.slurm.drain(kept.node, _failure(kept))):
             raise ReimageError(
-                f"{kept.node}: it failed at {kept.step.value}, somebody gave it back since, and {what}. Drain it, and "
-                f"give the same command when its jobs have ended; hal-reimage abort {kept.node} leaves it out"
+                f"{kept.node}: it failed at {kept.step.value}, serves jobs since, and cannot be drained now: {why}. "
+                f"hal-reimage abort {kept.node} leaves it out"
             )
-        self._make_safe(kept, "" if serves and before(step, Step.OFF) else _failure(kept))
+        return self._make_safe(kept, _failure(kept))
 
     def tick(self, node: str, run: Run) -> Record:
         """Look at one step of a node, and do what it takes; return the record as it is then.
@@ -214,12 +216,14 @@ class Engine:
     def _fail(self, record: Record, reason: str) -> Record:
         if not record.reason:
             record = self.world.store.write(replace(record.at(record.step, self.now()), reason=reason))
+        self.world.rollout.leave(record.node)
         try:
             self._make_safe(record, _failure(record))
-        except Trouble as trouble:
+        except Exception as error:  # whatever it is: it is written down that the node is not safe
+            said = error.reason if isinstance(error, Trouble) else f"{type(error).__name__}: {error}"
             if self.now() - moment(record.since) < self.limits.safe:
-                return self._wait(record, record, f"an answer, to be made safe: {trouble.reason}")
-            record = replace(record, reason=f"{reason}; it could not be made safe: {trouble.reason}")
+                return self._wait(record, record, f"an answer, to be made safe: {said}")
+            record = replace(record, reason=f"{reason}; it could not be made safe: {said}")
         return self.world.store.write(self._ended(replace(record, waiting=""), State.FAILED))
 
     def _make_safe(self, record: Record, reason: str) -> None:
@@ -317,7 +321,7 @@ class Engine:
         seen = self._see(record)
         if seen.known and (seen.jobs or not seen.drained):
             what = f"there are jobs on it: {_jobs(seen.jobs)}" if seen.jobs else "jobs may start on it"
-            raise Trouble(f"somebody gave it back to Slurm, and {what}")
+            raise Trouble(what if seen.drained else f"somebody gave it back to Slurm, and {what}")
 
     def _arm(self, record: Record) -> Found:
         self._refuse_busy(record)

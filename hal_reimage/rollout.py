@@ -94,6 +94,12 @@ class Playbooks:
         """Check a node."""
         return self._ask("gates", node)
 
+    def leave(self, node: str) -> None:
+        """Have the next batch go without a node."""
+        with self._lock:
+            for kind in self._kinds.values():
+                kind.waiting.pop(node, None)
+
     def _ask(self, name: str, node: str) -> str | None:
         kind = self._kinds[name]
         with self._lock:

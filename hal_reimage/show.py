@@ -17,13 +17,17 @@ _UNDER = " " * 15
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One node of a plan: where it stands, what Slurm has of it, what its BMC said, the record of its last reimage."""
+    """One node of a plan: where it stands, what Slurm has of it, what its BMC said, the record of its last reimage.
+
+    ``over``: the call that is gone on with is through with it, and neither Slurm nor its BMC was asked.
+    """
 
     plan: Plan
     place: str
     slurm: SlurmNode
     bmc: str
     last: Record | None
+    over: bool = False
 
 
 def plan_of(nodes: Sequence[Shown], how: str) -> str:
@@ -32,6 +36,9 @@ def plan_of(nodes: Sequence[Shown], how: str) -> str:
     for one in nodes:
         plan = one.plan
         lines.append(f"{plan.node}  {one.place}".rstrip())
+        if one.over and one.last is not None:
+            lines += _entry("left out", [_last(one.last)])
+            continue
         lines += _entry("machine", [f"serial {plan.serial}; BMC: {one.bmc}"])
         lines += _entry("erased", [f"system disk {plan.disk}", *(f"disk {wwn}" for wwn in plan.wipe)])
         image = plan.image
@@ -108,8 +115,8 @@ def end_of(records: Mapping[str, Record], server: str) -> str:
     for said, names in others.items():
         lines.append(f"{fold(names)}: {said}")
     if others:
-        left = " ".join(name for names in others.values() for name in names)  # a shell takes hal[06-07] for files
         lines.append(f"Look: ssh {server} hal-reimage show NODE")
+    if left := [name for name, one in records.items() if one.state in (State.GOING, State.FAILED)]:
         lines.append("Again: the same command")
-        lines.append(f"Give up: ssh {server} hal-reimage abort {left}")
+        lines.append(f"Give up: ssh {server} hal-reimage abort {' '.join(left)}")  # a shell takes hal[06-07] for files
     return "\n".join(line for one in lines for line in _wrapped(one, _WIDTH, "    "))

@@ -166,6 +166,9 @@ class Rollout(Protocol):
     def gates(self, node: str) -> str | None:
         """Check a node: "" when it keeps all that is promised, None when that goes on, or what it does not keep."""
 
+    def leave(self, node: str) -> None:
+        """Have no playbook begin on a node any more: its reimage ended. One that runs on it goes on."""
+
 
 @dataclass(frozen=True)
 class World:

@@ -51,7 +51,16 @@ BREAKS = {
     **{"install": "disk-missing", "start": "ssh", "converge": "converge", "gates": "gates", "job": "job"},
     "return": "slurmctld",
 }
-MEANWHILE = ("abort", "give back", "a job", "take over")
+# What people do to one whose system does not shut itself down.
+SERVES = ("give back", "a job")
+MEANWHILE = (
+    ("abort",),
+    ("take over",),
+    SERVES,
+    ("abort", *SERVES),
+    ("take over", *SERVES),
+    ("take over", "abort", *SERVES),
+)
 TURNS = ("abort", "take over", "kill at a call", "abort at a call", "take over at a call")
 names = st.sampled_from(NODES)
 steps, befores = st.sampled_from(BETWEEN), st.sampled_from(BEFORE)
@@ -128,6 +137,8 @@ class Reimage(RuleBasedStateMachine):
             return
         assert not machine.reserved or record.step in EARLY, told
         assert not (machine.network_next and machine.on and machine.runs == "firmware"), told
+        if record.state is State.ABORTED and machine.resumed_by_hand:  # within this look, after the abort
+            return
         if record.step not in (Step.WAITING, Step.IDENTITY, Step.DRAIN):
             assert machine.drained, told
             assert machine.reason.startswith("hal-reimage: "), told
@@ -163,16 +174,13 @@ class Reimage(RuleBasedStateMachine):
             self.runs[name] = run
         except Trouble:  # it failed, and cannot be made safe now
             COUNTED["troubles"] += 1
-        except ReimageError:  # it failed after it was installed, and was given back
-            assert self.serves_again(name), self.site.records[name]
-            COUNTED["given back"] += 1
-            self.drain(name)  # as the words say
-            self.site.end_jobs(name)
-
-    def serves_again(self, name: str) -> bool:
-        """Whether somebody gave a node back that failed, or jobs are still on it."""
-        machine = self.site.machines[name]
-        return self.site.records[name]["state"] == State.FAILED.value and (machine.serves or bool(machine.jobs))
+        except ReimageError as error:  # it failed after it was installed, was given back, and too few would be left
+            refused = str(error)
+            assert "cannot be drained now: too few would be left" in refused
+            assert self.site.records[name]["state"] == State.FAILED.value
+            assert self.site.machines[name].serves
+            COUNTED["too few would be left"] += 1
+            self.drain(name)  # another takes its place
 
     @rule(name=names)
     def abort(self, name: str) -> None:
@@ -198,6 +206,11 @@ class Reimage(RuleBasedStateMachine):
     @rule(name=names)
     def press_the_button(self, name: str) -> None:
         self.site.press_the_button(name)
+
+    @rule(floor=st.sampled_from([0, 0, 1, 3, 4]))
+    def keep(self, floor: int) -> None:
+        """So many of the nodes are to stay for jobs."""
+        self.site.floor = floor
 
     # --- users, time, faults
 
@@ -256,8 +269,8 @@ class Reimage(RuleBasedStateMachine):
         for _ in range(looks):
             self.look(name)
 
-    @rule(name=names, before=befores, run=asked, deeds=st.lists(st.sampled_from(MEANWHILE), min_size=1, max_size=3))
-    def a_system_hangs(self, name: str, before: str, run: Run, deeds: list[str]) -> None:
+    @rule(name=names, before=befores, run=asked, deeds=st.sampled_from(MEANWHILE))
+    def a_system_hangs(self, name: str, before: str, run: Run, deeds: tuple[str, ...]) -> None:
         """It does not shut itself down: its power is to be taken away after a while, and people do something."""
         if not self.go_to(name, before, run, "off"):
             return
@@ -281,6 +294,32 @@ class Reimage(RuleBasedStateMachine):
         for _ in range(4):
             self.look(name)
 
+    @rule(
+        name=names,
+        run=asked,
+        step=st.sampled_from(["off", "converge", "gates", "job"]),
+        left=st.integers(-1, 20),
+        job=st.booleans(),
+        floor=st.sampled_from([0, 4]),
+    )
+    def it_fails_and_is_given_back(self, name: str, run: Run, step: str, left: int, job: bool, floor: int) -> None:
+        """And perhaps the run is killed while it fails. Then the same command is given."""
+        if not self.go_to(name, "nothing", run, step):
+            return
+        self.site.faults[name] = {BREAKS[step]}
+        self.left = left
+        for _ in range(6):
+            self.look(name)
+        self.left = -1
+        self.site.faults.clear()
+        self.site.resume(name)
+        if job:
+            COUNTED["jobs"] += self.site.submit(name)
+        self.site.floor = floor
+        self.confirm(name, run.by_slurm, run.next_state)
+        self.site.floor = 0
+        self.look(name)
+
     @rule(name=names, before=befores, run=asked, step=steps, turn=st.sampled_from(TURNS), at=st.integers(0, 14))
     def it_takes_a_turn(self, name: str, before: str, run: Run, step: str, turn: str, at: int) -> None:
         """All is well up to a step; then the run ends, there or at one of its next calls."""
@@ -302,6 +341,7 @@ class Reimage(RuleBasedStateMachine):
     def go_to(self, name: str, before: str, run: Run, step: str) -> bool:
         """Look at a node until a step is the next one; of another reimage when this one is past it."""
         self.site.faults.clear()
+        self.site.floor = 0
         for _ in range(120):
             record = self.site.records.get(name)
             if record is None or record["state"] != State.GOING.value:
@@ -385,6 +425,7 @@ class Reimage(RuleBasedStateMachine):
             return
         self.site.faults.clear()
         self.left = self.abort_at = self.take_at = -1
+        self.site.floor = 0
         for name in NODES:
             self.site.end_jobs(name)
         self.finish()
@@ -456,7 +497,8 @@ def machine_of(examples: int, *, again: bool) -> None:
     )
     print(dict(COUNTED))
     # A machine that goes nowhere would prove nothing.
-    assert all(COUNTED[what] for what in ("kills", "jobs", "aborts", "done", "failed", "aborted")), COUNTED
+    must = ("kills", "jobs", "jobs while it hangs", "aborts", "done", "failed", "aborted", "too few would be left")
+    assert all(COUNTED[what] for what in must), COUNTED
 
 
 def test_whatever_breaks_nodes_end_proven_or_drained() -> None:

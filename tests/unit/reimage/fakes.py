@@ -506,6 +506,9 @@ class FakeRollout(Part):
     def gates(self, node: str) -> str | None:
         return self._ask(node, "gates")
 
+    def leave(self, node: str) -> None:
+        """Each node has a playbook of its own here."""
+
     def _ask(self, node: str, kind: str) -> str | None:
         assert not self.site.machines[node].jobs, f"{kind} of {node} under {self.site.machines[node].jobs}"
         began = self.site.rollouts.setdefault((node, kind), self.site.clock)

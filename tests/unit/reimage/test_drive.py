@@ -164,6 +164,36 @@ def test_a_silent_server_is_asked_again_for_a_while(error: Exception) -> None:
     assert (records["hal01"].state, gone, slept) == (State.DONE, {}, [10, 10, 10])
 
 
+@pytest.mark.parametrize(("silent", "begun"), [(3, True), (1000, False)])
+def test_who_is_silent_as_a_nodes_turn_comes_is_asked_again_for_a_while(silent: int, begun: bool) -> None:
+    said = [Trouble("scontrol show node: no answer within 20 s", passes=True)] * silent
+    slept, left = list[float](), list[str]()
+
+    def begin(node: str) -> None:
+        if node == "hal02" and said:
+            raise said.pop()
+
+    driven = Drive(
+        Scripted(done),
+        RUN,
+        lambda record: None,
+        parallel=1,
+        poll_seconds=10,
+        begin=begin,
+        leave=left.append,
+        sleep=slept.append,
+        monotonic=lambda: sum(slept),
+    )
+    records, gone = driven.all(NODES[:3])
+    if begun:
+        assert (sorted(records), gone, slept) == (NODES[:3], {}, [10, 10, 10])
+        assert left == NODES[:3]
+    else:
+        assert gone["hal02"] == "not begun: scontrol show node: no answer within 20 s, for 15 min"
+        assert gone["hal03"].startswith("not begun, because hal02 failed")
+        assert (sum(slept), left) == (PATIENCE_SECONDS, NODES[:2])
+
+
 def test_a_server_that_stays_silent_ends_the_run_with_what_to_do() -> None:
     records, gone, _reports, slept = drive(lambda node: Trouble("hal-mgmt1: no route to host"), NODES[:2])
     assert gone["hal01"] == "hal-mgmt1: no route to host, for 15 min; the same command goes on"

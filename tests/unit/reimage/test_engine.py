@@ -881,7 +881,7 @@ def test_one_that_failed_before_its_disk_was_touched_and_serves_again_waits_for_
 
 @pytest.mark.parametrize("job", [True, False])
 @pytest.mark.parametrize("step", [Step.GATES, Step.JOB])
-def test_one_that_was_installed_and_serves_again_is_not_drained_by_the_same_command(step: Step, job: bool) -> None:
+def test_one_that_was_installed_and_serves_again_is_drained_where_the_floor_lets_it(step: Step, job: bool) -> None:
     here = Here()
     here.site.faults[NODE].add("gates" if step is Step.GATES else "job")
     assert here.end().step is step
@@ -889,19 +889,110 @@ def test_one_that_was_installed_and_serves_again_is_not_drained_by_the_same_comm
     here.site.resume(NODE)
     if job:
         assert here.site.submit(NODE)
-    why = f"hal05: it failed at {step.value}, somebody gave it back since, and "
+    here.site.floor = 2
+    why = f"hal05: it failed at {step.value}, serves jobs since, and cannot be drained now: too few would be left. "
     with pytest.raises(ReimageError) as said:
         here.confirm(AGAIN)
-    assert str(said.value).startswith(why + ("there are jobs on it: job " if job else "jobs may start on it. "))
+    assert str(said.value).startswith(why)
     assert (here.machine.serves, here.record()) == (True, before)
-    here.machine.drain("fan")
-    if job:
-        with pytest.raises(ReimageError, match="there are jobs on it"):
-            here.confirm(AGAIN)
-    here.site.end_jobs(NODE)
+    here.site.floor = 0
     here.site.faults.clear()
     here.confirm(AGAIN)
+    assert here.machine.drained
+    if job:  # which nothing disturbs
+        failed = here.end()
+        assert (failed.state, failed.step) == (State.FAILED, Step.CONVERGE)
+        assert failed.reason.startswith("there are jobs on it: job ")
+        assert (here.machine.drained, len(here.machine.jobs)) == (True, 1)
+        here.site.end_jobs(NODE)
+        here.confirm(AGAIN)
     assert here.end().state is State.DONE
+
+
+FAILING = {
+    Step.OFF: "power-ignored",
+    Step.INSTALL: "disk-missing",
+    Step.CONVERGE: "converge",
+    Step.GATES: "gates",
+    Step.JOB: "job",
+}
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("step", FAILING)
+def test_a_run_that_is_killed_at_any_call_while_it_fails_is_gone_on_with_by_the_same_command(
+    step: Step, resumed: bool
+) -> None:
+    """Somebody may have given the node back in between: it is drained again, and the next one is done at the latest."""
+    failing = 0
+    for at in range(200):
+        here = Here()
+        here.go_to(step)
+        here.site.faults[NODE].add(FAILING[step])
+        if kill_at(here, at):
+            assert failing > 1, "it was never killed while it failed"
+            return
+        failing += bool(here.record().reason)
+        if resumed:
+            here.site.resume(NODE)
+        here.site.faults.clear()
+        here.engine = here.controller()
+        here.confirm(AGAIN)
+        ended = here.end()
+        if ended.state is State.FAILED:  # the fault had happened, or somebody gave it back before it was failing
+            assert ended.reason, ended
+            assert here.machine.drained
+            here.confirm(replace(AGAIN, began="2026-11-22T20:00:00Z"))
+            ended = here.end()
+        assert ended.state is State.DONE, ended
+    raise AssertionError("it goes nowhere")
+
+
+def kill_at(here: Here, at: int) -> bool:
+    """Kill a run at this call from now on; return whether it ended before."""
+
+    def call(when: str, what: str, node: str) -> None:
+        nonlocal at
+        at -= 1
+        if at < 0:
+            raise Killed
+
+    here.site.call = call
+    try:
+        here.end()
+    except Killed:
+        return False
+    finally:
+        here.site.call = lambda when, what, node: None
+    return True
+
+
+def test_one_that_was_never_made_safe_and_serves_is_made_safe_by_the_same_command() -> None:
+    """slurmctld fell silent as the node was given back: at the end of a reimage that was all right till then."""
+    here = Here()
+    here.go_to(Step.RETURN)
+    here.machine.drained, here.machine.reserved = False, False  # its last word was heard
+    here.site.faults[NODE].add("slurmctld")
+    assert "could not be made safe" in here.end().reason
+    assert here.machine.serves
+    here.site.faults.clear()
+    here.confirm(AGAIN)
+    assert here.machine.drained
+    assert here.end().state is State.DONE
+
+
+def test_making_safe_that_breaks_as_nobody_foresaw_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Here()
+    here.go_to(Step.GATES)
+    here.site.faults[NODE].add("gates")
+
+    def broken(*_arguments: object) -> None:
+        raise KeyError("reason")
+
+    monkeypatch.setattr("tests.unit.reimage.fakes.FakeSlurm.keep_drained", broken)
+    ended = here.end()
+    assert ended.state is State.FAILED
+    assert ended.reason == "gates failed; it could not be made safe: KeyError: 'reason'"
 
 
 def test_one_that_was_installed_and_does_not_start_is_installed_again() -> None:

@@ -162,6 +162,18 @@ def test_who_comes_late_is_in_the_next(rollouts: Rollouts) -> None:
     assert result(playbooks.converge, "hal07") == ""
 
 
+def test_a_node_whose_reimage_ended_is_not_in_the_next(rollouts: Rollouts) -> None:
+    playbooks = rollouts.playbooks()
+    for node in ("hal05", "hal06", "hal07"):
+        assert playbooks.converge(node) is None
+    rollouts.called(1)
+    playbooks.leave("hal06")
+    playbooks.leave("hal05")  # it is rolled out just now: nothing is taken from under it
+    rollouts.go()
+    assert result(playbooks.converge, "hal07") == ""
+    assert (rollouts.called(1)["nodes"], rollouts.called(2)["nodes"]) == (["hal05"], ["hal07"])
+
+
 def test_the_oldest_waits_no_longer_than_it_may(rollouts: Rollouts) -> None:
     rollouts.go()
     rollouts.coming = 5

@@ -97,6 +97,8 @@ def test_the_fabric_has_the_last_address_that_nobody_has() -> None:
 class OneLink:
     """A link of 100 Gb/s in ibsim. Settings are lost at first; later a subnet manager may undo one."""
 
+    unread, refused = 0, Exception()
+
     def __init__(self, lost: int, undone_at_look: int | None = None) -> None:
         self.cables = {"hal01": {"description": "hal01 mlx5_0", "bits": 3}}
         self.slow: dict[str, int] = {}
@@ -106,6 +108,8 @@ class OneLink:
 
     def rate(self, _name: str) -> list[str]:
         self.looks += 1
+        if self.looks == self.unread:
+            raise self.refused
         if self.looks == self.undone:
             self.speed = "25.78125"
         return ["LinkWidthActive:.................4X", f"LinkSpeedExtActive:..............{self.speed} Gbps"] * 2
@@ -116,11 +120,18 @@ class OneLink:
             self.speed = {"1": "14.0625", "3": "25.78125"}[value]
 
 
+def a_second_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time passes by sleeping alone."""
+    slept = [0.0]
+    monkeypatch.setattr("time.sleep", slept.append)
+    monkeypatch.setattr("time.monotonic", lambda: sum(slept))
+
+
 @pytest.mark.parametrize(("lost", "undone"), [(0, None), (1, None), (3, None), (0, 4), (1, 5)])
 def test_a_link_is_slow_when_the_program_says_so(
     program: dict[str, Any], monkeypatch: pytest.MonkeyPatch, lost: int, undone: int | None
 ) -> None:
-    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    a_second_is_nothing(monkeypatch)
     link = OneLink(lost, undone)
     program["slow"](link, "hal01", 56)
     assert (link.speed, link.slow) == ("14.0625", {"hal01": 56})
@@ -131,6 +142,15 @@ def test_a_link_is_slow_when_the_program_says_so(
 
 
 def test_a_link_whose_rate_cannot_be_changed_is_named(program: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    a_second_is_nothing(monkeypatch)
     with pytest.raises(program["Refused"], match=r"the rate could not be changed: hal01 mlx5_0"):
         program["slow"](OneLink(lost=1000), "hal01", 56)
+
+
+def test_an_answer_that_was_lost_is_asked_for_again(program: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    a_second_is_nothing(monkeypatch)
+    link = OneLink(lost=0)
+    link.unread, link.refused = 3, program["Refused"]("cannot be read")
+    program["slow"](link, "hal01", 56)
+    assert link.speed == "14.0625"
+    assert link.looks > link.unread

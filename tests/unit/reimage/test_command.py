@@ -409,6 +409,12 @@ def test_a_node_that_somebody_had_drained_stays_drained_and_the_plan_says_so(des
     assert (machine.drained, machine.reason) == (True, "bad fan")
 
 
+def test_who_has_ended_waits_for_no_rollout_any_more(desk: Desk) -> None:
+    code = desk.ask("hal[05-06]", keep={}).code
+    assert desk.ask("hal[05-06]", code, keep={}).well
+    assert {"rollout.leave hal05", "rollout.leave hal06"} <= set(desk.site.told)
+
+
 def test_next_state_down_leaves_it_drained(desk: Desk) -> None:
     assert desk.ask("hal05", desk.ask("hal05").code, next_state="DOWN").well
     machine = desk.site.machines["hal05"]

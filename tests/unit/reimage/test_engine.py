@@ -783,6 +783,18 @@ def test_what_fails_is_written_down_then_made_safe_then_said_to_have_failed() ->
     assert seen == [("provision.disarm", "going", True), ("slurm.keep_drained", "going", True)]
 
 
+def test_one_that_fails_is_in_no_rollout_before_it_is_safe() -> None:
+    here = Here()
+    here.go_to(Step.CONVERGE)
+    here.tick()
+    here.site.resume(NODE)
+    here.site.call = lambda when, what, node: (
+        here.site.faults[NODE].add("slurmctld") if what == "rollout.leave" else None
+    )
+    assert here.tick().waiting.startswith("an answer, to be made safe")
+    assert f"rollout.leave {NODE}" in here.site.told
+
+
 def test_a_node_that_cannot_be_made_safe_is_tried_again() -> None:
     here = Here()
     here.go_to(Step.INSTALL)

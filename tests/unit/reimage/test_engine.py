@@ -382,7 +382,12 @@ def test_a_reboot_that_an_administrator_asked_for_is_the_one_and_ends_as_he_said
 
 def test_a_confirmed_next_state_of_down_is_not_overruled_by_an_older_reboot() -> None:
     here = Here(replace(RUN, next_state="DOWN"))
+    here.machine.jobs.append("7")
     here.site.ask_reboot(NODE, "RESUME")
+    here.go_to(Step.DRAIN)
+    here.tick()
+    assert here.machine.reboot == "asked"
+    here.site.end_jobs(NODE)
     ended = here.end()
     assert (ended.state, ended.run.next_state, here.machine.drained) == (State.DONE, "DOWN", True)
 

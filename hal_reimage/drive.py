@@ -114,25 +114,13 @@ class Drive:
             if name in self._gone or self._records[name].state is not State.DONE:
                 self._failed.append(name)
 
-    def _begun(self, name: str) -> None:
-        """Begin a node; who does not answer as its turn comes is asked again for a while, as later on."""
-        since = self._monotonic()
-        while True:
-            self._looks[name] = self._monotonic()
-            try:
-                self._begin(name)
-                return
-            except Trouble as trouble:
-                if self._monotonic() - since >= PATIENCE_SECONDS:
-                    raise Lost(f"not begun: {trouble}, for {PATIENCE_SECONDS // 60} min") from None
-            except ReimageError as error:
-                raise Lost(f"not begun: {error}") from None
-            except Conflict:
-                raise Lost("not begun: somebody else works on it now: hal-reimage status on the server") from None
-            self._sleep(self._poll)
-
     def _node(self, name: str) -> None:
-        self._begun(name)
+        try:
+            self._begin(name)
+        except (ReimageError, Trouble) as error:
+            raise Lost(f"not begun: {error}") from None
+        except Conflict:
+            raise Lost("not begun: somebody else works on it now: hal-reimage status on the server") from None
         silent_since = None
         while True:
             self._looks[name] = self._monotonic()

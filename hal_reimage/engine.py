@@ -75,7 +75,7 @@ class Engine:
     def __init__(self, world: World, limits: Limits = Limits(), now: Callable[[], float] = time.time) -> None:
         self.world, self.limits, self.now = world, limits, now
         self._steps: dict[Step, Callable[[Record], Found]] = {
-            Step.WAITING: lambda record: {},
+            Step.WAITING: lambda record: {"in_slurm": self.world.slurm.see(record.node).known},
             Step.IDENTITY: self._identity,
             Step.DRAIN: self._drain,
             Step.OFF: self._off,
@@ -101,40 +101,52 @@ class Engine:
         if kept is None or kept.state in (State.DONE, State.ABORTED):
             if kept and plan.previous != kept.ended:
                 raise ReimageError(f"{plan.node}: this code was used: that reimage is {kept.state.value}, {kept.ended}")
-            revision, seen = kept.revision if kept else 0, self.world.slurm.see(plan.node)
-            new = Record(plan.node, plan, run, since=stamp(self.now()), revision=revision, in_slurm=seen.known)
-            if kept and kept.state is State.ABORTED and kept.drained_before and seen.drained and seen.ours:
-                # What was aborted has not given him his drain back yet.
-                new = replace(new, drained_before=kept.drained_before)
+            revision = kept.revision if kept else 0
+            new = Record(plan.node, plan, run, since=stamp(self.now()), revision=revision)
+            if kept and kept.state is State.ABORTED and kept.drained_before:
+                seen = self.world.slurm.see(plan.node)
+                if seen.drained and seen.ours:  # what was aborted has not given him his drain back yet
+                    new = replace(new, drained_before=kept.drained_before)
             return self.world.store.write(new)
         refuse_other(kept, plan, run.code)
         if kept.reason:
             step = _again_from(kept.step)
-            self._safe_again(kept, step)
             if step is Step.START and self._unlike_started(kept):
                 step = Step.IDENTITY  # what keeps it from starting is on its disk or in its secrets: both are made anew
+            kept = self._safe_again(kept, step)
             kept = replace(kept, step=step, reason="", ended="", job="", state=State.GOING)
         # Whoever wants it to stay drained, now or then, is heard; the time that it was left alone is no step's.
         next_state = "DOWN" if "DOWN" in (run.next_state, kept.run.next_state) else run.next_state
         kept = replace(kept, run=replace(run, next_state=next_state), since=stamp(self.now()), waiting="")
         return self.world.store.write(kept)
 
-    def _safe_again(self, kept: Record, step: Step) -> None:
+    def _safe_again(self, kept: Record, step: Step) -> Record:
         """Make one that failed safe: its run may have ended before it was, or somebody gave it back since.
 
         One that serves meanwhile counts: where the machine goes off again, step drain asks how many are left, and for
-        what goes on after that it is asked here. ReimageError when too few would be left.
+        what goes on after that it is asked here. ReimageError when too few would be left. Return its record, with
+        whoever had it drained now.
         """
         seen = self._see(kept)
         serves = seen.usable and not seen.maintained
+        if serves:
+            kept = self._drained_by(kept, None)
+        elif seen.drained and not (seen.ours or seen.unhealthy or seen.reboot):
+            kept = self._drained_by(kept, Drained(seen.reason, seen.by))
         if serves and before(step, Step.START):
-            return self._make_safe(kept, "")
-        if serves and kept.state is State.FAILED and (why := self.world.slurm.drain(kept.node, _failure(kept))):
+            self._make_safe(kept, "")
+            return kept
+        if serves and (why := self.world.slurm.drain(kept.node, _failure(kept))):
             raise ReimageError(
                 f"{kept.node}: it failed at {kept.step.value}, serves jobs since, and cannot be drained now: {why}. "
                 f"hal-reimage abort {kept.node} leaves it out"
             )
-        return self._make_safe(kept, _failure(kept))
+        self._make_safe(kept, _failure(kept))
+        return kept
+
+    def _drained_by(self, kept: Record, had: Drained | None) -> Record:
+        """Write down whose drain a node had, before ours takes its place."""
+        return kept if kept.drained_before == had else self.world.store.write(replace(kept, drained_before=had))
 
     def tick(self, node: str, run: Run) -> Record:
         """Look at one step of a node, and do what it takes; return the record as it is then.
@@ -159,9 +171,11 @@ class Engine:
     def _left(self, record: Record, run: Run) -> Record:
         """Leave a record alone. A node whose reimage was aborted is made safe once more: we may have acted since."""
         if record.state is State.ABORTED and record.run.same(run):
+            self.world.rollout.leave(record.node)
             had = record.drained_before
             before = f" ({had.by} had drained it before: {had.reason})" if had else ""
-            self._make_safe(record, f"{MARK}: {record.reason}{before}")
+            # An abort is heard of a node that Slurm does not know any more, too: there is nothing to drain.
+            self._make_safe(replace(record, in_slurm=False), f"{MARK}: {record.reason}{before}")
         return record
 
     def _look(self, record: Record) -> Record:

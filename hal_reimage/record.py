@@ -123,7 +123,7 @@ class Record:
     """Where a node is. ``revision`` is that of the file it was read from; 0 for one that has none.
 
     ``reason`` of one that goes on: it is about to fail for that. ``host_key``: fingerprint of the key that it is given.
-    ``called_before``: its last call home before this order. ``in_slurm``: Slurm knew it when it was confirmed.
+    ``called_before``: its last call home before this order. ``in_slurm``: Slurm knew it when its turn came.
     ``seconds``: by step, of those that are over.
     """
 

@@ -47,7 +47,7 @@ def fabric(*words: str) -> None:
     """Break or mend the emulated fabric."""
     program = PROJECT / "molecule/shared/setup"
     subprocess.run(
-        [sys.executable, str(program), "fabric", "--instance", "node_health", *words], check=True, timeout=30
+        [sys.executable, str(program), "fabric", "--instance", "node_health", *words], check=True, timeout=60
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from hal_reimage.engine import Engine, Limits
+from hal_reimage.engine import Engine, Limits, before
 from hal_reimage.errors import Conflict, ReimageError, Trouble
 from hal_reimage.record import STEPS, Drained, Record, Run, State, Step, moment, record_of
 from tests.unit.reimage.fakes import IMAGE, RUN, Site, plan
@@ -954,7 +954,10 @@ def test_a_run_that_is_killed_at_any_call_while_it_fails_is_gone_on_with_by_the_
             here.site.resume(NODE)
         here.site.faults.clear()
         here.engine = here.controller()
+        known = bool(here.record().reason)
         here.confirm(AGAIN)
+        if known and not before(step, Step.START):
+            assert here.machine.drained
         ended = here.end()
         if ended.state is State.FAILED:  # the fault had happened, or somebody gave it back before it was failing
             assert ended.reason, ended
@@ -996,6 +999,90 @@ def test_one_that_was_never_made_safe_and_serves_is_made_safe_by_the_same_comman
     here.confirm(AGAIN)
     assert here.machine.drained
     assert here.end().state is State.DONE
+
+
+def test_the_floor_counts_for_one_that_was_killed_while_it_failed_too() -> None:
+    here = Here()
+    here.go_to(Step.GATES)
+    here.site.faults[NODE].add("gates")
+    here.until(lambda record: record.waiting == "its checks")
+    here.site.call = lambda when, what, node: (
+        here.site.faults[NODE].add("slurmctld") if what == "rollout.leave" else None
+    )
+    here.until(lambda record: bool(record.reason))
+    here.site.call = lambda when, what, node: None
+    here.site.faults.clear()
+    here.site.resume(NODE)
+    here.site.floor = 2
+    with pytest.raises(ReimageError, match="too few would be left"):
+        here.confirm(AGAIN)
+    assert here.machine.serves
+    here.site.floor = 1
+    here.confirm(AGAIN)
+    assert here.machine.drained
+    assert here.end().state is State.DONE
+
+
+def test_one_that_runs_its_old_system_waits_for_the_floor_as_at_first() -> None:
+    here = Here()
+    here.go_to(Step.START)
+    here.site.faults[NODE].add("ssh")
+    assert here.end().step is Step.START
+    here.site.resume(NODE)
+    here.site.floor = 2
+    assert here.confirm(AGAIN).step is Step.IDENTITY
+    here.site.faults.clear()
+    here.go_to(Step.DRAIN)
+    here.tick()
+    assert (here.record().waiting, here.machine.serves) == ("too few would be left", True)
+
+
+@pytest.mark.parametrize("step", [Step.OFF, Step.GATES])
+def test_a_drain_that_its_administrator_ended_after_the_failure_does_not_come_back(step: Step) -> None:
+    here = Here(confirmed=False)
+    here.machine.drain("fan")
+    here.confirm(RUN)
+    here.site.faults[NODE].add(FAILING[step])
+    assert here.end().drained_before == Drained("fan", "root")
+    here.site.resume(NODE)
+    here.site.faults.clear()
+    here.confirm(AGAIN)
+    assert here.end().state is State.DONE
+    assert here.machine.serves
+
+
+@pytest.mark.parametrize("step", [Step.OFF, Step.GATES])
+def test_a_drain_of_somebody_after_the_failure_is_there_again_at_the_end(step: Step) -> None:
+    here = Here()
+    here.site.faults[NODE].add(FAILING[step])
+    assert here.end().step is step
+    here.machine.drain("bad DIMM")
+    here.site.faults.clear()
+    here.confirm(AGAIN)
+    assert here.record().drained_before == Drained("bad DIMM", "root")
+    assert here.end().state is State.DONE
+    assert (here.machine.drained, here.machine.reason) == (True, "bad DIMM")
+
+
+def test_an_abort_of_a_node_that_slurm_does_not_know_any_more_is_heard() -> None:
+    here = Here()
+    here.go_to(Step.CONVERGE)
+    here.site.unknown.add(NODE)
+    assert here.tick().waiting.endswith("Slurm does not know it any more")
+    assert here.site.abort(NODE)
+    assert here.tick().state is State.ABORTED
+    assert f"rollout.leave {NODE}" in here.site.told
+
+
+def test_whether_slurm_knows_a_node_is_asked_again_when_it_does_not_answer() -> None:
+    here = Here()
+    here.site.faults[NODE].add("slurmctld")
+    here.site.pass_time(700)
+    here.tick()
+    assert (here.record().step, here.record().waiting) == (Step.WAITING, "an answer: slurmctld does not answer")
+    here.site.faults.clear()
+    ended = here.end()
+    assert (ended.state, ended.in_slurm) == (State.DONE, True)
 
 
 def test_making_safe_that_breaks_as_nobody_foresaw_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:

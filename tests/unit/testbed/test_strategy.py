@@ -47,20 +47,20 @@ PLAYS = """
     - name: Of what is not defined
       ansible.builtin.debug: {msg: no}
       when: not_there
-      ignore_errors: true
+      ignore_errors: true  # it fails on purpose: how it fails is compared
     - name: Of what is no condition
       ansible.builtin.debug: {msg: no}
       when: "'one' +"
-      ignore_errors: true
+      ignore_errors: true  # it fails on purpose: how it fails is compared
     - name: Of what cannot be computed
       ansible.builtin.debug: {msg: no}
       when: 1 / groups['none'] | default([]) | length > 2
-      ignore_errors: true
+      ignore_errors: true  # it fails on purpose: how it fails is compared
     - name: Nowhere
       ansible.builtin.debug: {msg: no}
       delegate_to: "{{ '' }}"
       when: not first and first
-      ignore_errors: true
+      ignore_errors: true  # it fails on purpose: how it fails is compared
     - name: Without a word
       ansible.builtin.debug: {msg: secret}
       when: first

@@ -1064,6 +1064,17 @@ def test_a_drain_of_somebody_after_the_failure_is_there_again_at_the_end(step: S
     assert (here.machine.drained, here.machine.reason) == (True, "bad DIMM")
 
 
+def test_a_drain_of_the_health_check_after_the_failure_ends_with_the_next_try() -> None:
+    here = Here()
+    here.site.faults[NODE].add("gates")
+    assert here.end().step is Step.GATES
+    here.machine.drain("health: GPU lost")
+    here.site.faults.clear()
+    assert here.confirm(AGAIN).drained_before is None
+    assert here.end().state is State.DONE
+    assert here.machine.serves
+
+
 def test_an_abort_of_a_node_that_slurm_does_not_know_any_more_is_heard() -> None:
     here = Here()
     here.go_to(Step.CONVERGE)

@@ -76,6 +76,8 @@ class Store:
     def end(self, run: str) -> None:
         """The run is over; its folder goes unless something is left in it."""
         if self._lock >= 0:
+            # By name: a worker that is about to end has the handle too, and closing one of two releases nothing.
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
             os.close(self._lock)
             self._lock = -1
         _remove_if_empty(self.folder / "spool" / run)
@@ -179,7 +181,7 @@ def _locked(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # two that look are not in each other's way
     except OSError:
         return True
     finally:

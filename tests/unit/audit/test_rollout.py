@@ -41,6 +41,14 @@ def resources(ran: Ran, host: str) -> list[str]:
     return [Path(one["resource"].split(":", 1)[1]).name for request in ran.told[host] for one in request["entries"]]
 
 
+def left(site: Site) -> list[Path]:
+    """The spools of a run that was ended from outside; its workers hold the folder until they are gone, too."""
+    deadline = time.monotonic() + 60
+    while not Store(site.state).pending("here") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return Store(site.state).pending("here")
+
+
 @pytest.mark.parametrize("strategy", ["linear", "free", "mitogen_linear"])
 def test_a_failed_host_is_told_what_it_got_and_the_others_all(tmp_path: Path, strategy: str) -> None:
     if strategy.startswith("mitogen") and find_spec("ansible_mitogen") is None:
@@ -135,10 +143,7 @@ def test_a_killed_run_leaves_what_it_did(site: Site) -> None:
         while not (site.node / "folder").exists() and time.monotonic() < deadline:
             time.sleep(0.1)
         os.killpg(process.pid, signal.SIGKILL)
-    # Its workers hold the folder until they are gone, too.
-    while not Store(site.state).pending("here") and time.monotonic() < deadline:
-        time.sleep(0.1)
-    (spool,) = Store(site.state).pending("here")
+    (spool,) = left(site)
     assert [Path(one["resource"]).name for one in json.loads(spool.read_text())["entries"]] == ["here"]
     run = site.run(roles=["sample"])
     assert [one["run"]["id"] < run.told["here"][1]["run"]["id"] for one in run.told["here"]] == [True, False]
@@ -164,7 +169,7 @@ def test_a_role_that_was_interrupted_is_not_complete(site: Site) -> None:
         while not begun.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
         os.killpg(process.pid, signal.SIGINT)
-    (spool,) = Store(site.state).pending("here")
+    (spool,) = left(site)
     assert json.loads(spool.read_text())["roles"]["sample"]["complete"] is False
 
 

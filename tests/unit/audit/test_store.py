@@ -81,6 +81,18 @@ def test_a_run_that_goes_on_keeps_its_spool_from_others(tmp_path: Path) -> None:
     assert [path.parent.name for path in store.pending("hal01", "mine")] == ["other"]
 
 
+def test_a_run_is_over_when_it_says_so_though_a_worker_of_it_is_still_about_to_end(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.begin("r")
+    write_json(store.spool("r", "hal01"), {})
+    # As Ansible's workers, which are forks, it has the handle of the lock.
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=(store._lock,)) as worker:
+        assert store.pending("hal01") == []
+        store.end("r")
+        assert [path.parent.name for path in store.pending("hal01")] == ["r"]
+        worker.kill()
+
+
 def test_a_spool_that_is_none_is_named(tmp_path: Path) -> None:
     store = Store(tmp_path)
     path = store.spool("r", "hal01")

@@ -206,6 +206,7 @@ def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: s
         begin=lambda node: engine.confirm(plans[node], run),
         mark=world.store.driven,
         leave=world.rollout.leave,
+        say=connected.say,
     )
     world.store.driven(nodes)  # what would never succeed is known before anything is done
     if isinstance(world.rollout, Playbooks):

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from hal_reimage.engine import Engine, before
 from hal_reimage.errors import Conflict, ReimageError, Trouble
@@ -22,6 +23,8 @@ LOOK_SECONDS = 3600
 """One that takes longer hangs: nobody is told any more that its node is driven. The longest, at a machine that does not
 shut down, takes 17 min."""
 
+Answer = TypeVar("Answer")
+
 
 class Lost(Exception):
     """Somebody else works on this node now, or the server does not answer any more."""
@@ -31,7 +34,7 @@ class Drive:
     """One run. ``report`` is called with each record that says something new, from several threads.
 
     ``begin`` and ``leave``: called as a node's turn begins and when it is over, however it ended. ``mark``: told once a
-    minute which nodes are being driven.
+    minute which nodes are being driven. ``say``: given a line about a node that has no record yet.
     """
 
     def __init__(
@@ -46,12 +49,13 @@ class Drive:
         begin: Callable[[str], object] = lambda node: None,
         mark: Callable[[Sequence[str]], object] = lambda nodes: None,
         leave: Callable[[str], object] = lambda node: None,
+        say: Callable[[str], object] = lambda line: None,
         sleep: Callable[[float], None] = time.sleep,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine, self._run, self._report = engine, run, report
         self._parallel, self._poll, self._go_on = parallel, poll_seconds, go_on
-        self._begin, self._mark, self._leave = begin, mark, leave
+        self._begin, self._mark, self._leave, self._say = begin, mark, leave, say
         self._sleep, self._monotonic = sleep, monotonic
         self._looks: dict[str, float] = {}
         self._steps: dict[str, Step] = {}
@@ -115,34 +119,55 @@ class Drive:
                 self._failed.append(name)
 
     def _node(self, name: str) -> None:
+        said: list[str] = []
+
+        def not_yet(trouble: Exception) -> bool:
+            """Whether it is asked once more to begin; it is told why it has not."""
+            if not (isinstance(trouble, Trouble) and trouble.passes):
+                return False
+            if trouble.reason not in said:
+                said.append(trouble.reason)
+                self._say(f"{name}: not begun yet: {trouble.reason}")
+            return True
+
         try:
-            self._begin(name)
+            self._answer(lambda: self._begin(name), not_yet, "not begun: ")
         except (ReimageError, Trouble) as error:
             raise Lost(f"not begun: {error}") from None
         except Conflict:
             raise Lost("not begun: somebody else works on it now: hal-reimage status on the server") from None
-        silent_since = None
         while True:
-            self._looks[name] = self._monotonic()
-            try:
-                record = self._engine.tick(name, self._run)
-                silent_since = None
-            except (Trouble, Conflict) as trouble:
-                # By the clock, from the first call that failed: what came before it in this look may have taken long.
-                now = self._monotonic()
-                silent_since = now if silent_since is None else silent_since
-                if now - silent_since >= PATIENCE_SECONDS:
-                    raise Lost(f"{trouble}, for {PATIENCE_SECONDS // 60} min; the same command goes on") from None
-                self._sleep(self._poll)
-                continue
-            except ReimageError as error:
-                raise Lost(str(error)) from None
+            record = self._answer(lambda: self._look(name), lambda trouble: True)
             self._tell(record)
             if not record.going:
                 return
             if not record.run.same(self._run):
                 raise Lost(f"taken over by {record.run.by} at {record.run.began}")
             if record.waiting:
+                self._sleep(self._poll)
+
+    def _look(self, name: str) -> Record:
+        self._looks[name] = self._monotonic()
+        try:
+            return self._engine.tick(name, self._run)
+        except ReimageError as error:
+            raise Lost(str(error)) from None
+
+    def _answer(self, ask: Callable[[], Answer], again: Callable[[Exception], bool], what: str = "") -> Answer:
+        """Return an answer. While there is none it is asked for again, where that is worth while; Lost after a time."""
+        silent_since = None
+        while True:
+            try:
+                return ask()
+            except (Trouble, Conflict) as trouble:
+                if not again(trouble):
+                    raise
+                # By the clock, from the first call that failed: what came before it in this look may have taken long.
+                now = self._monotonic()
+                silent_since = now if silent_since is None else silent_since
+                if now - silent_since >= PATIENCE_SECONDS:
+                    minutes = PATIENCE_SECONDS // 60
+                    raise Lost(f"{what}{trouble}, for {minutes} min; the same command goes on") from None
                 self._sleep(self._poll)
 
     def _tell(self, record: Record) -> None:

@@ -75,7 +75,7 @@ class Engine:
     def __init__(self, world: World, limits: Limits = Limits(), now: Callable[[], float] = time.time) -> None:
         self.world, self.limits, self.now = world, limits, now
         self._steps: dict[Step, Callable[[Record], Found]] = {
-            Step.WAITING: lambda record: {"in_slurm": self.world.slurm.see(record.node).known},
+            Step.WAITING: self._waiting,
             Step.IDENTITY: self._identity,
             Step.DRAIN: self._drain,
             Step.OFF: self._off,
@@ -102,11 +102,9 @@ class Engine:
             if kept and plan.previous != kept.ended:
                 raise ReimageError(f"{plan.node}: this code was used: that reimage is {kept.state.value}, {kept.ended}")
             revision = kept.revision if kept else 0
-            new = Record(plan.node, plan, run, since=stamp(self.now()), revision=revision)
-            if kept and kept.state is State.ABORTED and kept.drained_before:
-                seen = self.world.slurm.see(plan.node)
-                if seen.drained and seen.ours:  # what was aborted has not given him his drain back yet
-                    new = replace(new, drained_before=kept.drained_before)
+            # Of one that was aborted: step waiting asks whether he has his drain back.
+            had = kept.drained_before if kept and kept.state is State.ABORTED else None
+            new = Record(plan.node, plan, run, since=stamp(self.now()), revision=revision, drained_before=had)
             return self.world.store.write(new)
         refuse_other(kept, plan, run.code)
         if kept.reason:
@@ -273,6 +271,12 @@ class Engine:
         kept = self.world.store.read(record.node)
         if kept is None or kept.revision != record.revision:
             raise Conflict(record.node)
+
+    def _waiting(self, record: Record) -> Found:
+        seen = self.world.slurm.see(record.node)
+        if seen.drained and seen.ours:
+            return {"in_slurm": seen.known}
+        return {"in_slurm": seen.known, "drained_before": None}  # of one that was aborted: he has it back, or ended it
 
     def _identity(self, record: Record) -> Found:
         self.world.bmc.identify(record.node)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
+from ansible_run import Run
 from bmc_site import SERVER
 from reimage_site import LIMITS, ReimageSite
 from waiting import wait_for
@@ -62,11 +64,13 @@ OPTIONS: list[tuple[str, ...]] = [
     ("--tags", "x"),
     ("--skip-tags", "always"),
     ("--start-at-task", "another"),
+    ("-e", '{"reimage_wipe": ["scratch"]}'),
+    ("-e", '{"reimage_wipe": ["system"]}'),
 ]
 
 
 def test_what_nobody_has_confirmed_is_refused_and_nothing_changes(hal: ReimageSite) -> None:
-    """Also the right code, with an option by which Ansible would leave something out."""
+    """Also the right code, with an option by which Ansible would leave something out, or that erases more."""
     codes = {nodes: hal.code(nodes) for nodes in {code for _, code, _ in REFUSED if code.startswith("hal")}}
     calls = [(why, nodes, codes.get(code, code), ()) for nodes, code, why in REFUSED]
     calls += [(" ".join(options), "hal05", codes["hal05"], options) for options in OPTIONS]  # type: ignore[misc]
@@ -121,6 +125,7 @@ def test_a_node_is_taken_from_serving_jobs_to_serving_jobs(hal: ReimageSite) -> 
         assert hal.job_state(other) == "RUNNING"
         assert hal.job_field(other, "Restarts") == "0"
         assert not hal.marked("hal05"), "the disk was not erased"
+        assert "is wiped" not in hal.since_off("hal05"), "its other disk was to be kept"
         assert hal.host_key("hal05") != key
         assert seen.half_served() == []
         assert "install" in seen.steps("hal05"), seen.steps("hal05")
@@ -143,7 +148,12 @@ def test_a_node_is_taken_from_serving_jobs_to_serving_jobs(hal: ReimageSite) -> 
 
 
 def test_four_at_once_while_a_job_on_another_runs_on(hal: ReimageSite) -> None:
-    reimage_four(hal, floor=2)
+    """Their other disks are wiped, too: that was asked for, shown, and confirmed."""
+    done = reimage_four(hal, floor=2, reimage_wipe=["scratch"])
+    for name in OTHERS:
+        disk = f"0x50248414c9{name[-2:]}0002"
+        assert disk in done.words, "what is erased was not shown"
+        assert f"disk scratch ({disk}) is wiped" in hal.since_off(name)
 
 
 @pytest.mark.slow
@@ -151,13 +161,14 @@ def test_four_take_turns_where_the_floor_leaves_two_at_a_time(hal: ReimageSite) 
     reimage_four(hal, floor=4)
 
 
-def reimage_four(hal: ReimageSite, floor: int) -> None:
+def reimage_four(hal: ReimageSite, floor: int, **variables: Any) -> Run:
     """Reimage four of six nodes; with a floor of 2 all four are out at once. A job on one of the others runs on."""
     keys = {name: hal.host_key(name) for name in OTHERS}
     other = hal.submit("hal06", 900, user="bob")
     try:
         with hal.watch() as seen:
-            done = hal.reimage("hal[01-04]", reimage_max_parallel=4, reimage_keep={"gpu": floor, "debug": 0})
+            floors = {"gpu": floor, "debug": 0}
+            done = hal.reimage("hal[01-04]", reimage_max_parallel=4, reimage_keep=floors, **variables)
         assert done.status == 0, done.explain()
         assert seen.half_served() == []
         assert seen.fewest_usable([f"hal0{number}" for number in range(1, 7)]) == floor
@@ -165,6 +176,7 @@ def reimage_four(hal: ReimageSite, floor: int) -> None:
         assert all(hal.host_key(name) != keys[name] for name in OTHERS)
         assert {hal.record(name)["state"] for name in OTHERS} == {"done"}
         assert set(hal.states().values()) <= {"idle", "mixed", "allocated"}, hal.states()
+        return done
     finally:
         hal.cancel(other)
 

@@ -164,6 +164,47 @@ def test_a_silent_server_is_asked_again_for_a_while(error: Exception) -> None:
     assert (records["hal01"].state, gone, slept) == (State.DONE, {}, [10, 10, 10])
 
 
+def begun(error: Callable[[], Exception | None]) -> tuple[dict[str, Record], dict[str, str], list[str], list[float]]:
+    """Drive hal01, whose beginning meets errors; return what came of it, what was said, and for how long it slept."""
+    said, slept = list[str](), list[float]()
+
+    def begin(node: str) -> None:
+        if (met := error()) is not None:
+            raise met
+
+    driven = Drive(
+        Scripted(done),
+        RUN,
+        lambda record: None,
+        parallel=1,
+        poll_seconds=10,
+        begin=begin,
+        say=said.append,
+        sleep=slept.append,
+        monotonic=lambda: sum(slept),
+    )
+    return *driven.all(NODES[:1]), said, slept
+
+
+def test_a_server_that_is_silent_as_a_turn_comes_is_asked_again_and_that_is_said() -> None:
+    errors = [Trouble("slurmctld does not answer", passes=True)] * 3
+    records, gone, said, slept = begun(lambda: errors.pop() if errors else None)
+    assert (records["hal01"].state, gone, slept) == (State.DONE, {}, [10, 10, 10])
+    assert said == ["hal01: not begun yet: slurmctld does not answer"]
+
+
+def test_a_server_that_stays_silent_as_a_turn_comes_ends_the_run() -> None:
+    records, gone, _said, slept = begun(lambda: Trouble("slurmctld does not answer", passes=True))
+    said = "not begun: slurmctld does not answer, for 15 min; the same command goes on"
+    assert (records, gone, sum(slept)) == ({}, {"hal01": said}, PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize("error", [Trouble("this is another machine"), ReimageError("too few would be left")])
+def test_what_no_second_call_would_change_is_not_asked_again(error: Exception) -> None:
+    records, gone, said, slept = begun(lambda: error)
+    assert (records, gone, said, slept) == ({}, {"hal01": f"not begun: {error}"}, [], [])
+
+
 def test_whoever_has_ended_is_said_to_leave() -> None:
     left = list[str]()
 

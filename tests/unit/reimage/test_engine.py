@@ -1096,6 +1096,37 @@ def test_whether_slurm_knows_a_node_is_asked_again_when_it_does_not_answer() -> 
     assert (ended.state, ended.in_slurm) == (State.DONE, True)
 
 
+def test_a_drain_from_before_an_abort_is_known_though_slurm_was_silent_as_the_turn_came() -> None:
+    here = Here(confirmed=False)
+    here.machine.drain("fan")
+    here.confirm(RUN)
+    here.go_to(Step.CONVERGE)
+    assert here.site.abort(NODE)
+    assert here.tick().state is State.ABORTED
+    here.site.faults[NODE].add("slurmctld")
+    here.confirm(AGAIN, previous=here.record().ended)
+    assert here.tick().waiting == "an answer: slurmctld does not answer"
+    here.site.faults.clear()
+    assert here.end().state is State.DONE
+    assert (here.machine.drained, here.machine.reason) == (True, "fan")
+
+
+@pytest.mark.parametrize("since", ["", "bad DIMM"])
+def test_a_drain_from_before_an_abort_that_somebody_ended_does_not_come_back(since: str) -> None:
+    here = Here(confirmed=False)
+    here.machine.drain("fan")
+    here.confirm(RUN)
+    here.go_to(Step.CONVERGE)
+    assert here.site.abort(NODE)
+    assert here.tick().state is State.ABORTED
+    here.site.resume(NODE)
+    if since:
+        here.machine.drain(since)
+    here.confirm(AGAIN, previous=here.record().ended)
+    assert here.end().state is State.DONE
+    assert (here.machine.drained, here.machine.reason) == (bool(since), since)
+
+
 def test_making_safe_that_breaks_as_nobody_foresaw_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     here = Here()
     here.go_to(Step.GATES)

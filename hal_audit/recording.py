@@ -27,7 +27,7 @@ class Run:
     @classmethod
     def begin(cls, commit: str, now: float) -> Run:
         """A run that begins now."""
-        stamp = datetime.datetime.fromtimestamp(now, datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+        stamp = datetime.datetime.fromtimestamp(now, datetime.timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
         return cls(f"{stamp}-{secrets.token_hex(3)}", commit, now)
 
     def document(self) -> dict[str, Any]:

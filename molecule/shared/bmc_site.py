@@ -33,7 +33,7 @@ SETUP = PROJECT / "molecule/shared/setup"
 SERVER = "hal-mgmt1"
 DELIVERED = {"openbmc": "0penBmc", "supermicro": "ADMIN", "ipmi": "ADMIN"}
 USERS = {"openbmc": "root", "supermicro": "ADMIN", "ipmi": "ADMIN"}
-LONG_SECONDS = 180  # a condition that is not met by then never will be
+LONG_SECONDS = 400  # a condition that is not met by then never will be
 
 
 class BmcSite:

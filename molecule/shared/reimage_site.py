@@ -32,6 +32,8 @@ USABLE = frozenset({"idle", "mixed", "allocated", "completing", "planned"})
 NOBODYS = frozenset({"off", "arm", "boot", "install", "start", "converge", "gates"})
 # One that ended there is as it was before, and keeps its jobs.
 UNTOUCHED = frozenset({"waiting", "identity", "drain"})
+# A short job may be over by the next look.
+BEGUN = frozenset({"RUNNING", "COMPLETING", "COMPLETED"})
 REIMAGE_SECONDS = 600  # a node that is not through by then never will be
 # Of the emulated machines: seconds, where real ones take minutes.
 LIMITS = {
@@ -41,7 +43,7 @@ LIMITS = {
     "reimage_begin_seconds": 120,
     "reimage_install_seconds": 300,
     "reimage_start_seconds": 120,
-    "reimage_job_seconds": 60,
+    "reimage_job_seconds": 180,
 }
 
 
@@ -78,7 +80,8 @@ class Watch:
     def fewest_usable(self, nodes: Sequence[str]) -> int:
         """Return how many of these nodes jobs could begin on, at the moment when they were fewest."""
         assert self.samples, "nobody looked"
-        return min(sum(sample.usable(node) for node in nodes) for sample in self.samples)
+        told = [sample for sample in self.samples if sample.slurm]
+        return min(sum(sample.usable(node) for node in nodes) for sample in told)
 
     def steps(self, node: str) -> list[str]:
         """Return the steps that a node was seen at, in order."""
@@ -244,11 +247,11 @@ class ReimageSite(BmcSite):
         return self.on(SERVER, command)
 
     def submit(self, node: str, seconds: int, user: str = "alice", name: str = "work") -> str:
-        """Return the id of a user's job that runs on a node for so many seconds."""
+        """Return the id of a user's job that runs on a node for so many seconds, or has run."""
         sbatch = f"sbatch --parsable --nodelist={node} --gres=gpu:v100:1 --job-name={name} --output=/dev/null"
         job = self.slurm(f"cd /tmp && runuser -u {user} -- {sbatch} --wrap 'sleep {seconds}'").strip()
         try:
-            wait_for(f"job {job} on {node}", lambda: self.job_state(job), lambda now: now == "RUNNING", 60)
+            wait_for(f"job {job} on {node}", lambda: self.job_state(job), lambda now: now in BEGUN, 180)
         except AssertionError:
             self.cancel(job)
             raise

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def wait_for(what: str, read: Callable[[], Any], wanted: Callable[[Any], bool], seconds: float = 40) -> Any:
+def wait_for(what: str, read: Callable[[], Any], wanted: Callable[[Any], bool], seconds: float = 120) -> Any:
     """Return what is read once it is as wanted; fail with the last value when it never is."""
     end = time.monotonic() + seconds
     while True:

@@ -303,9 +303,13 @@ def locked(node, seconds=LOCK_SECONDS):
             if time.time() > deadline:
                 raise WriteError('another run has been writing this record for more than %g s' % seconds)
             time.sleep(0.05)
-        yield
+        try:
+            yield
+        finally:
+            # By name: a process that reads for us, and hangs at a dead file system, has the descriptor too.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
-        os.close(descriptor)  # and with it the lock
+        os.close(descriptor)
 
 
 def replace(path, content, durable=True):

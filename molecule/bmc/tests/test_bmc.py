@@ -140,7 +140,7 @@ def test_images_that_are_not_what_was_signed_are_refused_and_the_good_one_is_ins
     flip = f"printf %s | dd of={file} bs=1 seek=700 conv=notrunc status=none"
     byte = bmcs.on(SERVER, f"dd if={file} bs=1 skip=700 count=1 status=none | od -An -tx1").strip()
     bmcs.on(SERVER, flip.replace("%s", f"'\\x{(int(byte, 16) + 1) % 256:02x}'"))
-    token = install(bmcs, source, "a tampered image")
+    token, _key = install(bmcs, source, "a tampered image")
     bmcs.says(POWER, "The installation has stopped.")
     text = bmcs.since_off(POWER)
     assert f"hal01: NOT INSTALLED: {image.name} cannot be fetched or is not what was signed" in text
@@ -150,8 +150,7 @@ def test_images_that_are_not_what_was_signed_are_refused_and_the_good_one_is_ins
 
     # The next order is a good one; the token of the last is worth nothing.
     bmcs.force_off(POWER)
-    good = install(bmcs, source, "an image")
-    key = bmcs.spool(POWER)
+    good, key = install(bmcs, source, "an image")
     bmcs.says(POWER, "Installation complete: restart")
     bmcs.until("an answer", lambda: bmcs.answers(POWER), POWER)
     assert bmcs.host_key(POWER) == key, "its host key is that of the first secrets"
@@ -172,8 +171,7 @@ def test_images_that_are_not_what_was_signed_are_refused_and_the_good_one_is_ins
 def test_a_node_is_installed_from_packages(bmcs: BmcSite, node: Callable[[str], Host]) -> None:
     bmcs.force_off(POWER)
     source = Source(repositories={"base": f"http://{bmcs.server_address}/packages"})
-    install(bmcs, source, "packages")
-    key = bmcs.spool(POWER)
+    _token, key = install(bmcs, source, "packages")
     bmcs.says(POWER, "Installation complete: restart")
     bmcs.until("an answer", lambda: bmcs.answers(POWER), POWER)
     assert bmcs.host_key(POWER) == key
@@ -199,11 +197,14 @@ def test_nobody_told_a_password(bmcs: BmcSite) -> None:
         assert secret not in told
 
 
-def install(bmcs: BmcSite, source: Source, what: str) -> Token:
-    """Arm a machine that is off and switch it on, to boot from the network once."""
-    token = bmcs.arm(POWER, source, what)
+def install(bmcs: BmcSite, source: Source, what: str) -> tuple[Token, str]:
+    """Arm a machine that is off and switch it on, to boot from the network once; return token and new host key.
+
+    Secrets first: none are taken for one whose installation has begun.
+    """
+    token, key = bmcs.arm(POWER, source, what), bmcs.spool(POWER)
     bmcs.switch_on(POWER, network=True)
-    return token
+    return token, key
 
 
 def refused_at_the_server(bmcs: BmcSite, name: str, where: str) -> None:

@@ -21,6 +21,8 @@ Node = Callable[[str], Host]
 SCENARIO = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[1]))
 PROJECT = SCENARIO.parents[1]
 CHECK = "/usr/libexec/hal-node-health/check"
+CLOCK_AGAIN = "systemctl restart chronyd && chronyc -n waitsync 150 0.1 0 1"
+LONG_SECONDS = 180  # slurmd looks every 30 s; a machine that is busy with others' tests takes its time
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +66,12 @@ def reason(node: Node, name: str = "hal01") -> str:
 
 
 def check(host: Host) -> str:
-    """Run what Slurm runs; it must come to a verdict."""
-    ran = host.run(CHECK)
-    assert ran.rc in (0, 1), ran
-    return str(ran.stdout)
+    """Run what Slurm runs; it must come to a verdict of its own."""
+    while True:
+        ran = host.run(CHECK)
+        assert ran.rc in (0, 1), ran
+        if "another check has told Slurm since this one began" not in ran.stdout:  # slurmd's, which saw half of a fault
+            return str(ran.stdout)
 
 
 @contextmanager
@@ -113,16 +117,16 @@ def test_the_node_is_checked_at_boot(node: Node) -> None:
 def test_slurm_itself_drains_a_node_whose_disk_is_full_and_gives_it_back(node: Node, hal01: Host) -> None:
     """Nobody runs the check here: slurmd does, every 30 s."""
     with planted(hal01, "dd if=/dev/zero of=/dev/shm/full bs=1M count=50 2>&1", "rm /dev/shm/full"):
-        wait_for("hal01", lambda: state(node), lambda now: now == "drain", 60)
+        wait_for("hal01", lambda: state(node), lambda now: now == "drain", LONG_SECONDS)
         assert reason(node) == "health: disk full: /dev/shm (space is left (/dev/shm): is 13, declared at least 32)"
         assert state(node, "hal02") == "idle"
-    wait_for("hal01", lambda: state(node), lambda now: now == "idle", 60)
+    wait_for("hal01", lambda: state(node), lambda now: now == "idle", LONG_SECONDS)
 
 
 def test_a_missing_mount_drains(node: Node, hal01: Host) -> None:
     podman("exec", "--privileged", "node_health-hal01", "umount", "/home")
     try:
-        assert "drained: health: not mounted: /home (" in check(hal01)
+        check(hal01)  # or slurmd's was there before
         assert reason(node).startswith(
             "health: not mounted: /home (file system is mounted (home): is no, declared yes)"
         )
@@ -136,16 +140,15 @@ def test_a_wrong_clock_drains(node: Node, hal01: Host) -> None:
     Its first updates after a start would be steps, of a clock that it only imagines: not with this threshold.
     """
     other = "0:00" if time.gmtime().tm_hour in range(6, 18) else "12:00"
-    tell = f"chronyc makestep 1000000 1 && chronyc manual on && chronyc settime {other} && sleep 1"
-    with planted(hal01, tell, "systemctl restart chronyd && chronyc -n waitsync 15 0.1 0 1"):
+    # Its next measurement would put it right: it makes none, until it is started again.
+    tell = f"chronyc offline && chronyc makestep 1000000 1 && chronyc manual on && chronyc settime {other} && sleep 1"
+    with planted(hal01, tell, CLOCK_AGAIN):
         check(hal01)
         assert reason(node).startswith("health: wrong clock (clock is close to its server: is ")
 
 
 def test_a_dead_daemon_drains(node: Node, hal01: Host) -> None:
-    with planted(
-        hal01, "systemctl kill --signal=KILL chronyd", "systemctl restart chronyd && chronyc -n waitsync 15 0.1 0 1"
-    ):
+    with planted(hal01, "systemctl kill --signal=KILL chronyd", CLOCK_AGAIN):
         check(hal01)
         assert reason(node).startswith("health: chronyd is dead")
         assert state(node, "hal02") == "idle"
@@ -159,14 +162,14 @@ def test_a_dead_daemon_drains(node: Node, hal01: Host) -> None:
     ],
 )
 def test_a_link_that_is_not_as_declared_drains(node: Node, hal01: Host, fault: tuple[str, ...], words: str) -> None:
-    fabric(*fault)
     try:
+        fabric(*fault)
         said = check(hal01)
         assert words in reason(node).partition(" (")[0], said
         assert state(node, "hal02") == "idle"
     finally:
         fabric("restore")
-        wait_for("link", lambda: hal01.check_output("ibstat mlx5_0 1"), lambda text: "State: Active" in text)
+        wait_for("link", lambda: hal01.run("ibstat mlx5_0 1").stdout, lambda text: "State: Active" in text)
 
 
 # ---------------------------------------------------------------- administrators
@@ -234,7 +237,7 @@ def test_a_job_does_not_begin_on_a_node_that_lost_a_gpu(node: Node, hal01: Host)
         job = as_user(
             login, "alice", "sbatch --parsable --nodelist=hal01 --gres=gpu:v100:1 --output=/dev/null --wrap true"
         ).stdout.strip()
-        wait_for("reason of hal01", lambda: reason(node), lambda why: why.startswith("health: GPU lost"), 60)
+        wait_for("reason of hal01", lambda: reason(node), lambda why: why.startswith("health: GPU lost"), LONG_SECONDS)
         # The reason stands before the job has left the node: CONFIGURING, COMPLETING and only then queued again.
         left = ("CONFIGURING", "RUNNING", "COMPLETING")
         queued = wait_for("job", lambda: job_state(login, job), lambda now: now not in left)
@@ -269,11 +272,11 @@ def test_a_process_that_stays_on_a_gpu_after_its_job_drains_and_is_named(node: N
 # ---------------------------------------------------------------- boot, last: what stands for the file system goes away
 def test_a_node_that_is_not_well_after_a_boot_is_drained_before_slurmd_runs(node: Node) -> None:
     podman("restart", "--time", "0", "node_health-hal02")  # a tmpfs does not survive
-    wait_for(
-        "reason of hal02", lambda: reason(node, "hal02"), lambda why: why.startswith("health: not mounted: /home"), 60
-    )
-    ended, began = (stamp("hal-node-health", "ExecMainExit"), stamp("slurmd", "ExecMainStart"))
-    assert 0 < ended <= began, "slurmd ran before the node was checked"
+    lost = "health: not mounted: /home"
+    wait_for("reason of hal02", lambda: reason(node, "hal02"), lambda why: why.startswith(lost), LONG_SECONDS)
+    stamps = lambda: (stamp("hal-node-health", "ExecMainExit"), stamp("slurmd", "ExecMainStart"))  # noqa: E731
+    ended, began = wait_for("slurmd of hal02", stamps, all, LONG_SECONDS)  # what tells Slurm why has not ended then
+    assert ended <= began, "slurmd ran before the node was checked"
     assert state(node) == "idle", "the other node was touched"
 
 

@@ -115,13 +115,14 @@ def test_a_node_is_taken_from_serving_jobs_to_serving_jobs(hal: ReimageSite) -> 
     before, boots, key = hal.configurations(), hal.boots(), hal.host_key("hal05")
     hal.mark("hal05")
     first = hal.submit("hal05", 20)
-    other = hal.submit("hal06", 900, user="bob")
+    other = hal.submit("hal06", 3000, user="bob")
     try:
         code = hal.code("hal05")
         with hal.watch() as seen:
             done = hal.confirmed("hal05", code)
         assert done.status == 0, done.explain()
-        assert hal.job_state(first) == "COMPLETED", "its job was not waited for"
+        ended = hal.slurm(f"sacct --noheader --allocations --parsable2 --jobs={first} --format=State").strip()
+        assert ended == "COMPLETED", "its job was not waited for"  # slurmctld may have forgotten it by now
         assert hal.job_state(other) == "RUNNING"
         assert hal.job_field(other, "Restarts") == "0"
         assert not hal.marked("hal05"), "the disk was not erased"
@@ -164,7 +165,7 @@ def test_four_take_turns_where_the_floor_leaves_two_at_a_time(hal: ReimageSite) 
 def reimage_four(hal: ReimageSite, floor: int, **variables: Any) -> Run:
     """Reimage four of six nodes; with a floor of 2 all four are out at once. A job on one of the others runs on."""
     keys = {name: hal.host_key(name) for name in OTHERS}
-    other = hal.submit("hal06", 900, user="bob")
+    other = hal.submit("hal06", 3000, user="bob")
     try:
         with hal.watch() as seen:
             floors = {"gpu": floor, "debug": 0}
@@ -190,10 +191,8 @@ def test_an_abort_from_another_terminal_leaves_a_node_drained_that_boots_its_dis
     playing = hal.begin("hal05")
     try:
         hal.at("hal05", "drain")
-        wait_for(
-            "status", lambda: hal.on(SERVER, "hal-reimage status"), lambda text: bool(re.search("hal05.*drain", text))
-        )
-        assert job in hal.on(SERVER, "hal-reimage status hal05"), "what it waits for"
+        told = re.compile(f"hal05.*drain.*job {job} of alice", re.DOTALL)
+        wait_for("status", lambda: hal.on(SERVER, "hal-reimage status"), lambda text: bool(told.search(text)))
         hal.on(SERVER, "hal-reimage abort hal05")
         ended = playing.wait()
     finally:

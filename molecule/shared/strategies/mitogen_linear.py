@@ -1,14 +1,17 @@
-"""mitogen's strategy of that name, without three of its costs on a small machine.
+"""mitogen's strategy of that name, without four of the costs on a small machine.
 
 With two processors mitogen binds Ansible, its workers and what they start to one of them, of every run on the machine
 to the same one (ansible_mitogen/affinity.py, FixedPolicy): two runs beside each other get half of it each.
 And it looks through all collections in each process that calls a module of one (ansible_mitogen/planner.py,
 _load_collections), which Ansible starts for each task on each host: what was loaded before those is there in each.
 Ansible starts such a process also where a condition is false, to find that out. Here that is found out before.
+And each such process compiles the templates that it uses, which others have compiled: see shared_templates.py.
 """
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import ansible_mitogen.affinity
@@ -16,6 +19,12 @@ import ansible_mitogen.loaders
 import ansible_mitogen.strategy
 from ansible.collections.list import list_collection_dirs
 from ansible.template import Templar
+
+SHARED = str(Path(__file__).resolve().parents[1])
+if SHARED not in sys.path:
+    sys.path.append(SHARED)
+
+from strategies import shared_templates  # noqa: E402  found through the lines above
 
 ansible_mitogen.affinity.policy = ansible_mitogen.affinity.Policy()  # which leaves it to the kernel
 
@@ -28,6 +37,7 @@ class StrategyModule(ansible_mitogen.strategy.StrategyMixin, Base):  # type: ign
     def run(self, *arguments: Any, **named: Any) -> Any:
         """As mitogen's, with all collections loaded."""
         list(list_collection_dirs())
+        shared_templates.share()
         return super().run(*arguments, **named)
 
     def _queue_task(self, host: Any, task: Any, task_vars: Any, play_context: Any) -> None:

@@ -44,7 +44,7 @@ FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 APPARMOR = Path("/sys/module/apparmor/parameters/enabled")
 OLDEST_PODMAN = 4
 LEASES = Path("/run/containers/networks/ipam.db")  # which container has which address, of all podman networks
-READY_SECONDS = 120
+READY_SECONDS = 400  # a node that was rolled out waits for its file systems first
 # Each systemd and dbus watches files; the kernel limits that per user, and its default of 128 ends at some 40 nodes.
 WATCHES = Path("/proc/sys/fs/inotify/max_user_instances")
 WATCHES_NEEDED = 1024
@@ -310,11 +310,8 @@ def _create(plan: Plan) -> list[str]:
     if start:
         capture([PODMAN, "start", *start])
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
-        list(
-            pool.map(
-                lambda node: _wait(plan, node), [node for node in plan.nodes if node.name not in off] if start else ()
-            )
-        )
+        begun = [node for node in plan.nodes if f"{plan.instance}-{node.name}" in start]
+        list(pool.map(lambda node: _wait(plan, node), begun))
     started += _bmcs(plan, present.get(bmcs.NAME))
     return [*started, *(f"{plan.instance}-{node.name}" for node in missing)]
 

@@ -11,9 +11,9 @@ RUN = Run.begin("abc", 1795233600.0)
 
 
 def test_runs_sort_by_time() -> None:
-    assert RUN.id.startswith("20261121T040000Z-")
+    assert RUN.id.startswith("20261121T040000.000000Z-")
     assert RUN.id != Run.begin("abc", 1795233600.0).id
-    assert RUN.id < Run.begin("abc", 1795233601.0).id
+    assert RUN.id < Run.begin("abc", 1795233600.001).id < Run.begin("abc", 1795233601.0).id
 
 
 def test_the_last_owner_wins_and_what_both_declare_adds_up() -> None:

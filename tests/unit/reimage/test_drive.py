@@ -280,7 +280,7 @@ def test_a_look_that_hangs_is_no_driving(monkeypatch: pytest.MonkeyPatch) -> Non
         if "hal01" in nodes:
             now[0] = LOOK_SECONDS + 1  # hal02's look is of that hour, hal01's is not
             hangs.set()
-        else:
+        elif hangs.is_set():
             heard.set()
 
     def tick(node: str) -> Record:

@@ -190,7 +190,7 @@ def _with_descendants(pid: int) -> list[int]:
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             # The name, in parentheses, may have blanks; then state and parent (proc(5)).
-            parents.append((int(path.parent.name), int(path.read_text().rpartition(")")[2].split()[1])))
+            parents.append((int(path.parent.name), int(path.read_text(errors="replace").rpartition(")")[2].split()[1])))
     family = [pid]
     for member in family:  # grows while it is read
         family.extend(child for child, parent in parents if parent == member)

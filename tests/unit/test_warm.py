@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -69,6 +71,35 @@ def test_a_run_that_hangs_ends_with_all_that_it_began_and_the_next_one_works(tmp
     with pytest.raises(subprocess.TimeoutExpired):
         warm.run(words(tmp_path, hanging), own, 8)
     subprocess.run(["flock", "--timeout", "60", str(mark), "true"], check=True)
+    assert warm.run(words(tmp_path), own, 300).returncode == 0
+
+
+@pytest.mark.parametrize("imported", [True, False])
+def test_one_that_is_interrupted_ends_with_its_run_and_the_next_one_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imported: bool
+) -> None:
+    """As pytest-timeout does: wherever it is."""
+    own = {**ENVIRONMENT, "WORD": "right", "ANSIBLE_FORKS": f"{7 + imported}"}
+    if imported:
+        assert warm.run(words(tmp_path), own, 300).returncode == 0
+    lock, begun, look = tmp_path / "lock", tmp_path / "begun", select.select
+    asked: list[warm.Warm] = []
+
+    def interrupted(streams: list[IO[bytes]], *_: object) -> object:
+        asked.append(next(reversed(warm._running.values())))
+        while not (ready := look(streams, [], [], 0.05))[0]:
+            if begun.exists() or not imported:
+                raise KeyboardInterrupt
+        return ready
+
+    script = f"exec 9<>{lock}; flock 9; touch {begun}; sleep 3600"
+    monkeypatch.setattr(select, "select", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        warm.run(words(tmp_path, PLAY.replace("[printenv, WORD]", f"[sh, -c, '{script}']")), own, 300)
+    monkeypatch.undo()
+    subprocess.run(["flock", "--timeout", "60", str(lock), "true"], check=True)
+    assert asked[-1]._process.returncode is not None
+    assert asked[-1] not in warm._running.values()
     assert warm.run(words(tmp_path), own, 300).returncode == 0
 
 

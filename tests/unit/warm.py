@@ -47,7 +47,7 @@ class Warm:
     def __init__(self, environment: Mapping[str, str]) -> None:
         command = [sys.executable, "-m", "tests.unit.warm"]
         own = {**environment, "PYTHONPATH": str(ROOT)}
-        self._run = 0
+        self.unfinished = False  # what it was asked for: what it says next would be taken for another's answer
         self._compiled = tempfile.TemporaryDirectory(prefix="compiled-")
         self._process = subprocess.Popen(
             command, cwd=ROOT, env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
@@ -56,9 +56,14 @@ class Warm:
     def close(self) -> None:
         """End it, and a run that was left by who asked for it."""
         assert self._process.stdin is not None
-        if self._run:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._run, signal.SIGKILL)
+        if self.unfinished:
+            self._process.send_signal(signal.SIGSTOP)  # it begins no other one
+            # Which run it is may not have been read: it is the only child.
+            for run in _children(self._process.pid):
+                for kill in (os.kill, os.killpg):  # it may have no group yet
+                    with contextlib.suppress(ProcessLookupError):
+                        kill(run, signal.SIGKILL)
+            self._process.kill()
         self._process.stdin.close()
         self._process.wait()
         self._compiled.cleanup()
@@ -73,17 +78,18 @@ class Warm:
             places = [f"/proc/{os.getpid()}/fd/{stream.fileno()}" for stream in (out, err)]
             asked = {"words": list(words), "environment": own, "streams": places, "folder": str(folder)}
             assert self._process.stdin is not None
+            self.unfinished = True
             self._process.stdin.write(json.dumps(asked).encode() + b"\n")
             end = time.monotonic() + timeout
-            self._run = self._answer(end)  # which includes the imports, the first time
+            run = self._answer(end)  # which includes the imports, the first time
             try:
                 status = self._answer(end)
             except TimeoutError:
-                os.killpg(self._run, signal.SIGKILL)
+                os.killpg(run, signal.SIGKILL)
                 self._answer(time.monotonic() + 60)
-                self._run = 0
+                self.unfinished = False
                 raise subprocess.TimeoutExpired(list(words), timeout) from None
-            self._run = 0
+            self.unfinished = False
             for stream in (out, err):
                 stream.seek(0)
             return subprocess.CompletedProcess(list(words), status, out.read().decode(), err.read().decode())
@@ -100,6 +106,16 @@ class Warm:
                 raise RuntimeError(f"{Path(__file__).name} has ended, with {self._process.wait()}")
             said += part
         return int(said)
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # The name, in parentheses, may have blanks; then state and parent (proc(5)).
+            if int(path.read_text(errors="replace").rpartition(")")[2].split()[1]) == parent:
+                found.append(int(path.parent.name))
+    return found
 
 
 _running: dict[tuple[tuple[str, str], ...], Warm] = {}  # the last one asked last
@@ -123,8 +139,13 @@ def run(
         if len(_running) == MOST:
             _running.pop(next(iter(_running))).close()  # the one that was not asked for longest
         _running[key] = Warm(environment)
-    _running[key] = _running.pop(key)
-    return _running[key].run(words, environment, timeout, folder)
+    asked = _running[key] = _running.pop(key)
+    try:
+        return asked.run(words, environment, timeout, folder)
+    finally:
+        if asked.unfinished:  # a test's time limit ends it anywhere
+            del _running[key]
+            asked.close()
 
 
 # --- the process

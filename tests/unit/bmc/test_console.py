@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import paramiko
@@ -21,8 +22,11 @@ def shown_key(bmc: Emulated) -> str:
 
 def test_what_the_machine_said_is_read(openbmc: Emulated) -> None:
     openbmc.machine.write_console("Petitboot (v1.10.4)\r\n")
-    seen = openbmc.client(console_key=shown_key(openbmc)).console(1.0)
-    assert "Petitboot (v1.10.4)" in seen.text
+    key, text = shown_key(openbmc), ""
+    end = time.monotonic() + 60
+    while "Petitboot (v1.10.4)" not in text and time.monotonic() < end:
+        text = openbmc.client(console_key=key).console(0.5).text
+    assert "Petitboot (v1.10.4)" in text
 
 
 def test_another_host_key_gets_no_password(emulation: Emulation) -> None:

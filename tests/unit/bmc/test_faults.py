@@ -18,7 +18,8 @@ from hal_bmc.models import BootTarget, Command, Target
 from hal_bmc.protocol import Bmc
 from hal_bmc.redfish import Redfish
 from hal_bmc.tasks import run
-from tests.unit.bmc.emulated import LIMITS, NOT_PATIENT, SECRET, Emulated, Emulation, task_of
+from tests.unit.bmc.emulated import NOT_PATIENT, PATIENT, SECRET, Emulated, Emulation, task_of
+from tests.unit.bmc.test_retry import Clock
 
 
 def failure(ask: Callable[[], object]) -> BmcError:
@@ -48,13 +49,13 @@ def test_one_that_comes_back_is_asked_again(openbmc: Emulated) -> None:
         if len(times) == 3:
             openbmc.fault(gateway_timeout=False)
 
-    operations.power(client, replace(LIMITS, answers=replace(LIMITS.answers, sleep=sleep, seconds=60.0)))
+    operations.power(client, replace(PATIENT, answers=replace(PATIENT.answers, sleep=sleep)))
     assert len(times) == 3
 
 
 def test_one_that_is_slow_is_waited_for_until_the_time_is_over(openbmc: Emulated) -> None:
     openbmc.fault(slow_seconds=0.3)
-    operations.power(openbmc.client(), LIMITS)
+    operations.power(openbmc.client(), PATIENT)
     openbmc.fault(slow_seconds=1.0)
     error = failure(lambda: operations.power(openbmc.client(timeout_seconds=0.2), NOT_PATIENT))
     assert error.fault is Fault.SILENT
@@ -63,9 +64,11 @@ def test_one_that_is_slow_is_waited_for_until_the_time_is_over(openbmc: Emulated
 
 def test_one_whose_gateway_gives_up(openbmc: Emulated) -> None:
     openbmc.fault(gateway_timeout=True)
-    error = failure(lambda: operations.power(openbmc.client(), NOT_PATIENT))
-    assert str(error).startswith(f"BMC of hal05 ({openbmc.target.address}): login of root: 504; asked ")
-    assert str(error).endswith(" times within 0.3 s")
+    clock = Clock()
+    answers = replace(NOT_PATIENT.answers, monotonic=clock.monotonic, sleep=clock.sleep)
+    error = failure(lambda: operations.power(openbmc.client(), replace(NOT_PATIENT, answers=answers)))
+    address = openbmc.target.address
+    assert str(error) == f"BMC of hal05 ({address}): login of root: 504; asked 4 times within 0.3 s"
     assert error.fault is Fault.BUSY
 
 
@@ -79,7 +82,7 @@ def test_one_that_nobody_answers_for(openbmc: Emulated) -> None:
 
 def test_one_of_another_machine(openbmc: Emulated) -> None:
     openbmc.fault(serial="SN-ELSE")
-    error = failure(lambda: operations.check_identity(openbmc.client(), "SN-HAL05", {"SN-HAL05": "hal05"}, LIMITS))
+    error = failure(lambda: operations.check_identity(openbmc.client(), "SN-HAL05", {"SN-HAL05": "hal05"}, PATIENT))
     assert str(error) == (
         f"BMC of hal05 ({openbmc.target.address}): whether it is the machine SN-HAL05: it is SN-ELSE."
         " Nothing was done to it"
@@ -91,11 +94,11 @@ def test_one_that_is_swapped_with_another_node(emulation: Emulation) -> None:
     one, other = emulation.serve(emulation.spec("hal05", "openbmc"), emulation.spec("hal06", "openbmc"))
     one.fault(swapped_with="hal06")
     declared = {"SN-HAL05": "hal05", "SN-HAL06": "hal06"}
-    error = failure(lambda: operations.check_identity(one.client(), "SN-HAL05", declared, LIMITS))
+    error = failure(lambda: operations.check_identity(one.client(), "SN-HAL05", declared, PATIENT))
     assert "it is SN-HAL06, which is hal06: their BMCs are swapped, in the cabling or in cluster.yml. Nothing" in str(
         error
     )
-    operations.check_identity(other.client(), "SN-HAL06", declared, LIMITS)
+    operations.check_identity(other.client(), "SN-HAL06", declared, PATIENT)
 
 
 @pytest.mark.parametrize("kind", ["openbmc", "idrac"])
@@ -129,8 +132,8 @@ def test_one_as_it_came_from_the_factory_is_pinned(emulation: Emulation) -> None
     assert "its certificate is signed by nobody but itself; it shows sha256:" in str(error)
     shown = str(error).split("sha256:")[1][:64]
     for written in (shown, f"sha256:{shown.upper()}", ":".join(shown[at : at + 2] for at in range(0, 64, 2))):
-        operations.power(bmc.client(fingerprint=written, ca_file=""), LIMITS)
-    operations.power(bmc.client(fingerprint=shown), LIMITS)  # beside the authority, which does not know it
+        operations.power(bmc.client(fingerprint=written, ca_file=""), PATIENT)
+    operations.power(bmc.client(fingerprint=shown), PATIENT)  # beside the authority, which does not know it
 
 
 def test_a_pin_is_tried_again_when_the_bmc_was_silent_at_first(emulation: Emulation) -> None:
@@ -144,7 +147,7 @@ def test_a_pin_is_tried_again_when_the_bmc_was_silent_at_first(emulation: Emulat
         bmc.fault(silent=False)
 
     client = bmc.client(fingerprint=shown, timeout_seconds=1.0)
-    operations.power(client, replace(LIMITS, answers=replace(LIMITS.answers, sleep=sleep, seconds=60.0)))
+    operations.power(client, replace(PATIENT, answers=replace(PATIENT.answers, sleep=sleep)))
     assert paused
 
 
@@ -152,7 +155,7 @@ def test_a_fingerprint_of_another_one(openbmc: Emulated) -> None:
     error = failure(lambda: operations.power(openbmc.client(fingerprint="ab" * 32, ca_file=""), NOT_PATIENT))
     assert "its certificate is not the one that was pinned; it shows sha256:" in str(error)
     assert error.fault is Fault.CERTIFICATE
-    operations.power(openbmc.client(fingerprint="ab" * 32), LIMITS)  # the authority vouches for it: the pin is old
+    operations.power(openbmc.client(fingerprint="ab" * 32), PATIENT)  # the authority vouches for it: the pin is old
 
 
 def test_a_certificate_that_ran_out(emulation: Emulation) -> None:
@@ -214,7 +217,7 @@ def test_the_environment_changes_nothing(openbmc: Emulated, monkeypatch: pytest.
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nowhere")
-    operations.power(openbmc.client(), LIMITS)
+    operations.power(openbmc.client(), PATIENT)
 
 
 # --- who we are
@@ -230,7 +233,7 @@ def test_a_wrong_password_is_tried_once(openbmc: Emulated, monkeypatch: pytest.M
 
     monkeypatch.setattr(type(openbmc.machine), "user", counted)
     client = openbmc.client(password=SECRET[:-1] + "m")
-    error = failure(lambda: operations.power(client, LIMITS))
+    error = failure(lambda: operations.power(client, PATIENT))
     assert "login of root: 401" in str(error)
     assert "User or password is wrong, or the account is locked after too many tries: it is not tried again" in str(
         error
@@ -242,7 +245,7 @@ def test_a_wrong_password_is_tried_once(openbmc: Emulated, monkeypatch: pytest.M
 def test_an_account_that_is_locked(openbmc: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenBMC answers as to a wrong password, also to the right one: nobody is to learn which it was."""
     monkeypatch.setattr("bmc.sessions.Sessions.open", lambda self, name, password: None)
-    error = failure(lambda: operations.power(openbmc.client(), LIMITS))
+    error = failure(lambda: operations.power(openbmc.client(), PATIENT))
     assert "User or password is wrong, or the account is locked after too many tries" in str(error)
     assert "While accessing the resource, the service received an authorization error" in str(error)
 
@@ -250,7 +253,7 @@ def test_an_account_that_is_locked(openbmc: Emulated, monkeypatch: pytest.Monkey
 def test_a_password_that_has_to_be_changed(openbmc: Emulated) -> None:
     with openbmc.machine.kept.change() as state:
         state.users["root"] = state.users["root"].model_copy(update={"must_change": True})
-    error = failure(lambda: operations.power(openbmc.client(), LIMITS))
+    error = failure(lambda: operations.power(openbmc.client(), PATIENT))
     assert "power state: 403: the password has to be changed first: playbooks/bmc.yml does that" in str(error)
     assert error.fault is Fault.PASSWORD_CHANGE
 
@@ -279,9 +282,9 @@ def test_what_is_refused_is_sent_once(openbmc: Emulated, monkeypatch: pytest.Mon
 
 def test_a_session_that_the_bmc_forgot_is_begun_again(openbmc: Emulated) -> None:
     client = openbmc.client()
-    operations.power_on(client, LIMITS)
+    operations.power_on(client, PATIENT)
     client.connection._connector._session.headers["X-Auth-Token"] = "forgotten"  # type: ignore[attr-defined]
-    assert operations.force_off(client, LIMITS)
+    assert operations.force_off(client, PATIENT)
 
 
 @pytest.mark.parametrize("word", ["0penBmc", "ADMIN", "calvin", "PASSW0RD", "", " "])
@@ -347,7 +350,7 @@ def test_a_hypervisor_that_can_be_reset_is_no_machine(emulation: Emulation, monk
 
     monkeypatch.setattr(client, "_collection", two)
     assert client.identity().serial == "SN-HAL05"
-    assert operations.power_on(client, LIMITS)
+    assert operations.power_on(client, PATIENT)
     assert bmc.machine.power()
 
 

@@ -7,37 +7,31 @@ import threading
 import time
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
-import pyghmi.ipmi.private.session
 import pytest
 
 from hal_bmc import operations, settings
 from hal_bmc.choose import connect
 from hal_bmc.errors import Fault
 from hal_bmc.models import BootTarget, Power
-from tests.unit.bmc.emulated import LIMITS, NEW_SECRET, NOT_PATIENT, SECRET, Emulated, Emulation
+from tests.unit.bmc.emulated import (
+    NEW_SECRET,
+    NOT_PATIENT,
+    PATIENT,
+    SECRET,
+    Emulated,
+    Emulation,
+    overlook_no_answer,
+)
 from tests.unit.bmc.test_faults import failure
 
 KINDS = ["ipmi", "supermicro"]
-# ipmi_sim and pyghmi send again what was lost, after half a second and more.
-PATIENT = replace(
-    LIMITS,
-    answers=replace(LIMITS.answers, seconds=60.0),
-    power=replace(LIMITS.power, seconds=60.0),
-    shut_down=replace(LIMITS.shut_down, seconds=60.0),
-)
 
 
 @pytest.fixture(autouse=True)
 def answers_are_not_overlooked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pyghmi takes up an answer that comes within microseconds, as here, only when its time to send again has come."""
-    wait = pyghmi.ipmi.private.session._io_wait
-
-    def short(timeout: float, *arguments: Any, **keywords: Any) -> None:
-        wait(min(timeout, 0.02), *arguments, **keywords)
-
-    monkeypatch.setattr(pyghmi.ipmi.private.session, "_io_wait", short)
+    """Each is asked by pyghmi."""
+    overlook_no_answer(monkeypatch)
 
 
 def said_by_ipmitool(bmc: Emulated, password: str, *words: str) -> str:
@@ -146,11 +140,11 @@ def test_a_password_that_ipmi_has_no_place_for(emulation: Emulation) -> None:
 
 def test_a_wrong_password(emulation: Emulation) -> None:
     bmc = emulation.make("hal-data", "ipmi")
-    error = failure(lambda: operations.power(bmc.client(password=NEW_SECRET), LIMITS))
+    error = failure(lambda: operations.power(bmc.client(password=NEW_SECRET), PATIENT))
     assert error.fault is Fault.LOGIN
     assert "login of ADMIN: Incorrect password provided. User or password is wrong" in str(error)
     assert NEW_SECRET not in f"{error!r} {error.__context__!r}"
-    error = failure(lambda: operations.power(bmc.client(user="nobody"), LIMITS))
+    error = failure(lambda: operations.power(bmc.client(user="nobody"), PATIENT))
     assert error.fault is Fault.LOGIN
 
 

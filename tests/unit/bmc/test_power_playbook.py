@@ -15,7 +15,7 @@ from bmc.machine import Processor
 
 from hal_bmc import operations
 from hal_bmc.models import BootTarget
-from tests.unit.bmc.emulated import LIMITS, SECRET
+from tests.unit.bmc.emulated import PATIENT, SECRET
 from tests.unit.bmc.site import MODEL, Site, recap, said
 
 
@@ -43,7 +43,7 @@ def test_the_power_of_all_is_one_screen_and_no_command_line_has_a_password(site:
     site.serve("work1", "work2", "work3", "work4", "front")
     for name in ("work1", "work2", "work3"):
         site.bmcs[name].machine.set_power("On")
-    operations.boot_once(site.bmcs["work3"].client(), BootTarget.NETWORK, LIMITS)
+    operations.boot_once(site.bmcs["work3"].client(), BootTarget.NETWORK, PATIENT)
     site.bmcs["front"].fault(gateway_timeout=True)
     with command_lines() as seen:
         words = ("-e", "power_nodes=work[1-4],front", "-e", '{"bmc_wait_seconds": 1}')

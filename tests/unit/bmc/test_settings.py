@@ -14,7 +14,7 @@ from hal_bmc.choose import connect
 from hal_bmc.errors import BmcError, Fault
 from hal_bmc.models import Boot, BootTarget
 from hal_certificates.tls import tls_sign_request
-from tests.unit.bmc.emulated import LIMITS, NEW_SECRET, NOT_PATIENT, SECRET, Emulated, Emulation
+from tests.unit.bmc.emulated import NEW_SECRET, NOT_PATIENT, PATIENT, SECRET, Emulated, Emulation
 
 NAMES = ("hal05-bmc.hal.example", "hal05-bmc")
 
@@ -28,13 +28,13 @@ def test_one_start_goes_elsewhere_and_the_next_does_not(
 ) -> None:
     openbmc.fault(old_firmware=old_firmware)
     client = openbmc.client()
-    assert operations.boot_once(client, target, LIMITS) == (True, True)
+    assert operations.boot_once(client, target, PATIENT) == (True, True)
     assert client.boot() == Boot(target)
-    assert operations.boot_once(client, target, LIMITS) == (False, True)
-    operations.power_on(client, LIMITS)
+    assert operations.boot_once(client, target, PATIENT) == (False, True)
+    operations.power_on(client, PATIENT)
     assert f"boot from {target.value}" in openbmc.machine.console()
-    operations.force_off(client, LIMITS)
-    operations.power_on(client, LIMITS)
+    operations.force_off(client, PATIENT)
+    operations.power_on(client, PATIENT)
     assert "start 2: boot from none" in openbmc.machine.console(), "armed for more than one start"
 
 
@@ -42,9 +42,9 @@ def test_one_start_goes_elsewhere_and_the_next_does_not(
 def test_it_can_be_taken_back(openbmc: Emulated, old_firmware: bool) -> None:
     openbmc.fault(old_firmware=old_firmware)
     client = openbmc.client()
-    operations.boot_once(client, BootTarget.NETWORK, LIMITS)
-    assert operations.boot_once(client, BootTarget.NONE, LIMITS) == (True, True)
-    operations.power_on(client, LIMITS)
+    operations.boot_once(client, BootTarget.NETWORK, PATIENT)
+    assert operations.boot_once(client, BootTarget.NONE, PATIENT) == (True, True)
+    operations.power_on(client, PATIENT)
     assert "start 1: boot from none" in openbmc.machine.console()
 
 
@@ -52,7 +52,7 @@ def test_what_is_set_for_always_is_replaced_by_once(openbmc: Emulated) -> None:
     openbmc.machine.set_override("network", "continuous")
     client = openbmc.client()
     assert client.boot() == Boot(BootTarget.NETWORK, once=False)
-    assert operations.boot_once(client, BootTarget.NETWORK, LIMITS) == (True, True)
+    assert operations.boot_once(client, BootTarget.NETWORK, PATIENT) == (True, True)
     assert openbmc.machine.override().enabled == "once"
 
 
@@ -68,23 +68,23 @@ def test_the_older_rest_that_ignores_is_said(openbmc: Emulated) -> None:
 def test_time_servers(openbmc: Emulated) -> None:
     client = openbmc.client()
     servers = ["10.0.0.11", "10.0.0.12"]
-    assert settings.set_ntp(client, servers, LIMITS, check=True)
+    assert settings.set_ntp(client, servers, PATIENT, check=True)
     assert not openbmc.machine.kept.read().ntp_enabled, "a check changes nothing"
-    assert settings.set_ntp(client, servers, LIMITS, check=False)
+    assert settings.set_ntp(client, servers, PATIENT, check=False)
     assert openbmc.machine.kept.read().ntp_enabled
     assert openbmc.machine.kept.read().ntp_servers == servers
-    assert not settings.set_ntp(client, servers, LIMITS, check=False)
-    assert settings.set_ntp(client, [], LIMITS, check=False)
+    assert not settings.set_ntp(client, servers, PATIENT, check=False)
+    assert settings.set_ntp(client, [], PATIENT, check=False)
     assert not openbmc.machine.kept.read().ntp_enabled
 
 
 def test_a_clock_that_is_wrong_is_set(openbmc: Emulated) -> None:
     openbmc.machine.set_clock(datetime.now(timezone.utc) - timedelta(days=400))
     client = openbmc.client()
-    assert settings.set_clock(client, 60, LIMITS, check=True)
-    assert settings.set_clock(client, 60, LIMITS, check=False)
+    assert settings.set_clock(client, 60, PATIENT, check=True)
+    assert settings.set_clock(client, 60, PATIENT, check=False)
     assert abs(openbmc.machine.clock() - datetime.now(timezone.utc)) < timedelta(seconds=60)
-    assert not settings.set_clock(client, 60, LIMITS, check=False)
+    assert not settings.set_clock(client, 60, PATIENT, check=False)
 
 
 def test_a_clock_that_time_servers_set_says_so(openbmc: Emulated) -> None:
@@ -104,7 +104,7 @@ def test_a_clock_that_time_servers_set_says_so(openbmc: Emulated) -> None:
 def changed(openbmc: Emulated, **changes: str) -> bool:
     first = connect(replace(openbmc.target, **changes), changing_password=True)  # type: ignore[arg-type]
     return operations.change_password(
-        first, lambda: connect(replace(openbmc.target, password=NEW_SECRET)), NEW_SECRET, LIMITS
+        first, lambda: connect(replace(openbmc.target, password=NEW_SECRET)), NEW_SECRET, PATIENT
     )
 
 
@@ -113,9 +113,9 @@ def test_a_password_is_changed_and_tried(emulation: Emulation, kind: str) -> Non
     bmc = emulation.make("hal05", kind)
     assert changed(bmc)
     with pytest.raises(BmcError) as error:
-        operations.power(bmc.client(), LIMITS)
+        operations.power(bmc.client(), PATIENT)
     assert error.value.fault is Fault.LOGIN
-    operations.power(bmc.client(password=NEW_SECRET), LIMITS)
+    operations.power(bmc.client(password=NEW_SECRET), PATIENT)
 
 
 def test_the_first_password_of_an_openbmc_is_changed_where_it_insists(emulation: Emulation) -> None:
@@ -123,7 +123,7 @@ def test_the_first_password_of_an_openbmc_is_changed_where_it_insists(emulation:
     with bmc.machine.kept.change() as state:
         state.users["root"] = state.users["root"].model_copy(update={"must_change": True})
     assert changed(bmc)
-    operations.power(bmc.client(password=NEW_SECRET), LIMITS)
+    operations.power(bmc.client(password=NEW_SECRET), PATIENT)
 
 
 def test_a_password_that_the_bmc_refuses(openbmc: Emulated) -> None:
@@ -134,7 +134,7 @@ def test_a_password_that_the_bmc_refuses(openbmc: Emulated) -> None:
         error.value
     )
     assert "tinytiny" not in f"{error.value!r}{error.value.__context__!r}"
-    operations.power(openbmc.client(), LIMITS)
+    operations.power(openbmc.client(), PATIENT)
 
 
 # --- certificate
@@ -148,7 +148,7 @@ def install(
 
     client = bmc.client(**changes)
     return settings.install_certificate(
-        client, str(authority / "tls_ca.pem"), NAMES, renew_days, sign, LIMITS, check=check
+        client, str(authority / "tls_ca.pem"), NAMES, renew_days, sign, PATIENT, check=check
     )
 
 
@@ -162,8 +162,8 @@ def test_one_as_it_came_gets_a_certificate_of_the_site(emulation: Emulation, kin
     with pytest.raises(BmcError, match="signed by nobody but itself"):
         operations.power(bmc.client(), NOT_PATIENT)
     assert install(bmc, emulation.authority, fingerprint=pin)
-    operations.power(bmc.client(), LIMITS)  # by the authority: the pin is not needed any more
-    operations.power(bmc.client(fingerprint=pin), LIMITS)  # and does no harm
+    operations.power(bmc.client(), PATIENT)  # by the authority: the pin is not needed any more
+    operations.power(bmc.client(fingerprint=pin), PATIENT)  # and does no harm
     assert not install(bmc, emulation.authority)
 
 

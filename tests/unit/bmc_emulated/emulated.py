@@ -103,11 +103,11 @@ def switched(served: Served, name: str, fault: str, word: str = "", seconds: flo
 def ipmitool(
     served: Served, name: str, *words: str, password: str | None = None, briefly: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run ipmitool on a BMC; its password is in the environment. Nobody answers: after ten seconds, or briefly two."""
+    """Run ipmitool on a BMC; its password is in the environment. It gives up after 20 seconds, or briefly one."""
     user, delivered = LOGINS[name]
     where = served.fleet.named(name)
     command = ["ipmitool", "-I", "lanplus", "-C", "3", "-H", where.address, "-p", str(where.ports.ipmi)]
-    command += ["-N", "1", "-R", "1"] if briefly else ["-N", "2", "-R", "2"]
+    command += ["-N", "1", "-R", "1"] if briefly else ["-N", "20", "-R", "1"]  # nothing is sent twice
     command += ["-U", user, "-E", *words]
     environment = {**os.environ, "IPMI_PASSWORD": password or delivered}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)

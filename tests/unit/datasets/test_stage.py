@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.addresses import address
 from tests.unit.datasets.conftest import Server, Site, manifest_of
 
 SMALL = {"train/a.bin": b"a" * 3000, "train/größe b.bin": b"b" * 2000, "labels.txt": b"1 2 3\n", "empty": b""}
+RSYNC = 14873  # at an address that no other test has
 LARGE = {"large.bin": bytes(range(256)) * 4096}
 
 
@@ -435,14 +437,18 @@ def test_rsync_brings_what_is_missing_and_no_more(site: Site, tmp_path: Path) ->
         f"use chroot = no\nlog file = {log}\ntransfer logging = yes\nlog format = sent %f %b\n[pub]\npath = {disk}\n"
         + ("uid = 0\ngid = 0\n" if os.getuid() == 0 else "")
     )
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = ["rsync", "--daemon", "--no-detach", f"--config={conf}", "--address=127.0.0.1", f"--port={port}"]
+    at = address()
+    words = ["rsync", "--daemon", "--no-detach", f"--config={conf}", f"--address={at}", f"--port={RSYNC}"]
     daemon = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
+        end = time.monotonic() + 60
+        with socket.socket() as asks:
+            while asks.connect_ex((at, RSYNC)) != 0:
+                assert daemon.poll() is None, "it ended"
+                assert time.monotonic() < end, "it does not listen"
+                time.sleep(0.02)
         (disk / "labels.txt").write_bytes(b"1 2 4\n")
-        site.declare(SMALL, source=f"rsync://127.0.0.1:{port}/pub")
+        site.declare(SMALL, source=f"rsync://{at}:{RSYNC}/pub")
         said = site.refused("stage", "digits")
         assert "labels.txt: what comes is not what the manifest says, twice" in said
         assert log.read_bytes().count(b"a.bin") == 1

@@ -117,10 +117,10 @@ def test_a_hanging_file_system_costs_its_own_entry_only() -> None:
         return found(request)
 
     began = time.monotonic()
-    readings = read_guarded(stuck, ["a", "stuck", "b"], timeout_seconds=0.3)
-    assert time.monotonic() - began < 10
+    readings = read_guarded(stuck, ["a", "stuck", "b"], timeout_seconds=3)
+    assert time.monotonic() - began < 30
     assert [getattr(reading, "value", None) for reading in readings] == ["a", None, "b"]
-    assert "no answer within 0.3 s" in readings[1].reason
+    assert "no answer within 3 s" in readings[1].reason
 
 
 def test_many_entries_on_a_hanging_file_system_do_not_wait_in_full_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_a_program_that_gives_no_answer_is_unknown(argv: list[str], words: str) 
 def test_a_timeout_ends_what_the_program_started(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     with pytest.raises(Unreadable):
-        run(["sh", "-c", f"sleep 60 & echo $! > '{mark}'; wait"], 1)
+        run(["sh", "-c", f"sleep 60 & echo $! > '{mark}'; wait"], 5)
     child = int(mark.read_text())
     for _attempt in range(50):
         state = Path(f"/proc/{child}/stat")

@@ -43,7 +43,7 @@ class Probed:
         self.run_dir = folder / "run"
         self.fifo = folder / "hangs.py.fifo"
         self._python = python
-        self._config = folder / "config.json"
+        self._configs = {hangs: folder / f"config{'_hangs' * hangs}.json" for hangs in (False, True)}
         self._driver = folder / "hangs.py"
         self._driver.write_text(HANGS)
         self.homes.mkdir()
@@ -53,13 +53,14 @@ class Probed:
 
     def configure(self, **changes: Any) -> None:
         settings = {"file_system": "home", "mount": "/", "path": str(self.homes), "run_dir": str(self.run_dir)}
-        # Text: Ansible's templates give numbers so.
-        settings |= {"timeout_seconds": "1", "keep": "5"} | changes
-        self._config.write_text(json.dumps(settings))
+        for hangs, path in self._configs.items():
+            # Text: Ansible's templates give numbers so. What answers is given time: the machine may be busy.
+            numbers = {"timeout_seconds": "1" if hangs else "20", "keep": "5"}
+            path.write_text(json.dumps(settings | numbers | changes))
 
     def command(self, *words: str, hangs: bool = False) -> list[str]:
         start = [str(self._driver), str(FILES)] if hangs else [str(FILES / "file_system_probe.py")]
-        return [self._python, "-B", *start, *words, "--config", str(self._config)]
+        return [self._python, "-B", *start, *words, "--config", str(self._configs[hangs])]
 
     def call(self, *words: str, hangs: bool = False) -> subprocess.CompletedProcess[str]:
         """Run it and read all that it prints, as Telegraf does: until nobody holds the pipe any more."""

@@ -108,7 +108,7 @@ class Installed:
                 f"node_health.CHECKS = {str(self.folder / 'checks.json')!r}",
                 f"node_health.STATE = {str(self.folder / 'drained.json')!r}",
                 f"node_health_slurm.LOCK = {str(self.folder / 'lock')!r}",
-                "node_health_slurm.SECONDS, node_health.PAUSE_SECONDS = 1, 0",
+                "node_health_slurm.SECONDS, node_health.PAUSE_SECONDS = 30, 0",
                 f"node_health_checks.HUNG = {str(self.folder / 'hung')!r}",
                 "sys.exit(node_health.main(sys.argv[1:]))",
             ]

@@ -320,7 +320,7 @@ def running(words: str) -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if words in path.read_text().split("\0"):
+            if words in path.read_text(errors="replace").split("\0"):
                 found.append(path.parent.name)
         except OSError:
             continue

@@ -21,7 +21,7 @@ from hal_bmc.models import Power, Target
 from hal_bmc.turns import Turns
 from hal_reimage.bmc import Bmcs, Machine
 from hal_reimage.errors import Conflict, Trouble
-from tests.unit.bmc.emulated import LIMITS, NOT_PATIENT, SECRET, Emulated, Emulation
+from tests.unit.bmc.emulated import NOT_PATIENT, PATIENT, SECRET, Emulated, Emulation, overlook_no_answer
 
 LONG_SECONDS = 60
 ACTS = ("shut_down", "network_once", "boot_as_set", "on")
@@ -32,6 +32,7 @@ ASK = ("shut_down", "on")  # whether it may be, too
 def emulation(tmp_path: Path, authority: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulation]:
     """What makes emulated BMCs, and ends them."""
     monkeypatch.setitem(KINDS, "openbmc", KINDS["openbmc"].model_copy(update={"ipmi": False}))
+    overlook_no_answer(monkeypatch)
     with ExitStack() as stack:
         yield Emulation(tmp_path / "bmcs", authority, stack)
 
@@ -48,7 +49,7 @@ def bmcs(emulated: dict[str, Emulated], folder: Path, **changes: Any) -> Bmcs:
     return Bmcs(
         machines=changes.get("machines", machines),
         declared={f"S-{name}": name for name in emulated},
-        limits=changes.get("limits", LIMITS),
+        limits=changes.get("limits", PATIENT),
         turns=Turns(folder / "power_on", 4, 0),
     )
 

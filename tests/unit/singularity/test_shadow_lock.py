@@ -80,17 +80,20 @@ def test_a_second_file_that_is_locked_gives_the_first_back(lock: Any, ranges: Pa
     assert not Path(f"{ranges}.lock").exists()
 
 
-def _hold(path: str, seconds: float, ready: str) -> None:
+def _hold(path: str, ready: str, seen: str) -> None:
     with open(path, "a") as stream:
         fcntl.lockf(stream, fcntl.LOCK_EX)
         Path(ready).touch()
-        time.sleep(seconds)
+        end = time.monotonic() + 60
+        while not Path(seen).exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.3)
 
 
 def test_a_program_that_changes_accounts_is_waited_for(lock: Any, ranges: Path) -> None:
-    ready = ranges.parent / "ready"
+    ready, seen = ranges.parent / "ready", ranges.parent / "seen"
     with ProcessPoolExecutor(1) as pool:
-        held = pool.submit(_hold, lock.PASSWORDS, 1.0, str(ready))
+        held = pool.submit(_hold, lock.PASSWORDS, str(ready), str(seen))
         while not ready.exists():
             time.sleep(0.01)
         with (
@@ -98,8 +101,9 @@ def test_a_program_that_changes_accounts_is_waited_for(lock: Any, ranges: Path) 
             lock.shadow_locks([str(ranges)], 0),
         ):
             pytest.fail("it was taken")
-        with lock.shadow_locks([str(ranges)], 20):
-            assert held.done() or held.result(5) is None
+        seen.touch()
+        with lock.shadow_locks([str(ranges)], 60):
+            assert held.done() or held.result(60) is None
         held.result()
 
 

@@ -167,8 +167,8 @@ def test_a_failed_call_ends_it_with_scales_words(run: Run, commands: Path) -> No
 
 def test_a_question_that_hangs_is_ended_with_what_it_started(commands: Path) -> None:
     write(commands / "mmlsconfig", f"sleep 600 >/dev/null 2>&1 & echo $! >{commands / 'started'}; wait")
-    with pytest.raises(hal_scale_ask.ScaleError, match="mmlsconfig -Y did not answer within 1 s"):
-        hal_scale_ask.ask(["mmlsconfig", "-Y"], 1)
+    with pytest.raises(hal_scale_ask.ScaleError, match="mmlsconfig -Y did not answer within 5 s"):
+        hal_scale_ask.ask(["mmlsconfig", "-Y"], 5)
     wait_for_end((commands / "started").read_text().strip())
 
 
@@ -268,7 +268,9 @@ def test_all_questions_of_a_call_have_one_limit_together(
         answer = (commands / name).read_text().partition("\n")[2]
         write(commands / name, f"sleep 0.9; {answer}")
     assert program.main(["effective", of_node("hal01", "pagepool")]) == 3
-    assert re.fullmatch(r"mm\w+ .*did not answer within \d+ s\n", capsys.readouterr().err)
+    late = r"did not answer within|was not asked: the questions before it took"
+    # Never the fourth, mmdiag: those before it take longer than all may.
+    assert re.fullmatch(rf"mmls\w+ .*({late}) \d+ s\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("capture", ["mmgetstate.txt", "mmgetstate_52.txt"])

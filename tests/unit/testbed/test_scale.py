@@ -88,7 +88,7 @@ def cluster(short: Path, joined: Path) -> Iterator[Cluster]:
     made.stop()
 
 
-def wait(happened: Callable[[], object], seconds: float = 5) -> None:
+def wait(happened: Callable[[], object], seconds: float = 60) -> None:
     """Wait until a function returns something true."""
     end = time.monotonic() + seconds
     while not happened():

@@ -87,7 +87,7 @@ class Node:
         address.parent.mkdir(parents=True, exist_ok=True)
         program = self.root / "usr/libexec/virtual-scale/serve"
         self.listener = subprocess.Popen([PLAYED / "listen", address, program], env=self.environment)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while not address.exists():
             assert time.monotonic() < end, "no socket"
             time.sleep(0.02)

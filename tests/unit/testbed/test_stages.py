@@ -66,7 +66,8 @@ def test_a_failed_stage_shows_what_ansible_said_before_the_end() -> None:
 def test_a_run_that_is_stopped_stops_what_it_started(tmp_path: Path) -> None:
     noted = tmp_path / "pid"
     program = (
-        f"import stages, sys; stages.PROJECT = stages.Path({str(tmp_path)!r}); from stages import Runner, Stage;"
+        f"import stages; stages.PROJECT, stages.HEARTBEAT_SECONDS = stages.Path({str(tmp_path)!r}), 0;"
+        "from stages import Runner, Stage;"
         f"Runner('unit').run(Stage('long', ['sh', '-c', 'sh -c \"echo \\$\\$ >{noted}; sleep 300\"; :']))"
     )
     folder = str(Path(stages.__file__).parent)
@@ -78,6 +79,8 @@ def test_a_run_that_is_stopped_stops_what_it_started(tmp_path: Path) -> None:
             break
         time.sleep(0.1)
     grandchild = int(noted.read_text())
+    assert run.stdout is not None
+    assert any(line.startswith("    long ") for line in run.stdout), "it says that it waits for it"
     run.send_signal(signal.SIGTERM)
     said, _nothing = run.communicate(timeout=30)
     assert run.returncode == 128 + signal.SIGTERM

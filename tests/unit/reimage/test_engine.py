@@ -1096,13 +1096,19 @@ def test_whether_slurm_knows_a_node_is_asked_again_when_it_does_not_answer() -> 
     assert (ended.state, ended.in_slurm) == (State.DONE, True)
 
 
-def test_a_drain_from_before_an_abort_is_known_though_slurm_was_silent_as_the_turn_came() -> None:
+def drained_and_aborted() -> Here:
+    """A node that an administrator had drained, and whose reimage was aborted."""
     here = Here(confirmed=False)
     here.machine.drain("fan")
     here.confirm(RUN)
     here.go_to(Step.CONVERGE)
     assert here.site.abort(NODE)
     assert here.tick().state is State.ABORTED
+    return here
+
+
+def test_a_drain_from_before_an_abort_is_known_though_slurm_was_silent_as_the_turn_came() -> None:
+    here = drained_and_aborted()
     here.site.faults[NODE].add("slurmctld")
     here.confirm(AGAIN, previous=here.record().ended)
     assert here.tick().waiting == "an answer: slurmctld does not answer"
@@ -1113,12 +1119,7 @@ def test_a_drain_from_before_an_abort_is_known_though_slurm_was_silent_as_the_tu
 
 @pytest.mark.parametrize("since", ["", "bad DIMM"])
 def test_a_drain_from_before_an_abort_that_somebody_ended_does_not_come_back(since: str) -> None:
-    here = Here(confirmed=False)
-    here.machine.drain("fan")
-    here.confirm(RUN)
-    here.go_to(Step.CONVERGE)
-    assert here.site.abort(NODE)
-    assert here.tick().state is State.ABORTED
+    here = drained_and_aborted()
     here.site.resume(NODE)
     if since:
         here.machine.drain(since)

@@ -34,7 +34,7 @@ class Drive:
     """One run. ``report`` is called with each record that says something new, from several threads.
 
     ``begin`` and ``leave``: called as a node's turn begins and when it is over, however it ended. ``mark``: told once a
-    minute which nodes are being driven. ``say``: given a line about a node that has no record yet.
+    minute which nodes are being driven. ``say``: given a line about a node that could not be begun yet.
     """
 
     def __init__(

@@ -79,8 +79,8 @@ class Watch:
 
     def fewest_usable(self, nodes: Sequence[str]) -> int:
         """Return how many of these nodes jobs could begin on, at the moment when they were fewest."""
-        assert self.samples, "nobody looked"
         told = [sample for sample in self.samples if sample.slurm]
+        assert told, "slurmctld never answered"
         return min(sum(sample.usable(node) for node in nodes) for sample in told)
 
     def steps(self, node: str) -> list[str]:

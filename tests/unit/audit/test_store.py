@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -91,6 +93,17 @@ def test_a_run_is_over_when_it_says_so_though_a_worker_of_it_is_still_about_to_e
         store.end("r")
         assert [path.parent.name for path in store.pending("hal01")] == ["r"]
         worker.kill()
+
+
+def test_two_that_look_whether_a_run_is_over_are_not_in_each_others_way(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    write_json(store.spool("r", "hal01"), {})
+    other = os.open(store.spool("r", "hal01").parent, os.O_RDONLY)
+    try:
+        fcntl.flock(other, fcntl.LOCK_SH)  # as a second rollout does while it looks
+        assert [path.parent.name for path in store.pending("hal01")] == ["r"]
+    finally:
+        os.close(other)
 
 
 def test_a_spool_that_is_none_is_named(tmp_path: Path) -> None:

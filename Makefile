@@ -19,7 +19,7 @@ PYTHON := .venv/bin/python
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 
-.PHONY: help setup wheelhouse demo site ssh secrets certificate clean distclean lint unit check molecule test test-full bench
+.PHONY: help setup wheelhouse demo site ssh secrets certificate clean distclean lint unit check molecule test prove test-full flaky bench
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -66,12 +66,19 @@ check: setup ## lint and unit: needs no node
 molecule: setup ## the scenario of a role: make molecule ROLE=time
 	@$(PYTHON) tests/run.py --scenario '$(ROLE)' scenarios
 
-test: setup ## lint, unit, property and contract tests, four scenarios, a mini rollout
+test: setup ## lint, unit, property and contract tests, a mini rollout, and unproven scenarios while time lasts
 	@$(PYTHON) tests/run.py lint unit scenarios rollout
 
-test-full: setup ## make test and the slow proofs: every scenario, every package on a node, the full virtual HAL, ppc64le nodes
+prove: setup ## every scenario and slow proof that is not proven for what it depends on (tests/proofs; commit what it writes)
 	@molecule/shared/prepare-controller --full
-	@$(PYTHON) tests/run.py lint unit scenarios rollout slow
+	@$(PYTHON) tests/run.py prove
+
+test-full: setup ## everything, proven or not: also every package on a node, the full virtual HAL, ppc64le nodes
+	@molecule/shared/prepare-controller --full
+	@$(PYTHON) tests/run.py lint unit rollout slow
+
+flaky: setup ## tests/flaky.md: what failed, and passed when it was run once more
+	@$(PYTHON) tests/flaky.py
 
 bench: setup ## ratios beside their goals: make bench PARTS='inventory calls' for some of them
 	@$(PYTHON) tests/bench/run.py $(PARTS)

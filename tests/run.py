@@ -1,6 +1,12 @@
-"""Everything that proves the project, in named parts: lint, unit, scenarios, rollout, slow.
+"""Everything that proves the project, in named parts.
 
-Ends with one line, 'N passed, N failed, N skipped', and exit status 0 only if something ran and nothing failed.
+  lint, unit, rollout   always whole
+  scenarios             those that are not proven for what they depend on, as many as the time allows
+  prove                 all scenarios and slow proofs that are not proven
+  slow                  all scenarios and slow proofs
+
+Ends with what stands proven for this tree, what was flaky, and the line 'N passed, N failed, N skipped'. Exit status 0
+only if something ran and nothing failed twice. What was green is written to tests/proofs/, for whoever commits it.
 """
 
 from __future__ import annotations
@@ -8,79 +14,53 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(PROJECT / "molecule" / "shared"))
+sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
 import strategy  # noqa: E402  found through the line above
-from stages import Outcome, Runner, Stage, say  # noqa: E402
+from stages import Outcome, Runner, Stage, same, say  # noqa: E402
+
+from tests import flaky  # noqa: E402
+from tests.register import witness  # noqa: E402
+from tests.register.depends import Tree  # noqa: E402
+from tests.register.proofs import FOLDER, Proof, Register  # noqa: E402
 
 VIRTUAL = ("-i", "inventory/hal/hal.yml", "-i", "inventory/virtual/hal.yml")
-PARTS = ("lint", "unit", "scenarios", "rollout", "slow")
+PARTS = ("lint", "unit", "rollout", "scenarios", "prove", "slow")
 REPORTS = PROJECT / ".state" / "reports"
 # What runs on nodes waits for daemons half of the time: two at once keep two cores busy.
 AT_ONCE = 2
+MINUTES = 26  # of make test: a scenario that would end later is not begun; HAL_TEST_MINUTES says otherwise
 LONGEST_TEST_SECONDS = 300  # of those that need no node; on two busy cores the longest takes 50
-# Their roles are in the rollout (and in check mode on bare nodes, the other kinds in test-full). What else their
-# scenarios prove, and the bootstrap of first_contact, waits for test-full, or the gate takes half an hour.
-LATER = (
-    "backup",
-    "base",
-    "compilers",
-    "cuda",
-    "datasets",
-    "environments",
-    "file_system_probe",
-    "firewall",
-    "first_contact",
-    "hosts",
-    "infiniband",
-    "lmod",
-    "local_storage",
-    "mirror",
-    "munge",
-    "network",
-    "nfs_client",
-    "nfs_server",
-    "notebooks",
-    "nvidia_driver",
-    "provision_server",
-    "repositories",
-    "singularity",
-    "slurm",
-    "spectrum_scale",
-    "ssh",
-    "time",
-    "wmlce",
-)
-# These take longest, so they begin first: none is left alone at the end.
-LONG = (
-    "reimage",
-    "bmc",
-    "slurm",
-    "spectrum_scale",
-    "node_health",
-    "nfs_server",
-    "infiniband",
-    "nvidia_driver",
-    "datasets",
-    "base",
-    "backup",
-    "ssh",
-    "network",
-    "firewall",
-    "mirror",
-)
 
 
 def pytest(name: str, *arguments: str) -> Stage:
-    """A pytest run whose counts end up in the closing line."""
+    """A pytest run whose counts end up in the closing line; those of its files that failed are run once more."""
     report = REPORTS / f"{name.replace(' ', '-')}.xml"
-    return Stage(name, ["pytest", f"--junitxml={report}", *arguments], report=report)
+    return Stage(name, ["pytest", f"--junitxml={report}", *arguments], report=report, again=_failed_files)
+
+
+def _failed_files(outcome: Outcome) -> Stage:
+    """The files in which tests failed, one after the other; all of the stage where it does not say which."""
+    if outcome.silent or not outcome.stage.report:
+        return same(outcome)
+    failed = {
+        case.get("classname", "").replace(".", "/") + ".py"
+        for case in ET.parse(outcome.stage.report).getroot().iter("testcase")
+        if case.find("failure") is not None or case.find("error") is not None
+    }
+    if not failed or not all((PROJECT / path).is_file() for path in failed):
+        return same(outcome)
+    kept = [word for word in outcome.stage.argv if word.startswith(("pytest", "--junitxml", "--timeout"))]
+    marked = ["-m", "slow" if "-m slow" in " ".join(outcome.stage.argv) else "not slow"]
+    return Stage(outcome.stage.name, [*kept, *marked, *sorted(failed)], report=outcome.stage.report)
 
 
 def lint() -> Sequence[Stage]:
@@ -125,40 +105,6 @@ def unit() -> Sequence[Stage]:
     ]
 
 
-def scenarios(only: str, later: bool) -> Sequence[Stage]:
-    """One molecule run for each scenario, or for the one named; of those that can wait only if `later`."""
-    names = sorted(path.parent.name for path in (PROJECT / "molecule").glob("*/molecule.yml"))
-    if only and only not in names:
-        sys.exit(f"no scenario {only!r}: there are {', '.join(names)}")
-    names.sort(key=lambda name: LONG.index(name) if name in LONG else len(LONG))
-    asked = [name for name in names if name == only or (not only and (later or name not in LATER))]
-    return [molecule(name, plainly=later, once=not (later or only)) for name in asked]
-
-
-def slow_scenarios() -> Sequence[Stage]:
-    """The slow tests of scenarios, which rebuild nodes."""
-    marked = {
-        path.parents[1].name
-        for path in (PROJECT / "molecule").glob("*/tests/test_*.py")
-        if "pytest.mark.slow" in path.read_text()
-    }
-    return [molecule(name, "slow", plainly=True) for name in sorted(marked)]
-
-
-def molecule(scenario: str, which: str = "not slow", *, plainly: bool, once: bool = False) -> Stage:
-    """A scenario, whose tests count too; of its tests those that are slow, or the others.
-
-    `plainly`: through Ansible as it comes, as test-full does; else as the rollouts, which is quicker. `once`: without
-    check mode and a second converge, which the same roles have in the rollout beside it.
-    """
-    name = f"molecule {scenario}" + (": slow tests" if which == "slow" else "")
-    report = REPORTS / f"molecule-{scenario}-{which.replace(' ', '-')}.xml"
-    base = ("-c", "molecule/base.yml", *(("-c", "molecule/once.yml") if once else ()))
-    argv = ["molecule", *base, "test", "-s", scenario]
-    tests = {"PYTEST_ADDOPTS": f"--junitxml='{report}' -m '{which}'"}
-    return Stage(name, argv, env={**({} if plainly else strategy.environment()), **tests}, report=report)
-
-
 def images() -> Sequence[Stage]:
     """What every node is made of; quick when cached."""
     return [
@@ -167,6 +113,67 @@ def images() -> Sequence[Stage]:
         Stage("node image", [sys.executable, "molecule/shared/setup", "image", "build"]),
         Stage("package repository", [sys.executable, "molecule/shared/setup", "packages", "build"]),
     ]
+
+
+def notes_of(name: str) -> Path:
+    """Where a watched run notes what it read."""
+    return REPORTS / f"{name}.read"
+
+
+def proving(name: str, register: Register) -> Stage:
+    """The stage that proves what has this name in the register."""
+    if name in register.files:
+        stage = pytest(name, "-m", "slow", register.files[name])
+        return Stage(stage.name, stage.argv, report=stage.report, again=same, seconds=register.seconds(name))
+    report, slow = REPORTS / f"{name}.xml", name in register.slow
+    scenario = register.slow.get(name, name)
+    tests = {"PYTEST_ADDOPTS": f"--junitxml='{report}' -m '{'slow' if slow else 'not slow'}'"}
+    watched = witness.environment(PROJECT, notes_of(name))
+    return Stage(
+        f"molecule {scenario}" + (": slow tests" if slow else ""),
+        ["molecule", "-c", "molecule/base.yml", "test", "-s", scenario],
+        env={**strategy.environment(), **tests, **watched},
+        report=report,
+        again=same,
+        seconds=register.seconds(name),
+    )
+
+
+def keep(outcomes: Iterable[tuple[str, Outcome]], register: Register) -> list[str]:
+    """Write the proofs of what was green at once, and return what forbids others, a line each.
+
+    A run that read what its digest does not count proves nothing; neither does one during which something changed.
+    """
+    now, refused = Tree(PROJECT), list[str]()
+    versions: Mapping[str, str] = {}
+    whole = now.digest(file for file in now.files if not file.startswith(f"{FOLDER}/"))
+    for name, outcome in outcomes:
+        if not outcome.passed or outcome.flaky:
+            continue
+        if now.digest(register.files_of(name)) != register.digest(name):
+            refused.append(f"{name}: files changed while it ran")
+            continue
+        if name not in register.files:
+            missed = witness.uncounted(now, witness.read(now, notes_of(name)), register.files_of(name))
+            if missed:
+                refused.append(f"{name}: it read {', '.join(missed[:5])}, which its digest does not count")
+                continue
+        versions = versions or debian_versions()
+        when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M")
+        register.prove(name, Proof(register.digest(name), whole, when, int(outcome.seconds), versions))
+    return refused
+
+
+def debian_versions() -> Mapping[str, str]:
+    """Versions of what came from Debian: of this machine's podman, and of the main packages in the node image."""
+    setup = [sys.executable, "molecule/shared/setup", "image", "name"]
+    image = subprocess.run(setup, cwd=PROJECT, capture_output=True, text=True, check=True).stdout.strip()
+    podman = str(PROJECT / "molecule/shared/podman")
+    names = ("systemd", "openssh-server", "dnf", "rpm", "python3.11")
+    asked = [podman, "run", "--rm", "--network=none", image, "dpkg-query", "-W", *names]
+    listed = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    own = subprocess.run([podman, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    return {"podman": own, **dict(line.split("\t") for line in listed.splitlines())}
 
 
 def counts(outcome: Outcome) -> tuple[int, int, int]:
@@ -181,11 +188,23 @@ def counts(outcome: Outcome) -> tuple[int, int, int]:
     return total - failed - skipped + outcome.passed, max(failed, not outcome.passed), skipped
 
 
+def asked_for(parts: Sequence[str], only: str, register: Register) -> list[str]:
+    """Names in the register that these parts prove, in the order in which they are to begin."""
+    if only:
+        if only not in register.names:
+            sys.exit(f"no scenario {only!r}: there are {', '.join(register.names)}")
+        return [only]
+    if "slow" in parts or "prove" in parts:
+        names = register.names if "slow" in parts else register.unproven(register.names)
+        return sorted(names, key=lambda name: -register.seconds(name))  # the longest first: none is alone at the end
+    return register.unproven(register.scenarios) if "scenarios" in parts else []
+
+
 def main() -> int:
     """Run the named parts; see the module's text."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="+", choices=PARTS)
-    parser.add_argument("--scenario", default="", help="only this molecule scenario")
+    parser.add_argument("--scenario", default="", help="only this scenario, proven or not")
     options = parser.parse_args()
     REPORTS.mkdir(parents=True, exist_ok=True)
     alone = (REPORTS / "lock").open("w")
@@ -193,32 +212,49 @@ def main() -> int:
         fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         sys.exit("tests/run.py: another run is on in this tree; both would use the same nodes and reports")
-    for old in REPORTS.glob("*.xml"):
+    for old in (*REPORTS.glob("*.xml"), *REPORTS.glob("*.read")):
         old.unlink()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of thousands of processes compiles our modules again
     os.environ.setdefault("ANSIBLE_CONFIG", str(PROJECT / "ansible.cfg"))
 
     runner = Runner("test")
-    on_nodes = [part for part in PARTS[2:] if part in options.parts]
-    linters, pictures = lint() if "lint" in options.parts else (), images() if on_nodes else ()
-    if pictures:
+    register = Register(Tree(PROJECT))
+    names = asked_for(options.parts, options.scenario, register)
+    stages = {name: proving(name, register) for name in names}
+    made = False
+    if names or "rollout" in options.parts:
         say("\n== image and packages")
-        runner.run(*pictures, side_by_side=AT_ONCE)
-    made = bool(pictures) and all(one.passed for one in runner.outcomes)
-    rollout = [pytest("mini rollout", "tests/rollout", "-m", "not slow")] if made and "rollout" in on_nodes else []
+        made = runner.run(*images(), side_by_side=AT_ONCE)
+    rollout = [pytest("mini rollout", "tests/rollout", "-m", "not slow")] if made and "rollout" in options.parts else []
+    linters = lint() if "lint" in options.parts else ()
     units = unit() if "unit" in options.parts else ()  # after the packages: contract tests look into them
-    by_role = scenarios(options.scenario, "slow" in on_nodes) if made and "scenarios" in on_nodes else []
-    if first := [*rollout, *linters, *units, *by_role]:
-        say("\n== " + ", ".join(part for part in PARTS[:4] if part in options.parts))
+    limited = "scenarios" in options.parts and not options.scenario and not {"prove", "slow"} & set(options.parts)
+    within = float(os.environ.get("HAL_TEST_MINUTES", MINUTES)) * 60 if limited else None
+    if first := [*rollout, *linters, *units, *(stages.values() if made else ())]:
+        say("\n== " + ", ".join(options.parts))
         # The rollout takes longest and waits for its nodes half of the time: the others run beside it.
-        runner.run(*first, side_by_side=AT_ONCE)
-    if made and "slow" in on_nodes:
-        runner.run(pytest("slow proofs", "-m", "slow", "tests"), *slow_scenarios())
-    passed, failed, skipped = (sum(column) for column in zip(*map(counts, runner.outcomes), strict=True))
-    broken = [outcome for outcome in runner.outcomes if not outcome.passed]
+        runner.run(*first, side_by_side=AT_ONCE, within=within)
+    return closing(runner, register, stages)
+
+
+def closing(runner: Runner, register: Register, stages: Mapping[str, Stage]) -> int:
+    """Keep the proofs, print the last lines, and return the exit status."""
+    ended = {outcome.stage.name: outcome for outcome in runner.outcomes}
+    refused = keep(((name, ended[one.name]) for name, one in stages.items() if one.name in ended), register)
     say(f"\n{runner.table()}\n")
-    for outcome in broken:
-        say(f"failed: {outcome.stage.name}: {outcome.log.relative_to(PROJECT)}")
+    for what, names in (("scenarios", register.scenarios), ("slow proofs", [*register.slow, *register.files])):
+        missing = register.unproven(names)
+        not_yet = f"; not: {', '.join(sorted(missing))}" if missing else ""
+        say(f"proven for exactly this tree: {len(names) - len(missing)} of {len(names)} {what}{not_yet}")
+    for line in refused:
+        say(f"not proven: {line}")
+    for outcome in runner.outcomes:
+        if outcome.flaky:
+            say(f"flaky: {outcome.stage.name}: {flaky.keep(PROJECT, outcome)}")
+    for outcome in runner.outcomes:
+        if not outcome.passed:
+            say(f"failed: {outcome.stage.name}: {outcome.log.relative_to(PROJECT)}")
+    passed, failed, skipped = (sum(column) for column in zip(*map(counts, runner.outcomes), strict=True))
     say(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 0 if passed and not failed else 1
 

@@ -18,7 +18,7 @@ from shlex import quote
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
-from ansible_run import Ansible  # noqa: E402  found through the line above
+from ansible_run import NODES, Ansible  # noqa: E402  found through the line above
 from ClusterShell.NodeSet import NodeSet  # noqa: E402
 from demo_reimage import image_key, reimage  # noqa: E402
 from ssh_config import Cluster  # noqa: E402
@@ -140,7 +140,7 @@ def main() -> int:
     )
     done = (
         built
-        and runner.run(Stage(f"{len(names)} nodes", ansible.command("molecule/shared/create.yml", virtual_bmcs=True)))
+        and runner.run(Stage(f"{len(names)} nodes", ansible.command(*NODES, virtual_bmcs=True)))
         and runner.run(image_key())
         and runner.run(Stage("rollout of site.yml", ansible.command("playbooks/site.yml"), env=environment()))
         and job(cluster, runner)

@@ -16,7 +16,7 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
-from ansible_run import VIRTUAL, Ansible, Run  # noqa: E402  found through the line above
+from ansible_run import NODES, VIRTUAL, Ansible, Run  # noqa: E402  found through the line above
 from ssh_config import Cluster  # noqa: E402
 
 SOURCES = (*VIRTUAL, PROJECT / "tests/rollout/site.yml")
@@ -62,7 +62,7 @@ class Mini:
 
     def create(self) -> Run:
         """Make the nodes that are missing, start those that are stopped, and wait until they answer."""
-        return self.ansible.playbook("molecule/shared/create.yml")
+        return self.ansible.playbook(*NODES)
 
     def destroy(self) -> Run:
         """Remove the nodes."""

@@ -24,7 +24,7 @@ from ssh_config import Cluster
 from testbed.run import capture
 from waiting import wait_for
 
-PLAYBOOK = "reimage.yml"
+PLAYBOOK = PROJECT / "playbooks" / "reimage.yml"
 CODE = re.compile(r"\b[Cc]ode:? ([2-9A-HJKMNP-TV-Z]{4}-[2-9A-HJKMNP-TV-Z]{4})\b")
 # What sinfo calls a node that a job of anybody could begin on.
 USABLE = frozenset({"idle", "mixed", "allocated", "completing", "planned"})
@@ -182,7 +182,7 @@ class ReimageSite(BmcSite):
         """Run the playbook without a code: it shows what would happen."""
         given = {**self.variables, **variables, "reimage_nodes": nodes}
         more = _rollouts() if "reimage_code" in given else {}  # showing is quicker without
-        done = self.ansible.playbook(PROJECT / "playbooks" / PLAYBOOK, *arguments, environment=more, **given)
+        done = self.ansible.playbook(PLAYBOOK, *arguments, environment=more, **given)
         self.told.append(done.output)
         return done
 
@@ -206,7 +206,7 @@ class ReimageSite(BmcSite):
             "reimage_nodes": nodes,
             "reimage_code": code or self.code(nodes, **variables),
         }
-        argv = self.ansible.command(PROJECT / "playbooks" / PLAYBOOK, **given)
+        argv = self.ansible.command(PLAYBOOK, **given)
         self._before = {name: record["revision"] for name, record in self.records().items()}
         self._logs += 1
         return Playing(argv, self.work / f"reimage-{self._logs}.log")

@@ -1,5 +1,7 @@
 """Run a list of named stages: one log file each, progress while they run, a table of times at the end.
 
+A stage that failed may be run once more, on fresh nodes: green then, it is *flaky*, which passes and is named.
+
 On a terminal the running stage has one live line; otherwise a line is printed when it starts, every 20 seconds and
 when it ends, so that a log of an unattended run shows where time went.
 """
@@ -8,14 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -28,27 +31,39 @@ GRACE_SECONDS = 5
 
 @dataclass(frozen=True)
 class Stage:
-    """One command: `name` for people, `argv` run in the project's root, `env` added to ours, `report` left behind."""
+    """One command: `name` for people, `argv` run in the project's root, `env` added to ours, `report` left behind.
+
+    `again`: what is run once more when it failed, from its outcome; None when failing twice says nothing new.
+    `seconds`: how long it is expected to take, for a run whose time is limited.
+    """
 
     name: str
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     report: Path | None = None
+    again: Callable[[Outcome], Stage] | None = None
+    seconds: int = 0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a stage ended: its exit status, wall time in seconds, and where its output is."""
+    """How a stage ended: its exit status, wall time in seconds, where its output is; and how it ended at first."""
 
     stage: Stage
     status: int
     seconds: float
     log: Path
+    first: Outcome | None = None
 
     @property
     def passed(self) -> bool:
         """True when the command exited with 0 and left its report: no report, nothing proven."""
         return self.status == 0 and not self.silent
+
+    @property
+    def flaky(self) -> bool:
+        """True when it failed, and passed when it was run once more."""
+        return self.passed and self.first is not None
 
     @property
     def silent(self) -> bool:
@@ -63,6 +78,7 @@ class _Running:
     log: Path
     began: float
     spoke: float
+    first: Outcome | None = None
 
     def seconds(self) -> float:
         return time.monotonic() - self.began
@@ -80,24 +96,34 @@ class Runner:
         self.outcomes: list[Outcome] = []
         self.live = sys.stdout.isatty()
         self.began = time.monotonic()
+        self._begun = 0
 
-    def run(self, *stages: Stage, side_by_side: int = 1) -> bool:
-        """Run all stages, at most `side_by_side` at once. True when every one passed; all are run either way.
+    def run(self, *stages: Stage, side_by_side: int = 1, within: float | None = None) -> bool:
+        """Run stages, at most `side_by_side` at once. True when every one that was run passed.
 
-        Interrupted (SIGINT, SIGTERM) it ends the stages that run, with all that they started.
+        All are run, whether others fail or not. `within` (seconds since the runner was made): a stage that is expected
+        to end later, by its own `seconds`, is left out. Interrupted (SIGINT, SIGTERM) it ends the stages that run, with
+        all that they started.
         """
-        waiting, running = list(stages), list[_Running]()
+        waiting: list[tuple[Stage, Outcome | None]] = [(stage, None) for stage in stages]
+        running = list[_Running]()
         first = len(self.outcomes)
         before = signal.signal(signal.SIGTERM, _interrupted)
         try:
             while waiting or running:
+                left = math.inf if within is None else within - (time.monotonic() - self.began)
+                waiting = [(stage, failed) for stage, failed in waiting if failed or stage.seconds <= left]
                 while waiting and len(running) < side_by_side:
-                    running.append(self._start(waiting.pop(0), len(self.outcomes) + len(running) + 1))
+                    running.append(self._start(*waiting.pop(0)))
                 time.sleep(0.2)
                 for item in list(running):
                     if item.process.poll() is not None:
                         running.remove(item)
-                        self._end(item)
+                        outcome = self._end(item)
+                        if not outcome.passed and outcome.stage.again and outcome.first is None:
+                            waiting.insert(0, (outcome.stage.again(outcome), outcome))
+                        else:
+                            self.outcomes.append(outcome)
                 self._progress(running)
         except BaseException:
             for item in running:
@@ -113,13 +139,13 @@ class Runner:
         """The stages with their wall times, as text."""
         width = max((len(outcome.stage.name) for outcome in self.outcomes), default=0)
         rows = [
-            f"  {outcome.stage.name:<{width}}  {clock(outcome.seconds):>7}{'' if outcome.passed else '  FAILED'}"
-            for outcome in self.outcomes
+            f"  {outcome.stage.name:<{width}}  {clock(outcome.seconds):>7}{_mark(outcome)}" for outcome in self.outcomes
         ]
         return "\n".join([*rows, f"  {'all':<{width}}  {clock(time.monotonic() - self.began):>7}"])
 
-    def _start(self, stage: Stage, number: int) -> _Running:
-        log = self.folder / f"{number:02d}-{''.join(c if c.isalnum() else '-' for c in stage.name)}.log"
+    def _start(self, stage: Stage, first: Outcome | None) -> _Running:
+        self._begun += 1
+        log = self.folder / f"{self._begun:02d}-{''.join(c if c.isalnum() else '-' for c in stage.name)}.log"
         now = time.monotonic()
         # A program that is not there is a stage that failed, not the end of the run.
         found = shutil.which(stage.argv[0], path=os.environ.get("PATH")) or (PROJECT / stage.argv[0]).is_file()
@@ -134,19 +160,20 @@ class Runner:
                 env={**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1", **stage.env},
             )
         if not self.live:
-            say(f"... {stage.name}")
-        return _Running(stage, process, log, now, now)
+            say(f"... {stage.name}{', once more' if first else ''}")
+        return _Running(stage, process, log, now, now, first)
 
-    def _end(self, item: _Running) -> None:
-        outcome = Outcome(item.stage, item.process.returncode, item.seconds(), item.log)
-        self.outcomes.append(outcome)
+    def _end(self, item: _Running) -> Outcome:
+        outcome = Outcome(item.stage, item.process.returncode, item.seconds(), item.log, item.first)
         self._clear()
-        say(f"{'ok ' if outcome.passed else 'FAILED'} {outcome.stage.name} ({clock(outcome.seconds)})")
+        word = "flaky" if outcome.flaky else "ok " if outcome.passed else "FAILED"
+        say(f"{word} {outcome.stage.name} ({clock(outcome.seconds)})")
         if not outcome.passed:
             say("\n".join(f"    | {line}" for line in excerpt(item.log.read_text(errors="replace"))))
             if outcome.silent:
                 say("    left no report of what it tested")
             say(f"    whole output: {item.log.relative_to(PROJECT)}")
+        return outcome
 
     def _progress(self, running: Sequence[_Running]) -> None:
         if self.live and running:
@@ -164,6 +191,16 @@ class Runner:
     def _clear(self) -> None:
         if self.live:
             sys.stdout.write("\r\033[K")
+
+
+def same(outcome: Outcome) -> Stage:
+    """Once more as it was: for a stage that makes its nodes anew."""
+    return replace(outcome.stage)
+
+
+def _mark(outcome: Outcome) -> str:
+    """What the table says behind a stage."""
+    return "  flaky" if outcome.flaky else "" if outcome.passed else "  FAILED"
 
 
 def _interrupted(number: int, _frame: object) -> NoReturn:

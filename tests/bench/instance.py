@@ -16,7 +16,7 @@ if str(PROJECT / "molecule" / "shared") not in sys.path:
     sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
 import strategy  # noqa: E402  found through the line above
-from ansible_run import VIRTUAL, Ansible  # noqa: E402
+from ansible_run import NODES, VIRTUAL, Ansible  # noqa: E402
 from ssh_config import STATE, Cluster  # noqa: E402
 from stages import Runner, Stage  # noqa: E402
 
@@ -58,7 +58,7 @@ class Instance:
 
     def create(self) -> Stage:
         """Start the nodes."""
-        return Stage(f"{len(self.names)} nodes", self.ansible.command("molecule/shared/create.yml", virtual_bmcs=True))
+        return Stage(f"{len(self.names)} nodes", self.ansible.command(*NODES, virtual_bmcs=True))
 
     def rollout(self, name: str) -> Stage:
         """Roll site.yml out."""

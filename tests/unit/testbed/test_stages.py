@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import stages
-from stages import Runner, Stage
+from stages import Outcome, Runner, Stage, same
 
-from tests.run import counts
+from tests import flaky, run
 
 REPORT = """<testsuites><testsuite tests="5" failures="1" errors="1" skipped="1"/></testsuites>"""
 
@@ -30,7 +30,7 @@ def test_a_stage_that_leaves_no_report_has_failed(
     runner: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert not runner.run(Stage("quiet tests", ["true"], report=tmp_path / "report.xml"))
-    assert counts(runner.outcomes[0]) == (0, 1, 0)
+    assert run.counts(runner.outcomes[0]) == (0, 1, 0)
     assert "FAILED" in runner.table()
     assert "left no report of what it tested" in capsys.readouterr().out
 
@@ -53,7 +53,7 @@ def test_a_stage_counts_itself_and_its_tests(
         path.write_text(report)
     passed = runner.run(Stage("tests", [sys.executable, "-c", f"raise SystemExit({status})"], report=path))
     assert passed == (status == 0)
-    assert counts(runner.outcomes[0]) == counted
+    assert run.counts(runner.outcomes[0]) == counted
 
 
 def test_a_failed_stage_shows_what_ansible_said_before_the_end() -> None:
@@ -71,7 +71,7 @@ def test_a_run_that_is_stopped_stops_what_it_started(tmp_path: Path) -> None:
         f"Runner('unit').run(Stage('long', ['sh', '-c', 'sh -c \"echo \\$\\$ >{noted}; sleep 300\"; :']))"
     )
     folder = str(Path(stages.__file__).parent)
-    run = subprocess.Popen(
+    started = subprocess.Popen(
         [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": folder}, stdout=subprocess.PIPE, text=True
     )
     for _ in range(600):
@@ -79,14 +79,87 @@ def test_a_run_that_is_stopped_stops_what_it_started(tmp_path: Path) -> None:
             break
         time.sleep(0.1)
     grandchild = int(noted.read_text())
-    assert run.stdout is not None
-    assert any(line.startswith("    long ") for line in run.stdout), "it says that it waits for it"
-    run.send_signal(signal.SIGTERM)
-    said, _nothing = run.communicate(timeout=30)
-    assert run.returncode == 128 + signal.SIGTERM
+    assert started.stdout is not None
+    assert any(line.startswith("    long ") for line in started.stdout), "it says that it waits for it"
+    started.send_signal(signal.SIGTERM)
+    said, _nothing = started.communicate(timeout=30)
+    assert started.returncode == 128 + signal.SIGTERM
     assert "interrupted: long" in said
     end = time.monotonic() + 60
     with suppress(FileNotFoundError, ProcessLookupError):  # gone, before or while it is read
         while ") Z " not in Path(f"/proc/{grandchild}/stat").read_text():  # nobody may have asked yet how it ended
             assert time.monotonic() < end, "it goes on"
             time.sleep(0.05)
+
+
+def fails_once(folder: Path) -> list[str]:
+    """A command that fails the first time."""
+    return ["sh", "-c", f"echo try >>'{folder}/tries'; test $(wc -l <'{folder}/tries') -gt 1 || {{ echo no; exit 1; }}"]
+
+
+def test_what_failed_and_then_passed_is_flaky_and_passes(
+    runner: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert runner.run(Stage("lucky", fails_once(tmp_path), again=same), Stage("after", ["true"]))
+    lucky = next(outcome for outcome in runner.outcomes if outcome.stage.name == "lucky")
+    assert lucky.flaky
+    assert run.counts(lucky) == (1, 0, 0)
+    said = capsys.readouterr().out
+    assert [line.split(" (")[0] for line in said.splitlines() if "lucky" in line and ".log" not in line] == [
+        "... lucky",
+        "FAILED lucky",
+        "... lucky, once more",
+        "flaky lucky",
+    ]
+    assert "lucky" in runner.table()
+    assert runner.table().splitlines()[0].endswith("flaky")
+
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.com"]
+    subprocess.run(["git", "-C", str(tmp_path), *who, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    kept = flaky.keep(tmp_path, lucky)
+    first, second = (tmp_path / path for path in kept.split(", "))
+    assert (first.read_text(), second.read_text()) == ("no\n", "")
+    told = flaky.known(tmp_path)
+    assert [(one["stage"], one["said"]) for one in told] == [("lucky", ["no"])]
+    assert "## lucky" in flaky.page(told)
+    assert "None is known." in flaky.page([])
+
+
+def test_what_fails_twice_has_failed(runner: Runner) -> None:
+    assert not runner.run(Stage("broken", ["false"], again=same))
+    assert [(outcome.passed, outcome.flaky) for outcome in runner.outcomes] == [(False, False)]
+
+
+def test_what_would_say_nothing_new_is_not_run_again(runner: Runner, tmp_path: Path) -> None:
+    assert not runner.run(Stage("linter", fails_once(tmp_path)))
+    assert (tmp_path / "tries").read_text() == "try\n"
+
+
+def test_tests_that_failed_are_run_again_by_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "REPORTS", tmp_path)
+    stage = run.pytest("unit tests", "-n", "3", "--timeout=300", "tests/unit", "-m", "not slow")
+    assert stage.report
+    cases = (
+        '<testcase classname="tests.unit.testbed.test_stages" name="a"><failure/></testcase>'
+        '<testcase classname="tests.unit.testbed.test_clean" name="b"/>'
+        '<testcase classname="tests.unit.test_warm" name="c"><error/></testcase>'
+    )
+    stage.report.write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    again = run._failed_files(Outcome(stage, 1, 60.0, tmp_path / "log"))
+    assert [*again.argv] == [
+        *("pytest", f"--junitxml={stage.report}", "--timeout=300", "-m", "not slow"),
+        *("tests/unit/test_warm.py", "tests/unit/testbed/test_stages.py"),
+    ]
+    stage.report.unlink()
+    assert run._failed_files(Outcome(stage, 1, 60.0, tmp_path / "log")) == stage, "it did not say which: all of them"
+
+
+def test_a_stage_that_would_end_too_late_is_left_out(runner: Runner) -> None:
+    stages_in_order = [
+        Stage("quick", ["true"]),
+        Stage("long", ["true"], seconds=1000),
+        Stage("short", ["true"], seconds=5),
+    ]
+    assert runner.run(*stages_in_order, within=500)
+    assert [outcome.stage.name for outcome in runner.outcomes] == ["quick", "short"]

@@ -1,0 +1,206 @@
+"""What a scenario depends on, as files of this tree: read from the files themselves, so nobody keeps a list.
+
+A file depends on every file that it names: by a path (`../shared/create.yml`, `PROJECT / "roles"`), a glob, a Python
+import, a plugin's or filter's name, a role of a play. A folder that is named counts whole, and a role always does. What
+is named needlessly makes a scenario run once more; what is missed would leave a broken role proven, so a run is watched
+for files that it read and that do not count here (`witness.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from tests.register import names
+
+RUNS = (
+    "molecule/base.yml",
+    "molecule/conftest.py",
+    "molecule/shared/create.yml",
+    "molecule/shared/destroy.yml",
+    "molecule/shared/strategies",
+    "plugins/callback",
+    "plugins/connection",
+    "plugins/doc_fragments",
+    "plugins/inventory",
+)
+"""What every scenario runs, with all that this names."""
+STANDS_ON = (
+    "molecule/shared",
+    "inventory/hal",
+    "inventory/virtual",
+    "ansible.cfg",
+    "requirements.lock",
+    "pyproject.toml",
+)
+"""What every scenario stands on: the lab with its recipes, the site, the settings, the locked Python packages.
+
+Counted as they are: what a file of these names counts where the scenario names that file."""
+SILENT = (".md", ".txt", ".lock", ".toml", ".cfg")
+"""Texts that name much and use nothing."""
+READS = {
+    "plugins/lookup/hal_node_health.py": "roles/*/expect.yml",
+    "hal_inventory/cache.py": "hal_inventory/**",  # another program, another cache
+}
+"""What the product reads of roles that no scenario names. Otherwise its code is for any role, and names none."""
+SLOW = "pytest.mark.slow"
+PLAY = ("molecule/", "playbooks/", "tests/")
+"""What runs playbooks. Others only speak of them, and of documents, to somebody."""
+LIBRARIES = ("", "molecule/shared", "plugins/module_utils")
+"""Where an import is looked for, after the file's own folder."""
+PLUGINS = ("modules", "action", "lookup", "connection", "strategy")
+
+
+class Tree:
+    """The files of a checkout that are under version control or would be, and what each of them names."""
+
+    def __init__(self, root: Path) -> None:
+        """`root`: of a git checkout. Read once: what changes afterwards needs another Tree."""
+        self.root = root
+        listing = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(listing, check=True, stdout=subprocess.PIPE, text=True).stdout
+        self.files = frozenset(name for name in listed.split("\0") if name and (root / name).is_file())
+        self._folders: dict[str, list[str]] = {}
+        for name in sorted(self.files):
+            for folder in PurePosixPath(name).parents:
+                self._folders.setdefault(str(folder), []).append(name)
+        self._named: dict[str, frozenset[str]] = {}
+        self._contents: dict[str, str] = {}
+
+    def below(self, path: str) -> list[str]:
+        """The file of this path, or all files of the folder; none where neither exists."""
+        return [path] if path in self.files else self._folders.get(path, [])
+
+    def scenarios(self) -> list[str]:
+        """Names of the scenarios, sorted."""
+        return sorted(name.split("/")[1] for name in self.files if re.fullmatch(r"molecule/[^/]+/molecule\.yml", name))
+
+    def slow_tests(self, folder: str) -> list[str]:
+        """The files below a folder that have slow tests."""
+        tests = [file for file in self.below(folder) if PurePosixPath(file).match("test_*.py")]
+        return [file for file in tests if SLOW in (self.root / file).read_text(encoding="utf-8")]
+
+    def of_scenario(self, name: str) -> frozenset[str]:
+        """All files that this scenario depends on.
+
+        Group variables with a role's name count where the role does: nobody else reads them.
+        """
+        reached = self.closure(file for path in (*RUNS, f"molecule/{name}") for file in self.below(path))
+        roles = {file.split("/")[1] for file in reached if file.startswith("roles/")}
+        ground = {file for path in STANDS_ON for file in self.below(path)}
+        return reached | {file for file in ground if self._belongs(file) <= roles}
+
+    def closure(self, start: Iterable[str]) -> frozenset[str]:
+        """These files and all that they name, and those name."""
+        reached, fresh = set[str](), set(start)
+        while fresh:
+            reached |= fresh
+            fresh = {named for file in fresh for named in self.named(file)} - reached
+        return frozenset(reached)
+
+    def named(self, file: str) -> frozenset[str]:
+        """The files that this file names, and the rest of its role."""
+        if file not in self._named:
+            self._named[file] = frozenset(self._read(file))
+        return self._named[file]
+
+    def digest(self, files: Iterable[str]) -> str:
+        """A hash over names, contents and run bits of these files."""
+        whole = hashlib.sha256()
+        for name in sorted(files):
+            if name not in self._contents:
+                path = self.root / name
+                content = hashlib.sha256(path.read_bytes()).hexdigest()
+                self._contents[name] = f"{name}\0{content}\0{path.stat().st_mode & 0o100}\0"
+            whole.update(self._contents[name].encode())
+        return whole.hexdigest()[:32]
+
+    @cached_property
+    def roles(self) -> frozenset[str]:
+        """Names of the roles."""
+        return frozenset(name.split("/")[1] for name in self.files if name.startswith("roles/"))
+
+    @cached_property
+    def _filters(self) -> dict[str, set[str]]:
+        """The files that define a filter, by its name: what stands as a key in plugins/filter."""
+        found: dict[str, set[str]] = {}
+        for file in self.below("plugins/filter"):
+            if file.endswith(".py"):
+                for name in re.findall(r"""["'](hal_\w+)["']\s*:""", (self.root / file).read_text(encoding="utf-8")):
+                    found.setdefault(name, set()).add(file)
+        return found
+
+    def _belongs(self, file: str) -> set[str]:
+        """The role whose group variables this file has, if it is such a file."""
+        return {PurePosixPath(file).stem.removeprefix("vault_")} & self.roles if "/group_vars/" in file else set()
+
+    def _read(self, file: str) -> Iterator[str]:
+        here = PurePosixPath(file).parent
+        if file.endswith(SILENT):
+            return
+        try:
+            text = (self.root / file).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            return  # a picture, a key
+        python = file.endswith(".py") or text.startswith("#!/usr/bin/env python")
+        found = names.of_python(text) if python else names.of_text(text)
+        for name in found.imports:
+            yield from self._module(name, here)
+        spoken = () if file.startswith("inventory/") else found.paths
+        for reached in (name for path in spoken for name in self._path(path, here)):
+            said = reached.startswith(("playbooks/", "docs/")) and not file.startswith(PLAY)
+            if not said:
+                yield reached
+        yield from self._matching(READS.get(file, ""))
+        for word in found.words:
+            yield from self._word(word)
+        for program in found.programs:
+            yield from self.below(program)
+        for role in found.roles & self.roles:
+            yield from self.below(f"roles/{role}")
+
+    def _module(self, name: str, here: PurePosixPath) -> Iterator[str]:
+        """The file of a Python module, with those of the packages around it."""
+        bare = name.lstrip(".")
+        if level := len(name) - len(bare):
+            name = ".".join([*here.parts[: len(here.parts) - level + 1], *bare.split(".")]).rstrip(".")
+        parts = name.removeprefix("ansible.module_utils.").split(".")
+        for library in dict.fromkeys([str(here), *LIBRARIES]):
+            for count in range(1, len(parts) + 1):
+                path = str(PurePosixPath(library, *parts[:count]))
+                yield from {f"{path}.py", f"{path}/__init__.py"} & self.files
+
+    def _word(self, word: str) -> Iterator[str]:
+        """The files of a plugin, a filter or a Python module that a word means."""
+        first = word.partition(".")[0]
+        for kind in PLUGINS:
+            yield from self.below(f"plugins/{kind}/{first}.py")
+        yield from self._filters.get(first, ())
+        if "." in word:
+            yield from self._module(word, PurePosixPath())
+
+    def _path(self, text: str, here: PurePosixPath) -> Iterator[str]:
+        """What a path or a glob means, below the file's folder or the tree's."""
+        for base in {here, PurePosixPath()}:
+            parts: list[str] = []
+            for part in (base / text.strip("/").rstrip(".")).parts:
+                if part != "..":
+                    parts.append(part)
+                elif parts:
+                    parts.pop()
+            if any("*" in part for part in parts):
+                if "*" not in "".join(parts[:2]):
+                    yield from self._matching("/".join(parts))
+            elif len(parts) > 1 or (here.parts[:1] == ("molecule",) and here.parts[1:2] != ("shared",)):
+                yield from self.below("/".join(parts))
+
+    def _matching(self, pattern: str) -> Iterator[str]:
+        """The files of a glob whose first folder is known."""
+        known = pattern.partition("*")[0].rpartition("/")[0]
+        if known and known != "molecule":
+            whole = re.compile(re.escape(pattern).replace(r"\*\*", ".*").replace(r"\*", "[^/]*") + "(?:/.*)?")
+            yield from (file for file in self.below(known) if whole.fullmatch(file))

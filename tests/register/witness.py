@@ -1,0 +1,36 @@
+"""What a run read of the tree, and whether its digest counts that: no proof without it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tests.register.depends import Tree
+
+WATCH = Path(__file__).with_name("watch")
+_COMPILED = re.compile(r"__pycache__/([^/]+?)\.cpython-[^/]*\.pyc.*$")
+FILTERS = "plugins/filter"
+"""Ansible loads each of these until it has found a filter's name."""
+FOR_NAMES = re.compile(r"roles/[^/]+/(?:tasks|handlers)/|inventory/[^/]+/group_vars/")
+"""Read whole for the names in them: hal_audit looks for what tasks register, Ansible for variables. A role that is used
+is read elsewhere, too: its defaults, its meta."""
+
+
+def environment(root: Path, notes: Path) -> Mapping[str, str]:
+    """Variables for a run whose Pythons are to note in `notes` what they read below `root`."""
+    return {"PYTHONPATH": str(WATCH), "HAL_WITNESS_TREE": f"{root}/", "HAL_WITNESS": str(notes)}
+
+
+def read(tree: Tree, notes: Path) -> frozenset[str]:
+    """The files of the tree that a run noted; raise FileNotFoundError when nobody noted anything."""
+    prefix = f"{tree.root}/"
+    lines = notes.read_text(encoding="utf-8", errors="replace").splitlines()
+    named = {_COMPILED.sub(r"\1.py", line.removeprefix(prefix)) for line in lines}
+    return tree.files & named
+
+
+def uncounted(tree: Tree, seen: Iterable[str], counted: Iterable[str]) -> list[str]:
+    """What was read and is not counted, sorted: what it says may have changed the outcome."""
+    missed = set(seen) - set(counted) - tree.closure(tree.below(FILTERS)) - set(tree.below("tests/register"))
+    return sorted(file for file in missed if not FOR_NAMES.match(file))

@@ -17,6 +17,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT / "molecule" / "shared"))
 
 import strategy  # noqa: E402  found through the line above
+import surroundings  # noqa: E402
 from stages import Outcome, Runner, Stage, say  # noqa: E402
 
 VIRTUAL = ("-i", "inventory/hal/hal.yml", "-i", "inventory/virtual/hal.yml")
@@ -196,7 +197,7 @@ def main() -> int:
     for old in REPORTS.glob("*.xml"):
         old.unlink()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of thousands of processes compiles our modules again
-    os.environ.setdefault("ANSIBLE_CONFIG", str(PROJECT / "ansible.cfg"))
+    surroundings.take_ours()
 
     runner = Runner("test")
     on_nodes = [part for part in PARTS[2:] if part in options.parts]

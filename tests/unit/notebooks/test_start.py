@@ -188,9 +188,8 @@ def test_what_is_not_loaded_is_said(program: Any) -> None:
         program.tensorboard("127.0.0.1", 20001, [], {"PATH": "/nowhere"})
 
 
+@pytest.mark.root  # whom it refuses
 def test_root_gets_no_notebook(python: str, tmp_path: Path) -> None:
-    if os.getuid() != 0:
-        pytest.skip("not root")
     (tmp_path / "settings").write_text(json.dumps({}))
     argv = [python, "-B", str(FILES / "hal_notebook.py"), "lab", "--settings", str(tmp_path / "settings")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

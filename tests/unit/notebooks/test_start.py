@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -204,7 +205,9 @@ def kernel(
     folder.mkdir(exist_ok=True)
     (folder / "python").write_text(f"#!/bin/bash\n{python}\n")
     (folder / "python").chmod(0o755)
-    script = f'module() {{ if [ "$1" = load ]; then {load}; fi; }}; export -f module; exec bash {KERNEL} "$@"'
+    script = (
+        f'module() {{ if [ "$1" = load ]; then {load}; fi; }}; export -f module; exec bash {quote(str(KERNEL))} "$@"'
+    )
     environment = {"PATH": f"{folder}:/usr/bin:/bin", "PYTHONPATH": "/the/notebook/s"}
     return subprocess.run(
         ["bash", "-c", script, "-", *words], capture_output=True, text=True, check=False, env=environment

@@ -25,6 +25,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
 import strategy  # noqa: E402  found through the line above
+import surroundings  # noqa: E402
 from stages import Outcome, Runner, Stage, same, say  # noqa: E402
 
 from tests import flaky  # noqa: E402
@@ -215,7 +216,7 @@ def main() -> int:
     for old in (*REPORTS.glob("*.xml"), *REPORTS.glob("*.read")):
         old.unlink()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of thousands of processes compiles our modules again
-    os.environ.setdefault("ANSIBLE_CONFIG", str(PROJECT / "ansible.cfg"))
+    surroundings.take_ours()
 
     runner = Runner("test")
     register = Register(Tree(PROJECT))

@@ -6,7 +6,6 @@ Can be run again: what is there already is kept, and a second rollout changes no
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import time
@@ -18,7 +17,8 @@ from shlex import quote
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
-from ansible_run import NODES, Ansible  # noqa: E402  found through the line above
+import surroundings  # noqa: E402  found through the line above
+from ansible_run import NODES, Ansible  # noqa: E402
 from ClusterShell.NodeSet import NodeSet  # noqa: E402
 from demo_reimage import image_key, reimage  # noqa: E402
 from ssh_config import Cluster  # noqa: E402
@@ -128,7 +128,7 @@ def main() -> int:
     options = parser.parse_args()
     sources = ["inventory/hal/hal.yml", f"inventory/virtual/{OVERLAYS[options.nodes]}"]
     ansible = Ansible(sources)
-    os.environ.setdefault("ANSIBLE_CONFIG", str(PROJECT / "ansible.cfg"))
+    surroundings.take_ours()
     cluster = Cluster([PROJECT / source for source in sources])
     names = cluster.slice("nodes")
     say(f"Virtual HAL, {options.nodes}: {len(names)} servers, {NodeSet.fromlist(names)}\n")

@@ -32,6 +32,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
 # Found through the line above.
+import surroundings  # noqa: E402
+
 from tests.bench import audit, bmcs, calls, inventory, provision, reimage, rollout, scale_config  # noqa: E402
 from tests.bench.part import NotMeasured, Part, Session  # noqa: E402
 
@@ -101,7 +103,7 @@ def main() -> int:
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}")
     options.parts = options.parts or list(PARTS)
-    os.environ["ANSIBLE_CONFIG"] = str(PROJECT / "ansible.cfg")
+    surroundings.take_ours()
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
     facts = machine()

@@ -564,7 +564,7 @@ def ssh(plan: Plan, node: Node) -> list[str]:
         "LogLevel": "ERROR",
     }
     settings = [f"-o{name}={value}" for name, value in options.items()]
-    return ["ssh", *settings, "-i", str(plan.authorities / "admin"), f"root@{node.addresses['management']}"]
+    return ["ssh", "-Fnone", *settings, "-i", str(plan.authorities / "admin"), f"root@{node.addresses['management']}"]
 
 
 def destroy(instance: str) -> list[str]:

@@ -291,7 +291,7 @@ def test_owner_and_group(whole: FakeNode, monkeypatch: pytest.MonkeyPatch) -> No
     assert {one[1] for one in found} == {"owner"}
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root sets this flag")
+@pytest.mark.root  # who sets this flag
 def test_an_immutable_file(hal: FakeNode, tmp_path: Path) -> None:
     import array
     import fcntl

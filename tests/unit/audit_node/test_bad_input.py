@@ -318,7 +318,7 @@ def test_something_else_where_a_file_should_be_is_a_type(hal: FakeNode, what: st
     assert time.monotonic() - began < 5
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+@pytest.mark.root  # who makes devices
 def test_a_device_where_a_file_should_be_is_not_opened(hal: FakeNode) -> None:
     sealed(hal)
     hal.path("/etc/chrony.conf").unlink()
@@ -424,7 +424,7 @@ def test_a_clock_that_went_back_is_a_failed_check(hal: FakeNode) -> None:
     assert again["serial"] == 2
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.root  # who can become somebody else
 def test_an_unreadable_file_is_unreadable(hal: FakeNode) -> None:
     """As another user, in a child: root reads everything."""
     hal.write("/etc/secret", "x", 0o600)

@@ -113,9 +113,8 @@ def test_its_simulators_end_with_it_however_it_ends(fleet: Fleet, begin: Start) 
     ready(begin())  # and nothing that was left hinders the next
 
 
+@pytest.mark.root  # to go into a network namespace
 def test_it_ends_with_the_process_that_owns_the_addresses(fleet: Fleet, begin: Start) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("going into a network namespace needs root")
     with owning("sleep", "infinity") as owner:
         process = ready(begin(f"--network-of={owner.pid}"))
         owner.kill()
@@ -123,9 +122,8 @@ def test_it_ends_with_the_process_that_owns_the_addresses(fleet: Fleet, begin: S
     assert process.returncode == 0
 
 
+@pytest.mark.root  # to make a network namespace
 def test_it_listens_in_the_owners_network(fleet: Fleet, begin: Start) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("making a network namespace needs root")
     made = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False)
     if made.returncode != 0:
         pytest.skip("this machine allows no network namespaces")

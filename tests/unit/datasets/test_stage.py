@@ -187,10 +187,9 @@ def test_no_room_is_said_before_anything_is_fetched(site: Site, server: Server) 
     assert "have to stay free" in site.refused("stage", "digits")
 
 
+@pytest.mark.root  # to mount
 def test_a_full_disk_keeps_what_has_come(site: Site, server: Server, tmp_path: Path) -> None:
     """A file system of 1 MB; its size is declared too small, so that it is noticed late."""
-    if os.getuid() != 0:
-        pytest.skip("mounting needs root")
     mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(site.root)], check=False)
     if mount.returncode:
         pytest.skip("this machine lets nobody mount")

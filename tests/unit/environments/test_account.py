@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pwd
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ import pytest
 from tests.unit.environments.conftest import FILES
 from tests.unit.interpreters import LOCAL, interpreter
 
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="not root")
+pytestmark = pytest.mark.root  # what it runs as somebody else
 CALL = """
 import os, sys
 sys.path.insert(0, sys.argv[1])

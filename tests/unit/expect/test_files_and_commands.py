@@ -90,7 +90,7 @@ def test_select_keeps_whole_lines_or_the_group(place: Path) -> None:
     assert read(place / "none", select="x") == (False, f"{place}/none does not exist")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="drops privileges to see a permission refused")
+@pytest.mark.root  # drops privileges to see a permission refused
 def test_what_may_not_be_read_is_unknown(place: Path) -> None:
     secret = Path("/root/.hal-expect-test")
 

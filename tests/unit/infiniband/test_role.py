@@ -190,6 +190,7 @@ def test_with_permission_an_old_driver_s_module_is_changed_and_loaded(node: Path
     assert did(node) == (["modprobe nv_peer_mem"] if installed else [])
 
 
+@pytest.mark.root  # whose file it becomes
 def test_a_new_driver_gets_the_file_and_no_unit(node: Path) -> None:
     """It was built before OFED came, as on every new node: what then depends on ib_core does not."""
     (node / "unit").write_text("enabled\n")
@@ -202,6 +203,7 @@ def test_a_new_driver_gets_the_file_and_no_unit(node: Path) -> None:
     assert (node / "modinfo.asked").read_text() == f"-k {KERNEL} -F depends nvidia-peermem\n"
 
 
+@pytest.mark.root  # whose file it becomes
 @pytest.mark.parametrize("depends", ["nvidia\n", "nvidia,ib_core\n", None], ids=["a shell", "with OFED", "none there"])
 def test_with_permission_a_new_driver_is_built_with_ofed_and_loaded(node: Path, depends: str | None) -> None:
     if depends is not None:

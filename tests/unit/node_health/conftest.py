@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.interpreters import LOCAL
+
 PROJECT = Path(__file__).resolve().parents[3]
 # A line of "scontrol --oneliner show node" of Slurm 22.05.8 on the virtual HAL, cut to what is read of it.
 LINE = (
@@ -65,7 +67,7 @@ class Installed:
             path.write_text(one["content"])
         (self.folder / "bin").mkdir()
         self.slurm(state="IDLE")
-        self.plant("scontrol", SCONTROL.format(python=sys.executable, state=str(self.folder / "slurm"), line=LINE))
+        self.plant("scontrol", SCONTROL.format(python=LOCAL, state=str(self.folder / "slurm"), line=LINE))
 
     def plant(self, name: str, text: str) -> None:
         """Put a program where the node finds it first."""

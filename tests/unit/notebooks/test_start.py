@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -188,9 +189,8 @@ def test_what_is_not_loaded_is_said(program: Any) -> None:
         program.tensorboard("127.0.0.1", 20001, [], {"PATH": "/nowhere"})
 
 
+@pytest.mark.root  # whom it refuses
 def test_root_gets_no_notebook(python: str, tmp_path: Path) -> None:
-    if os.getuid() != 0:
-        pytest.skip("not root")
     (tmp_path / "settings").write_text(json.dumps({}))
     argv = [python, "-B", str(FILES / "hal_notebook.py"), "lab", "--settings", str(tmp_path / "settings")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -205,7 +205,9 @@ def kernel(
     folder.mkdir(exist_ok=True)
     (folder / "python").write_text(f"#!/bin/bash\n{python}\n")
     (folder / "python").chmod(0o755)
-    script = f'module() {{ if [ "$1" = load ]; then {load}; fi; }}; export -f module; exec bash {KERNEL} "$@"'
+    script = (
+        f'module() {{ if [ "$1" = load ]; then {load}; fi; }}; export -f module; exec bash {quote(str(KERNEL))} "$@"'
+    )
     environment = {"PATH": f"{folder}:/usr/bin:/bin", "PYTHONPATH": "/the/notebook/s"}
     return subprocess.run(
         ["bash", "-c", script, "-", *words], capture_output=True, text=True, check=False, env=environment

@@ -6,6 +6,7 @@ import datetime
 import importlib.util
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -37,7 +38,8 @@ class Calls:
         for name in ("scontrol", "squeue", "sacct", *PROGRAMS):
             told = f'#!/bin/sh\necho {name} "$@" >>{self.log}\n'
             if name in PROGRAMS:
-                told += f'exec {sys.executable} -B {FILES / PROGRAMS[name]} --settings {server.settings} "$@"\n'
+                program = [sys.executable, "-B", str(FILES / PROGRAMS[name]), "--settings", str(server.settings)]
+                told += f'exec {shlex.join(program)} "$@"\n'
             (folder / "bin" / name).write_text(told)
             (folder / "bin" / name).chmod(0o755)
         (folder / "state").mkdir(exist_ok=True)

@@ -248,6 +248,7 @@ def test_what_bmcs_switched_off_or_left_in_firmware_is_started_by_nobody_else(
     assert bmcs.kept_off("mini", ["hal01", "hal02", "hal03", "new"]) == {"hal02", "hal03"}
 
 
+@pytest.mark.root  # to make a network namespace
 def test_a_node_boots_over_the_network_as_it_is_plugged_in() -> None:
     macs = {"management": "02:48:41:4c:02:01"}
     spec = read_fleet(json.dumps(bmcs.fleet("virtual", plan(macs=macs).bmc_specs())), "the plan").bmcs[0]
@@ -274,8 +275,6 @@ def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subproces
     monkeypatch.setenv("HAL_CACHE_DIR", str(tmp_path))
     links = "ip link set lo up && ip link add eth0 type veth peer name eth1 && ip link set eth0 up"
     script = f"{links} && echo up && exec sleep infinity"
-    if os.geteuid() != 0:
-        pytest.skip("a network namespace needs root")
     pipe = subprocess.PIPE
     with subprocess.Popen(["unshare", "--net", "sh", "-c", script], stdout=pipe, stderr=pipe, text=True) as process:
         try:

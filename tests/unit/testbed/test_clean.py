@@ -57,9 +57,8 @@ def asked(cache: Path) -> list[str]:
     return Path(f"{cache}.asked").read_text().splitlines()
 
 
+@pytest.mark.root  # whose files they are
 def test_what_BMCs_remember_goes_after_their_container(tmp_path: Path, cache: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("what BMCs remember is root's")
     done = clean(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"removed {cache}/bmc/mini" in done.stdout.splitlines()
@@ -69,9 +68,8 @@ def test_what_BMCs_remember_goes_after_their_container(tmp_path: Path, cache: Pa
     assert asked(cache)[-1] == "--cleanup  cache"
 
 
+@pytest.mark.root  # whose files they are
 def test_caches_go_last(tmp_path: Path, cache: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("what BMCs remember is root's")
     done = clean(tmp_path, "--caches")
     assert (done.returncode, done.stderr) == (0, "")
     assert not cache.exists()
@@ -89,9 +87,8 @@ def test_without_rights_the_rest_is_removed(tmp_path: Path, cache: Path) -> None
     assert asked(cache)[-1] == "--cleanup  state cache"
 
 
+@pytest.mark.root  # whose files they are
 def test_state_of_BMCs_that_are_served_stays(tmp_path: Path, cache: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("what BMCs remember is root's")
     with (cache / "bmc/mini/serving").open() as lease:
         fcntl.flock(lease, fcntl.LOCK_EX)
         done = clean(tmp_path, old="--timeout 120", new="--timeout 0")

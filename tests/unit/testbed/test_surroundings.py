@@ -1,0 +1,53 @@
+"""molecule/shared/surroundings.py: what runs here does not depend on the user who starts it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+ASK = """
+import json, os, subprocess, surroundings
+surroundings.take_ours()
+names = ("ANSIBLE_", "COLUMNS", "LANG", "LC_", "LINES", "HAL_STRATEGY")
+umask = subprocess.run(["sh", "-c", "umask"], capture_output=True, text=True).stdout.strip()
+print(json.dumps([{name: value for name, value in os.environ.items() if name.startswith(names)}, umask]))
+"""
+THEIRS = {
+    "ANSIBLE_CONFIG": "/nowhere/ansible.cfg",
+    "ANSIBLE_INVENTORY": "/nowhere",
+    "ANSIBLE_STDOUT_CALLBACK": "json",
+    "COLUMNS": "60",
+    "LINES": "5",
+    "LANG": "C",
+    "LANGUAGE": "de",
+    "LC_ALL": "C",
+    "LC_MESSAGES": "de_DE.UTF-8",
+    "HAL_STRATEGY": "linear",
+}
+
+
+def test_settings_of_the_user_end_here_but_for_those_of_this_project() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "molecule/shared"), **THEIRS}
+    done = subprocess.run(
+        [sys.executable, "-c", ASK], env=environment, umask=0o077, capture_output=True, text=True, check=True
+    )
+    ours = {"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "LANG": "C.UTF-8", "HAL_STRATEGY": "linear"}
+    assert yaml.safe_load(done.stdout) == [ours, "0022"]
+
+
+def test_ssh_to_virtual_nodes_reads_no_file_of_the_user(tmp_path: Path) -> None:
+    theirs = tmp_path / "config"
+    theirs.write_text("Host *\n  ProxyCommand false\n  User nobody\n")
+    text = (ROOT / "inventory/virtual/group_vars/all/connection.yml").read_text()
+    arguments = {yaml.safe_load(text)[f"ansible_{program}_extra_args"] for program in ("ssh", "sftp", "scp")}
+    assert len(arguments) == 1
+    # What comes last is what counts.
+    asked = ["ssh", "-F", str(theirs), *arguments.pop().split(), "-G", "-o", "User=root", "hal01"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert "user root" in done.stdout.splitlines()
+    assert "proxycommand" not in done.stdout

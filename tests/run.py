@@ -159,6 +159,13 @@ def molecule(scenario: str, which: str = "not slow", *, plainly: bool, once: boo
     return Stage(name, argv, env={**({} if plainly else strategy.environment()), **tests}, report=report)
 
 
+def pythons() -> Sequence[Stage]:
+    """Interpreters of nodes, for what unit and contract tests run as there, unless others are named; quick when cached."""
+    if os.environ.get("HAL_TEST_PYTHON27") and os.environ.get("HAL_TEST_PYTHON36"):
+        return []
+    return [Stage("Pythons of nodes", [sys.executable, "molecule/shared/setup", "pythons", "build"])]
+
+
 def images() -> Sequence[Stage]:
     """What every node is made of; quick when cached."""
     return [
@@ -206,6 +213,8 @@ def main() -> int:
         runner.run(*pictures, side_by_side=AT_ONCE)
     made = bool(pictures) and all(one.passed for one in runner.outcomes)
     rollout = [pytest("mini rollout", "tests/rollout", "-m", "not slow")] if made and "rollout" in on_nodes else []
+    if "unit" in options.parts:
+        runner.run(*pythons())
     units = unit() if "unit" in options.parts else ()  # after the packages: contract tests look into them
     by_role = scenarios(options.scenario, "slow" in on_nodes) if made and "scenarios" in on_nodes else []
     if first := [*rollout, *linters, *units, *by_role]:

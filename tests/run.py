@@ -160,7 +160,7 @@ def molecule(scenario: str, which: str = "not slow", *, plainly: bool, once: boo
 
 
 def pythons() -> Sequence[Stage]:
-    """Interpreters of nodes, for what unit and contract tests run as there, unless others are named; quick when cached."""
+    """Interpreters of nodes, for unit and contract tests, unless others are named; quick when cached."""
     if os.environ.get("HAL_TEST_PYTHON27") and os.environ.get("HAL_TEST_PYTHON36"):
         return []
     return [Stage("Pythons of nodes", [sys.executable, "molecule/shared/setup", "pythons", "build"])]

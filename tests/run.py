@@ -10,7 +10,8 @@ import fcntl
 import os
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -24,6 +25,7 @@ PARTS = ("lint", "unit", "scenarios", "rollout", "slow")
 REPORTS = PROJECT / ".state" / "reports"
 # What runs on nodes waits for daemons half of the time: two at once keep two cores busy.
 AT_ONCE = 2
+LONGEST_LINE = 160  # of what is said about one test that skipped
 LONGEST_TEST_SECONDS = 300  # of those that need no node; on two busy cores the longest takes 50
 # Their roles are in the rollout (and in check mode on bare nodes, the other kinds in test-full). What else their
 # scenarios prove, and the bootstrap of first_contact, waits for test-full, or the gate takes half an hour.
@@ -188,6 +190,18 @@ def counts(outcome: Outcome) -> tuple[int, int, int]:
     return total - failed - skipped + outcome.passed, max(failed, not outcome.passed), skipped
 
 
+def skips(outcomes: Iterable[Outcome]) -> list[str]:
+    """Each test that skipped, with its reason; those of pytest's stages without nodes are all in tests/skips.yml."""
+    found: Counter[str] = Counter()
+    for report in (outcome.stage.report for outcome in outcomes if outcome.stage.report and not outcome.silent):
+        for case in ET.parse(report).getroot().iter("testcase"):
+            for skipped in case.iter("skipped"):
+                if skipped.get("type") != "pytest.xfail":
+                    name = f"{case.get('classname')}.{case.get('name', '').partition('[')[0]}"
+                    found[f"{name}: {skipped.get('message', '')}"[:LONGEST_LINE]] += 1
+    return [f"skipped: {number} of {line}" for line, number in sorted(found.items())]
+
+
 def main() -> int:
     """Run the named parts; see the module's text."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -228,6 +242,8 @@ def main() -> int:
     say(f"\n{runner.table()}\n")
     for outcome in broken:
         say(f"failed: {outcome.stage.name}: {outcome.log.relative_to(PROJECT)}")
+    for line in skips(runner.outcomes):
+        say(line)
     say(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 0 if passed and not failed else 1
 

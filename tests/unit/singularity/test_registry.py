@@ -19,8 +19,7 @@ from typing import Any
 
 import pytest
 
-if os.geteuid() != 0:
-    pytest.skip("files are given to root", allow_module_level=True)
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="files are given to root")
 
 SIF = b"\0" * 32 + b"SIF_MAGIC\0"
 VERSION = {"definition": "Bootstrap: localimage\n", "definition_sha256": "0", "built_at": 0, "built_by": "hal-build",

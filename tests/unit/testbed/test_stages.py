@@ -14,8 +14,11 @@ import pytest
 import stages
 from stages import Runner, Stage
 
-from tests.run import counts
+from tests.run import counts, skips
 
+CASE = '<testcase classname="tests.a" name="%s"><skipped type="pytest.%s" message="%s"/></testcase>'
+CASES = (("test_x[1]", "skip", "no veth"), ("test_x[2]", "skip", "no veth"), ("test_y", "xfail", "known"))
+SKIPPED = f"<testsuites><testsuite>{''.join(CASE % one for one in CASES)}</testsuite></testsuites>"
 REPORT = """<testsuites><testsuite tests="5" failures="1" errors="1" skipped="1"/></testsuites>"""
 
 
@@ -54,6 +57,16 @@ def test_a_stage_counts_itself_and_its_tests(
     passed = runner.run(Stage("tests", [sys.executable, "-c", f"raise SystemExit({status})"], report=path))
     assert passed == (status == 0)
     assert counts(runner.outcomes[0]) == counted
+
+
+def test_what_skipped_is_told_with_its_reason(runner: Runner, tmp_path: Path) -> None:
+    (tmp_path / "report.xml").write_text(SKIPPED)
+    runner.run(
+        Stage("lint", ["true"]),
+        Stage("silent", ["true"], report=tmp_path / "none.xml"),
+        Stage("tests", ["true"], report=tmp_path / "report.xml"),
+    )
+    assert skips(runner.outcomes) == ["skipped: 2 of tests.a.test_x: no veth"]
 
 
 def test_a_failed_stage_shows_what_ansible_said_before_the_end() -> None:

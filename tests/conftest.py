@@ -1,11 +1,20 @@
-"""For all tests: a property does not fail because the machine is busy, and what needs root gets it."""
+"""For all tests: a property does not fail because the machine is busy, what needs root gets it, and a skip that nobody
+allowed is a failure."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import skips
 from tests.as_root import pytest_collection_modifyitems as pytest_collection_modifyitems  # hooks of pytest
 from tests.as_root import pytest_pyfunc_call as pytest_pyfunc_call
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Count skips where all reports come together: not in a process that runs some of the tests for another."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(skips.Skips(skips.load()), "skips")

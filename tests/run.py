@@ -16,7 +16,6 @@ import fcntl
 import os
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -28,7 +27,7 @@ import strategy  # noqa: E402  found through the line above
 import surroundings  # noqa: E402
 from stages import Outcome, Runner, Stage, same, say  # noqa: E402
 
-from tests import flaky  # noqa: E402
+from tests import flaky, reports  # noqa: E402
 from tests.register import witness  # noqa: E402
 from tests.register.depends import Tree  # noqa: E402
 from tests.register.proofs import FOLDER, Proof, Register  # noqa: E402
@@ -50,18 +49,13 @@ def pytest(name: str, *arguments: str) -> Stage:
 
 def _failed_files(outcome: Outcome) -> Stage:
     """The files in which tests failed, one after the other; all of the stage where it does not say which."""
-    if outcome.silent or not outcome.stage.report:
+    failed = reports.failed_files(outcome)
+    if not failed:
         return same(outcome)
-    failed = {
-        case.get("classname", "").replace(".", "/") + ".py"
-        for case in ET.parse(outcome.stage.report).getroot().iter("testcase")
-        if case.find("failure") is not None or case.find("error") is not None
-    }
-    if not failed or not all((PROJECT / path).is_file() for path in failed):
-        return same(outcome)
-    kept = [word for word in outcome.stage.argv if word.startswith(("pytest", "--junitxml", "--timeout"))]
-    marked = ["-m", "slow" if "-m slow" in " ".join(outcome.stage.argv) else "not slow"]
-    return Stage(outcome.stage.name, [*kept, *marked, *sorted(failed)], report=outcome.stage.report)
+    argv = outcome.stage.argv
+    kept = [word for word in argv if word.startswith(("pytest", "--junitxml", "--timeout"))]
+    marked = ["-m", argv[argv.index("-m") + 1]] if "-m" in argv else []
+    return Stage(outcome.stage.name, [*kept, *marked, *failed], report=outcome.stage.report)
 
 
 def lint() -> Sequence[Stage]:
@@ -104,6 +98,13 @@ def unit() -> Sequence[Stage]:
         ),
         pytest("contract tests", "tests/contract"),
     ]
+
+
+def pythons() -> Sequence[Stage]:
+    """Interpreters of nodes, for unit and contract tests, unless others are named; quick when cached."""
+    if os.environ.get("HAL_TEST_PYTHON27") and os.environ.get("HAL_TEST_PYTHON36"):
+        return []
+    return [Stage("Pythons of nodes", [sys.executable, "molecule/shared/setup", "pythons", "build"])]
 
 
 def images() -> Sequence[Stage]:
@@ -177,18 +178,6 @@ def debian_versions() -> Mapping[str, str]:
     return {"podman": own, **dict(line.split("\t") for line in listed.splitlines())}
 
 
-def counts(outcome: Outcome) -> tuple[int, int, int]:
-    """What a stage adds to passed, failed and skipped: itself and the tests of its report; a failed one at least 1."""
-    total = failed = skipped = 0
-    if outcome.stage.report and not outcome.silent:
-        for suite in ET.parse(outcome.stage.report).getroot().iter("testsuite"):
-            number = {key: int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped")}
-            total += number["tests"]
-            failed += number["failures"] + number["errors"]
-            skipped += number["skipped"]
-    return total - failed - skipped + outcome.passed, max(failed, not outcome.passed), skipped
-
-
 def asked_for(parts: Sequence[str], only: str, register: Register) -> list[str]:
     """Names in the register that these parts prove, in the order in which they are to begin."""
     if only:
@@ -227,6 +216,8 @@ def main() -> int:
         say("\n== image and packages")
         made = runner.run(*images(), side_by_side=AT_ONCE)
     rollout = [pytest("mini rollout", "tests/rollout", "-m", "not slow")] if made and "rollout" in options.parts else []
+    if "unit" in options.parts:
+        runner.run(*pythons())
     linters = lint() if "lint" in options.parts else ()
     units = unit() if "unit" in options.parts else ()  # after the packages: contract tests look into them
     limited = "scenarios" in options.parts and not options.scenario and not {"prove", "slow"} & set(options.parts)
@@ -255,7 +246,9 @@ def closing(runner: Runner, register: Register, stages: Mapping[str, Stage]) -> 
     for outcome in runner.outcomes:
         if not outcome.passed:
             say(f"failed: {outcome.stage.name}: {outcome.log.relative_to(PROJECT)}")
-    passed, failed, skipped = (sum(column) for column in zip(*map(counts, runner.outcomes), strict=True))
+    for line in reports.skips(runner.outcomes):
+        say(line)
+    passed, failed, skipped = (sum(column) for column in zip(*map(reports.counts, runner.outcomes), strict=True))
     say(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 0 if passed and not failed else 1
 

@@ -158,8 +158,11 @@ def test_the_virtual_hal_is_locked_and_checked_from_its_own_repository(virtual: 
     common = [*sources, f"--lock={path}", f"--from=hal-packages={virtual}"]
     given = ["--given=/bin/sh", f"--given-file={PROJECT}/molecule/shared/image/base-rpms.txt"]
     fingerprint = PROJECT / ".state" / "virtual" / "packages.fingerprint"
-    if not fingerprint.is_file() or fingerprint.read_text() != repository.fingerprint():
-        pytest.skip("not checked: no virtual node was made with this repository yet")
+    if not fingerprint.is_file():  # as create.yml leaves it
+        fingerprint.parent.mkdir(parents=True, exist_ok=True)
+        fingerprint.write_text(repository.fingerprint())
+    if fingerprint.read_text() != repository.fingerprint():
+        pytest.skip("not checked: the virtual nodes here were made with another repository's key")
     assert cli.main(["lock", *common, *given]) == cli.OK
     assert cli.main(["verify", *common]) == cli.OK
     assert cli.main(["verify", *sources, f"--lock={path}"]) == cli.NOT_CHECKED

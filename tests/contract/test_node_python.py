@@ -70,6 +70,15 @@ PLANTED = (
         ],
     ),
     Planted(
+        node_python.compiles_under_both,
+        {MODULE: "def f(*, a):\n    pass\n", "roles/base/files/probe.py": "if (n := 1):\n    pass\n"},
+        [
+            f"{MODULE}:1: invalid syntax; Python 2.7 cannot read this",
+            "roles/base/files/probe.py:1: invalid syntax; Python 2.7 cannot read this",
+            "roles/base/files/probe.py:1: invalid syntax; Python 3.6 cannot read this",
+        ],
+    ),
+    Planted(
         node_python.imports_what_both_have,
         {
             MODULE: """
@@ -125,13 +134,3 @@ def test_newer_syntax_is_found(code: str, text: str, tmp_path: Path) -> None:
     (tmp_path / MODULE).write_text(code + "\n")
     findings = node_python.has_the_grammar_of_both(tmp_path)
     assert any(text in finding for finding in findings), findings
-
-
-@pytest.mark.skipif(node_python.python2() is None, reason="no working python2.7 on PATH; molecule/python2 has one")
-def test_a_real_python2_reads_what_a_node_gets(tmp_path: Path) -> None:
-    """The same through the rule: node_python.compiles_under_python2, which asks the interpreter."""
-    (tmp_path / "plugins/modules").mkdir(parents=True)
-    (tmp_path / MODULE).write_text("def f(*, a):\n    pass\n")
-    assert node_python.compiles_under_python2(tmp_path) == [
-        f"{MODULE}:1: invalid syntax; a real Python 2.7 cannot read this"
-    ]

@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "molecule" / "shared"))
+
+from testbed import pythons
+
 # Where this machine stands in for a node: not that of .venv, which is below a folder that may have a blank in its name.
 LOCAL = str(Path(sys.executable).resolve())
-
-
-def interpreter(version: str) -> str:
-    """Return the path of a Python of this version, as "3.6"; without one the test is skipped.
-
-    HAL_TEST_PYTHON36 names one, else python3.6 has to be on PATH.
-    """
-    found = _interpreter(version)
-    if not found:
-        pytest.skip(f"no Python {version} here; HAL_TEST_PYTHON{version.replace('.', '')} can name one")
-    return found
+# What a node may have as its own Python, and the same with this machine's.
+NODES = pythons.VERSIONS
+EVERY = ("local", *NODES)
+# Now, because a test may set another cache.
+BUILT = {version: str(pythons.program(version)) for version in NODES}
 
 
 @functools.cache
-def _interpreter(version: str) -> str:
-    name = os.environ.get("HAL_TEST_PYTHON" + version.replace(".", "")) or shutil.which(f"python{version}")
-    if not name:
-        return ""
+def interpreter(version: str) -> str:
+    """Return the path of a Python of NODES or EVERY. Without it the test fails: nobody would know what it did not run.
+
+    HAL_TEST_PYTHON27 and HAL_TEST_PYTHON36 name others than those of `molecule/shared/setup pythons build`.
+    """
+    if version == "local":
+        return LOCAL
+    variable = "HAL_TEST_PYTHON" + version.replace(".", "")
+    name = os.environ.get(variable) or BUILT[version]
     probe = "import sys; sys.stdout.write('%d.%d %s' % (sys.version_info[:2] + (sys.executable,)))"
-    done = subprocess.run([name, "-c", probe], capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run([name, "-c", probe], capture_output=True, text=True, check=False)
+    except OSError as error:
+        pytest.fail(f"no Python {version} here: {error}; molecule/shared/setup pythons build, or {variable}")
     found, _, path = done.stdout.partition(" ")
-    return path if done.returncode == 0 and found == version else ""
+    if found != version:
+        pytest.fail(f"{name} is not a Python {version}: {found or done.stderr.strip()}")
+    return path

@@ -144,10 +144,9 @@ def _package(
         index["noarch"] = "python"
     files = dict(_own(recipe, python, recipes / "files"))
     if recipe.payload:
-        files.update(_interpreter(recipe, debs))
+        files.update(interpreter(recipe, debs))
     if debs:
-        for deb, sha256 in recipe.libraries.items():
-            files.update(_libraries(_deb(deb, sha256, debs)))
+        files.update(libraries(recipe, debs))
         for wheel, sha256 in recipe.wheels.items():
             files.update(wheels.files_of(wheels.bring(wheel, sha256, python or "3.7", debs), python, PLACEHOLDER))
     return f"{recipe.name}-{recipe.version}-{build}.tar.bz2", index, _archive(recipe, index, files)
@@ -168,7 +167,7 @@ def _own(recipe: Recipe, python: str, folder: Path) -> Iterator[tuple[str, File]
             yield name, File(content, name.startswith("bin/"))
 
 
-def _interpreter(recipe: Recipe, debs: Path | None) -> dict[str, File]:
+def interpreter(recipe: Recipe, debs: Path | None) -> dict[str, File]:
     """Return the files of an interpreter at conda's places; `debs` None: a program that says there is none."""
     release = ".".join(recipe.version.split(".")[:2])
     program = f"bin/python{release}"
@@ -190,15 +189,16 @@ def _interpreter(recipe: Recipe, debs: Path | None) -> dict[str, File]:
     return files
 
 
-def _libraries(deb: Path) -> Iterator[tuple[str, File]]:
-    """Give the shared libraries of a Debian package, at conda's place."""
-    with tempfile.TemporaryDirectory(prefix="hal-channel-") as work:
-        subprocess.run(["dpkg-deb", "--extract", deb, work], check=True)
-        for path in sorted(Path(work).rglob("*.so*")):
-            if path.is_symlink():
-                yield f"lib/{path.name}", File(b"", link=os.readlink(path))
-            elif path.is_file():
-                yield f"lib/{path.name}", File(path.read_bytes())
+def libraries(recipe: Recipe, debs: Path) -> Iterator[tuple[str, File]]:
+    """Give the shared libraries of a package, at conda's place."""
+    for name, sha256 in recipe.libraries.items():
+        with tempfile.TemporaryDirectory(prefix="hal-channel-") as work:
+            subprocess.run(["dpkg-deb", "--extract", _deb(name, sha256, debs), work], check=True)
+            for path in sorted(Path(work).rglob("*.so*")):
+                if path.is_symlink():
+                    yield f"lib/{path.name}", File(b"", link=os.readlink(path))
+                elif path.is_file():
+                    yield f"lib/{path.name}", File(path.read_bytes())
 
 
 def _deb(name: str, sha256: str, folder: Path) -> Path:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from testbed import channel, image, kernel_packages, machines, repository
+from testbed import channel, image, kernel_packages, machines, pythons, repository
 from testbed import nodes as containers
 from testbed.errors import VirtualNodesError
 
@@ -33,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     channels = parts.add_parser("channels", help="the conda channels, beside the packages; prints their folder")
     channels.add_argument("action", choices=["build"])
     channels.add_argument("--arch", default="x86_64", choices=image.ARCHES)
+    interpreters = parts.add_parser("pythons", help="Pythons of nodes for tests on this machine; prints their folder")
+    interpreters.add_argument("action", choices=["build"])
     nodes = parts.add_parser("nodes", help="the containers; create.yml and destroy.yml call this")
     nodes.add_argument("action", choices=["create", "destroy", "instances"])
     nodes.add_argument("--instance", help="destroy: which; all that are there when it is not given")
@@ -63,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(PACKAGE_ACTIONS[arguments.action](arguments.arch))
         elif arguments.part == "channels":
             print(channel.publish(repository.build(arguments.arch), arguments.arch))
+        elif arguments.part == "pythons":
+            print(pythons.build())
         elif arguments.part == "machine":
             print((machines.build if arguments.action == "build" else machines.reference)(image.build()))
         elif arguments.part == "disk":

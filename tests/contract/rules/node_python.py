@@ -1,7 +1,7 @@
 """What runs on a node runs under CentOS 7's Python 2.7 and under 3.6.
 
-A real python2.7, where there is one, is asked as well (`compiles_under_python2`); everywhere else the tree of the
-source shows what 2.7 has no grammar for. The scenario molecule/python2 runs all of it under a real 2.7.
+Both are asked (`compiles_under_both`); the tree of the source shows it by name, and what would behave otherwise. The
+scenario molecule/python2 runs all of it under a real 2.7.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import io
 import re
-import shutil
 import subprocess
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.contract.project import Finding, roles, rule, text_of
+from tests.unit.interpreters import NODES, interpreter
 
 FUTURE = ("absolute_import", "division", "print_function")
 CODING = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -181,15 +181,6 @@ def _imported(text: str) -> set[str]:
     return names
 
 
-def python2() -> str | None:
-    """A Python 2.7 of this machine that really is one: a version manager's shim of that name may run nothing."""
-    found = shutil.which("python2.7")
-    if found is None:
-        return None
-    asked = [found, "-c", "import sys; sys.exit(sys.version_info[:2] != (2, 7))"]
-    return found if subprocess.run(asked, capture_output=True, check=False).returncode == 0 else None
-
-
 # Reads file names from standard input, so that one start of the interpreter is enough.
 COMPILE = """
 import io, sys
@@ -202,16 +193,16 @@ for name in sys.stdin.read().split("\\0"):
 
 
 @rule
-def compiles_under_python2(root: Path) -> Iterator[Finding]:
-    """A real Python 2.7 can read it. Without one on PATH this sees nothing: has_the_grammar_of_both stands in."""
-    interpreter, paths = python2(), sources(root)
-    if interpreter is None or not paths:
-        return
+def compiles_under_both(root: Path) -> Iterator[Finding]:
+    """Real ones can read it."""
+    paths = sources(root)
     names = "\0".join(map(str, paths))
-    done = subprocess.run([interpreter, "-c", COMPILE], input=names, capture_output=True, text=True, check=True)
-    for line in done.stdout.splitlines():
-        name, number, text = line.split("\0")
-        yield Finding(Path(name), int(number), f"{text}; a real Python 2.7 cannot read this")
+    for version in NODES if paths else ():
+        argv = [interpreter(version), "-c", COMPILE]
+        done = subprocess.run(argv, input=names, capture_output=True, text=True, check=True)
+        for line in done.stdout.splitlines():
+            name, number, text = line.split("\0")
+            yield Finding(Path(name), int(number), f"{text}; Python {version} cannot read this")
 
 
 def _newer_syntax(tree: ast.Module) -> Iterator[tuple[int, str]]:

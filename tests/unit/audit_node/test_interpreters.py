@@ -1,7 +1,6 @@
 """Sealing and auditing give the same under every Python that a node may have, through Ansible.
 
-Interpreters are found as in tests/unit/expect/test_interpreters.py. The node is a folder: a copy of the shipped files
-has another ROOT.
+The node is a folder: a copy of the shipped files has another ROOT.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import EVERY, LOCAL, interpreter
 
 PROJECT = Path(__file__).resolve().parents[3]
-VERSIONS = ("2.7", "3.6", "3.8", "3.10", "3.12")
 RPM = r"""#!/bin/sh
 case "$1" in
 -qa)
@@ -151,7 +149,7 @@ def differing(answer: dict[str, Any]) -> set[tuple[str, str]]:
     return {(one["resource"], one["kind"]) for one in answer["differences"]}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EVERY)
 def test_sealing_and_auditing_under_this_python(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
     root = tmp_path / "root"

@@ -16,10 +16,9 @@ import pytest
 
 from hal_inventory.capture.document import NodeCapture, parse_capture
 from hal_inventory.cli.capture import SCRIPT
-from tests.unit.interpreters import interpreter
+from tests.unit.interpreters import EVERY, interpreter
 
 CAPTURES = Path(__file__).parent / "captures"
-VERSIONS = ("2.7", "3.6", "3.8", "3.10", "3.12")
 RESOURCES: dict[str, dict[str, Any]] = {
     "/redfish/v1/Systems": {"Members": [{"@odata.id": "/redfish/v1/Systems/system"}]},
     "/redfish/v1/Systems/system": {"@odata.type": "#ComputerSystem.v1_5_0.ComputerSystem", "SerialNumber": "1309AGA"},
@@ -32,7 +31,7 @@ RESOURCES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=EVERY)
 def python(request: pytest.FixtureRequest) -> str:
     version: str = request.param
     return interpreter(version)

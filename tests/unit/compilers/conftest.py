@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import EVERY, interpreter
 
 PROJECT = Path(__file__).resolve().parents[3]
 FILES = PROJECT / "roles/compilers/files"
@@ -82,6 +82,6 @@ class Site:
         return self.root / "19.10/current/linuxpower/19.10"
 
 
-@pytest.fixture(params=["local", "2.7", "3.6"])
+@pytest.fixture(params=EVERY)
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
-    return Site(tmp_path, LOCAL if request.param == "local" else interpreter(request.param))
+    return Site(tmp_path, interpreter(request.param))

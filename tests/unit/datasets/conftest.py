@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import EVERY, interpreter
 
 FILES = Path(__file__).resolve().parents[3] / "roles" / "datasets" / "files"
 
@@ -172,7 +172,7 @@ class Site:
         return found
 
 
-@pytest.fixture(params=["local", "2.7", "3.6"])
+@pytest.fixture(params=EVERY)
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
-    python = LOCAL if request.param == "local" else interpreter(request.param)
+    python = interpreter(request.param)
     return Site(tmp_path, python)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.environments.conftest import FILES
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import EVERY, interpreter
 
 pytestmark = pytest.mark.root  # what it runs as somebody else
 CALL = """
@@ -61,11 +61,11 @@ def said(prefix: Path, python: str, **settings: object) -> list[str]:
     return (done.stdout + done.stderr).splitlines()
 
 
-@pytest.mark.parametrize("version", ["local", "2.7", "3.6"])
+@pytest.mark.parametrize("version", EVERY)
 def test_programs_of_packages_run_as_nobody(prefix: Path, version: str) -> None:
     found = pwd.getpwnam("nobody")
     who = f"{found.pw_uid} of {found.pw_gid}"
-    assert said(prefix, LOCAL if version == "local" else interpreter(version)) == [
+    assert said(prefix, interpreter(version)) == [
         who, f"{prefix}/bin/python does not run (1): {who}", f"import json failed (1): {who}",
     ]  # fmt: skip
     assert (prefix / ".hal/activate.lua").stat().st_uid == 0, "root writes"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.unit.environments.conftest import FILES, RELEASE, Site, entry
-from tests.unit.interpreters import interpreter
+from tests.unit.interpreters import NODES, interpreter
 
 LUA = """\
 -- Written by hal-environment: what activating tools/1 sets. Changes made here are lost.
@@ -422,7 +422,7 @@ def test_old_verifications_are_reported(site: Site, part: Callable[[str], Any]) 
     assert status.late(declared[0], 15).startswith("never: systemctl start hal-environment-verify.service")
 
 
-@pytest.mark.parametrize("version", ["2.7", "3.6", "3.8"])
+@pytest.mark.parametrize("version", NODES)
 def test_under_the_pythons_of_nodes(site: Site, version: str) -> None:
     """All but the linking, which rattler's Python does."""
     site.python = interpreter(version)

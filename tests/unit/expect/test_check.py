@@ -191,10 +191,10 @@ def test_the_committed_schema_is_the_one_of_the_vocabulary() -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize(("content", "expected"), [(GOOD, ""), *FAULTS])
+@pytest.mark.parametrize(
+    ("content", "expected"), [(GOOD, ""), *(one for one in FAULTS if not any(words in one[1] for words in ONLY_HERE))]
+)
 def test_schema_and_check_agree(content: str, expected: str) -> None:
-    if any(words in expected for words in ONLY_HERE):
-        pytest.skip("a JSON Schema cannot say this")
     validator = jsonschema.Draft202012Validator(schema.build())
     assert validator.is_valid(yaml.safe_load(content)) == (not expected)
 

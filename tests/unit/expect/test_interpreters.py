@@ -1,7 +1,4 @@
-"""The same expectations give the same results under every Python that a node may have.
-
-Interpreters are found as python2.7, python3.6, ... on PATH, or named by HAL_TEST_PYTHON27, HAL_TEST_PYTHON36, ...
-"""
+"""The same expectations give the same results under every Python that a node may have."""
 
 from __future__ import annotations
 
@@ -16,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import EVERY, LOCAL, interpreter
 
 PROJECT = Path(__file__).resolve().parents[3]
-VERSIONS = ("2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12")
 
 ENTRIES: list[dict[str, Any]] = [
     {"id": "content", "file": {"path": "/proc/sys/kernel/ostype"}, "equal": "Linux"},
@@ -68,7 +64,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EVERY)
 def test_every_reader_and_matcher_under_this_python(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
     (tmp_path / "text").write_text("Größe 5\nzwei Wörter\n", encoding="utf-8")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import EVERY, interpreter
 
 FILES = Path(__file__).resolve().parents[3] / "roles" / "file_system_probe" / "files"
 # The program with a listing that waits for a FIFO, as one of a hung file system waits for its servers.
@@ -74,7 +74,7 @@ class Probed:
         return found
 
 
-@pytest.fixture(params=["local", "2.7", "3.6"])
+@pytest.fixture(params=EVERY)
 def probed(request: pytest.FixtureRequest, tmp_path: Path) -> Probed:
-    python = LOCAL if request.param == "local" else interpreter(request.param)
+    python = interpreter(request.param)
     return Probed(tmp_path, python)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import LOCAL, NODES, interpreter
 
 HERE = Path(__file__).parent
 PROGRAM = HERE.parents[2] / "roles/infiniband/files/fabric.py"
@@ -78,7 +78,7 @@ def test_a_fabric_as_declared_has_no_differences(tmp_path: Path) -> None:
     assert differences(tmp_path, "managers", "saquery_one_master.txt") == []
 
 
-@pytest.mark.parametrize("version", ["2.7", "3.6"])
+@pytest.mark.parametrize("version", NODES)
 def test_it_runs_on_the_pythons_of_nodes(tmp_path: Path, version: str) -> None:
     done = run(tmp_path, "cables", "ibnetdiscover_swapped.txt", declared(), interpreter(version))
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 2)

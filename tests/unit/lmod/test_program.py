@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import EVERY, interpreter
 
 PROGRAM = Path(__file__).resolve().parents[3] / "roles/lmod/files/hal_modules.py"
 OURS = "-- Written by Ansible, role cuda; changes made here are lost.\n"
@@ -180,9 +180,9 @@ def test_files_that_no_role_wrote_are_named(hal_modules_program: ModuleType, set
     ]
 
 
-@pytest.mark.parametrize("version", ["local", "2.7", "3.6"])
+@pytest.mark.parametrize("version", EVERY)
 def test_what_it_says_on_a_node(version: str, settings: dict[str, str], tmp_path: Path) -> None:
-    python = LOCAL if version == "local" else interpreter(version)
+    python = interpreter(version)
     path = tmp_path / "modules.json"
 
     def run(*words: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import EVERY, LOCAL, interpreter
 
 from .conftest import PROJECT
 
@@ -61,9 +61,9 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-@pytest.mark.parametrize("version", ["local", "2.7", "3.6"])
+@pytest.mark.parametrize("version", EVERY)
 def test_old_files_go_when_nobody_has_a_job(node: Node, version: str) -> None:
-    python = LOCAL if version == "local" else interpreter(version)
+    python = interpreter(version)
     done = node.run("exit 0", python=python)
     assert (done.returncode, done.stderr) == (0, "")
     assert "1 files (0 MiB) and 0 folders removed" in done.stdout

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import EVERY, interpreter
 
 from .conftest import PROJECT, disks, raid, sets
 
@@ -282,9 +282,9 @@ def test_a_disk_whose_edges_hold_data_is_not_blank(tmp_path: Path) -> None:
         state.is_blank(str(tmp_path / "none"), 8 * 2**20)
 
 
-@pytest.mark.parametrize("version", ["local", "2.7", "3.6"])
+@pytest.mark.parametrize("version", EVERY)
 def test_the_program_of_the_expectations_runs_and_says_what_it_cannot_read(version: str, tmp_path: Path) -> None:
-    python = LOCAL if version == "local" else interpreter(version)
+    python = interpreter(version)
     made = [{**FIVE[0], "mount": str(tmp_path)}]
     told = json.dumps({"sets": made, "disks": []})
     argv = [python, "-c", PROGRAM.read_text(), "sets", " " + told]

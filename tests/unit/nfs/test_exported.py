@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import LOCAL, NODES, interpreter
 
 HERE = Path(__file__).parent
 PROGRAM = HERE.parents[2] / "roles/nfs_server/files/exported.py"
@@ -115,7 +115,7 @@ def test_neither_comments_nor_blanks_make_a_line_another_export() -> None:
     assert module.others(DECLARED[:1], {}, {"/etc/exports": text}) == ["/etc/exports: /srv/a#b *(ro)"]
 
 
-@pytest.mark.parametrize("version", ["2.7", "3.6"])
+@pytest.mark.parametrize("version", NODES)
 def test_letters_of_no_locale_are_told(tmp_path: Path, version: str) -> None:
     exports = tmp_path / "exports"
     exports.write_bytes("/srv/für *(ro)\n/srv/".encode() + b"\xff *(ro)\n")

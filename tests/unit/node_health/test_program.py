@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.unit.interpreters import interpreter
+from tests.unit.interpreters import EVERY, interpreter
 from tests.unit.node_health.conftest import Installed, file_is
 
 HEALTHY, NOT_HEALTHY, NOT_KNOWN = 0, 1, 2
@@ -33,17 +32,17 @@ def updates(node: Installed) -> list[list[str]]:
     return [call for call in node.node["calls"] if call[0] == "update"]
 
 
-@pytest.mark.parametrize("version", ["", "2.7", "3.6"])
+@pytest.mark.parametrize("version", EVERY)
 def test_a_healthy_node_is_left_alone(hal01: Installed, gpu: Path, version: str) -> None:
-    done = hal01.run("--act", python=interpreter(version) if version else sys.executable)
+    done = hal01.run("--act", python=interpreter(version))
     assert (done.returncode, done.stdout, done.stderr) == (HEALTHY, "", "")
     assert updates(hal01) == []
 
 
-@pytest.mark.parametrize("version", ["", "2.7", "3.6"])
+@pytest.mark.parametrize("version", EVERY)
 def test_what_fails_drains_with_the_words_first(hal01: Installed, gpu: Path, version: str) -> None:
     gpu.write_text("lost\n")
-    done = hal01.run("--act", python=interpreter(version) if version else sys.executable)
+    done = hal01.run("--act", python=interpreter(version))
     assert done.returncode == NOT_HEALTHY
     reason = "health: GPU lost (gpu is well: is lost, declared well)"
     assert updates(hal01) == [["update", "NodeName=hal01", "State=DRAIN", f"Reason={reason}"]]
@@ -182,12 +181,12 @@ def test_a_role_without_checks_is_named(hal01: Installed, gpu: Path) -> None:
     assert "no check of role nvidia is declared for this node" in done.stderr
 
 
-@pytest.mark.parametrize("version", ["", "2.7", "3.6"])
+@pytest.mark.parametrize("version", EVERY)
 def test_words_outside_ascii_are_printed_in_any_locale(hal01: Installed, version: str) -> None:
     path = hal01.folder / "disk"
     path.write_text("größer\n")
     hal01.asks({**file_is(path, "Platte voll: größe"), "id": "größe"})
-    done = hal01.run("--act", python=interpreter(version) if version else sys.executable, LC_ALL="C", LANG="C")
+    done = hal01.run("--act", python=interpreter(version), LC_ALL="C", LANG="C")
     assert done.returncode == NOT_HEALTHY, done.stderr
     assert "FAIL base  Platte voll: größe (größe: is größer, declared well)" in done.stdout
     assert updates(hal01)[0][-1].startswith("Reason=health: Platte voll: gr e (gr e: is gr er, declared well)")
@@ -327,7 +326,7 @@ def running(words: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("version", ["", "2.7", "3.6"])
+@pytest.mark.parametrize("version", EVERY)
 def test_what_hangs_costs_itself_alone_and_leaves_nothing_behind(hal01: Installed, version: str) -> None:
     (hal01.folder / "disk").write_text("well\n")
     word = f"47.{os.getpid()}"
@@ -335,7 +334,7 @@ def test_what_hangs_costs_itself_alone_and_leaves_nothing_behind(hal01: Installe
     hal01.asks(hang, file_is(hal01.folder / "disk", "disk full"))
     hal01.seconds = 1
     began = time.monotonic()
-    done = hal01.run("--act", python=interpreter(version) if version else sys.executable)
+    done = hal01.run("--act", python=interpreter(version))
     assert time.monotonic() - began < 10
     assert "health: GPU lost? (it answers: cannot be read: no answer within 1 s)" in updates(hal01)[0][-1]
     assert "disk full" not in done.stdout
@@ -343,7 +342,7 @@ def test_what_hangs_costs_itself_alone_and_leaves_nothing_behind(hal01: Installe
     assert not (hal01.folder / "hung").exists()
 
 
-@pytest.mark.parametrize("version", ["", "2.7", "3.6"])
+@pytest.mark.parametrize("version", EVERY)
 def test_a_process_that_holds_on_to_its_output_keeps_nobody_waiting(hal01: Installed, version: str) -> None:
     (hal01.folder / "disk").write_text("well\n")
     pipe = hal01.folder / "pipe"
@@ -352,7 +351,7 @@ def test_a_process_that_holds_on_to_its_output_keeps_nobody_waiting(hal01: Insta
     hang = {"command": {"argv": ["sh", "-c", f"sleep {word} & cat {pipe}"]}, "equal": ""}
     hal01.asks({"id": "home", "words": "no home", "question": hang}, file_is(hal01.folder / "disk", "disk full"))
     hal01.seconds = 1
-    done = hal01.run("--act", python=interpreter(version) if version else sys.executable)
+    done = hal01.run("--act", python=interpreter(version))
     assert "no home?" in updates(hal01)[0][-1]
     assert "disk full" not in done.stdout
     assert running(word) == []

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import EVERY, interpreter
 
 PROJECT = Path(__file__).resolve().parents[3]
 FILES = PROJECT / "roles/notebooks/files"
@@ -27,9 +27,9 @@ def program() -> Any:
     return importlib.import_module("hal_notebook")
 
 
-@pytest.fixture(params=["local", "2.7", "3.6"])
+@pytest.fixture(params=EVERY)
 def python(request: pytest.FixtureRequest) -> str:
-    return LOCAL if request.param == "local" else interpreter(request.param)
+    return interpreter(request.param)
 
 
 def test_a_port_of_one_s_own_is_the_first_free_one_from_a_place_of_one_s_own(program: Any) -> None:

@@ -19,7 +19,7 @@ import ansible.module_utils
 import pytest
 
 from hal_provision import building
-from tests.unit.interpreters import interpreter
+from tests.unit.interpreters import NODES, interpreter
 from tests.unit.provision.conftest import PROJECT
 
 SHIPPED = str(PROJECT / "plugins/module_utils")
@@ -438,7 +438,7 @@ def test_a_root_that_cannot_be_packed_is_said(tmp_path: Path, monkeypatch: pytes
         packing.pack(str(tmp_path), 6)
 
 
-@pytest.mark.parametrize("version", ["2.7", "3.6"])
+@pytest.mark.parametrize("version", NODES)
 def test_the_pythons_of_nodes_do_the_same(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
     shipped = tmp_path / "shipped/ansible/module_utils"
@@ -514,7 +514,7 @@ except (IOError, OSError) as error:
 """
 
 
-@pytest.mark.parametrize("version", ["2.7", "3.6"])
+@pytest.mark.parametrize("version", NODES)
 def test_what_is_refused_is_said_in_any_letters_and_the_lock_is_given_back(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
     shipped = tmp_path / "shipped/ansible/module_utils"

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from hal_reimage.record import Drained, Step, stamp
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import EVERY, interpreter
 from tests.unit.provision.conftest import PROJECT, node
 from tests.unit.provision.reimages import done, failed, record
 from tests.unit.provision.test_store import WORDS, an_order, settings_of
@@ -107,9 +107,9 @@ class Program:
         return found
 
 
-@pytest.fixture(params=["local", "2.7", "3.6"])
+@pytest.fixture(params=EVERY)
 def program(request: pytest.FixtureRequest, tmp_path: Path) -> Program:
-    return Program(tmp_path, LOCAL if request.param == "local" else interpreter(request.param))
+    return Program(tmp_path, interpreter(request.param))
 
 
 def now(**changes: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from hal_provision.kickstart import Place, Server, Source, kickstart
 from hal_provision.petitboot import hex_name, mac_name
 from hal_provision.tokens import Token
 from hal_reimage.record import State, Step
-from tests.unit.interpreters import LOCAL, interpreter
+from tests.unit.interpreters import EVERY, interpreter
 from tests.unit.provision import reimages
 from tests.unit.provision.conftest import PROJECT, node, run_script
 from tests.unit.provision.test_store import WORDS, an_order, settings_of
@@ -142,9 +142,9 @@ class Running:
         return self.ask(source, f"/node/{name}/secrets", tls=tls, method="POST", token=token)
 
 
-@pytest.fixture(params=["local", "2.7", "3.6"])
+@pytest.fixture(params=EVERY)
 def running(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Running]:
-    made = Running(tmp_path, LOCAL if request.param == "local" else interpreter(request.param))
+    made = Running(tmp_path, interpreter(request.param))
     made.start()
     try:
         yield made

@@ -14,8 +14,11 @@ import pytest
 import stages
 from stages import Outcome, Runner, Stage, same
 
-from tests import flaky, run
+from tests import flaky, reports, run
 
+CASE = '<testcase classname="tests.a" name="%s"><skipped type="pytest.%s" message="%s"/></testcase>'
+CASES = (("test_x[1]", "skip", "no veth"), ("test_x[2]", "skip", "no veth"), ("test_y", "xfail", "known"))
+SKIPPED = f"<testsuites><testsuite>{''.join(CASE % one for one in CASES)}</testsuite></testsuites>"
 REPORT = """<testsuites><testsuite tests="5" failures="1" errors="1" skipped="1"/></testsuites>"""
 
 
@@ -30,7 +33,7 @@ def test_a_stage_that_leaves_no_report_has_failed(
     runner: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert not runner.run(Stage("quiet tests", ["true"], report=tmp_path / "report.xml"))
-    assert run.counts(runner.outcomes[0]) == (0, 1, 0)
+    assert reports.counts(runner.outcomes[0]) == (0, 1, 0)
     assert "FAILED" in runner.table()
     assert "left no report of what it tested" in capsys.readouterr().out
 
@@ -53,7 +56,17 @@ def test_a_stage_counts_itself_and_its_tests(
         path.write_text(report)
     passed = runner.run(Stage("tests", [sys.executable, "-c", f"raise SystemExit({status})"], report=path))
     assert passed == (status == 0)
-    assert run.counts(runner.outcomes[0]) == counted
+    assert reports.counts(runner.outcomes[0]) == counted
+
+
+def test_what_skipped_is_told_with_its_reason(runner: Runner, tmp_path: Path) -> None:
+    (tmp_path / "report.xml").write_text(SKIPPED)
+    runner.run(
+        Stage("lint", ["true"]),
+        Stage("silent", ["true"], report=tmp_path / "none.xml"),
+        Stage("tests", ["true"], report=tmp_path / "report.xml"),
+    )
+    assert reports.skips(runner.outcomes) == ["skipped: 2 of tests.a.test_x: no veth"]
 
 
 def test_a_failed_stage_shows_what_ansible_said_before_the_end() -> None:
@@ -103,7 +116,7 @@ def test_what_failed_and_then_passed_is_flaky_and_passes(
     assert runner.run(Stage("lucky", fails_once(tmp_path), again=same), Stage("after", ["true"]))
     lucky = next(outcome for outcome in runner.outcomes if outcome.stage.name == "lucky")
     assert lucky.flaky
-    assert run.counts(lucky) == (1, 0, 0)
+    assert reports.counts(lucky) == (1, 0, 0)
     said = capsys.readouterr().out
     assert [line.split(" (")[0] for line in said.splitlines() if "lucky" in line and ".log" not in line] == [
         "... lucky",

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import functools
 import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -34,6 +36,7 @@ from tests.register.proofs import FOLDER, Proof, Register  # noqa: E402
 
 VIRTUAL = ("-i", "inventory/hal/hal.yml", "-i", "inventory/virtual/hal.yml")
 PARTS = ("lint", "unit", "rollout", "scenarios", "prove", "slow")
+ROLLOUT = "tests/rollout"
 REPORTS = PROJECT / ".state" / "reports"
 # What runs on nodes waits for daemons half of the time: two at once keep two cores busy.
 AT_ONCE = 2
@@ -45,6 +48,11 @@ def pytest(name: str, *arguments: str) -> Stage:
     """A pytest run whose counts end up in the closing line; those of its files that failed are run once more."""
     report = REPORTS / f"{name.replace(' ', '-')}.xml"
     return Stage(name, ["pytest", f"--junitxml={report}", *arguments], report=report, again=_failed_files)
+
+
+def rollout() -> Stage:
+    """The mini rollout: site.yml on bare nodes of each kind, and what the audit says of planted faults."""
+    return replace(pytest("mini rollout", ROLLOUT, "-m", "not slow"), again=same, uses=ROLLOUT)
 
 
 def _failed_files(outcome: Outcome) -> Stage:
@@ -125,8 +133,9 @@ def notes_of(name: str) -> Path:
 def proving(name: str, register: Register) -> Stage:
     """The stage that proves what has this name in the register."""
     if name in register.files:
-        stage = pytest(name, "-m", "slow", register.files[name])
-        return Stage(stage.name, stage.argv, report=stage.report, again=same, seconds=register.seconds(name))
+        path = register.files[name]
+        stage = pytest(name, "-m", "slow", path)
+        return replace(stage, again=same, seconds=register.seconds(name), uses=str(Path(path).parent))
     report, slow = REPORTS / f"{name}.xml", name in register.slow
     scenario = register.slow.get(name, name)
     tests = {"PYTEST_ADDOPTS": f"--junitxml='{report}' -m '{'slow' if slow else 'not slow'}'"}
@@ -138,34 +147,40 @@ def proving(name: str, register: Register) -> Stage:
         report=report,
         again=same,
         seconds=register.seconds(name),
+        uses=scenario,
     )
 
 
-def keep(outcomes: Iterable[tuple[str, Outcome]], register: Register) -> list[str]:
-    """Write the proofs of what was green at once, and return what forbids others, a line each.
+class Prover:
+    """Writes a proof as soon as something was green at once, so that a run that is cut short loses none."""
 
-    A run that read what its digest does not count proves nothing; neither does one during which something changed.
-    """
-    now, refused = Tree(PROJECT), list[str]()
-    versions: Mapping[str, str] = {}
-    whole = now.digest(file for file in now.files if not file.startswith(f"{FOLDER}/"))
-    for name, outcome in outcomes:
-        if not outcome.passed or outcome.flaky:
-            continue
-        if now.digest(register.files_of(name)) != register.digest(name):
-            refused.append(f"{name}: files changed while it ran")
-            continue
-        if name not in register.files:
-            missed = witness.uncounted(now, witness.read(now, notes_of(name)), register.files_of(name))
-            if missed:
-                refused.append(f"{name}: it read {', '.join(missed[:5])}, which its digest does not count")
-                continue
-        versions = versions or debian_versions()
+    def __init__(self, register: Register, names: Iterable[str]) -> None:
+        """`names`: in the register, of what will be run."""
+        self.register = register
+        self.stages = {name: proving(name, register) for name in names}
+        self.refused: list[str] = []
+        self._names = {stage.name: name for name, stage in self.stages.items()}
+
+    def ended(self, outcome: Outcome) -> None:
+        """Keep the proof of a stage, or say why it proves nothing."""
+        name = self._names.get(outcome.stage.name)
+        if not name or not outcome.passed or outcome.flaky:
+            return
+        now, counted = Tree(PROJECT), self.register.files_of(name)
+        if now.digest(counted & now.files) != self.register.digest(name):
+            self.refused.append(f"{name}: files changed while it ran")
+            return
+        watched = name not in self.register.files
+        if watched and (missed := witness.uncounted(now, witness.read(now, notes_of(name)), counted)):
+            self.refused.append(f"{name}: it read {', '.join(missed[:5])}, which its digest does not count")
+            return
+        whole = now.digest(file for file in now.files if not file.startswith(f"{FOLDER}/"))
         when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M")
-        register.prove(name, Proof(register.digest(name), whole, when, int(outcome.seconds), versions))
-    return refused
+        digest = self.register.digest(name)
+        self.register.prove(name, Proof(digest, whole, when, int(outcome.seconds), debian_versions()))
 
 
+@functools.cache
 def debian_versions() -> Mapping[str, str]:
     """Versions of what came from Debian: of this machine's podman, and of the main packages in the node image."""
     setup = [sys.executable, "molecule/shared/setup", "image", "name"]
@@ -207,38 +222,39 @@ def main() -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of thousands of processes compiles our modules again
     surroundings.take_ours()
 
-    runner = Runner("test")
     register = Register(Tree(PROJECT))
-    names = asked_for(options.parts, options.scenario, register)
-    stages = {name: proving(name, register) for name in names}
+    prover = Prover(register, asked_for(options.parts, options.scenario, register))
+    runner = Runner("test", prover.ended)
     made = False
-    if names or "rollout" in options.parts:
+    if prover.stages or "rollout" in options.parts:
         say("\n== image and packages")
         made = runner.run(*images(), side_by_side=AT_ONCE)
-    rollout = [pytest("mini rollout", "tests/rollout", "-m", "not slow")] if made and "rollout" in options.parts else []
     if "unit" in options.parts:
         runner.run(*pythons())
+    on_nodes = [rollout()] if made and "rollout" in options.parts else []
     linters = lint() if "lint" in options.parts else ()
     units = unit() if "unit" in options.parts else ()  # after the packages: contract tests look into them
     limited = "scenarios" in options.parts and not options.scenario and not {"prove", "slow"} & set(options.parts)
     within = float(os.environ.get("HAL_TEST_MINUTES", MINUTES)) * 60 if limited else None
-    if first := [*rollout, *linters, *units, *(stages.values() if made else ())]:
+    if first := [*on_nodes, *linters, *units, *(prover.stages.values() if made else ())]:
         say("\n== " + ", ".join(options.parts))
         # The rollout takes longest and waits for its nodes half of the time: the others run beside it.
         runner.run(*first, side_by_side=AT_ONCE, within=within)
-    return closing(runner, register, stages)
+    return closing(runner, prover)
 
 
-def closing(runner: Runner, register: Register, stages: Mapping[str, Stage]) -> int:
-    """Keep the proofs, print the last lines, and return the exit status."""
-    ended = {outcome.stage.name: outcome for outcome in runner.outcomes}
-    refused = keep(((name, ended[one.name]) for name, one in stages.items() if one.name in ended), register)
+def closing(runner: Runner, prover: Prover) -> int:
+    """Print the last lines, and return the exit status."""
+    register = prover.register
+    if not runner.outcomes:
+        say("nothing to do: all of it stands proven")
+        return 0
     say(f"\n{runner.table()}\n")
     for what, names in (("scenarios", register.scenarios), ("slow proofs", [*register.slow, *register.files])):
         missing = register.unproven(names)
         not_yet = f"; not: {', '.join(sorted(missing))}" if missing else ""
         say(f"proven for exactly this tree: {len(names) - len(missing)} of {len(names)} {what}{not_yet}")
-    for line in refused:
+    for line in prover.refused:
         say(f"not proven: {line}")
     for outcome in runner.outcomes:
         if outcome.flaky:

@@ -34,7 +34,8 @@ class Stage:
     """One command: `name` for people, `argv` run in the project's root, `env` added to ours, `report` left behind.
 
     `again`: what is run once more when it failed, from its outcome; None when failing twice says nothing new.
-    `seconds`: how long it is expected to take, for a run whose time is limited.
+    `seconds`: how long it is expected to take, for a run whose time is limited. `uses`: what no two stages that run at
+    once may have, as nodes of one name.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Stage:
     report: Path | None = None
     again: Callable[[Outcome], Stage] | None = None
     seconds: int = 0
+    uses: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,9 @@ class _Running:
 class Runner:
     """Runs stages, in order or side by side, and remembers their outcomes."""
 
-    def __init__(self, title: str) -> None:
-        """`title` names the folder of logs under .state/logs/."""
+    def __init__(self, title: str, ended: Callable[[Outcome], None] | None = None) -> None:
+        """`title` names the folder of logs under .state/logs/; `ended` is told each outcome as it comes."""
+        self._tell = ended
         self.folder = PROJECT / ".state" / "logs" / title
         self.folder.mkdir(parents=True, exist_ok=True)
         for old in self.folder.glob("*.log"):
@@ -113,8 +116,8 @@ class Runner:
             while waiting or running:
                 left = math.inf if within is None else within - (time.monotonic() - self.began)
                 waiting = [(stage, failed) for stage, failed in waiting if failed or stage.seconds <= left]
-                while waiting and len(running) < side_by_side:
-                    running.append(self._start(*waiting.pop(0)))
+                while len(running) < side_by_side and (chosen := _free(waiting, running)) is not None:
+                    running.append(self._start(*waiting.pop(chosen)))
                 time.sleep(0.2)
                 for item in list(running):
                     if item.process.poll() is not None:
@@ -124,6 +127,8 @@ class Runner:
                             waiting.insert(0, (outcome.stage.again(outcome), outcome))
                         else:
                             self.outcomes.append(outcome)
+                            if self._tell:
+                                self._tell(outcome)
                 self._progress(running)
         except BaseException:
             for item in running:
@@ -196,6 +201,12 @@ class Runner:
 def same(outcome: Outcome) -> Stage:
     """Once more as it was: for a stage that makes its nodes anew."""
     return replace(outcome.stage)
+
+
+def _free(waiting: Sequence[tuple[Stage, Outcome | None]], running: Sequence[_Running]) -> int | None:
+    """The place of the first stage that waits for nothing that another uses; None when there is none."""
+    used = {item.stage.uses for item in running} - {""}
+    return next((place for place, (stage, _) in enumerate(waiting) if stage.uses not in used), None)
 
 
 def _mark(outcome: Outcome) -> str:

@@ -176,3 +176,10 @@ def test_a_stage_that_would_end_too_late_is_left_out(runner: Runner) -> None:
     ]
     assert runner.run(*stages_in_order, within=500)
     assert [outcome.stage.name for outcome in runner.outcomes] == ["quick", "short"]
+
+
+def test_two_stages_never_use_one_thing_at_once(runner: Runner, tmp_path: Path) -> None:
+    alone = ["sh", "-c", f"mkdir '{tmp_path}/used' && sleep 0.5 && rmdir '{tmp_path}/used'"]
+    same_nodes = [Stage(f"rollout {number}", alone, uses="nodes") for number in range(3)]
+    assert runner.run(*same_nodes, Stage("other", ["true"], uses="others"), side_by_side=3)
+    assert [outcome.stage.name for outcome in runner.outcomes] == ["other", "rollout 0", "rollout 1", "rollout 2"]

@@ -78,7 +78,7 @@ class Register:
     def prove(self, name: str, proof: Proof) -> None:
         """Keep a proof, in the tree."""
         path = self.tree.root / FOLDER / f"{name}.yml"
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(HEAD + yaml.safe_dump(asdict(proof), sort_keys=False), encoding="utf-8")
         self._proofs[name] = proof
 

@@ -10,6 +10,7 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 import collections
+import json
 import re
 
 # (key, sacctmgr's option, its column, kind): what a QOS, account or user may declare.
@@ -109,7 +110,7 @@ def seconds(text):
     """Return a Slurm time as seconds: minutes, min:sec, h:m:s, days-hours[:m[:s]]. Raises AccountingError."""
     match = re.match(r"^(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?$", str(text))
     if match is None:
-        raise AccountingError("%r is not a time such as 24:00:00 or 7-00:00:00" % (text,))
+        raise AccountingError("'%s' is not a time such as 24:00:00 or 7-00:00:00" % (text,))
     days, first, second, third = match.groups()
     if days is not None:
         return ((int(days) * 24 + int(first)) * 60 + int(second or 0)) * 60 + int(third or 0)
@@ -125,7 +126,7 @@ def share(value):
     try:
         return float(value)
     except ValueError:
-        raise AccountingError("%r is neither a number nor parent" % (value,))
+        raise AccountingError("'%s' is neither a number nor parent" % (value,))
 
 
 def normal(value, kind):
@@ -176,7 +177,7 @@ def differing(entry, row, fields):
             if normal(entry[key], kind) == normal(found, kind):
                 continue
         except ValueError as error:
-            raise AccountingError("%s: %s: %s" % (entry.get("name"), key, error))
+            raise AccountingError("%s: %s: %s" % (entry.get("name"), key, error.args[0]))
         if not row and entry[key] is None:
             continue
         wanted = spelled(entry[key], kind, found)
@@ -214,7 +215,7 @@ def _check(kind, entries, fields, extra=()):
     seen = set()
     for entry in entries:
         if not entry.get("name"):
-            raise AccountingError("%s without a name: %r" % (kind, entry))
+            raise AccountingError("%s without a name: %s" % (kind, json.dumps(entry, sort_keys=True)))
         if entry["name"] in seen:
             raise AccountingError("%s %s is declared twice" % (kind, entry["name"]))
         seen.add(entry["name"])

@@ -116,7 +116,7 @@ def release(version):
     """Return (year, month) of "22.05.8", as numbers. Raises ValueError for anything else."""
     match = re.match(r"^(\d+)\.(\d+)", str(version))
     if match is None:
-        raise ValueError("Slurm version %r is not year.month.patch, such as 22.05.8" % (version,))
+        raise ValueError("Slurm version '%s' is not year.month.patch, such as 22.05.8" % (version,))
     return (int(match.group(1)), int(match.group(2)))
 
 
@@ -300,7 +300,7 @@ def classify(old, new, version, node=None):
                 raise SlurmConfError("no rules for this file")
         except SlurmConfError as error:
             changes.append(Change(name, "the whole file", None, None, RESTART, RESTART, DAEMONS, True,
-                                  "cannot be compared: %s" % error, "none"))
+                                  "cannot be compared: %s" % error.args[0], "none"))
     return changes
 
 

@@ -56,7 +56,7 @@ def pairs(line):
     while line[position:].strip():
         match = pattern.match(line, position)
         if match is None:
-            raise SlurmConfError("not Key=Value: %r" % line[position:].strip()[:60])
+            raise SlurmConfError("not Key=Value: '%s'" % line[position:].strip()[:60])
         found.append((match.group(1), match.group(2) if match.group(2) is not None else match.group(3)))
         position = match.end()
     return found
@@ -89,13 +89,15 @@ def expand(hostlist):
             for item in ranges.split(","):
                 match = re.match(r"^(\d+)(?:-(\d+))?$", item)
                 if match is None:
-                    raise SlurmConfError("range %r of host list %r is not a number or number-number" % (item, hostlist))
+                    place = "range '%s' of host list '%s'" % (item, hostlist)
+                    raise SlurmConfError(place + " is not a number or number-number")
                 first, last = match.group(1), match.group(2) or match.group(1)
                 if int(last) - int(first) >= MAX_NAMES or int(last) < int(first):
-                    raise SlurmConfError("range %r of host list %r runs backwards or is too long" % (item, hostlist))
+                    place = "range '%s' of host list '%s'" % (item, hostlist)
+                    raise SlurmConfError(place + " runs backwards or is too long")
                 numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
             if len(expanded) * len(numbers) > MAX_NAMES:
-                raise SlurmConfError("host list %r has more than %d names" % (hostlist, MAX_NAMES))
+                raise SlurmConfError("host list '%s' has more than %d names" % (hostlist, MAX_NAMES))
             expanded = [name + number for name in expanded for number in numbers]
         names += expanded
     return names

@@ -41,7 +41,7 @@ def _time(name, key, value):
     try:
         return datetime.datetime.strptime(str(value).replace(" ", "T"), FORMAT)
     except ValueError:
-        raise ReservationError("reservation %s: %s %r is not a time such as 2026-12-01T08:00:00" % (name, key, value))
+        raise ReservationError("reservation %s: %s '%s' is not a time such as 2026-12-01T08:00:00" % (name, key, value))
 
 
 def _span(entry):
@@ -52,7 +52,7 @@ def _span(entry):
     try:
         return start, start + datetime.timedelta(seconds=seconds(entry.get("duration")))
     except AccountingError as error:
-        raise ReservationError("reservation %s: duration: %s" % (name, error))
+        raise ReservationError("reservation %s: duration: %s" % (name, error.args[0]))
 
 
 def _check(entries):
@@ -109,7 +109,7 @@ def _differing(entry, row, now):
         if entry.get("nodes") and set(expand(row["Nodes"])) != set(expand(entry["nodes"])):
             words.append("Nodes=" + entry["nodes"])
     except SlurmConfError as error:
-        raise ReservationError("reservation %s: nodes: %s" % (entry["name"], error))
+        raise ReservationError("reservation %s: nodes: %s" % (entry["name"], error.args[0]))
     if entry.get("node_count") and int(row.get("NodeCnt") or 0) != int(entry["node_count"]):
         words.append("NodeCnt=%d" % int(entry["node_count"]))
     if entry.get("partition") and row.get("PartitionName") != entry["partition"]:

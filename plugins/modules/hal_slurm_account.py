@@ -116,7 +116,7 @@ def main():
             if not module.check_mode:
                 ask(module, step.argv)
     except AccountingError as error:
-        module.fail_json(msg=str(error), steps=done)
+        module.fail_json(msg=error.args[0], steps=done)
     module.exit_json(changed=bool(done), steps=done, unmanaged=unmanaged(*(declared + [state])))
 
 

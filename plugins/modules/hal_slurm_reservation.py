@@ -83,7 +83,7 @@ def main():
     try:
         todo = steps(entries, found, datetime.datetime.now())
     except ReservationError as error:
-        module.fail_json(msg=str(error))
+        module.fail_json(msg=error.args[0])
     if not module.check_mode:
         for step in todo:
             ask(module, step.argv, step.text)

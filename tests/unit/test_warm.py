@@ -27,7 +27,7 @@ PLAY = """\
 - hosts: all
   gather_facts: false
   connection: local
-  vars: {ansible_python_interpreter: "{{ ansible_playbook_python }}"}
+  vars: {ansible_python_interpreter: "{{ ansible_playbook_python | quote }}"}
   tasks:
     - ansible.builtin.command: {argv: [printenv, WORD]}
       register: said

@@ -110,7 +110,7 @@ class Site:
 
     def slurm(self, **states: str) -> None:
         """Let slurmctld have the nodes in these states, the others idle; it is asked on this computer."""
-        self.policy(ansible_connection="local", ansible_python_interpreter="{{ ansible_playbook_python }}")
+        self.policy(ansible_connection="local", ansible_python_interpreter="{{ ansible_playbook_python | quote }}")
         every = {f"work{number}": "IDLE" for number in range(1, 5)} | states
         lines = [f"NodeName={name} State={state} SlurmdStartTime=2026-01-01T00:00:00 " for name, state in every.items()]
         (self.folder / "slurm").write_text("\n".join(lines) + "\n")

@@ -13,6 +13,8 @@ import pytest
 
 from tests.unit.datasets.conftest import Server, Site
 
+pytestmark = pytest.mark.root  # who alone moves a folder that nobody may write
+
 FILES = {f"train/{number:03}.bin": b"%d" % number * 100 for number in range(500)}
 
 
@@ -167,7 +169,6 @@ def test_few_entries_are_held_at_a_time(parts: Any) -> None:
     results.close()
 
 
-@pytest.mark.root  # to become another user
 def test_a_user_who_may_not_is_told_so(published: Site) -> None:
     command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *published.command("verify")]
     if (

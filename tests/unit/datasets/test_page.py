@@ -8,7 +8,11 @@ import re
 import stat
 from html.parser import HTMLParser
 
+import pytest
+
 from tests.unit.datasets.conftest import Server, Site
+
+pytestmark = pytest.mark.root  # who alone moves a folder that nobody may write
 
 FILES = {"a": b"1" * 1000}
 

@@ -17,6 +17,8 @@ import pytest
 from tests.unit.addresses import address
 from tests.unit.datasets.conftest import Server, Site, manifest_of
 
+pytestmark = pytest.mark.root  # who alone moves a folder that nobody may write
+
 SMALL = {"train/a.bin": b"a" * 3000, "train/größe b.bin": b"b" * 2000, "labels.txt": b"1 2 3\n", "empty": b""}
 RSYNC = 14873  # at an address that no other test has
 LARGE = {"large.bin": bytes(range(256)) * 4096}
@@ -187,7 +189,6 @@ def test_no_room_is_said_before_anything_is_fetched(site: Site, server: Server) 
     assert "have to stay free" in site.refused("stage", "digits")
 
 
-@pytest.mark.root  # to mount
 def test_a_full_disk_keeps_what_has_come(site: Site, server: Server, tmp_path: Path) -> None:
     """A file system of 1 MB; its size is declared too small, so that it is noticed late."""
     mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(site.root)], check=False)

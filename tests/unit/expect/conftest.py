@@ -1,4 +1,4 @@
-"""Let tests import what is shipped to nodes under the name it has there, ansible.module_utils.hal_expect_*.
+"""What is shipped to nodes is imported under the name it has there, and answers under their Pythons, too (alike.py).
 
 And the controller's package from this checkout, whatever is installed.
 """
@@ -8,14 +8,26 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import ansible.module_utils
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(PROJECT))
-SHIPPED = str(PROJECT / "plugins" / "module_utils")
-if SHIPPED not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(SHIPPED)
+
+from tests.unit.alike import alike  # noqa: E402  found through the line above
+
+alike(
+    "hal_expect_commands",
+    "hal_expect_evaluate",
+    "hal_expect_files",
+    "hal_expect_kernel",
+    "hal_expect_matchers",
+    "hal_expect_mounts",
+    "hal_expect_packages",
+    "hal_expect_ports",
+    "hal_expect_services",
+    "hal_expect_values",
+    but=["read_commands", "_read"],  # runs commands, and how often is tested
+)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Let tests import what is shipped to nodes under the name it has there, ansible.module_utils.hal_network_*."""
+"""What is shipped to nodes is imported under the name it has there, and answers under their Pythons, too (alike.py)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
-import ansible.module_utils
 import pytest
 
-SHIPPED = str(Path(__file__).resolve().parents[3] / "plugins" / "module_utils")
-if SHIPPED not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(SHIPPED)
+from tests.unit.alike import SHIPPED, alike
+
+alike("hal_network_files", "hal_network_live")
 
 
 @pytest.fixture
@@ -23,7 +22,7 @@ def captures() -> Path:
 @pytest.fixture
 def hal_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The module, whose folders are below `root` of a test's own."""
-    path = Path(SHIPPED).parent / "modules" / "hal_network.py"
+    path = SHIPPED.parent / "modules" / "hal_network.py"
     spec = importlib.util.spec_from_file_location("hal_network_module", path)
     assert spec is not None
     assert spec.loader is not None

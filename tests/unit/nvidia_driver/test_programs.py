@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,7 +24,7 @@ def program(node: Node) -> Program:
     bin_folder = node.root / "bin"
     bin_folder.mkdir()
     smi = bin_folder / "nvidia-smi"
-    smi.write_text(f'#!/bin/sh\nexec {sys.executable} {SMI} "$@"\n')
+    smi.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(SMI)])} "$@"\n')
     smi.chmod(0o755)
 
     def run(name: str, *arguments: str) -> list[str]:

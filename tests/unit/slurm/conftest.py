@@ -1,15 +1,21 @@
-"""Let tests import what is shipped to nodes under the name it has there, ansible.module_utils.hal_slurm_*."""
+"""What is shipped to nodes is imported under the name it has there, and answers under their Pythons, too (alike.py)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import ansible.module_utils
 import pytest
 
-SHIPPED = str(Path(__file__).resolve().parents[3] / "plugins" / "module_utils")
-if SHIPPED not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(SHIPPED)
+from tests.unit.alike import alike
+
+alike(
+    "hal_munge_key_text",
+    "hal_slurm_accounting",
+    "hal_slurm_change",
+    "hal_slurm_conf",
+    "hal_slurm_nodes",
+    "hal_slurm_reservations",
+)
 
 
 @pytest.fixture

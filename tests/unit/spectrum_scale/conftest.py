@@ -1,15 +1,14 @@
-"""Let tests import what is shipped to nodes under the name it has there, ansible.module_utils.hal_scale_*."""
+"""What is shipped to nodes is imported under the name it has there, and answers under their Pythons, too (alike.py)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import ansible.module_utils
 import pytest
 
-SHIPPED = str(Path(__file__).resolve().parents[3] / "plugins" / "module_utils")
-if SHIPPED not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(SHIPPED)
+from tests.unit.alike import alike
+
+alike("hal_scale_plan", "hal_scale_rules", "hal_scale_text", "hal_scale_values")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from types import ModuleType
 from typing import Any
 
@@ -55,8 +56,8 @@ def commands(tmp_path: Path, captures: Path, monkeypatch: pytest.MonkeyPatch) ->
         "mmlsfs": "mmlsfs",
     }
     for name, capture in said.items():
-        write(tmp_path / name, f"exec cat {captures / capture}.txt")
-    write(tmp_path / "mmlsnodeclass", f'exec cat {captures}/mmlsnodeclass"$(echo $1 | sed s/--/_/)".txt')
+        write(tmp_path / name, f"exec cat {quote(str(captures / capture))}.txt")
+    write(tmp_path / "mmlsnodeclass", f'exec cat {quote(str(captures))}/mmlsnodeclass"$(echo $1 | sed s/--/_/)".txt')
     write(tmp_path / "mmchconfig", f'echo "$@" >>{tmp_path / "called"}')
     monkeypatch.setattr(hal_scale_ask, "FOLDER", str(tmp_path))
     return tmp_path
@@ -113,7 +114,7 @@ def test_only_what_differs_is_set_and_what_waits_is_said(run: Run, commands: Pat
 def test_a_node_that_the_cluster_knows_by_the_address_of_its_daemon_gets_its_attributes(
     run: Run, commands: Path, captures: Path
 ) -> None:
-    write(commands / "mmlscluster", f"exec cat {captures / 'mmlscluster_ipoib.txt'}")
+    write(commands / "mmlscluster", f"exec cat {quote(str(captures / 'mmlscluster_ipoib.txt'))}")
     clients = {"nodes": ["hal01", "hal02"], "attributes": {"workerThreads": 512}}
     result = run(classes={"clients": clients}, addresses={"hal02": ["10.64.0.102", "10.64.2.102"]})
     assert called(commands) == ["workerThreads=512 -N hal01,node2-ib"]

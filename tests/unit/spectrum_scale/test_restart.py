@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -73,7 +74,7 @@ def node(folder: Path) -> None:
     (folder / "program/spectrum_scale.py").write_text(program.replace("/var/lib/hal", str(folder)))
     write(folder / "hal-spectrum-scale", f'exec {LOCAL} -B {folder}/program/spectrum_scale.py "$@"')
     members = Path(__file__).parent / "captures/mmlscluster_hal.txt"
-    write(folder / "mmlscluster", f"sed s/hal03.hal/hal05-ib.hal/g\\;s/10.64.0.103/10.64.2.105/ {members}")
+    write(folder / "mmlscluster", f"sed s/hal03.hal/hal05-ib.hal/g\\;s/10.64.0.103/10.64.2.105/ {quote(str(members))}")
     config = "mmlsconfig::HEADER:version:reserved:reserved:configParameter:value:nodeList:"
     write(folder / "mmlsconfig", f"echo {config}; echo mmlsconfig::0:1:::workerThreads:512:hal05-ib:")
     write(folder / "mmlsnodeclass", ":")

@@ -106,7 +106,7 @@ def played(folder: Path, *, ours: bool) -> tuple[dict[str, Any], int]:
     done = subprocess.run(
         [
             *(str(Path(sys.executable).with_name("ansible-playbook")), "-i", "one,two,", "-c", "local"),
-            *("-e", f"ansible_python_interpreter={sys.executable}", str(folder / "plays.yml")),
+            *("-e", "ansible_python_interpreter={{ ansible_playbook_python | quote }}", str(folder / "plays.yml")),
         ],
         cwd=ROOT,
         env={

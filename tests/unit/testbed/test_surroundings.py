@@ -1,12 +1,16 @@
-"""molecule/shared/surroundings.py: what runs here does not depend on the user who starts it."""
+"""What runs depends neither on the user who starts it (molecule/shared/surroundings.py) nor on the folder it is in."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import sysconfig
+from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+import strategy
 import yaml
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -29,6 +33,14 @@ THEIRS = {
     "LC_MESSAGES": "de_DE.UTF-8",
     "HAL_STRATEGY": "linear",
 }
+PLAY = """
+- hosts: localhost
+  gather_facts: false
+  tasks: [{ansible.builtin.command: pwd}]
+- hosts: hal01
+  gather_facts: false
+  tasks: [{ansible.builtin.command: pwd, delegate_to: localhost}]
+"""
 
 
 def test_settings_of_the_user_end_here_but_for_those_of_this_project() -> None:
@@ -51,3 +63,30 @@ def test_ssh_to_virtual_nodes_reads_no_file_of_the_user(tmp_path: Path) -> None:
     done = subprocess.run(asked, capture_output=True, text=True, check=True)
     assert "user root" in done.stdout.splitlines()
     assert "proxycommand" not in done.stdout
+
+
+@pytest.mark.parametrize("through", [strategy.environment(), {}], ids=["mitogen", "plainly"])
+def test_the_controller_is_reached_where_its_path_has_a_blank(tmp_path: Path, through: Mapping[str, str]) -> None:
+    (tmp_path / "a blank").mkdir()
+    python, play = tmp_path / "a blank" / "python3", tmp_path / "play.yml"
+    python.symlink_to(sys.executable)
+    play.write_text(PLAY)
+    program = str(Path(sys.executable).with_name("ansible-playbook"))
+    done = subprocess.run(
+        [str(python), program, "-i", "inventory/hal/hal.yml", "-i", "inventory/virtual/hal.yml", str(play)],
+        cwd=ROOT,
+        env={
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "ANSIBLE_CALLBACKS_ENABLED": "",
+            "PYTHONPATH": sysconfig.get_path("purelib"),  # this is not the Python of .venv
+            "HOME": os.environ.get("HOME", "/"),
+            "PATH": os.environ["PATH"],
+            **through,
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("changed: [") == 2

@@ -2,6 +2,7 @@
 
 from tests.contract.rules import (
     arguments,
+    attributes,
     centos7_systemd,
     centos7_tools,
     centos7_yum,
@@ -26,6 +27,7 @@ from tests.contract.rules import (
 
 __all__ = [
     "arguments",
+    "attributes",
     "centos7_systemd",
     "centos7_tools",
     "centos7_yum",

@@ -23,6 +23,7 @@ from tests.contract.rules import (
     secrets,
     selinux,
     tasks,
+    told,
 )
 
 __all__ = [
@@ -48,4 +49,5 @@ __all__ = [
     "secrets",
     "selinux",
     "tasks",
+    "told",
 ]

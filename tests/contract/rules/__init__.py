@@ -24,6 +24,7 @@ from tests.contract.rules import (
     selinux,
     tasks,
     told,
+    variables,
 )
 
 __all__ = [
@@ -50,4 +51,5 @@ __all__ = [
     "selinux",
     "tasks",
     "told",
+    "variables",
 ]

@@ -13,6 +13,7 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
+from ansible.playbook.conditional import Conditional
 from ansible.plugins.loader import (
     filter_loader,
     init_plugin_loader,
@@ -26,6 +27,7 @@ from ansible.vars.manager import VariableManager
 from hal_audit import plays
 from hal_audit.recording import Host
 from hal_audit.redeclare import CannotTellError, Static, _play
+from hal_expect.prepare import Preparation
 from hal_expect.templating import CompilingTemplar
 from tests.contract.project import Finding, roles, text_of
 
@@ -176,6 +178,88 @@ def render(root: Path, role: str, value: Any) -> Iterator[Any]:
             task = next(iter(plays.tasks_of(play.roles[0]._task_blocks[0])))
             variables = manager.get_vars(play=play, host=host, task=task)
             yield CompilingTemplar(loader, variables).template(value)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One expectation of a role on one host: its line, whether it applies there, and why nothing is asked."""
+
+    path: Path
+    line: int
+    host: str
+    question: Mapping[str, Any] | None
+    skipped: bool
+    fault: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A refusal of a role (an assert of tasks/validate.yml) that the site of this project does not pass on a host."""
+
+    path: Path
+    line: int
+    host: str
+    condition: str
+
+
+def promised(root: Path) -> list[Promise]:
+    """Every expectation of every role, on one host of every kind that has the role."""
+    return _said(root, _stamp(root))[0]
+
+
+def refused(root: Path) -> list[Refused]:
+    """What roles refuse of the project's own site, as far as it shows without a node."""
+    return _said(root, _stamp(root))[1]
+
+
+@functools.cache
+def _said(root: Path, _stamped: float) -> tuple[list[Promise], list[Refused]]:
+    promises: list[Promise] = []
+    refusals: list[Refused] = []
+    with _site(root) as (loader, inventory, manager):
+        for role in roles(root):
+            path = role / "expect.yml"
+            entries = loader.load_from_file(str(path)) if path.is_file() else []
+            for host in _kinds(root, inventory, role.name):
+                with suppress(AnsibleError):  # the rules that ask what it manages say so
+                    play = _play(role.name, host.name, manager, loader)
+                    tasks = [task for block in play.roles[0]._task_blocks for task in plays.tasks_of(block)]
+                    variables = manager.get_vars(play=play, host=host, task=tasks[0])
+                    templar = CompilingTemplar(loader, variables)
+                    preparation = Preparation(templar, loader, variables, role.name)
+                    for entry in entries if isinstance(entries, list) else []:
+                        line = entry.ansible_pos[1]
+                        for one in preparation.prepare(entry, str(line)):
+                            skipped = one.status == "skipped"
+                            fault = "" if skipped or one.question else one.reason
+                            promises.append(Promise(path, line, host.name, one.question, skipped, fault))
+                    for task in tasks:
+                        refusals += _refusals(task, host.name, templar, variables)
+    return promises, refusals
+
+
+def _refusals(task: Any, host: str, templar: CompilingTemplar, variables: Mapping[str, Any]) -> Iterator[Refused]:
+    place, _, line = task.get_path().rpartition(":")
+    if task.action.rpartition(".")[2] != "assert" or Path(place).name != "validate.yml":
+        return
+    own = {**variables, **task.get_vars()}
+    # What cannot be worked out here shows only in a run.
+    with suppress(Exception):
+        items = templar.template(task.loop) if task.loop else [None]
+        for item in items:
+            here = {**own, str(task.loop_control.loop_var if task.loop_control else "item"): item}
+            if _holds(task.when, templar, here):
+                that = task.args["that"]
+                for condition in that if isinstance(that, list) else [that]:
+                    if not _holds([condition], templar, here):
+                        yield Refused(Path(place), int(line), host, str(condition))
+
+
+def _holds(conditions: Any, templar: CompilingTemplar, variables: Mapping[str, Any]) -> bool:
+    conditional = Conditional(loader=templar._loader)
+    conditional.when = list(conditions)
+    templar.available_variables = variables
+    return bool(conditional.evaluate_conditional(templar, variables))
 
 
 def _kinds(root: Path, inventory: InventoryManager, role: str) -> list[Any]:

@@ -18,6 +18,7 @@ GOOD = """
       equal: true
       why: clocks drift
     """
+TASK = "- name: Look\n  ansible.builtin.command: {argv: [date]}\n"
 
 PLANTED = (
     Planted(expectations.verify_only_reads, {VERIFY: "- name: Check\n  hal_expect: {}\n"}, []),
@@ -42,6 +43,93 @@ PLANTED = (
         [f"{MAIN}:3: the last task does not include verify.yml; a rollout ends in its proof"],
     ),
     Planted(expectations.expectations_are_valid, {EXPECT: GOOD}, []),
+    Planted(
+        expectations.values_can_be_worked_out,
+        {
+            MAIN: TASK,
+            EXPECT: """
+                - {id: a, why: x, file: {path: /x, read: exists}, equal: "{{ __time_nowhere }}"}
+                - {id: b, why: x, file: {path: /x, read: exists}, equal: "{{ __time_nowhere }}", when: false}
+                - {id: c, why: x, file: {path: /x, read: exists}, equal: true, when: __time_neither}
+                - {id: d, why: x, file: {path: "{{ item.path }}", read: exists}, equal: true, loop: [{name: y}]}
+                - {id: e, why: x, file: {path: /x, read: exists}, equal: "{{ 1 == 1 }}"}
+                """,
+        },
+        [
+            f"{EXPECT}:1: equal, on n1: '__time_nowhere' is undefined",
+            f"{EXPECT}:3: when, on n1: '__time_neither' is undefined",
+            f"{EXPECT}:4: file, on n1: 'dict object' has no attribute 'path'",
+        ],
+    ),
+    Planted(
+        expectations.the_site_is_not_refused,
+        {
+            "roles/time/defaults/main.yml": "time_servers: [a]\n",
+            MAIN: TASK + "\n- name: Validate\n  ansible.builtin.import_tasks: validate.yml\n",
+            "roles/time/tasks/validate.yml": """
+                - name: Passed
+                  ansible.builtin.assert: {that: time_servers | length > 0}
+                - name: Refused
+                  ansible.builtin.assert: {that: [time_servers | length > 0, item != 'b']}
+                  loop: "{{ time_servers + ['b'] }}"
+                - name: Of another kind of node
+                  ansible.builtin.assert: {that: false}
+                  when: time_servers | length > 1
+                - name: Shows only in a run
+                  ansible.builtin.assert: {that: __time_registered.rc == 0}
+                - name: Excused  # contract: this site has no key yet
+                  ansible.builtin.assert: {that: false}
+                """,
+        },
+        ["roles/time/tasks/validate.yml:3: n1 of this site is refused: item != 'b'"],
+    ),
+    Planted(
+        expectations.services_are_promised,
+        {
+            MAIN: """
+                - name: Promised
+                  ansible.builtin.systemd_service: {name: chronyd, state: started, enabled: true}
+                - name: Not promised
+                  ansible.builtin.systemd_service: {name: other.timer, state: started, enabled: true}
+                - name: Stopped
+                  ansible.builtin.systemd_service: {name: ntpd, state: stopped, enabled: false}
+                - name: Shows in a run
+                  ansible.builtin.systemd_service: {name: late, state: "{{ __time_registered }}"}
+                """,
+            EXPECT: """
+                - {id: a, why: x, service: {name: chronyd, read: running}, equal: true}
+                - {id: b, why: x, service: {name: chronyd.service, read: enabled}, equal: true}
+                - {id: c, why: x, service: {name: ntpd, read: running}, equal: true}
+                - {id: d, why: x, service: {name: other.timer, read: enabled}, equal: false}
+                - {id: e, why: x, service: {name: late, read: running}, equal: true}
+                """,
+        },
+        [
+            f"{EXPECT}:3: ntpd.service: the role does not have it running: True",
+            f"{EXPECT}:4: other.timer: the role does not have it enabled: False",
+            f"{MAIN}:3: other.timer: no expectation says that it is enabled; add one to expect.yml",
+            f"{MAIN}:3: other.timer: no expectation says that it is running; add one to expect.yml",
+        ],
+    ),
+    Planted(
+        expectations.files_are_promised_as_they_are_written,
+        {
+            MAIN: """
+                - name: A file
+                  ansible.builtin.copy: {dest: /etc/x, content: x, owner: root, group: root, mode: "0644"}
+                """,
+            EXPECT: """
+                - {id: a, why: x, file: {path: /etc/x, read: mode}, equal: "0600"}
+                - {id: b, why: x, file: {path: /etc/x, read: owner}, equal: root}
+                - {id: c, why: x, file: {path: /etc/x, read: type}, equal: directory}
+                - {id: d, why: x, file: {path: /etc/y, read: mode}, equal: "0600"}
+                """,
+        },
+        [
+            f"{EXPECT}:1: /etc/x: expected mode 0600, the role gives 0644",
+            f"{EXPECT}:3: /etc/x: expected type directory, the role gives file",
+        ],
+    ),
 )
 
 

@@ -39,6 +39,33 @@ PLANTED = (
         without("molecule/time/molecule.yml"),
         ["roles/time:1: no scenario; molecule/time/molecule.yml with converge.yml and tests/ proves it"],
     ),
+    Planted(
+        role_shape.every_file_is_used,
+        {
+            "roles/time/tasks/main.yml": """
+                - name: Configure
+                  ansible.builtin.import_tasks: configure.yml
+                - name: As the node has it
+                  ansible.builtin.include_tasks: "kind_{{ time_kind }}.yml"
+                """,
+            "roles/time/tasks/configure.yml": """
+                - name: Write it  # and not b.j2
+                  ansible.builtin.template: {src: a.j2, dest: /x}
+                """,
+            "roles/time/tasks/kind_a.yml": "[]\n",
+            "roles/time/tasks/called.yml": "[]\n",
+            "roles/time/tasks/lost.yml": "- name: Lost\n  ansible.builtin.import_tasks: deeper.yml\n",
+            "roles/time/tasks/deeper.yml": "[]\n",
+            "roles/time/templates/a.j2": "x\n",
+            "roles/time/templates/b.j2": "x\n",
+            "playbooks/x.yml": "- hosts: all\n  roles:\n    - role: time\n      tasks_from: called\n",
+        },
+        [
+            "roles/time/tasks/deeper.yml:1: no task and no playbook comes here; import it, or take it away",
+            "roles/time/tasks/lost.yml:1: no task and no playbook comes here; import it, or take it away",
+            "roles/time/templates/b.j2:1: the role names this file nowhere; use it, or take it away",
+        ],
+    ),
 )
 
 

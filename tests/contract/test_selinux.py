@@ -149,7 +149,7 @@ TABLE_OF_FAULTS: dict[str, dict[str, Any]] = {
 
 def test_what_a_domain_may_not_do_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table is wrong, or a daemon was moved: what the policy says decides."""
-    monkeypatch.setattr(selinux, "_table", lambda: TABLE_OF_FAULTS)
+    monkeypatch.setattr(selinux, "table", lambda: TABLE_OF_FAULTS)
     (tmp_path / TASKS).parent.mkdir(parents=True)
     (tmp_path / "roles/planted/defaults").mkdir()
     (tmp_path / "roles/planted/defaults/main.yml").write_text("planted_port: 124\n")

@@ -2,6 +2,7 @@
 
 from tests.contract.rules import (
     arguments,
+    attributes,
     centos7_systemd,
     centos7_tools,
     centos7_yum,
@@ -22,10 +23,13 @@ from tests.contract.rules import (
     secrets,
     selinux,
     tasks,
+    told,
+    variables,
 )
 
 __all__ = [
     "arguments",
+    "attributes",
     "centos7_systemd",
     "centos7_tools",
     "centos7_yum",
@@ -46,4 +50,6 @@ __all__ = [
     "secrets",
     "selinux",
     "tasks",
+    "told",
+    "variables",
 ]

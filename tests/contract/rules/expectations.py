@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.contract import declared
 from tests.contract.project import PROJECT, Finding, role_tasks, roles, rule
 
+# A file that is only at a site's controller, such as a key: what is made of it cannot be worked out here.
+UNKNOWN = re.compile(r"undefined|has no attribute|has no element")
+ELSEWHERE = re.compile(r"\bis (file|directory|exists)\b")
+# What is read of a service, and the argument that has it so.
+WORDS = {"running": "state", "enabled": "enabled"}
+TRUE = {"started": True, "restarted": True, "stopped": False, True: True, False: False}
 LOCATION = re.compile(r"^(?P<path>.+?):(?P<line>\d+): (?P<text>.+)$")
 
 
@@ -59,3 +67,67 @@ def expectations_are_valid(root: Path) -> Iterator[Finding]:
     for match, _ in matches:
         where = Path(match["path"])
         yield Finding(where if where.is_absolute() else root / where, int(match["line"]), match["text"])
+
+
+@rule
+def values_can_be_worked_out(root: Path) -> Iterator[Finding]:
+    """Where an expectation applies, its templates name only what the role has: else it is unknown on every node."""
+    for one in declared.promised(root):
+        if UNKNOWN.search(one.fault):
+            part, _, words = one.fault.partition(": ")
+            word = re.search(r"'[^']+'(?: object)? (?:is undefined|has no [^.]+)", words)
+            yield Finding(one.path, one.line, f"{part}, on {one.host}: {word[0] if word else words}")
+
+
+@rule
+def the_site_is_not_refused(root: Path) -> Iterator[Finding]:
+    """What tasks/validate.yml refuses is not what this project's own site declares."""
+    for one in declared.refused(root):
+        if not ELSEWHERE.search(one.condition):
+            yield Finding(one.path, one.line, f"{one.host} of this site is refused: {one.condition}")
+
+
+@rule
+def services_are_promised(root: Path) -> Iterator[Finding]:
+    """A unit that a role starts is expected to run, and one that it enables to start at boot; none that it stops."""
+    expected = defaultdict(set)
+    done = defaultdict(set)
+    for call in declared.of_project(root).calls:
+        if call.module.rpartition(".")[2] == "systemd_service" and "name" in call.arguments:
+            for read, key in WORDS.items():
+                # None: how it is shows only in a run.
+                done[call.role, _unit(call.arguments["name"]), read].add(call.arguments.get(key))
+    for one in declared.promised(root):
+        question = one.question or {}
+        asked = question.get("service") or {}
+        if asked.get("read") in WORDS and "equal" in question:
+            key = (one.path.parent.name, _unit(asked["name"]), asked["read"])
+            expected[key].add(question["equal"])
+            if done[key] and None not in done[key] and question["equal"] not in {TRUE.get(how) for how in done[key]}:
+                yield Finding(one.path, one.line, f"{key[1]}: the role does not have it {key[2]}: {question['equal']}")
+    for resource in declared.of_project(root).resources:
+        for read in WORDS if resource.kind == "service" else ():
+            key = (resource.role, resource.key, read)
+            if True in {TRUE.get(how) for how in done[key]} and True not in expected[key]:
+                yield resource.finding(f"{resource.key}: no expectation says that it is {read}; add one to expect.yml")
+
+
+@rule
+def files_are_promised_as_they_are_written(root: Path) -> Iterator[Finding]:
+    """Owner, group, mode and type that are expected of a file are those that the role gives it."""
+    files = {(one.role, one.key): one for one in declared.of_project(root).resources if one.kind == "file"}
+    for one in declared.promised(root):
+        question = one.question or {}
+        asked = question.get("file") or {}
+        resource = files.get((one.path.parent.name, str(asked.get("path"))))
+        given = resource.declared.get(str(asked.get("read"))) if resource else None
+        if given is not None and "equal" in question and question["equal"] != given:
+            yield Finding(
+                one.path,
+                one.line,
+                f"{asked['path']}: expected {asked['read']} {question['equal']}, the role gives {given}",
+            )
+
+
+def _unit(name: str) -> str:
+    return name if "." in name else f"{name}.service"

@@ -41,8 +41,8 @@ def what_roles_write_can_be_read(root: Path) -> Iterator[Finding]:
     """Every path that a role writes has the type that the table says, and those who read it may."""
     labels = _contexts(root)
     for one, path, kind in _paths(root):
-        row = _row(path)
-        if row is None:
+        entry = row(path)
+        if entry is None:
             yield one.finding(
                 f"{path}: nobody is known to read it; say in {TABLE} who does, and the type it has to have"
             )
@@ -52,11 +52,11 @@ def what_roles_write_can_be_read(root: Path) -> Iterator[Finding]:
         except NotCoveredError:
             yield one.finding(f"{path}: its rules are not in file_contexts.yml; take them from a node's file_contexts")
             continue
-        if found != row["type"]:
+        if found != entry["type"]:
             none = " (no rule names it)" if found == DEFAULT else ""
-            yield one.finding(f"{path}: a {kind} there gets {found}{none}, not {row['type']}; it needs {LABEL}")
+            yield one.finding(f"{path}: a {kind} there gets {found}{none}, not {entry['type']}; it needs {LABEL}")
         for what in ("reads", "makes"):
-            for reader in row.get({"reads": "readers", "makes": "makes"}[what]) or []:
+            for reader in entry.get({"reads": "readers", "makes": "makes"}[what]) or []:
                 yield from _allowed(one, path, found, what, str(reader))
 
 
@@ -83,7 +83,7 @@ def daemons_may_listen(root: Path) -> Iterator[Finding]:
         if one.kind != "service" or one.absent or one.declared.get("state") != "started":
             continue
         unit = one.key.removesuffix(".timer") + ".service" if one.key.endswith(".timer") else one.key
-        entry = _table()["units"].get(unit)
+        entry = table()["units"].get(unit)
         if entry is None:
             yield one.finding(f"{unit}: say in {TABLE} which program it starts and what it listens on")
             continue
@@ -100,7 +100,7 @@ def daemons_may_listen(root: Path) -> Iterator[Finding]:
 @rule
 def opened_ports_can_be_bound(root: Path) -> Iterator[Finding]:
     """Each port that a role's firewall.yml opens has its listener in the table, which may bind it."""
-    listening = {port for entry in _table()["units"].values() for port in entry["listens"]}
+    listening = {port for entry in table()["units"].values() for port in entry["listens"]}
     for role in roles(root):
         path = role / "firewall.yml"
         for entry in load(path) or []:
@@ -108,7 +108,7 @@ def opened_ports_can_be_bound(root: Path) -> Iterator[Finding]:
                 ports, _, protocol = str(word).rpartition("/")
                 if f"{protocol}/{ports}" in listening:
                     continue
-                domain = _table()["others"].get(str(word))
+                domain = table()["others"].get(str(word))
                 if domain is None:
                     yield Finding(path, entry.line, f"{word}: say in {TABLE} which unit listens there, or which domain")
                     continue
@@ -131,8 +131,8 @@ def _allowed(one: Resource, path: str, type_: str, what: str, reader: str) -> It
 
 def unused_rows(root: Path) -> list[str]:
     """Rows of the table that no role needs."""
-    written = {_row_name(path) for _, path, _ in _paths(root)}
-    return [path for path in _table()["paths"] if path not in written]
+    written = {row_name(path) for _, path, _ in _paths(root)}
+    return [path for path in table()["paths"] if path not in written]
 
 
 def _paths(root: Path) -> Iterator[tuple[Resource, str, str]]:
@@ -147,22 +147,23 @@ def _paths(root: Path) -> Iterator[tuple[Resource, str, str]]:
             yield Resource(call.role, f"file:{path}", {}, call.path, call.line, call.host), path, "file"
 
 
-def _row(path: str) -> Mapping[str, Any] | None:
-    row: Mapping[str, Any] | None = _table()["paths"].get(_row_name(path))
-    return row
+def row(path: str) -> Mapping[str, Any] | None:
+    """What the table says of a path, in the entry that fits best."""
+    entry: Mapping[str, Any] | None = table()["paths"].get(row_name(path))
+    return entry
 
 
-def _row_name(path: str) -> str:
+def row_name(path: str) -> str:
     """The longest entry of the table that fits; "" when none does."""
     fitting = [
-        key for key in _table()["paths"] if path == key.rstrip("/") or (key.endswith("/") and path.startswith(key))
+        key for key in table()["paths"] if path == key.rstrip("/") or (key.endswith("/") and path.startswith(key))
     ]
     return max(fitting, key=len, default="")
 
 
 def _domain(unit: str) -> str:
     """The domain of a unit: that of its program's type, as systemd starts it."""
-    type_ = contexts().type_of(str(_table()["units"][unit]["program"]), "file")
+    type_ = contexts().type_of(str(table()["units"][unit]["program"]), "file")
     return policy().started.get(type_, f"an unknown domain, for its program is {type_},")
 
 
@@ -188,6 +189,7 @@ def _contexts(root: Path) -> Contexts:
 
 
 @functools.cache
-def _table() -> dict[str, Any]:
+def table() -> dict[str, Any]:
+    """Who reads what, and who listens where."""
     data: dict[str, Any] = yaml.safe_load((HERE / "readers.yml").read_text())
     return data

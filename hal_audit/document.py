@@ -35,7 +35,7 @@ class Audit:
 
     def lost(self, one: Finding) -> None:
         """A node that gave no answer."""
-        self.nodes.setdefault(one.host, {})
+        self.nodes.setdefault(one.host, {"roles": []})
         self.findings.append(one)
 
     def document(self, seconds: float, now: datetime.datetime | None = None) -> dict[str, Any]:

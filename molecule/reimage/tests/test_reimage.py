@@ -32,7 +32,7 @@ def test_the_first_call_shows_all_that_would_happen_and_changes_nothing(hal: Rei
         for word in ("hal05", "S-HAL05", "0x50248414c9050001", name, job, "alice"):
             assert word in shown.words, f"{word} is not shown\n{shown.output}"
         assert shown.changes == {}
-        assert hal.code("hal05") == hal.code("hal05"), "the same, as long as nothing has changed"
+        assert hal.code("hal05") in shown.words, "the same, as long as nothing has changed"
         assert hal.code("hal05") != hal.code("hal06")
         assert hal.everything() == before
     finally:

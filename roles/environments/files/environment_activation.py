@@ -36,7 +36,7 @@ def record(prefix, label):
     marked["PATH"] = base["PATH"] + ":" + MARK
     plain = _after(prefix, dict(base, **own))
     beside = _after(prefix, dict(dict(base, **own), **marked))
-    found = {"set": dict(own), "prepend": {"PATH": [os.path.join(prefix, "bin")]}, "append": {}}
+    found = {"set": dict(own), "prepend": {}, "append": {}}
     for name in sorted(set(plain) | set(beside)):
         if name not in IGNORED and name not in base and name not in LISTS and plain.get(name) is not None:
             found["set"][name] = plain[name]
@@ -45,10 +45,9 @@ def record(prefix, label):
         parts = [part for part in value.split(":") if part]
         if MARK in parts:
             at = parts.index(MARK)
-            before = [part for part in parts[:at] if part not in ("/usr/bin", "/bin", os.path.join(prefix, "bin"))]
+            before = [part for part in parts[:at] if part not in ("/usr/bin", "/bin")]
             if before:
-                found["prepend"].setdefault(name, [])
-                found["prepend"][name] = found["prepend"][name] + before
+                found["prepend"][name] = before
             if parts[at + 1:]:
                 found["append"][name] = parts[at + 1:]
             if not before and not parts[at + 1:] and name != "PATH" and plain.get(name):

@@ -43,8 +43,10 @@ def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> Non
 
 
 def test_the_key_stays(tmp_path: Path) -> None:
-    assert Store(tmp_path / "audit").key() == Store(tmp_path / "audit").key()
-    assert len(Store(tmp_path / "audit").key()) == 32
+    key = Store(tmp_path / "audit").key()
+    assert Store(tmp_path / "audit").key() == key == (tmp_path / "audit/key").read_bytes()
+    assert len(key) == 32
+    assert Store(tmp_path / "other").key() != key
 
 
 def test_a_damaged_key_is_named(tmp_path: Path) -> None:

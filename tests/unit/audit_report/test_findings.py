@@ -53,8 +53,21 @@ def test_an_extra_file_belongs_to_nobody(healthy: Answer) -> None:
 def test_packages_that_nobody_declared(healthy: Answer) -> None:
     healthy["packages"] = {"extra": ["nmap-ncat-6.40-19.el7.x86_64", "strace-4.24-4.el7.x86_64"], "unknown": ""}
     assert [one.resource for one in findings(healthy)] == ["package:nmap-ncat", "package:strace"]
-    (one,) = findings(healthy, packages=[Accepted("nmap*", "asked for by users")])
-    assert one.resource == "package:strace"
+
+
+@pytest.mark.parametrize("pattern", ["nmap*", "nmap-ncat", "nmap-ncat-6.40-19.el7.x86_64", "*-6.40-*"])
+def test_a_package_is_accepted_by_its_name_alone_or_with_version_and_architecture(
+    healthy: Answer, pattern: str
+) -> None:
+    healthy["packages"] = {"extra": ["nmap-ncat-6.40-19.el7.x86_64", "strace-4.24-4.el7.x86_64"], "unknown": ""}
+    (one,) = findings(healthy, packages=[Accepted(pattern, "asked for by users")])
+    assert (one.resource, one.is_) == ("package:strace", "strace-4.24-4.el7.x86_64")
+
+
+@pytest.mark.parametrize("pattern", ["ncat", "nmap", "nmap-ncat-6.40", "x86_64"])
+def test_a_package_is_not_accepted_by_a_part_of_its_name(healthy: Answer, pattern: str) -> None:
+    healthy["packages"] = {"extra": ["nmap-ncat-6.40-19.el7.x86_64"], "unknown": ""}
+    assert [one.resource for one in findings(healthy, packages=[Accepted(pattern, "r")])] == ["package:nmap-ncat"]
 
 
 def test_packages_that_cannot_be_told_are_unknown(healthy: Answer) -> None:

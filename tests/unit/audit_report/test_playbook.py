@@ -69,8 +69,10 @@ class Site:
             command, cwd=self.folder, env=own, capture_output=True, text=True, check=False, timeout=LONG_SECONDS
         )
 
-    def playbook(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        words = [str(BIN / "ansible-playbook"), str(PROJECT / "playbooks" / "audit.yml"), *arguments]
+    def playbook(
+        self, *arguments: str, book: str = str(PROJECT / "playbooks" / "audit.yml")
+    ) -> subprocess.CompletedProcess[str]:
+        words = [str(BIN / "ansible-playbook"), book, *arguments]
         return warm.run(words, self.environment(), LONG_SECONDS, self.folder)
 
     def hal_audit(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -138,6 +140,62 @@ def test_a_node_that_does_not_answer(site: Site) -> None:
     assert "unreachable=1" in done.stdout
     (one,) = site.document()["findings"]
     assert (one["host"], one["kind"], one["status"]) == ("n1", "unreachable", "unknown")
+    assert site.document()["status"] == 3
+
+
+def test_a_node_that_is_lost_in_a_task_beside_the_audit_is_unreachable(site: Site) -> None:
+    """Before its own task comes, or after: nothing else says that it is gone."""
+    site.write(
+        "play.yml",
+        """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - {name: Compare, hal_audit: {node: "{{ inventory_hostname }}"}, when: inventory_hostname == "n2"}
+    - name: Lose a node
+      ansible.builtin.command: {argv: ["true"]}
+      vars: {ansible_connection: ssh, ansible_host: 127.0.0.1, ansible_port: 9}
+      when: inventory_hostname == "n1"
+""",
+    )
+    site.playbook(book="play.yml")
+    document = site.document()
+    (one,) = document["findings"]
+    assert (one["host"], one["kind"], one["status"]) == ("n1", "unreachable", "unknown")
+    assert "port 9" in one["summary"]
+    assert document["status"] == 3
+
+
+def test_a_node_that_was_lost_before_the_audit_and_is_not_audited_is_not_its_concern(site: Site) -> None:
+    site.write(
+        "play.yml",
+        """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - name: Lose a node
+      ansible.builtin.command: {argv: ["true"]}
+      vars: {ansible_connection: ssh, ansible_host: 127.0.0.1, ansible_port: 9}
+      when: inventory_hostname == "n1"
+- hosts: n2
+  gather_facts: false
+  tasks:
+    - {name: Compare, hal_audit: {node: "{{ inventory_hostname }}"}}
+""",
+    )
+    site.playbook(book="play.yml")
+    document = site.document()
+    assert (list(document["nodes"]), document["findings"], document["status"]) == (["n2"], [], 0)
+
+
+def test_an_audit_that_ends_before_its_node_is_asked_says_why(site: Site) -> None:
+    task = 'hal_audit: {node: "{{ nobody_knows }}"}'
+    site.write("play.yml", f"- {{hosts: all, gather_facts: false, tasks: [{{{task}}}]}}\n")
+    said = site.playbook(book="play.yml").stdout
+    report = " ".join(said.partition("PLAY RECAP")[2].split())
+    assert "nodes n[1-2] The task includes an option with an undefined variable." in report
+    assert "'nobody_knows' is undefined" in report
+    assert "Not everything was seen: 2 unknown on n[1-2] (2 nodes, 0 resources, 0 expectations" in report
 
 
 def test_only_a_role(site: Site) -> None:

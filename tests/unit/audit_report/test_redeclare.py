@@ -237,6 +237,28 @@ def test_what_another_role_has_taken_over_is_no_orphan(role: Role) -> None:
     assert gone.kind == "declared-differently"
 
 
+@pytest.mark.parametrize(
+    ("loop", "control", "path"),
+    [
+        ({"loop": ["a", "b"]}, {"loop_var": "__web_one"}, "{{ __web_one }}"),
+        ({"loop": ["a", "b"]}, {"loop_var": "__web_one", "index_var": "__web_at"}, "{{ __web_at }}{{ __web_one }}"),
+        ({"loop": ["a", "b"]}, {"index_var": "__web_at"}, "{{ __web_at }}{{ item }}"),
+        ({"with_items": ["a", ["b"]]}, {"loop_var": "__web_one"}, "{{ __web_one }}"),
+        ({"with_dict": {"a": 1, "b": 2}}, {}, "{{ item.key }}"),
+    ],
+)
+def test_a_loop_has_the_variables_that_its_control_names(
+    role: Role, loop: dict[str, Any], control: dict[str, str], path: str
+) -> None:
+    make = {"path": "{{ web_root }}/" + path, "state": "directory", "mode": "0755"}
+    task = {"name": "Loop", "ansible.builtin.file": make, **loop, "loop_control": control}
+    role.write("tasks/web.yml", yaml.safe_dump([task], sort_keys=False))
+    names = ["0a", "1b"] if "__web_at" in path else ["a", "b"]
+    declared = role.declared()
+    assert sorted(declared.entries) == [f"file:{role.root}/{name}" for name in names]
+    assert declared.undecided == {}
+
+
 def test_a_template_with_a_secret_is_secret(role: Role) -> None:
     role.write("templates/page.j2", "{{ vault_web_key }}")
     (entry,) = [one for name, one in role.declared().entries.items() if name.endswith("page")]

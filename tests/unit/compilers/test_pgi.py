@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import shutil
+import tarfile
 import time
 from pathlib import Path
 
@@ -269,6 +270,33 @@ def test_an_archive_of_another_version_is_no_installation(site: Site) -> None:
     site.declare()
     assert "is the archive of this version and architecture?" in site.refused("install")
     assert not (site.root / "19.10/current").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("../../escaped", tarfile.REGTYPE, "leads out of it"),
+        ("components/../../../escaped", tarfile.REGTYPE, "leads out of it"),
+        ("{folder}/escaped", tarfile.REGTYPE, "leads out of it"),
+        ("components/disk", tarfile.BLKTYPE, "is a device"),
+        ("components/terminal", tarfile.CHRTYPE, "is a device"),
+    ],
+)
+def test_an_archive_that_writes_outside_of_its_folder_or_makes_devices_is_refused(
+    site: Site, name: str, kind: bytes, words: str
+) -> None:
+    member = tarfile.TarInfo(name.format(folder=site.folder))
+    member.type = kind
+    with tarfile.open(site.archive, "a") as tar:
+        tar.addfile(member)
+    site.declare()
+    before = sorted(site.folder.rglob("*"))
+    made = [site.folder / name for name in ("apps", "apps/pgi", "apps/pgi/19.10", "apps/pgi/19.10/.hal")]
+    made += [site.folder / "compilers.json.lock"]
+    assert site.refused("install") == (
+        f"hal-pgi: pgi/19.10: the archive's member {member.name} {words}; what was there before is as it was"
+    )
+    assert sorted(site.folder.rglob("*")) == sorted([*before, *made])
 
 
 def test_what_is_withdrawn_stays_until_somebody_says_so(site: Site) -> None:

@@ -42,7 +42,8 @@ def text(one: dict[str, Any], name: str, *more: dict[str, Any]) -> list[str]:
 
 
 def test_each_file_says_who_wrote_it_and_where_it_is() -> None:
-    found = files([FULL, module(version="10.1"), module(name="at", version="12.0")], TREE + "/")
+    declared = [FULL, module(version="10.1"), module(name="at", version="12.0")]
+    found = files(declared, TREE + "/")
     assert [one["path"] for one in found] == [
         f"{TREE}/at/.modulerc.lua",
         f"{TREE}/at/12.0.lua",
@@ -52,7 +53,7 @@ def test_each_file_says_who_wrote_it_and_where_it_is() -> None:
     ]
     header = "-- Written by Ansible, role cuda; changes made here are lost.\n"
     assert all(one["content"].startswith(header) for one in found)
-    assert files([FULL], TREE) == files([FULL], TREE)
+    assert files(declared[::-1], TREE) == found, "whatever order they are declared in"
 
 
 def test_a_module_does_what_is_declared_in_this_order() -> None:

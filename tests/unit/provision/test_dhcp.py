@@ -191,4 +191,3 @@ def test_a_changed_node_changes_its_own_files_and_no_other(tmp_path: Path) -> No
     gone = files(nodes, one)
     assert before.keys() - gone.keys() == {f"{tmp_path}/hosts/hal05", f"{tmp_path}/options/hal05"}
     assert all(before[path] == text for path, text in gone.items())
-    assert main_file(one) == main_file(one)

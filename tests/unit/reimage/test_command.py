@@ -477,6 +477,19 @@ def test_a_node_that_was_aborted_is_left_out_and_the_same_command_goes_on_with_t
     assert desk.ask("hal05").code != code
 
 
+def test_a_code_goes_on_with_its_own_call_when_two_were_begun(desk: Desk) -> None:
+    """hal05 was done by the first; hal07, whose turn did not come, is on by another."""
+    first = desk.ask("hal[05-07]").code
+    desk.site.faults["hal06"] = {"gates"}
+    assert not desk.ask("hal[05-07]", first).well
+    desk.site.faults["hal07"] = {"gates"}
+    _done, other = fail(desk, "hal07", fault="gates")
+    assert states(desk) == {"hal05": "done", "hal06": "failed", "hal07": "failed"}
+    said = f"hal07: another reimage of it failed at gates, confirmed by root@here with {other}; "
+    assert refused(desk, "hal[05-07]", first).startswith(said)
+    assert "is not the code" in refused(desk, "hal[05-07]", other)
+
+
 def test_nodes_whose_turn_did_not_come_are_as_if_nobody_had_asked(desk: Desk) -> None:
     code = desk.ask("hal[05-07]").code
     desk.site.faults["hal05"] = {"power-ignored"}

@@ -19,7 +19,7 @@ PYTHON := .venv/bin/python
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 
-.PHONY: help setup wheelhouse demo site ssh secrets certificate clean distclean lint unit check molecule test test-full bench
+.PHONY: help setup wheelhouse demo site ssh secrets certificate clean distclean lint unit check molecule test test-full mutate bench
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -72,6 +72,11 @@ test: setup ## lint, unit, property and contract tests, four scenarios, a mini r
 test-full: setup ## make test and the slow proofs: every scenario, every package on a node, the full virtual HAL, ppc64le nodes
 	@molecule/shared/prepare-controller --full
 	@$(PYTHON) tests/run.py lint unit scenarios rollout slow
+
+mutate: setup ## which small faults the tests notice: make mutate SEED=7 SAMPLE=20 ONLY=python AREA=slurm MINUTES=10 (or ALL=1)
+	@$(PYTHON) tests/mutate $(if $(SEED),--seed '$(SEED)') $(if $(SAMPLE),--sample '$(SAMPLE)') $(if $(ONLY),--only '$(ONLY)') \
+	  $(if $(AREA),--area '$(AREA)') $(if $(ALL),--all) $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SCENARIOS),--scenarios) \
+	  $(if $(REPORT),--report)
 
 bench: setup ## ratios beside their goals: make bench PARTS='inventory calls' for some of them
 	@$(PYTHON) tests/bench/run.py $(PARTS)

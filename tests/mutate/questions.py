@@ -1,0 +1,43 @@
+"""What is asked about a fault, cheapest first: the parts of make test that can see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.mutate.mutant import Mutant
+from tests.mutate.reach import Reach
+
+NOTHING_COLLECTED = 5
+PYTEST = ("pytest", "-vv", "-x", "--tb=line", "--hypothesis-seed=0", "-m", "not slow")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A command, run in the project's root, that fails if it sees the fault. Tests are known by the files that they are in."""
+
+    name: str
+    argv: tuple[str, ...]
+    tests: tuple[str, ...] = ()
+    green: tuple[int, ...] = (0,)
+
+
+def pytest(name: str, tests: list[str], *words: str) -> Question:
+    """The tests of these files."""
+    return Question(name, (*PYTEST, *words, *tests), tuple(tests), (0, NOTHING_COLLECTED))
+
+
+def questions(mutant: Mutant, reach: Reach) -> Iterator[Question]:
+    """What to ask. Of Python no linter: it would see how an operator writes, not what it does."""
+    near = reach.tests(mutant.path)
+    if mutant.language == "yaml":
+        if mutant.path.endswith(".yml"):
+            yield Question("yamllint", ("yamllint", "--strict", mutant.path))
+        contract = [name for name in reach.all_tests if name.startswith("tests/contract/")]
+        # What is planted there has files of its own.
+        yield pytest("contract tests", contract, "-k", "not planted")
+        near = [name for name in near if name not in contract]
+    if near:
+        yield pytest("unit tests", near)
+    if mutant.language == "yaml" and mutant.path.endswith(".yml"):
+        yield Question("ansible-lint", ("ansible-lint", "--strict", mutant.path))

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from tests.mutate.mutant import Mutant, area
 from tests.mutate.python import Python
+from tests.mutate.templates import Template
 from tests.mutate.wiring import Wiring
 
 LOOKED_AT = {
@@ -22,6 +23,7 @@ LOOKED_AT = {
     "yaml": (
         *(f"roles/*/{folder}/*" for folder in ("tasks", "handlers", "defaults", "vars", "meta", "templates")),
         "roles/*/expect.yml",
+        "roles/*/firewall.yml",
         "playbooks/*.yml",
         "inventory/hal/group_vars/*.yml",
     ),
@@ -62,11 +64,12 @@ class Tree:
     def faulty(self, path: str) -> tuple[int, Faulty]:
         """How many lines a file has, and the faults that they can have."""
         text = (self.root / path).read_text()
-        return len(text.splitlines()), Python(path, text) if path.endswith(".py") else Wiring(path, text)
+        kind = Python if path.endswith(".py") else Wiring if path.endswith(".yml") else Template
+        return len(text.splitlines()), kind(path, text)
 
 
 def sample(tree: Tree, language: str, size: int, seed: int, only_area: str = "") -> list[Mutant]:
-    """So many faults, in the order drawn: whatever part of them is tried is a sample, too. Fewer if there are no more."""
+    """So many faults, in the order drawn: what is tried of them is a sample, too. Fewer if there are no more."""
     draw = random.Random(f"{seed} {language}")
     lines = [
         (name, number)

@@ -14,7 +14,7 @@ PYTEST = ("pytest", "-vv", "-x", "--tb=line", "--hypothesis-seed=0", "-m", "not 
 
 @dataclass(frozen=True)
 class Question:
-    """A command, run in the project's root, that fails if it sees the fault. Tests are known by the files that they are in."""
+    """A command, run in the project's root, that fails if it sees the fault; `tests` are the files it has them from."""
 
     name: str
     argv: tuple[str, ...]
@@ -34,8 +34,8 @@ def questions(mutant: Mutant, reach: Reach) -> Iterator[Question]:
         if mutant.path.endswith(".yml"):
             yield Question("yamllint", ("yamllint", "--strict", mutant.path))
         contract = [name for name in reach.all_tests if name.startswith("tests/contract/")]
-        # What is planted there has files of its own.
-        yield pytest("contract tests", contract, "-k", "not planted")
+        # What is planted there has files of its own; the rules of these two read Python alone.
+        yield pytest("contract tests", contract, "-k", "not planted and not node_python and not plugins")
         near = [name for name in near if name not in contract]
     if near:
         yield pytest("unit tests", near)

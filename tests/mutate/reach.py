@@ -11,22 +11,20 @@ from pathlib import Path
 
 from tests.mutate.mutant import area
 
+MOST = 40  # test files that are asked about one file
 NEAR = 2  # steps from a file to a test that reaches it; one is a test that names it itself
 TESTS = ("tests/unit", "tests/property", "tests/contract")
-# Among these a file is known by its name alone: they are found on a path of their own, or as a plugin.
-LOOSE = ("plugins/", "roles/", "molecule/")
-LOOKED_AT = ("tests/unit/", "tests/property/", "tests/contract/", "hal_", *LOOSE, "playbooks/")
+# Tests, and what can lie between them and a file; not the lab, which names nearly everything.
+READ = re.compile(r"(tests/(unit|property|contract)/|hal_|plugins/|roles/\w+/files/).*\.py|playbooks/.*\.yml")
+# A file of the project; not one that a text shows as the source of something: roles/time/tasks/main.yml:2
+NAMED = re.compile(r"(?<![\w-])(?:[\w-]+/)+[\w.-]*(?![\w.|:-])")
 
 
 class Reach:
     """The project's files, and which of them name which."""
 
     def __init__(self, root: Path, files: Sequence[str]) -> None:
-        self._texts = {
-            name: (root / name).read_text(errors="replace")
-            for name in files
-            if name.startswith(LOOKED_AT) and name.endswith((".py", ".yml", ".yaml", ".j2", ".sh"))
-        }
+        self._texts = {name: (root / name).read_text(errors="replace") for name in files if READ.fullmatch(name)}
         self._named: dict[str, set[str]] = {}
         for name, text in self._texts.items():
             for word in _words(name, text):
@@ -40,18 +38,19 @@ class Reach:
     def tests(self, path: str) -> list[str]:
         """The test files that name a file, or a file that names it, nearest first; its area's if there are none.
 
-        Not all that could see a fault there: those that are farther away take their time and seldom do.
+        Not all that could see a fault there: those that are farther away take their time, and seldom do.
         """
         distance, queue = {path: 0}, deque([path])
+        near = NEAR if path.endswith(".py") else 1  # nothing imports the others
         while queue:
             name = queue.popleft()
             step = 0 if name.startswith("tests/") else 1  # a helper is part of the test
             for other in sorted(self._users(name)):
-                if (far := distance[name] + step) < distance.get(other, NEAR + 1):
+                if (far := distance[name] + step) < distance.get(other, near + 1):
                     distance[other] = far
                     (queue.append if step else queue.appendleft)(other)
         found = [name for name in distance if is_test(name)]
-        return sorted(found, key=lambda name: (distance[name] - _alike(path, name), name)) or self._of_area(path)
+        return sorted(found, key=lambda name: (distance[name] - _alike(path, name), name))[:MOST] or self._of_area(path)
 
     @functools.cache  # noqa: B019  lives as long as the run
     def _users(self, path: str) -> set[str]:
@@ -63,16 +62,16 @@ class Reach:
 
     def _aliases(self, path: str) -> Iterator[str]:
         """What others call a file."""
-        stem, dotted = Path(path).stem, path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        yield dotted
         yield path
-        if stem == "__main__":
-            yield dotted.rpartition(".")[0]
-        if (path.startswith(LOOSE) and not path.startswith("roles/")) or "/files/" in path:
-            yield stem
-            yield Path(path).name
         if path.startswith("roles/"):
             yield "/".join(path.split("/")[:2])
+        if path.endswith(".py"):
+            dotted = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            yield dotted.removesuffix(".__main__")
+            if path.startswith(("plugins/", "roles/")):  # found on a path of its own, or as a plugin
+                yield Path(path).name
+                if "_" in Path(path).stem:  # one word is in every text
+                    yield Path(path).stem
         if path.startswith("plugins/filter/"):
             yield from re.findall(r"[\"'](hal_\w+)[\"']", self._texts.get(path, ""))
 
@@ -92,28 +91,23 @@ def is_test(name: str) -> bool:
 
 
 def _words(name: str, text: str) -> set[str]:
-    """The modules, files and plugins that a text names."""
-    found = set(re.findall(r"roles/\w+", re.sub(r"[\"'] / [\"']", "/", text)))
+    """The modules, files, folders of roles and plugins that a text names."""
+    files = {one.rstrip("/") for one in NAMED.findall(re.sub(r"[\"'] / [\"']", "/", text))}
+    found = files | {"/".join(one.split("/")[:2]) for one in files if one.startswith("roles/")}
     if not name.endswith(".py"):
-        return found | set(re.findall(r"[\w.]+", text)) | set(re.findall(r"\bhal_\w+", text))
-    tree = ast.parse(text)
-    package = name.removesuffix(".py").split("/")[:-1]
-    for node in ast.walk(tree):
+        return found | set(re.findall(r"\w+", text))
+    package = name.split("/")[:-1]
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             for one in node.names:
                 found |= _modules(one.name)
         elif isinstance(node, ast.ImportFrom):
-            base = (
-                ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])])
-                if node.level
-                else str(node.module)
-            )
-            found |= _modules(base)
-            for one in node.names:
-                found |= _modules(f"{base}.{one.name}")
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *filter(None, [node.module])])
+            for dotted in (base, *(f"{base}.{one.name}" for one in node.names)):
+                found |= _modules(dotted)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found |= set(re.findall(r"[\w-]+(?:/[\w.-]+)+", node.value))
-            found |= set(re.findall(r"\w+(?:\.\w+)*", node.value))
+            found |= set(re.findall(r"\w+(?:\.\w+)*", node.value)) | set(re.findall(r"\w+", node.value))
     return found
 
 

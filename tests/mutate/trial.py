@@ -33,7 +33,7 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a fault: `by` is what saw it (a kind of test or a linter), empty when nothing did; `test` which."""
+    """What became of a fault: `by` is what saw it (tests, a linter), empty when nothing did; `test` which."""
 
     mutant: Mutant
     by: str

@@ -6,8 +6,6 @@ import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
-SHOWN_LINES = 6  # of a hunk
-
 
 @dataclass(frozen=True, order=True)
 class Mutant:
@@ -31,14 +29,9 @@ class Mutant:
 
     @property
     def hunk(self) -> str:
-        """The lines that it takes and gives, each with - or + before it: few enough to read."""
-        lines = [
-            line
-            for line in difflib.unified_diff(self.before.splitlines(), self.after.splitlines(), lineterm="", n=0)
-            if not line.startswith(("---", "+++", "@@"))
-        ]
-        more = [f"... {len(lines) - SHOWN_LINES} more"] if len(lines) > SHOWN_LINES else []
-        return "\n".join([*lines[:SHOWN_LINES], *more])
+        """The lines that it takes and gives, each with - or + before it."""
+        lines = difflib.unified_diff(self.before.splitlines(), self.after.splitlines(), lineterm="", n=0)
+        return "\n".join(line for line in list(lines)[2:] if not line.startswith("@@"))
 
     @property
     def where(self) -> str:

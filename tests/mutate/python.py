@@ -40,8 +40,9 @@ def _can_go(node: Any) -> bool:
 
 
 def _function(node: Any) -> str:
-    function = parso.python.tree.search_ancestor(node, "funcdef")
-    return function.name.value if function else ""
+    while node and node.type != "funcdef":
+        node = node.parent
+    return str(node.name.value) if node else ""
 
 
 def _operators() -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.mutate.mutant import Mutant
 from tests.mutate.reach import Reach
@@ -41,3 +42,21 @@ def questions(mutant: Mutant, reach: Reach) -> Iterator[Question]:
         yield pytest("unit tests", near)
     if mutant.language == "yaml" and mutant.path.endswith(".yml"):
         yield Question("ansible-lint", ("ansible-lint", "--strict", mutant.path))
+
+
+def molecule(role: str, *words: str) -> tuple[str, ...]:
+    """A command of a role's scenario, as make test has it."""
+    return ("molecule", "-c", "molecule/base.yml", "-c", "molecule/once.yml", *words, "-s", role)
+
+
+def scenario(mutant: Mutant, root: Path) -> Iterator[Question]:
+    """The scenario of the role, from bare nodes: one that was converged already does not miss a task."""
+    role = role_with_scenario(mutant, root)
+    if role:
+        yield Question("scenario", molecule(role, "test"))
+
+
+def role_with_scenario(mutant: Mutant, root: Path) -> str:
+    """The role whose file it is, when it has a scenario of its name."""
+    role = mutant.area if mutant.path.startswith("roles/") else ""
+    return role if role and (root / "molecule" / role / "molecule.yml").is_file() else ""

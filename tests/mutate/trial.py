@@ -9,15 +9,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.mutate import keeper
 from tests.mutate.copies import Copy
 from tests.mutate.mutant import Mutant
-from tests.mutate.questions import PYTEST, Question, questions
-from tests.mutate.reach import Reach
+from tests.mutate.questions import PYTEST, Question
 
 QUIET_SECONDS = 150.0
 """A test that says nothing for longer hangs: on two busy cores the longest takes 50."""
@@ -45,16 +44,21 @@ class Bench:
     """A copy of the tree and what is asked in it, one fault after the other."""
 
     def __init__(
-        self, copy: Copy, reach: Reach, logs: Path, stop: threading.Event, quiet_seconds: float = QUIET_SECONDS
+        self,
+        copy: Copy,
+        ask: Callable[[Mutant], Iterable[Question]],
+        logs: Path,
+        stop: threading.Event,
+        quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
-        self._copy, self._reach, self._stop, self._quiet = copy, reach, stop, quiet_seconds
+        self._copy, self._questions, self._stop, self._quiet = copy, ask, stop, quiet_seconds
         self._log = logs / f"{copy.root.name}.log"
         self._green = set[tuple[str, ...]]()
 
     def judge(self, mutant: Mutant) -> Verdict:
         """Try a fault. What fails with it is asked again without it: RedError when that fails, too."""
         began = time.monotonic()
-        for question in questions(mutant, self._reach):
+        for question in self._questions(mutant):
             with self._copy.having(mutant):
                 status = self._ask(question.argv)
                 failed = self._failed(status) if question.tests else []
@@ -66,6 +70,14 @@ class Bench:
             by = "hung" if status == keeper.HUNG else question.name
             return Verdict(mutant, by, ", ".join(failed), time.monotonic() - began)
         return Verdict(mutant, "", "", time.monotonic() - began)
+
+    def end(self, argv: Sequence[str]) -> None:
+        """Run what takes away what is no child of a command, as nodes are; whatever it says, and also after a stop."""
+        stop, self._stop = self._stop, threading.Event()
+        try:
+            self._ask(argv)
+        finally:
+            self._stop = stop
 
     def _failed(self, status: int) -> list[str]:
         """The test that failed, or the one that hangs; none when not even collecting them went well."""

@@ -12,14 +12,17 @@ from tests.mutate.expressions import negated, swaps
 from tests.mutate.mutant import Mutant
 
 DROPPED = frozenset(
-    ["backup", "become", "become_user", "changed_when", "check_mode", "delegate_to", "environment", "failed_when", "finding", "group", "ignore_errors", "listen", "mode", "no_log", "notify", "owner", "register", "required", "retries", "run_once", "severity", "tags", "throttle", "until", "validate", "vars", "when"]
-)
+    ("backup", "become", "become_user", "changed_when", "check_mode", "delegate_to", "environment", "failed_when",
+     "finding", "group", "ignore_errors", "listen", "mode", "no_log", "notify", "owner", "register", "required",
+     "retries", "run_once", "severity", "tags", "throttle", "until", "validate", "vars", "when")
+)  # fmt: skip
 """Keys that can be left out: what remains is still a task, an entry, an option."""
 CONDITIONS = ("when", "changed_when", "failed_when", "until")
 EXPRESSIONS = (*CONDITIONS, "that")
 PROSE = frozenset(
-    ["author", "comment", "description", "fail_msg", "id", "label", "msg", "quiet", "short_description", "success_msg", "title", "why"]
-)
+    ("author", "comment", "description", "fail_msg", "id", "label", "msg", "quiet", "short_description", "success_msg",
+     "title", "why")
+)  # fmt: skip
 """Keys whose values are for people."""
 STATES = {
     "absent": "present", "directory": "absent", "file": "absent", "latest": "present", "present": "absent",
@@ -66,7 +69,7 @@ class Wiring:
                     kind = "no task" if isinstance(item, yaml.MappingNode) and key in ("", "block") else "no item"
                     self._leave_out(kind, item, item, node)
                 self._walk(item, key)
-        else:
+        elif isinstance(node, yaml.ScalarNode):
             self._other_value(node, key)
 
     def _leave_out(self, kind: str, first: yaml.Node, last: yaml.Node, among: Any) -> None:

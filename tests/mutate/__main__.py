@@ -28,7 +28,7 @@ from tests.mutate import equivalent  # noqa: E402
 from tests.mutate.choose import LOOKED_AT, Tree, everything, in_turn, sample  # noqa: E402
 from tests.mutate.copies import Copy  # noqa: E402
 from tests.mutate.mutant import Mutant  # noqa: E402
-from tests.mutate.questions import molecule, questions, role_with_scenario, scenario  # noqa: E402
+from tests.mutate.questions import molecule, questions, role_with_scenario, scenario, whole_scenario  # noqa: E402
 from tests.mutate.reach import Reach  # noqa: E402
 from tests.mutate.report import Measured, page, seen  # noqa: E402
 from tests.mutate.rounds import try_all  # noqa: E402
@@ -70,7 +70,7 @@ def main() -> int:
     if options.seed is None and not options.all:
         options.seed = secrets.randbelow(10**6)
     drawn = chosen(tree, options)
-    decided = equivalent.load()
+    decided = equivalent.load(options.project)
     mutants = [mutant for mutant in drawn if not equivalent.known(mutant, decided)]
     say(f"{command(options)}\n{len(mutants)} faults, the last one begun within {options.minutes:g} minutes")
     try:
@@ -159,16 +159,20 @@ def with_scenarios(
 
     What no scenario was asked about for want of time stays a survivor.
     """
-    survived = [one.mutant for one in verdicts if not one.by and role_with_scenario(one.mutant, copy.root)]
-    stop = threading.Event()
+    stop, again = threading.Event(), dict[Mutant, Verdict]()
     bench = Bench(copy, partial(scenario, root=copy.root), logs, stop, QUIET_SCENARIO_SECONDS)
-    say(f"\n{len(survived)} survivors have a scenario")
-    try:
-        asked = {one.mutant: one for one in try_all(survived, [bench], stop, until, tell)}
-    finally:
-        for role in sorted({role_with_scenario(one, copy.root) for one in survived}):
+    survived = [one.mutant for one in verdicts if not one.by]
+    for role in sorted({role_with_scenario(mutant, copy.root) for mutant in survived} - {""}):
+        if time.monotonic() > until:
+            break
+        say(f"... scenario {role} without a fault")
+        mutants = [one for one in survived if role_with_scenario(one, copy.root) == role]
+        try:
+            bench.trust(molecule(role, "test"), proven_by=whole_scenario(role))
+            again |= {one.mutant: one for one in try_all(mutants, [bench], stop, until, tell)}
+        finally:
             bench.end(molecule(role, "destroy"))
-    return [asked.get(one.mutant, one) for one in verdicts]
+    return [again.get(one.mutant, one) for one in verdicts]
 
 
 if __name__ == "__main__":

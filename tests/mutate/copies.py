@@ -61,7 +61,10 @@ def _environment(found: Path, project: Path, folder: Path) -> None:
     places = re.compile("|".join(re.escape(place) for place in sorted(moved, key=len, reverse=True)))
 
     def ours(source: Path, target: Path) -> None:
-        target.write_text(places.sub(lambda place: moved[place[0]], source.read_text()))
+        text = places.sub(lambda place: moved[place[0]], source.read_text())
+        # As pip does: a kernel reads 127 characters of the first line, and no blank.
+        text = re.sub(r"\A#!(/.*/python[\d.]*)\n", r"""#!/bin/sh\n'''exec' "\1" "$0" "$@"\n' '''\n""", text)
+        target.write_text(text)
         target.chmod(source.stat().st_mode)
 
     (own / "bin").mkdir(parents=True)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 HUNG = 124
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -25,10 +26,10 @@ def keep(log: Path, quiet_seconds: float, command: list[str]) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
     size, since = 0, time.monotonic()
     try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _leave)
         with log.open("wb") as output:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
@@ -42,6 +43,13 @@ def keep(log: Path, quiet_seconds: float, command: list[str]) -> int:
         return process.returncode if process.returncode >= 0 else 128 - process.returncode
     finally:
         _end_all()
+
+
+def _leave(number: int, _frame: object) -> NoReturn:
+    """Leave by an exception, once: each thread of who started this process may end with a signal of its own."""
+    for other in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(other, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def _end_all() -> None:

@@ -44,16 +44,21 @@ def questions(mutant: Mutant, reach: Reach) -> Iterator[Question]:
         yield Question("ansible-lint", ("ansible-lint", "--strict", mutant.path))
 
 
-def molecule(role: str, *words: str) -> tuple[str, ...]:
-    """A command of a role's scenario, as make test has it."""
-    return ("molecule", "-c", "molecule/base.yml", "-c", "molecule/once.yml", *words, "-s", role)
-
-
 def scenario(mutant: Mutant, root: Path) -> Iterator[Question]:
     """The scenario of the role, from bare nodes: one that was converged already does not miss a task."""
     role = role_with_scenario(mutant, root)
     if role:
         yield Question("scenario", molecule(role, "test"))
+
+
+def molecule(role: str, *words: str) -> tuple[str, ...]:
+    """A command of a role's scenario, as make test has it."""
+    return ("molecule", "-c", "molecule/base.yml", "-c", "molecule/once.yml", *words, "-s", role)
+
+
+def whole_scenario(role: str) -> tuple[str, ...]:
+    """A role's scenario, and before it what nodes are made of."""
+    return ("python", "tests/run.py", "--scenario", role, "scenarios")
 
 
 def role_with_scenario(mutant: Mutant, root: Path) -> str:

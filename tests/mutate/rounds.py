@@ -54,8 +54,10 @@ def try_all(
             else:
                 verdicts.append(said)
                 tell(said)
-    finally:
+    except BaseException:
         stop.set()
+        raise
+    finally:
         for thread in threads:
             thread.join()
     return verdicts

@@ -16,8 +16,9 @@ NEAR = 2  # steps from a file to a test that reaches it; one is a test that name
 TESTS = ("tests/unit", "tests/property", "tests/contract")
 # Tests, and what can lie between them and a file; not the lab, which names nearly everything.
 READ = re.compile(r"(tests/(unit|property|contract)/|hal_|plugins/|roles/\w+/files/).*\.py|playbooks/.*\.yml")
+OWN = "tests/unit/mutate/"  # these try faults themselves, in files that they name
 # A file of the project; not one that a text shows as the source of something: roles/time/tasks/main.yml:2
-NAMED = re.compile(r"(?<![\w-])(?:[\w-]+/)+[\w.-]*(?![\w.|:-])")
+NAMED = re.compile(r"(?<![\w-])(?:[\w-]+/)+[\w.-]*(?![\w.|:/-])")
 
 
 class Reach:

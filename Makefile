@@ -19,7 +19,8 @@ PYTHON := .venv/bin/python
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 
-.PHONY: help setup wheelhouse demo site ssh secrets certificate clean distclean lint unit check molecule test prove test-full flaky bench
+.PHONY: help setup wheelhouse demo site ssh secrets certificate clean distclean lint unit check molecule test prove test-full \
+  flaky mutate bench
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -79,6 +80,11 @@ test-full: setup ## everything, proven or not: also every package on a node, the
 
 flaky: setup ## tests/flaky.md: what failed, and passed when it was run once more
 	@$(PYTHON) tests/flaky.py
+
+mutate: setup ## which small faults the tests notice: make mutate SEED=7 SAMPLE=20 ONLY=python AREA=slurm MINUTES=10 (or ALL=1)
+	@$(PYTHON) tests/mutate $(if $(SEED),--seed '$(SEED)') $(if $(SAMPLE),--sample '$(SAMPLE)') $(if $(ONLY),--only '$(ONLY)') \
+	  $(if $(AREA),--area '$(AREA)') $(if $(ALL),--all) $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SCENARIOS),--scenarios) \
+	  $(if $(REPORT),--report)
 
 bench: setup ## ratios beside their goals: make bench PARTS='inventory calls' for some of them
 	@$(PYTHON) tests/bench/run.py $(PARTS)

@@ -473,7 +473,7 @@ def test_py_rattler_is_unpacked_once_from_the_declared_wheel_alone(tmp_path: Pat
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("rattler/__init__.py", "good = True\n")
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    settings = {"root": "", "library": str(folder), "wheel": {"path": str(wheel), "sha256": digest}}
+    settings: dict[str, Any] = {"root": "", "library": str(folder), "wheel": {"path": str(wheel), "sha256": digest}}
     install, problem = part("install"), part("common").Problem
 
     def library() -> str:

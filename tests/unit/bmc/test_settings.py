@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from hal_bmc import operations, settings
 from hal_bmc.choose import connect
 from hal_bmc.errors import BmcError, Fault
-from hal_bmc.models import Boot, BootTarget
+from hal_bmc.models import Boot, BootTarget, Clock, Target
+from hal_bmc.protocol import Bmc
 from hal_certificates.tls import tls_sign_request
 from tests.unit.bmc.emulated import NEW_SECRET, NOT_PATIENT, PATIENT, SECRET, Emulated, Emulation
 
@@ -96,6 +98,63 @@ def test_a_clock_that_time_servers_set_says_so(openbmc: Emulated) -> None:
         BmcError, match="its clock to be set: 400: The property DateTime could not be written because NTP"
     ):
         client.set_clock(datetime.now(timezone.utc))
+
+
+class Deaf:
+    """A BMC that says yes to everything, and goes on as it was; `silent_after`: questions that it answers."""
+
+    def __init__(self, clock: Clock, silent_after: int) -> None:
+        self.target, self.left, self._clock = Target("hal05", "openbmc", "127.0.0.1", "root", ""), silent_after, clock
+
+    def clock(self) -> Clock:
+        self.left -= 1
+        if self.left < 0:
+            raise BmcError("hal05", "its clock", "no answer", Fault.SILENT)
+        return self._clock
+
+    def set_ntp(self, servers: Sequence[str]) -> None:
+        """Yes."""
+
+    def set_clock(self, now: datetime) -> None:
+        """Yes."""
+
+
+def deaf(clock: Clock, silent_after: int = 9999) -> Bmc:
+    return cast(Bmc, Deaf(clock, silent_after))
+
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("clock", "servers", "said"),
+    [
+        (Clock(NOON, False, ()), ["10.0.0.11"], "asks nobody for the time"),
+        (Clock(NOON, False, ("10.0.0.11",)), ["10.0.0.11"], "asks nobody for the time"),
+        (Clock(NOON, True, ("10.0.0.12", "10.0.0.13")), ["10.0.0.11"], "asks 10.0.0.12, 10.0.0.13 for the time"),
+        (Clock(NOON, True, ("10.0.0.12",)), [], "asks 10.0.0.12 for the time"),
+    ],
+)
+def test_time_servers_that_were_not_taken_over_are_said(clock: Clock, servers: list[str], said: str) -> None:
+    with pytest.raises(BmcError) as error:
+        settings.set_ntp(deaf(clock), servers, NOT_PATIENT, check=False)
+    assert str(error.value) == f"BMC of hal05 (127.0.0.1): its time servers to be set: it said yes, and {said}"
+    assert error.value.fault is Fault.IGNORED
+
+
+def test_a_clock_that_was_not_set_is_said() -> None:
+    with pytest.raises(BmcError) as error:
+        settings.set_clock(deaf(Clock(NOON, False, ())), 60, NOT_PATIENT, check=False)
+    assert str(error.value) == f"BMC of hal05 (127.0.0.1): its clock to be set: it said yes, and its clock says {NOON}"
+    assert error.value.fault is Fault.IGNORED
+
+
+def test_a_bmc_that_is_silent_after_it_said_yes_is_silent() -> None:
+    silent = "^BMC of hal05: its clock: no answer$"
+    with pytest.raises(BmcError, match=silent):
+        settings.set_ntp(deaf(Clock(NOON, False), silent_after=1), ["10.0.0.11"], NOT_PATIENT, check=False)
+    with pytest.raises(BmcError, match=silent):
+        settings.set_clock(deaf(Clock(NOON, False), silent_after=1), 60, NOT_PATIENT, check=False)
 
 
 # --- password

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -461,3 +463,37 @@ def test_a_disk_that_fills_on_the_way_leaves_what_is_in_use(site: Site, write_lo
     )
     assert [path.name for path in sorted((site.root / "tools").iterdir())] == ["1", old.name]
     assert site.prefix == old
+
+
+def test_py_rattler_is_unpacked_once_from_the_declared_wheel_alone(tmp_path: Path, part: Callable[[str], Any]) -> None:
+    wheel, folder = tmp_path / "rattler.whl", tmp_path / "library"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("rattler/__init__.py", "good = True\n")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    settings: dict[str, Any] = {"root": "", "library": str(folder), "wheel": {"path": str(wheel), "sha256": digest}}
+    install, problem = part("install"), part("common").Problem
+
+    def library() -> str:
+        found: str = install.Installer(settings, print)._library()
+        return found
+
+    whole = wheel.read_bytes()
+    wheel.write_bytes(whole + b"more")
+    other = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    with pytest.raises(problem) as refused:
+        library()
+    assert str(refused.value) == f"{wheel} has sha256 {other}, declared is {digest}: it is not used"
+    assert not folder.exists()
+    wheel.write_bytes(whole)
+    left = folder / f"{digest[:12]}.new/rattler/left.py"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    assert library() == str(folder / digest[:12])
+    assert [path.name for path in folder.rglob("*") if path.is_file()] == ["__init__.py"], "an older try is gone"
+    wheel.unlink()
+    assert library() == str(folder / digest[:12]), "unpacked before"
+    shutil.rmtree(folder)
+    with pytest.raises(problem, match=rf"^{wheel} is not there: roll out the role environments$"):
+        library()
+    settings["wheel"] = None
+    assert library() == str(folder)

@@ -47,9 +47,9 @@ def test_what_nodes_have_already_is_given_by_name_or_in_a_file(desk: Desk, tmp_p
     assert sorted(path.name for path in tmp_path.iterdir()) == ["given", "packages.lock.yml"]
 
 
-def test_what_cannot_be_resolved_leaves_the_lock_file_as_it_was(desk: Desk) -> None:
+def test_what_cannot_be_resolved_leaves_the_lock_file_as_it_was(desk: Desk, world: World) -> None:
     desk.lock.write_text("as it was")
-    desk.site.nodes[0].names["orphan"] = desk.site.nodes[0].names["tool"]
+    desk.site = world.site("tool", "orphan")
     status, out, err = desk.call("lock", *desk.places, "--given", "/bin/sh")
     assert (status, out) == (2, "")
     assert "nothing provides nowhere needed by orphan" in err
@@ -86,9 +86,9 @@ def test_a_lock_file_that_holds_is_checked_as_far_as_can_be_seen(desk: Desk, wor
     assert desk.call("verify", *desk.places, "--files", str(tmp_path / "mirror"))[0] == 0
 
 
-def test_every_fault_of_a_lock_file_is_a_line(desk: Desk, tmp_path: Path) -> None:
+def test_every_fault_of_a_lock_file_is_a_line(desk: Desk, world: World, tmp_path: Path) -> None:
     desk.call("lock", *desk.places, "--given", "/bin/sh")
-    desk.site.nodes[0].names["late"] = desk.site.nodes[0].names["tool"]
+    desk.site = world.site("tool", "late")
     status, out, err = desk.call("verify", *desk.places, "--files", str(tmp_path / "nowhere"))
     assert status == 2
     assert out == ""

@@ -109,11 +109,11 @@ class _Asking:
 _asking = _Asking(threading.RLock())
 
 
-def alike(*names: str, but: Collection[str] = ()) -> None:
+def alike(*names: str, only: Collection[str] = (), but: Collection[str] = ()) -> None:
     """From now on, fail a test whose call of these modules' functions ends otherwise under a Python of nodes.
 
-    `names`: of module_utils, or of a role's files that are findable. `but`: functions that change something, or depend
-    on time; they would do it three times. Call this before tests import the functions.
+    `names`: of module_utils, or of a role's files that are findable. `only`: these functions. `but`: not these, which
+    change something, or depend on time; they would do it three times. Call this before tests import the functions.
     """
     for name in names:
         found = MODULE_UTILS + name if (SHIPPED / f"{name}.py").is_file() else name
@@ -121,7 +121,11 @@ def alike(*names: str, but: Collection[str] = ()) -> None:
             ansible.module_utils.__path__.append(str(SHIPPED))
         module = importlib.import_module(found)
         own = {key: value for key, value in vars(module).items() if getattr(value, "__module__", "") == found}
-        functions = {key: value for key, value in own.items() if type(value) is FunctionType and key not in but}
+        functions = {
+            key: value
+            for key, value in own.items()
+            if type(value) is FunctionType and (key in only if only else key not in but)
+        }
         for key, function in functions.items():
             if not hasattr(function, "__wrapped__"):
                 setattr(module, key, _asked(module, key, function))
@@ -175,15 +179,17 @@ def _asked(module: ModuleType, name: str, function: Callable[..., Any]) -> Calla
 
 
 def _compare(module: str, name: str, given: bytes, here: tuple[str, Any], error: Exception | None) -> None:
+    expected = _plain(here[1])
     own = error is None or type(error).__module__ == module or type(error).__module__.startswith(MODULE_UTILS)
     for version in NODES:
         how, what = agent(version).ask(module, name, given)
         if how == "not carried":
             continue
         # What Python's own errors say differs.
-        assert how == here[0], f"Python {version}: {name} {how} {what!r}; here it {here[0]} {here[1]!r}"
+        found = _plain(what)
+        assert how == here[0], f"Python {version}: {name} {how} {found!r}; here it {here[0]} {expected!r}"
         if own:
-            assert _plain(what) == _plain(here[1]), f"Python {version}: {name} {how} {what!r}; here {here[1]!r}"
+            assert found == expected, f"Python {version}: {name} {how} {found!r}; here {expected!r}"
 
 
 def _plain(value: Any) -> Any:

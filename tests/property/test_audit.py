@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-SHIPPED = str(Path(__file__).resolve().parents[2] / "plugins" / "module_utils")
-if SHIPPED not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(SHIPPED)
+from tests.unit.alike import alike
+
+alike("hal_audit_compare", "hal_audit_merge")
+alike("hal_audit_record", only=["to_bytes", "digest", "pack", "unpack", "judge", "entry_wrong"])
 
 from ansible.module_utils.hal_audit_compare import Now, compare  # noqa: E402  found through the lines above
 from ansible.module_utils.hal_audit_merge import GONE, RELEASED, merge, observed_entry, task_id  # noqa: E402

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 from hypothesis import given
 from hypothesis import strategies as st
 
-SHIPPED = str(Path(__file__).resolve().parents[2] / "plugins/module_utils")
-if SHIPPED not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(SHIPPED)
+from tests.unit.alike import alike
+
+alike("hal_scale_plan", "hal_scale_text", "hal_scale_values")
 
 from ansible.module_utils.hal_scale_plan import Configured, calls, changes  # noqa: E402  found only now
 from ansible.module_utils.hal_scale_text import configured  # noqa: E402

@@ -26,18 +26,25 @@ from tests.unit.interpreters import NODES, interpreter
 PROJECT = Path(__file__).resolve().parents[2]
 SHIPPED = PROJECT / "plugins" / "module_utils"
 MODULE_UTILS = "ansible.module_utils."
+# Modules by name, as they were before a test replaced anything.
+WHOLE: dict[str, tuple[ModuleType, dict[str, Any]]] = {}
 US = (os.getpid(), os.geteuid())
 # What a Python itself says of a fault differs.
 PYTHONS_OWN = re.compile(r"(?<=not a regular expression: ).*")
-# Answers one call after another; what code on the node prints is not an answer.
-AGENT = r"""
-import importlib, os, pickle, struct, sys, types
-source, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-os.dup2(2, 1)
+# Ansible as a module finds it on a node: module_utils alone, ours and its own.
+ANSIBLE = """
+import sys, types
 sys.dont_write_bytecode = True
 for name, path in (("ansible", []), ("ansible.module_utils", sys.argv[1:3])):
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = path
+sys.modules["ansible"].module_utils = sys.modules["ansible.module_utils"]
+"""
+# Answers one call after another; what code on the node prints is not an answer.
+AGENT = r"""
+import importlib, os, pickle, struct
+source, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+os.dup2(2, 1)
 sys.path[1:1] = sys.argv[3:]
 text = type(u"")
 while True:
@@ -68,15 +75,21 @@ while True:
 """
 
 
+def module_utils() -> tuple[str, str]:
+    """Return the folders of ours and of Ansible's own."""
+    return str(SHIPPED), next(path for path in ansible.module_utils.__path__ if path != str(SHIPPED))
+
+
 class Agent:
     """One Python of nodes, which answers calls."""
 
     def __init__(self, version: str) -> None:
         """Start it. It ends with this process."""
         folders = sorted({str(path.parent) for path in PROJECT.glob("roles/*/files/*.py")})
-        shared = [str(SHIPPED), next(iter(ansible.module_utils.__path__))]
         self._process = subprocess.Popen(
-            [interpreter(version), "-c", AGENT, *shared, *folders], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [interpreter(version), "-c", ANSIBLE + AGENT, *module_utils(), *folders],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
 
     def ask(self, module: str, name: str, given: bytes) -> tuple[str, Any]:
@@ -109,11 +122,11 @@ class _Asking:
 _asking = _Asking(threading.RLock())
 
 
-def alike(*names: str, but: Collection[str] = ()) -> None:
+def alike(*names: str, only: Collection[str] = (), but: Collection[str] = ()) -> None:
     """From now on, fail a test whose call of these modules' functions ends otherwise under a Python of nodes.
 
-    `names`: of module_utils, or of a role's files that are findable. `but`: functions that change something, or depend
-    on time; they would do it three times. Call this before tests import the functions.
+    `names`: of module_utils, or of a role's files that are findable. `only`: these functions. `but`: not these, which
+    change something, or depend on time; they would do it three times. Call this before tests import the functions.
     """
     for name in names:
         found = MODULE_UTILS + name if (SHIPPED / f"{name}.py").is_file() else name
@@ -121,19 +134,20 @@ def alike(*names: str, but: Collection[str] = ()) -> None:
             ansible.module_utils.__path__.append(str(SHIPPED))
         module = importlib.import_module(found)
         own = {key: value for key, value in vars(module).items() if getattr(value, "__module__", "") == found}
-        functions = {key: value for key, value in own.items() if type(value) is FunctionType and key not in but}
+        functions = {
+            key: value
+            for key, value in own.items()
+            if type(value) is FunctionType and (key in only if only else key not in but)
+        }
         for key, function in functions.items():
             if not hasattr(function, "__wrapped__"):
                 setattr(module, key, _asked(module, key, function))
-        _whole[found] = (module, _parts(module))
-
-
-_whole: dict[str, tuple[ModuleType, dict[str, Any]]] = {}
+        WHOLE[found] = (module, _parts(module))
 
 
 def _replaced() -> bool:
     """Tell whether a part of a module is not its own."""
-    for module, whole in _whole.values():
+    for module, whole in WHOLE.values():
         now = _parts(module)
         if any(now.get(key) is not value for key, value in whole.items()):
             return True
@@ -175,15 +189,17 @@ def _asked(module: ModuleType, name: str, function: Callable[..., Any]) -> Calla
 
 
 def _compare(module: str, name: str, given: bytes, here: tuple[str, Any], error: Exception | None) -> None:
+    expected = _plain(here[1])
     own = error is None or type(error).__module__ == module or type(error).__module__.startswith(MODULE_UTILS)
     for version in NODES:
         how, what = agent(version).ask(module, name, given)
         if how == "not carried":
             continue
         # What Python's own errors say differs.
-        assert how == here[0], f"Python {version}: {name} {how} {what!r}; here it {here[0]} {here[1]!r}"
+        found = _plain(what)
+        assert how == here[0], f"Python {version}: {name} {how} {found!r}; here it {here[0]} {expected!r}"
         if own:
-            assert _plain(what) == _plain(here[1]), f"Python {version}: {name} {how} {what!r}; here {here[1]!r}"
+            assert found == expected, f"Python {version}: {name} {how} {found!r}; here {expected!r}"
 
 
 def _plain(value: Any) -> Any:

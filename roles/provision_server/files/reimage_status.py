@@ -112,13 +112,13 @@ def queue(records, looked, now):
     A node that goes on in another call is where that one is; one that nobody drives there waits here, if somebody does.
     """
     calls, found, driven, left = {}, [], set(), set()
-    for name, record in records.items():
+    for name, record in sorted(records.items()):
         if record["state"] == "going":
             (left if silence(record, looked[name], now) else driven).add(name)
-    for name, record in records.items():
+    for name, record in sorted(records.items()):
         calls.setdefault(_call(record["run"]), {})[name] = record
-    for begun in calls.values():
-        run = next(iter(begun.values()))["run"]
+    for _, begun in sorted(calls.items(), key=repr):
+        run = begun[min(begun)]["run"]
         later = {name for name in records if records[name]["run"]["began"] > run["began"]}
         rest = [name for name in run.get("nodes", ()) if name not in begun and name not in driven | later]
         going = [name for name in begun if begun[name]["state"] == "going"]
@@ -164,7 +164,7 @@ def rows(records, problems, known, looked, now, wanted=()):
         row.nodes = [name for name in row.nodes if name in wanted or not wanted]
         if row.nodes:
             found[number] = row
-    for name, record in records.items():
+    for name, record in sorted(records.items()):
         since = moment(time_of(record))
         if (wanted and name not in wanted) or (name in waiting and record["state"] == "going"):
             continue

@@ -1,6 +1,7 @@
 """A node in a folder: files below a root, programs that say what a test lets them say, a clock that a test sets.
 
-What is shipped to nodes is imported under the name it has there, ansible.module_utils.hal_audit_*.
+What is shipped to nodes is imported under the name it has there. What judges answers under
+their Pythons, too (alike.py).
 """
 
 from __future__ import annotations
@@ -11,12 +12,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 import pytest
 
-SHIPPED = str(Path(__file__).resolve().parents[3] / "plugins" / "module_utils")
-if SHIPPED not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(SHIPPED)
+from tests.unit.alike import alike
+
+alike(
+    "hal_audit_accounts",
+    "hal_audit_checks",
+    "hal_audit_compare",
+    "hal_audit_lines",
+    "hal_audit_merge",
+    "hal_audit_packages",
+    "hal_audit_services",
+    "hal_audit_slurm",
+    "hal_audit_system",
+    but=["monotonic_seconds", "started_at"],  # time goes on
+)
 
 from ansible.module_utils.hal_audit_look import look  # noqa: E402  found through the lines above
 from ansible.module_utils.hal_audit_node import Node  # noqa: E402

@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
-
 PROJECT = Path(__file__).resolve().parents[3]
-SHIPPED = str(PROJECT / "plugins/module_utils")
-if SHIPPED not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(SHIPPED)
 sys.path.insert(0, str(PROJECT))
 
 from hal_storage.layout import layout  # noqa: E402  found through the line above
+from tests.unit.alike import alike  # noqa: E402
+
+alike("hal_storage_plan")
 
 plan_module = importlib.import_module("ansible.module_utils.hal_storage_plan")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.unit.alike import alike
 
 HERE = Path(__file__).parent
 PROGRAM = HERE.parents[2] / "roles/nfs_client/files/mounts.py"
@@ -18,11 +21,9 @@ SOURCE = "10.116.95.13:/export/jboss_modules64"
 MARK = "x-hal.nfs_client"
 FSTAB = f"tmpfs /scratch tmpfs size=1m 0 0\n# {SOURCE} /old nfs4 rw 0 0\n{SOURCE} {MODULES} nfs4 rw,hard,{MARK} 0 0\n"
 
-_SPEC = importlib.util.spec_from_file_location("mounts", PROGRAM)
-assert _SPEC
-assert _SPEC.loader
-mounts = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(mounts)
+sys.path.insert(0, str(PROGRAM.parent))
+alike("mounts")
+mounts: Any = importlib.import_module("mounts")
 
 
 def declared(**more: Any) -> dict[str, Any]:

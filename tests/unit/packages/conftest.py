@@ -8,14 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import ansible.module_utils
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
-SHIPPED = str(PROJECT / "plugins" / "module_utils")
-if SHIPPED not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(SHIPPED)
 
 from small_packages import Key, Workshop, index  # noqa: E402  found through the lines above
 
@@ -23,6 +19,9 @@ from hal_packages.declared import Nodes, Origin, Repository, Site  # noqa: E402
 from hal_packages.lock import Lock, LockFile, dump, load  # noqa: E402
 from hal_packages.metadata import AtHand, gather  # noqa: E402
 from hal_packages.resolve import lock, repositories_of  # noqa: E402
+from tests.unit.alike import alike  # noqa: E402
+
+alike("hal_mirror_keys")
 
 LIBRARY_BYTES = 200_000
 

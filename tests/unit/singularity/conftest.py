@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from tests.unit.alike import alike
+
 ROOT = Path(__file__).resolve().parents[3]
 FILES = ROOT / "roles" / "singularity" / "files"
 for folder in (ROOT, FILES, ROOT / "plugins" / "module_utils"):
     sys.path.insert(0, str(folder))
+alike("hal_subids_lines")
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +28,7 @@ def parts() -> Any:
 @pytest.fixture(scope="session")
 def lines() -> Any:
     """The module that reads and plans /etc/subuid."""
-    return importlib.import_module("hal_subids_lines")
+    return importlib.import_module("ansible.module_utils.hal_subids_lines")
 
 
 @pytest.fixture(scope="session")

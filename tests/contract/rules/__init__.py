@@ -24,6 +24,7 @@ from tests.contract.rules import (
     selinux,
     tasks,
     told,
+    units,
     variables,
 )
 
@@ -51,5 +52,6 @@ __all__ = [
     "selinux",
     "tasks",
     "told",
+    "units",
     "variables",
 ]

@@ -227,7 +227,7 @@ def test_the_rules_saw_the_project() -> None:
         "journald",
         "yum_repository",
     } <= kinds
-    texts = daemons._texts(PROJECT)
+    texts = daemons.texts_of(PROJECT)
     slurm = texts[PROJECT / "roles/slurm/templates/slurm.conf.j2", 1]
     assert {text.variables["slurm_version"] for text in slurm} == {"20.02.7", "22.05.8"}
     assert {text.host for text in slurm} >= {"hal-login", "hal-mgmt1", "hal01"}

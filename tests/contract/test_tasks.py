@@ -109,6 +109,31 @@ PLANTED = (
         ],
     ),
     Planted(
+        tasks.loops_have_items,
+        {
+            TASKS: """
+                - name: Without a loop
+                  ansible.builtin.command: {argv: [date, "{{ item.name }}"]}
+                - name: Without its item
+                  ansible.builtin.command: {argv: [date]}
+                  loop: [a, b]
+                - name: Good
+                  ansible.builtin.command: {argv: [date, "{{ item }}"]}
+                  loop: [a, b]
+                - name: Good, by another name
+                  ansible.builtin.command: {argv: [date, "{{ __time_each }}"]}
+                  loop: "{{ found.results | map(attribute='item') }}"
+                  loop_control: {loop_var: __time_each}
+                - name: Good, of an earlier loop
+                  ansible.builtin.command: {argv: [date, "{{ found.results | map(attribute='item') }}"]}
+                """
+        },
+        [
+            f"{TASKS}:1: item without a loop",
+            f"{TASKS}:5: the loop does the same each time: nothing in the task uses its item",
+        ],
+    ),
+    Planted(
         tasks.host_keys_are_checked,
         {
             "ansible.cfg": f"[defaults]\nhost_key_checking = {OFF}\n",

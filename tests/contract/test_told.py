@@ -87,6 +87,7 @@ PLANTED = (
                 """,
         },
         [
+            f"{HANDLERS}:3: a handler that tells its unit nothing; restarted, reloaded or daemon_reload",
             f"{HANDLERS}:3: nobody notifies this handler; notify it, or take it away",
             f"{HANDLERS}:5: nobody notifies this handler; notify it, or take it away",
             f"{TASKS}:3: no handler of the role is called Restart nobody",

@@ -18,6 +18,7 @@ from tests.contract.rules import (
     places,
     plugins,
     proofs,
+    programs,
     provenance,
     role_shape,
     scenarios,
@@ -25,6 +26,7 @@ from tests.contract.rules import (
     selinux,
     tasks,
     told,
+    units,
     variables,
 )
 
@@ -46,6 +48,7 @@ __all__ = [
     "places",
     "plugins",
     "proofs",
+    "programs",
     "provenance",
     "role_shape",
     "scenarios",
@@ -53,5 +56,6 @@ __all__ = [
     "selinux",
     "tasks",
     "told",
+    "units",
     "variables",
 ]

@@ -41,7 +41,7 @@ def every_template_is_claimed(root: Path) -> Iterator[Finding]:
 def every_directive_is_known(root: Path) -> Iterator[Finding]:
     """Rendered for hosts of the real and of the virtual HAL, and with all branches: the daemon knows all of it."""
     for (path, line), one in _claimed(root).items():
-        texts = _texts(root)[path, line]
+        texts = texts_of(root)[path, line]
         seen: dict[str, Finding] = {}
         for statement, problem, where in _problems(path, one, [text for text in texts if not text.fault]):
             seen.setdefault(problem, Finding(path, _line(path, line, statement), f"{problem}; {where}"))
@@ -69,7 +69,7 @@ def a_configuration_is_written_whole(root: Path) -> Iterator[Finding]:
                 )
 
 
-def _texts(root: Path) -> dict[Place, list[Rendered]]:
+def texts_of(root: Path) -> dict[Place, list[Rendered]]:
     found: dict[Place, list[Rendered]] = defaultdict(list)
     for text in rendered(root, tuple(sorted({one.release_variable for one in formats()} - {""}))):
         found[root / text.path, text.line].append(text)
@@ -79,7 +79,7 @@ def _texts(root: Path) -> dict[Place, list[Rendered]]:
 def _claimed(root: Path) -> dict[Place, Format]:
     """The kind of each text that has a list: by where it goes, else by the name of the template."""
     found: dict[Place, Format] = {}
-    texts = _texts(root)
+    texts = texts_of(root)
     for place in {*texts, *((path, 1) for path in templates(root))}:
         goes = [text.destination for text in texts[place] if text.destination]
         name = place[0].name.removesuffix(".j2") if place[0].suffix != ".yml" else ""

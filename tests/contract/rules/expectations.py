@@ -8,6 +8,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.contract import declared
 from tests.contract.project import PROJECT, Finding, role_tasks, roles, rule
@@ -90,13 +91,13 @@ def the_site_is_not_refused(root: Path) -> Iterator[Finding]:
 @rule
 def services_are_promised(root: Path) -> Iterator[Finding]:
     """A unit that a role starts is expected to run, and one that it enables to start at boot; none that it stops."""
-    expected = defaultdict(set)
-    done = defaultdict(set)
+    expected: dict[tuple[str, str, str], set[Any]] = defaultdict(set)
+    done: dict[tuple[str, str, str], set[Any]] = defaultdict(set)
     for call in declared.of_project(root).calls:
         if call.module.rpartition(".")[2] == "systemd_service" and "name" in call.arguments:
-            for read, key in WORDS.items():
+            for read, argument in WORDS.items():
                 # None: how it is shows only in a run.
-                done[call.role, _unit(call.arguments["name"]), read].add(call.arguments.get(key))
+                done[call.role, _unit(call.arguments["name"]), read].add(call.arguments.get(argument))
     for one in declared.promised(root):
         question = one.question or {}
         asked = question.get("service") or {}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.contract.project import (
+    BLOCKS,
     Finding,
     Map,
     Task,
@@ -17,6 +18,7 @@ from tests.contract.project import (
     role_tasks,
     roles,
     rule,
+    strings,
     text_lines,
     text_of,
     without_comment,
@@ -139,3 +141,20 @@ def host_keys_are_checked(root: Path) -> Iterator[Finding]:
 def _has_comment(task: Task, key: str) -> bool:
     lines = text_of(task.path).splitlines()
     return re.search(r"#\s*\S+", lines[task.body.at(key) - 1]) is not None
+
+
+@rule
+def loops_have_items(root: Path) -> Iterator[Finding]:
+    """A loop's item is used in its task, and nothing outside of a loop asks for one."""
+    for role in roles(root):
+        for task in role_tasks(role):
+            control = task.body.get("loop_control") or {}
+            text = "\n".join(
+                strings({key: value for key, value in task.body.items() if key not in ("name", "loop", *BLOCKS)})
+            )
+            used = re.search(rf"\b{control.get('loop_var', 'item')}\b", text) is not None
+            retried = "until" in task.body
+            if "loop" in task.body and not used and not retried:
+                yield task.finding("the loop does the same each time: nothing in the task uses its item", "loop")
+            if "loop" not in task.body and task.module and re.search(r"{{[^}']*\bitem\b[^}]*}}", text):
+                yield task.finding("item without a loop")

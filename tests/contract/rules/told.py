@@ -53,6 +53,9 @@ def handlers_are_there_and_used(root: Path) -> Iterator[Finding]:
                     yield task.finding(f"no handler of the role is called {name}", "notify")
         for handler in one.handlers:
             names = {str(handler.body.get("name")), *_names(handler, "listen")}
+            arguments = handler.arguments if handler.short == "systemd_service" else None
+            if arguments and arguments.get("state") not in TOLD and not arguments.get("daemon_reload"):
+                yield handler.finding("a handler that tells its unit nothing; restarted, reloaded or daemon_reload")
             if not names & notified:
                 yield handler.finding("nobody notifies this handler; notify it, or take it away")
         proof = [task for task in one.tasks if task.path.name == "main.yml" and "verify.yml" in str(task.arguments)]

@@ -145,7 +145,7 @@ def tried(
         sofar.append(verdict)
         word = "seen    " if verdict.by else "SURVIVED"
         by = f"({verdict.by} {clock(verdict.seconds)})" if verdict.by else f"({clock(verdict.seconds)})"
-        say(f"{next(number):>4}/{len(mutants)} {word} {verdict.mutant.where}  {verdict.mutant.kind}  {by}")
+        say(f"{next(number):>4} {word} {verdict.mutant.where}  {verdict.mutant.kind}  {by}")
 
     try:
         reach = Reach(tree.root, tree.files)

@@ -73,10 +73,11 @@ def main() -> int:
     decided = equivalent.load(options.project)
     mutants = [mutant for mutant in drawn if not equivalent.known(mutant, decided)]
     say(f"{command(options)}\n{len(mutants)} faults, the last one begun within {options.minutes:g} minutes")
+    verdicts, red = list[Verdict](), ""
     try:
-        verdicts = tried(tree, mutants, options, until)
-    except RedError as error:
-        sys.exit(f"make mutate: {error}")
+        verdicts = tried(tree, mutants, options, until, verdicts)
+    except RedError as error:  # what was seen before was green without its fault
+        red, verdicts = f"make mutate: {error}", list({one.mutant: one for one in verdicts}.values())
     except KeyboardInterrupt:
         sys.exit(130)
     text = page(
@@ -90,10 +91,13 @@ def main() -> int:
             equivalent=len(drawn) - len(mutants),
         )
     )
-    for path in (state / "report.md", *([options.project / PAGE] if options.report else [])):
+    pages = [state / "report.md", *([options.project / PAGE] if options.report and verdicts and not red else [])]
+    for path in pages:
         path.write_text(text)
     say(f"\n{seen(verdicts)} of {len(verdicts)} seen, {len(mutants) - len(verdicts)} of the sample not tried")
-    say(f"report: {PAGE if options.report else '.state/mutate/report.md'}")
+    say(f"report: {pages[-1].relative_to(options.project)}")
+    if red:
+        sys.exit(red)
     return 0 if verdicts else 1
 
 
@@ -127,8 +131,10 @@ def chosen(tree: Tree, options: argparse.Namespace) -> list[Mutant]:
     return in_turn([sample(tree, language, options.sample, options.seed, options.area) for language in languages])
 
 
-def tried(tree: Tree, mutants: list[Mutant], options: argparse.Namespace, until: float) -> list[Verdict]:
-    """Try them in copies, which are gone afterwards."""
+def tried(
+    tree: Tree, mutants: list[Mutant], options: argparse.Namespace, until: float, sofar: list[Verdict]
+) -> list[Verdict]:
+    """Try them in copies, which are gone afterwards; `sofar` grows meanwhile."""
     folder, logs = tree.root / ".state" / "mutate" / "copies", tree.root / ".state" / "mutate" / "logs"
     for old in (folder, logs):  # one that was killed left them
         shutil.rmtree(old, ignore_errors=True)
@@ -136,9 +142,10 @@ def tried(tree: Tree, mutants: list[Mutant], options: argparse.Namespace, until:
     number, stop = itertools.count(1), threading.Event()
 
     def tell(verdict: Verdict) -> None:
+        sofar.append(verdict)
         word = "seen    " if verdict.by else "SURVIVED"
         by = f"({verdict.by} {clock(verdict.seconds)})" if verdict.by else f"({clock(verdict.seconds)})"
-        say(f"{next(number):>4}/{len(mutants)} {word} {verdict.mutant.where}  {verdict.mutant.kind}  {by}")
+        say(f"{next(number):>4} {word} {verdict.mutant.where}  {verdict.mutant.kind}  {by}")
 
     try:
         reach = Reach(tree.root, tree.files)

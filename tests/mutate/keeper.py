@@ -34,13 +34,18 @@ def keep(log: Path, quiet_seconds: float, command: list[str]) -> int:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
-        while process.poll() is None:
+        while True:
+            ended, status = os.waitpid(-1, os.WNOHANG)  # orphans too: their ends are waited for by who looks at /proc
+            if ended == process.pid:
+                code = os.waitstatus_to_exitcode(status)
+                return code if code >= 0 else 128 - code
+            if ended:
+                continue
             time.sleep(0.05)
             if (now := log.stat().st_size) != size:
                 size, since = now, time.monotonic()
             elif time.monotonic() - since > quiet_seconds:
                 return HUNG
-        return process.returncode if process.returncode >= 0 else 128 - process.returncode
     finally:
         _end_all()
 

@@ -24,6 +24,7 @@ PROSE = frozenset(
      "title", "why")
 )  # fmt: skip
 """Keys whose values are for people."""
+TASKS = ("", "always", "block", "handlers", "post_tasks", "pre_tasks", "rescue", "tasks")
 STATES = {
     "absent": "present", "directory": "absent", "file": "absent", "latest": "present", "present": "absent",
     "reloaded": "restarted", "restarted": "reloaded", "started": "stopped", "stopped": "started",
@@ -66,7 +67,7 @@ class Wiring:
         elif isinstance(node, yaml.SequenceNode):
             for item in node.value:
                 if len(node.value) > 1:
-                    kind = "no task" if isinstance(item, yaml.MappingNode) and key in ("", "block") else "no item"
+                    kind = "no task" if isinstance(item, yaml.MappingNode) and key in TASKS else "no item"
                     self._leave_out(kind, item, item, node)
                 self._walk(item, key)
         elif isinstance(node, yaml.ScalarNode):

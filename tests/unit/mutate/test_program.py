@@ -36,10 +36,11 @@ def test_without_green_tests_nothing_is_measured(tiny: Tiny) -> None:
     tiny.write(
         "tests/unit/tiny/test_sums.py", "from hal_tiny import sums\n\ndef test_it():\n    assert sums.nothing(0) == 5\n"
     )
-    done = tiny.mutate("--sample", "1", "--seed", "1")
+    done = tiny.mutate("--sample", "1", "--seed", "1", "--report")
     assert done.returncode == 1
     assert "red without a fault: tests/unit/tiny/test_sums.py::test_it" in done.stderr
-    assert "of the sample" not in done.stdout
+    assert "0 of 0 seen, 1 of the sample not tried" in done.stdout
+    assert not (tiny.root / "docs/mutations.md").exists()
     assert not tiny.copies.exists()
 
 

@@ -18,6 +18,8 @@ from stages import Outcome, excerpt  # noqa: E402  found through the line above
 
 KEPT = ".state/flaky"
 SAID_LINES = 12
+TELLING = ("E ", "FAILED", "ERROR", "fatal:", "failed:")
+"""How pytest and Ansible begin what failed, and why."""
 HEAD = """# Flaky
 
 A stage of these failed, and passed when it was run once more on fresh nodes. Mend the first one before anything else:
@@ -36,7 +38,8 @@ def keep(root: Path, outcome: Outcome) -> str:
         shutil.copyfile(one.log, path)
     asked = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
     commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    said = excerpt(outcome.first.log.read_text(errors="replace"))[-SAID_LINES:]
+    said = excerpt(outcome.first.log.read_text(errors="replace"))
+    said = ([line for line in said if line.startswith(TELLING)] or said)[-SAID_LINES:]
     told = {
         "stage": outcome.stage.name,
         "when": f"{when:%Y-%m-%d %H:%M} UTC",

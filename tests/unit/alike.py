@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import os
 import pickle
 import re
@@ -26,8 +27,9 @@ from tests.unit.interpreters import NODES, interpreter
 PROJECT = Path(__file__).resolve().parents[2]
 SHIPPED = PROJECT / "plugins" / "module_utils"
 MODULE_UTILS = "ansible.module_utils."
-# Modules by name, as they were before a test replaced anything.
-WHOLE: dict[str, tuple[ModuleType, dict[str, Any]]] = {}
+# What a test may replace, in a module or in a table of it, as it was: by module, where it is, its name and itself.
+WHOLE: dict[str, list[tuple[dict[Any, Any], Any, Any]]] = {}
+MOST = 100  # calls of one function in one process: what a property asks after that is no news
 US = (os.getpid(), os.geteuid())
 # What a Python itself says of a fault differs.
 PYTHONS_OWN = re.compile(r"(?<=not a regular expression: ).*")
@@ -125,8 +127,9 @@ _asking = _Asking(threading.RLock())
 def alike(*names: str, only: Collection[str] = (), but: Collection[str] = ()) -> None:
     """From now on, fail a test whose call of these modules' functions ends otherwise under a Python of nodes.
 
-    `names`: of module_utils, or of a role's files that are findable. `only`: these functions. `but`: not these, which
-    change something, or depend on time; they would do it three times. Call this before tests import the functions.
+    `names`: of module_utils, or of a role's files that are findable. `only`: these functions instead of all public
+    ones. `but`: not these, which change something, or depend on time; they would do it three times. Call this before
+    tests import the functions.
     """
     for name in names:
         found = MODULE_UTILS + name if (SHIPPED / f"{name}.py").is_file() else name
@@ -137,36 +140,26 @@ def alike(*names: str, only: Collection[str] = (), but: Collection[str] = ()) ->
         functions = {
             key: value
             for key, value in own.items()
-            if type(value) is FunctionType and (key in only if only else key not in but)
+            if type(value) is FunctionType and key[0] != "_" and (key in only if only else key not in but)
         }
         for key, function in functions.items():
             if not hasattr(function, "__wrapped__"):
                 setattr(module, key, _asked(module, key, function))
-        WHOLE[found] = (module, _parts(module))
+        tables = [vars(module), *(own for key, own in vars(module).items() if type(own) is dict and key[:2] != "__")]
+        WHOLE[found] = [(table, key, value) for table in tables for key, value in table.items()]
 
 
 def _replaced() -> bool:
     """Tell whether a part of a module is not its own."""
-    for module, whole in WHOLE.values():
-        now = _parts(module)
-        if any(now.get(key) is not value for key, value in whole.items()):
-            return True
-    return False
-
-
-def _parts(module: ModuleType) -> dict[str, Any]:
-    """Return what a test may replace: in the module, or in a table of it."""
-    found = dict(vars(module))
-    for name, table in vars(module).items():
-        if isinstance(table, dict) and not name.startswith("__"):
-            found.update({f"{name}[{key!r}]": value for key, value in table.items()})
-    return found
+    return any(table.get(key) is not value for parts in WHOLE.values() for table, key, value in parts)
 
 
 def _asked(module: ModuleType, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    left = itertools.count(MOST, -1)
+
     @functools.wraps(function)
     def call(*arguments: Any, **words: Any) -> Any:
-        if _asking.busy or (os.getpid(), os.geteuid()) != US or _replaced():
+        if _asking.busy or (os.getpid(), os.geteuid()) != US or _replaced() or next(left) <= 0:
             return function(*arguments, **words)
         try:
             given = pickle.dumps((arguments, words), 2)

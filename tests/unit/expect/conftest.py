@@ -26,7 +26,7 @@ alike(
     "hal_expect_ports",
     "hal_expect_services",
     "hal_expect_values",
-    but=["read_commands", "_read"],  # runs commands, and how often is tested
+    but=["read_commands"],  # runs commands, and how often is tested
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ QUIET_SECONDS = 150.0
 
 
 class RedError(Exception):
-    """What fails without a fault: every fault would seem seen. The message says what, and where its output is."""
+    """What fails whatever the fault: every one would seem seen. The message says what, and where its output is."""
 
 
 class StoppedError(Exception):
@@ -124,4 +125,6 @@ class Bench:
                 process.terminate()
                 process.wait()
                 raise StoppedError
+        if process.returncode == 128 + signal.SIGTERM:
+            raise RedError(f"somebody ended {argv[0]} (output: {self._log})")
         return process.returncode

@@ -39,6 +39,12 @@ def test_what_hangs_without_a_fault_is_red(bench: Bench) -> None:
         bench.judge(Mutant("hal_tiny/loop.py", 1, "any", "WAITS = True\n", "WAITS = 1\n"))
 
 
+def test_one_that_somebody_ended_has_seen_nothing(bench: Bench) -> None:
+    ends = "import os, signal; os.kill(os.getppid(), signal.SIGTERM); WAITS = True\n"
+    with pytest.raises(RedError, match="somebody ended python"):
+        bench.judge(Mutant("hal_tiny/loop.py", 1, "any", "WAITS = False\n", ends))
+
+
 def test_two_texts_of_one_size_in_one_second_are_both_run(bench: Bench) -> None:
     """Python would take what it compiled of the other."""
     for _ in range(2):

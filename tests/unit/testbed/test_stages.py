@@ -179,7 +179,9 @@ def test_a_stage_that_would_end_too_late_is_left_out(runner: Runner) -> None:
 
 
 def test_two_stages_never_use_one_thing_at_once(runner: Runner, tmp_path: Path) -> None:
-    alone = ["sh", "-c", f"mkdir '{tmp_path}/used' && sleep 0.5 && rmdir '{tmp_path}/used'"]
+    # Each waits for the one that uses something else: that one is not held up.
+    alone = ["sh", "-c", f"cd '{tmp_path}' && mkdir used && until test -e beside; do sleep 0.1; done && rmdir used"]
     same_nodes = [Stage(f"rollout {number}", alone, uses="nodes") for number in range(3)]
-    assert runner.run(*same_nodes, Stage("other", ["true"], uses="others"), side_by_side=3)
-    assert [outcome.stage.name for outcome in runner.outcomes] == ["other", "rollout 0", "rollout 1", "rollout 2"]
+    assert runner.run(*same_nodes, Stage("other", ["touch", f"{tmp_path}/beside"], uses="others"), side_by_side=3)
+    ended = [outcome.stage.name for outcome in runner.outcomes]
+    assert [name for name in ended if name != "other"] == ["rollout 0", "rollout 1", "rollout 2"]

@@ -77,7 +77,7 @@ class Cluster:
             "  ControlMaster auto\n"
             "  ControlPersist 60s\n"
             # %C is a hash: the path stays short enough for a socket, wherever the project is.
-            f"  ControlPath {_sockets()}/%C\n"
+            f'  ControlPath "{_sockets()}/%C"\n'
         )
         if not path.exists() or path.read_text() != text:
             path.write_text(text)

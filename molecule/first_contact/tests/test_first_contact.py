@@ -37,7 +37,9 @@ def stranger() -> str:
     """hal06 as if it had been installed anew; return the fingerprint that its console shows."""
     # A machine that was installed anew has no connection left: the record of a run before keeps its own for a minute.
     for socket in (Path.home() / ".ansible" / "cp").glob("first-*"):
-        subprocess.run(["ssh", "-O", "exit", "-o", f"ControlPath={socket}", "hal06"], capture_output=True, check=False)
+        subprocess.run(
+            ["ssh", "-O", "exit", "-o", f'ControlPath="{socket}"', "hal06"], capture_output=True, check=False
+        )
     password = (STATE / "secrets" / "first_contact_password").read_text().strip()
     return console("hal06", FORGET, password).split()[1]
 

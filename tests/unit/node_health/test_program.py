@@ -7,6 +7,7 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -271,17 +272,25 @@ def appears(file: Path) -> None:
         time.sleep(0.05)
 
 
+def looked_at(hal01: Installed) -> dict[str, Any]:
+    """Return the check of the disk, by a program that says when it has looked: another check's beginning does not."""
+    disk, looked = hal01.folder / "disk", hal01.folder / "looked"
+    hal01.plant("look", f"#!/bin/sh\ncat '{disk}'\ntouch '{looked}'\n")
+    return file_is(disk, "disk full") | {"question": {"command": {"argv": ["look"]}, "equal": "well"}}
+
+
 def test_what_an_older_look_found_does_not_undo_what_a_newer_one_did(hal01: Installed, gpu: Path) -> None:
     """A check finds all well; meanwhile something breaks, and another check drains. Then Slurm hears of the first."""
     begun, go_on = hal01.folder / "begun", hal01.folder / "go on"
     wait = f"touch '{begun}'\nuntil [ -e '{go_on}' ]; do sleep 0.05; done\n"
     hal01.plant("probe", f"#!/bin/sh\n[ ! -e '{begun}' ] || exit 0\n{wait}")
     probe = {"id": "it answers", "words": "dead", "question": {"command": {"argv": ["probe"]}, "equal": ""}}
-    hal01.asks(file_is(hal01.folder / "disk", "disk full"), probe)
+    hal01.asks(looked_at(hal01), probe)
     hal01.seconds = 60
     with ThreadPoolExecutor(1) as beside:
         older = beside.submit(hal01.run, "--act")
         appears(begun)
+        appears(hal01.folder / "looked")
         (hal01.folder / "disk").write_text("full\n")
         assert hal01.run("--act").returncode == NOT_HEALTHY
         go_on.touch()
@@ -298,11 +307,12 @@ def test_hardware_that_an_older_look_found_broken_is_told_all_the_same(hal01: In
     hal01.plant("probe", f"#!/bin/sh\n{wait}[ -e {mended} ] || [ ! -e {go_on} ] || echo occupied\n")
     command = {"command": {"argv": ["probe"]}, "equal": ""}
     probe = {"id": "it is free", "words": "GPU occupied", "question": command, "hardware": True}
-    hal01.asks(file_is(hal01.folder / "disk", "disk full"), probe)
+    hal01.asks(looked_at(hal01), probe)
     hal01.seconds = 60
     with ThreadPoolExecutor(1) as beside:
         older = beside.submit(hal01.run, "--act")
         appears(begun)
+        appears(hal01.folder / "looked")
         (hal01.folder / "disk").write_text("full\n")
         hal01.run("--act")
         go_on.touch()

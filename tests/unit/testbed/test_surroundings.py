@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import ssh_config
 import strategy
 import yaml
 
@@ -90,3 +91,17 @@ def test_the_controller_is_reached_where_its_path_has_a_blank(tmp_path: Path, th
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("changed: [") == 2
+
+
+def test_virtual_nodes_are_reached_where_the_users_home_has_a_blank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "you know"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(ssh_config, "STATE", home / "hal cluster/.state/virtual")
+    argv = ssh_config.Cluster([ROOT / "inventory/virtual/hal.yml"]).ssh_argv("hal01", "true")
+    done = subprocess.run([argv[0], "-G", *argv[1:]], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    asked = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert asked["controlpath"].startswith(f"{home}/.ansible/cp/")
+    assert asked["identityfile"] == f"{home}/hal cluster/.state/virtual/ca/admin"

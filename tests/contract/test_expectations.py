@@ -95,6 +95,7 @@ PLANTED = (
     Planted(
         expectations.services_are_promised,
         {
+            "plugins/modules/hal_slurm_daemon.py": "",
             MAIN: """
                 - name: Promised
                   ansible.builtin.systemd_service: {name: chronyd, state: started, enabled: true}
@@ -104,6 +105,8 @@ PLANTED = (
                   ansible.builtin.systemd_service: {name: ntpd, state: stopped, enabled: false}
                 - name: Shows in a run
                   ansible.builtin.systemd_service: {name: late, state: "{{ __time_registered }}"}
+                - name: By a module of our own
+                  hal_slurm_daemon: {name: slurmd, files: [/etc/slurm/slurm.conf]}
                 """,
             EXPECT: """
                 - {id: a, why: x, service: {name: chronyd, read: running}, equal: true}
@@ -118,6 +121,8 @@ PLANTED = (
             f"{EXPECT}:4: other.timer: the role does not have it enabled: False",
             f"{MAIN}:3: other.timer: no expectation says that it is enabled; add one to expect.yml",
             f"{MAIN}:3: other.timer: no expectation says that it is running; add one to expect.yml",
+            f"{MAIN}:9: slurmd.service: no expectation says that it is enabled; add one to expect.yml",
+            f"{MAIN}:9: slurmd.service: no expectation says that it is running; add one to expect.yml",
         ],
     ),
     Planted(

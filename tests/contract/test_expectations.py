@@ -21,7 +21,16 @@ GOOD = """
 TASK = "- name: Look\n  ansible.builtin.command: {argv: [date]}\n"
 
 PLANTED = (
-    Planted(expectations.verify_only_reads, {VERIFY: "- name: Check\n  hal_expect: {}\n"}, []),
+    Planted(
+        expectations.verify_only_reads,
+        {VERIFY: "- name: Check\n  hal_expect: {}\n  when: not ansible_check_mode\n"},
+        [],
+    ),
+    Planted(
+        expectations.verify_only_reads,
+        {VERIFY: "- name: Check\n  hal_expect: {}\n"},
+        [f"{VERIFY}:1: without when: not ansible_check_mode it asks for what check mode did not make"],
+    ),
     Planted(
         expectations.verify_only_reads,
         {VERIFY: "- name: Mend\n  ansible.builtin.file: {path: /x}\n"},
@@ -86,6 +95,7 @@ PLANTED = (
     Planted(
         expectations.services_are_promised,
         {
+            "plugins/modules/hal_slurm_daemon.py": "",
             MAIN: """
                 - name: Promised
                   ansible.builtin.systemd_service: {name: chronyd, state: started, enabled: true}
@@ -95,6 +105,8 @@ PLANTED = (
                   ansible.builtin.systemd_service: {name: ntpd, state: stopped, enabled: false}
                 - name: Shows in a run
                   ansible.builtin.systemd_service: {name: late, state: "{{ __time_registered }}"}
+                - name: By a module of our own
+                  hal_slurm_daemon: {name: slurmd, files: [/etc/slurm/slurm.conf]}
                 """,
             EXPECT: """
                 - {id: a, why: x, service: {name: chronyd, read: running}, equal: true}
@@ -109,6 +121,29 @@ PLANTED = (
             f"{EXPECT}:4: other.timer: the role does not have it enabled: False",
             f"{MAIN}:3: other.timer: no expectation says that it is enabled; add one to expect.yml",
             f"{MAIN}:3: other.timer: no expectation says that it is running; add one to expect.yml",
+            f"{MAIN}:9: slurmd.service: no expectation says that it is enabled; add one to expect.yml",
+            f"{MAIN}:9: slurmd.service: no expectation says that it is running; add one to expect.yml",
+        ],
+    ),
+    Planted(
+        expectations.packages_are_promised_as_they_are_installed,
+        {
+            MAIN: """
+                - name: Have it
+                  ansible.builtin.package: {name: [chrony, ntpdate], state: present}
+                - name: Have it not
+                  ansible.builtin.package: {name: ntp, state: absent}
+                """,
+            EXPECT: """
+                - {id: a, why: x, package: {name: chrony, read: installed}, equal: true}
+                - {id: b, why: x, package: {name: ntpdate, read: installed}, equal: false}
+                - {id: c, why: x, package: {name: ntp, read: installed}, equal: true}
+                - {id: d, why: x, package: {name: other, read: installed}, equal: false}
+                """,
+        },
+        [
+            f"{EXPECT}:2: ntpdate: the role does not have it installed: False",
+            f"{EXPECT}:3: ntp: the role does not have it installed: True",
         ],
     ),
     Planted(

@@ -77,6 +77,8 @@ PLANTED = (
                   block:
                     - name: Good
                       ansible.builtin.copy: {content: "{{ slurm_database_password }}", dest: /etc/x}
+                - name: One whose whole name says it
+                  hal_munge_key: {key: "{{ munge_key }}"}
                 - name: Refuse an empty one
                   ansible.builtin.assert: {that: slurm_database_password | length > 8}
                 """,
@@ -84,6 +86,7 @@ PLANTED = (
         [
             f"{TASKS}:1: writes slurm_database_password without diff: false; --diff would show it",
             f"{TASKS}:4: uses slurm_database_password without no_log: true; its arguments would be in the log",
+            f"{TASKS}:12: uses munge_key without no_log: true; its arguments would be in the log",
         ],
     ),
     Planted(

@@ -134,6 +134,31 @@ PLANTED = (
         ],
     ),
     Planted(
+        tasks.the_controller_runs_its_own_python,
+        {
+            TASKS: """
+                - name: Any Python
+                  ansible.builtin.command: {argv: [date]}
+                  delegate_to: localhost
+                - name: A path with a blank
+                  ansible.builtin.command: {argv: [date]}
+                  delegate_to: localhost
+                  vars: {ansible_python_interpreter: "{{ ansible_playbook_python }}"}
+                - name: Good
+                  ansible.builtin.command: {argv: [date]}
+                  delegate_to: localhost
+                  vars: {ansible_python_interpreter: "{{ ansible_playbook_python | quote }}"}
+                - name: Good, without one
+                  ansible.builtin.assert: {that: true}
+                  delegate_to: localhost
+                """
+        },
+        [
+            f'{TASKS}:3: vars: {{ansible_python_interpreter: "{{{{ ansible_playbook_python | quote }}}}"}} is missing',
+            f'{TASKS}:6: vars: {{ansible_python_interpreter: "{{{{ ansible_playbook_python | quote }}}}"}} is missing',
+        ],
+    ),
+    Planted(
         tasks.host_keys_are_checked,
         {
             "ansible.cfg": f"[defaults]\nhost_key_checking = {OFF}\n",

@@ -30,6 +30,8 @@ def verify_only_reads(root: Path) -> Iterator[Finding]:
         for task in calls:
             if task.module != "hal_expect":
                 yield task.finding(f"{task.module} in verify.yml; only hal_expect, which changes nothing", task.module)
+            elif "not ansible_check_mode" not in str(task.keyword("when")):
+                yield task.finding("without when: not ansible_check_mode it asks for what check mode did not make")
         if (role / "tasks" / "verify.yml").is_file() and not any(task.module == "hal_expect" for task in calls):
             yield Finding(role / "tasks" / "verify.yml", 1, "hal_expect is not called; it evaluates expect.yml")
 
@@ -109,8 +111,22 @@ def services_are_promised(root: Path) -> Iterator[Finding]:
     for resource in declared.of_project(root).resources:
         for read in WORDS if resource.kind == "service" else ():
             key = (resource.role, resource.key, read)
-            if True in {TRUE.get(how) for how in done[key]} and True not in expected[key]:
+            # A module of our own can be what starts it.
+            managed = {TRUE.get(how) for how in (*done[key], resource.declared.get(WORDS[read]))}
+            if True in managed and True not in expected[key]:
                 yield resource.finding(f"{resource.key}: no expectation says that it is {read}; add one to expect.yml")
+
+
+@rule
+def packages_are_promised_as_they_are_installed(root: Path) -> Iterator[Finding]:
+    """A package that is expected to be installed is not one that the role removes, and the other way round."""
+    kept = {(one.role, one.key): not one.absent for one in declared.of_project(root).resources if one.kind == "package"}
+    for one in declared.promised(root):
+        question = one.question or {}
+        asked = question.get("package") or {}
+        right = kept.get((one.path.parent.name, str(asked.get("name"))))
+        if asked.get("read") == "installed" and right is not None and question.get("equal", right) != right:
+            yield Finding(one.path, one.line, f"{asked['name']}: the role does not have it installed: {not right}")
 
 
 @rule

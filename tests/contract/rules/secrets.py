@@ -26,7 +26,7 @@ from tests.contract.project import (
 VAULT = re.compile(r"\bvault_[a-z]\w*")
 # The last word of a variable that holds a secret. What names a file or an address of one is no secret.
 SECRET = re.compile(
-    r"\b(?:__)?[a-z]\w*_(?:password|passphrase|secret|token|private_key|munge_key|api_key|credentials)\b"
+    r"\b(?:(?:__)?[a-z]\w*_(?:password|passphrase|secret|token|private_key|munge_key|api_key|credentials)|munge_key)\b"
 )
 HARMLESS = re.compile(r"^(?:/|https?://|file://|\{\{)|^$")
 JINJA = re.compile(r"\{[{%].*?[%}]\}")

@@ -29,6 +29,10 @@ FACTS = re.compile(
     r"|default_ipv[46]|all_ipv[46]_addresses|interfaces|mounts|devices|memtotal_mb|memory_mb|processor\w*|pkg_mgr|service_mgr"
     r"|python_version|selinux|date_time|env|virtualization\w*|user_id|local|lsb|dns|cmdline)\b"
 )
+# Actions that start no Python of their own.
+AT_CONTROLLER = frozenset(
+    {"assert", "debug", "fail", "set_fact", "include_tasks", "import_tasks", "meta", "include_vars"}
+)
 OTHER_HOSTS = re.compile(r"\bhostvars\b(?!\[inventory_hostname\])")
 GATHERING = ("setup", "gather_facts")
 HOST_KEYS_OFF = re.compile(
@@ -158,3 +162,20 @@ def loops_have_items(root: Path) -> Iterator[Finding]:
                 yield task.finding("the loop does the same each time: nothing in the task uses its item", "loop")
             if "loop" not in task.body and task.module and re.search(r"{{[^}']*\bitem\b[^}]*}}", text):
                 yield task.finding("item without a loop")
+
+
+@rule
+def the_controller_runs_its_own_python(root: Path) -> Iterator[Finding]:
+    """A role's module at localhost has the Python that runs Ansible, quoted: a node's need not be there."""
+    for role in roles(root):
+        for task in role_tasks(role):
+            given: dict[str, object] = {}
+            for body in (*task.outer, task.body):
+                given.update(body.get("vars") or {})
+            python = str(given.get("ansible_python_interpreter", ""))
+            local = task.module and task.keyword("delegate_to") == "localhost" and task.short not in AT_CONTROLLER
+            if local and not re.search(r"ansible_playbook_python\s*\|\s*quote", python):
+                yield task.finding(
+                    'vars: {ansible_python_interpreter: "{{ ansible_playbook_python | quote }}"} is missing',
+                    "delegate_to",
+                )

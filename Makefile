@@ -65,6 +65,7 @@ check: setup ## lint and unit: needs no node
 	@$(PYTHON) tests/run.py lint unit
 
 molecule: setup ## the scenario of a role: make molecule ROLE=time
+	@test -n '$(ROLE)' || { echo 'make molecule ROLE=NAME' >&2; exit 2; }
 	@$(PYTHON) tests/run.py --scenario '$(ROLE)' scenarios
 
 test: setup ## lint, unit, property and contract tests, a mini rollout, and unproven scenarios while time lasts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 
 import pytest
 
-NOT_OF_ROOT = ("HOME", "LOGNAME", "MAIL", "PYTEST_", "USER", "XDG_")
+NOT_OF_ROOT = ("HOME", "LOGNAME", "MAIL", "PATH", "PYTEST_", "USER", "XDG_")
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
@@ -50,11 +51,14 @@ def _root_runs(config: pytest.Config, tests: tuple[str, ...]) -> tuple[dict[str,
     factory: pytest.TempPathFactory = config._tmp_path_factory  # type: ignore[attr-defined]  # what its fixture returns
     folder = factory.mktemp("root")
     report = folder / "report.xml"
-    kept = [f"{name}={value}" for name, value in os.environ.items() if not name.startswith(NOT_OF_ROOT)]
-    environment = [*kept, "PYTHONDONTWRITEBYTECODE=1"]  # in the user's folders
+    if not shutil.which("sudo"):
+        return {}, "root's tests need sudo"
+    # By name: what is on a command line stands in sudo's log, and is seen by everybody.
+    kept = ",".join(name for name in os.environ if not name.startswith(NOT_OF_ROOT))
+    own = [f"PATH={os.environ.get('PATH', os.defpath)}", "PYTHONDONTWRITEBYTECODE=1"]  # in the user's folders
     options = ["-p", "no:cacheprovider", f"--basetemp={folder}/files", f"--junitxml={report}"]
     options += [f"--timeout={config.getoption('timeout') or 0}"]
-    argv = ["sudo", "-n", "env", *environment, sys.executable, "-m", "pytest", *options, *tests]
+    argv = ["sudo", "-n", f"--preserve-env={kept}", "env", *own, sys.executable, "-m", "pytest", *options, *tests]
     try:
         done = subprocess.run(
             argv, cwd=config.rootpath, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -62,7 +66,5 @@ def _root_runs(config: pytest.Config, tests: tuple[str, ...]) -> tuple[dict[str,
         )  # fmt: skip
         found = ET.parse(report).getroot().iter("testcase") if report.exists() else ()
         return {case.get("name", ""): case for case in found}, done.stdout
-    except FileNotFoundError as error:
-        return {}, f"{error}: root's tests need sudo"
     finally:
         subprocess.run(["sudo", "-n", "rm", "-rf", str(folder)], stdin=subprocess.DEVNULL, check=False)

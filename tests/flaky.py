@@ -23,7 +23,7 @@ TELLING = ("E ", "FAILED", "ERROR", "fatal:", "failed:")
 HEAD = """# Flaky
 
 A stage of these failed, and passed when it was run once more on fresh nodes. Mend the first one before anything else:
-find the cause, and take its section out. `make flaky` writes this page from what runs on this machine have left.
+find the cause, and take its section out. `make flaky` adds what runs on this machine have left.
 """
 
 
@@ -51,26 +51,30 @@ def keep(root: Path, outcome: Outcome) -> str:
 
 
 def known(root: Path) -> list[dict[str, Any]]:
-    """What runs below `root` have left, the oldest first."""
+    """What runs below `root` have left and nobody was told yet, the oldest first."""
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((root / KEPT).glob("*/told.json"))]
 
 
-def page(told: Sequence[dict[str, Any]]) -> str:
-    """The page about these."""
-    if not told:
-        return f"{HEAD}\nNone is known.\n"
-    sections = []
-    for one in told:
-        said = "\n".join(f"    {line}".rstrip() for line in one["said"])
-        sections.append(f"## {one['stage']}\n\n{one['when']}, commit {one['commit']}:\n\n{said}\n")
-    return "\n".join([HEAD, *sections])
+def section(one: dict[str, Any]) -> str:
+    """What the page says of one flaky stage."""
+    said = "\n".join(f"    {line}".rstrip() for line in one["said"])
+    return f"## {one['stage']}\n\n{one['when']}, commit {one['commit']}:\n\n{said}\n"
+
+
+def page(before: str, told: Sequence[dict[str, Any]]) -> str:
+    """The page with the sections that it had and those of stages that were not told before, in this order."""
+    old = [f"## {part.strip()}\n" for part in before.split("\n## ")[1:]]
+    return "\n".join([HEAD, *(old + [section(one) for one in told] or ["None is known.\n"])])
 
 
 def main() -> int:
-    """Write tests/flaky.md."""
+    """Add to tests/flaky.md what was not told yet."""
+    path, folder = PROJECT / "tests/flaky.md", PROJECT / KEPT
     told = known(PROJECT)
-    (PROJECT / "tests/flaky.md").write_text(page(told), encoding="utf-8")
-    print(f"tests/flaky.md: {len(told)}")
+    path.write_text(page(path.read_text(encoding="utf-8") if path.exists() else "", told), encoding="utf-8")
+    for one in folder.glob("*/told.json"):
+        one.rename(one.with_name("in-flaky-md.json"))  # what is taken out of the page stays out
+    print(f"tests/flaky.md: {len(told)} more; read it before you commit it: it has lines of logs")
     return 0
 
 

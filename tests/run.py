@@ -2,7 +2,7 @@
 
   lint, unit, rollout   always whole
   scenarios             those that are not proven for what they depend on, as many as the time allows
-  prove                 all scenarios and slow proofs that are not proven
+  prove                 all scenarios and slow proofs that are not proven; none of them is fine
   slow                  all scenarios and slow proofs
 
 Ends with what stands proven for this tree, what was flaky, and the line 'N passed, N failed, N skipped'. Exit status 0
@@ -27,7 +27,7 @@ sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
 import strategy  # noqa: E402  found through the line above
 import surroundings  # noqa: E402
-from stages import Outcome, Runner, Stage, same, say  # noqa: E402
+from stages import EVERYTHING, Outcome, Runner, Stage, same, say  # noqa: E402
 
 from tests import flaky, reports  # noqa: E402
 from tests.register import witness  # noqa: E402
@@ -61,10 +61,10 @@ def _failed_files(outcome: Outcome) -> Stage:
     failed = reports.failed_files(outcome)
     if not failed:
         return same(outcome)
-    argv = outcome.stage.argv
-    kept = [word for word in argv if word.startswith(("pytest", "--junitxml", "--timeout"))]
+    argv, report = outcome.stage.argv, REPORTS / f"{outcome.log.stem}-again.xml"
+    limits = [word for word in argv if word.startswith("--timeout")]
     marked = ["-m", argv[argv.index("-m") + 1]] if "-m" in argv else []
-    return Stage(outcome.stage.name, [*kept, *marked, *failed], report=outcome.stage.report)
+    return Stage(outcome.stage.name, ["pytest", f"--junitxml={report}", *limits, *marked, *failed], report=report)
 
 
 def lint() -> Sequence[Stage]:
@@ -99,7 +99,7 @@ def unit() -> Sequence[Stage]:
             "loadfile",
             # One that hangs is a failure with its name, not the end of the whole run's time.
             f"--timeout={LONGEST_TEST_SECONDS}",
-            "--maxfail=50",  # this machine lacks something: what the others would say is no news
+            f"--maxfail={reports.MOST_FAILURES}",
             "tests/unit",
             "tests/property",
             "-m",
@@ -133,14 +133,15 @@ def notes_of(name: str) -> Path:
 
 def proving(name: str, register: Register) -> Stage:
     """The stage that proves what has this name in the register."""
+    watched = witness.environment(PROJECT, notes_of(name))
     if name in register.files:
         path = register.files[name]
+        uses = EVERYTHING if path.startswith(ROLLOUT) else str(Path(path).parent)  # up to all 22 nodes
         stage = pytest(name, "-m", "slow", path)
-        return replace(stage, again=same, seconds=register.seconds(name), uses=str(Path(path).parent))
+        return replace(stage, env=watched, again=same, seconds=register.seconds(name), uses=uses)
     report, slow = REPORTS / f"{name}.xml", name in register.slow
     scenario = register.slow.get(name, name)
     tests = {"PYTEST_ADDOPTS": f"--junitxml='{report}' -m '{'slow' if slow else 'not slow'}'"}
-    watched = witness.environment(PROJECT, notes_of(name))
     return Stage(
         f"molecule {scenario}" + (": slow tests" if slow else ""),
         ["molecule", "-c", "molecule/base.yml", "test", "-s", scenario],
@@ -161,24 +162,43 @@ class Prover:
         self.stages = {name: proving(name, register) for name in names}
         self._digests = {name: register.digest(name) for name in self.stages}  # of what is there now, before they run
         self.refused: list[str] = []
+        self.may_be_idle = False
         self._names = {stage.name: name for name, stage in self.stages.items()}
 
     def ended(self, outcome: Outcome) -> None:
-        """Keep the proof of a stage, or say why it proves nothing."""
-        name = self._names.get(outcome.stage.name)
-        if not name or not outcome.passed or outcome.flaky:
-            return
+        """Keep the proof of a stage, or withdraw what it had and say why it proves nothing."""
+        if name := self._names.get(outcome.stage.name):
+            try:
+                why = self._forbids(name, outcome)
+                if not why:
+                    self.register.prove(name, self._proof(name, outcome))
+                    return
+            except (OSError, subprocess.CalledProcessError, KeyError, SyntaxError) as error:
+                why = f"it cannot be told what it proves: {error!r}"
+            self.register.withdraw(name)
+            self.refused.append(f"{name}: {why}")
+
+    def _forbids(self, name: str, outcome: Outcome) -> str:
+        """Why a run proves nothing; empty when it does."""
+        if not outcome.passed or outcome.flaky:
+            return "it is flaky" if outcome.passed else "it failed"
+        if reports.counts(outcome)[0] < 2:  # itself is one
+            return "no test ran"
+        if os.environ.get("HAL_STRATEGY"):
+            return "HAL_STRATEGY is set: that is another way than the register's"
         now, counted = Tree(PROJECT), self.register.files_of(name)
         if now.digest(counted & now.files) != self._digests[name]:
-            self.refused.append(f"{name}: files changed while it ran")
-            return
-        watched = name not in self.register.files
-        if watched and (missed := witness.uncounted(now, witness.read(now, notes_of(name)), counted)):
-            self.refused.append(f"{name}: it read {', '.join(missed[:5])}, which its digest does not count")
-            return
+            return "files changed while it ran"
+        if missed := witness.uncounted(now, witness.read(now, notes_of(name)), counted):
+            more = f" and {len(missed) - 5} more" if len(missed) > 5 else ""
+            return f"it read {', '.join(missed[:5])}{more}, which its digest does not count"
+        return ""
+
+    def _proof(self, name: str, outcome: Outcome) -> Proof:
+        now = Tree(PROJECT)
         whole = now.digest(file for file in now.files if not file.startswith(f"{FOLDER}/"))
         when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M")
-        self.register.prove(name, Proof(self._digests[name], whole, when, int(outcome.seconds), debian_versions()))
+        return Proof(self._digests[name], whole, when, int(outcome.seconds), debian_versions())
 
 
 @functools.cache
@@ -223,6 +243,7 @@ def main() -> int:
     register = Register(Tree(PROJECT))
     prover = Prover(register, asked_for(options.parts, options.scenario, register))
     runner = Runner("test", prover.ended)
+    prover.may_be_idle = options.parts == ["prove"]
     made = False
     if prover.stages or "rollout" in options.parts:
         say("\n== image and packages")
@@ -245,8 +266,8 @@ def closing(runner: Runner, prover: Prover) -> int:
     """Print the last lines, and return the exit status."""
     register = prover.register
     if not runner.outcomes:
-        say("nothing to do: all of it stands proven")
-        return 0
+        say("all of it stands proven: nothing was run")
+        return 0 if prover.may_be_idle else 1
     say(f"\n{runner.table()}\n")
     for what, names in (("scenarios", register.scenarios), ("slow proofs", [*register.slow, *register.files])):
         missing = register.unproven(names)

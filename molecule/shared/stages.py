@@ -27,6 +27,7 @@ TAIL_LINES = 40
 FAILURES = ("fatal: [", "failed: [", "ERROR! ")  # how Ansible begins the account of a failed task
 HEARTBEAT_SECONDS = 20
 GRACE_SECONDS = 5
+EVERYTHING = "everything"
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Stage:
 
     `again`: what is run once more when it failed, from its outcome; None when failing twice says nothing new.
     `seconds`: how long it is expected to take, for a run whose time is limited. `uses`: what no two stages that run at
-    once may have, as nodes of one name.
+    once may have, as nodes of one name; EVERYTHING: it runs alone.
     """
 
     name: str
@@ -104,9 +105,9 @@ class Runner:
     def run(self, *stages: Stage, side_by_side: int = 1, within: float | None = None) -> bool:
         """Run stages, at most `side_by_side` at once. True when every one that was run passed.
 
-        All are run, whether others fail or not. `within` (seconds since the runner was made): a stage that is expected
-        to end later, by its own `seconds`, is left out. Interrupted (SIGINT, SIGTERM) it ends the stages that run, with
-        all that they started.
+        All are run, whether others fail or not. `within` (seconds since the runner was made): a stage whose `seconds`
+        say that it would end later is left out; one that does not say is run. Interrupted (SIGINT, SIGTERM) it ends the
+        stages that run, with all that they started.
         """
         waiting: list[tuple[Stage, Outcome | None]] = [(stage, None) for stage in stages]
         running = list[_Running]()
@@ -115,7 +116,7 @@ class Runner:
         try:
             while waiting or running:
                 left = math.inf if within is None else within - (time.monotonic() - self.began)
-                waiting = [(stage, failed) for stage, failed in waiting if failed or stage.seconds <= left]
+                waiting = [one for one in waiting if one[1] or not one[0].seconds or one[0].seconds <= left]
                 while len(running) < side_by_side and (chosen := _free(waiting, running)) is not None:
                     running.append(self._start(*waiting.pop(chosen)))
                 time.sleep(0.2)
@@ -152,6 +153,8 @@ class Runner:
         self._begun += 1
         log = self.folder / f"{self._begun:02d}-{''.join(c if c.isalnum() else '-' for c in stage.name)}.log"
         now = time.monotonic()
+        if stage.report:
+            stage.report.unlink(missing_ok=True)  # of a run before: not this one's
         # A program that is not there is a stage that failed, not the end of the run.
         found = shutil.which(stage.argv[0], path=os.environ.get("PATH")) or (PROJECT / stage.argv[0]).is_file()
         argv = stage.argv if found else ["sh", "-c", 'echo "$0 is not installed"; exit 127', stage.argv[0]]
@@ -206,7 +209,10 @@ def same(outcome: Outcome) -> Stage:
 def _free(waiting: Sequence[tuple[Stage, Outcome | None]], running: Sequence[_Running]) -> int | None:
     """The place of the first stage that waits for nothing that another uses; None when there is none."""
     used = {item.stage.uses for item in running} - {""}
-    return next((place for place, (stage, _) in enumerate(waiting) if stage.uses not in used), None)
+    if EVERYTHING in used:
+        return None
+    free = (place for place, (stage, _) in enumerate(waiting) if stage.uses not in used)
+    return next((place for place in free if waiting[place][0].uses != EVERYTHING or not running), None)
 
 
 def _mark(outcome: Outcome) -> str:

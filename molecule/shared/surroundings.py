@@ -9,7 +9,8 @@ import os
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
-THEIRS = ("ANSIBLE_", "COLUMNS", "LANG", "LC_", "LINES")
+THEIRS = ("ANSIBLE_", "COLUMNS", "LANG", "LC_", "LINES", "MOLECULE_", "PYTEST_", "PYTHON")
+SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # who is not root has them nowhere; ip, dnsmasq and modinfo are there
 OURS = {"ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"), "LANG": "C.UTF-8"}
 
 
@@ -19,4 +20,5 @@ def take_ours() -> None:
         if name.startswith(THEIRS):
             del os.environ[name]
     os.environ.update(OURS)
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *SBIN])
     os.umask(0o022)

@@ -1,4 +1,4 @@
-"""What a scenario depends on, as files of this tree: read from the files themselves, so nobody keeps a list.
+"""What a scenario depends on, as files of this tree: read from the files themselves.
 
 A file depends on every file that it names: by a path (`../shared/create.yml`, `PROJECT / "roles"`), a glob, a Python
 import, a plugin's or filter's name, a role of a play. A folder that is named counts whole, and a role always does. What
@@ -40,7 +40,7 @@ STANDS_ON = (
 """What every scenario stands on: the lab with its recipes, the site, the settings, the locked Python packages.
 
 Counted as they are: what a file of these names counts where the scenario names that file."""
-SILENT = (".md", ".txt", ".lock", ".toml", ".cfg")
+SILENT = (".md", ".txt", ".lock", ".toml", ".cfg", "tests/skips.yml")
 """Texts that name much and use nothing."""
 READS = {
     "plugins/lookup/hal_node_health.py": "roles/*/expect.yml",
@@ -82,17 +82,20 @@ class Tree:
     def slow_tests(self, folder: str) -> list[str]:
         """The files below a folder that have slow tests."""
         tests = [file for file in self.below(folder) if PurePosixPath(file).match("test_*.py")]
-        return [file for file in tests if SLOW in (self.root / file).read_text(encoding="utf-8")]
+        return [file for file in tests if names.is_marked((self.root / file).read_text(encoding="utf-8"), SLOW)]
 
     def of_scenario(self, name: str) -> frozenset[str]:
-        """All files that this scenario depends on.
+        """All files that this scenario depends on."""
+        return self._with_ground([*RUNS, f"molecule/{name}"])
 
-        Group variables with a role's name count where the role does: nobody else reads them.
-        """
-        reached = self.closure(file for path in (*RUNS, f"molecule/{name}") for file in self.below(path))
-        roles = {file.split("/")[1] for file in reached if file.startswith("roles/")}
-        ground = {file for path in STANDS_ON for file in self.below(path)}
-        return reached | {file for file in ground if self._belongs(file) <= roles}
+    def of_tests(self, path: str) -> frozenset[str]:
+        """All files that a file of slow tests depends on: also every conftest.py above it."""
+        above = [str(folder / "conftest.py") for folder in PurePosixPath(path).parents]
+        return self._with_ground([*RUNS, path, *above, "tests/skips.yml"])
+
+    def _with_ground(self, starts: Iterable[str]) -> frozenset[str]:
+        reached = self.closure(file for path in starts for file in self.below(path))
+        return reached | {file for path in STANDS_ON for file in self.below(path)}
 
     def closure(self, start: Iterable[str]) -> frozenset[str]:
         """These files and all that they name, and those name."""
@@ -133,10 +136,6 @@ class Tree:
                 for name in re.findall(r"""["'](hal_\w+)["']\s*:""", (self.root / file).read_text(encoding="utf-8")):
                     found.setdefault(name, set()).add(file)
         return found
-
-    def _belongs(self, file: str) -> set[str]:
-        """The role whose group variables this file has, if it is such a file."""
-        return {PurePosixPath(file).stem.removeprefix("vault_")} & self.roles if "/group_vars/" in file else set()
 
     def _read(self, file: str) -> Iterator[str]:
         here = PurePosixPath(file).parent

@@ -81,6 +81,13 @@ def of_python(text: str) -> Names:
     return found
 
 
+def is_marked(text: str, mark: str) -> bool:
+    """Whether a Python file uses a mark of pytest: in its code, not in a string."""
+    return mark in text and any(
+        isinstance(node, ast.Attribute) and ast.unparse(node) == mark for node in ast.walk(ast.parse(text))
+    )
+
+
 def _unused(tree: ast.Module) -> Iterator[ast.AST]:
     """Documentation, and the folders in which imports are looked for."""
     for node in ast.walk(tree):
@@ -90,6 +97,10 @@ def _unused(tree: ast.Module) -> Iterator[ast.AST]:
             ):
                 yield node
             case ast.Call() if ast.unparse(node.func) in ("sys.path.insert", "sys.path.append"):
+                yield node
+            case ast.Assign(targets=[ast.Subscript(value=ast.Attribute() as place)]) if (
+                ast.unparse(place) == "sys.path"
+            ):
                 yield node
 
 

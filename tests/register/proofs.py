@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import yaml
 
-from tests.register.depends import STANDS_ON, Tree
+from tests.register.depends import Tree
 
 FOLDER = "tests/proofs"
 HEAD = "# Written by tests/run.py after a green run. Commit it; do not edit it.\n"
+WITHDRAWN = "withdrawn"
 UNKNOWN_SECONDS = 300
 """What a run takes that nobody has timed."""
 
@@ -52,8 +53,7 @@ class Register:
     def files_of(self, name: str) -> frozenset[str]:
         """The files that a proof of this name is for."""
         if path := self.files.get(name):
-            ground = {file for place in STANDS_ON for file in self.tree.below(place)}
-            return self.tree.closure([path, *self.tree.below(str(Path(path).with_name("conftest.py")))]) | ground
+            return self.tree.of_tests(path)
         return self.tree.of_scenario(self.slow.get(name, name))
 
     def digest(self, name: str) -> str:
@@ -74,6 +74,11 @@ class Register:
     def seconds(self, name: str) -> int:
         """How long it took when it was last proven."""
         return self._proofs[name].seconds if name in self._proofs else UNKNOWN_SECONDS
+
+    def withdraw(self, name: str) -> None:
+        """Take back what the proof of this name says about the tree as it is: it failed, or nobody can tell."""
+        if self.stands(name):
+            self.prove(name, replace(self._proofs[name], digest=WITHDRAWN))
 
     def prove(self, name: str, proof: Proof) -> None:
         """Keep a proof, in the tree."""

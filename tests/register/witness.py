@@ -12,9 +12,9 @@ WATCH = Path(__file__).with_name("watch")
 _COMPILED = re.compile(r"__pycache__/([^/]+?)\.cpython-[^/]*\.pyc.*$")
 FILTERS = "plugins/filter"
 """Ansible loads each of these until it has found a filter's name."""
-FOR_NAMES = re.compile(r"roles/[^/]+/(?:tasks|handlers)/|inventory/[^/]+/group_vars/")
-"""Read whole for the names in them: hal_audit looks for what tasks register, Ansible for variables. A role that is used
-is read elsewhere, too: its defaults, its meta."""
+FOR_NAMES = re.compile(r"roles/[^/]+/(?:tasks|handlers)/")
+"""hal_audit reads these of every role, for the names that tasks register. Of a role that is used Ansible reads more:
+its defaults, its meta."""
 
 
 def environment(root: Path, notes: Path) -> Mapping[str, str]:

@@ -14,17 +14,21 @@ _TREE, _NOTES = os.environ.get("HAL_WITNESS_TREE", ""), os.environ.get("HAL_WITN
 
 def _watch() -> None:
     seen = set[str]()
-    notes = os.open(_NOTES, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         path = arguments[0] if event == "open" else None
+        if isinstance(path, bytes):  # so Ansible opens tasks, variables and templates
+            path = os.fsdecode(path)
         if not isinstance(path, str) or path in seen:
             return
         seen.add(path)
         whole = os.path.normpath(os.path.join(os.getcwd(), path)) if path[:1] != "/" or "/../" in path else path
         if whole.startswith(_TREE):
-            with contextlib.suppress(OSError):  # a daemon closes what is not its own
+            # Opened each time: a descriptor that is kept may be another file's after a program has closed all.
+            notes = os.open(_NOTES, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with contextlib.suppress(OSError):
                 os.write(notes, os.fsencode(whole + "\n"))
+            os.close(notes)
 
     sys.addaudithook(hook)
 

@@ -42,7 +42,7 @@ def test_a_machine_is_read_by_the_tools_that_it_has(python: str, tmp_path: Path)
         "#!/bin/sh\nprintf 'Model name: Gr\\303\\266\\303\\237e \\377\\n'; echo no >&2; exit 3\n"
     )
     (tmp_path / "lscpu").chmod(0o755)
-    (tmp_path / "ipmitool").write_text(f"#!/bin/sh\ncat {CAPTURES}/ipmitool/lan_print.txt\n")
+    (tmp_path / "ipmitool").write_text(f"#!/bin/sh\ncat '{CAPTURES}/ipmitool/lan_print.txt'\n")
     (tmp_path / "ipmitool").chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/bin:/usr/bin", "LC_ALL": "C"}
     # Over ssh it comes on standard input: there is no file of it on the machine.

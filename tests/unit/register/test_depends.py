@@ -66,10 +66,6 @@ WHOLE_ROLE = {"roles/r/tasks/main.yml", "roles/r/templates/a.j2"}
           "molecule/shared/packages/r.yml": "", "plugins/callback/hal_c.py": "import hal_p", "hal_p/__init__.py": ""},
          {"ansible.cfg", "requirements.lock", "inventory/hal/cluster.yml", "molecule/shared/packages/r.yml",
           "plugins/callback/hal_c.py", "hal_p/__init__.py"}),
-        # A role's group variables, where the role is.
-        ({CONVERGE: "roles: [r]\n", "inventory/hal/group_vars/all/r.yml": "",
-          "inventory/hal/group_vars/all/vault_r.yml": ""},
-         {"inventory/hal/group_vars/all/r.yml", "inventory/hal/group_vars/all/vault_r.yml"}),
     ],
 )  # fmt: skip
 def test_what_is_named_counts(files: Mapping[str, str], reached: set[str], tmp_path: Path) -> None:
@@ -84,13 +80,14 @@ def test_what_is_named_counts(files: Mapping[str, str], reached: set[str], tmp_p
         {TEST: 'DOCUMENTATION = r"""\nroles/r/templates/a.j2\n"""\n'},
         {CONVERGE: "- hal_m:", "plugins/modules/hal_m.py": 'fail("playbooks/p.yml")', "playbooks/p.yml": "roles: [r]"},
         {"molecule/y/converge.yml": "roles: [r]\n"},
-        {"inventory/hal/group_vars/all/r.yml": "roles: [r]"},
+        {"inventory/hal/group_vars/all/x.yml": "roles: [r]"},
         {TEST: 'sys.path.insert(0, str(HERE / "roles" / "r"))\n'},
+        {TEST: 'sys.path[:0] = [str(HERE / "roles" / "r")]\n'},
     ],
 )  # fmt: skip
 def test_what_is_only_spoken_of_does_not(files: Mapping[str, str], tmp_path: Path) -> None:
     of_x = tree(tmp_path, files).of_scenario("x")
-    assert not {name for name in of_x if name.startswith("roles/") or "/group_vars/" in name}
+    assert not {name for name in of_x if name.startswith("roles/")}
 
 
 def test_a_digest_is_of_names_contents_and_run_bits(tmp_path: Path) -> None:

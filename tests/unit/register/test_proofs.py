@@ -13,6 +13,8 @@ from tests.register import witness
 from tests.register.depends import Tree
 from tests.register.proofs import FOLDER, Proof, Register
 
+PROJECT = Path(__file__).resolve().parents[3]
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
@@ -64,6 +66,30 @@ def test_a_file_that_is_no_proof_proves_nothing(root: Path, text: str) -> None:
     assert not Register(Tree(root)).stands("a")
 
 
+def test_what_is_withdrawn_is_to_be_proven_again_and_keeps_its_time(root: Path) -> None:
+    register = Register(Tree(root))
+    register.prove("a", proof(register, "a", 2))
+    register.withdraw("a")
+    assert not register.stands("a")
+    later = Register(Tree(root))
+    assert (later.stands("a"), later.seconds("a")) == (False, 90)
+    assert later.unproven(["a"]) == ["a"]
+
+
+def test_every_slow_proof_of_this_project_is_a_file_with_slow_tests() -> None:
+    files = Register(Tree(PROJECT)).files.values()
+    assert "tests/rollout/test_full.py" in files
+    assert "tests/unit/register/test_proofs.py" not in files, "it has the mark in a string alone"
+
+
+def test_slow_tests_depend_on_what_every_run_has(root: Path) -> None:
+    paths = {"tests/conftest.py", "tests/unit/conftest.py", "plugins/inventory/hal.py", "ansible.cfg"}
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("")
+    assert paths <= Register(Tree(root)).files_of("slow-unit-test_long")
+
+
 def watched(root: Path, program: str, **more: str) -> tuple[Tree, frozenset[str]]:
     """The files that a Python program read."""
     notes = root.parent / f"{root.name}.read"
@@ -87,12 +113,15 @@ def watched(root: Path, program: str, **more: str) -> tuple[Tree, frozenset[str]
             "import subprocess as s, sys; s.check_call([sys.executable, '-c', 'open(\"molecule/a/molecule.yml\")'])",
             {"molecule/a/molecule.yml"},
         ),
+        ("open(b'molecule/a/molecule.yml').read()", {"molecule/a/molecule.yml"}),
+        ("import os; os.closerange(3, 99); open('molecule/a/molecule.yml')", {"molecule/a/molecule.yml"}),
         ("import os; os.listdir('molecule')", set()),
         ("open('/etc/hostname')", set()),
     ],
 )
 def test_a_run_is_watched(root: Path, program: str, seen: set[str]) -> None:
-    assert watched(root, program)[1] == seen
+    always = "molecule/c/molecule.yml"
+    assert watched(root, f"open({always!r})\n{program}")[1] == seen | {always}
 
 
 def test_a_module_that_was_compiled_before_is_seen(root: Path) -> None:

@@ -38,7 +38,7 @@ def outcome(prover: run.Prover, read: str = "roles/r/defaults/main.yml") -> Outc
     """The scenario was green, and read this."""
     stage = prover.stages["a"]
     assert stage.report
-    stage.report.write_text("<testsuite/>")
+    stage.report.write_text('<testsuite tests="1" failures="0" errors="0" skipped="0"/>')
     run.notes_of("a").write_text(f"{run.PROJECT}/{read}\n")
     return Outcome(stage, 0, 61.7, run.PROJECT / "log")
 
@@ -57,20 +57,44 @@ def test_what_was_green_at_once_is_proven(prover: run.Prover) -> None:
     assert "podman: 4.3.1" in text
 
 
+@pytest.mark.parametrize("before", [True, False], ids=["proven before", "not proven before"])
 @pytest.mark.parametrize(
-    "spoilt",
+    ("spoilt", "why"),
     [
-        lambda good: replace(good, status=1),
-        lambda good: replace(good, first=replace(good, status=1)),
-        lambda good: replace(good, stage=replace(good.stage, report=run.REPORTS / "none.xml")),
-        lambda good: replace(good, stage=replace(good.stage, name="mini rollout")),
+        (lambda good: replace(good, status=1), "it failed"),
+        (lambda good: replace(good, first=replace(good, status=1)), "it is flaky"),
+        (lambda good: replace(good, stage=replace(good.stage, report=run.REPORTS / "none.xml")), "it failed"),
     ],
-    ids=["failed", "flaky", "silent", "other"],
+    ids=["failed", "flaky", "silent"],
 )
-def test_what_was_not_is_not(prover: run.Prover, spoilt: Callable[[Outcome], Outcome]) -> None:
+def test_what_was_not_is_not(prover: run.Prover, spoilt: Callable[[Outcome], Outcome], why: str, before: bool) -> None:
+    if before:
+        prover.ended(outcome(prover))
     prover.ended(spoilt(outcome(prover)))
     assert not stands(prover)
-    assert prover.refused == []
+    assert prover.refused == [f"a: {why}"]
+
+
+def test_another_stage_proves_nothing(prover: run.Prover) -> None:
+    good = outcome(prover)
+    prover.ended(replace(good, stage=replace(good.stage, name="mini rollout")))
+    assert (stands(prover), prover.refused) == (False, [])
+
+
+def test_a_run_without_tests_proves_nothing(prover: run.Prover) -> None:
+    good = outcome(prover)
+    assert good.stage.report
+    good.stage.report.write_text('<testsuite tests="3" failures="0" errors="0" skipped="3"/>')
+    prover.ended(good)
+    assert (stands(prover), prover.refused) == (False, ["a: no test ran"])
+
+
+def test_what_nobody_watched_proves_nothing(prover: run.Prover) -> None:
+    good = outcome(prover)
+    run.notes_of("a").unlink()
+    prover.ended(good)
+    assert not stands(prover)
+    assert "it cannot be told what it proves: FileNotFoundError" in prover.refused[0]
 
 
 def test_a_run_during_which_something_changed_proves_nothing(prover: run.Prover) -> None:

@@ -293,6 +293,7 @@ def inside(owner: subprocess.Popen[str], *words: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.root  # a network of its own
 def test_bmcs_answer_at_their_addresses_and_end_with_the_container(owner: subprocess.Popen[str]) -> None:
     told = bmcs.fleet("mini", plan().bmc_specs())
     bmcs.start("mini", owner.pid, ["10.64.1.101"], "10.64.1.0/24", told)
@@ -308,6 +309,7 @@ def test_bmcs_answer_at_their_addresses_and_end_with_the_container(owner: subpro
     assert bmcs.remove("mini") == []
 
 
+@pytest.mark.root  # a network of its own
 def test_who_cannot_serve_says_why(owner: subprocess.Popen[str]) -> None:
     told = bmcs.fleet("mini", [{**plan().bmc_specs()[0], "kind": "ilo"}])
     with pytest.raises(VirtualNodesError) as caught:
@@ -316,6 +318,7 @@ def test_who_cannot_serve_says_why(owner: subprocess.Popen[str]) -> None:
     assert "bmcs.0.kind: Input should be 'openbmc'" in str(caught.value)
 
 
+@pytest.mark.root  # a network of its own
 def test_podman_is_run_in_the_network_of_this_machine(owner: subprocess.Popen[str]) -> None:
     program = (
         "import os\n"

@@ -13,6 +13,7 @@ _PROGRAM = re.compile(r"-m['\",\s]+(hal_\w+)")
 """python -m hal_packages, as a line of a shell or an argv."""
 _SCRIPT = re.compile(r"^hal-\w+$")
 _PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)+")
+_FILE = re.compile(r"(?<![\w./-])[\w-]+\.(?:cfg|j2|json|py|sh|txt|ya?ml)\b")  # beside the one that names it
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*$", re.MULTILINE)
 _ROLE = re.compile(r"\b(?:role|name):\s*[\"']?([a-z_0-9]+)")
 _ROLES = re.compile(r"\broles:\s*\[([^\]]*)\]")
@@ -39,7 +40,7 @@ class Names:
         """Add what stands in a text that is no Python, or in a string of Python."""
         self.words.update(_WORD.findall(text), _LOOKUP.findall(text))
         self.programs.update(_PROGRAM.findall(text))
-        self.paths.update(_PATH.findall(text))
+        self.paths.update(_PATH.findall(text), _FILE.findall(text))
 
 
 def of_text(text: str) -> Names:

@@ -17,7 +17,7 @@ sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 from stages import Outcome, excerpt  # noqa: E402  found through the line above
 
 KEPT = ".state/flaky"
-SAID_LINES = 12
+SAID_LINES, LONGEST_LINE = 12, 300
 TELLING = ("E ", "FAILED", "ERROR", "fatal:", "failed:")
 """How pytest and Ansible begin what failed, and why."""
 HEAD = """# Flaky
@@ -39,7 +39,7 @@ def keep(root: Path, outcome: Outcome) -> str:
     asked = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
     commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     said = excerpt(outcome.first.log.read_text(errors="replace"))
-    said = ([line for line in said if line.startswith(TELLING)] or said)[-SAID_LINES:]
+    said = [line[:LONGEST_LINE] for line in ([line for line in said if line.startswith(TELLING)] or said)[-SAID_LINES:]]
     told = {
         "stage": outcome.stage.name,
         "when": f"{when:%Y-%m-%d %H:%M} UTC",

@@ -19,8 +19,6 @@ from typing import Any
 import strategy
 
 PROJECT = Path(__file__).resolve().parents[2]
-NODES = ("molecule/shared/create.yml", "molecule/shared/locks.yml")
-"""Playbooks that make virtual nodes with all that a rollout of site.yml asks of them."""
 VIRTUAL = (PROJECT / "inventory/hal/hal.yml", PROJECT / "inventory/virtual/hal.yml")
 
 RECAP = re.compile(r"^(\S+) +: (ok=\d+ .*)$", re.MULTILINE)

@@ -18,9 +18,10 @@ PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
 import surroundings  # noqa: E402  found through the line above
-from ansible_run import NODES, Ansible  # noqa: E402
+from ansible_run import Ansible  # noqa: E402
 from ClusterShell.NodeSet import NodeSet  # noqa: E402
 from demo_reimage import image_key, reimage  # noqa: E402
+from mini import NODES  # noqa: E402
 from ssh_config import Cluster  # noqa: E402
 from stages import Runner, Stage, say  # noqa: E402
 from strategy import environment  # noqa: E402

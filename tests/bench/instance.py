@@ -16,7 +16,8 @@ if str(PROJECT / "molecule" / "shared") not in sys.path:
     sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
 import strategy  # noqa: E402  found through the line above
-from ansible_run import NODES, VIRTUAL, Ansible  # noqa: E402
+from ansible_run import VIRTUAL, Ansible  # noqa: E402
+from mini import NODES  # noqa: E402
 from ssh_config import STATE, Cluster  # noqa: E402
 from stages import Runner, Stage  # noqa: E402
 

@@ -43,11 +43,15 @@ Counted as they are: what a file of these names counts where the scenario names 
 SILENT = (".md", ".txt", ".lock", ".toml", ".cfg", "tests/skips.yml")
 """Texts that name much and use nothing."""
 READS = {
-    "plugins/lookup/hal_node_health.py": "roles/*/expect.yml",
-    "hal_inventory/cache.py": "hal_inventory/**",  # another program, another cache
+    "plugins/lookup/hal_node_health.py": ("roles/*/expect.yml",),
+    "plugins/lookup/hal_firewall.py": tuple(f"roles/*/{part}" for part in ("firewall.yml", "defaults", "meta", "vars")),
+    "hal_packages/declared.py": tuple(f"roles/*/{part}" for part in ("tasks", "defaults", "meta", "vars")),
+    "hal_inventory/cache.py": ("hal_inventory/**",),  # another program, another cache
 }
 """What the product reads of roles that no scenario names. Otherwise its code is for any role, and names none."""
 SLOW = "pytest.mark.slow"
+CALLS = {"audited": ("roles/**", "playbooks/audit.yml")}
+"""Methods of the lab that read more than their file names: an audit asks for every role of a node."""
 PLAY = ("molecule/", "playbooks/", "tests/")
 """What runs playbooks. Others only speak of them, and of documents, to somebody."""
 LIBRARIES = ("", "molecule/shared", "plugins/module_utils")
@@ -154,7 +158,9 @@ class Tree:
             said = reached.startswith(("playbooks/", "docs/")) and not file.startswith(PLAY)
             if not said:
                 yield reached
-        yield from self._matching(READS.get(file, ""))
+        called = [pattern for word in found.words & CALLS.keys() for pattern in CALLS[word]]
+        for pattern in (*READS.get(file, ()), *called):
+            yield from self._matching(pattern) if "*" in pattern else self.below(pattern)
         for word in found.words:
             yield from self._word(word)
         for program in found.programs:
@@ -183,8 +189,8 @@ class Tree:
             yield from self._module(word, PurePosixPath())
 
     def _path(self, text: str, here: PurePosixPath) -> Iterator[str]:
-        """What a path or a glob means, below the file's folder or the tree's."""
-        for base in {here, PurePosixPath()}:
+        """What a path or a glob means, below the file's folder, its role's, or the tree's."""
+        for base in {here, PurePosixPath(*here.parts[:2]), PurePosixPath()}:
             parts: list[str] = []
             for part in (base / text.strip("/").rstrip(".")).parts:
                 if part != "..":
@@ -192,7 +198,7 @@ class Tree:
                 elif parts:
                     parts.pop()
             if any("*" in part for part in parts):
-                if "*" not in "".join(parts[:2]):
+                if parts[0] == "playbooks" or "*" not in "".join(parts[:2]):
                     yield from self._matching("/".join(parts))
             elif len(parts) > 1 or (here.parts[:1] == ("molecule",) and here.parts[1:2] != ("shared",)):
                 yield from self.below("/".join(parts))

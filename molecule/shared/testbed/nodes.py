@@ -66,7 +66,7 @@ class Node(BaseModel):
     numa: tuple[dict[str, Any], ...] = ()
     gpu_uuids: dict[str, str] = {}
     disks: dict[str, str] = {}
-    serial: str = ""
+    serial: str | None = None  # a placeholder of the model
     model: str = ""
     memory_mb: int = 0
     cpus: dict[str, Any] = {}
@@ -124,7 +124,7 @@ class Plan(BaseModel):
                 "name": node.name,
                 "kind": node.bmc.kind,
                 "address": node.bmc.address,
-                "serial": node.serial,
+                "serial": node.serial or "",
                 "model": node.model,
                 "memory_mb": node.memory_mb,
                 "cpus": node.cpus.get("total", 1),

@@ -16,7 +16,8 @@ from testinfra.host import Host
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
-from ssh_config import Cluster  # noqa: E402  found through the line above
+import faults  # noqa: E402  found through the line above
+from ssh_config import Cluster  # noqa: E402
 
 from tests import skips  # noqa: E402
 
@@ -24,6 +25,16 @@ from tests import skips  # noqa: E402
 def pytest_configure(config: pytest.Config) -> None:
     """A test that skips proves nothing, here neither."""
     config.pluginmanager.register(skips.Skips(skips.load()), "skips")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """A scenario's faults.yml is a list of tests."""
+    return faults.File.from_parent(parent, path=file_path) if file_path.name == faults.NAME else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Faults first: they need nodes as the rollout has left them."""
+    items.sort(key=lambda item: item.path.name != faults.NAME)
 
 
 @pytest.fixture(scope="session")

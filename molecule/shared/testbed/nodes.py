@@ -563,7 +563,8 @@ def ssh(plan: Plan, node: Node) -> list[str]:
         "ConnectTimeout": 5,
         "LogLevel": "ERROR",
     }
-    settings = [f"-o{name}={value}" for name, value in options.items()]
+    # In quotes: ssh takes a path with a blank for two.
+    settings = [f'-o{name}="{value}"' for name, value in options.items()]
     return ["ssh", "-Fnone", *settings, "-i", str(plan.authorities / "admin"), f"root@{node.addresses['management']}"]
 
 

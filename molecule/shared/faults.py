@@ -1,0 +1,191 @@
+"""Tests from a list: each promise of a role has a fault that breaks it, in `tests/faults.yml` of a scenario.
+
+    - promise: chronyd runs                # id in expect.yml, of one item: "no second daemon sets the clock [ntpd]"
+      node: hal01
+      plant: systemctl stop chronyd        # a shell command on the node
+      undo: systemctl start chronyd
+
+    - promise: slurm.conf cannot be changed by users
+      node: hal01
+      keep: [/etc/slurm/slurm.conf]        # put back afterwards, or removed if it was not there
+      plant: chmod 0666 /etc/slurm/slurm.conf
+
+    - promise: clock is close to its server
+      node: hal01
+      declared: {time_max_offset_seconds: -1}   # or: the node stays, and what was declared is another thing
+
+`role`: where it is not the scenario's. `finds: unknown`: where the fault keeps the promise from being read; otherwise
+it has to be *fail*. One fault at a time is planted, asked for and undone, in the order of the list and in one run of
+Ansible; at the end every promise of these roles holds again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+import strategy
+import yaml
+from ansible_run import JSON_OUTPUT, of_scenario
+
+NAME = "faults.yml"
+FIELDS = {"promise", "role", "node", "keep", "plant", "undo", "declared", "finds"}
+KEPT = "/run/hal-fault.tar"
+BREAKS_SECONDS = 30  # a daemon that hears of it first; only a promise that does not notice takes as long
+HOLDS_SECONDS = 180
+SAVE = f"""set -eu
+for path in {{paths}}; do [ ! -e "$path" ] && [ ! -L "$path" ] || printf '%s\\n' "$path"; done |
+  tar --create --absolute-names --xattrs --acls --file {KEPT} --files-from -
+"""
+PUT_BACK = f"""set -eu
+rm -rf -- {{paths}}
+tar --extract --absolute-names --preserve-permissions --same-owner --xattrs --acls --file {KEPT}
+rm {KEPT}
+"""
+
+Fault = Mapping[str, Any]
+Results = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""What tasks returned: play -> task -> result."""
+
+
+class File(pytest.File):
+    """A list of faults; nothing is planted before its first test runs."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """A test for each fault, and one for all promises afterwards."""
+        for number, fault in enumerate(self.faults):
+            yield Planted.from_parent(self, name=f"{fault['role']}: {fault['promise']} ({number})", number=number)
+        yield Undone.from_parent(self, name="all promises hold again")
+
+    @cached_property
+    def faults(self) -> Sequence[Fault]:
+        """The list; the role of each is said."""
+        scenario = self.path.parents[1].name
+        faults = [{"role": scenario, **fault} for fault in yaml.safe_load(self.path.read_text(encoding="utf-8"))]
+        for fault in faults:
+            if not {"promise", "node"} <= set(fault) <= FIELDS or not {"plant", "declared"} & set(fault):
+                raise self.CollectError(f"{self.path}: {fault}: has promise, node, plant or declared; {sorted(FIELDS)}")
+        return faults
+
+    @cached_property
+    def results(self) -> Results:
+        """What came of all of them: one run of Ansible."""
+        ansible = of_scenario(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]))
+        with tempfile.NamedTemporaryFile("w", suffix=".yml") as playbook:
+            json.dump(list(plays(self.faults)), playbook)
+            playbook.flush()
+            done = ansible.playbook(playbook.name, environment={**strategy.environment(), **JSON_OUTPUT})
+        at = done.stdout.find("{\n")
+        assert at >= 0, done.output
+        return {
+            play["play"]["name"]: {
+                task["task"]["name"]: result for task in play["tasks"] for result in task["hosts"].values()
+            }
+            for play in json.loads(done.stdout[at:])["plays"]
+        }
+
+
+def plays(faults: Sequence[Fault]) -> Iterator[Mapping[str, Any]]:
+    """A play for each fault, then one for each node of them."""
+    for number, fault in enumerate(faults):
+        paths = " ".join(map(shlex.quote, fault.get("keep", [])))
+        tasks = [
+            *([_shell("save", SAVE.format(paths=paths))] if paths else []),
+            *([_shell("plant", f"set -eu\n{fault['plant']}")] if "plant" in fault else []),
+            {
+                "name": "ask",
+                "hal_expect": {"role": fault["role"], "limit_ids": [fault["promise"]], "report_only": True},
+                "register": "asked",
+                "until": f"'{finds(fault)}' in (asked.results | map(attribute='status'))",
+                "retries": BREAKS_SECONDS,
+                "delay": 1,
+                "ignore_errors": True,
+            },
+            *([_shell("put back", PUT_BACK.format(paths=paths))] if paths else []),
+            *([_shell("undo", f"set -eu\n{fault['undo']}")] if "undo" in fault else []),
+        ]
+        yield {**_play(str(number), fault["node"], tasks), "vars": fault.get("declared", {})}
+    for node in dict.fromkeys(fault["node"] for fault in faults):
+        roles = list(dict.fromkeys(fault["role"] for fault in faults if fault["node"] == node))
+        again = {
+            "name": "ask",
+            "hal_expect": {"roles": roles},
+            "register": "asked",
+            "until": "asked is not failed",
+            "retries": HOLDS_SECONDS,
+            "delay": 1,
+            "ignore_errors": True,
+        }
+        yield _play(node, node, [again])
+
+
+def finds(fault: Fault) -> str:
+    """What hal_expect is to say of the promise."""
+    return str(fault.get("finds", "fail"))
+
+
+def _play(name: str, node: str, tasks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return {"name": name, "hosts": node, "gather_facts": False, "tasks": tasks}
+
+
+def _shell(name: str, command: str) -> Mapping[str, Any]:
+    # What fails is told by its test, and the others go on.
+    return {"name": name, "ansible.builtin.shell": {"cmd": command}, "ignore_errors": True}
+
+
+class Broken(Exception):
+    """A test's message, without a traceback of ours."""
+
+
+class _Item(pytest.Item):
+    parent: File
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:
+        """The message alone."""
+        return str(excinfo.value) if excinfo.errisinstance(Broken) else str(super().repr_failure(excinfo, style))
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where it stands."""
+        return self.path, None, self.name
+
+
+class Planted(_Item):
+    """One fault: it could be planted, the promise noticed it, and it could be undone."""
+
+    def __init__(self, *, number: int, **more: Any) -> None:
+        super().__init__(**more)
+        self._number = number
+
+    def runtest(self) -> None:
+        """Look at what came of it."""
+        fault = self.parent.faults[self._number]
+        tasks = self.parent.results.get(str(self._number), {})
+        for name, result in tasks.items():
+            if result.get("unreachable") or (result.get("failed") and name != "ask"):
+                raise Broken(f"{name} on {fault['node']}: {result.get('stderr') or result.get('msg')}")
+        found = tasks.get("ask", {}).get("results") or []
+        if finds(fault) not in [one["status"] for one in found]:
+            did = fault.get("plant") or f"{fault['declared']} is declared"
+            seen = [f"{one['id']}: {one['status']}, observed {one['observed']!r} {one['reason']}" for one in found]
+            raise Broken("\n".join([f"{fault['node']}: not {finds(fault)} after: {did}", *seen]))
+
+
+class Undone(_Item):
+    """Nothing of the faults is left."""
+
+    def runtest(self) -> None:
+        """Every promise of every node's roles."""
+        wrong = []
+        for node in dict.fromkeys(fault["node"] for fault in self.parent.faults):
+            result = self.parent.results.get(node, {}).get("ask", {})
+            if result.get("failed") or not result.get("summary", {}).get("pass"):
+                wrong.append(f"{node}: {result.get('msg', 'was not asked')}")
+        if wrong:
+            raise Broken("\n".join(wrong))

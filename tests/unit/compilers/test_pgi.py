@@ -330,3 +330,13 @@ def test_a_folder_that_others_may_write_is_found_and_closed(site: Site) -> None:
     assert site.status()["wrong"] == ""
     made = [one.name for one in (site.root / "19.10").iterdir() if one.is_dir() and not one.is_symlink()]
     assert len(made) == 1, "nothing else is made again"
+
+
+def test_a_finished_installation_whose_link_is_gone_is_loaded_again(site: Site) -> None:
+    site.done("install")
+    made = os.readlink(site.root / "19.10/current")
+    (site.root / "19.10/current").unlink()
+    assert site.status()["wrong"] != ""
+    site.done("install")
+    assert os.readlink(site.root / "19.10/current") == made
+    assert site.status()["wrong"] == ""

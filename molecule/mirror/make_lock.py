@@ -1,4 +1,4 @@
-"""Make a vendor's repository for both architectures, and the lock files of this scenario, with hal_packages.
+"""Make a vendor's repository for both architectures, its conda channel, and the lock files of this scenario.
 
 The containers are x86_64; the POWER tree is locked for a node that is not here, and only served.
 """
@@ -6,6 +6,7 @@ The containers are x86_64; the POWER tree is locked for a node that is not here,
 from __future__ import annotations
 
 import argparse
+import hashlib
 import shutil
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
+import yaml  # noqa: E402  as the rest
 from small_packages import Key, Workshop, index  # noqa: E402  found through the line above
 from testbed import repository  # noqa: E402
 
@@ -62,6 +64,24 @@ def locked(sources: list[str], folder: Path, key: Key) -> Lock:
         return lock(whole, gather(wanted, places, Path(kept)), given)
 
 
+def channel(folder: Path) -> dict[str, object]:
+    """A channel with one package, whose content nobody reads here, and the lock of an environment of it."""
+    content, file = b"a package of conda\n", "vendor-model-1.0-0.tar.bz2"
+    (folder / "noarch").mkdir(parents=True)
+    (folder / "noarch" / file).write_bytes(content)
+    package = {
+        "version": "1.0", "build": "0", "channel": "vendor", "subdir": "noarch", "file": file, "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(), "license": "none", "depends": [], "noarch": "python",
+    }  # fmt: skip
+    return {
+        "format": 1,
+        "platform": "linux-64",
+        "channels": {"vendor": "file:///srv/vendor/channel"},
+        "specs": ["vendor-model 1.0.*"],
+        "packages": {"vendor-model": package},
+    }
+
+
 def main() -> None:
     """Fill the folder that is named."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -74,6 +94,8 @@ def main() -> None:
     (options.folder / "vendor.fingerprint").write_text(key.fingerprint)
     made = locked(options.sources, options.folder / "vendor", key)
     (options.folder / "packages.lock.yml").write_text(dump(made))
+    environment = channel(options.folder / "vendor" / "channel")
+    (options.folder / "environment.lock.yml").write_text(yaml.safe_dump(environment))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 LOAD = """
-import json, runpy, sys
+import importlib, json, runpy, sys
+from importlib.util import find_spec
 others, *paths = sys.argv[1:]
 own = list(sys.path)
 wrong = []
@@ -22,6 +23,10 @@ for path in paths:
         runpy.run_path(path)
     except ImportError as error:
         wrong.append("%s: %s" % (path, error))
+        continue
+    importlib.invalidate_caches()
+    if find_spec("hal_inventory") is None:  # some import only when they are called
+        wrong.append("%s: the project is not in sys.path" % path)
 print(json.dumps(wrong))
 """
 

@@ -12,7 +12,7 @@
 
     - promise: clock is close to its server
       node: hal01
-      declared: {time_max_offset_seconds: -1}   # or: the node stays, and what was declared is another thing
+      declared: {time_max_offset_seconds: -1}   # or: the node stays, and what was declared is another thing; above role vars
 
 `role`: where it is not the scenario's. `finds: unknown`: where the fault keeps the promise from being read; otherwise
 it has to be *fail*. One fault at a time is planted, asked for and undone, in the order of the list and in one run of
@@ -100,6 +100,7 @@ def plays(faults: Sequence[Fault]) -> Iterator[Mapping[str, Any]]:
             {
                 "name": "ask",
                 "hal_expect": {"role": fault["role"], "limit_ids": [fault["promise"]], "report_only": True},
+                "vars": fault.get("declared", {}),  # of the task: a play's are below a role's vars
                 "register": "asked",
                 "until": f"'{finds(fault)}' in (asked.results | map(attribute='status'))",
                 "retries": BREAKS_SECONDS,
@@ -109,7 +110,7 @@ def plays(faults: Sequence[Fault]) -> Iterator[Mapping[str, Any]]:
             *([_shell("put back", PUT_BACK.format(paths=paths))] if paths else []),
             *([_shell("undo", fault["undo"])] if "undo" in fault else []),
         ]
-        yield {**_play(str(number), fault["node"], tasks), "vars": fault.get("declared", {})}
+        yield _play(str(number), fault["node"], tasks)
     for node in dict.fromkeys(fault["node"] for fault in faults):
         roles = list(dict.fromkeys(fault["role"] for fault in faults if fault["node"] == node))
         again = {

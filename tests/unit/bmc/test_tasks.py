@@ -170,3 +170,11 @@ def test_a_certificate_that_nobody_can_have_is_refused_before_anybody_is_asked(
     said = ipmi.run("certificate", authority=str(tmp_path), days=30, renew_days=30)
     assert said["fault"] == Fault.CONFIGURATION.value
     assert said["answer"] == "for 30 days, of which the last 30 would already renew it: give more days"
+
+
+@pytest.mark.parametrize("action", ["certificate", "clock"])
+def test_another_machine_than_the_model_s_gets_nothing(openbmc: Emulated, tmp_path: Path, action: str) -> None:
+    before = kept(openbmc)
+    said = openbmc.run(action, serial="SN-ELSE", authority=str(tmp_path), ntp_servers=["10.99.0.11"])
+    assert said["fault"] == Fault.IDENTITY.value
+    assert kept(openbmc) == before

@@ -66,7 +66,7 @@ def test_a_play_for_each_fault_and_one_for_each_node() -> None:
     first, second, *last = faults.plays([{**FAULT, "keep": ["/a b"], "undo": "true"}, other])
     assert [task["name"] for task in first["tasks"]] == ["save", "plant", "ask", "put back", "undo"]
     assert [task["name"] for task in second["tasks"]] == ["ask"]
-    assert second["vars"] == {"x": 1}
+    assert second["tasks"][0]["vars"] == {"x": 1}
     assert [(play["hosts"], play["tasks"][0]["hal_expect"]) for play in last] == [
         ("hal01", {"roles": ["time"]}),
         ("hal02", {"roles": ["time"]}),

@@ -14,9 +14,9 @@
       node: hal01
       declared: {time_max_offset_seconds: -1}   # or: the node stays, and what was declared is another thing
 
-`declared` is above role vars. `role`: where it is not the scenario's. `finds: unknown`: where the fault keeps the promise from being read; otherwise
-it has to be *fail*. One fault at a time is planted, asked for and undone, in the order of the list and in one run of
-Ansible; at the end every promise of these roles holds again.
+`declared` is above role vars. `role`: where it is not the scenario's. `finds: unknown`: where the fault keeps the
+promise from being read; otherwise it has to be *fail*. One fault at a time is planted, asked for and undone, in the
+order of the list and in one run of Ansible; at the end every promise of these roles holds again.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ home, once each, and why an installer stops.
 from __future__ import absolute_import, division, print_function
 
 import json
+import os
 import socket
 import ssl
 import sys
@@ -238,9 +239,19 @@ def servers(place):
     return found
 
 
+def tell_ready():
+    """Tell systemd that every place listens (sd_notify(3), Type=notify); nobody when it did not start us."""
+    where = os.environ.pop("NOTIFY_SOCKET", "")
+    if where:
+        told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        told.sendto(b"READY=1", "\0" + where[1:] if where.startswith("@") else where)
+        told.close()
+
+
 def serve(place):
     """Serve until somebody ends the process."""
     running = servers(place)
+    tell_ready()
     for one in running[1:]:
         thread = threading.Thread(target=one.serve_forever)
         thread.daemon = True

@@ -16,6 +16,7 @@ import ssl
 import subprocess
 import tarfile
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -89,14 +90,23 @@ class Running:
         )
 
     def start(self) -> None:
+        """As systemd does: it is started when it says so, and then it answers."""
         self.log = (self.folder / "journal").open("w+")
-        self._process = subprocess.Popen(self.command("serve"), stdout=self.log, stderr=self.log, text=True)
-        end = time.monotonic() + START_SECONDS
-        while self._process.poll() is None and time.monotonic() < end:
-            with contextlib.suppress(OSError):
-                if self.ask(FIRST, "/health") == (200, b"ok\n") and self.ask(FIRST, "/health", tls=True)[0] == 200:
+        place = f"hal-provision-{uuid.uuid4()}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+            told.bind("\0" + place)
+            told.settimeout(0.2)
+            environment = {**os.environ, "NOTIFY_SOCKET": "@" + place}
+            self._process = subprocess.Popen(
+                self.command("serve"), stdout=self.log, stderr=self.log, text=True, env=environment
+            )
+            end = time.monotonic() + START_SECONDS
+            while self._process.poll() is None and time.monotonic() < end:
+                with contextlib.suppress(TimeoutError):
+                    assert told.recv(64) == b"READY=1"
+                    assert self.ask(FIRST, "/health") == (200, b"ok\n")
+                    assert self.ask(FIRST, "/health", tls=True) == (200, b"ok\n")
                     return
-            time.sleep(0.05)
         self.stop()
         raise AssertionError((self.folder / "journal").read_text())
 

@@ -243,15 +243,12 @@ def test_another_version_takes_the_place_of_the_first_and_says_so(host: Host) ->
     assert "matlab/R2019b => matlab/R2018a" in found
 
 
-def test_a_module_whose_software_has_gone_fails_in_words_and_is_found(host: Host, rollout: Rollout) -> None:
-    name = host.backend.get_hostname()
+def test_a_module_whose_software_has_gone_fails_in_words(host: Host) -> None:
     host.check_output("mv /srv/apps/moved /srv/apps/away")
     try:
         found = words(loaded(host, "moved"))
         assert "moved/1.0 is not usable on this node: /srv/apps/moved is not there. Please tell the admin" in found
         assert "status 1" in found
-        results = rollout.promises("lmod", name)
-        assert results["what the site's own modules lead to is there [moved/1.0: /srv/apps/moved]"]["status"] == "fail"
     finally:
         host.check_output("mv /srv/apps/away /srv/apps/moved")
 

@@ -200,7 +200,6 @@ FAULTS: dict[str, dict[str, Any]] = {
     "kernel edited": {
         "node": "hal01",
         "plant": f"sed -i s/wmlce/other/ {KERNELS}/{KERNEL}/kernel.json",
-        "broken": f"kernel is the declared one [{KERNEL}]",
         "audit": (
             "changed", f"file:{KERNELS}/{KERNEL}/kernel.json", "notebooks",
             "Write the programs, the kernels, and what is declared",
@@ -209,13 +208,11 @@ FAULTS: dict[str, dict[str, Any]] = {
     "kernel points to nothing": {
         "node": "hal-login",
         "plant": "mv /opt/apps/modulefiles/wmlce /opt/apps/modulefiles/.wmlce",
-        "broken": "kernels would start",
         "audit": ("expectation", "expectation:notebooks: kernels would start", "notebooks", ""),
     },
     "settings let in everybody": {
         "node": "hal01",
         "plant": "echo 'c.NotebookApp.token = \"\"' >>/etc/jupyter/jupyter_notebook_config.py",
-        "broken": "no notebook without a token is the default [jupyter_notebook_config.py]",
         "audit": (
             "changed", "file:/etc/jupyter/jupyter_notebook_config.py", "notebooks",
             "Write the programs, the kernels, and what is declared",
@@ -224,7 +221,6 @@ FAULTS: dict[str, dict[str, Any]] = {
     "other settings let in everybody": {
         "node": "hal-login",
         "plant": """echo '{"NotebookApp": {"ip": "*"}}' >/etc/jupyter/jupyter_notebook_config.json""",
-        "broken": "no other settings of the node open notebooks",
         "audit": (
             "expectation", "expectation:notebooks: no other settings of the node open notebooks", "notebooks", "",
         ),
@@ -232,13 +228,11 @@ FAULTS: dict[str, dict[str, Any]] = {
     "everybody may write kernels": {
         "node": "hal01",
         "plant": f"chmod 777 {KERNELS}",
-        "broken": "nobody but root writes kernels and settings",
         "audit": ("mode", f"file:{KERNELS}", "notebooks", "Write the programs, the kernels, and what is declared"),
     },
     "everybody may write an environment": {
         "node": "hal-login",
         "plant": "chmod 777 /home/apps/tensorboard/2.1-py3.7/lib; hal-environment verify tensorboard/2.1-py3.7 || true",
-        "broken": "environment is what was installed [tensorboard/2.1-py3.7]",
         "audit": (
             "expectation", "expectation:notebooks: environment is what was installed [tensorboard/2.1-py3.7]",
             "notebooks", "",
@@ -255,18 +249,8 @@ def planted(node: Node) -> None:
 
 
 @pytest.fixture(scope="module")
-def seen(planted: None, rollout: Rollout) -> dict[str, list[str]]:
-    return {name: rollout.broken_promises("notebooks", name) for name in NODES}
-
-
-@pytest.fixture(scope="module")
 def found(planted: None, rollout: Rollout) -> dict[str, list[dict[str, Any]]]:
     return {name: rollout.audited("--limit", name, audit_roles=["notebooks"]) for name in NODES}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_breaks_its_promise(fault: str, seen: dict[str, list[str]]) -> None:
-    assert FAULTS[fault]["broken"] in seen[FAULTS[fault]["node"]]
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -14,9 +14,9 @@
       node: hal01
       declared: {time_max_offset_seconds: -1}   # or: the node stays, and what was declared is another thing
 
-`role`: where it is not the scenario's. `finds: unknown`: where the fault keeps the promise from being read; otherwise
-it has to be *fail*. One fault at a time is planted, asked for and undone, in the order of the list and in one run of
-Ansible; at the end every promise of these roles holds again.
+`declared` is above role vars. `role`: where it is not the scenario's. `finds: unknown`: where the fault keeps the
+promise from being read; otherwise it has to be *fail*. One fault at a time is planted, asked for and undone, in the
+order of the list and in one run of Ansible; at the end every promise of these roles holds again.
 """
 
 from __future__ import annotations
@@ -40,12 +40,10 @@ FIELDS = {"promise", "role", "node", "keep", "plant", "undo", "declared", "finds
 KEPT = "/run/hal-fault.tar"
 BREAKS_SECONDS = 30  # a daemon that hears of it first; only a promise that does not notice takes as long
 HOLDS_SECONDS = 180
-SAVE = f"""set -eu
-for path in {{paths}}; do [ ! -e "$path" ] && [ ! -L "$path" ] || printf '%s\\n' "$path"; done |
+SAVE = f"""for path in {{paths}}; do [ ! -e "$path" ] && [ ! -L "$path" ] || printf '%s\\n' "$path"; done |
   tar --create --absolute-names --xattrs --acls --file {KEPT} --files-from -
 """
-PUT_BACK = f"""set -eu
-rm -rf -- {{paths}}
+PUT_BACK = f"""rm -rf -- {{paths}}
 tar --extract --absolute-names --preserve-permissions --same-owner --xattrs --acls --file {KEPT}
 rm {KEPT}
 """
@@ -98,10 +96,11 @@ def plays(faults: Sequence[Fault]) -> Iterator[Mapping[str, Any]]:
         paths = " ".join(map(shlex.quote, fault.get("keep", [])))
         tasks = [
             *([_shell("save", SAVE.format(paths=paths))] if paths else []),
-            *([_shell("plant", f"set -eu\n{fault['plant']}")] if "plant" in fault else []),
+            *([_shell("plant", fault["plant"])] if "plant" in fault else []),
             {
                 "name": "ask",
                 "hal_expect": {"role": fault["role"], "limit_ids": [fault["promise"]], "report_only": True},
+                "vars": fault.get("declared", {}),  # of the task: a play's are below a role's vars
                 "register": "asked",
                 "until": f"'{finds(fault)}' in (asked.results | map(attribute='status'))",
                 "retries": BREAKS_SECONDS,
@@ -109,9 +108,9 @@ def plays(faults: Sequence[Fault]) -> Iterator[Mapping[str, Any]]:
                 "ignore_errors": True,
             },
             *([_shell("put back", PUT_BACK.format(paths=paths))] if paths else []),
-            *([_shell("undo", f"set -eu\n{fault['undo']}")] if "undo" in fault else []),
+            *([_shell("undo", fault["undo"])] if "undo" in fault else []),
         ]
-        yield {**_play(str(number), fault["node"], tasks), "vars": fault.get("declared", {})}
+        yield _play(str(number), fault["node"], tasks)
     for node in dict.fromkeys(fault["node"] for fault in faults):
         roles = list(dict.fromkeys(fault["role"] for fault in faults if fault["node"] == node))
         again = {
@@ -136,8 +135,9 @@ def _play(name: str, node: str, tasks: Sequence[Mapping[str, Any]]) -> Mapping[s
 
 
 def _shell(name: str, command: str) -> Mapping[str, Any]:
-    # What fails is told by its test, and the others go on.
-    return {"name": name, "ansible.builtin.shell": {"cmd": command}, "ignore_errors": True}
+    # As it is written: ${#x} of a shell is a comment of a template. What fails is told by its test, the others go on.
+    cmd = f"{{% raw %}}set -eu\n{command}{{% endraw %}}"
+    return {"name": name, "ansible.builtin.shell": {"cmd": cmd}, "ignore_errors": True}
 
 
 class Broken(Exception):
@@ -165,16 +165,8 @@ class Planted(_Item):
 
     def runtest(self) -> None:
         """Look at what came of it."""
-        fault = self.parent.faults[self._number]
-        tasks = self.parent.results.get(str(self._number), {})
-        for name, result in tasks.items():
-            if result.get("unreachable") or (result.get("failed") and name != "ask"):
-                raise Broken(f"{name} on {fault['node']}: {result.get('stderr') or result.get('msg')}")
-        found = tasks.get("ask", {}).get("results") or []
-        if finds(fault) not in [one["status"] for one in found]:
-            did = fault.get("plant") or f"{fault['declared']} is declared"
-            seen = [f"{one['id']}: {one['status']}, observed {one['observed']!r} {one['reason']}" for one in found]
-            raise Broken("\n".join([f"{fault['node']}: not {finds(fault)} after: {did}", *seen]))
+        if said := unnoticed(self.parent.faults[self._number], self.parent.results.get(str(self._number), {})):
+            raise Broken(said)
 
 
 class Undone(_Item):
@@ -182,10 +174,27 @@ class Undone(_Item):
 
     def runtest(self) -> None:
         """Every promise of every node's roles."""
-        wrong = []
-        for node in dict.fromkeys(fault["node"] for fault in self.parent.faults):
-            result = self.parent.results.get(node, {}).get("ask", {})
-            if result.get("failed") or not result.get("summary", {}).get("pass"):
-                wrong.append(f"{node}: {result.get('msg', 'was not asked')}")
-        if wrong:
+        nodes = dict.fromkeys(fault["node"] for fault in self.parent.faults)
+        results = {node: self.parent.results.get(node, {}).get("ask", {}) for node in nodes}
+        if wrong := [
+            f"{node}: {result.get('msg', 'was not asked')}" for node, result in results.items() if left(result)
+        ]:
             raise Broken("\n".join(wrong))
+
+
+def unnoticed(fault: Fault, tasks: Mapping[str, Mapping[str, Any]]) -> str:
+    """Why a fault's tasks prove nothing of its promise; empty when they do."""
+    for name, result in tasks.items():
+        if result.get("unreachable") or (result.get("failed") and name != "ask"):
+            return f"{name} on {fault['node']}: {result.get('stderr') or result.get('msg')}"
+    found = tasks.get("ask", {}).get("results") or []
+    if finds(fault) in [one["status"] for one in found]:
+        return ""
+    did = fault.get("plant") or f"{fault['declared']} is declared"
+    seen = [f"{one['id']}: {one['status']}, observed {one['observed']!r} {one['reason']}" for one in found]
+    return "\n".join([f"{fault['node']}: not {finds(fault)} after: {did}", *(seen or ["nothing was asked"])])
+
+
+def left(result: Mapping[str, Any]) -> bool:
+    """Whether a node's promises do not all hold again, or nobody knows."""
+    return bool(result.get("failed") or result.get("unreachable") or not result.get("summary", {}).get("pass"))

@@ -53,7 +53,7 @@ def scenario(mutant: Mutant, root: Path) -> Iterator[Question]:
 
 def molecule(role: str, *words: str) -> tuple[str, ...]:
     """A command of a role's scenario, as make test has it."""
-    return ("molecule", "-c", "molecule/base.yml", "-c", "molecule/once.yml", *words, "-s", role)
+    return ("molecule", "-c", "molecule/base.yml", *words, "-s", role)
 
 
 def whole_scenario(role: str) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import strategy
+
 from tests.mutate import keeper
 from tests.mutate.copies import Copy
 from tests.mutate.mutant import Mutant
@@ -21,6 +23,8 @@ from tests.mutate.questions import PYTEST, Question
 
 QUIET_SECONDS = 150.0
 """A test that says nothing for longer hangs: on two busy cores the longest takes 50."""
+SCENARIO = {**strategy.environment(), "PYTEST_ADDOPTS": "-m 'not slow'"}
+"""What tests/run.py gives a scenario."""
 
 
 class RedError(Exception):
@@ -115,6 +119,7 @@ class Bench:
             "NO_COLOR": "1",
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "PYTHONUNBUFFERED": "1",
+            **(SCENARIO if argv[0] == "molecule" else {}),
         }
         words = [sys.executable, keeper.__file__, str(self._log), str(self._quiet), str(programs / argv[0]), *argv[1:]]
         if argv[0] == "pytest":

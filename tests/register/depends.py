@@ -43,7 +43,7 @@ Counted as they are: what a file of these names counts where the scenario names 
 SILENT = (".md", ".txt", ".lock", ".toml", ".cfg", "tests/skips.yml")
 """Texts that name much and use nothing."""
 READS = {
-    "plugins/lookup/hal_node_health.py": ("roles/*/expect.yml",),
+    "plugins/lookup/hal_node_health.py": tuple(f"roles/*/{one}" for one in ("expect.yml", "defaults", "meta", "vars")),
     "plugins/lookup/hal_firewall.py": tuple(f"roles/*/{part}" for part in ("firewall.yml", "defaults", "meta", "vars")),
     "hal_packages/declared.py": tuple(f"roles/*/{part}" for part in ("tasks", "defaults", "meta", "vars")),
     "hal_inventory/cache.py": ("hal_inventory/**",),  # another program, another cache

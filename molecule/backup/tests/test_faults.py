@@ -52,14 +52,6 @@ def fails(host: Host, server: Host, words: str) -> None:
     assert host.check_output("find /var/lib/hal-backup -name 'run-*'") == ""
 
 
-def test_all_promises_hold(broken: Broken) -> None:
-    assert {name: broken(name) for name in ("hal-mgmt1", "hal-login", "hal-data")} == {
-        "hal-mgmt1": [],
-        "hal-login": [],
-        "hal-data": [],
-    }
-
-
 def test_a_server_that_is_down(database: Host, server: Host, broken: Broken) -> None:
     with planted(database, *edited("/etc/hal-backup/job.json", r"s/\"address\": \".*\"/\"address\": \"10.65.56.99\"/")):
         fails(database, server, "hal-data did not take the archive: ssh: connect to host 10.65.56.99 port 22:")
@@ -100,29 +92,6 @@ def test_a_database_that_does_not_answer(database: Host, server: Host) -> None:
     assert save(database).rc == 0
 
 
-def test_an_old_archive_a_timer_that_is_off_and_another_key(database: Host, server: Host, broken: Broken) -> None:
-    with planted(
-        database,
-        *edited(
-            "/var/lib/hal-backup/status.json",
-            r"/\"stored\"/,/}/s/\"at\": [0-9]*/\"at\": 1000/",
-        ),
-    ):
-        assert broken("hal-mgmt1") == ["the newest archive that the server has is not too old"]
-    with planted(
-        database, "systemctl disable --quiet --now hal-backup.timer", "systemctl enable --quiet --now hal-backup.timer"
-    ):
-        assert broken("hal-mgmt1") == ["the nightly backup is waited for", "the nightly backup starts at boot"]
-    with planted(database, *edited("/etc/hal-backup/public.asc", "3s/./A/")):
-        assert broken("hal-mgmt1") == ["archives are encrypted for the site's key"]
-    with planted(
-        database, "mv /etc/hal-backup/id_ed25519-cert.pub /run/", "mv /run/id_ed25519-cert.pub /etc/hal-backup/"
-    ):
-        assert broken("hal-mgmt1") == ["the certificate for sending is valid long enough"]
-    more = {"munge": [{"name": "more", "kind": "files", "paths": ["/etc/munge"]}]}
-    assert broken("hal-mgmt1", backup_sources_extra=more) == ["the newest archive has what is declared"]
-
-
 def test_what_is_wrong_in_the_store_is_seen_from_the_server(server: Host, broken: Broken) -> None:
     name = f"{STORE}/hal-mgmt1/{newest(server, 'hal-mgmt1')}"
     with planted(server, f"cp -p {name} /run/whole && truncate -s -1 {name}", f"cp -p /run/whole {name}"):
@@ -136,14 +105,3 @@ def test_what_is_wrong_in_the_store_is_seen_from_the_server(server: Host, broken
         assert broken("hal-data") == ["every node that is saved has an archive of the last days [hal-login]"]
     with planted(server, f"mv {STORE}/controller /run/", f"mv /run/controller {STORE}/"):
         assert broken("hal-data") == ["the site's authorities are saved"]
-    with planted(server, f"chmod 755 {STORE}", f"chmod 700 {STORE}"):
-        assert broken("hal-data") == ["only the account of the store can look at archives"]
-    with planted(
-        server,
-        "systemctl disable --quiet --now hal-backup-check.timer",
-        "systemctl enable --quiet --now hal-backup-check.timer",
-    ):
-        assert broken("hal-data") == [
-            "archives are read again every day [enabled]",
-            "archives are read again every day [running]",
-        ]

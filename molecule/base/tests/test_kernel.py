@@ -16,9 +16,7 @@ from testinfra.host import Host
 
 RELEASES = {"hal-mgmt2": "3.10.0-1062.el7.x86_64", "hal01": "4.18.0-80.7.2.el7.ppc64le"}
 OLD = "4.14.0-115.el7a"
-RUNS, BOOTS = "declared kernel runs", "next boot takes the declared kernel"
 MODULES, INITRAMFS = "modules are built for the declared kernel", "initramfs has the settings of drivers"
-IMAGE = "declared kernel has an initramfs"
 Node = Callable[[str], Host]
 
 
@@ -46,30 +44,6 @@ def test_a_node_has_the_kernel_of_its_model(node: Node, name: str) -> None:
     assert host.check_output("uname -r") == release
     path = f"/lib/modules/{release}/kernel/fs/xfs/xfs.ko.xz"
     assert host.check_output(f"modinfo -F vermagic {path}").split()[0] == release
-
-
-def test_a_node_that_runs_another_kernel_is_found(node: Node, rollout: Rollout) -> None:
-    host = node("hal01")
-    host.check_output(f"cp -p /etc/hal-node/kernel /tmp/kernel && echo {OLD}.ppc64le >/etc/hal-node/kernel")
-    try:
-        assert said(rollout, RUNS) == f"{OLD}.ppc64le"
-    finally:
-        host.check_output("mv /tmp/kernel /etc/hal-node/kernel")
-
-
-def test_a_default_boot_entry_of_another_kernel_is_found(node: Node, rollout: Rollout) -> None:
-    host = node("hal01")
-    host.check_output("cp -p /boot/grub2/grub.cfg /tmp/grub.cfg")
-    host.check_output(
-        f"printf \"menuentry 'old' {{\\n\\tlinux /vmlinuz-{OLD}.ppc64le ro\\n}}\\n\" >>/boot/grub2/grub.cfg"
-        f" && grubby --set-default=/boot/vmlinuz-{OLD}.ppc64le"
-    )
-    try:
-        assert said(rollout, BOOTS) == f"/boot/vmlinuz-{OLD}.ppc64le"
-    finally:
-        host.check_output(
-            f"mv /tmp/grub.cfg /boot/grub2/grub.cfg; grubby --set-default=/boot/vmlinuz-{RELEASES['hal01']}"
-        )
 
 
 def test_modules_that_are_built_for_another_kernel_are_found(node: Node, rollout: Rollout) -> None:
@@ -106,15 +80,6 @@ def test_an_initramfs_that_is_older_than_a_drivers_settings_is_found(node: Node,
         host.check_output("rm -f /etc/modprobe.d/nouveau.conf; dracut --force")
 
 
-def test_a_kernel_without_an_initramfs_is_found(node: Node, rollout: Rollout) -> None:
-    host, image = node("hal01"), f"/boot/initramfs-{RELEASES['hal01']}.img"
-    host.check_output(f"mv {image} /tmp/initramfs")
-    try:
-        assert rollout.broken_promises("base", "hal01") == [IMAGE, INITRAMFS]
-    finally:
-        host.check_output(f"mv /tmp/initramfs {image}")
-
-
 def repository_of_kernels(folder: Path, *releases: str) -> bytes:
     """Return a tar of a repository with empty packages "kernel", one for each release."""
     for release in releases:
@@ -146,12 +111,3 @@ def test_of_two_kernels_the_package_manager_installs_the_declared_one(node: Node
         assert "193.el7" in host.run(f"{ask} --noplugins install kernel").stdout
     finally:
         host.check_output("rm -r /srv/kernels /srv/kernels.tar.gz")
-
-
-def test_a_lock_that_somebody_took_away_is_found(node: Node, rollout: Rollout) -> None:
-    host, file = node("hal01"), "/etc/yum/pluginconf.d/versionlock.list"
-    host.check_output(f"cp -p {file} /tmp/locks && sed -i '/^kernel-devel/d' {file}")
-    try:
-        assert "kernel-devel" not in said(rollout, "package manager keeps the declared kernel")
-    finally:
-        host.check_output(f"mv /tmp/locks {file}")

@@ -67,15 +67,6 @@ def test_a_toolkit_that_nobody_declared_is_named_and_left(node: Node, rollout: R
     assert rollout.broken_promises("cuda", COMPUTES) == [STRAY]
 
 
-def test_declared_packages_that_are_not_there_are_named(rollout: Rollout) -> None:
-    results = rollout.promises("cuda", COMPUTES, cuda_compat=["10.2"], cuda_packages_extra=["cuda-samples-10-2"])
-    for name in (
-        "packages for older drivers are installed [cuda-compat-10-2]",
-        "further packages are installed [cuda-samples-10-2]",
-    ):
-        assert said(results[name]) == ("fail", False)
-
-
 def test_two_toolkits_are_side_by_side_and_a_withdrawn_one_goes(node: Node, rollout: Rollout) -> None:
     host = node(COMPUTES)
     done = rollout.converge("--limit", COMPUTES, cuda_toolkits=["10.1.243", "10.2"], cuda_default="10.1")
@@ -97,7 +88,7 @@ def test_two_toolkits_are_side_by_side_and_a_withdrawn_one_goes(node: Node, roll
     assert rollout.broken_promises("cuda", COMPUTES) == []
 
 
-def test_faults_are_named_and_mended(node: Node, rollout: Rollout) -> None:
+def test_a_rollout_mends_what_it_installs_and_names_the_rest(node: Node, rollout: Rollout) -> None:
     host = node(COMPUTES)
     host.check_output(
         "sed -i 's/10\\.2/10.1/g' /usr/local/cuda-10.2/bin/nvcc"
@@ -105,17 +96,6 @@ def test_faults_are_named_and_mended(node: Node, rollout: Rollout) -> None:
         " && install -D -m 0755 /usr/local/cuda-10.2/bin/nvcc /usr/local/cuda-9.0/bin/nvcc"
         " && rpm --erase --nodeps cuda-toolkit-10-2 && dnf --quiet --assumeyes install cuda-runtime-10-2"
     )
-    results = rollout.promises("cuda", COMPUTES)
-    wrong = {name: said(result) for name, result in results.items() if result["status"] != "pass"}
-    assert wrong == {
-        "declared toolkits are installed [10.2]": ("fail", None),
-        "compiler of each toolkit is of its release [10.2]": ("fail", "10.1"),
-        "/usr/local/cuda leads to the default toolkit": ("fail", "/usr/local/cuda-10.2/bin"),
-        "packages for older drivers are installed": ("skipped", None),
-        "further packages are installed": ("skipped", None),
-        "no package brings a driver of its own": ("fail", ["cuda-drivers", "cuda-runtime-10-2"]),
-        STRAY: ("fail", "9.0"),
-    }
     # A rollout mends what it installs, and stops at what is not its own.
     host.check_output("dnf --quiet --assumeyes reinstall cuda-nvcc-10-2")
     done = rollout.converge("--limit", COMPUTES)
@@ -125,17 +105,6 @@ def test_faults_are_named_and_mended(node: Node, rollout: Rollout) -> None:
 
     host.check_output("dnf --quiet --assumeyes remove cuda-drivers && rm -r /usr/local/cuda-9.0")
     assert rollout.broken_promises("cuda", COMPUTES) == []
-
-
-def test_a_driver_that_is_older_than_the_toolkits_is_named(node: Node, rollout: Rollout) -> None:
-    host, library = node(COMPUTES), "/usr/lib64/libnvidia-ml.so"
-    swap = f"mv {library}.{{0}} {library}.{{1}} && sed -i s/{{0}}/{{1}}/ /run/virtual-node/driver.json"
-    host.check_output(swap.format("440.33.01", "418.87.01"))
-    try:
-        result = rollout.promises("cuda", COMPUTES)["loaded driver is new enough for the toolkits"]
-    finally:
-        host.check_output(swap.format("418.87.01", "440.33.01"))
-    assert said(result) == ("fail", "driver 418.87.01 is loaded, 440.33 or later is needed")
 
 
 # Each refusal: tests/unit/cuda/test_role.py.

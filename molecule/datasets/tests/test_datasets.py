@@ -202,30 +202,8 @@ def test_the_weekly_verification_finds_what_was_spoilt(dtn: Host, rollout: Rollo
     assert status(dtn, "digits")["wrong"] == ""
 
 
-def test_what_else_is_wrong_is_found_and_mended(dtn: Host, rollout: Rollout) -> None:
-    """A rollout gives the root back to root and starts the timer; data sets it leaves to people."""
-    known = f"{HIDDEN}/digits/1.0/state.json"
-    old = json.loads(dtn.check_output(f"cat {known}"))
-    old["verified_at"] -= 20 * 86400
-    dtn.check_output(
-        f"cp -p {known} /root/state && cat >{known} <<'END'\n{json.dumps(old)}\nEND\n"
-        f"chmod 0777 {ROOT}/digits/1.0 && ln -sfn 0.9 {ROOT}/digits/default && mkdir {ROOT}/mine"
-        f" && chmod 0777 {ROOT} && systemctl disable --quiet --now hal-dataset-verify.timer"
-    )
-    try:
-        assert broken(rollout) == [
-            "data set was read again lately [digits/1.0]",
-            "default leads to the declared version [digits/1.0]",
-            "every data set is declared",
-            "nobody can write into a data set [digits/1.0]",
-            "only root makes data sets [mode]",
-            "published data sets are read again each week [enabled]",
-            "published data sets are read again each week [running]",
-        ]
-    finally:
-        dtn.check_output(
-            f"mv /root/state {known}; chmod 0555 {ROOT}/digits/1.0; rmdir {ROOT}/mine; hal-dataset default digits"
-        )
+def test_a_rollout_gives_the_folder_back_to_root_and_starts_the_timer(dtn: Host, rollout: Rollout) -> None:
+    dtn.check_output(f"chmod 0777 {ROOT} && systemctl disable --quiet --now hal-dataset-verify.timer")
     done = rollout.converge()
     assert done.status == 0, done.explain()
     assert FAILED not in done.words

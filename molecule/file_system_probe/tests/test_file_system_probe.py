@@ -160,25 +160,6 @@ def test_an_old_result_is_not_fine(login: Host, rollout: Rollout) -> None:
     assert rollout.broken_promises("file_system_probe", "hal-login") == []
 
 
-def test_a_slow_stat_and_another_folder_are_told(rollout: Rollout) -> None:
-    wrong = {"file_system_probe_stat_baseline_ms": 1e-9, "file_system_probe_path": "/home/alice"}
-    assert rollout.broken_promises("file_system_probe", "hal-login", **wrong) == [
-        "stat of a home is not slow",
-        "the declared folder is asked",
-    ]
-
-
-def test_an_empty_mount_point_is_not_fast(login: Host, rollout: Rollout) -> None:
-    login.check_output("umount /home")
-    try:
-        login.check_output("systemctl start hal-file-system-probe.service")
-        assert status(login)["error"] == "not_mounted"
-        assert rollout.broken_promises("file_system_probe", "hal-login") == ["homes can be listed"]
-    finally:
-        login.check_output("bindfs -o nonempty,allow_other,attr_timeout=0,entry_timeout=0 /srv/homes /home")
-        login.check_output("systemctl start hal-file-system-probe.service")
-
-
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [

@@ -219,28 +219,6 @@ def test_what_cannot_be_read_is_not_taken_for_well(node: Node, rollout: Rollout)
     assert {one["status"] for name, one in results.items() if name.endswith("[mlx5_0/1]")} == {"unknown"}
 
 
-def test_an_adapter_that_is_not_there_is_named(node: Node, rollout: Rollout) -> None:
-    """There is another, as after the card was put into another slot."""
-    host = node("hal01")
-    host.check_output("sed -i s/mlx5_0/mlx5_9/ /var/lib/virtual-node/fabric")
-    try:
-        result = rollout.promises("infiniband", "hal01")["adapter is there [mlx5_0/1]"]
-    finally:
-        host.check_output("sed -i s/mlx5_9/mlx5_0/ /var/lib/virtual-node/fabric")
-    assert (result["status"], result["observed"]) == ("fail", ["mlx5_9"])
-    assert rollout.broken_promises("infiniband", "hal01") == []
-
-
-def test_a_port_that_was_set_to_ethernet_is_named(node: Node, rollout: Rollout) -> None:
-    """In the words of the wrapper: ibsim has no other link layer."""
-    host, wrapper = node("hal01"), "/usr/libexec/virtual-fabric/run"
-    host.check_output(f"cp -p {wrapper} /root/wrapper && sed -i 's/: InfiniBand/: Ethernet/' {wrapper}")
-    try:
-        assert observed(rollout, "hal01") == {"port speaks InfiniBand [mlx5_0/1]": "Ethernet"}
-    finally:
-        host.check_output(f"mv /root/wrapper {wrapper}")
-
-
 def test_what_does_not_start_at_boot_is_named_and_mended(node: Node, rollout: Rollout) -> None:
     node(MANAGER).check_output("systemctl disable rdma opensm")
     assert observed(rollout, MANAGER) == {"drivers are loaded at boot": False, "opensm starts at boot": False}

@@ -21,7 +21,6 @@ SETUP = SCENARIO.parent / "shared/setup"
 NODE = "data01"
 WHOLE = "RAID sets are whole, of the declared disks"
 FOREIGN = "ARRAY /dev/md/home level=raid1 num-devices=2 UUID=d7cb4e4d:28442f0a:6c0ecb2b:c47e75c9"
-STRIPE = "stripe of the file system is that of the disks"
 PATH = "export PATH=/usr/sbin:/usr/bin; "  # what is asked here may be newer than CentOS 7
 BOOT_SECONDS = 900  # emulated, and the machine below may be busy
 Node = Callable[[str], Host]
@@ -200,21 +199,6 @@ def test_another_disk_in_the_place_of_a_declared_one_is_named(host: Host, rollou
     assert observed(rollout) == {}
 
 
-def test_a_full_file_system_is_named(host: Host, rollout: Rollout) -> None:
-    free = int(on(host, "df --output=avail -k /srv/images | tail -1"))
-    on(host, f"fallocate -l {free - 8192}K /srv/images/filler")
-    try:
-        broken = observed(rollout)
-        assert set(broken) == {"file system is not full [/srv/images]", "file system is not nearly full [/srv/images]"}
-        assert int(broken["file system is not full [/srv/images]"]) > 95
-        results = rollout.promises("local_storage", NODE)
-        assert results["file system is not full [/srv/images]"]["severity"] == "error"
-        assert results["file system is not nearly full [/srv/images]"]["severity"] == "warning"
-    finally:
-        on(host, "rm /srv/images/filler")
-    assert observed(rollout) == {}
-
-
 def test_a_monitor_that_is_off_is_named_and_mended_and_a_clean_up_withdrawn(host: Host, rollout: Rollout) -> None:
     """One rollout for both: it takes its time here."""
     on(host, "echo x >/scratch/kept")
@@ -318,14 +302,3 @@ def test_a_disk_with_data_is_shown_and_erased_only_with_its_code(host: Host, rol
     assert done.status == 0, done.explain()
     assert members(host, "images") == ["0x50248414c076000d", "0x50248414c076000e"]
     assert observed(rollout) == {}
-
-
-def test_a_wrong_stripe_is_named(host: Host, rollout: Rollout) -> None:
-    """The last one: the file system is made anew."""
-    on(
-        host,
-        "umount /internal && mkfs.xfs -q -f -L internal -d su=32k,sw=4 /dev/md/internal"
-        " && mount /dev/md/internal /internal",
-    )
-    broken = observed(rollout)
-    assert broken[STRIPE] == ["internal: stripe is su=32k,sw=4, declared su=64k,sw=8"]

@@ -33,10 +33,14 @@ def save_now(config, output=None):
             raise Problem("another backup runs on %s" % config["node"])
         sweep(config["work"])
         folder = tempfile.mkdtemp(prefix="run-", dir=config["work"])
+        began = int(time.time())
         try:
-            return _save(config, folder, output)
+            return _save(config, folder, began, output)
         finally:
             shutil.rmtree(folder)
+            # The archive is named by its second: the next run gets another one.
+            while int(time.time()) == began:
+                time.sleep(0.05)
 
 
 def sweep(work):
@@ -46,8 +50,7 @@ def sweep(work):
             shutil.rmtree(os.path.join(work, name))
 
 
-def _save(config, folder, output):
-    began = int(time.time())
+def _save(config, folder, began, output):
     need_room(config["work"], remembered(config)["stored"].get("room", 0), config["reserve_mb"], "an archive")
     stage = os.path.join(folder, "stage")
     os.mkdir(stage)

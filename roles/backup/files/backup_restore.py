@@ -44,6 +44,14 @@ def active(unit):
         return subprocess.call(["systemctl", "is-active", "--quiet", unit], stdout=nothing, stderr=nothing) == 0
 
 
+def is_newer(stamp, manifest):
+    """Whether something may have changed after the archive was made.
+
+    A stamp of a database has whole seconds, as has the archive's own. What has the same one may be from after it.
+    """
+    return int(stamp) >= manifest["made"]
+
+
 def chosen(manifest, names):
     """Return the sources of an archive by name."""
     have = {source["name"]: source for source in manifest["sources"]}
@@ -79,7 +87,7 @@ def look_at_files(source, manifest):
     if not other:
         return "%d files, the same as in the archive" % len(found), False
     newest = max(os.lstat(path).st_mtime for path in other)
-    return "%d files differ, the newest of %s" % (len(other), clock(newest)), newest > manifest["made"]
+    return "%d files differ, the newest of %s" % (len(other), clock(newest)), is_newer(newest, manifest)
 
 
 def prepare_files(source, folder):
@@ -139,7 +147,7 @@ def look_at_slurm_state(source, manifest):
             words += " with %d jobs" % len(run(["squeue", "--noheader", "--all"]).splitlines())
         except Problem:
             pass  # it does not answer: that is why somebody restores
-    return words, os.stat(state).st_mtime > manifest["made"]
+    return words, is_newer(os.stat(state).st_mtime, manifest)
 
 
 def prepare_slurm_state(source, folder):
@@ -220,7 +228,7 @@ def look_at_mariadb(source, manifest):
     words = "%d tables, %d jobs, last change %s" % (len(names), jobs, clock(max(times)) if max(times) else "never")
     if active("slurmdbd"):
         words += ", slurmdbd runs"
-    return words, max(times) > manifest["made"]
+    return words, is_newer(max(times), manifest)
 
 
 def prepare_mariadb(source, folder):

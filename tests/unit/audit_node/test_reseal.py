@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_audit_files, hal_audit_record
+from ansible.module_utils import hal_audit_files, hal_audit_record, hal_audit_seal
 from ansible.module_utils.hal_audit_accounts import Accounts
 
 from hal_audit import examine
@@ -301,3 +301,15 @@ def test_folders_are_followed_up_to_the_real_root_and_no_further() -> None:
 
     assert folders_open("/etc/passwd", Node()) is True
     assert folders_open("/root/x", Node()) is bool(Path("/root").stat().st_mode & 0o001)
+
+
+def test_a_key_that_cannot_be_read_is_not_replaced(hal: FakeNode) -> None:
+    """Another one would make strangers of all hashes that were kept with it."""
+    written(hal)
+    hal.seal(entry(CONF, declared={**PRESENT, "sha1": SHA1}))
+    key = hal.path("/var/lib/hal/record.key")
+    key.unlink()
+    key.symlink_to(key.name)  # a loop: neither there nor gone
+    with pytest.raises(hal_audit_seal.SealError, match="the key of this node cannot be written: Too many levels"):
+        hal.seal(entry(CONF, declared={**PRESENT, "sha1": SHA1}))
+    assert key.is_symlink()

@@ -54,6 +54,15 @@ def test_what_was_saved_is_read_again(programs: Any, key: SimpleNamespace, make:
     assert list((tmp_path / "work").iterdir()) == [tmp_path / "work" / "lock"], "nothing in clear is left"
 
 
+def test_runs_in_a_row_have_seconds_of_their_own(
+    programs: Any, key: SimpleNamespace, make: Make, tmp_path: Path
+) -> None:
+    """By which their archives are named."""
+    first = opened(programs, make(), key.private)["made"]
+    (tmp_path / "opened" / "archive.tar.gz").unlink()
+    assert opened(programs, make(), key.private)["made"] > first
+
+
 def test_a_truncated_archive_is_refused(programs: Any, key: SimpleNamespace, make: Make) -> None:
     archive = make()
     whole = archive.read_bytes()

@@ -116,12 +116,28 @@ def test_an_empty_node_gets_folders_as_they_were(programs: Any, node: SimpleName
     assert node.key.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_what_is_newer_is_not_replaced_unless_permitted(programs: Any, node: SimpleNamespace) -> None:
-    os.utime(node.state / "job_state", (node.made + 60, node.made + 60))
+@pytest.mark.parametrize("later", [60, 0])
+def test_what_is_newer_is_not_replaced_unless_permitted(programs: Any, node: SimpleNamespace, later: int) -> None:
+    """And what is of the archive's own second, since that may be newer."""
+    os.utime(node.state / "job_state", (node.made + later, node.made + later))
     with pytest.raises(programs.common.Problem, match="slurm_state is newer than the archive"):
         put(programs, node, "munge_key", "slurm_state")
     assert not node.told.exists() or "stop" not in node.told.read_text()
     assert put(programs, node, "slurm_state", newer_ok=True)[0].startswith("slurm_state: restored")
+
+
+@pytest.mark.parametrize(("later", "newer"), [(-1, False), (0, True), (1, True)])
+def test_a_database_is_newer_from_the_second_of_the_archive_on(
+    programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: int, newer: bool
+) -> None:
+    def run(argv: list[str], **_: Any) -> str:
+        return "txn_table" if "information_schema" in argv[-1] else str(1000 + later)
+
+    monkeypatch.setattr(programs.restore, "run", run)
+    monkeypatch.setattr(programs.restore, "active", lambda unit: False)
+    (tmp_path / "mysql.sock").touch()
+    source = {"socket": str(tmp_path / "mysql.sock"), "database": "slurm_acct_db"}
+    assert programs.restore.look_at_mariadb(source, {"made": 1000})[1] is newer
 
 
 def test_nothing_is_replaced_when_one_source_is_not_ready(

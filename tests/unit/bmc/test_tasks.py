@@ -158,3 +158,23 @@ def test_it_does_not_go_by_IPMI_where_redfish_failed(emulation: Emulation, monke
     monkeypatch.setattr(client.ipmi, "change_password", by_ipmi.append)
     assert failure(lambda: client.change_password(NEW_SECRET)).fault is Fault.CERTIFICATE
     assert by_ipmi == []
+
+
+def test_a_certificate_that_nobody_can_have_is_refused_before_anybody_is_asked(
+    emulation: Emulation, tmp_path: Path
+) -> None:
+    """IPMI has no HTTPS: port 443 of its address may be somebody else's."""
+    ipmi = emulation.make("hal05", "ipmi")
+    said = ipmi.run("certificate", authority=str(tmp_path), serial="SN-ELSE")
+    assert (said["fault"], said["answer"]) == (Fault.UNSUPPORTED.value, "IPMI has no certificates")
+    said = ipmi.run("certificate", authority=str(tmp_path), days=30, renew_days=30)
+    assert said["fault"] == Fault.CONFIGURATION.value
+    assert said["answer"] == "for 30 days, of which the last 30 would already renew it: give more days"
+
+
+@pytest.mark.parametrize("action", ["certificate", "clock"])
+def test_another_machine_than_the_model_s_gets_nothing(openbmc: Emulated, tmp_path: Path, action: str) -> None:
+    before = kept(openbmc)
+    said = openbmc.run(action, serial="SN-ELSE", authority=str(tmp_path), ntp_servers=["10.99.0.11"])
+    assert said["fault"] == Fault.IDENTITY.value
+    assert kept(openbmc) == before

@@ -53,10 +53,19 @@ class Site:
         (self.folder / "compilers.json").write_text(json.dumps(self.settings))
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run it to its end."""
+        argv, environment = self._command(words)
+        return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment, timeout=120)
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """Run it, and do not wait."""
+        argv, environment = self._command(words)
+        return subprocess.Popen(argv, stdout=subprocess.DEVNULL, env=environment)
+
+    def _command(self, words: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
         table = str(self.folder / "compilers.json")
-        program = [self._python, "-B", str(FILES / "hal_pgi.py"), "--table", table, *words]
-        environment = {"LC_ALL": "C", "PATH": os.environ["PATH"], "HAL_PGI_LOG": str(self.folder / "log")}
-        return subprocess.run(program, capture_output=True, text=True, check=False, env=environment, timeout=120)
+        argv = [self._python, "-B", str(FILES / "hal_pgi.py"), "--table", table, *words]
+        return argv, {"LC_ALL": "C", "PATH": os.environ["PATH"], "HAL_PGI_LOG": str(self.folder / "log")}
 
     def done(self, *words: str) -> str:
         """Run what has to succeed."""

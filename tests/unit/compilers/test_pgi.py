@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib
 import json
 import os
+import re
 import shutil
+import stat
 import tarfile
 import time
 from pathlib import Path
@@ -330,3 +333,32 @@ def test_a_folder_that_others_may_write_is_found_and_closed(site: Site) -> None:
     assert site.status()["wrong"] == ""
     made = [one.name for one in (site.root / "19.10").iterdir() if one.is_dir() and not one.is_symlink()]
     assert len(made) == 1, "nothing else is made again"
+
+
+def test_a_finished_installation_whose_link_is_gone_is_loaded_again(site: Site) -> None:
+    site.done("install")
+    made = os.readlink(site.root / "19.10/current")
+    (site.root / "19.10/current").unlink()
+    assert site.status()["wrong"] != ""
+    site.done("install")
+    assert os.readlink(site.root / "19.10/current") == made
+    assert site.status()["wrong"] == ""
+
+
+def test_the_folders_of_all_versions_are_open_to_users_and_root_s_alone_to_write(site: Site) -> None:
+    site.done("install")
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (site.root, site.root / "19.10")] == [0o755, 0o755]
+
+
+def test_of_two_at_once_the_second_waits_and_who_only_looks_does_not(site: Site) -> None:
+    with (site.folder / "compilers.json.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = site.start("install")
+        waiting = re.compile(rf"-> FLOCK +ADVISORY +WRITE {second.pid} ")
+        while second.poll() is None and not waiting.search(Path("/proc/locks").read_text()):
+            time.sleep(0.05)
+        assert second.poll() is None, "it did not wait"
+        assert not site.root.exists()
+        assert site.status()["wrong"] == "pgi/19.10 is not installed"
+    assert second.wait() == 0
+    assert site.status()["wrong"] == ""

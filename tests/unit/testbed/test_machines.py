@@ -6,7 +6,6 @@ import io
 import json
 import subprocess
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +88,13 @@ def test_its_files_travel_as_one_archive(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_administrator_s_ssh_checks_the_host_key() -> None:
     made = machine()
-    argv = nodes.ssh(replace(made, authorities=Path("/my state/ca")), made.nodes[0])
+    argv = nodes.ssh(made.model_copy(update={"authorities": Path("/my state/ca")}), made.nodes[0])
     # Quoted: ssh takes a path with a blank for two.
-    checked = {'-oStrictHostKeyChecking="yes"', '-oHostKeyAlias="hal01"', '-oUserKnownHostsFile="/my state/known_hosts"'}
+    checked = {
+        '-oStrictHostKeyChecking="yes"',
+        '-oHostKeyAlias="hal01"',
+        '-oUserKnownHostsFile="/my state/known_hosts"',
+    }
     assert checked <= set(argv)
 
 

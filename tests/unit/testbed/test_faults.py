@@ -1,0 +1,103 @@
+"""Scenarios' lists of faults: what is planted, and when a test of the list is green."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import faults
+import pytest
+
+FAULT = {"promise": "chronyd runs", "role": "time", "node": "hal01", "plant": "systemctl stop chronyd"}
+PASSED = {"id": "chronyd runs", "status": "pass", "observed": True, "reason": ""}
+FAILED = {**PASSED, "status": "fail", "observed": False}
+
+
+def asked(*results: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {"plant": {"rc": 0}, "ask": {"results": list(results)}}
+
+
+def test_a_fault_that_the_promise_notices_is_green() -> None:
+    assert faults.unnoticed(FAULT, asked(PASSED, FAILED)) == ""
+
+
+@pytest.mark.parametrize(
+    ("tasks", "said"),
+    [
+        ({}, "hal01: not fail after: systemctl stop chronyd\nnothing was asked"),
+        (asked(PASSED), "hal01: not fail after: systemctl stop chronyd\nchronyd runs: pass, observed True "),
+        (
+            asked({**PASSED, "status": "unknown", "reason": "no systemd"}),
+            "hal01: not fail after: systemctl stop chronyd\nchronyd runs: unknown, observed True no systemd",
+        ),
+        ({**asked(FAILED), "plant": {"failed": True, "stderr": "no such unit"}}, "plant on hal01: no such unit"),
+        ({**asked(FAILED), "undo": {"failed": True, "msg": "rc 1"}}, "undo on hal01: rc 1"),
+        ({"plant": {"unreachable": True, "msg": "no route"}}, "plant on hal01: no route"),
+    ],
+)
+def test_what_proves_nothing_is_told(tasks: dict[str, Any], said: str) -> None:
+    assert faults.unnoticed(FAULT, tasks) == said
+
+
+def test_a_fault_may_keep_the_promise_from_being_read() -> None:
+    fault = {**FAULT, "finds": "unknown"}
+    assert faults.unnoticed(fault, asked({**PASSED, "status": "unknown"})) == ""
+    assert faults.unnoticed(fault, asked(FAILED)).startswith("hal01: not unknown after: ")
+
+
+@pytest.mark.parametrize(
+    ("result", "is_left"),
+    [
+        ({}, True),
+        ({"summary": {"pass": 0}}, True),
+        ({"summary": {"pass": 8}, "failed": True}, True),
+        ({"summary": {"pass": 8}, "unreachable": True}, True),
+        ({"summary": {"pass": 8}}, False),
+    ],
+)
+def test_promises_that_do_not_hold_again_are_left_of_it(result: dict[str, Any], is_left: bool) -> None:
+    assert faults.left(result) is is_left
+
+
+def test_a_play_for_each_fault_and_one_for_each_node() -> None:
+    other = {"promise": "time", "role": "time", "node": "hal02", "declared": {"x": 1}}
+    first, second, *last = faults.plays([{**FAULT, "keep": ["/a b"], "undo": "true"}, other])
+    assert [task["name"] for task in first["tasks"]] == ["save", "plant", "ask", "put back", "undo"]
+    assert [task["name"] for task in second["tasks"]] == ["ask"]
+    assert second["tasks"][0]["vars"] == {"x": 1}
+    assert [(play["hosts"], play["tasks"][0]["hal_expect"]) for play in last] == [
+        ("hal01", {"roles": ["time"]}),
+        ("hal02", {"roles": ["time"]}),
+    ]
+
+
+def test_what_is_kept_is_as_it_was(tmp_path: Path) -> None:
+    """Content, mode, links, what was not there: the commands that nodes run, here."""
+    folder, link, gone = tmp_path / "a b", tmp_path / "link", tmp_path / "gone"
+    folder.mkdir()
+    (folder / "file").write_text("before")
+    (folder / "file").chmod(0o640)
+    link.symlink_to("nowhere")
+    keep = [str(folder), str(link), str(gone)]
+    save, _, _, put_back = next(iter(faults.plays([{**FAULT, "keep": keep}])))["tasks"]
+
+    def run(task: Any) -> None:
+        command = task["ansible.builtin.shell"]["cmd"].removeprefix("{% raw %}").removesuffix("{% endraw %}")
+        command = command.replace("/run/hal-fault.tar", str(tmp_path / "kept.tar"))
+        subprocess.run(["sh", "-c", command], check=True, env={"PATH": os.environ["PATH"]})
+
+    run(save)
+    (folder / "file").write_text("after")
+    (folder / "file").chmod(0o666)
+    (folder / "more").touch()
+    link.unlink()
+    link.write_text("a file")
+    gone.write_text("now it is")
+    run(put_back)
+    assert (folder / "file").read_text() == "before"
+    assert (folder / "file").stat().st_mode & 0o777 == 0o640
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a b", "link"]
+    assert [path.name for path in folder.iterdir()] == ["file"]
+    assert link.readlink() == Path("nowhere")

@@ -14,7 +14,8 @@ REGISTRY = re.compile(
     r"|(?:artifactory|nexus|pypi|mirror|proxy)[\w-]*\.(?:internal|local|corp|lan))\b"
 )
 DEVELOPER = re.compile(
-    r"/Users/\w+|[A-Z]:\\\\?Users\\|/\.pyenv/|/(?:home|root)/[\w./-]*(?:site-packages|\.venv|venv|worktrees?)\b"
+    # /home/apps is the reference site's folder of software.
+    r"/Users/\w+|[A-Z]:\\\\?Users\\|/\.pyenv/|/(?:home(?!/apps/)|root)/[\w./-]*(?:site-packages|\.venv|venv|worktrees?)\b"
 )
 MARKER = re.compile(r"^(?:<{7}|>{7}|\|{7})(?: |$)")
 

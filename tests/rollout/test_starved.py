@@ -30,7 +30,9 @@ RUNS = {
 @pytest.fixture(autouse=True)
 def busy() -> Iterator[None]:
     """Keep every processor busy, to the end."""
-    loops = [subprocess.Popen(["sh", "-c", LOOP]) for _ in range(LOOPS_A_CORE * (os.cpu_count() or 1))]
+    # Each in a session of its own: the kernel's autogroups would give all of one session no more than one node gets.
+    count = LOOPS_A_CORE * (os.cpu_count() or 1)
+    loops = [subprocess.Popen(["sh", "-c", LOOP], start_new_session=True) for _ in range(count)]
     try:
         yield
         assert [loop.poll() for loop in loops] == [None] * len(loops), "not busy to the end"

@@ -14,7 +14,7 @@ import stat
 
 from ansible.module_utils.hal_expect_matchers import regex
 from ansible.module_utils.hal_expect_process import read_guarded
-from ansible.module_utils.hal_expect_values import Reading, Unreadable, found, lines_of, missing, to_text
+from ansible.module_utils.hal_expect_values import Reading, Unreadable, found, lines_of, missing, to_bytes, to_text
 
 __metaclass__ = type
 
@@ -46,7 +46,7 @@ def read_file(request):
 
 
 def _read(path, what, select):
-    itself = os.lstat(path)
+    itself = os.lstat(to_bytes(path))
     is_link = stat.S_ISLNK(itself.st_mode)
     if what == 'exists':
         return found(True)
@@ -55,12 +55,13 @@ def _read(path, what, select):
     if what == 'target':
         if not is_link:
             return Reading(has_value=False, note='%s is a %s, not a link' % (path, _kind(itself.st_mode)))
-        return found(to_text(os.readlink(path)))
+        return found(to_text(os.readlink(to_bytes(path))))
     try:
-        status = os.stat(path)
+        status = os.stat(to_bytes(path))
     except OSError as error:
         if is_link and error.errno in NOT_THERE:
-            return Reading(has_value=False, note='%s is a link to %s, which does not exist' % (path, os.readlink(path)))
+            target = to_text(os.readlink(to_bytes(path)))
+            return Reading(has_value=False, note='%s is a link to %s, which does not exist' % (path, target))
         raise
     if what == 'mode':
         return found('%04o' % stat.S_IMODE(status.st_mode), scale='mode')
@@ -115,7 +116,7 @@ def _named(number, look_up):
 
 def _open(path):
     # Without O_NONBLOCK a FIFO that took the file's place since would block.
-    return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    return os.open(to_bytes(path), os.O_RDONLY | os.O_NONBLOCK)
 
 
 def _content(path):

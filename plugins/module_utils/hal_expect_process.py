@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 
-from ansible.module_utils.hal_expect_values import Reading, Unreadable, to_text
+from ansible.module_utils.hal_expect_values import Reading, Unreadable, to_bytes, to_text
 
 __metaclass__ = type
 
@@ -34,9 +34,9 @@ def run(argv, timeout_seconds=20):
     program = _find(argv[0], environment['PATH'])
     try:
         with open(os.devnull, 'rb') as nothing:
-            process = subprocess.Popen([program] + list(argv[1:]), stdin=nothing, stdout=subprocess.PIPE,
-                                       stderr=subprocess.PIPE, env=environment, cwd='/', close_fds=True,
-                                       preexec_fn=os.setsid)
+            process = subprocess.Popen([to_bytes(word) for word in [program] + list(argv[1:])],
+                                       stdin=nothing, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       env=environment, cwd='/', close_fds=True, preexec_fn=os.setsid)
     except (OSError, ValueError) as error:
         raise Unreadable('cannot run %s: %s' % (argv[0], getattr(error, 'strerror', None) or error))
     try:
@@ -57,7 +57,7 @@ def _find(name, search_path):
         return name
     for folder in search_path.split(':'):
         path = os.path.join(folder or '/', name)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
+        if os.path.isfile(to_bytes(path)) and os.access(to_bytes(path), os.X_OK):
             return path
     raise Unreadable('there is no program %s' % name)
 

@@ -85,6 +85,11 @@ def to_text(value):
     return value
 
 
+def to_bytes(text):
+    """Return a path or an argument in UTF-8: Python before 3.7 would encode it as the locale says, and fail in C."""
+    return text if isinstance(text, bytes) else text.encode('utf-8')
+
+
 def is_text(value):
     return isinstance(value, TEXT_TYPES)
 

@@ -20,6 +20,8 @@ PROJECT = Path(__file__).resolve().parents[3]
 ENTRIES: list[dict[str, Any]] = [
     {"id": "content", "file": {"path": "/proc/sys/kernel/ostype"}, "equal": "Linux"},
     {"id": "text beyond ASCII", "file": {"path": "{{ playbook_dir }}/text"}, "contain": ["Größe 5", "zwei  Wörter"]},
+    {"id": "name beyond ASCII", "file": {"path": "{{ playbook_dir }}/Größe"}, "equal": "5"},
+    {"id": "link beyond ASCII", "file": {"path": "{{ playbook_dir }}/Länge", "read": "target"}, "equal": "Größe"},
     {"id": "text differs", "file": {"path": "{{ playbook_dir }}/text"}, "contain": "Größe 6"},
     {"id": "bytes", "file": {"path": "{{ playbook_dir }}/bytes"}, "equal": "x"},
     {"id": "lines", "file": {"path": "{{ playbook_dir }}/text", "read": "lines"}, "count": 2},
@@ -69,6 +71,8 @@ def test_every_reader_and_matcher_under_this_python(tmp_path: Path, version: str
     python = interpreter(version)
     (tmp_path / "text").write_text("Größe 5\nzwei Wörter\n", encoding="utf-8")
     (tmp_path / "text").chmod(0o640)
+    (tmp_path / "Größe").write_text("5\n")
+    (tmp_path / "Länge").symlink_to("Größe")
     (tmp_path / "bytes").write_bytes(b"\xff\n")
     (tmp_path / "empty").touch()
     (tmp_path / "expect.yml").write_text(json.dumps([{"why": "w", **one} for one in ENTRIES]))
@@ -84,6 +88,8 @@ def test_every_reader_and_matcher_under_this_python(tmp_path: Path, version: str
                             "hal_expect": {"file": "expect.yml", "report_only": True},
                             "register": "r",
                             "vars": {"ansible_python_interpreter": quote(python)},
+                            # As a session that nobody gave a language.
+                            "environment": {"LC_ALL": "C", "LANG": "C"},
                         },
                         {"copy": {"content": "{{ r | to_json }}", "dest": "{{ playbook_dir }}/result.json"}},
                     ],

@@ -219,7 +219,8 @@ def asked_for(parts: Sequence[str], only: str, register: Register) -> list[str]:
         return [only]
     if "slow" in parts or "prove" in parts:
         names = register.names if "slow" in parts else register.unproven(register.names)
-        return sorted(names, key=lambda name: -register.seconds(name))  # the longest first: none is alone at the end
+        # Scenarios before slow proofs; the longest first: none is alone at the end.
+        return sorted(names, key=lambda name: (name not in register.scenarios, -register.seconds(name)))
     return register.unproven(register.scenarios) if "scenarios" in parts else []
 
 

@@ -41,9 +41,13 @@ KEPT = "/run/hal-fault.tar"
 BREAKS_SECONDS = 30  # a daemon that hears of it first; only a promise that does not notice takes as long
 HOLDS_SECONDS = 180
 SAVE = f"""for path in {{paths}}; do [ ! -e "$path" ] && [ ! -L "$path" ] || printf '%s\\n' "$path"; done |
-  tar --create --absolute-names --xattrs --acls --file {KEPT} --files-from -
+  tar --create --absolute-names --xattrs --acls --file {KEPT}.new --files-from -
+mv {KEPT}.new {KEPT}
 """
-PUT_BACK = f"""rm -rf -- {{paths}}
+# Nothing is removed, nor planted, that was not saved whole.
+SAVED = f"tar --list --absolute-names --file {KEPT} >/dev/null"
+PUT_BACK = f"""{SAVED}
+rm -rf -- {{paths}}
 tar --extract --absolute-names --preserve-permissions --same-owner --xattrs --acls --file {KEPT}
 rm {KEPT}
 """
@@ -80,14 +84,21 @@ class File(pytest.File):
             json.dump(list(plays(self.faults)), playbook)
             playbook.flush()
             done = ansible.playbook(playbook.name, environment={**strategy.environment(), **JSON_OUTPUT})
-        at = done.stdout.find("{\n")
-        assert at >= 0, done.output
+        return results_of(done.stdout)
+
+
+def results_of(printed: str) -> Results:
+    """What Ansible's JSON says; nothing where it has none, so that each test fails and none begins the run again."""
+    try:
+        found = json.loads(printed[printed.index("{\n") :])["plays"]
         return {
             play["play"]["name"]: {
                 task["task"]["name"]: result for task in play["tasks"] for result in task["hosts"].values()
             }
-            for play in json.loads(done.stdout[at:])["plays"]
+            for play in found
         }
+    except (ValueError, KeyError):
+        return {"": {"run": {"failed": True, "msg": printed[-2000:]}}}
 
 
 def plays(faults: Sequence[Fault]) -> Iterator[Mapping[str, Any]]:
@@ -96,7 +107,7 @@ def plays(faults: Sequence[Fault]) -> Iterator[Mapping[str, Any]]:
         paths = " ".join(map(shlex.quote, fault.get("keep", [])))
         tasks = [
             *([_shell("save", SAVE.format(paths=paths))] if paths else []),
-            *([_shell("plant", fault["plant"])] if "plant" in fault else []),
+            *([_shell("plant", f"{SAVED if paths else ':'}\n{fault['plant']}")] if "plant" in fault else []),
             {
                 "name": "ask",
                 "hal_expect": {"role": fault["role"], "limit_ids": [fault["promise"]], "report_only": True},
@@ -105,7 +116,7 @@ def plays(faults: Sequence[Fault]) -> Iterator[Mapping[str, Any]]:
                 "until": f"'{finds(fault)}' in (asked.results | map(attribute='status'))",
                 "retries": BREAKS_SECONDS,
                 "delay": 1,
-                "ignore_errors": True,
+                "ignore_errors": True,  # a promise that does not notice is told by its test
             },
             *([_shell("put back", PUT_BACK.format(paths=paths))] if paths else []),
             *([_shell("undo", fault["undo"])] if "undo" in fault else []),
@@ -120,7 +131,7 @@ def plays(faults: Sequence[Fault]) -> Iterator[Mapping[str, Any]]:
             "until": "asked is not failed",
             "retries": HOLDS_SECONDS,
             "delay": 1,
-            "ignore_errors": True,
+            "ignore_errors": True,  # told by the last test
         }
         yield _play(node, node, [again])
 
@@ -165,7 +176,8 @@ class Planted(_Item):
 
     def runtest(self) -> None:
         """Look at what came of it."""
-        if said := unnoticed(self.parent.faults[self._number], self.parent.results.get(str(self._number), {})):
+        results = self.parent.results
+        if said := unnoticed(self.parent.faults[self._number], results.get("") or results.get(str(self._number), {})):
             raise Broken(said)
 
 

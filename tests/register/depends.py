@@ -46,6 +46,7 @@ READS = {
     "plugins/lookup/hal_node_health.py": tuple(f"roles/*/{one}" for one in ("expect.yml", "defaults", "meta", "vars")),
     "plugins/lookup/hal_firewall.py": tuple(f"roles/*/{part}" for part in ("firewall.yml", "defaults", "meta", "vars")),
     "hal_packages/declared.py": tuple(f"roles/*/{part}" for part in ("tasks", "defaults", "meta", "vars")),
+    "playbooks/image.yml": tuple(f"roles/*/{part}" for part in ("defaults", "meta", "vars")),  # those of a profile
     "hal_inventory/cache.py": ("hal_inventory/**",),  # another program, another cache
 }
 """What the product reads of roles that no scenario names. Otherwise its code is for any role, and names none."""

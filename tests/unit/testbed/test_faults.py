@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -73,6 +74,15 @@ def test_a_play_for_each_fault_and_one_for_each_node() -> None:
     ]
 
 
+def test_a_run_without_an_account_of_itself_is_told_by_each_test() -> None:
+    for printed in ("ERROR! no such host", '{\n"plays": [', '{\n"stats": {}}'):
+        results = faults.results_of(printed)
+        assert faults.unnoticed(FAULT, results[""]) == f"run on hal01: {printed}"
+    asked_once = {"play": {"name": "0"}, "tasks": [{"task": {"name": "ask"}, "hosts": {"a": {"n": 1}}}]}
+    told = "[WARNING]: x\n" + json.dumps({"plays": [asked_once]}, indent=4)
+    assert faults.results_of(told) == {"0": {"ask": {"n": 1}}}
+
+
 def test_what_is_kept_is_as_it_was(tmp_path: Path) -> None:
     """Content, mode, links, what was not there: the commands that nodes run, here."""
     folder, link, gone = tmp_path / "a b", tmp_path / "link", tmp_path / "gone"
@@ -81,7 +91,7 @@ def test_what_is_kept_is_as_it_was(tmp_path: Path) -> None:
     (folder / "file").chmod(0o640)
     link.symlink_to("nowhere")
     keep = [str(folder), str(link), str(gone)]
-    save, _, _, put_back = next(iter(faults.plays([{**FAULT, "keep": keep}])))["tasks"]
+    save, plant, _, put_back = next(iter(faults.plays([{**FAULT, "keep": keep, "plant": "true"}])))["tasks"]
 
     def run(task: Any) -> None:
         command = task["ansible.builtin.shell"]["cmd"].removeprefix("{% raw %}").removesuffix("{% endraw %}")
@@ -101,3 +111,7 @@ def test_what_is_kept_is_as_it_was(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a b", "link"]
     assert [path.name for path in folder.iterdir()] == ["file"]
     assert link.readlink() == Path("nowhere")
+    for task in (plant, put_back):  # nothing is saved now
+        with pytest.raises(subprocess.CalledProcessError):
+            run(task)
+    assert [path.name for path in folder.iterdir()] == ["file"]

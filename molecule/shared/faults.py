@@ -14,9 +14,10 @@
       node: hal01
       declared: {time_max_offset_seconds: -1}   # or: the node stays, and what was declared is another thing
 
-`declared` is above role vars. `role`: where it is not the scenario's. `finds: unknown`: where the fault keeps the
-promise from being read; otherwise it has to be *fail*. One fault at a time is planted, asked for and undone, in the
-order of the list and in one run of Ansible; at the end every promise of these roles holds again.
+`declared` is above role vars; with `plant` it is so before, too. `role`: where it is not the scenario's.
+`finds: unknown`: where the fault keeps the promise from being read; otherwise it has to be *fail*. One fault at a time
+is planted, asked for and undone, in the order of the list and in one run of Ansible. Right before, the promise has to
+hold: what never fits a container proves nothing. At the end all that held at the beginning holds again.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ from ansible_run import JSON_OUTPUT, of_scenario
 
 NAME = "faults.yml"
 FIELDS = {"promise", "role", "node", "keep", "plant", "undo", "declared", "finds"}
+FIRST = "{node} at first"
 KEPT = "/run/hal-fault.tar"
-BREAKS_SECONDS = 30  # a daemon that hears of it first; only a promise that does not notice takes as long
-HOLDS_SECONDS = 180
+# Tries, a second apart. Only what does not come takes as many.
+BREAKS = 30  # a daemon hears of it first
+HOLDS = 90  # daemons and mounts come back
 SAVE = f"""for path in {{paths}}; do [ ! -e "$path" ] && [ ! -L "$path" ] || printf '%s\\n' "$path"; done |
   tar --create --absolute-names --xattrs --acls --file {KEPT}.new --files-from -
 mv {KEPT}.new {KEPT}
@@ -102,43 +105,53 @@ def results_of(printed: str) -> Results:
 
 
 def plays(faults: Sequence[Fault]) -> Iterator[Mapping[str, Any]]:
-    """A play for each fault, then one for each node of them."""
+    """A look at each node, a play for each fault, and another look at each node."""
+    looks = {
+        node: list(dict.fromkeys(fault["role"] for fault in faults if fault["node"] == node))
+        for node in dict.fromkeys(fault["node"] for fault in faults)
+    }
+    for node, roles in looks.items():
+        look = {"name": "look", "hal_expect": {"roles": roles, "report_only": True}, "register": "at_first"}
+        yield _play(FIRST.format(node=node), node, [look])
     for number, fault in enumerate(faults):
         paths = " ".join(map(shlex.quote, fault.get("keep", [])))
+        one = {"role": fault["role"], "limit_ids": [fault["promise"]]}
+        declared = fault.get("declared", {})
         tasks = [
+            _ask("before", one, "(said | unique) == ['pass']", HOLDS, declared if "plant" in fault else {}),
             *([_shell("save", SAVE.format(paths=paths))] if paths else []),
             *([_shell("plant", f"{SAVED if paths else ':'}\n{fault['plant']}")] if "plant" in fault else []),
-            {
-                "name": "ask",
-                "hal_expect": {"role": fault["role"], "limit_ids": [fault["promise"]], "report_only": True},
-                "vars": fault.get("declared", {}),  # of the task: a play's are below a role's vars
-                "register": "asked",
-                "until": f"'{finds(fault)}' in (asked.results | map(attribute='status'))",
-                "retries": BREAKS_SECONDS,
-                "delay": 1,
-                "ignore_errors": True,  # a promise that does not notice is told by its test
-            },
+            _ask("ask", one, f"'{finds(fault)}' in said", BREAKS, declared),
             *([_shell("put back", PUT_BACK.format(paths=paths))] if paths else []),
             *([_shell("undo", fault["undo"])] if "undo" in fault else []),
         ]
         yield _play(str(number), fault["node"], tasks)
-    for node in dict.fromkeys(fault["node"] for fault in faults):
-        roles = list(dict.fromkeys(fault["role"] for fault in faults if fault["node"] == node))
-        again = {
-            "name": "ask",
-            "hal_expect": {"roles": roles},
-            "register": "asked",
-            "until": "asked is not failed",
-            "retries": HOLDS_SECONDS,
-            "delay": 1,
-            "ignore_errors": True,  # told by the last test
-        }
-        yield _play(node, node, [again])
+    for node, roles in looks.items():
+        again = "said.count('pass') >= at_first.results | selectattr('status', 'eq', 'pass') | length"
+        yield _play(node, node, [_ask("look", {"roles": roles}, again, HOLDS)])
 
 
 def finds(fault: Fault) -> str:
     """What hal_expect is to say of the promise."""
     return str(fault.get("finds", "fail"))
+
+
+def _ask(
+    name: str, what: Mapping[str, Any], until: str, tries: int, declared: Fault | None = None
+) -> Mapping[str, Any]:
+    return {
+        "name": name,
+        "hal_expect": {**what, "report_only": True},
+        "vars": {
+            **(declared or {}),
+            "said": "{{ asked.results | map(attribute='status') }}",
+        },  # a play's are below a role's
+        "register": "asked",
+        "until": until,
+        "retries": tries,
+        "delay": 1,
+        "ignore_errors": True,  # what is not so is told by its test
+    }
 
 
 def _play(name: str, node: str, tasks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -185,28 +198,45 @@ class Undone(_Item):
     """Nothing of the faults is left."""
 
     def runtest(self) -> None:
-        """Every promise of every node's roles."""
+        """Every promise of every node's roles that held at first."""
+        results = self.parent.results
         nodes = dict.fromkeys(fault["node"] for fault in self.parent.faults)
-        results = {node: self.parent.results.get(node, {}).get("ask", {}) for node in nodes}
-        if wrong := [
-            f"{node}: {result.get('msg', 'was not asked')}" for node, result in results.items() if left(result)
-        ]:
+        looks = {
+            node: [results.get(name, {}).get("look", {}) for name in (FIRST.format(node=node), node)] for node in nodes
+        }
+        if wrong := [f"{node}: {line}" for node, (first, last) in looks.items() for line in left(first, last)]:
             raise Broken("\n".join(wrong))
 
 
 def unnoticed(fault: Fault, tasks: Mapping[str, Mapping[str, Any]]) -> str:
     """Why a fault's tasks prove nothing of its promise; empty when they do."""
     for name, result in tasks.items():
-        if result.get("unreachable") or (result.get("failed") and name != "ask"):
+        if result.get("unreachable") or (result.get("failed") and name not in {"before", "ask"}):
             return f"{name} on {fault['node']}: {result.get('stderr') or result.get('msg')}"
-    found = tasks.get("ask", {}).get("results") or []
-    if finds(fault) in [one["status"] for one in found]:
-        return ""
     did = fault.get("plant") or f"{fault['declared']} is declared"
-    seen = [f"{one['id']}: {one['status']}, observed {one['observed']!r} {one['reason']}" for one in found]
-    return "\n".join([f"{fault['node']}: not {finds(fault)} after: {did}", *(seen or ["nothing was asked"])])
+    before, after = (tasks.get(name, {}).get("results") or [] for name in ("before", "ask"))
+    if {one["status"] for one in before} != {"pass"}:
+        return "\n".join([f"{fault['node']}: does not hold before: {did}", *_seen(before)])
+    if finds(fault) not in [one["status"] for one in after]:
+        return "\n".join([f"{fault['node']}: not {finds(fault)} after: {did}", *_seen(after)])
+    return ""
 
 
-def left(result: Mapping[str, Any]) -> bool:
-    """Whether a node's promises do not all hold again, or nobody knows."""
-    return bool(result.get("failed") or result.get("unreachable") or not result.get("summary", {}).get("pass"))
+def _seen(results: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    seen = [f"{one['id']}: {one['status']}, observed {one['observed']!r} {one['reason']}" for one in results]
+    return seen or ["nothing was asked"]
+
+
+def left(first: Mapping[str, Any], last: Mapping[str, Any]) -> Sequence[str]:
+    """What held at first and does not at last, a line each; or that nobody knows."""
+    held, holds = (
+        {(one["role"], one["id"]) for one in look.get("results", []) if one["status"] == "pass"}
+        for look in (first, last)
+    )
+    if not held or last.get("unreachable"):
+        return [str(last.get("msg", "was not asked")) if held else "nothing held at first"]
+    return (
+        _seen([one for one in last.get("results", []) if (one["role"], one["id"]) in held - holds])
+        if held - holds
+        else []
+    )

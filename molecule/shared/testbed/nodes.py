@@ -33,6 +33,9 @@ from testbed.run import PODMAN, as_root, capture, need
 from testbed.scale import Machine, Scale
 
 LABEL = "hal.virtual"
+# Names are in /etc/hosts, as an installer leaves them: podman's name server stops answering for all networks whenever a
+# container of one of them starts or ends (aardvark-dns issue 389).
+NO_DNS = "127.0.0.1"
 INTERFACES = {"management": "eth0", "ipoib": "ib0"}
 # SYS_ADMIN: nodes mount file systems, those of programs through /dev/fuse. /proc/sys and /sys stay read-only.
 # DAC_READ_SEARCH: an NFS server finds files by their handles.
@@ -49,6 +52,7 @@ READY_SECONDS = 400  # a node that was rolled out waits for its file systems fir
 WATCHES = Path("/proc/sys/fs/inotify/max_user_instances")
 WATCHES_NEEDED = 1024
 WORKERS = 4
+REMOVALS = 5  # tries
 
 
 class Node(BaseModel):
@@ -219,6 +223,7 @@ def container_options(plan: Plan, node: Node) -> list[str]:
         f"--label={LABEL}={plan.instance}",
         f"--label=hal.node={node.name}",
         f"--mount=type=bind,source={plan.packages},destination=/srv/hal-packages,ro=true",
+        f"--dns={NO_DNS}",
         f"--dns-search={node.fqdn.partition('.')[2] or '.'}",
     ]
     machine = node.name in plan.machines.nodes
@@ -231,8 +236,6 @@ def container_options(plan: Plan, node: Node) -> list[str]:
         parts = [f"ip={node.addresses[name]}", f"interface_name={INTERFACES[name]}"]
         if name in node.macs:
             parts.append(f"mac={node.macs[name]}")
-        if name == "management":
-            parts += [f"alias={node.name}", f"alias={node.fqdn}"]
         options.append(f"--network={plan.instance}-{name}:{','.join(parts)}")
     return options
 
@@ -423,6 +426,7 @@ def _network(plan: Plan, name: str) -> None:
             "network",
             "create",
             "--internal",
+            "--disable-dns",
             f"--label={LABEL}={plan.instance}",
             f"--subnet={plan.networks[name].cidr}",
             f"--gateway={gateway(plan, name)}",
@@ -477,6 +481,7 @@ def _files(plan: Plan, node: Node) -> dict[str, tuple[int, bytes]]:
             "etc/ssh/ssh_host_ed25519_key.pub": (0o644, key.with_suffix(".pub").read_bytes()),
             "etc/ssh/ssh_host_ed25519_key-cert.pub": (0o644, Path(f"{key}-cert.pub").read_bytes()),
         }
+    files["etc/hosts"] = (0o644, hosts(plan).encode())
     files |= kernel.files(node.kernel, node.arch)
     files["etc/ssh/user_ca.pub"] = (0o644, (plan.authorities / "user_ca.pub").read_bytes())
     files["etc/ssh/sshd_config"] = (0o600, sshd_config().encode())
@@ -488,6 +493,12 @@ def _files(plan: Plan, node: Node) -> dict[str, tuple[int, bytes]]:
     if plan.scale.reaches(node.name):
         files[scale.NODE_FILE] = (0o644, scale.node_file(member(node)))
     return files
+
+
+def hosts(plan: Plan) -> str:
+    """Return the /etc/hosts of an installed node: the names of all nodes."""
+    nodes = (f"{node.addresses['management']} {node.fqdn} {node.name}\n" for node in plan.nodes)
+    return "".join(["127.0.0.1 localhost\n", "::1 localhost\n", *nodes])
 
 
 def _gpus(node: Node) -> list[dict[str, Any]]:
@@ -586,10 +597,23 @@ def destroy(instance: str) -> list[str]:
 
 
 def _remove_containers(instance: str) -> list[str]:
-    ids = [entry["id"] for entry in _containers(instance).values()]
-    if ids:
-        capture([PODMAN, "rm", "--force", "--time=0", "--volumes", *ids])
-    return ids
+    """Remove them; return their ids. Podman 4 and crun fail at times while a container's mounts or cgroup are busy.
+
+    Source: podman issues 9026 and 10454.
+    """
+    removed: list[str] = []
+    for left in reversed(range(REMOVALS)):
+        ids = [entry["id"] for entry in _containers(instance).values()]
+        removed += [one for one in ids if one not in removed]
+        try:
+            if ids:
+                capture([PODMAN, "rm", "--force", "--time=0", "--volumes", *ids])
+            break
+        except VirtualNodesError:
+            if not left:
+                raise
+        time.sleep(1)
+    return removed
 
 
 def in_fabric(instance: str, words: Sequence[str]) -> int:

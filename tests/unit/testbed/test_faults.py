@@ -12,12 +12,12 @@ import faults
 import pytest
 
 FAULT = {"promise": "chronyd runs", "role": "time", "node": "hal01", "plant": "systemctl stop chronyd"}
-PASSED = {"id": "chronyd runs", "status": "pass", "observed": True, "reason": ""}
+PASSED = {"role": "time", "id": "chronyd runs", "status": "pass", "observed": True, "reason": ""}
 FAILED = {**PASSED, "status": "fail", "observed": False}
 
 
 def asked(*results: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {"plant": {"rc": 0}, "ask": {"results": list(results)}}
+    return {"before": {"results": [PASSED]}, "plant": {"rc": 0}, "ask": {"results": list(results)}}
 
 
 def test_a_fault_that_the_promise_notices_is_green() -> None:
@@ -27,7 +27,13 @@ def test_a_fault_that_the_promise_notices_is_green() -> None:
 @pytest.mark.parametrize(
     ("tasks", "said"),
     [
-        ({}, "hal01: not fail after: systemctl stop chronyd\nnothing was asked"),
+        ({}, "hal01: does not hold before: systemctl stop chronyd\nnothing was asked"),
+        (asked(), "hal01: not fail after: systemctl stop chronyd\nnothing was asked"),
+        (
+            {**asked(FAILED), "before": {"results": [PASSED, {**FAILED, "reason": "differs"}]}},
+            "hal01: does not hold before: systemctl stop chronyd\n"
+            "chronyd runs: pass, observed True \nchronyd runs: fail, observed False differs",
+        ),
         (asked(PASSED), "hal01: not fail after: systemctl stop chronyd\nchronyd runs: pass, observed True "),
         (
             asked({**PASSED, "status": "unknown", "reason": "no systemd"}),
@@ -49,28 +55,47 @@ def test_a_fault_may_keep_the_promise_from_being_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "is_left"),
+    ("first", "last", "said"),
     [
-        ({}, True),
-        ({"summary": {"pass": 0}}, True),
-        ({"summary": {"pass": 8}, "failed": True}, True),
-        ({"summary": {"pass": 8}, "unreachable": True}, True),
-        ({"summary": {"pass": 8}}, False),
+        ([PASSED], [PASSED], []),
+        ([PASSED, {**FAILED, "id": "never fits"}], [PASSED], []),
+        ([PASSED], [FAILED], ["chronyd runs: fail, observed False "]),
+        (
+            [PASSED, {**PASSED, "role": "slurm"}],
+            [PASSED, {**FAILED, "role": "slurm"}],
+            ["chronyd runs: fail, observed False "],
+        ),
+        ([PASSED], [], ["nothing was asked"]),
+        ([], [PASSED], ["nothing held at first"]),
+        ([FAILED], [FAILED], ["nothing held at first"]),
     ],
 )
-def test_promises_that_do_not_hold_again_are_left_of_it(result: dict[str, Any], is_left: bool) -> None:
-    assert faults.left(result) is is_left
+def test_what_held_at_first_and_does_not_again_is_left_of_it(
+    first: list[Any], last: list[Any], said: list[str]
+) -> None:
+    assert faults.left({"results": first}, {"results": last}) == said
 
 
-def test_a_play_for_each_fault_and_one_for_each_node() -> None:
+def test_a_node_that_is_gone_is_left_of_it() -> None:
+    gone = {"unreachable": True, "msg": "no route"}
+    assert faults.left({"results": [PASSED]}, gone) == ["no route"]
+    assert faults.left({}, {}) == ["nothing held at first"]
+
+
+def test_a_play_for_each_fault_between_two_looks_at_each_node() -> None:
     other = {"promise": "time", "role": "time", "node": "hal02", "declared": {"x": 1}}
-    first, second, *last = faults.plays([{**FAULT, "keep": ["/a b"], "undo": "true"}, other])
-    assert [task["name"] for task in first["tasks"]] == ["save", "plant", "ask", "put back", "undo"]
-    assert [task["name"] for task in second["tasks"]] == ["ask"]
-    assert second["tasks"][0]["vars"] == {"x": 1}
-    assert [(play["hosts"], play["tasks"][0]["hal_expect"]) for play in last] == [
-        ("hal01", {"roles": ["time"]}),
-        ("hal02", {"roles": ["time"]}),
+    planted = {**FAULT, "keep": ["/a b"], "undo": "true", "declared": {"y": 2}}
+    one, two, first, second, *last = faults.plays([planted, other])
+    assert [task["name"] for task in first["tasks"]] == ["before", "save", "plant", "ask", "put back", "undo"]
+    assert [task["name"] for task in second["tasks"]] == ["before", "ask"]
+    assert [task["vars"].get("y") for task in first["tasks"] if "vars" in task] == [2, 2]
+    assert [task["vars"].get("x") for task in second["tasks"]] == [None, 1]
+    look = {"roles": ["time"], "report_only": True}
+    assert [(play["name"], play["hosts"], play["tasks"][0]["hal_expect"]) for play in (one, two, *last)] == [
+        ("hal01 at first", "hal01", look),
+        ("hal02 at first", "hal02", look),
+        ("hal01", "hal01", look),
+        ("hal02", "hal02", look),
     ]
 
 
@@ -91,7 +116,7 @@ def test_what_is_kept_is_as_it_was(tmp_path: Path) -> None:
     (folder / "file").chmod(0o640)
     link.symlink_to("nowhere")
     keep = [str(folder), str(link), str(gone)]
-    save, plant, _, put_back = next(iter(faults.plays([{**FAULT, "keep": keep, "plant": "true"}])))["tasks"]
+    _, save, plant, _, put_back = list(faults.plays([{**FAULT, "keep": keep, "plant": "true"}]))[1]["tasks"]
 
     def run(task: Any) -> None:
         command = task["ansible.builtin.shell"]["cmd"].removeprefix("{% raw %}").removesuffix("{% endraw %}")

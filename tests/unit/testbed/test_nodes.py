@@ -51,11 +51,42 @@ def test_a_node_has_the_models_addresses_and_names() -> None:
     assert "--name=virtual-hal01" in options
     assert "--hostname=hal01" in options
     assert [option for option in options if option.startswith("--network=")] == [
-        "--network=virtual-management:ip=10.64.0.101,interface_name=eth0,mac=02:48:41:4c:02:01,"
-        "alias=hal01,alias=hal01.hal.example",
+        "--network=virtual-management:ip=10.64.0.101,interface_name=eth0,mac=02:48:41:4c:02:01",
         "--network=virtual-ipoib:ip=10.64.2.101,interface_name=ib0",
     ]
     assert "--privileged" not in options
+
+
+def test_a_node_knows_the_names_of_all_nodes() -> None:
+    assert nodes.hosts(plan()).splitlines() == [
+        "127.0.0.1 localhost",
+        "::1 localhost",
+        "10.64.0.101 hal01.hal.example hal01",
+    ]
+
+
+def test_a_container_that_was_busy_is_removed_by_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, asked = {"a", "b"}, []
+
+    def capture(argv: list[str]) -> str:
+        asked.append(argv)
+        if len(asked) < 2:
+            there.remove("a")
+            raise VirtualNodesError("crun: busy")
+        there.clear()
+        return ""
+
+    monkeypatch.setattr(nodes, "_containers", lambda _: {name: {"id": name} for name in sorted(there)})
+    monkeypatch.setattr(nodes, "capture", capture)
+    monkeypatch.setattr(nodes.time, "sleep", lambda _: None)
+    assert nodes._remove_containers("virtual") == ["a", "b"]
+    assert [argv[-1] for argv in asked] == ["b", "b"]
+    monkeypatch.setattr(nodes, "_containers", lambda _: {"a": {"id": "a"}})
+    asked.clear()
+    there.add("a")
+    monkeypatch.setattr(nodes, "REMOVALS", 1)
+    with pytest.raises(VirtualNodesError, match="busy"):
+        nodes._remove_containers("virtual")
 
 
 def test_this_machine_takes_an_address_that_no_node_has() -> None:

@@ -14,6 +14,12 @@
       node: hal01
       declared: {time_max_offset_seconds: -1}   # or: the node stays, and what was declared is another thing
 
+    - promise: memory of the model
+      node: hal01
+      first: cp /root/meminfo /run/ && mount --bind /run/meminfo /proc/meminfo   # what a container does not have
+      plant: sed -i s/268435456/251658240/ /run/meminfo
+      undo: umount /proc/meminfo
+
 `declared` is above role vars; with `plant` it is so before, too. `role`: where it is not the scenario's.
 `finds: unknown`: where the fault keeps the promise from being read; otherwise it has to be *fail*. One fault at a time
 is planted, asked for and undone, in the order of the list and in one run of Ansible. Right before, the promise has to
@@ -37,7 +43,7 @@ import yaml
 from ansible_run import JSON_OUTPUT, of_scenario
 
 NAME = "faults.yml"
-FIELDS = {"promise", "role", "node", "keep", "plant", "undo", "declared", "finds"}
+FIELDS = {"promise", "role", "node", "keep", "first", "plant", "undo", "declared", "finds"}
 FIRST = "{node} at first"
 KEPT = "/run/hal-fault.tar"
 # Tries, a second apart. Only what does not come takes as many.
@@ -116,11 +122,12 @@ def plays(faults: Sequence[Fault]) -> Iterator[Mapping[str, Any]]:
     for number, fault in enumerate(faults):
         paths = " ".join(map(shlex.quote, fault.get("keep", [])))
         one = {"role": fault["role"], "limit_ids": [fault["promise"]]}
-        declared = fault.get("declared", {})
+        declared, saved = fault.get("declared", {}), SAVED if paths else ":"
         tasks = [
-            _ask("before", one, "(said | unique) == ['pass']", HOLDS, declared if "plant" in fault else {}),
             *([_shell("save", SAVE.format(paths=paths))] if paths else []),
-            *([_shell("plant", f"{SAVED if paths else ':'}\n{fault['plant']}")] if "plant" in fault else []),
+            *([_shell("first", f"{saved}\n{fault['first']}")] if "first" in fault else []),
+            _ask("before", one, "(said | unique) == ['pass']", HOLDS, declared if "plant" in fault else {}),
+            *([_shell("plant", f"{saved}\n{fault['plant']}")] if "plant" in fault else []),
             _ask("ask", one, f"'{finds(fault)}' in said", BREAKS, declared),
             *([_shell("put back", PUT_BACK.format(paths=paths))] if paths else []),
             *([_shell("undo", fault["undo"])] if "undo" in fault else []),

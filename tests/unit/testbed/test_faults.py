@@ -84,9 +84,9 @@ def test_a_node_that_is_gone_is_left_of_it() -> None:
 
 def test_a_play_for_each_fault_between_two_looks_at_each_node() -> None:
     other = {"promise": "time", "role": "time", "node": "hal02", "declared": {"x": 1}}
-    planted = {**FAULT, "keep": ["/a b"], "undo": "true", "declared": {"y": 2}}
+    planted = {**FAULT, "first": "true", "keep": ["/a b"], "undo": "true", "declared": {"y": 2}}
     one, two, first, second, *last = faults.plays([planted, other])
-    assert [task["name"] for task in first["tasks"]] == ["before", "save", "plant", "ask", "put back", "undo"]
+    assert [task["name"] for task in first["tasks"]] == ["save", "first", "before", "plant", "ask", "put back", "undo"]
     assert [task["name"] for task in second["tasks"]] == ["before", "ask"]
     assert [task["vars"].get("y") for task in first["tasks"] if "vars" in task] == [2, 2]
     assert [task["vars"].get("x") for task in second["tasks"]] == [None, 1]
@@ -116,7 +116,7 @@ def test_what_is_kept_is_as_it_was(tmp_path: Path) -> None:
     (folder / "file").chmod(0o640)
     link.symlink_to("nowhere")
     keep = [str(folder), str(link), str(gone)]
-    _, save, plant, _, put_back = list(faults.plays([{**FAULT, "keep": keep, "plant": "true"}]))[1]["tasks"]
+    save, _, plant, _, put_back = list(faults.plays([{**FAULT, "keep": keep, "plant": "true"}]))[1]["tasks"]
 
     def run(task: Any) -> None:
         command = task["ansible.builtin.shell"]["cmd"].removeprefix("{% raw %}").removesuffix("{% endraw %}")

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 
@@ -28,11 +29,13 @@ from tests.mutate import equivalent  # noqa: E402
 from tests.mutate.choose import LOOKED_AT, Tree, everything, in_turn, sample  # noqa: E402
 from tests.mutate.copies import Copy  # noqa: E402
 from tests.mutate.mutant import Mutant  # noqa: E402
-from tests.mutate.questions import molecule, questions, role_with_scenario, scenario, whole_scenario  # noqa: E402
+from tests.mutate.questions import molecule, questions, scenario, scenario_of, whole_scenario  # noqa: E402
 from tests.mutate.reach import Reach  # noqa: E402
 from tests.mutate.report import Measured, page, seen  # noqa: E402
 from tests.mutate.rounds import try_all  # noqa: E402
 from tests.mutate.trial import Bench, RedError, Verdict  # noqa: E402
+from tests.register.depends import Tree as RegisterTree  # noqa: E402
+from tests.register.proofs import Register  # noqa: E402
 
 PAGE = "docs/mutations.md"
 QUIET_SCENARIO_SECONDS = 900.0  # a converge waits for daemons and packages without a word
@@ -114,7 +117,11 @@ def command(options: argparse.Namespace) -> str:
 def asked(options: argparse.Namespace) -> str:
     """What was run, in words."""
     quick = "unit, property and contract tests; of YAML also yamllint and ansible-lint"
-    return f"{quick}; the scenario of the role" if options.scenarios else f"{quick}; no scenario and no rollout"
+    return (
+        f"{quick}; of what these did not see, the scenario of the role or playbook"
+        if options.scenarios
+        else f"{quick}; no scenario and no rollout"
+    )
 
 
 def commit(project: Path) -> str:
@@ -153,32 +160,48 @@ def tried(
         benches = [Bench(one, partial(questions, reach=reach), logs, stop) for one in copies]
         verdicts = try_all(mutants, benches, stop, until, tell)
         if options.scenarios:
-            verdicts = with_scenarios(verdicts, copies[0], logs, until, tell)
+            verdicts = with_scenarios(tree, verdicts, copies, logs, until, tell)
         return verdicts
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def with_scenarios(
-    verdicts: list[Verdict], copy: Copy, logs: Path, until: float, tell: Callable[[Verdict], None]
+    tree: Tree, verdicts: list[Verdict], copies: list[Copy], logs: Path, until: float, tell: Callable[[Verdict], None]
 ) -> list[Verdict]:
-    """Ask the scenarios about what survived, one at a time: their nodes have the same names in every tree.
+    """Ask the scenarios about what survived, each of them in one copy: its nodes have the same names in every tree.
 
     What no scenario was asked about for want of time stays a survivor.
     """
-    stop, again = threading.Event(), dict[Mutant, Verdict]()
-    bench = Bench(copy, partial(scenario, root=copy.root), logs, stop, QUIET_SCENARIO_SECONDS)
-    survived = [one.mutant for one in verdicts if not one.by]
-    for role in sorted({role_with_scenario(mutant, copy.root) for mutant in survived} - {""}):
-        if time.monotonic() > until:
-            break
-        say(f"... scenario {role} without a fault")
-        mutants = [one for one in survived if role_with_scenario(one, copy.root) == role]
+    register = Register(RegisterTree(tree.root))
+    asked_of = dict[str, list[Mutant]]()
+    for mutant in (one.mutant for one in verdicts if not one.by):
+        asked_of.setdefault(scenario_of(mutant, register), []).append(mutant)
+    asked_of.pop("", None)
+    stop, waiting = threading.Event(), sorted(asked_of, key=lambda name: -register.seconds(name) * len(asked_of[name]))
+
+    def work(copy: Copy) -> dict[Mutant, Verdict]:
+        again = dict[Mutant, Verdict]()
+        while waiting and time.monotonic() < until and not stop.is_set():
+            name = waiting.pop(0)
+            bench = Bench(copy, partial(scenario, name), logs, stop, QUIET_SCENARIO_SECONDS)
+            try:
+                if not register.stands(name):
+                    say(f"... scenario {name} without a fault")
+                bench.trust(molecule(name, "test"), None if register.stands(name) else whole_scenario(name))
+                again |= {one.mutant: one for one in try_all(asked_of[name], [bench], stop, until, tell)}
+            finally:
+                bench.end(molecule(name, "destroy"))
+        return again
+
+    again = dict[Mutant, Verdict]()
+    with ThreadPoolExecutor(len(copies)) as pool:
         try:
-            bench.trust(molecule(role, "test"), proven_by=whole_scenario(role))
-            again |= {one.mutant: one for one in try_all(mutants, [bench], stop, until, tell)}
-        finally:
-            bench.end(molecule(role, "destroy"))
+            for done in as_completed([pool.submit(work, copy) for copy in copies]):
+                again |= done.result()
+        except BaseException:
+            stop.set()
+            raise
     return [again.get(one.mutant, one) for one in verdicts]
 
 

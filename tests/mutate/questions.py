@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from tests.mutate.mutant import Mutant
 from tests.mutate.reach import Reach
+from tests.register.proofs import Register
 
 NOTHING_COLLECTED = 5
 PYTEST = ("pytest", "-vv", "-x", "--tb=line", "--hypothesis-seed=0", "-m", "not slow")
@@ -44,24 +44,26 @@ def questions(mutant: Mutant, reach: Reach) -> Iterator[Question]:
         yield Question("ansible-lint", ("ansible-lint", "--strict", mutant.path))
 
 
-def scenario(mutant: Mutant, root: Path) -> Iterator[Question]:
-    """The scenario of the role, from bare nodes: one that was converged already does not miss a task."""
-    role = role_with_scenario(mutant, root)
-    if role:
-        yield Question("scenario", molecule(role, "test"))
+def scenario(name: str, _: Mutant) -> Iterator[Question]:
+    """A scenario from bare nodes, whatever the fault: one that was converged already does not miss a task."""
+    yield Question("scenario", molecule(name, "test"))
 
 
-def molecule(role: str, *words: str) -> tuple[str, ...]:
-    """A command of a role's scenario, as make test has it."""
-    return ("molecule", "-c", "molecule/base.yml", *words, "-s", role)
+def molecule(name: str, *words: str) -> tuple[str, ...]:
+    """A command of a scenario, as make test has it."""
+    return ("molecule", "-c", "molecule/base.yml", *words, "-s", name)
 
 
-def whole_scenario(role: str) -> tuple[str, ...]:
-    """A role's scenario, and before it what nodes are made of."""
-    return ("python", "tests/run.py", "--scenario", role, "scenarios")
+def whole_scenario(name: str) -> tuple[str, ...]:
+    """A scenario, and before it what nodes are made of."""
+    return ("python", "tests/run.py", "--scenario", name, "scenarios")
 
 
-def role_with_scenario(mutant: Mutant, root: Path) -> str:
-    """The role whose file it is, when it has a scenario of its name."""
-    role = mutant.area if mutant.path.startswith("roles/") else ""
-    return role if role and (root / "molecule" / role / "molecule.yml").is_file() else ""
+def scenario_of(mutant: Mutant, register: Register) -> str:
+    """The scenario that runs a file: of a role its own, of a playbook the quickest that depends on it; or none."""
+    if mutant.path.startswith("roles/"):
+        return mutant.area if mutant.area in register.scenarios else ""
+    if not mutant.path.startswith("playbooks/"):
+        return ""
+    runs = [name for name in register.scenarios if mutant.path in register.files_of(name)]
+    return min(runs, key=lambda name: (register.seconds(name), name), default="")

@@ -191,6 +191,8 @@ class Tree:
 
     def _path(self, text: str, here: PurePosixPath) -> Iterator[str]:
         """What a path or a glob means, below the file's folder, its role's, or the tree's."""
+        if set(text.split("/")) <= {"..", ""}:  # the beginning of a path
+            return
         for base in {here, PurePosixPath(*here.parts[:2]), PurePosixPath()}:
             parts: list[str] = []
             for part in (base / text.strip("/").rstrip(".")).parts:

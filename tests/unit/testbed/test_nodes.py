@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def test_a_container_that_was_busy_is_removed_by_another_try(monkeypatch: pytest
 
     monkeypatch.setattr(nodes, "_containers", lambda _: {name: {"id": name} for name in sorted(there)})
     monkeypatch.setattr(nodes, "capture", capture)
-    monkeypatch.setattr(nodes.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     assert nodes._remove_containers("virtual") == ["a", "b"]
     assert [argv[-1] for argv in asked] == ["b", "b"]
     monkeypatch.setattr(nodes, "_containers", lambda _: {"a": {"id": "a"}})

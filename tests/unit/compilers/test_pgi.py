@@ -32,6 +32,12 @@ def test_it_is_installed_once_and_users_find_their_compiler(site: Site) -> None:
     assert not list((site.root / "19.10").glob(".unpack*"))
 
 
+def test_a_call_without_a_command_is_refused(site: Site) -> None:
+    done = site.call()
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] in ("hal-pgi: error: which command?", "hal-pgi: error: too few arguments")
+
+
 def test_without_the_licence_nothing_is_unpacked(site: Site) -> None:
     site.set(accept_eula=False)
     assert "its licence is not accepted" in site.refused("install")

@@ -371,6 +371,15 @@ def test_default_moves_to_the_version_that_is_declared(site: Site, server: Serve
     assert os.readlink(site.root / "digits/default") == "1.0"
 
 
+def test_a_published_version_that_is_staged_again_is_the_default_as_declared(site: Site, server: Server) -> None:
+    server.files = SMALL
+    site.declare(SMALL, source=server.url)
+    site.done("stage", "digits")
+    (site.root / "digits/default").unlink()
+    assert "is published already" in site.done("stage", "digits")
+    assert os.readlink(site.root / "digits/default") == "1.0"
+
+
 def test_a_retired_version_is_moved_aside_and_erased_only_by_its_code(site: Site, server: Server) -> None:
     server.files = SMALL
     site.declare(SMALL, source=server.url)

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,6 +17,7 @@ from .conftest import PROJECT, disks, raid, sets
 
 state = importlib.import_module("ansible.module_utils.hal_storage_state")
 CAPTURES = Path(__file__).parent / "captures"
+MODULE = PROJECT / "plugins/modules/hal_raid_set.py"
 PROGRAM = PROJECT / "plugins/module_utils/hal_storage_state.py"
 
 
@@ -295,3 +297,26 @@ def test_the_program_of_the_expectations_runs_and_says_what_it_cannot_read(versi
     assert done.returncode == 3
     assert done.stdout == ""
     assert "xfs_info" in done.stderr or "timeout" in done.stderr
+
+
+def test_arrays_of_declared_disks_alone_are_listed_also_arrays_of_arrays(tmp_path: Path) -> None:
+    """What mdadm.conf gets: none that has a disk of somebody else's in it."""
+    module = ModuleType("hal_raid_set")
+    exec(compile(MODULE.read_text(), MODULE, "exec"), module.__dict__)
+    for name in ("sda", "sdb", "sdz", "md1", "md2", "md3"):
+        (tmp_path / name).mkdir()
+    node = state.Node(sys_block=str(tmp_path), by_id=str(tmp_path))
+
+    def array(name: str, *members: str, uuid: str = "1:2:3:4") -> dict[str, object]:
+        return {"name": name, "members": members, "uuid": uuid}
+
+    running = {
+        "md1": array("data01:top", "md2"),
+        "md2": array("data01:images", "sda", "sdb"),
+        "md3": array("data01:strange", "sda", "sdz"),
+    }
+    declared = [{"disks": [{"path": str(tmp_path / name)} for name in ("sda", "sdb")]}]
+    found = module.found_arrays(node, declared, {"arrays": running})
+    assert [one["name"] for one in found] == ["images", "top"]
+    running["md2"]["uuid"] = ""
+    assert module.found_arrays(node, declared, {"arrays": running}) == []

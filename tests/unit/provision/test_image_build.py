@@ -14,6 +14,7 @@ import sys
 import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import ansible.module_utils
@@ -57,6 +58,18 @@ def run(argv: Sequence[str], environ_update: dict[str, str] | None = None) -> tu
 
 
 # ---------------------------------------------------------------- packages
+@pytest.mark.parametrize("there", [{"running": False, "owner": "me"}, {"running": True, "owner": "other"}])
+def test_nothing_is_installed_into_a_build_that_has_ended(tmp_path: Path, there: dict[str, Any]) -> None:
+    """The unit may be somebody else's by now, and its root this machine's."""
+    path = PROJECT / "plugins/modules/hal_image.py"
+    module = ModuleType("hal_image")
+    exec(compile(path.read_text(), path, "exec"), module.__dict__)
+    begun: list[Any] = []
+    module.__dict__.update(state=lambda _: there, install=lambda *given: begun.append(given))
+    given = SimpleNamespace(params={"owner": "me", "manager": "yum", "packages": [], "release": "7", "kernel": ""})
+    with pytest.raises(ImageError, match="this build has ended"):
+        module._install(given, run, str(tmp_path))
+    assert begun == []
 
 
 def test_the_package_manager_sees_the_declared_repositories_and_no_others() -> None:

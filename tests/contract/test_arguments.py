@@ -10,6 +10,7 @@ from tests.contract.planting import Planted
 from tests.contract.rules import arguments
 
 SPECS = "roles/time/meta/argument_specs.yml"
+SITE = "inventory/hal/group_vars/all/time.yml"
 DEFAULTS = "roles/time/defaults/main.yml"
 
 
@@ -67,6 +68,29 @@ PLANTED = (
             ),
         },
         [],
+    ),
+    Planted(
+        arguments.values_are_of_their_type,
+        {
+            DEFAULTS: "time_zone: 1\ntime_retries: true\ntime_step: [a, 1]\ntime_any: {a: 1}\ntime_limit: '{{ 1 }}'\n",
+            SITE: "time_servers:\n  - {name: [x]}\n  - {name: y}\nothers: 1\n",
+            SPECS: specs(
+                """
+                time_zone: {type: str, description: x}
+                time_retries: {type: int, description: x}
+                time_step: {type: list, elements: str, description: x}
+                time_any: {type: raw, description: x}
+                time_limit: {type: int, description: x}
+                time_servers: {type: list, elements: dict, description: x, options: {name: {type: str, description: x}}}
+                """
+            ),
+        },
+        [
+            f"{SITE}:1: time_servers[0].name is ['x'], and str in meta/argument_specs.yml; make them agree",
+            f"{DEFAULTS}:1: time_zone is 1, and str in meta/argument_specs.yml; make them agree",
+            f"{DEFAULTS}:2: time_retries is True, and int in meta/argument_specs.yml; make them agree",
+            f"{DEFAULTS}:3: time_step[1] is 1, and str in meta/argument_specs.yml; make them agree",
+        ],
     ),
     Planted(
         arguments.null_is_let_through,

@@ -9,6 +9,18 @@ from typing import Any
 
 from tests.contract.project import Finding, Map, load_map, roles, rule, strings
 
+GIVEN = ("inventory/*/group_vars/**/*.yml", "molecule/*/group_vars/**/*.yml")
+TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "path": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "list": (list,),
+    "dict": (Map,),
+}
+NUMBERS = ("int", "float")
+
 
 def _options(role: Path) -> Map:
     """The options of the role's main entry point."""
@@ -64,6 +76,34 @@ def defaults_are_in_the_specification(root: Path) -> Iterator[Finding]:
             elif not _same(option["default"], value):
                 here, there = _short(value), _short(option["default"])
                 yield Finding(path, line, f"{name}: {here} here, {there} in meta/argument_specs.yml; make them equal")
+
+
+@rule
+def values_are_of_their_type(root: Path) -> Iterator[Finding]:
+    """What defaults and group variables give an option is of its type, as written: Ansible makes a list of "a, b"."""
+    given = sorted(path for place in GIVEN for path in root.glob(place))
+    for role in roles(root):
+        options = _options(role)
+        for path in (role / "defaults" / "main.yml", *given):
+            values = load_map(path)
+            for name in values.keys() & options.keys() if isinstance(values, Map) else ():
+                for fault in _other_type(options[name], values[name], name):
+                    yield Finding(path, values.at(name), fault)
+
+
+def _other_type(option: Any, value: Any, where: str) -> Iterator[str]:
+    kind = str(option.get("type")) if isinstance(option, Map) else ""
+    if kind not in TYPES or value is None or (isinstance(value, str) and "{{" in value):
+        return
+    if not isinstance(value, TYPES[kind]) or (isinstance(value, bool) and kind in NUMBERS):
+        yield f"{where} is {_short(value)}, and {kind} in meta/argument_specs.yml; make them agree"
+    elif isinstance(value, list) and option.get("elements"):
+        one = Map({**option, "type": option["elements"]})
+        for at, item in enumerate(value):
+            yield from _other_type(one, item, f"{where}[{at}]")
+    elif isinstance(value, Map) and isinstance(option.get("options"), Map):
+        for name in value.keys() & option["options"].keys():
+            yield from _other_type(option["options"][name], value[name], f"{where}.{name}")
 
 
 @rule

@@ -33,6 +33,16 @@ PLANTED = (
         without("roles/time/expect.yml"),
         ["roles/time:1: no expect.yml; it holds what must be true on a node, as data"],
     ),
+    Planted(
+        role_shape.templates_say_who_writes_them,
+        {
+            "roles/time/templates/a.j2": '# Written by the role "time"; changes made here are lost.\n',
+            "roles/time/templates/b.j2": "#!/bin/sh\n# {{ ansible_managed | default('Written by the role time') }}.\n",
+            "roles/time/templates/c.j2": "driftfile x\n\n\n# Written by the role time\n",
+            "roles/time/templates/d.j2": '# Written by the role "timer".\n',
+        },
+        [f'roles/time/templates/{name}.j2:1: its first lines do not say: Written by the role "time"' for name in "cd"],
+    ),
     Planted(role_shape.has_a_scenario, WHOLE, []),
     Planted(
         role_shape.has_a_scenario,

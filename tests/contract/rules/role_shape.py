@@ -42,6 +42,16 @@ def has_a_scenario(root: Path) -> Iterator[Finding]:
 
 
 @rule
+def templates_say_who_writes_them(root: Path) -> Iterator[Finding]:
+    """Whoever opens a file on a node reads at its top that a role writes it, and which."""
+    for role in roles(root):
+        for path in sorted((role / "templates").glob("*")):
+            top = "\n".join(text_of(path).splitlines()[:3])
+            if not re.search(rf"Written by (?:Ansible, )?(?:the )?role \W?{role.name}\b", top):
+                yield Finding(path, 1, f'its first lines do not say: Written by the role "{role.name}"')
+
+
+@rule
 def every_file_is_used(root: Path) -> Iterator[Finding]:
     """Files of tasks are reached from tasks/main.yml or from a playbook; templates are named by the role."""
     outside = [path for part in ("playbooks", "molecule", "hal_provision") for path in (root / part).rglob("*.yml")]

@@ -47,6 +47,7 @@ READS = {
     "plugins/lookup/hal_firewall.py": tuple(f"roles/*/{part}" for part in ("firewall.yml", "defaults", "meta", "vars")),
     "hal_packages/declared.py": tuple(f"roles/*/{part}" for part in ("tasks", "defaults", "meta", "vars")),
     "playbooks/image.yml": tuple(f"roles/*/{part}" for part in ("defaults", "meta", "vars")),  # those of a profile
+    "playbooks/audit.yml": ("roles/**",),
     "hal_inventory/cache.py": ("hal_inventory/**",),  # another program, another cache
 }
 """What the product reads of roles that no scenario names. Otherwise its code is for any role, and names none."""

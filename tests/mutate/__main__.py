@@ -178,12 +178,17 @@ def with_scenarios(
     for mutant in (one.mutant for one in verdicts if not one.by):
         asked_of.setdefault(scenario_of(mutant, register), []).append(mutant)
     asked_of.pop("", None)
-    stop, waiting = threading.Event(), sorted(asked_of, key=lambda name: -register.seconds(name) * len(asked_of[name]))
+    stop = threading.Event()
+    waiting = iter(sorted(asked_of, key=lambda name: -register.seconds(name) * len(asked_of[name])))
+    taking = threading.Lock()
+
+    def take() -> str | None:
+        with taking:
+            return next(waiting, None)
 
     def work(copy: Copy) -> dict[Mutant, Verdict]:
         again = dict[Mutant, Verdict]()
-        while waiting and time.monotonic() < until and not stop.is_set():
-            name = waiting.pop(0)
+        while time.monotonic() < until and not stop.is_set() and (name := take()):
             bench = Bench(copy, partial(scenario, name), logs, stop, QUIET_SCENARIO_SECONDS)
             try:
                 if not register.stands(name):

@@ -14,8 +14,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +27,7 @@ from tests.mutate import equivalent  # noqa: E402
 from tests.mutate.choose import LOOKED_AT, Tree, everything, in_turn, sample  # noqa: E402
 from tests.mutate.copies import Copy  # noqa: E402
 from tests.mutate.mutant import Mutant  # noqa: E402
-from tests.mutate.questions import molecule, questions, scenario, scenario_of, whole_scenario  # noqa: E402
+from tests.mutate.questions import Scenarios, molecule, questions  # noqa: E402
 from tests.mutate.reach import Reach  # noqa: E402
 from tests.mutate.report import Measured, page, seen  # noqa: E402
 from tests.mutate.rounds import try_all  # noqa: E402
@@ -38,7 +36,6 @@ from tests.register.depends import Tree as RegisterTree  # noqa: E402
 from tests.register.proofs import Register  # noqa: E402
 
 PAGE = "docs/mutations.md"
-QUIET_SCENARIO_SECONDS = 900.0  # a converge waits for daemons and packages without a word
 
 
 def parser() -> argparse.ArgumentParser:
@@ -156,58 +153,16 @@ def tried(
 
     try:
         reach = Reach(tree.root, tree.files)
+        scenarios = Scenarios(Register(RegisterTree(tree.root))) if options.scenarios else None
         copies = [Copy(tree, folder / str(one)) for one in range(1, min(options.at_once, len(mutants)) + 1)]
-        benches = [Bench(one, partial(questions, reach=reach), logs, stop) for one in copies]
-        verdicts = try_all(mutants, benches, stop, until, tell)
-        if options.scenarios:
-            verdicts = with_scenarios(tree, verdicts, copies, logs, until, tell)
-        return verdicts
+        benches = [Bench(one, partial(questions, reach=reach, scenarios=scenarios), logs, stop) for one in copies]
+        try:
+            return try_all(mutants, benches, stop, until, tell)
+        finally:
+            for name in sorted(scenarios.asked) if scenarios else ():
+                benches[0].end(molecule(name, "destroy"))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def with_scenarios(
-    tree: Tree, verdicts: list[Verdict], copies: list[Copy], logs: Path, until: float, tell: Callable[[Verdict], None]
-) -> list[Verdict]:
-    """Ask the scenarios about what survived, each of them in one copy: its nodes have the same names in every tree.
-
-    What no scenario was asked about for want of time stays a survivor.
-    """
-    register = Register(RegisterTree(tree.root))
-    asked_of = dict[str, list[Mutant]]()
-    for mutant in (one.mutant for one in verdicts if not one.by):
-        asked_of.setdefault(scenario_of(mutant, register), []).append(mutant)
-    asked_of.pop("", None)
-    stop = threading.Event()
-    waiting = iter(sorted(asked_of, key=lambda name: -register.seconds(name) * len(asked_of[name])))
-    taking = threading.Lock()
-
-    def take() -> str | None:
-        with taking:
-            return next(waiting, None)
-
-    def work(copy: Copy) -> dict[Mutant, Verdict]:
-        again = dict[Mutant, Verdict]()
-        while time.monotonic() < until and not stop.is_set() and (name := take()):
-            bench = Bench(copy, partial(scenario, name), logs, stop, QUIET_SCENARIO_SECONDS)
-            try:
-                if not register.stands(name):
-                    say(f"... scenario {name} without a fault")
-                bench.trust(molecule(name, "test"), None if register.stands(name) else whole_scenario(name))
-                again |= {one.mutant: one for one in try_all(asked_of[name], [bench], stop, until, tell)}
-            finally:
-                bench.end(molecule(name, "destroy"))
-        return again
-
-    again = dict[Mutant, Verdict]()
-    with ThreadPoolExecutor(len(copies)) as pool:
-        try:
-            for done in as_completed([pool.submit(work, copy) for copy in copies]):
-                again |= done.result()
-        except BaseException:
-            stop.set()
-            raise
-    return [again.get(one.mutant, one) for one in verdicts]
 
 
 if __name__ == "__main__":

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import threading
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 
 from tests.mutate.mutant import Mutant
 from tests.mutate.reach import Reach
 from tests.register.proofs import Register
 
 NOTHING_COLLECTED = 5
+QUIET_SECONDS = 150.0
+"""A test that says nothing for longer hangs: on two busy cores the longest takes 50."""
+QUIET_SCENARIO_SECONDS = 900.0
+"""A converge waits for daemons and packages without a word."""
 PYTEST = ("pytest", "-vv", "-x", "--tb=line", "--hypothesis-seed=0", "-m", "not slow")
 
 
 @dataclass(frozen=True)
 class Question:
-    """A command, run in the project's root, that fails if it sees the fault; `tests` are the files it has them from."""
+    """A command, run in the project's root, that fails if it sees the fault; `tests` are the files it has them from.
+
+    `proven`: it is known to be green without a fault. `alone` is held while it runs.
+    """
 
     name: str
     argv: tuple[str, ...]
     tests: tuple[str, ...] = ()
     green: tuple[int, ...] = (0,)
+    quiet_seconds: float = QUIET_SECONDS
+    proven: bool = False
+    alone: AbstractContextManager[object] = field(default_factory=nullcontext)
 
 
 def pytest(name: str, tests: list[str], *words: str) -> Question:
@@ -28,7 +41,7 @@ def pytest(name: str, tests: list[str], *words: str) -> Question:
     return Question(name, (*PYTEST, *words, *tests), tuple(tests), (0, NOTHING_COLLECTED))
 
 
-def questions(mutant: Mutant, reach: Reach) -> Iterator[Question]:
+def questions(mutant: Mutant, reach: Reach, scenarios: Scenarios | None = None) -> Iterator[Question]:
     """What to ask. Of Python no linter: it would see how an operator writes, not what it does."""
     near = reach.tests(mutant.path)
     if mutant.language == "yaml":
@@ -42,21 +55,13 @@ def questions(mutant: Mutant, reach: Reach) -> Iterator[Question]:
         yield pytest("unit tests", near)
     if mutant.language == "yaml" and mutant.path.endswith(".yml"):
         yield Question("ansible-lint", ("ansible-lint", "--strict", mutant.path))
-
-
-def scenario(name: str, _: Mutant) -> Iterator[Question]:
-    """A scenario from bare nodes, whatever the fault: one that was converged already does not miss a task."""
-    yield Question("scenario", molecule(name, "test"))
+    if scenarios:
+        yield from scenarios.questions(mutant)
 
 
 def molecule(name: str, *words: str) -> tuple[str, ...]:
     """A command of a scenario, as make test has it."""
     return ("molecule", "-c", "molecule/base.yml", *words, "-s", name)
-
-
-def whole_scenario(name: str) -> tuple[str, ...]:
-    """A scenario, and before it what nodes are made of."""
-    return ("python", "tests/run.py", "--scenario", name, "scenarios")
 
 
 def scenario_of(mutant: Mutant, register: Register) -> str:
@@ -67,3 +72,24 @@ def scenario_of(mutant: Mutant, register: Register) -> str:
         return ""
     runs = [name for name in register.scenarios if mutant.path in register.files_of(name)]
     return min(runs, key=lambda name: (register.seconds(name), name), default="")
+
+
+class Scenarios:
+    """The scenarios, each of them for one copy at a time: its nodes have the same names in every tree."""
+
+    def __init__(self, register: Register) -> None:
+        self._register = register
+        self._alone = defaultdict[str, threading.Lock](threading.Lock)
+        self.asked = set[str]()
+
+    def questions(self, mutant: Mutant) -> Iterator[Question]:
+        """The scenario that runs the file, from bare nodes: one that was converged already does not miss a task."""
+        if name := scenario_of(mutant, self._register):
+            self.asked.add(name)
+            yield Question(
+                "scenario",
+                molecule(name, "test"),
+                quiet_seconds=QUIET_SCENARIO_SECONDS,
+                proven=self._register.stands(name),
+                alone=self._alone[name],
+            )

@@ -19,10 +19,8 @@ import strategy
 from tests.mutate import keeper
 from tests.mutate.copies import Copy
 from tests.mutate.mutant import Mutant
-from tests.mutate.questions import PYTEST, Question
+from tests.mutate.questions import PYTEST, QUIET_SCENARIO_SECONDS, Question
 
-QUIET_SECONDS = 150.0
-"""A test that says nothing for longer hangs: on two busy cores the longest takes 50."""
 SCENARIO = {**strategy.environment(), "PYTEST_ADDOPTS": "-x -m 'not slow'"}
 """What tests/run.py gives a scenario; it ends at the first test that fails."""
 
@@ -54,9 +52,8 @@ class Bench:
         ask: Callable[[Mutant], Iterable[Question]],
         logs: Path,
         stop: threading.Event,
-        quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
-        self._copy, self._questions, self._stop, self._quiet = copy, ask, stop, quiet_seconds
+        self._copy, self._questions, self._stop = copy, ask, stop
         self._log = logs / f"{copy.root.name}.log"
         self._green = set[tuple[str, ...]]()
 
@@ -64,29 +61,24 @@ class Bench:
         """Try a fault. What fails with it is asked again without it: RedError when that fails, too."""
         began = time.monotonic()
         for question in self._questions(mutant):
-            with self._copy.having(mutant):
-                status = self._ask(question.argv)
-                failed = self._failed(status) if question.tests else []
-            if status in question.green:
-                continue
-            name = mutant.path.replace("/", "-")
-            self._log.replace(self._log.with_name(f"{name}-{mutant.line}.log"))
-            self._prove_green(question, failed)
+            with question.alone:
+                with self._copy.having(mutant):
+                    status = self._ask(question.argv, question.quiet_seconds)
+                    failed = self._failed(status) if question.tests else []
+                if status in question.green:
+                    continue
+                name = mutant.path.replace("/", "-")
+                self._log.replace(self._log.with_name(f"{name}-{mutant.line}.log"))
+                self._prove_green(question, failed)
             by = "hung" if status == keeper.HUNG else question.name
             return Verdict(mutant, by, ", ".join(failed), time.monotonic() - began)
         return Verdict(mutant, "", "", time.monotonic() - began)
-
-    def trust(self, argv: Sequence[str], proven_by: Sequence[str] | None = None) -> None:
-        """Take a command as green without a fault: it stands proven, or another one is green; RedError when not."""
-        if proven_by and self._ask(proven_by):
-            raise RedError(f"red without a fault: {' '.join(proven_by)} (output: {self._log})")
-        self._green.add(tuple(argv))
 
     def end(self, argv: Sequence[str]) -> None:
         """Run what takes away what is no child of a command, as nodes are; whatever it says, and also after a stop."""
         stop, self._stop = self._stop, threading.Event()
         try:
-            self._ask(argv)
+            self._ask(argv, QUIET_SCENARIO_SECONDS)
         finally:
             self._stop = stop
 
@@ -100,18 +92,20 @@ class Bench:
 
     def _prove_green(self, question: Question, failed: list[str]) -> None:
         """The same without the fault: the one test, or its whole file when it needs the others."""
+        if question.proven:
+            return
         again: list[tuple[str, ...]] = [question.argv]
         if question.tests:
             again = [("pytest", "--collect-only", "-q", *question.tests)]
         if failed:
             again = [(*PYTEST, *failed), (*PYTEST, failed[0].partition("::")[0])]
         for argv in again:
-            if argv in self._green or self._ask(argv) in question.green:
+            if argv in self._green or self._ask(argv, question.quiet_seconds) in question.green:
                 self._green.add(argv)
                 return
         raise RedError(f"red without a fault: {', '.join(failed) or question.name} (output: {self._log})")
 
-    def _ask(self, argv: Sequence[str]) -> int:
+    def _ask(self, argv: Sequence[str], quiet_seconds: float) -> int:
         programs = self._copy.root / ".venv" / "bin"
         environment = {
             **{name: text for name, text in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "VIRTUAL"))},
@@ -121,7 +115,14 @@ class Bench:
             "PYTHONUNBUFFERED": "1",
             **(SCENARIO if argv[0] == "molecule" else {}),
         }
-        words = [sys.executable, keeper.__file__, str(self._log), str(self._quiet), str(programs / argv[0]), *argv[1:]]
+        words = [
+            sys.executable,
+            keeper.__file__,
+            str(self._log),
+            str(quiet_seconds),
+            str(programs / argv[0]),
+            *argv[1:],
+        ]
         if argv[0] == "pytest":
             words.append("--cache-clear")
         process = subprocess.Popen(words, cwd=self._copy.root, env=environment, stdin=subprocess.DEVNULL)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
+import contextlib
+import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from tests.mutate.mutant import Mutant
-from tests.mutate.questions import scenario_of
-from tests.mutate.trial import Verdict
+from tests.mutate.questions import Scenarios, scenario_of
+from tests.mutate.trial import Bench
 from tests.register.depends import Tree
 from tests.register.proofs import Register
 from tests.unit.mutate.conftest import PROJECT
+
+
+def mutant(path: str) -> Mutant:
+    return Mutant(path=path, line=1, kind="x", before="a", after="b")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +39,7 @@ def register() -> Register:
     ],
 )
 def test_a_fault_is_asked_of_what_runs_its_file(register: Register, path: str, name: str) -> None:
-    assert scenario_of(Mutant(path=path, line=1, kind="x", before="a", after="b"), register) == name
+    assert scenario_of(mutant(path), register) == name
 
 
 def test_of_several_the_quickest_is_asked(register: Register, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +47,7 @@ def test_of_several_the_quickest_is_asked(register: Register, monkeypatch: pytes
     runs = [name for name in register.scenarios if path in register.files_of(name)]
     assert len(runs) > 1
     monkeypatch.setattr(register, "seconds", lambda name: 1 if name == runs[-1] else 2)
-    assert scenario_of(Mutant(path=path, line=1, kind="x", before="a", after="b"), register) == runs[-1]
+    assert scenario_of(mutant(path), register) == runs[-1]
 
 
 class Proven:
@@ -51,48 +55,57 @@ class Proven:
 
     scenarios = ("munge", "time")
 
-    def __init__(self, tree: object) -> None:
-        pass
-
-    def seconds(self, name: str) -> int:
-        return len(name)
-
     def stands(self, name: str) -> bool:
         return name == "time"
 
 
-def test_each_scenario_is_asked_in_one_copy_about_all_that_survived_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two at once; one that does not stand proven runs without a fault first."""
-    program = importlib.import_module("tests.mutate.__main__")
-    both, asked, ended = threading.Barrier(2), list[Any](), list[str]()
+def bench_of(scenarios: Scenarios, asked: list[str], running: threading.Event | None = None) -> Bench:
+    """A bench that notes what it is asked; every scenario fails, and waits for `running`."""
 
-    class Bench:
-        def __init__(self, copy: str, ask: Any, *_: object) -> None:
-            self._ask = ask
+    class Copy:
+        root = PROJECT
 
-        def trust(self, argv: tuple[str, ...], proven_by: object) -> None:
-            both.wait(60)
-            asked.append((argv[-1], proven_by is None))
+        def having(self, mutant: Mutant) -> contextlib.AbstractContextManager[None]:
+            return contextlib.nullcontext()
 
-        def judge(self, mutant: Mutant) -> Verdict:
-            asked.append((mutant.where, next(self._ask(mutant)).argv[-1]))
-            return Verdict(mutant, "scenario")
+    class Noting(Bench):
+        def _ask(self, argv: Sequence[str], quiet_seconds: float) -> int:
+            asked.append(argv[-1])
+            if running:
+                running.wait(60)
+            (logs / "x.log").touch()
+            return int(len(asked) == 1)  # the first has the fault
 
-        def end(self, argv: tuple[str, ...]) -> None:
-            ended.append(argv[-1])
+    logs = Path(tempfile.mkdtemp())
+    made = Noting(Copy(), scenarios.questions, logs, threading.Event())  # type: ignore[arg-type]
+    made._log = logs / "x.log"
+    return made
 
-    monkeypatch.setattr(program, "Bench", Bench)
-    monkeypatch.setattr(program, "Register", Proven)
-    monkeypatch.setattr(program, "RegisterTree", lambda root: root)
-    paths = ("roles/time/a", "roles/munge/a", "roles/time/b", "hal_x/a")
-    mutants = [Mutant(path=path, line=1, kind="x", before="a", after="b") for path in paths]
-    seen = Verdict(mutants[0], "unit tests")
-    verdicts = [seen, *(Verdict(mutant, "") for mutant in mutants[1:])]
-    told = list[Verdict]()
-    until = time.monotonic() + 600
-    tree = SimpleNamespace(root=Path())
-    done = program.with_scenarios(tree, verdicts, ["one", "two"], Path(), until, told.append)
-    assert [one.by for one in done] == ["unit tests", "scenario", "scenario", ""]
-    assert sorted(asked) == [("munge", False), ("roles/munge/a:1", "munge"), ("roles/time/b:1", "time"), ("time", True)]
-    assert sorted(ended) == ["munge", "time"]
-    assert sorted(one.mutant.where for one in told) == ["roles/munge/a:1", "roles/time/b:1"]
+
+@pytest.mark.parametrize(("name", "runs"), [("time", ["time"]), ("munge", ["munge", "munge"])])
+def test_a_scenario_that_does_not_stand_proven_runs_without_the_fault_too(name: str, runs: list[str]) -> None:
+    asked = list[str]()
+    verdict = bench_of(Scenarios(Proven()), asked).judge(mutant(f"roles/{name}/tasks/main.yml"))  # type: ignore[arg-type]
+    assert verdict.by == "scenario"
+    assert asked == runs
+
+
+def test_a_scenario_is_asked_by_one_copy_at_a_time() -> None:
+    """Its nodes have the same names in every tree."""
+    scenarios, release = Scenarios(Proven()), threading.Event()  # type: ignore[arg-type]
+    asked: tuple[list[str], ...] = ([], [], [])
+    paths = ("roles/time/a", "roles/time/b", "roles/munge/a")
+    threads = []
+    for path, notes in zip(paths, asked, strict=True):
+        bench = bench_of(scenarios, notes, release)
+        threads.append(threading.Thread(target=bench.judge, args=(mutant(path),), daemon=True))
+        threads[-1].start()
+    began = time.monotonic()
+    while not (asked[2] and (asked[0] or asked[1])) and time.monotonic() < began + 60:
+        time.sleep(0.01)
+    assert sorted(map(len, asked[:2])) == [0, 1]
+    release.set()
+    for thread in threads:
+        thread.join(60)
+    assert [len(one) for one in asked] == [1, 1, 2]
+    assert scenarios.asked == {"munge", "time"}

@@ -18,6 +18,7 @@ from tests.mutate.questions import Question
 from tests.mutate.trial import Bench, RedError
 
 LOOP = "from hal_tiny.loop import WAITS\nprint('here', flush=True)\nwhile WAITS:\n    pass\n"
+QUESTION = Question("loop", ("python", "loop.py"), quiet_seconds=20)
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def bench(tiny: Tiny, tmp_path: Path) -> Bench:
     tiny.write("hal_tiny/loop.py", "WAITS = False\n")
     tiny.write("loop.py", LOOP)
     copy = Copy(Tree.of(tiny.root), tiny.copies / "1")
-    return Bench(copy, lambda _: [Question("loop", ("python", "loop.py"))], tmp_path, threading.Event(), 20)
+    return Bench(copy, lambda _: [QUESTION], tmp_path, threading.Event())
 
 
 def test_a_fault_that_hangs_is_seen(bench: Bench) -> None:

@@ -1,0 +1,81 @@
+"""What a role refuses before it contacts a node: the asserts of its tasks/validate.yml, with other values than a site's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hal_audit import plays
+from hal_audit.redeclare import _play
+from hal_expect.templating import CompilingTemplar
+from tests.contract import declared
+
+Condition = tuple[str, int, str]
+"""File, line of the task, and the condition as it is written."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One condition of an assert that does not hold, and what the assert says then."""
+
+    condition: Condition
+    says: str
+
+
+class Site:
+    """The project's own site, loaded once; values that are given are above all others, as on a command line."""
+
+    def __init__(self, root: Path) -> None:
+        self._loader, self._inventory, self._manager = ExitStack().enter_context(declared._site(root))
+
+    def hosts(self, role: str) -> list[str]:
+        """Those that have the role."""
+        group = role if role in self._inventory.groups else "all"
+        return sorted(str(host.name) for host in self._inventory.get_hosts(group))
+
+    def conditions(self, role: str) -> set[Condition]:
+        """All that a role asks for in tasks/validate.yml."""
+        tasks, _ = self._of(role, self.hosts(role)[0])
+        return {one for task in tasks for one in _conditions(task)}
+
+    def refusals(self, role: str, host: str, given: Mapping[str, Any]) -> list[Refusal]:
+        """What does not hold on a host when these variables have these values."""
+        tasks, variables = self._of(role, host)
+        templar = CompilingTemplar(self._loader, variables)
+        return [one for task in tasks for one in _refused(task, templar, {**variables, **given})]
+
+    @functools.cache  # noqa: B019  lives as long as the tests
+    def _of(self, role: str, host: str) -> tuple[list[Any], dict[str, Any]]:
+        play = _play(role, host, self._manager, self._loader)
+        tasks = [task for block in play.roles[0]._task_blocks for task in plays.tasks_of(block)]
+        variables = self._manager.get_vars(play=play, host=self._inventory.get_host(host), task=tasks[0])
+        return [task for task in tasks if _is_refusal(task)], variables
+
+
+def _is_refusal(task: Any) -> bool:
+    return task.action.rpartition(".")[2] == "assert" and Path(task.get_path()).name.startswith("validate.yml:")
+
+
+def _conditions(task: Any) -> Iterator[Condition]:
+    path, _, line = task.get_path().rpartition(":")
+    that = task.args["that"]
+    for condition in that if isinstance(that, list) else [that]:
+        yield path, int(line), str(condition)
+
+
+def _refused(task: Any, templar: CompilingTemplar, variables: Mapping[str, Any]) -> Iterator[Refusal]:
+    own = {**variables, **task.get_vars()}
+    templar.available_variables = own
+    name = str(task.loop_control.loop_var if task.loop_control else "item")
+    for item in templar.template(task.loop) if task.loop else [None]:
+        here = {**own, name: item}
+        templar.available_variables = here
+        if declared._holds(task.when, templar, here):
+            for condition in _conditions(task):
+                if not declared._holds([condition[2]], templar, here):
+                    templar.available_variables = here
+                    yield Refusal(condition, " ".join(str(templar.template(task.args["fail_msg"])).split()))

@@ -1,0 +1,83 @@
+"""Each refusal of a role has been seen: tests/contract/refused/<role>.yml has the values, and what it says then.
+
+    - given: {time_max_offset_seconds: 0}        # the last value that is refused
+      says: time_max_offset_seconds is 0
+    - given: {time_max_offset_seconds: 0.001}    # the first one that is not: nothing more is refused than without it
+    - host: hal-mgmt1                            # the role's first host unless it is said
+      files: [ca/host_ca, ca/user_ca]            # in a new folder; its path is the variable `made`
+      first: {ssh_authority_dir: "{{ made }}/ca"}    # where the project's own site would be refused already
+      given: {ssh_authority_dir: "{{ made }}"}
+      says: host_ca is missing
+
+`first`, and above it `given`, are above everything, also above what the role works out. With `says` exactly one
+condition does not hold any more that did before, so that each is seen alone.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.contract.project import PROJECT, Map, load, roles
+from tests.contract.refusing import Condition, Refusal, Site
+
+FOLDER = PROJECT / "tests/contract/refused"
+ROLES = [role.name for role in roles(PROJECT) if (role / "tasks/validate.yml").is_file()]
+FIELDS = {"host", "files", "first", "given", "says"}
+
+
+def entries(role: str) -> list[Map]:
+    path = FOLDER / f"{role}.yml"
+    return load(path) or [] if path.is_file() else []
+
+
+CASES = [(role, one) for role in ROLES for one in entries(role)]
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
+    return Site(PROJECT)
+
+
+def new(site: Site, role: str, one: Map) -> list[Refusal]:
+    """What is refused with an entry's values, and is not without."""
+    host = one.get("host") or site.hosts(role)[0]
+    with tempfile.TemporaryDirectory() as made:
+        for name in one.get("files", ()):
+            path = Path(made, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        first = {"made": made, **one.get("first", {})}
+        known = {refusal.condition for refusal in site.refusals(role, host, first)}
+        now = site.refusals(role, host, {**first, **one["given"]})
+        return [refusal for refusal in now if refusal.condition not in known]
+
+
+@pytest.mark.parametrize(
+    ("role", "one"), CASES, ids=[f"{role}: {one.get('says', 'accepted')} ({one.line})" for role, one in CASES]
+)
+def test_what_is_given_is_refused_in_these_words(site: Site, role: str, one: Map) -> None:
+    assert {"given"} <= set(one) <= FIELDS
+    found = new(site, role, one)
+    if "says" not in one:
+        assert found == []
+        return
+    assert len({refusal.condition for refusal in found}) == 1, found
+    assert one["says"] in found[0].says
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_condition_was_seen_to_refuse(site: Site, role: str) -> None:
+    seen = {refusal.condition for one in entries(role) if "says" in one for refusal in new(site, role, one)}
+    assert [_told(one) for one in sorted(site.conditions(role) - seen)] == []
+
+
+def _told(condition: Condition) -> str:
+    path, line, text = condition
+    return f"{Path(path).relative_to(PROJECT)}:{line}: no entry of tests/contract/refused is refused by: {text}"
+
+
+def test_there_are_no_lists_of_roles_that_refuse_nothing() -> None:
+    assert {path.stem for path in FOLDER.glob("*.yml")} <= set(ROLES)

@@ -1,4 +1,4 @@
-"""What a role refuses before it contacts a node: the asserts of its tasks/validate.yml, with other values than a site's."""
+"""What a role refuses before it contacts a node: asserts of tasks/validate.yml, with other values than a site's."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 
 .PHONY: help setup wheelhouse demo site ssh secrets certificate clean distclean lint unit check molecule test prove test-full \
-  flaky mutate bench
+  written flaky mutate bench
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -78,6 +78,9 @@ prove: setup ## every scenario and slow proof that is not proven for what it dep
 test-full: setup ## everything, proven or not: also every package on a node, the full virtual HAL, ppc64le nodes
 	@molecule/shared/prepare-controller --full
 	@$(PYTHON) tests/run.py lint unit rollout slow
+
+written: setup ## tests/contract/written: what the nodes of HAL get; look at what your change does to it
+	@$(PYTHON) -m tests.contract.written
 
 flaky: setup ## tests/flaky.md: what failed, and passed when it was run once more
 	@$(PYTHON) tests/flaky.py

@@ -1,0 +1,76 @@
+"""What roles do to HAL's nodes, as text: tests/contract/written/<role>.txt. First what is managed, then the texts.
+
+    make written
+
+writes the files anew. Read the difference before you commit it: it is what your change does to the reference site.
+What is managed is a line each: its name, what is declared of it, and a host that has it. Of each text the first host
+that gets it is named; `$` marks the end of a line that ends in a blank.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Iterator, Mapping
+
+from tests.contract import declared
+from tests.contract.project import PROJECT, files, text_of
+from tests.contract.rendering import REAL, Rendered, rendered
+
+FOLDER = PROJECT / "tests/contract/written"
+# Not worked out here, or the same of nearly all.
+LEFT_OUT = {"sha1": None, "state": "present"}
+
+
+@functools.cache
+def of_project() -> Mapping[str, str]:
+    """By role: what it manages, and each text that one host of every kind gets."""
+    found: dict[str, list[str]] = {}
+    for one in declared.of_project(PROJECT).resources:
+        found.setdefault(one.role, []).append(_managed(one))
+    for text in _texts():
+        found.setdefault(text.path.split("/")[1], []).append(_block(text))
+    return {role: "\n".join([*lines, ""]) for role, lines in sorted(found.items())}
+
+
+def _managed(one: declared.Resource) -> str:
+    told = {
+        name: value
+        for name, value in sorted(one.declared.items())
+        if name not in LEFT_OUT or value != (LEFT_OUT[name] or value)
+    }
+    return f"{one.name}  {json.dumps(told, sort_keys=True, default=str)}  {one.host}"
+
+
+def _texts() -> Iterator[Rendered]:
+    """Each text once; not those that are a file of the project as it is."""
+    as_they_are = {text_of(path).strip() for path in files(PROJECT) if {"files", "plugins"} & set(path.parts)}
+    seen = set[tuple[str, str, str]]()
+    for one in rendered(PROJECT):
+        known = (one.path, one.destination, one.text)
+        if one.site == REAL and not one.fault and known not in seen and one.text.strip() not in as_they_are:
+            seen.add(known)
+            yield one
+
+
+def _block(one: Rendered) -> str:
+    lines = [f"{line}$" if line != line.rstrip() else line for line in one.text.splitlines()]
+    place = f"{one.destination}  ({one.path})" if one.destination else one.path
+    return "\n".join(["", f"==> {one.host}: {place}", *lines])
+
+
+def main() -> int:
+    """Write all files, and remove those of roles that are gone."""
+    written = of_project()
+    FOLDER.mkdir(exist_ok=True)
+    for path in FOLDER.glob("*.txt"):
+        if path.stem not in written:
+            path.unlink()
+    for role, text in written.items():
+        (FOLDER / f"{role}.txt").write_text(text)
+    return 0 if written else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -35,6 +35,8 @@ WORD = re.compile(r"\w+")
 SECRET = re.compile(r"\bvault_\w+")
 # Long enough for every check of a secret, and hexadecimal.
 NO_SECRET = "0123456789abcdef" * 8
+NO_STATE = "/nowhere"
+"""Whatever keys this controller has, the real site has none here."""
 # Keys that say what is in a file. Some of it shows only in a run, and it does not matter here.
 CONTENT = frozenset({"content", "block"})
 
@@ -186,6 +188,8 @@ class Promise:
 
     path: Path
     line: int
+    name: str
+    severity: str
     host: str
     question: Mapping[str, Any] | None
     skipped: bool
@@ -232,7 +236,9 @@ def _said(root: Path, _stamped: float) -> tuple[list[Promise], list[Refused]]:
                         for one in preparation.prepare(entry, str(line)):
                             skipped = one.status == "skipped"
                             fault = "" if skipped or one.question else one.reason
-                            promises.append(Promise(path, line, host.name, one.question, skipped, fault))
+                            promises.append(
+                                Promise(path, line, entry["id"], one.severity, host.name, one.question, skipped, fault)
+                            )
                     for task in tasks:
                         refusals += _refusals(task, host.name, templar, variables)
     return promises, refusals
@@ -295,7 +301,7 @@ def _site(root: Path) -> Iterator[tuple[DataLoader, InventoryManager, VariableMa
         inventory.reconcile_inventory()
     manager = VariableManager(loader, inventory)
     # Extra vars, because nothing else may stand in for them.
-    manager._extra_vars = dict.fromkeys(_secrets(root), NO_SECRET)
+    manager._extra_vars = {**dict.fromkeys(_secrets(root), NO_SECRET), "hal_state_dir": NO_STATE}
     yield loader, inventory, manager
 
 

@@ -1,10 +1,11 @@
-"""What roles do to HAL's nodes, as text: tests/contract/written/<role>.txt. First what is managed, then the texts.
+"""What roles do to HAL's nodes, as text: tests/contract/written/<role>.txt. What is managed, the promises, the texts.
 
     make written
 
 writes the files anew. Read the difference before you commit it: it is what your change does to the reference site.
-What is managed is a line each: its name, what is declared of it, and a host that has it. Of each text the first host
-that gets it is named; `$` marks the end of a line that ends in a blank.
+What is managed is a line each: its name, what is declared of it, and a host that has it. A promise has a line with one
+host of every kind that it is asked of; a number before a host is how many things it is asked about there. Of each text
+the first host that gets it is named; `$` marks the end of a line that ends in a blank.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from tests.contract import declared
@@ -29,6 +31,8 @@ def of_project() -> Mapping[str, str]:
     found: dict[str, list[str]] = {}
     for one in declared.of_project(PROJECT).resources:
         found.setdefault(one.role, []).append(_managed(one))
+    for role, line in _promises():
+        found.setdefault(role, []).append(line)
     for text in _texts():
         found.setdefault(text.path.split("/")[1], []).append(_block(text))
     return {role: "\n".join([*lines, ""]) for role, lines in sorted(found.items())}
@@ -41,6 +45,17 @@ def _managed(one: declared.Resource) -> str:
         if name not in LEFT_OUT or value != (LEFT_OUT[name] or value)
     }
     return f"{one.name}  {json.dumps(told, sort_keys=True, default=str)}  {one.host}"
+
+
+def _promises() -> Iterator[tuple[str, str]]:
+    """The role and the line of each entry of expect.yml that is asked of some host."""
+    asked: dict[tuple[str, int, str, str], Counter[str]] = {}
+    for one in declared.promised(PROJECT):
+        if not one.skipped:
+            asked.setdefault((one.path.parent.name, one.line, one.name, one.severity), Counter())[one.host] += 1
+    for (role, _, name, severity), hosts in sorted(asked.items()):
+        told = [f"{count} {host}" if count > 1 else host for host, count in hosts.items()]
+        yield role, f"{'promise' if severity == 'error' else severity}:{name}  {', '.join(told)}"
 
 
 def _texts() -> Iterator[Rendered]:

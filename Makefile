@@ -48,7 +48,7 @@ certificate: setup ## a user certificate: make certificate USER=alice KEY=alice.
 	@ansible-playbook -i inventory/$(SITE)/hal.yml playbooks/certificate.yml -e "certificate_user='$(USER)'" \
 	  -e "certificate_key='$(abspath $(KEY))'" -e "certificate_principals='$(PRINCIPALS)'" -e "certificate_days='$(DAYS)'"
 
-clean: ## remove every virtual node, network and mount
+clean: ## remove every virtual node, network and mount of this checkout
 	@molecule/shared/clean
 
 distclean: clean ## also the images, packages and the virtual environment

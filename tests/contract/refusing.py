@@ -79,3 +79,4 @@ def _refused(task: Any, templar: CompilingTemplar, variables: Mapping[str, Any])
                 if not declared._holds([condition[2]], templar, here):
                     templar.available_variables = here
                     yield Refusal(condition, " ".join(str(templar.template(task.args["fail_msg"])).split()))
+                    break  # so does assert: the next may not even be askable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,7 +17,11 @@ there=
 [ -e "$CACHE/bmc/mini" ] && there="$there state"
 [ -e "$CACHE/packages" ] && there="$there cache"
 echo "$1 $2$there" >>"$CACHE.asked"
-case "$1 $2" in "ps --all") echo one;; "images --quiet") echo image;; esac
+case "$*" in
+*"ps --all"*hal.tree=*) echo one;;
+*"ps --all"*) cat "$CACHE.others" 2>/dev/null || true;;
+"images --quiet"*) echo image;;
+esac
 """
 
 
@@ -94,3 +99,26 @@ def test_state_of_BMCs_that_are_served_stays(tmp_path: Path, cache: Path) -> Non
         done = clean(tmp_path, old="--timeout 120", new="--timeout 0")
     assert done.stderr == f"{cache}/bmc/mini: is served by process 4711 still; left as it is\n"
     assert (cache / "bmc/mini/serving").exists()
+
+
+@pytest.mark.root  # whose files they are
+@pytest.mark.parametrize("words", [[], ["--caches"]])
+def test_what_other_checkouts_made_stays_with_what_they_use(tmp_path: Path, cache: Path, words: list[str]) -> None:
+    Path(f"{cache}.others").write_text("another\nanother\n")
+    done = clean(tmp_path, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[1].startswith("left 2 containers of other checkouts")
+    assert (cache / "bmc/mini/serving").exists()
+    assert (cache / "packages").exists()
+    assert not [line for line in asked(cache) if line.startswith(("rmi", "--cleanup"))]
+
+
+@pytest.mark.root  # whose files they are
+def test_all_of_it_is_asked_for_by_name(tmp_path: Path, cache: Path) -> None:
+    """Without the label of a checkout."""
+    clean(tmp_path, old='./podman ps --all --quiet "${mine[@]}"', new='echo "${mine[@]}" >words')
+    assert (tmp_path / "shared/words").read_text().split()[-1] == f"label=hal.tree={tmp_path.parent}"
+    for name in ("shared", "programs"):
+        shutil.rmtree(tmp_path / name)
+    clean(tmp_path, "--all", old='./podman ps --all --quiet "${mine[@]}"', new='echo "${mine[@]}" >words')
+    assert (tmp_path / "shared/words").read_text() == "--filter label=hal.virtual\n"

@@ -61,7 +61,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _raw:
-  description: One list of zones with C(name), C(interface), C(xml), its file, and C(shown), what it reads as in force.
+  description:
+    One list of zones with C(name), C(interface), C(tcp), ranges of ports that are open to everybody there, C(xml), its file,
+    and C(shown), what it reads as in force.
   type: list
   elements: list
 """
@@ -92,7 +94,16 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
             made = zones.zones(found, kwargs["networks"], interfaces, kwargs.get("trusted") or [])
         except (FirewallError, ExpectationsError) as error:
             raise AnsibleError(f"lookup hal_firewall: {error}") from None
-        return [{"name": one.name, "interface": one.interface, "xml": one.xml(), "shown": one.shown()} for one in made]
+        return [
+            {
+                "name": one.name,
+                "interface": one.interface,
+                "tcp": [{"first": ports.first, "last": ports.last} for ports in one.ports if ports.protocol == "tcp"],
+                "xml": one.xml(),
+                "shown": one.shown(),
+            }
+            for one in made
+        ]
 
     def _role(self, name: str, outer: dict[str, Any]) -> Iterator[openings.Opening]:
         """Yield the openings of the role that a group has the name of; none where there is no role or no file."""

@@ -149,10 +149,8 @@ def _ask(
     return {
         "name": name,
         "hal_expect": {**what, "report_only": True},
-        "vars": {
-            **(declared or {}),
-            "said": "{{ asked.results | map(attribute='status') }}",
-        },  # a play's are below a role's
+        # The task's: a play's variables are below a role's.
+        "vars": {**(declared or {}), "said": "{{ asked.results | map(attribute='status') }}"},
         "register": "asked",
         "until": until,
         "retries": tries,
@@ -236,14 +234,15 @@ def _seen(results: Sequence[Mapping[str, Any]]) -> Sequence[str]:
 
 def left(first: Mapping[str, Any], last: Mapping[str, Any]) -> Sequence[str]:
     """What held at first and does not at last, a line each; or that nobody knows."""
-    held, holds = (
-        {(one["role"], one["id"]) for one in look.get("results", []) if one["status"] == "pass"}
-        for look in (first, last)
-    )
-    if not held or last.get("unreachable"):
-        return [str(last.get("msg", "was not asked")) if held else "nothing held at first"]
-    return (
-        _seen([one for one in last.get("results", []) if (one["role"], one["id"]) in held - holds])
-        if held - holds
-        else []
-    )
+    held = _held(first)
+    if not held:
+        return ["nothing held at first"]
+    if last.get("unreachable"):
+        return [str(last.get("msg", "was not asked"))]
+    gone = held - _held(last)
+    return _seen([one for one in last.get("results", []) if (one["role"], one["id"]) in gone]) if gone else []
+
+
+def _held(look: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Role and id of each promise that holds."""
+    return {(one["role"], one["id"]) for one in look.get("results", []) if one["status"] == "pass"}

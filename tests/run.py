@@ -177,6 +177,7 @@ class Prover:
                 why = f"it cannot be told what it proves: {error!r}"
             self.register.withdraw(name)
             self.refused.append(f"{name}: {why}")
+            say(f"not proven: {self.refused[-1]}")  # who is cut short learns it, too
 
     def _forbids(self, name: str, outcome: Outcome) -> str:
         """Why a run proves nothing; empty when it does."""

@@ -48,8 +48,11 @@ def questions(mutant: Mutant, reach: Reach, scenarios: Scenarios | None = None) 
         if mutant.path.endswith(".yml"):
             yield Question("yamllint", ("yamllint", "--strict", mutant.path))
         contract = [name for name in reach.all_tests if name.startswith("tests/contract/")]
-        # What is planted there has files of its own; the rules of these two read Python alone.
-        yield pytest("contract tests", contract, "-k", "not planted and not node_python and not plugins")
+        # What is planted there has files of its own; the rules of two read Python alone; a role's refusals are its own.
+        words = "not planted and not node_python and not plugins"
+        if mutant.path.startswith("roles/"):
+            words += f" and (not test_refused or {mutant.area})"
+        yield pytest("contract tests", contract, "-k", words)
         near = [name for name in near if name not in contract]
     if near:
         yield pytest("unit tests", near)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.alike import alike
+from tests.unit.slurm.machine import Machine
 
 alike(
     "hal_munge_key_text",
@@ -22,3 +26,27 @@ alike(
 def captures() -> Path:
     """The folder of captured output."""
     return Path(__file__).parent / "captures"
+
+
+@pytest.fixture
+def patched(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[tuple[pytest.MonkeyPatch, pytest.CaptureFixture[str]]]:
+    before = os.umask(0o022)
+    yield monkeypatch, capsys
+    os.umask(before)
+
+
+@pytest.fixture
+def slurmd(tmp_path: Path, patched: tuple[Any, Any]) -> Machine:
+    return Machine(tmp_path, "slurmd", *patched)
+
+
+@pytest.fixture
+def slurmctld(tmp_path: Path, patched: tuple[Any, Any]) -> Machine:
+    return Machine(tmp_path, "slurmctld", *patched)
+
+
+@pytest.fixture
+def slurmdbd(tmp_path: Path, patched: tuple[Any, Any]) -> Machine:
+    return Machine(tmp_path, "slurmdbd", *patched)

@@ -1,0 +1,103 @@
+"""A machine for hal_slurm_daemon: its unit and slurmctld are answers, its files are in a folder, time is a number."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tests.unit.modules import Answer, Ran, loaded
+
+STARTED = 1_700_000_000.0
+CONF = (
+    "ClusterName=hal\nSlurmctldTimeout=120\nMaxJobCount=10000\n"
+    "NodeName=hal05 CPUs=160 RealMemory=240000 Gres=gpu:v100:4 State=UNKNOWN\n"
+    "PartitionName=gpu Nodes=hal05\n"
+)
+SHOWN = "NodeName=hal05 CPUTot=160 RealMemory=240000 Gres=gpu:v100:4(S:0-1) State={}\n"
+NOTHING = {"changed": False, "action": "nothing", "pending": "nothing", "blocked": "", "why": [], "unit_changes": []}
+BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
+JOBS = ["timeout", "20", "squeue", "--noheader", "--states", BUSY, "--format", "%A"]
+NODE = ["timeout", "20", "scontrol", "--oneliner", "show", "node", "hal05"]
+PING = ["timeout", "5", "scontrol", "ping"]
+
+
+def show(name: str) -> list[str]:
+    properties = "LoadState,ActiveState,UnitFileState,MainPID,ExecMainStartTimestampMonotonic,NeedDaemonReload"
+    return ["systemctl", "show", "--property", properties, f"{name}.service"]
+
+
+DOWN = {"ActiveState": "inactive", "MainPID": "0"}
+
+
+class Machine:
+    """A daemon's unit, its files, its slurmctld, and a clock that goes on when somebody sleeps."""
+
+    def __init__(self, folder: Path, name: str, *patched: Any) -> None:
+        self.name, self.record = name, folder / "record"
+        self.conf, self.unit_file, self.program = folder / "slurm.conf", folder / "limits.conf", folder / name
+        self.unit = {
+            "LoadState": "loaded", "ActiveState": "active", "UnitFileState": "enabled", "MainPID": "77",
+            "ExecMainStartTimestampMonotonic": str(int(STARTED * 1e6)), "NeedDaemonReload": "no",
+        }  # fmt: skip
+        self.now, self.slept = STARTED + 1000.0, list[float]()
+        self.states, self.ups = ["IDLE"], ["Slurmctld(primary) at front is UP"]
+        self.jobs: dict[str, Answer] = {"node": (0, "", ""), "cluster": (0, "", "")}
+        self.answers: dict[str, Answer] = {}
+        self.write(CONF)
+        module = loaded("hal_slurm_daemon")
+        module.__dict__.update(
+            time=SimpleNamespace(time=lambda: self.now, sleep=self.sleep),
+            epoch=lambda microseconds: int(microseconds) / 1e6,
+        )
+        self.ran = Ran(module, self.answer, *patched)
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def write(self, text: str, at: float = STARTED - 100, path: Path | None = None) -> None:
+        """Write a file, of a time; slurm.conf without a name."""
+        path = path or self.conf
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        os.utime(path, (at, at))
+
+    def recorded(self, text: str = CONF, at: float = STARTED - 1) -> None:
+        """Let it be known what the daemon read."""
+        self.write(text, at, self.record / "slurm.conf")
+
+    def answer(self, argv: list[str]) -> Answer:
+        for words, said in self.answers.items():
+            if words in " ".join(argv):
+                return said
+        if argv[:2] == ["systemctl", "show"]:
+            return 0, "".join(f"{key}={text}\n" for key, text in self.unit.items()) + "\nno property\n", ""
+        if argv[:2] in (["systemctl", "start"], ["systemctl", "restart"]):
+            self.unit.update(ActiveState="active", MainPID="78")
+            return 0, "", ""
+        if argv[0] == "systemctl":
+            return 0, "", ""
+        if argv[0] == "journalctl":
+            return 0, "".join(f"line {number}\n" for number in range(20)), ""
+        if argv[2] == "squeue":
+            return self.jobs["node" if "--nodelist" in argv else "cluster"]
+        if argv[2:4] == ["scontrol", "ping"]:
+            return 0, self.ups.pop(0) if len(self.ups) > 1 else self.ups[0], ""
+        if argv[2:5] == ["scontrol", "--oneliner", "show"]:
+            state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+            return (0, SHOWN.format(state), "") if state else (1, "", "Unable to contact slurm controller")
+        return 0, "", ""
+
+    def __call__(self, check: bool = False, **changes: Any) -> dict[str, Any]:
+        """Run the module; what it says."""
+        given: dict[str, Any] = {"name": self.name, "files": [str(self.conf)], "version": "22.05.8", "node": "hal05"}
+        given |= {"record_dir": str(self.record), "unit_files": [str(self.unit_file)], **changes}
+        return self.ran(check, **{name: value for name, value in given.items() if value is not None})
+
+    @property
+    def did(self) -> list[str]:
+        """What systemd and slurmctld were told to do; not what they were asked."""
+        asked = {"show", "squeue", "ping", "--oneliner", "journalctl", "sacctmgr"}
+        return [" ".join(argv) for argv in self.ran.told if not asked & set(argv)]

@@ -53,7 +53,7 @@ ADDS = [
     "timeout 60 sacctmgr --immediate add account isl cluster=hal",
     "timeout 60 sacctmgr --immediate add user bob account=isl cluster=hal",
 ]
-REST = {"qos": [], "accounts": [], "users": []}
+REST: dict[str, list[str]] = {"qos": [], "accounts": [], "users": []}
 
 
 def test_what_is_declared_is_added_to_the_database(make: Make) -> None:
@@ -224,6 +224,11 @@ def test_a_drain_of_ours_may_take_the_place_of_one_that_begins_so(make: Make) ->
     assert ran(**given, over="broken")["changed"] is True
     assert ran(**given, over="fan")["changed"] is False
     assert ran(**given, over="")["changed"] is False
+
+
+def test_the_only_node_may_be_drained_when_none_has_to_stay(make: Make) -> None:
+    ran = make("hal_slurm_node", slurm("IDLE"))
+    assert ran(nodes=["hal01"], state="drained", reason="r")["changed"] is True
 
 
 def test_nodes_that_are_away_are_resumed(make: Make) -> None:

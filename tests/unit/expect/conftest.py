@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,8 +30,23 @@ alike(
     but=["read_commands"],  # runs commands, and how often is tested
 )
 
+from ansible.module_utils.hal_expect_values import Reading, Unreadable  # noqa: E402  found through the lines above
+
 
 @pytest.fixture
 def captures() -> Path:
     """The folder of captured output."""
     return Path(__file__).parent / "captures"
+
+
+def refusal(reading: Any) -> tuple[str, str]:
+    """Why nothing is known, with what may quote content."""
+    assert isinstance(reading, Unreadable)
+    assert str(reading) == reading.reason
+    return reading.reason, reading.detail
+
+
+def whole(reading: Any) -> dict[str, Any]:
+    """All that a reading says beyond the usual."""
+    usual = Reading().as_dict()
+    return {name: value for name, value in reading.as_dict().items() if value != usual[name]}

@@ -117,6 +117,15 @@ def test_slips_are_one_line_each() -> None:
     ]
 
 
+def test_a_slip_does_not_hide_those_after_it() -> None:
+    assert on_x86(["ten", "20.1", "11.3.7", "10.3"], "440.33.01") == [
+        'cuda_toolkits: "ten" is no release of CUDA; write one such as 10.2 or 10.2.89',
+        "cuda_toolkits: CUDA 20.1 is not in the table, which has 9.0 to 13.4",
+        "cuda_toolkits: CUDA 11.3.7 is not in the table, which has 11.3.0, 11.3.1",
+        "cuda_toolkits: CUDA 10.3 is not in the table; take one of 10.0, 10.1, 10.2",
+    ]
+
+
 class TestCompat:
     """Toolkits on the driver of an older major version."""
 

@@ -168,3 +168,10 @@ def entry(resource: str, **more: Any) -> dict[str, Any]:
 def kinds(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
     """What differs, in short."""
     return [(one["resource"], one["kind"], one["attribute"]) for one in answer["differences"]]
+
+
+def refused(read: Callable[..., Any], *words: Any) -> tuple[str, str]:
+    """Why something is not known, with what may quote content."""
+    with pytest.raises(Unreadable) as error:
+        read(*words)
+    return error.value.reason, error.value.detail

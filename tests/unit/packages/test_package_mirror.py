@@ -96,6 +96,21 @@ def test_as_a_program_it_asks_for_what_it_needs() -> None:
     assert as_program("hal_package_mirror") == {"failed": True, "msg": missing}
 
 
+@pytest.mark.parametrize("name", ["file", "size", "sha256", "key", "repository", "arch", "url", "packages"])
+def test_a_tree_or_a_package_without_a_part_is_refused(mirror: Mirror, name: str) -> None:
+    package = mirror.add("tool")
+    where = "trees" if name in mirror.trees[0] else "trees -> packages"
+    del (package if name in package else mirror.trees[0])[name]
+    assert mirror() == {"failed": True, "msg": f"missing required arguments: {name} found in {where}"}
+
+
+@pytest.mark.parametrize("name", ["id", "source", "fingerprint"])
+def test_a_key_without_a_part_is_refused(mirror: Mirror, name: str) -> None:
+    key = {"id": "site", "source": "/k", "fingerprint": PRINT}
+    del key[name]
+    assert mirror(keys=[key]) == {"failed": True, "msg": f"missing required arguments: {name} found in keys"}
+
+
 def test_what_is_locked_is_published_and_the_second_time_nothing_changes(mirror: Mirror) -> None:
     first, second = mirror.add("tool"), mirror.add("a-lib")
     assert mirror() == {"changed": True, "snapshot": "d1", "fetched": 2, "fetched_bytes": 9}

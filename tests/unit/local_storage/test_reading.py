@@ -219,7 +219,7 @@ def test_a_program_is_run_with_nothing_to_read_and_a_path_of_its_own(monkeypatch
 
 
 # --------------------------------------------------------------------------------------------------------- the program
-STRIPED = "data     =                       bsize=4096   blocks=1\n         =                       sunit={}     swidth={} blks\n"
+STRIPED = f"data     =   {' ' * 20}bsize=4096   blocks=1\n         =   {' ' * 20}" + "sunit={}     swidth={} blks\n"
 
 
 @pytest.fixture

@@ -304,7 +304,9 @@ def test_a_key_that_a_program_refuses_is_named(keyring: Keyring, mirror: Mirror,
 
 def test_a_key_file_with_two_keys_is_refused_and_not_imported(keyring: Keyring, mirror: Mirror) -> None:
     other = "B" * 40
-    mirror.answers = {"gpg": (0, COLONS + f"pub:::::::::::\nfpr:::::::::{other}:\n", "")}
+    strays = f"fpr:::::::::{'C' * 40}:\n", f"cfg:::::::::{'D' * 40}:\nuid:::::::::{'E' * 40}:\n"
+    colons = strays[0] + COLONS + f"pub:::::::::::\n{strays[1]}fpr:::::::::{other}:\n"
+    mirror.answers = {"gpg": (0, colons, "")}
     with pytest.raises(MirrorError) as refused:
         keyring.trust("site", "/k", PRINT)
     mine = PRINT.replace(" ", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from typing import Any
 
 import pytest
@@ -209,9 +210,9 @@ def test_whom_the_files_do_not_have_the_system_knows() -> None:
         def text(self, path: str) -> str:
             return "nobody-here:x:1:1::/:/x\n" if path == "/etc/passwd" else "nobody-here:x:1:\n"
 
-    accounts = Accounts(Node())
+    accounts, root = Accounts(Node()), pwd.getpwnam("root")
     assert accounts.user("root") == {
-        **{**PRESENT, "uid": 0, "group": "0", "home": "/root", "shell": "/bin/bash", "groups": []},
+        **{**PRESENT, "uid": 0, "group": "0", "home": root.pw_dir, "shell": root.pw_shell, "groups": []},
     }
     assert accounts.group("root") == {**PRESENT, "gid": 0}
     assert accounts.user("no-such-user") == {"state": "absent"}

@@ -375,3 +375,23 @@ def test_a_write_that_fails_leaves_the_file(site: Site, monkeypatch: pytest.Monk
     assert status == 2
     assert err.splitlines()[-1] == "site/cluster.yml: cannot be written: No space left on device; it is as it was"
     assert site.untouched()
+
+
+def test_a_node_outside_the_source_s_part_has_no_bmc_to_ask(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    (site.folder / "site/hal.yml").write_text("plugin: hal\ncluster: cluster.yml\nonly: front\n")
+    assert main(["-i", "site/hal.yml", "adopt", "node2"]) == 2
+    assert capsys.readouterr().err == "node2 is not in this source's part of the site; name another with -i\n"
+    assert site.untouched()
+
+
+def test_all_of_it_is_on_the_disk_before_it_takes_the_file_s_place(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced, real = list[int](), os.fsync
+
+    def watched(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_size)
+        assert site.model.read_text() == EMBER
+        real(descriptor)
+
+    monkeypatch.setattr("os.fsync", watched)
+    assert site.adopt("--write")[0] == 0
+    assert synced == [site.model.stat().st_size]

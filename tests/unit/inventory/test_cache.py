@@ -168,3 +168,90 @@ def test_a_cached_run_imports_nothing_slow(folder: Folder) -> None:
 
     done = folder.run(sys.executable, "-c", code, source)
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_the_oldest_entries_go_and_the_newest_stay(where: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where.mkdir(parents=True)
+    for age, name in enumerate(["b", "c", "a", "d"]):
+        (where / f"{name}.json").write_text("")
+        os.utime(where / f"{name}.json", (1000 + age, 1000 + age))
+    (where / "other.txt").write_text("")
+    monkeypatch.setattr(cache, "MAX_ENTRIES", 3)
+    cache.cached([b"new"], lambda: 1)
+    assert [path.stem for path in entries(where) if len(path.stem) == 1] == ["a", "d"]
+    assert (where / "other.txt").exists()
+
+
+def test_an_entry_that_another_run_dropped_meanwhile_is_no_harm(where: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.unlink
+
+    def twice(path: Path, missing_ok: bool = False) -> None:
+        real(path)
+        real(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", twice)
+    monkeypatch.setattr(cache, "MAX_ENTRIES", 1)
+    where.mkdir(parents=True)
+    for age, name in enumerate(["old", "older"]):
+        (where / f"{name}.json").write_text("")
+        os.utime(where / f"{name}.json", (1000 - age, 1000 - age))
+    cache.cached([b"new"], lambda: 1)
+    assert [len(path.stem) for path in entries(where)] == [64]
+
+
+def test_two_hundred_and_fifty_six_results_are_kept() -> None:
+    assert cache.MAX_ENTRIES == 256
+
+
+def test_parts_are_not_run_together() -> None:
+    assert cache.cached([b"ab", b"c"], lambda: 1) == 1
+    assert cache.cached([b"a", b"bc"], lambda: 2) == 2
+    assert cache.cached([b"ab", b"c"], lambda: 3) == 1
+
+
+def test_a_write_that_fails_leaves_nothing_and_the_result_is_given(
+    where: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_source: str, _target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    assert cache.cached([b"x"], lambda: 1) == 1
+    assert list(where.iterdir()) == []
+
+
+def test_nothing_is_written_where_others_could_write(where: Path) -> None:
+    where.mkdir(parents=True)
+    where.chmod(0o720)
+    assert cache.cached([b"x"], lambda: 1) == 1
+    assert list(where.iterdir()) == []
+
+
+def test_the_code_s_version_is_that_of_every_file_and_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(**files: str) -> bytes:
+        for old in tmp_path.rglob("*.py"):
+            old.unlink()
+        (tmp_path / "below").mkdir(exist_ok=True)
+        for name, text in files.items():
+            (tmp_path / f"{name.replace('_', '/')}.py").write_text(text)
+        monkeypatch.setattr(cache, "__file__", str(tmp_path / "cache.py"))
+        return cache.code_version.__wrapped__()
+
+    one = version(a="1", below_b="2")
+    assert version(a="1", below_b="2") == one
+    others = {
+        version(a="2", below_b="2"), version(a="1", below_b="3"), version(b="1", below_b="2"), version(a="1")
+    }  # fmt: skip
+    assert len(others - {one}) == 4
+    assert cache.code_version() is cache.code_version()
+
+
+def test_the_folder_is_the_one_asked_for_or_the_user_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HAL_CACHE_DIR", "/a")
+    assert cache.folder() == Path("/a/inventory")
+    monkeypatch.setenv("HAL_CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert cache.folder() == Path("/x/hal/inventory")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/h")
+    assert cache.folder() == Path("/h/.cache/hal/inventory")

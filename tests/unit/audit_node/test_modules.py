@@ -59,7 +59,7 @@ def test_an_audit_asks_for_what_it_was_told_and_hands_on_the_answer(run: Run, lo
     module.look = look  # type: ignore[attr-defined]
     assert run(module, node="hal05", check=True) == (0, {"changed": False, "invocation": {}, "differences": []})
     assert asked == [{"node": "hal05", "record": "", "questions": [], "roles": [], "watched": [], "checks": []}]
-    assert logged == ["hal_audit looks at this node"]
+    assert [words.partition(" ")[2] for words in logged] == ["looks at this node"]  # first is how Ansible calls it
 
 
 def test_an_audit_needs_a_node_and_knows_its_checks(run: Run) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hal_audit.recording import Host, LoadedRole, Owner, Run, proposal, spool
 from hal_audit.resources import Resource
 
@@ -14,6 +16,26 @@ def test_runs_sort_by_time() -> None:
     assert RUN.id.startswith("20261121T040000.000000Z-")
     assert RUN.id != Run.begin("abc", 1795233600.0).id
     assert RUN.id < Run.begin("abc", 1795233600.001).id < Run.begin("abc", 1795233601.0).id
+
+
+def test_runs_of_the_same_moment_have_six_digits_of_chance() -> None:
+    assert re.fullmatch(r"20261121T040000\.123457Z-[0-9a-f]{6}", Run.begin("abc", 1795233600.1234567).id)
+    assert Run("r", "abc", 5.12345).document() == {"id": "r", "commit": "abc", "started": 5.123}
+
+
+def test_a_host_has_nothing_to_learn_before_something_happened() -> None:
+    host = Host()
+    assert (host.worth_telling, host.dirty) == (False, False)
+    host.window(1.23456, 2.34567)
+    assert (host.windows, host.worth_telling) == ([[1.235, 2.346]], False)
+    host.tried("a", True)
+    assert (host.dirty, host.worth_telling) == (True, False)
+    host.dirty = False
+    host.effective(["b", "a", "b"])
+    assert (host.dirty, host.worth_telling, list(host.handled)) == (True, True, ["b", "a"])
+    other = Host()
+    other.manages(FIRST, [], [], True)
+    assert (other.dirty, other.worth_telling) == (True, False)
 
 
 def test_the_last_owner_wins_and_what_both_declare_adds_up() -> None:

@@ -1,4 +1,8 @@
-"""What each module's arguments say about a node: names that stay, values as the node will be asked for them."""
+"""What each module's arguments say about a node: names that stay, values as the node will be asked for them.
+
+Through the table hal_audit.resources.table those of hal_audit.resources.files, hal_audit.resources.lines,
+hal_audit.resources.own and hal_audit.resources.system.
+"""
 
 from __future__ import annotations
 

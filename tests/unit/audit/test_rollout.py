@@ -1,4 +1,7 @@
-"""Recording as a site sees it: what is told to whom when runs fail, are cut short, only look, or reach no node."""
+"""Recording as a site sees it: what is told to whom when runs fail, are cut short, only look, or reach no node.
+
+Of what runs there hal_audit.observer, hal_audit.plays, hal_audit.inputs and hal_audit.sealing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""playbooks/audit.yml and hal-audit run, with nodes that are this machine and an answer that is made up."""
+"""playbooks/audit.yml and hal-audit run, with nodes that are this machine and an answer that is made up.
+
+Of the program hal_audit.cli.run, hal_audit.cli.show, hal_audit.cli.sources, hal_audit.cli.playbook and
+hal_audit.cli.completion; of the playbook hal_audit.collect, hal_audit.examine and hal_audit.questions.
+"""
 
 from __future__ import annotations
 

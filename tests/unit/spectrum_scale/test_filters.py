@@ -87,3 +87,47 @@ def test_addresses_are_those_of_the_networks_of_the_cluster(filters: ModuleType)
     networks = {"management": {"kind": "ethernet"}, "out-of-band": {"kind": "bmc"}, "ipoib": {"kind": "infiniband"}}
     found = filters.hal_scale_addresses(hosts, ["hal02"], networks)
     assert found == {"hal02": ["10.64.2.1", "10.64.0.1"]}
+
+
+def test_memory_is_refused_from_the_first_megabyte_that_is_not_there(filters: ModuleType) -> None:
+    attributes = {"pagepool": "4G", "maxFilesToCache": 0, "maxStatCache": 0}
+    assert filters.hal_scale_memory_problem(attributes, "8192", "50") == ""
+    assert filters.hal_scale_memory_problem(attributes, 8191, 50) == (
+        "needs 4096 MB (pagepool 4096 MB + maxFilesToCache x 10 KB 0 MB + maxStatCache x 400 B 0 MB);"
+        " 50 % of its 8191 MB are 4095 MB"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "said"), [("5.0.1-9", True), ("5.0.2", False), ("5.0.2-1", False), ("4.2.3", True)]
+)
+def test_what_is_without_effect_before_5_0_2_is_said(filters: ModuleType, version: str, said: bool) -> None:
+    remark = f"maxStatCache 1000 has no effect on Linux without LROC before 5.0.2, and this is {version}"
+    assert filters.hal_scale_remark({"maxStatCache": 1000}, version) == (remark if said else "")
+    assert filters.hal_scale_remark({"pagepool": "4G"}, version) == ""
+
+
+def test_each_attribute_that_is_wrong_has_its_sentence_in_order(filters: ModuleType) -> None:
+    wrong = {"pagepol": "4G", "nsdBufSpace": 5}
+    first, second = filters.hal_scale_problems(wrong, [])
+    assert ("nsdBufSpace" in first, "pagepol" in second) == (True, True)
+    assert filters.hal_scale_problems(wrong, ["pagepol"]) == [first]
+
+
+def test_a_class_of_another_shape_is_named_with_what_it_has(filters: ModuleType) -> None:
+    with pytest.raises(AnsibleFilterError) as caught:
+        filters.hal_scale_attributes([*CLASSES, {"name": "x", "group": "y"}], ["other"], None)
+    assert caught.value.message == ("spectrum_scale_classes: write name, group and attributes, not ['group', 'name']")
+
+
+def test_the_first_of_two_classes_of_a_group_counts(filters: ModuleType) -> None:
+    two = [*CLASSES, {"name": "late", "group": "scale", "attributes": {"pagepool": "8G"}}]
+    made = filters.hal_scale_classes(two, GROUPS, ["hal01", "nobody"], None)
+    assert {name: one["nodes"] for name, one in made.items()} == {"clients": ["hal01"], "others": ["nobody"]}
+    assert made["others"]["attributes"] == {}
+
+
+def test_every_filter_has_its_name(filters: ModuleType) -> None:
+    found = filters.FilterModule().filters()
+    assert {name: one.__name__ for name, one in found.items()} == {name: name for name in found}
+    assert len(found) == 7

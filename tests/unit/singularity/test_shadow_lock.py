@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import importlib
 import os
@@ -71,6 +72,84 @@ def test_that_of_a_live_process_is_waited_for_up_to_a_limit(lock: Any, ranges: P
     assert 0.5 <= time.monotonic() - started < 5
     assert Path(f"{ranges}.lock").read_bytes() == content
     assert sorted(os.listdir(ranges.parent)) == [".pwd.lock", "subuid", "subuid.lock"]
+
+
+@pytest.mark.parametrize(("number", "alive"), [(errno.ESRCH, False), (errno.EPERM, True), (0, True)])
+def test_a_process_that_may_not_be_asked_is_alive(
+    lock: Any, ranges: Path, monkeypatch: pytest.MonkeyPatch, number: int, alive: bool
+) -> None:
+    asked = []
+
+    def kill(pid: int, signal: int) -> None:
+        asked.append((pid, signal))
+        if number:
+            raise OSError(number, "x")
+
+    Path(f"{ranges}.lock").write_bytes(b"4711\0rest")
+    with monkeypatch.context() as played:
+        played.setattr(lock.os, "kill", kill)
+        holder = lock._linked(str(ranges))
+    assert holder == ("process 4711" if alive else None)
+    assert asked == [(4711, 0)]
+
+
+@pytest.mark.parametrize("content", [b"0\0", b"-5\0"])
+def test_a_number_that_no_process_has_is_a_dead_one(lock: Any, ranges: Path, content: bytes) -> None:
+    Path(f"{ranges}.lock").write_bytes(content)
+    assert lock._linked(str(ranges)) is None
+    assert Path(f"{ranges}.lock").read_bytes() == b"%d\0" % os.getpid()
+
+
+def test_a_lock_that_goes_while_it_is_read_was_of_a_program_that_has_just_ended(lock: Any, ranges: Path) -> None:
+    Path(f"{ranges}.lock").symlink_to("gone")  # there for link(), and nothing to read
+    assert lock._linked(str(ranges)) == "a program that has just ended"
+    assert sorted(os.listdir(ranges.parent)) == ["subuid", "subuid.lock"]
+
+
+def test_of_two_that_take_over_a_dead_lock_one_has_it(lock: Any, ranges: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(f"{ranges}.lock").write_bytes(b"%d\0" % dead_process())
+    monkeypatch.setattr(lock, "_link", lambda own, path: False)
+    assert lock._linked(str(ranges)) == "another process"
+
+
+def test_what_else_goes_wrong_is_no_lock_of_somebody_else(
+    lock: Any, ranges: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_words: Any) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    before = len(os.listdir("/proc/self/fd"))
+    for name, module in (("link", lock.os), ("lockf", lock.fcntl)):
+        with monkeypatch.context() as broken:
+            broken.setattr(module, name, refuse)
+            with pytest.raises(OSError, match="broken"), lock.shadow_locks([str(ranges)], 0):
+                pytest.fail("it was taken")
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert sorted(os.listdir(ranges.parent)) == [".pwd.lock", "subuid"]
+    assert os.stat(lock.PASSWORDS).st_mode & 0o777 == 0o600
+
+
+def test_locks_are_taken_in_the_order_of_the_files_and_given_back_in_the_other(
+    lock: Any, ranges: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    link, unlink = os.link, os.unlink
+
+    def linked(own: str, path: str) -> None:
+        done.append(f"+{Path(path).name}")
+        link(own, path)
+
+    def unlinked(path: str) -> None:
+        done.append(f"-{Path(path).name}")
+        unlink(path)
+
+    with monkeypatch.context() as watched:
+        watched.setattr(lock.os, "link", linked)
+        watched.setattr(lock.os, "unlink", unlinked)
+        with lock.shadow_locks([str(ranges), f"{ranges.parent}/subgid"]):
+            pass
+    wanted = ["+subuid.lock", "+subgid.lock", "-subgid.lock", "-subuid.lock"]
+    assert [one for one in done if one.endswith(".lock")] == wanted
 
 
 def test_a_second_file_that_is_locked_gives_the_first_back(lock: Any, ranges: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -141,3 +142,27 @@ def test_sections_are_roles_by_name_then_nobody_then_nodes() -> None:
 )
 def test_a_command_is_broken_where_a_shell_takes_it(words: str, width: int, lines: list[str]) -> None:
     assert report.command(words, width) == lines
+
+
+@pytest.mark.parametrize(
+    ("more", "lines"),
+    [
+        ({"summary": "the unit is masked", "should": {"equal": True}, "is_": False}, []),
+        ({"summary": "differs", "should": {"equal": True}, "is_": False}, ["should   equal true", "is       false"]),
+        ({"summary": "it is 5", "should": {"at_least": 6}, "is_": 5}, ["should   at least 6", "is       5"]),
+        ({"summary": "x", "should": {"a": 1, "b": 2}}, ['should   {"a": 1, "b": 2}']),
+        ({"summary": "x", "is_": ["a", "b"]}, ["is       a, b"]),
+        ({"summary": "x", "is_": []}, ["is       []"]),
+        ({"summary": "x", "attribute": "sha256", "should": "a", "is_": "b"}, []),
+        ({"summary": "x", "diff": ("-a", "+b"), "should": "a"}, ["diff     -a", "+b"]),
+    ],
+)
+def test_values_are_shown_unless_the_words_say_them(more: dict[str, Any], lines: list[str]) -> None:
+    paint = report.Painter(80, False)
+    report._values(paint, Finding("a", "expectation", "expectation:r: p", **more))
+    assert [line.strip() for line in paint.lines] == lines
+
+
+def test_a_long_value_is_cut() -> None:
+    assert report._value("x" * 200) == "x" * 200
+    assert report._value("x" * 201) == "x" * 200 + "..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import stat
 import subprocess
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hal_certificates import authority, first_contact
+from hal_certificates import authority, cli, first_contact
 from hal_certificates.authority import Authority
 from hal_certificates.errors import CertificateError
 from hal_certificates.keygen import fingerprint, public_key, run
@@ -219,3 +220,69 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(CertificateError) as caught:
         authority.write(tmp_path / "none" / "list", b"1", 0o600)
     assert str(caught.value) == f"{tmp_path / 'none' / 'list'}: cannot be written: No such file or directory"
+
+
+def test_what_consoles_said_comes_from_a_file_from_standard_input_or_from_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = f"SHA256:{'a' * 43}"
+    file = tmp_path / "consoles"
+    file.write_text(f"hal05 {mark}\n")
+    assert cli._expected(str(file)) == {"hal05": {mark}}
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"hal06 {mark}\n"))
+    assert cli._expected("-") == {"hal06": {mark}}
+    assert cli._expected("") == {}
+    monkeypatch.setattr("sys.stdin", io.StringIO("hal06 nothing\n"))
+    with pytest.raises(CertificateError, match=r"^bootstrap_host_keys:1: write "):
+        cli._expected("-")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        (b"\xff", "cannot be read: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+    ],
+)
+def test_a_file_of_consoles_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None, said: str) -> None:
+    file = tmp_path / "consoles"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(CertificateError) as caught:
+        cli._expected(str(file))
+    assert str(caught.value) == f"{file}: {said}"
+
+
+def test_the_list_shows_what_holds_what_ran_out_and_what_was_revoked(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = datetime.now(timezone.utc)
+    register = Authority(folder).register
+    for serial, user, days in ((1, "ada", 1), (2, "bob", -1), (3, "eve", 1)):
+        register.add(Issued(serial, user, (user, "x"), "k", f"SHA256:{user}", stamp(now), stamp(now + timedelta(days))))
+    (folder / "revoked_users").write_text("# lost\nserial: 3\n")
+    assert cli.main(["--authority", str(folder), "list"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows[0] == ["SERIAL", "USER", "OPENS", "UNTIL", "STATE", "KEY"]
+    assert [[row[0], row[1], row[2], " ".join(row[4:-1]), row[-1]] for row in rows[1:]] == [
+        ["1", "ada", "ada,x", "valid", "SHA256:ada"],
+        ["2", "bob", "bob,x", "ran out", "SHA256:bob"],
+        ["3", "eve", "eve,x", "revoked", "SHA256:eve"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "name one of user, serial, key, node to revoke, not none"),
+        (["--serial", "1", "--user", "ada"], "name one of user, serial, key, node to revoke, not user and serial"),
+        (["--serial", "one"], "one is no serial number; python -m hal_certificates list shows them"),
+        (["--serial", "9"], "no certificate 9 was issued; python -m hal_certificates list shows them"),
+        (["--user", "ada"], "ada has no valid certificate; python -m hal_certificates list shows all"),
+    ],
+)
+def test_what_cannot_be_revoked_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    assert cli.main(["--authority", str(folder), "revoke", "--reason", "lost", *words]) == 2
+    assert capsys.readouterr().err == f"{said}\n"

@@ -96,12 +96,13 @@ def test_a_folder_goes_when_it_is_empty_and_nothing_was_done_to_it(scratch: Path
 
 def test_what_is_open_or_mounted_or_of_a_user_with_a_job_stays(scratch: Path) -> None:
     opened = write(scratch / "open", LIMIT, LIMIT).stat()
-    write(scratch / "mounted/file", LIMIT, LIMIT)
+    write(scratch / "a/b/mounted/file", LIMIT, LIMIT)
     write(scratch / "closed", LIMIT, LIMIT)
-    given = {"opened": {(opened.st_dev, opened.st_ino)}, "mounts": {str(scratch / "mounted")}}
+    given = {"opened": {(opened.st_dev, opened.st_ino)}, "mounts": {str(scratch / "a/b/mounted")}}
     assert cleaned(scratch, jobs=lambda: {os.getuid()}).files == 0
-    assert cleaned(scratch, **given).files == 1
-    assert left(scratch) == ["mounted", "mounted/file", "open"]
+    done = cleaned(scratch, **given)
+    assert (done.files, done.folders, done.problems) == (1, 0, [])
+    assert left(scratch) == ["a", "a/b", "a/b/mounted", "a/b/mounted/file", "open"]
 
 
 def test_folders_are_followed_to_a_depth_and_no_deeper(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,6 +152,7 @@ def test_slurm_is_asked_again_until_the_time_is_over(monkeypatch: pytest.MonkeyP
 
     def sleep(seconds: float) -> None:
         slept.append(seconds)
+        assert len(slept) < 10, "it goes on for ever"
         now[0] += seconds
 
     monkeypatch.setattr(clean.time, "time", lambda: now[0])

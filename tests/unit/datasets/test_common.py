@@ -1,0 +1,143 @@
+"""What all parts of hal-dataset share: words, files that are whole or not there, the lock of a data set, places."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def common(parts: Any) -> Any:
+    return parts("common")
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"), (999_949, "999.9 kB"), (1_000_000, "1.0 MB"),
+        (1_500_000_000, "1.5 GB"), (999_900_000_000, "999.9 GB"), (1_000_000_000_000, "1.0 TB"),
+    ],
+)  # fmt: skip
+def test_a_size_is_told_in_the_largest_unit_that_it_fills(common: Any, size: int, words: str) -> None:
+    assert common.in_words(size) == words
+
+
+def test_names_that_are_no_utf_8_can_be_said_and_come_back_as_they_were(common: Any) -> None:
+    name = common.name_of(b"a\xff")
+    assert (common.raw_of(name), common.raw_of(b"a\xff"), common.text(name), common.text(b"\xff")) == (
+        b"a\xff", b"a\xff", "a�", "�",
+    )  # fmt: skip
+    assert common.text(7) == "7"
+    stream = io.TextIOWrapper(io.BytesIO(), "ascii")
+    common.say("größe", stream)
+    assert stream.buffer.getvalue() == "größe\n".encode()
+
+
+def test_who_asked_is_the_administrator_behind_sudo(common: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_USER", "alice")
+    assert common.who() == "alice"
+    monkeypatch.delenv("SUDO_USER")
+    assert common.who() == common.pwd.getpwuid(os.getuid()).pw_name
+
+
+def test_a_file_is_written_when_it_differs_for_everybody_to_read(common: Any, tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    before = os.umask(0o077)
+    try:
+        assert common.replace(str(path), "ü") is True
+    finally:
+        os.umask(before)
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("ü", 0o644)
+    inode = path.stat().st_ino
+    assert common.replace(str(path), "ü") is False
+    assert path.stat().st_ino == inode
+    assert common.replace(str(path), "o") is True
+    common.save(str(path), {"b": 1, "a": "ü"})
+    assert path.read_text() == json.dumps({"a": "ü", "b": 1}, indent=1) + "\n"
+    assert [one.name for one in tmp_path.iterdir()] == ["state.json"]
+
+
+def test_what_is_not_there_is_none_and_what_cannot_be_read_is_a_problem(common: Any, tmp_path: Path) -> None:
+    assert common.load(str(tmp_path / "none")) is None
+    (tmp_path / "bad").write_text("{")
+    for path in (tmp_path / "bad", tmp_path):
+        with pytest.raises(common.Problem, match=f"^{re.escape(str(path))} cannot be read: "):
+            common.load(str(path))
+
+
+def test_a_folder_is_made_with_those_above_and_may_be_there(common: Any, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        for _ in range(2):
+            common.make_folder(str(tmp_path / "a/b"))
+        common.make_folder(str(tmp_path / "c"), 0o700)
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a/b", "c")] == [0o755, 0o700]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileExistsError):
+        common.make_folder(str(tmp_path / "file"))
+
+
+def test_a_sum_is_of_the_whole_file(common: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(os.urandom(2**20 + 1))
+    assert common.sha256_of(str(tmp_path / "file")) == hashlib.sha256((tmp_path / "file").read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(("mount", "there"), [("/", True), ("/proc", True), ("/proc/", True), ("/pro", False)])
+def test_the_kernel_s_list_says_what_is_mounted(common: Any, mount: str, there: bool) -> None:
+    assert common.is_mounted(mount) is there
+
+
+def test_free_is_what_users_may_still_write(common: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = os.statvfs_result((4096, 512, 900, 800, 70, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(common.os, "statvfs", lambda path: {str(tmp_path): seen}[path])
+    assert common.free_bytes(str(tmp_path)) == 70 * 512
+
+
+def test_a_data_set_is_worked_on_by_one_who_is_named(
+    common: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "deep/1.lock"
+    monkeypatch.setenv("SUDO_USER", "alice")
+    monkeypatch.setattr(common.time, "strftime", lambda _form: "2026-11-24 10:00")
+    monkeypatch.setattr(common.sys, "argv", ["hal-dataset", "stage", "mnist/1"])
+    said = f"stage mnist/1, process {os.getpid()}, by alice, since 2026-11-24 10:00"
+    path.parent.mkdir()
+    path.write_text("what an older one left, which is longer than the line that is written now, " * 3)
+    with common.locked(str(path), "mnist/1"):
+        assert path.read_text() == said + "\n"
+        with pytest.raises(common.Problem) as refused, common.locked(str(path), "mnist/1"):
+            pass
+        assert str(refused.value) == f"mnist/1 is worked on already: {said}"
+        path.write_text("")
+        with pytest.raises(common.Problem, match=r"already: nobody says by whom$"), common.locked(str(path), "x"):
+            pass
+    assert path.read_text() == ""
+    monkeypatch.setattr(common.sys, "argv", ["hal-dataset"])
+    with common.locked(str(path), "mnist/1"):
+        assert path.read_text().startswith("mnist/1, process ")
+
+
+def test_what_is_known_of_a_place_grows(common: Any, tmp_path: Path) -> None:
+    place = common.Place(str(tmp_path), {"name": "mnist", "version": "1"})
+    assert (place.label, place.known()) == ("mnist/1", {})
+    Path(place.hidden).mkdir(parents=True)
+    place.remember(a=1, b=2)
+    place.remember(b=3)
+    assert place.known() == {"a": 1, "b": 3}
+    below = f"{tmp_path}/.hal/mnist/1"
+    assert {name: value for name, value in vars(place).items() if name != "label"} == {
+        "group": f"{tmp_path}/mnist", "folder": f"{tmp_path}/mnist/1", "link": f"{tmp_path}/mnist/default",
+        "message": f"{tmp_path}/mnist/1.retired.txt", "hidden": below, "lock": f"{below}.lock", "data": f"{below}/data",
+        "parts": f"{below}/parts", "incoming": f"{below}/incoming", "retired": f"{below}/retired",
+        "manifest": f"{below}/manifest", "state": f"{below}/state.json", "checked": f"{below}/check.json",
+    }  # fmt: skip

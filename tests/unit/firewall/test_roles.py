@@ -1,4 +1,4 @@
-"""What the roles of this project open on the nodes of HAL: read by the lookup, as a rollout reads it."""
+"""What the roles of this project open on the nodes of HAL: read by plugins/lookup/hal_firewall.py, as a rollout does."""
 
 from __future__ import annotations
 

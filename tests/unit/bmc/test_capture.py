@@ -1,4 +1,4 @@
-"""hal-inventory capture --bmc, by hal_bmc.capture: what the BMCs of a site propose for its model, and what is wrong with it."""
+"""hal-inventory capture --bmc, by hal_bmc.capture: what BMCs propose for the model, and what is wrong with it."""
 
 from __future__ import annotations
 

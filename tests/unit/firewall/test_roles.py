@@ -1,4 +1,4 @@
-"""What the roles of this project open on the nodes of HAL: read by plugins/lookup/hal_firewall.py, as a rollout does."""
+"""What the roles of this project open on HAL's nodes: read by plugins/lookup/hal_firewall.py, as a rollout does."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.modules import Ran, as_program
 
-from .test_phases import Node, node, with_mtu
+from .test_phases import Node, Refused, node, with_mtu
 
 __all__ = ["node"]
 GIVEN = {"name": "eno1", "network": "management", "path": "/etc/x", "text": "DEVICE=eno1\n"}
@@ -96,6 +96,19 @@ def test_a_change_begins_with_its_timer_and_an_older_unit_need_not_be_there(
         ("systemctl reset-failed hal-network-change.service", {"check_rc": False}),
         (change, {}),
     ]
+
+
+def test_a_change_that_is_not_in_force_is_put_back_at_once(node: Node) -> None:
+    with_mtu(node, "eno2", 9000)
+    node.phase("write")
+    node.phase("apply")
+    Path(vars(node.module)["DONE"]).write_text("ifup said this\n")
+    node.called.clear()
+    with pytest.raises(Refused) as refused:
+        node.phase("confirm")
+    said = "eno2 has MTU 1500, not 9000: files and interfaces are put back as they were. ifdown and ifup said:"
+    assert str(refused.value) == f"{said} ifup said this"
+    assert node.called == ["systemctl start --no-block hal-network-rollback.service"]
 
 
 def test_files_that_were_got_to_the_disk_are_closed(

@@ -8,11 +8,25 @@ from typing import Any
 
 import parso.python.tree
 from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.exceptions import CosmicRayTestingException
 from cosmic_ray.mutating import mutate_code
+from cosmic_ray.operators.exception_replacer import ExceptionReplacer
 from cosmic_ray.operators.operator import Example, Operator
 from cosmic_ray.operators.provider import OperatorProvider
 
 from tests.mutate.mutant import Mutant
+
+
+class Exceptions(ExceptionReplacer):  # type: ignore[misc]  # cosmic-ray has no types
+    """The exceptions that a clause catches, also those with dots in a tuple: cosmic-ray's own ends at these."""
+
+    def mutate(self, node: Any, index: int) -> Any:
+        name = self._name_nodes(node)[index]
+        if hasattr(name, "value"):
+            return super().mutate(node, index)
+        first = name.get_first_leaf()
+        name.children = [parso.python.tree.Name(CosmicRayTestingException.__name__, first.start_pos, first.prefix)]
+        return node
 
 
 class DropStatement(Operator):  # type: ignore[misc]  # cosmic-ray has no types
@@ -49,7 +63,7 @@ def _operators() -> dict[str, Any]:
     """The operators by name; not those that ask which variable is meant."""
     provider = OperatorProvider()
     found = {name: provider[name] for name in provider if not provider[name].arguments()}
-    return {**found, "DropStatement": DropStatement}
+    return {**found, "ExceptionReplacer": Exceptions, "DropStatement": DropStatement}
 
 
 OPERATORS = _operators()

@@ -37,7 +37,7 @@ class Reach:
         return sorted(filter(is_test, self._texts))
 
     def tests(self, path: str) -> list[str]:
-        """The test files that name a file, or a file that names it, nearest first; its area's if there are none.
+        """The test files that name a file, or a file that names it, nearest first; then those of its area.
 
         Not all that could see a fault there: those that are farther away take their time, and seldom do.
         """
@@ -51,7 +51,8 @@ class Reach:
                     distance[other] = far
                     (queue.append if step else queue.appendleft)(other)
         found = [name for name in distance if is_test(name)]
-        return sorted(found, key=lambda name: (distance[name] - _alike(path, name), name))[:MOST] or self._of_area(path)
+        near_ones = sorted(found, key=lambda name: (distance[name] - _alike(path, name), name))
+        return list(dict.fromkeys([*near_ones, *self._of_area(path)]))[:MOST]
 
     @functools.cache  # noqa: B019  lives as long as the run
     def _users(self, path: str) -> set[str]:
@@ -77,7 +78,8 @@ class Reach:
             yield from re.findall(r"[\"'](hal_\w+)[\"']", self._texts.get(path, ""))
 
     def _of_area(self, path: str) -> list[str]:
-        return sorted(name for name in self._texts if is_test(name) and f"/{area(path)}/" in name)
+        folder = re.compile(rf"/{re.escape(area(path))}(_\w+)?/")  # audit's are in audit, audit_node, audit_report
+        return sorted(name for name in self._texts if is_test(name) and folder.search(name))
 
 
 def _alike(path: str, test: str) -> int:

@@ -47,6 +47,33 @@ def test_python_loses_a_refusal_and_a_call_and_keeps_what_nothing_reads() -> Non
     ]
 
 
+def test_python_does_not_catch_what_it_caught() -> None:
+    text = """
+        try:
+            a()
+        except (OSError, subprocess.TimeoutExpired, KeyError):
+            pass
+        """
+    found = faults(Python, "hal_x/y.py", text)
+    assert [hunk[-1] for _, kind, hunk in found if kind == "ExceptionReplacer"] == [
+        "+except (CosmicRayTestingException, subprocess.TimeoutExpired, KeyError):",
+        "+except (OSError, CosmicRayTestingException, KeyError):",
+        "+except (OSError, subprocess.TimeoutExpired, CosmicRayTestingException):",
+    ]
+
+
+def test_every_line_of_python_that_catches_something_can_have_a_fault() -> None:
+    tree = Tree.of(PROJECT)
+    for name in tree.of_language("python"):
+        clauses = [
+            number
+            for number, line in enumerate((PROJECT / name).read_text().splitlines(), 1)
+            if line.strip().startswith("except (") and "." in line
+        ]
+        for number in clauses:
+            assert [one for one in tree.faulty(name)[1].at(number) if one.kind == "ExceptionReplacer"], (name, number)
+
+
 def test_wiring_loses_a_key_an_item_a_task_and_has_other_values() -> None:
     text = """
         # A comment stays.
@@ -174,6 +201,24 @@ def test_tests_that_name_a_file_come_before_those_that_reach_it_through_another(
     assert reach.tests("hal_x/near.py") == ["tests/unit/a/test_a.py"]
     assert reach.tests("roles/y/tasks/main.yml") == ["tests/unit/c/test_c.py"]
     assert reach.tests("roles/d/tasks/main.yml") == ["tests/unit/d/test_d.py"], "nothing names it: its folder's"
+
+
+def test_those_of_the_area_are_asked_last(tmp_path: Path) -> None:
+    texts = {
+        "hal_x/a.py": "A = 1\n",
+        "tests/unit/x/test_others.py": "",
+        "tests/unit/x_node/test_more.py": "",
+        "tests/unit/y/test_a.py": "import hal_x.a\n",
+        "tests/unit/xy/test_no.py": "",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert Reach(tmp_path, list(texts)).tests("hal_x/a.py") == [
+        "tests/unit/y/test_a.py",
+        "tests/unit/x/test_others.py",
+        "tests/unit/x_node/test_more.py",
+    ]
 
 
 def test_an_equivalent_one_counts_again_when_its_line_is_another(tmp_path: Path) -> None:

@@ -3,8 +3,15 @@ allowed is a failure."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Of a single file, too, and for the processes that a test starts.
+if str(Path(__file__).parents[1]) not in sys.path:
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests import skips
 from tests.as_root import pytest_collection_modifyitems as pytest_collection_modifyitems  # hooks of pytest

@@ -41,6 +41,7 @@ def mitogen() -> dict[str, str]:
 
 def resources(ran: Ran, host: str) -> list[str]:
     """What a host was told of, without the folder."""
+    assert host in ran.told, ran.text
     return [Path(one["resource"].split(":", 1)[1]).name for request in ran.told[host] for one in request["entries"]]
 
 

@@ -18,8 +18,7 @@ def main() -> None:
     folder = os.environ["STAND_IN_REQUESTS"]
     if os.path.exists(os.path.join(folder, "broken")):
         module.fail_json(msg="no space left on the node")
-    if not os.path.isdir(folder):
-        os.makedirs(folder)
+    os.makedirs(folder, exist_ok=True)  # of several nodes at once
     number = len([name for name in os.listdir(folder) if name.startswith(module.params["node"] + ".")]) + 1
     data = json.dumps(module.params, sort_keys=True).encode()
     with open(os.path.join(folder, f"{module.params['node']}.{number:03d}.json"), "wb") as stream:

@@ -62,8 +62,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _raw:
   description:
-    One list of zones with C(name), C(interface), C(tcp), ranges of ports that are open to everybody there, C(xml), its file,
-    and C(shown), what it reads as in force.
+    One list of zones with C(name), C(interface), C(tcp), ranges of ports that are open to everybody there, C(xml), its
+    file, and C(shown), what it reads as in force.
   type: list
   elements: list
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -273,7 +274,6 @@ def test_long_values_and_lists_are_cut_and_that_is_said(hal: FakeNode, monkeypat
 
 def test_a_look_says_what_it_cost(hal: FakeNode) -> None:
     answer = hal.look()
-    assert 0 <= answer["cpu_seconds"] < 60
-    assert 0 <= answer["seconds"] < 60
-    assert 1 < answer["memory_mb"] < 4096
+    most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    assert 1 < answer["memory_mb"] <= round(most / 1024.0, 1)  # the kernel counts in KiB
     assert all(re.fullmatch(r"\d+\.\d{1,3}", str(answer[name])) for name in ("seconds", "cpu_seconds", "memory_mb"))

@@ -237,7 +237,16 @@ def _said(root: Path, _stamped: float) -> tuple[list[Promise], list[Refused]]:
                             skipped = one.status == "skipped"
                             fault = "" if skipped or one.question else one.reason
                             promises.append(
-                                Promise(path, line, entry["id"], one.severity, host.name, one.question, skipped, fault)
+                                Promise(
+                                    path,
+                                    line,
+                                    str(entry.get("id")),
+                                    one.severity,
+                                    host.name,
+                                    one.question,
+                                    skipped,
+                                    fault,
+                                )
                             )
                     for task in tasks:
                         refusals += _refusals(task, host.name, templar, variables)

@@ -60,7 +60,8 @@ def _promises() -> Iterator[tuple[str, str]]:
 
 def _texts() -> Iterator[Rendered]:
     """Each text once; not those that are a file of the project as it is."""
-    as_they_are = {text_of(path).strip() for path in files(PROJECT) if {"files", "plugins"} & set(path.parts)}
+    own = [path for path in files(PROJECT) if {"files", "plugins"} & set(path.relative_to(PROJECT).parts)]
+    as_they_are = {text_of(path).strip() for path in own}
     seen = set[tuple[str, str, str]]()
     for one in rendered(PROJECT):
         known = (one.path, one.destination, one.text)

@@ -11,8 +11,10 @@ from typing import Any
 
 from hal_audit import plays
 from hal_audit.redeclare import _play
+from hal_expect.prepare import Preparation
 from hal_expect.templating import CompilingTemplar
 from tests.contract import declared
+from tests.contract.project import PROJECT
 
 Condition = tuple[str, int, str]
 """File, line of the task, and the condition as it is written."""
@@ -47,6 +49,16 @@ class Site:
         tasks, variables = self._of(role, host)
         templar = CompilingTemplar(self._loader, variables)
         return [one for task in tasks for one in _refused(task, templar, {**variables, **given})]
+
+    def promises(self, role: str, host: str, given: Mapping[str, Any]) -> list[str]:
+        """What each entry of a role's expect.yml asks for on a host with these values, or why it cannot be asked."""
+        _, variables = self._of(role, host)
+        path = PROJECT / "roles" / role / "expect.yml"
+        entries = self._loader.load_from_file(str(path)) if path.is_file() else []
+        known = {**variables, **given}
+        preparation = Preparation(CompilingTemplar(self._loader, known), self._loader, known, role)
+        prepared = [one for entry in entries for one in preparation.prepare(entry, "")]
+        return [f"{one.id}: {one.expected} {one.status} {one.reason}" for one in prepared]
 
     @functools.cache  # noqa: B019  lives as long as the tests
     def _of(self, role: str, host: str) -> tuple[list[Any], dict[str, Any]]:

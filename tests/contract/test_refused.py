@@ -16,11 +16,13 @@ condition does not hold any more that did before, so that each is seen alone.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.contract.project import PROJECT, Map, load, roles
+from tests.contract.project import PROJECT, Map, load, load_map, roles
 from tests.contract.refusing import Condition, Refusal, Site
 
 FOLDER = PROJECT / "tests/contract/refused"
@@ -72,6 +74,21 @@ def test_what_is_given_is_refused_in_these_words(site: Site, role: str, one: Map
 def test_every_condition_was_seen_to_refuse(site: Site, role: str) -> None:
     seen = {refusal.condition for one in entries(role) if "says" in one for refusal in new(site, role, one)}
     assert [_told(one) for one in sorted(site.conditions(role) - seen)] == []
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_numbers_may_come_as_text(site: Site, role: str) -> None:
+    """As `-e name=30` gives them: they are not refused for that, and promises are the same."""
+    defaults = load_map(PROJECT / "roles" / role / "defaults/main.yml")
+    texts = {
+        name: str(one) for name, one in defaults.items() if isinstance(one, (int, float)) and not isinstance(one, bool)
+    }
+    host = site.hosts(role)[0]
+    seen: Mapping[str, Any] = {"__compilers_archives": {"results": []}}  # registered: shows only in a run
+    before = {one.condition for one in site.refusals(role, host, seen)}
+    assert [one for one in site.refusals(role, host, {**seen, **texts}) if one.condition not in before] == []
+    pairs = zip(site.promises(role, host, {}), site.promises(role, host, texts), strict=True)
+    assert [(number, text) for number, text in pairs if number.replace("'", "") != text.replace("'", "")] == []
 
 
 def _told(condition: Condition) -> str:

@@ -296,7 +296,7 @@ def main(argv):
         check_place(top, declared["device"], declared["beside"])
         cleaner = Cleaner(
             top,
-            declared["days"],
+            int(declared["days"]),  # given on a command line it is text
             (lambda: patient(lambda: users_with_jobs(declared["node"]), seconds)) if declared["slurm"] else frozenset,
             time.time(),
             open_files(),

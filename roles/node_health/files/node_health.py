@@ -42,6 +42,8 @@ def main(argv):
     try:
         with open(CHECKS) as stream:
             declared = json.load(stream)
+        # Given on a command line they are text.
+        declared.update((name, int(declared[name])) for name in ("seconds", "gpu_wait_seconds") if name in declared)
     except (IOError, OSError, ValueError) as error:
         return _say_error("%s: %s: roll the role node_health out to this node" % (CHECKS, error))
     slurm = Slurm(declared["node"], STATE)

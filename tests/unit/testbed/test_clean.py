@@ -19,7 +19,9 @@ there=
 echo "$1 $2$there" >>"$CACHE.asked"
 case "$*" in
 *"ps --all"*hal.tree=*) echo one;;
-*"ps --all"*) cat "$CACHE.others" 2>/dev/null || true;;
+*"ps --all"*hal.virtual=*) cat "$CACHE.others-nodes" 2>/dev/null || true;;
+*"ps --all"* | *"volume ls"* | *"network ls"*)
+  case "$*" in *hal.tree=*) ;; *) cat "$CACHE.others-$1" 2>/dev/null || true;; esac;;
 "images --quiet"*) echo image;;
 esac
 """
@@ -102,15 +104,27 @@ def test_state_of_BMCs_that_are_served_stays(tmp_path: Path, cache: Path) -> Non
 
 
 @pytest.mark.root  # whose files they are
-@pytest.mark.parametrize("words", [[], ["--caches"]])
-def test_what_other_checkouts_made_stays_with_what_they_use(tmp_path: Path, cache: Path, words: list[str]) -> None:
-    Path(f"{cache}.others").write_text("another\nanother\n")
-    done = clean(tmp_path, *words)
+@pytest.mark.parametrize("kind", ["ps", "volume", "network"])
+def test_what_other_checkouts_made_stays_with_what_they_use(tmp_path: Path, cache: Path, kind: str) -> None:
+    Path(f"{cache}.others-{kind}").write_text("another\nanother\n")
+    done = clean(tmp_path, "--caches")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[1].startswith("left 2 containers of other checkouts")
-    assert (cache / "bmc/mini/serving").exists()
+    assert done.stdout.splitlines()[1:] == [
+        "left 2 containers, volumes and networks of other checkouts (clean --all removes them, too)",
+        f"removed {cache}/bmc/mini",
+        f"left images and {cache}: other checkouts use them",
+    ]
     assert (cache / "packages").exists()
     assert not [line for line in asked(cache) if line.startswith(("rmi", "--cleanup"))]
+
+
+@pytest.mark.root  # whose files they are
+def test_BMCs_of_nodes_of_another_checkout_stay(tmp_path: Path, cache: Path) -> None:
+    for kind in ("ps", "nodes"):
+        Path(f"{cache}.others-{kind}").write_text("another\n")
+    done = clean(tmp_path)
+    assert f"{cache}/bmc/mini: is of nodes of another checkout; left as it is" in done.stdout.splitlines()
+    assert (cache / "bmc/mini/serving").exists()
 
 
 @pytest.mark.root  # whose files they are

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,11 +17,13 @@ there=
 [ -e "$CACHE/packages" ] && there="$there cache"
 echo "$1 $2$there" >>"$CACHE.asked"
 case "$*" in
-*"ps --all"*hal.tree=*) echo one;;
-*"ps --all"*hal.virtual=*) cat "$CACHE.others-nodes" 2>/dev/null || true;;
-*"ps --all"* | *"volume ls"* | *"network ls"*)
-  case "$*" in *hal.tree=*) ;; *) cat "$CACHE.others-$1" 2>/dev/null || true;; esac;;
+*hal.virtual=*) cat "$CACHE.others-nodes" 2>/dev/null || true;;
 "images --quiet"*) echo image;;
+container*label=hal.tree=*) echo one;;
+container*) [ -e "$CACHE.removed" ] || echo one; cat "$CACHE.others-$1" 2>/dev/null || true;;
+"rm --force"*) touch "$CACHE.removed"; echo "$*" >"$CACHE.removed";;
+"volume ls"* | "network ls"*)
+  case "$*" in *hal.tree=*) ;; *) cat "$CACHE.others-$1" 2>/dev/null || true;; esac;;
 esac
 """
 
@@ -104,7 +105,7 @@ def test_state_of_BMCs_that_are_served_stays(tmp_path: Path, cache: Path) -> Non
 
 
 @pytest.mark.root  # whose files they are
-@pytest.mark.parametrize("kind", ["ps", "volume", "network"])
+@pytest.mark.parametrize("kind", ["container", "volume", "network"])
 def test_what_other_checkouts_made_stays_with_what_they_use(tmp_path: Path, cache: Path, kind: str) -> None:
     Path(f"{cache}.others-{kind}").write_text("another\nanother\n")
     done = clean(tmp_path, "--caches")
@@ -120,7 +121,7 @@ def test_what_other_checkouts_made_stays_with_what_they_use(tmp_path: Path, cach
 
 @pytest.mark.root  # whose files they are
 def test_BMCs_of_nodes_of_another_checkout_stay(tmp_path: Path, cache: Path) -> None:
-    for kind in ("ps", "nodes"):
+    for kind in ("container", "nodes"):
         Path(f"{cache}.others-{kind}").write_text("another\n")
     done = clean(tmp_path)
     assert f"{cache}/bmc/mini: is of nodes of another checkout; left as it is" in done.stdout.splitlines()
@@ -128,12 +129,10 @@ def test_BMCs_of_nodes_of_another_checkout_stay(tmp_path: Path, cache: Path) -> 
 
 
 @pytest.mark.root  # whose files they are
-def test_all_of_it_is_asked_for_by_name(tmp_path: Path, cache: Path) -> None:
-    """Without the label of a checkout."""
-    clean(tmp_path, old='./podman ps --all --quiet "${mine[@]}"', new='echo "${mine[@]}" >words')
-    own = f"--filter label=hal.virtual --filter label=hal.tree={tmp_path.parent.resolve()}\n"
-    assert (tmp_path / "shared/words").read_text() == own
-    for name in ("shared", "programs"):
-        shutil.rmtree(tmp_path / name)
-    clean(tmp_path, "--all", old='./podman ps --all --quiet "${mine[@]}"', new='echo "${mine[@]}" >words')
-    assert (tmp_path / "shared/words").read_text() == "--filter label=hal.virtual\n"
+@pytest.mark.parametrize(("words", "removed"), [([], "one"), (["--all"], "another one")])
+def test_containers_of_others_go_when_all_is_asked_for(
+    tmp_path: Path, cache: Path, words: list[str], removed: str
+) -> None:
+    Path(f"{cache}.others-container").write_text("another\n")
+    clean(tmp_path, *words)
+    assert Path(f"{cache}.removed").read_text() == f"rm --force --volumes --time 0 {removed}\n"

@@ -51,7 +51,7 @@ certificate: setup ## a user certificate: make certificate USER=alice KEY=alice.
 clean: ## remove every virtual node, network and mount of this checkout
 	@molecule/shared/clean
 
-distclean: clean ## also the images, packages and the virtual environment
+distclean: clean ## also the virtual environment, and images and packages unless other checkouts use them
 	@molecule/shared/clean --caches
 	@rm -rf .venv .state
 

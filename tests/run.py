@@ -275,8 +275,6 @@ def closing(runner: Runner, prover: Prover) -> int:
         missing = register.unproven(names)
         not_yet = f"; not: {', '.join(sorted(missing))}" if missing else ""
         say(f"proven for exactly this tree: {len(names) - len(missing)} of {len(names)} {what}{not_yet}")
-    for line in prover.refused:
-        say(f"not proven: {line}")
     for outcome in runner.outcomes:
         if outcome.flaky:
             say(f"flaky: {outcome.stage.name}: {flaky.keep(PROJECT, outcome)}")

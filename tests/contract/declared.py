@@ -29,14 +29,12 @@ from hal_audit.recording import Host
 from hal_audit.redeclare import CannotTellError, Static, _play
 from hal_expect.prepare import Preparation
 from hal_expect.templating import CompilingTemplar
-from tests.contract.project import Finding, roles, text_of
+from tests.contract.project import NO_STATE, Finding, roles, text_of
 
 WORD = re.compile(r"\w+")
 SECRET = re.compile(r"\bvault_\w+")
 # Long enough for every check of a secret, and hexadecimal.
 NO_SECRET = "0123456789abcdef" * 8
-NO_STATE = "/nowhere"
-"""Whatever keys this controller has, the real site has none here."""
 # Keys that say what is in a file. Some of it shows only in a run, and it does not matter here.
 CONTENT = frozenset({"content", "block"})
 

@@ -13,6 +13,8 @@ from typing import Any
 import yaml
 
 PROJECT = Path(__file__).resolve().parents[2]
+NO_STATE = "/nowhere"
+"""Whatever keys this controller has, the real site has none here."""
 
 # An exception stands on the line it excuses, with its reason.
 EXCEPTION = re.compile(r"(?:#|<!--)\s*contract:\s*\S+")

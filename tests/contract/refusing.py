@@ -48,7 +48,7 @@ class Site:
         """What does not hold on a host when these variables have these values."""
         tasks, variables = self._of(role, host)
         templar = CompilingTemplar(self._loader, variables)
-        return [one for task in tasks for one in _refused(task, templar, {**variables, **given})]
+        return [one for task in tasks for one in _refused(task, templar, variables, given)]
 
     def promises(self, role: str, host: str, given: Mapping[str, Any]) -> list[str]:
         """What each entry of a role's expect.yml asks for on a host with these values, or why it cannot be asked."""
@@ -79,8 +79,10 @@ def _conditions(task: Any) -> Iterator[Condition]:
         yield path, int(line), str(condition)
 
 
-def _refused(task: Any, templar: CompilingTemplar, variables: Mapping[str, Any]) -> Iterator[Refusal]:
-    own = {**variables, **task.get_vars()}
+def _refused(
+    task: Any, templar: CompilingTemplar, variables: Mapping[str, Any], given: Mapping[str, Any]
+) -> Iterator[Refusal]:
+    own = {**variables, **task.get_vars(), **given}
     templar.available_variables = own
     name = str(task.loop_control.loop_var if task.loop_control else "item")
     for item in templar.template(task.loop) if task.loop else [None]:

@@ -149,7 +149,7 @@ class _Site:
         # Any text does for a secret here. None is read, and none is made.
         self.secrets = dict.fromkeys(self._secrets(), "0f1e2d3c4b5a69788796a5b4c3d2e1f0" * 4)
         if name == REAL:  # whatever keys this controller has
-            self.secrets["hal_state_dir"] = "/nowhere"
+            self.secrets["hal_state_dir"] = project.NO_STATE
 
     def render(self, role: Path, variables: list[str]) -> Iterator[Rendered]:
         """Everything that a role writes, for one host of each kind that has it."""

@@ -9,8 +9,8 @@
       given: {ssh_authority_dir: "{{ made }}"}
       says: host_ca is missing
 
-`first`, and above it `given`, are above everything, also above what the role works out. With `says` exactly one
-condition does not hold any more that did before, so that each is seen alone.
+`first`, and above it `given`, are above everything, also above what the role works out. An assert ends at its first
+condition that does not hold. With `says` one condition is that which was not before.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -59,7 +58,7 @@ class Proven:
         return name == "time"
 
 
-def bench_of(scenarios: Scenarios, asked: list[str], running: threading.Event | None = None) -> Bench:
+def bench_of(logs: Path, scenarios: Scenarios, asked: list[str], running: threading.Event | None = None) -> Bench:
     """A bench that notes what it is asked; every scenario fails, and waits for `running`."""
 
     class Copy:
@@ -76,28 +75,31 @@ def bench_of(scenarios: Scenarios, asked: list[str], running: threading.Event | 
             (logs / "x.log").touch()
             return int(len(asked) == 1)  # the first has the fault
 
-    logs = Path(tempfile.mkdtemp())
     made = Noting(Copy(), scenarios.questions, logs, threading.Event())  # type: ignore[arg-type]
     made._log = logs / "x.log"
     return made
 
 
 @pytest.mark.parametrize(("name", "runs"), [("time", ["time"]), ("munge", ["munge", "munge"])])
-def test_a_scenario_that_does_not_stand_proven_runs_without_the_fault_too(name: str, runs: list[str]) -> None:
+def test_a_scenario_that_does_not_stand_proven_runs_without_the_fault_too(
+    tmp_path: Path, name: str, runs: list[str]
+) -> None:
     asked = list[str]()
-    verdict = bench_of(Scenarios(Proven()), asked).judge(mutant(f"roles/{name}/tasks/main.yml"))  # type: ignore[arg-type]
+    verdict = bench_of(tmp_path, Scenarios(Proven()), asked).judge(mutant(f"roles/{name}/tasks/main.yml"))  # type: ignore[arg-type]
     assert verdict.by == "scenario"
     assert asked == runs
 
 
-def test_a_scenario_is_asked_by_one_copy_at_a_time() -> None:
+def test_a_scenario_is_asked_by_one_copy_at_a_time(tmp_path: Path) -> None:
     """Its nodes have the same names in every tree."""
     scenarios, release = Scenarios(Proven()), threading.Event()  # type: ignore[arg-type]
     asked: tuple[list[str], ...] = ([], [], [])
     paths = ("roles/time/a", "roles/time/b", "roles/munge/a")
     threads = []
     for path, notes in zip(paths, asked, strict=True):
-        bench = bench_of(scenarios, notes, release)
+        logs = tmp_path / path.replace("/", "-")
+        logs.mkdir()
+        bench = bench_of(logs, scenarios, notes, release)
         threads.append(threading.Thread(target=bench.judge, args=(mutant(path),), daemon=True))
         threads[-1].start()
     began = time.monotonic()

@@ -6,6 +6,7 @@ their Pythons, too (alike.py).
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -175,3 +176,13 @@ def refused(read: Callable[..., Any], *words: Any) -> tuple[str, str]:
     with pytest.raises(Unreadable) as error:
         read(*words)
     return error.value.reason, error.value.detail
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """A file that everybody may read."""
+    path = tmp_path / "x"
+    path.write_text("text\n")
+    path.chmod(0o644)
+    os.utime(path, (5, 7))
+    return path

@@ -28,16 +28,6 @@ def attributes(path: Path, key: bytes = KEY, **request: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture
-def text(tmp_path: Path) -> Path:
-    """A file that everybody may read."""
-    path = tmp_path / "x"
-    path.write_text("text\n")
-    path.chmod(0o644)
-    os.utime(path, (5, 7))
-    return path
-
-
 def test_a_file_has_these_attributes(text: Path) -> None:
     status = text.stat()
     plain = {

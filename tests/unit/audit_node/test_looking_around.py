@@ -21,16 +21,6 @@ from tests.unit.audit_node.conftest import FakeNode, entry, kinds, refused
 CONF = "file:/etc/x"
 
 
-@pytest.fixture
-def text(tmp_path: Path) -> Path:
-    """A file that everybody may read."""
-    path = tmp_path / "x"
-    path.write_text("text\n")
-    path.chmod(0o644)
-    os.utime(path, (5, 7))
-    return path
-
-
 def test_names_and_paths_of_a_node(tmp_path: Path) -> None:
     node = Node(root=f"{tmp_path}/")
     assert node.path("/etc/größe") == os.fsencode(tmp_path) + "/etc/größe".encode()

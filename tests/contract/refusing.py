@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +23,10 @@ Condition = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class Refusal:
-    """One condition of an assert that does not hold, and what the assert says then."""
+    """One condition of an assert that does not hold, for one item of its loop, and what the assert says then."""
 
     condition: Condition
+    item: str
     says: str
 
 
@@ -60,6 +62,12 @@ class Site:
         prepared = [one for entry in entries for one in preparation.prepare(entry, "")]
         return [f"{one.id}: {one.expected} {one.status} {one.reason}" for one in prepared]
 
+    def unread(self, role: str, names: Iterable[str]) -> list[str]:
+        """Those of these variables that no file of a role names: a misspelt one changes nothing, and proves nothing."""
+        files = [path for path in (PROJECT / "roles" / role).rglob("*") if path.suffix in {".yml", ".j2"}]
+        words = set(re.findall(r"\w+", "\n".join(path.read_text() for path in files)))
+        return sorted(set(names) - words)
+
     @functools.cache  # noqa: B019  lives as long as the tests
     def _of(self, role: str, host: str) -> tuple[list[Any], dict[str, Any]]:
         play = _play(role, host, self._manager, self._loader)
@@ -92,5 +100,5 @@ def _refused(
             for condition in _conditions(task):
                 if not declared._holds([condition[2]], templar, here):
                     templar.available_variables = here
-                    yield Refusal(condition, " ".join(str(templar.template(task.args["fail_msg"])).split()))
+                    yield Refusal(condition, str(item), " ".join(str(templar.template(task.args["fail_msg"])).split()))
                     break  # so does assert: the next may not even be askable

@@ -10,7 +10,8 @@
       says: host_ca is missing
 
 `first`, and above it `given`, are above everything, also above what the role works out. An assert ends at its first
-condition that does not hold. With `says` one condition is that which was not before.
+condition that does not hold. With `says` one condition is that which was not before; without, the assert of the entry
+above holds, or less is refused than before. A name that the role does not have is an error.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def site() -> Site:
     return Site(PROJECT)
 
 
-def new(site: Site, role: str, one: Map) -> list[Refusal]:
-    """What is refused with an entry's values, and is not without."""
+def asked(site: Site, role: str, one: Map) -> tuple[list[Refusal], list[Refusal]]:
+    """What is refused without an entry's values, and with them."""
     host = one.get("host") or site.hosts(role)[0]
     with tempfile.TemporaryDirectory() as made:
         for name in one.get("files", ()):
@@ -52,9 +53,27 @@ def new(site: Site, role: str, one: Map) -> list[Refusal]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
         first = {"made": made, **one.get("first", {})}
-        known = {refusal.condition for refusal in site.refusals(role, host, first)}
-        now = site.refusals(role, host, {**first, **one["given"]})
-        return [refusal for refusal in now if refusal.condition not in known]
+        return site.refusals(role, host, first), site.refusals(role, host, {**first, **one["given"]})
+
+
+def more(some: list[Refusal], others: list[Refusal]) -> list[Refusal]:
+    """Those of some that are not among the others: another condition, or for another item."""
+    known = {(one.condition, one.item) for one in others}
+    return [one for one in some if (one.condition, one.item) not in known]
+
+
+def new(site: Site, role: str, one: Map) -> list[Refusal]:
+    """What is refused with an entry's values, and is not without."""
+    before, now = asked(site, role, one)
+    return more(now, before)
+
+
+def still_refused(site: Site, role: str, one: Map, now: list[Refusal]) -> list[Refusal]:
+    """What an accepted entry is still refused by, in the assert of the nearest refused entry above it (or below)."""
+    refused = [each for each in entries(role) if "says" in each]
+    nearest = min(refused, key=lambda each: (each.line > one.line, abs(each.line - one.line)))
+    tasks = {each.condition[:2] for each in new(site, role, nearest)}
+    return [each for each in now if each.condition[:2] in tasks]
 
 
 @pytest.mark.parametrize(
@@ -62,9 +81,14 @@ def new(site: Site, role: str, one: Map) -> list[Refusal]:
 )
 def test_what_is_given_is_refused_in_these_words(site: Site, role: str, one: Map) -> None:
     assert {"given"} <= set(one) <= FIELDS
-    found = new(site, role, one)
+    assert site.unread(role, [*one.get("first", {}), *one["given"]]) == [], "the role does not know these"
+    before, now = asked(site, role, one)
+    found = more(now, before)
     if "says" not in one:
         assert found == []
+        assert more(before, now) or still_refused(site, role, one, now) == [], (
+            "as much as without it: this shows nothing"
+        )
         return
     assert len({refusal.condition for refusal in found}) == 1, found
     assert one["says"] in found[0].says

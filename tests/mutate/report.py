@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tests.mutate.trial import Verdict
 
 GOALS = {"python": 90, "yaml": 80}
+SNAPSHOT = "the snapshot tests/contract/written, asked after other contract tests,"
 SHOWN_LINES = 8  # of a fault
 
 
@@ -81,7 +82,10 @@ def seen(verdicts: Iterable[Verdict]) -> int:
 
 
 def _by(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
-    names = [one.by or "by nothing" for one in verdicts]
+    """What saw how many. A snapshot notices any change, and only who reads its difference knows a fault from a wish."""
+    names = [
+        SNAPSHOT if one.test.startswith("tests/contract/test_written") else one.by or "by nothing" for one in verdicts
+    ]
     return sorted({name: names.count(name) for name in names}.items())
 
 

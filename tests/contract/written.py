@@ -5,7 +5,8 @@
 writes the files anew. Read the difference before you commit it: it is what your change does to the reference site.
 What is managed is a line each: its name, what is declared of it, and a host that has it. A promise has a line with one
 host of every kind that it is asked of; a number before a host is how many things it is asked about there. Of each text
-the first host that gets it is named; `$` marks the end of a line that ends in a blank.
+the first host that gets it is named; `$` marks the end of a line that ends in a blank. A text that needs what only a
+run knows, as a key that it made, has its place in a line and no more: changes of it are not seen here.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ def of_project() -> Mapping[str, str]:
     for one in declared.of_project(PROJECT).resources:
         found.setdefault(one.role, []).append(_managed(one))
     for role, line in _promises():
+        found.setdefault(role, []).append(line)
+    for role, line in _unknown():
         found.setdefault(role, []).append(line)
     for text in _texts():
         found.setdefault(text.path.split("/")[1], []).append(_block(text))
@@ -68,6 +71,16 @@ def _texts() -> Iterator[Rendered]:
         if one.site == REAL and not one.fault and known not in seen and one.text.strip() not in as_they_are:
             seen.add(known)
             yield one
+
+
+def _unknown() -> list[tuple[str, str]]:
+    """The role and the line of each place whose text cannot be rendered without a run."""
+    faulty = [one for one in rendered(PROJECT) if one.site == REAL and one.fault]
+    hosts = {(one.path, one.destination): one.host for one in reversed(faulty)}
+    return [
+        (path.split("/")[1], f"known in a run only:{place or path}  ({path})  {host}")
+        for (path, place), host in sorted(hosts.items())
+    ]
 
 
 def _block(one: Rendered) -> str:

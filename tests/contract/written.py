@@ -76,17 +76,20 @@ def _texts() -> Iterator[Rendered]:
 def _unknown() -> list[tuple[str, str]]:
     """The role and the line of each place whose text cannot be rendered without a run."""
     faulty = [one for one in rendered(PROJECT) if one.site == REAL and one.fault]
-    hosts = {(one.path, one.destination): one.host for one in reversed(faulty)}
+    first = {(one.path, one.destination): one for one in reversed(faulty)}
     return [
-        (path.split("/")[1], f"known in a run only:{place or path}  ({path})  {host}")
-        for (path, place), host in sorted(hosts.items())
+        (path.split("/")[1], f"known in a run only:{_place(one)}  {one.host}")
+        for (path, _), one in sorted(first.items())
     ]
+
+
+def _place(one: Rendered) -> str:
+    return f"{one.destination}  ({one.path})" if one.destination else one.path
 
 
 def _block(one: Rendered) -> str:
     lines = [f"{line}$" if line != line.rstrip() else line for line in one.text.splitlines()]
-    place = f"{one.destination}  ({one.path})" if one.destination else one.path
-    return "\n".join(["", f"==> {one.host}: {place}", *lines])
+    return "\n".join(["", f"==> {one.host}: {_place(one)}", *lines])
 
 
 def main() -> int:

@@ -265,5 +265,5 @@ def test_long_values_and_lists_are_cut_and_that_is_said(hal: FakeNode, monkeypat
 def test_a_look_says_what_it_cost(hal: FakeNode) -> None:
     answer = hal.look()
     most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    assert 1 < answer["memory_mb"] <= round(most / 1024.0, 1)  # the kernel counts in KiB
+    assert 1 < answer["memory_mb"] <= round(most / 1024.0, 1)  # no limit: the kernel's own peak in KiB, read later
     assert all(re.fullmatch(r"\d+\.\d{1,3}", str(answer[name])) for name in ("seconds", "cpu_seconds", "memory_mb"))

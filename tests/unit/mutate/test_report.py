@@ -7,7 +7,7 @@ from tests.mutate.report import Measured, page
 from tests.mutate.trial import Verdict
 
 
-def test_what_only_a_snapshot_saw_is_counted_apart() -> None:
+def test_what_a_snapshot_saw_is_counted_apart() -> None:
     verdicts = [
         Verdict(Mutant("roles/time/tasks/main.yml", number, "value", "a\n", "b\n"), by, test)
         for number, (by, test) in enumerate(
@@ -20,5 +20,5 @@ def test_what_only_a_snapshot_saw_is_counted_apart() -> None:
         )
     ]
     run = Measured("make mutate SEED=1", "abc", "2026-11-24", "all", verdicts, 0, 0)
-    counted = "by nothing 1, contract tests 1, the snapshot tests/contract/written, asked after other contract tests, 1"
+    counted = "by nothing 1, contract tests 1, contract tests, snapshot 1"
     assert f"How they were seen: {counted}, yamllint 1." in page(run)

@@ -69,7 +69,7 @@ def test_a_failure_that_was_rescued_or_ignored_is_well(plays: Plays) -> None:
       ansible.builtin.debug: {msg: mended}
 - name: Fail and go on
   ansible.builtin.fail: {msg: no}
-  ignore_errors: true  # what a failure that is ignored comes to is what is tested
+  ignore_errors: true  # the case of this test: a failure that is ignored counts as well
 """,
         hosts="hal01",
     )
@@ -206,7 +206,7 @@ def test_what_is_ignored_afterwards_does_not_hide_why_it_failed(plays: Plays) ->
   always:
     - name: Tidy up
       ansible.builtin.fail: {msg: nothing to tidy up}
-      ignore_errors: true  # what a failure that is ignored comes to is what is tested
+      ignore_errors: true  # the case of this test: it must not hide the failure before it
 """,
         hosts="hal01",
     )

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import socket
+import threading
 import time
 from pathlib import Path
 
 import paramiko
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from hal_bmc.console import by_ssh
 from hal_bmc.errors import Fault
+from hal_bmc.models import Target
 from tests.unit.bmc.emulated import NEW_SECRET, SECRET, Emulated, Emulation
 from tests.unit.bmc.test_faults import failure
 
@@ -55,3 +62,49 @@ def test_a_wrong_password_and_nobody_there(openbmc: Emulated, tmp_path: Path) ->
 def test_the_others_have_none(emulation: Emulation) -> None:
     error = failure(lambda: emulation.make("dell", "idrac").client().console(0.5))
     assert error.fault is Fault.UNSUPPORTED
+
+
+class Speaks(paramiko.ServerInterface):  # type: ignore[misc]  # paramiko has no types
+    """An ssh server that lets everybody in and has a console for whoever asks for a shell."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    def check_auth_password(self, username: str, password: str) -> int:
+        return int(paramiko.AUTH_SUCCESSFUL)
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        return int(paramiko.OPEN_SUCCEEDED)
+
+    def check_channel_shell_request(self, channel: paramiko.Channel) -> bool:
+        self.asked.set()
+        return True
+
+
+def test_a_shell_is_asked_for_as_the_console_is_behind_it() -> None:
+    """It says something and ends: what came is read to its end, long before the time is over."""
+    made = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    key = paramiko.Ed25519Key(file_obj=io.StringIO(made.decode()))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            speaks = Speaks()
+            with paramiko.Transport(listening.accept()[0]) as transport:
+                transport.add_server_key(key)
+                transport.start_server(server=speaks)
+                channel = transport.accept(120)
+                assert channel is not None
+                if speaks.asked.wait(30):
+                    channel.sendall(b"hal05 login: \xff")
+                channel.close()
+                transport.join(120)
+
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        target = Target(
+            name="hal05", kind="openbmc", address="127.0.0.1", user="root", password=SECRET, timeout_seconds=60,
+            console_port=listening.getsockname()[1], console_key=f"{key.get_name()} {key.get_base64()}",
+        )  # fmt: skip
+        seen = by_ssh(target, 600)
+        serving.join(120)
+    assert (seen.text, seen.source) == ("hal05 login: \N{REPLACEMENT CHARACTER}", "live")

@@ -202,3 +202,65 @@ def test_what_is_not_loaded_or_not_declared_is_left_over(tmp_path: Path) -> None
     assert pgi_tree.undeclared(made) == [str(root / "18.1"), str(root / "19.10" / f"{digest}.2")]
     (root / "19.10/current").symlink_to(f"{digest}.2")
     assert pgi_tree.undeclared(made) == [str(root / "18.1"), str(root / "19.10" / digest)]
+
+
+def test_what_an_installation_is_called_stays_what_it_is(tmp_path: Path) -> None:
+    """Another digest of the same declaration would install PGI again everywhere, beside the one that jobs use."""
+    one = {"version": "19.10", "source": "/sw/pgi.tar.gz", "sha256": "0" * 64, "nvidia": True, "mpi": False}
+    (version,) = table(tmp_path, versions=[{**one, "mpi_gpu": False}]).versions
+    made_of = '["19.10", "%s", {"mpi": false, "mpi_gpu": false, "nvidia": true}, "linuxpower"]' % ("0" * 64)
+    assert version.digest == hashlib.sha256(made_of.encode()).hexdigest()[:12]
+
+
+def installed(folder: Path, **changes: Any) -> tuple[Any, Path]:
+    """The declared version with a program, a folder beside bin and a file in it, finished and loaded."""
+    (version,) = table(folder, **changes).versions
+    place = Path(version.place())
+    for name in ("bin/pgcc", "bin.old/pgcc", "lib/libpgc.so"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("cc")
+        (place / name).chmod(0o755)
+    prefix = Path(version.prefix)
+    files = {f"linuxpower/19.10/{name}": [2, SUM] for name in ("bin/pgcc", "bin.old/pgcc", "lib/libpgc.so")}
+    (prefix / ".hal.json").write_text(json.dumps({"files": files, "installed_at": 86400.0}))
+    Path(version.folder, pgi_tree.MARK).write_text("")
+    Path(version.current).symlink_to(prefix.name)
+    for path in (folder / "pgi", *(folder / "pgi").rglob("*")):
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o755)
+    return version, place
+
+
+def test_a_tree_or_a_version_that_others_may_write_is_wrong(tmp_path: Path) -> None:
+    version, _ = installed(tmp_path)
+    assert version.wrong() == ""
+    for folder in (tmp_path / "pgi", tmp_path / "pgi/19.10"):
+        folder.chmod(0o777)
+        words = f"{folder} is not root's alone to write: who may, can exchange what everybody compiles with"
+        assert version.wrong() == words
+        folder.chmod(0o755)
+    assert version.wrong() == ""
+
+
+def test_a_quick_look_is_at_programs_that_users_call_and_at_nothing_beside_them(tmp_path: Path) -> None:
+    version, place = installed(tmp_path)
+    for name in ("bin.old/pgcc", "lib/libpgc.so"):
+        (place / name).unlink()
+    assert version.wrong() == version.damage() == ""
+    (place / "bin/pgcc").write_text("other")
+    assert version.wrong() == "1 changed (linuxpower/19.10/bin/pgcc)"
+    (place / "bin/pgcc").unlink()
+    assert version.wrong() == "1 missing (linuxpower/19.10/bin/pgcc)"
+
+
+def test_what_was_read_last_counts_and_before_that_the_installation_itself(tmp_path: Path) -> None:
+    version, _ = installed(tmp_path)
+    at = pgi_tree.moment(86400.0)
+    assert version.read_again() == {"words": "", "time": 86400.0, "at": at}
+    assert (version.verified(), version.repair()) == ("", "")
+    said = {"words": "1 changed (lib)", "time": 90000.0, "at": "1970-01-02 02:00:00"}
+    (Path(version.prefix) / ".hal.verified.json").write_text(json.dumps(said))
+    assert version.read_again() == said
+    assert (version.verified(), version.repair()) == ("1 changed (lib); seen 1970-01-02 02:00:00", "1 changed (lib)")
+    (Path(version.prefix) / ".hal.json").unlink()
+    assert (version.read_again(), version.verified()) == (None, "there is nothing to read")

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import stat
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +142,66 @@ def test_what_is_known_of_a_place_grows(common: Any, tmp_path: Path) -> None:
         "parts": f"{below}/parts", "incoming": f"{below}/incoming", "retired": f"{below}/retired",
         "manifest": f"{below}/manifest", "state": f"{below}/state.json", "checked": f"{below}/check.json",
     }  # fmt: skip
+
+
+def test_what_was_said_can_be_read_at_once(common: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "said"
+    with path.open("w", encoding="ascii") as stream:
+        common.say("größe", stream)
+        assert path.read_text("utf-8") == "größe\n"
+        monkeypatch.setattr(common.sys, "stdout", stream)
+        common.write("more")
+        assert path.read_text("utf-8") == "größe\nmore"
+
+
+def test_as_many_threads_as_asked_for_do_it_with_a_function_of_their_own_and_end(common: Any) -> None:
+    threads: list[threading.Thread] = []
+
+    def make() -> Any:
+        threads.append(threading.current_thread())
+        return lambda entry: entry * 2
+
+    before = set(threading.enumerate())
+    assert sorted(common.in_parallel(make, iter(range(50)), 3)) == [(entry, entry * 2) for entry in range(50)]
+    assert list(common.in_parallel(make, [], 2)) == []
+    for thread in set(threading.enumerate()) - before:
+        thread.join(120)
+    assert (len(threads), len(set(threads))) == (5, 5)
+    assert not any(thread.is_alive() for thread in threads)
+    assert all(thread.daemon for thread in threads), "a program that is ended waits for none"
+
+
+def test_four_entries_a_thread_are_taken_at_first_and_then_one_for_each_result(common: Any) -> None:
+    taken: list[int] = []
+
+    def entries() -> Any:
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    results = common.in_parallel(lambda: lambda entry: entry, entries(), 2)
+    held = []
+    for _ in range(4):
+        next(results)
+        held.append(len(taken))
+    results.close()
+    assert held == [8, 9, 10, 11]
+
+
+def test_after_an_exception_nothing_more_is_taken_and_its_threads_end(common: Any) -> None:
+    taken: list[int] = []
+    threads: list[threading.Thread] = []
+
+    def make() -> Any:
+        threads.append(threading.current_thread())
+
+        def fails(entry: int) -> int:
+            raise ValueError(f"entry {entry}")
+
+        return fails
+
+    with pytest.raises(ValueError, match=r"^entry 0$"):
+        list(common.in_parallel(make, (taken.append(number) or number for number in range(100)), 1))  # type: ignore[func-returns-value]
+    assert taken == [0, 1, 2, 3]
+    threads[0].join(120)
+    assert not threads[0].is_alive()

@@ -91,3 +91,50 @@ def test_a_template_is_refused_even_where_nothing_reads_it(small: str) -> None:
         "cluster.yml:36: nodes.front.unknown[0].deep: a template is not evaluated here and not allowed: '{% x %}';"
         " write the value itself",
     ]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("10.1.0.[101-103]", "3 values for 4 nodes; write a range or a list of 4"),
+        ("10.1.0.101", "1 value for 4 nodes; write a range or a list of 4"),
+        ("10.1.0.[101-105]", "5 values for 4 nodes; write a range or a list of 4"),
+    ],
+)
+def test_fewer_and_more_values_than_nodes_are_both_refused(small: str, written: str, said: str) -> None:
+    found = findings(small.replace("10.1.0.[101-104]", written))
+    assert found == [f"cluster.yml:42: nodes.worker[1-4].addresses.management: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("field", "was", "least", "most"),
+    [("sockets", 1, 1, 64), ("cores_per_socket", 4, 1, 1024), ("threads_per_core", 1, 1, 16)],
+)
+def test_numbers_of_processors_have_bounds_that_may_be_reached(
+    small: str, field: str, was: int, least: int, most: int
+) -> None:
+    line = "    cpus: {model: Xeon, sockets: 1, cores_per_socket: 4, threads_per_core: 1}"
+    assert line in small
+    for number, sound in ((least - 1, False), (least, True), (most, True), (most + 1, False)):
+        found = findings(small.replace(line, line.replace(f"{field}: {was}", f"{field}: {number}")))
+        assert [one.split(": ")[1] for one in found] == ([] if sound else [f"profiles.server.cpus.{field}"])
+
+
+def test_a_column_of_hundreds_is_as_long_as_its_nodes(small: str) -> None:
+    text = (
+        small.replace("10.1.0.", "172.16.0.").replace("172.16.0.0/24", "172.16.0.0/16").replace("10.1.1.", "172.17.0.")
+    )
+    for old, new in (
+        ("172.17.0.0/24", "172.17.0.0/16"),
+        ("worker[1-4]", "worker[1-300]"),
+        ("S[1-4]", "S[1-300]"),
+        ("172.16.0.[101-104]", "172.16.[4-5].[1-150]"),
+        ("172.17.0.[101-104]", "172.17.[4-5].[1-150]"),
+        ("02:00:00:00:01:[01-04]", "02:00:00:[10-12]:01:[00-99]"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    assert findings(text) == []
+    assert findings(text.replace("S[1-300]", "S[1-299]")) == [
+        "cluster.yml:40: nodes.worker[1-300].serial: 299 values for 300 nodes; write a range or a list of 300"
+    ]

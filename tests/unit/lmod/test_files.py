@@ -128,3 +128,14 @@ def test_lua_can_read_it(one: dict[str, Any], tmp_path: Path) -> None:
     path.write_text(modulefile(one))
     done = subprocess.run([compiler, "-p", str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_default_of_a_name_is_one_of_its_own_versions() -> None:
+    """Names come from JSON: equal texts, each an object of its own."""
+    declared = [module(name="".join(name), version=version, default=version == "2")
+                for name in (["a", "t"], ["cu", "da"], ["g", "cc"]) for version in ("1", "2", "3")]  # fmt: skip
+    declared = [*declared, module(name="".join(["cu", "da"]), version="4", retired="use 2")]
+    for name in ("at", "cuda", "gcc"):
+        lines = text(declared[0], f"{name}/.modulerc.lua", *declared[1:])[1:]
+        hidden = ['hide_version("cuda/4")'] if name == "cuda" else []
+        assert lines == [f'module_version("{name}/2", "default")', *hidden]

@@ -197,3 +197,27 @@ def test_what_it_says_on_a_node(version: str, settings: dict[str, str], tmp_path
     path.write_text(json.dumps({**settings, "tree": str(tmp_path / "none")}))
     assert json.loads(run("status").stdout) == {"cache": f"{tmp_path}/none is not there", "foreign": []}
     assert run("renew").stderr == f"hal-modules: {tmp_path}/none is not there\n"
+
+
+def test_a_word_that_it_does_not_know_is_refused_and_its_help_says_what_it_is_for(
+    hal_modules_program: ModuleType, settings: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "modules.json"
+    path.write_text(json.dumps(settings))
+    for words, said in ((["renw"], "invalid choice: 'renw'"), ([], "command")):
+        with pytest.raises(SystemExit) as ended:
+            hal_modules_program.main([*words, "--settings", str(path)])
+        told = capsys.readouterr()
+        assert (ended.value.code, told.out, said in told.err) == (2, "", True)
+        assert told.err.startswith("usage: hal-modules [-h] {status,renew}\n")
+    assert os.listdir(settings["cache_dir"]) == []
+    with pytest.raises(SystemExit) as ended:
+        hal_modules_program.main(["--help"])
+    told = capsys.readouterr()
+    assert (ended.value.code, "Lmod's cache of the tree of modulefiles" in told.out, "--settings" in told.out) == (
+        0,
+        True,
+        False,
+    )
+    assert hal_modules_program.main(["status", "--settings", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out) == {"cache": "there is none", "foreign": []}

@@ -244,3 +244,15 @@ def test_a_code_opens_nothing_that_it_was_not_shown_with() -> None:
     after = plan(SIXTY, later, granted=done["granted"], create_ok=True)
     assert after["steps"] == []
     assert "internal-a internal-a" in after["erased"][0]
+
+
+def test_a_set_that_waits_or_needs_its_code_does_not_keep_the_next_one_from_its_steps() -> None:
+    both = sets(raid("images", "raid1", ["a", "b"], WWNS), raid("scratch", "raid1", ["c", "d"], WWNS), wwns=WWNS)
+    array = both[1]["arrays"][0]
+    # The first one needs a code; then it waits for a permission. The second one has to be assembled alone.
+    for first in (EXT4, {}):
+        made = plan(both, state(both, b=first, c=member(array), d=member(array)))
+        assert [step["what"] for step in made["steps"]] == ["assemble scratch"]
+        assert (bool(made["code"]), made["waiting"]) == ((True, []) if first else (False, ["images"]))
+    made = plan(both, state(both, b=EXT4), create_ok=True)
+    assert [step["what"] for step in made["steps"]] == ["make scratch"]

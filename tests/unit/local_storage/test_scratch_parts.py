@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import pwd
 import sys
@@ -165,3 +166,45 @@ def test_slurm_is_asked_again_until_the_time_is_over(monkeypatch: pytest.MonkeyP
     with pytest.raises(clean.Stop):
         clean.patient(jobs, 30)
     assert slept == [10, 10, 10]
+
+
+@pytest.mark.parametrize(("words", "pauses"), [([], 60), (["--patience", "60"], 2), (["--dry-run"], 0)])
+def test_slurm_is_asked_for_half_an_hour_and_then_nothing_goes(
+    scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    words: list[str], pauses: int,
+) -> None:  # fmt: skip
+    """Also where not even timeout(1) is found."""
+    write(scratch / "old", 1, 1)
+    declared = {"mount": str(scratch), "days": 0, "node": "hal05", "slurm": True, "device": "", "beside": str(scratch)}
+    (tmp_path / "config.json").write_text(json.dumps(declared))
+    now, slept = [float(LATER)], list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        assert len(slept) < 100, "it goes on for ever"
+        now[0] += seconds
+
+    monkeypatch.setattr(clean.time, "time", lambda: now[0])
+    monkeypatch.setattr(clean.time, "sleep", sleep)
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    assert clean.main(["--config", str(tmp_path / "config.json"), *words]) == 3
+    assert slept == [30] * pauses
+    told = capsys.readouterr()
+    said = "squeue: [Errno 2] No such file or directory: 'timeout'"
+    assert told.err.splitlines() == [*[f"{said}; asked again in 30 s"] * pauses, f"nothing more is removed: {said}"]
+    assert (told.out, left(scratch)) == ("", ["old"])
+
+
+def test_settings_that_are_not_there_or_not_whole_are_told_and_nothing_goes(
+    scratch: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(scratch / "old", 1, 1)
+    path = tmp_path / "config.json"
+    for content, said in ((None, "No such file"), ("{", "Expecting property name"), ("{}", "'mount'")):
+        if content is not None:
+            path.write_text(content)
+        assert clean.main(["--config", str(path)]) == 3
+        told = capsys.readouterr().err
+        assert told.startswith("nothing more is removed: ")
+        assert said in told
+    assert left(scratch) == ["old"]

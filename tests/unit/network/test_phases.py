@@ -265,3 +265,27 @@ def test_a_bond_begins_when_all_its_members_are_there(node: Node, there: list[st
     node.devices = [bond, node.devices[0], *members]
     node.now["links"] = dict.fromkeys(["eno1", *there], node.now["links"]["eno1"])
     assert node.phase("apply")["started"] == begun
+
+
+def test_of_a_file_owner_and_mode_are_declared_and_nothing_else(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its SELinux context is the policy's."""
+    wanted: list[dict[str, Any]] = []
+
+    def attributes(asked: dict[str, Any], changed: bool) -> bool:
+        wanted.append(asked)
+        return changed
+
+    monkeypatch.setattr(node, "attributes", attributes)
+    node.phase("write")
+    rest = dict.fromkeys(("seuser", "serole", "setype", "selevel", "attributes"))
+    given = {"owner": "root", "group": "root", "mode": "0644", "unsafe_writes": False, **rest}
+    assert wanted == [{"path": str(node.scripts / f"ifcfg-{name}"), **given} for name in ("eno1", "eno2")]
+
+
+def test_a_file_that_is_taken_away_is_kept_for_the_way_back(node: Node) -> None:
+    with_mtu(node, "eno2", 9000)
+    (node.scripts / "ifcfg-Wired_2").write_text("DEVICE=eno2\nMTU=1400\n")
+    assert node.phase("write")["withdrawn"] == ["ifcfg-Wired_2"]
+    assert not (node.scripts / "ifcfg-Wired_2").exists()
+    saved = Path(vars(node.module)["SAVED"]) / "eno2"
+    assert (saved / "ifcfg-Wired_2").read_text() == "DEVICE=eno2\nMTU=1400\n"

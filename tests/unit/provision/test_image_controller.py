@@ -196,3 +196,13 @@ def test_the_builder_of_images_is_no_node_of_the_record() -> None:
     observer.play = type("Play", (), {"_variable_manager": Manager(), "_loader": None})
     assert not observer._known_host(type("Host", (), {"get_name": lambda self: "image-ac922"})())
     assert (observer.troubles, observer.stores) == ({}, {})
+
+
+def test_a_process_that_is_not_there_was_born_at_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who builds is not called abandoned when nobody knew its time of birth."""
+    nobody = 2**22 + 1  # more than the kernel gives (PID_MAX_LIMIT)
+    monkeypatch.setattr("multiprocessing.parent_process", lambda: type("Parent", (), {"pid": nobody}))
+    unknown = building.owner("x")
+    assert unknown.endswith(f" process {nobody} of 0")
+    assert not building.abandoned(unknown)
+    assert building.abandoned(unknown.removesuffix("0") + "1")

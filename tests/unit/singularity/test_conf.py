@@ -104,3 +104,21 @@ def test_what_is_accepted_is_read_back_as_declared(declared: dict[str, Any]) -> 
             else (str(value),)
         )
         assert tuple(read.get(name, [])) == (() if value in ("", []) else shown)
+
+
+def test_every_directive_that_nobody_declares_is_as_in_the_programs_own_file() -> None:
+    """The values of 3.5.3: what is switched off there, and what is neither on nor off."""
+    read = as_singularity_reads(text({}, "3.5"))
+    other = {
+        "max loop devices": ["256"], "mount dev": ["yes"], "bind path": ["/etc/localtime", "/etc/hosts"],
+        "enable overlay": ["try"], "sessiondir max size": ["16"], "root default capabilities": ["full"],
+        "memory fs type": ["tmpfs"],
+    }  # fmt: skip
+    off = ("mount hostfs", "always use nv", "always use rocm", "shared loop devices")
+    on = (
+        "allow setuid", "allow pid ns", "config passwd", "config group", "config resolv_conf", "mount proc",
+        "mount sys", "mount devpts", "mount home", "mount tmp", "user bind control", "enable fusemount",
+        "enable underlay", "mount slave", "allow container squashfs", "allow container extfs",
+        "allow container dir", "allow container encrypted",
+    )  # fmt: skip
+    assert read == {**other, **{name: ["no"] for name in off}, **{name: ["yes"] for name in on}}

@@ -125,3 +125,46 @@ def test_prune_removes_what_no_lock_file_names_and_never_all(mirror: Run, source
 
 def test_an_empty_mirror_of_no_lock_file_is_no_fault(mirror: Run) -> None:
     assert mirror(packages=[], prune=True)["removed"] == []
+
+
+def test_every_package_that_cannot_be_published_is_named_and_the_others_stay(
+    mirror: Run, source: Path, served: Path
+) -> None:
+    good = package(source, NAMES[0])
+    wrong = [{**good, "file": f"{number}.conda", "sha256": "0" * 64} for number in range(2)]
+    done = mirror(packages=[wrong[0], good, wrong[1]])
+    assert len(done["faults"]) == 2
+    assert done["msg"] == "mirror: 2 packages of channels cannot be published\n" + "\n".join(done["faults"])
+    assert all("not published" in fault for fault in done["faults"])
+    assert [path.name for path in served.iterdir()] == [NAMES[0]]
+    assert not (served.parents[1] / "SHA256SUMS").exists()
+
+
+@pytest.mark.parametrize(("count", "more"), [(20, ""), (21, "\nand 1 more")])
+def test_of_many_faults_twenty_are_shown(mirror: Run, source: Path, count: int, more: str) -> None:
+    wrong = {**package(source, NAMES[0]), "sha256": "0" * 64}
+    done = mirror(packages=[{**wrong, "file": f"{number}.conda"} for number in range(count)])
+    assert len(done["faults"]) == count
+    assert done["msg"].endswith("\n".join(["published", *done["faults"][:20]]) + more)
+
+
+def test_nothing_is_removed_unless_it_is_asked_for(mirror: Run, source: Path, served: Path) -> None:
+    mirror()
+    assert mirror(packages=[package(source, NAMES[0])])["removed"] == []
+    assert (served / NAMES[1]).exists()
+
+
+def test_check_mode_says_what_is_missing_and_fetches_nothing(mirror: Run, served: Path) -> None:
+    done = mirror(_ansible_check_mode=True)
+    assert (done["changed"], done["fetched"]) == (True, 2)
+    assert not served.exists()
+
+
+def test_the_web_server_may_read_whatever_the_umask_of_who_runs_it(mirror: Run, served: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        mirror()
+    finally:
+        os.umask(before)
+    paths = [served.parents[1], served, served / NAMES[0], served.parents[1] / "SHA256SUMS"]
+    assert [oct(path.stat().st_mode & 0o777) for path in paths] == ["0o755", "0o755", "0o644", "0o644"]

@@ -167,3 +167,26 @@ def test_no_answer_is_not_no_difference(tmp_path: Path, what: str) -> None:
     done = run(tmp_path, what, None, declared())
     assert (done.returncode, done.stdout) == (3, "")
     assert "ended with 1: ibwarn: no port" in done.stderr
+
+
+@pytest.mark.parametrize(("speed", "right"), [("4xSDR", 10), ("4xDDR", 20), ("4xQDR", 40), ("4xHDR", 200)])
+def test_a_rate_is_counted_by_lanes(tmp_path: Path, speed: str, right: int) -> None:
+    """The links of the capture, as ibnetdiscover prints them at another speed."""
+    healthy = (HERE / "captures/ibnetdiscover_healthy.txt").read_text()
+    (tmp_path / "said").write_text(healthy.replace("4xEDR", speed))
+    model = declared()
+    for one in model["cables"]:
+        one["rate_gbps"] = one["rate_gbps"] and right
+    assert differences(tmp_path, "cables", str(tmp_path / "said"), model) == []
+    for one in model["cables"]:
+        one["rate_gbps"] = one["rate_gbps"] and right + 1
+    assert len(differences(tmp_path, "cables", str(tmp_path / "said"), model)) == len(PORTS)
+
+
+@pytest.mark.parametrize("speed", ["4xXDR", "fast"])
+def test_a_speed_of_no_known_name_is_not_taken_for_right(tmp_path: Path, speed: str) -> None:
+    healthy = (HERE / "captures/ibnetdiscover_healthy.txt").read_text()
+    (tmp_path / "said").write_text(healthy.replace("4xEDR", speed))
+    found = differences(tmp_path, "cables", str(tmp_path / "said"))
+    assert found[1] == f"hal01 mlx5_0/1 on edr1/2 runs at {speed}, declared 100 Gb/s"
+    assert len(found) == len(PORTS)

@@ -98,6 +98,8 @@ BLOCK = f"{nfs.BEGIN}\n{OURS}\n{nfs.END}\n"
         ("/data 10.0.2.0/255.255.255.0(ro) *(ro)\n", "/data *(ro)\n"),
         ('"/data" -ro,sync \\\n   10.0.2.0/24 host1(rw)\n', '"/data" -ro,sync host1(rw)\n'),
         ("/data2 10.0.2.0/24(ro)\n", "/data2 10.0.2.0/24(ro)\n"),
+        # exports(5) takes any address of a network for the network.
+        ("/data 10.0.2.9/24(ro)\n", ""),
         ("/data -ro 10.0.2.0/24\n# /data 10.0.2.0/24(ro)\n", "# /data 10.0.2.0/24(ro)\n"),
         # A comment is no client, and a path without a client would be everybody's.
         ("/data 10.0.2.0/24(rw) # management net\n", "# management net\n"),

@@ -216,3 +216,11 @@ def test_a_spoilt_snapshot_is_replaced_by_another_name(tmp_path: Path) -> None:
     publish(tmp_path, "digest", tree(package(tmp_path, "tool")), {})
     assert free_name(str(tmp_path), "digest") == "digest.1"
     assert free_name(str(tmp_path), "other") == "other"
+
+
+def test_a_snapshot_without_metadata_is_not_whole(tmp_path: Path) -> None:
+    trees = tree(package(tmp_path, "tool"))
+    make(str(tmp_path), "bare", trees, {}, lambda folder: None)
+    assert not is_whole(str(tmp_path), "bare", trees, {})
+    make(str(tmp_path), "full", trees, {}, index)
+    assert is_whole(str(tmp_path), "full", trees, {})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -131,3 +133,19 @@ def test_every_filter_has_its_name(filters: ModuleType) -> None:
     found = filters.FilterModule().filters()
     assert {name: one.__name__ for name, one in found.items()} == {name: name for name in found}
     assert len(found) == 7
+
+
+def test_a_part_of_a_class_is_called_by_its_ports(filters: ModuleType) -> None:
+    ports = {**PORTS, "hal03": ["mlx5_1/1", "mlx5_3/1"]}
+    made = filters.hal_scale_classes(CLASSES, GROUPS, ["hal01", "hal03"], ports)
+    assert {name: one["nodes"] for name, one in made.items()} == {
+        "clients": ["hal01"],
+        "clients mlx5_1/1 mlx5_3/1": ["hal03"],
+    }
+
+
+def test_the_filters_find_what_is_shipped_to_nodes_by_themselves(tmp_path: Path) -> None:
+    """In a Python of its own: here other tests have shown the way already."""
+    loaded = [sys.executable, "-c", "import runpy, sys; runpy.run_path(sys.argv[1])", str(SOURCE)]
+    done = subprocess.run(loaded, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -94,7 +94,7 @@ def test_a_shell_is_asked_for_as_the_console_is_behind_it() -> None:
                 transport.start_server(server=speaks)
                 channel = transport.accept(120)
                 assert channel is not None
-                if speaks.asked.wait(30):
+                if speaks.asked.wait(300):
                     channel.sendall(b"hal05 login: \xff")
                 channel.close()
                 transport.join(120)

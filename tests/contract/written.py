@@ -4,7 +4,8 @@
 
 writes the files anew. Read the difference before you commit it: it is what your change does to the reference site.
 What is managed is a line each: its name, what is declared of it, and a host that has it. A promise has a line with one
-host of every kind that it is asked of; a number before a host is how many things it is asked about there. Of each text
+host of every kind that it is asked of, or no host; a number before a host is how many things it is asked about there;
+and what it finds, when that is not the usual. Of each text
 the first host that gets it is named; `$` marks the end of a line that ends in a blank. A text that needs what only a
 run knows, as a key that it made, has its place in a line and no more: changes of it are not seen here.
 """
@@ -18,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from tests.contract import declared
-from tests.contract.project import PROJECT, files, text_of
+from tests.contract.project import PROJECT, files, load, roles, text_of
 from tests.contract.rendering import REAL, Rendered, rendered
 
 FOLDER = PROJECT / "tests/contract/written"
@@ -51,14 +52,19 @@ def _managed(one: declared.Resource) -> str:
 
 
 def _promises() -> Iterator[tuple[str, str]]:
-    """The role and the line of each entry of expect.yml that is asked of some host."""
-    asked: dict[tuple[str, int, str, str], Counter[str]] = {}
+    """The role and the line of each entry of expect.yml."""
+    asked: dict[tuple[str, int], Counter[str]] = {}
     for one in declared.promised(PROJECT):
         if not one.skipped:
-            asked.setdefault((one.path.parent.name, one.line, one.name, one.severity), Counter())[one.host] += 1
-    for (role, _, name, severity), hosts in sorted(asked.items()):
-        told = [f"{count} {host}" if count > 1 else host for host, count in hosts.items()]
-        yield role, f"{'promise' if severity == 'error' else severity}:{name}  {', '.join(told)}"
+            asked.setdefault((one.path.parent.name, one.line), Counter())[one.host] += 1
+    for role in roles(PROJECT):
+        for entry in load(role / "expect.yml") if (role / "expect.yml").is_file() else []:
+            hosts = asked.get((role.name, entry.line), Counter())
+            told = [f"{count} {host}" if count > 1 else host for host, count in hosts.items()]
+            severity = entry.get("severity", "error")
+            finds = f" ({entry['finding']})" if "finding" in entry else ""
+            kind = "promise" if severity == "error" else severity
+            yield role.name, f"{kind}:{entry['id']}{finds}  {', '.join(told) or 'no host'}"
 
 
 def _texts() -> Iterator[Rendered]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import http.server
+import re
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -13,8 +15,9 @@ import pytest
 
 from hal_packages.errors import HalPackagesError
 from hal_packages.metadata import gather
-from hal_packages.repodata import obtain
+from hal_packages.repodata import Metadata, obtain
 from hal_packages.resolve import lock
+from hal_packages.universe import Universe
 from tests.unit.packages.conftest import World
 
 
@@ -90,6 +93,29 @@ def test_metadata_that_is_not_what_repomd_says_is_refused(world: World, tmp_path
         (copy / path.name).write_bytes(content[:-1] if "primary.xml" in path.name else content)
     with pytest.raises(HalPackagesError, match=r"primary\.xml\S+: is not what repomd\.xml says"):
         obtain(str(tmp_path / "copy"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("checksum", "words"),
+    [
+        ('<checksum type="sha" pkgid="YES">' + "0" * 40 + "</checksum>", "has a sha1 checksum"),
+        ("", "has no checksum"),
+    ],
+)
+def test_a_package_without_the_checksum_of_a_lock_is_refused(
+    world: World, tmp_path: Path, checksum: str, words: str
+) -> None:
+    repodata = world.folder / "base" / "repodata"
+    (primary,) = repodata.glob("*primary.xml*")
+    (filelists,) = repodata.glob("*filelists.xml*")
+    with gzip.open(primary, "rt") as stream:
+        text = re.sub(r'<checksum type="sha256" pkgid="YES">\w+</checksum>', checksum, stream.read())
+    old = tmp_path / "primary.xml"
+    old.write_text(text)
+    files = {"primary": old, "filelists": filelists}
+    with pytest.raises(HalPackagesError) as raised:
+        Universe("x86_64").add("base", Metadata("base/x86_64", "", files))
+    assert re.fullmatch(rf"base/x86_64: \S+: {words}; a lock needs sha256", str(raised.value))
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -1,0 +1,358 @@
+"""What follows from results: the reason of a drain, what Slurm is told, what is remembered, what a line says."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import ansible.module_utils
+import pytest
+
+from tests.unit.alike import SHIPPED
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "roles/node_health/files"))
+if str(SHIPPED) not in ansible.module_utils.__path__:
+    ansible.module_utils.__path__.append(str(SHIPPED))
+
+program, checks, gpus, slurm = (
+    importlib.import_module(name)
+    for name in ("node_health", "node_health_checks", "node_health_gpus", "node_health_slurm")
+)
+OURS = {"reason": "health: disk full (a: b)", "before": "health: older (a: c)", "hardware": False}
+HEALTHY_AGAIN = "healthy again, and stays drained for an administrator to look at the hardware"
+
+
+def result(status: str = "fail", **changes: Any) -> dict[str, Any]:
+    one = {"words": "disk full", "role": "base", "id": "a", "hardware": False, "why": "jobs fail", "reason": "b"}
+    return {**one, "status": status, **changes}
+
+
+def node(**changes: Any) -> dict[str, Any]:
+    return {"drained": False, "failing": False, "down": False, "reason": "", "by": "", **changes}
+
+
+def test_a_reason_has_failures_first_each_of_their_words_once_and_what_could_not_be_read_with_a_mark() -> None:
+    failing = [
+        result("unknown", words="GPU lost", role="gpu", id="g", reason="hangs"),
+        result("unknown", words="no home", id="h", reason="hangs"),
+        result(id="a"),
+        result(id="z", reason="c"),
+    ]
+    assert slurm.reason_of(failing) == "health: disk full; GPU lost? (a: b, z: c, g: hangs, h: hangs)"
+
+
+def test_a_reason_is_one_line_of_ascii_without_what_slurm_gives_a_meaning_to() -> None:
+    reason = slurm.reason_of([result(words="a [b]\n \"c\" 'd' \\e ~", reason="\x7f\x1fx  ü y")])
+    assert reason == "health: a (b) c d e ~ (a: x y)"
+
+
+def test_a_reason_that_is_too_long_is_cut_and_says_so() -> None:
+    rest = len(slurm.reason_of([result(reason="")]))
+    assert slurm.reason_of([result(reason="x" * (240 - rest))])[-3:] == "xx)"
+    cut = slurm.reason_of([result(reason="x" * (241 - rest))])
+    assert (len(cut), cut[-4:]) == (240, "x...")
+
+
+@pytest.mark.parametrize(
+    ("state", "failing", "complete", "remembered", "expected"),
+    [
+        (None, [result()], True, {}, ("nothing", "Slurm does not know this node")),
+        (node(), [result()], True, {}, ("drain", "")),
+        (node(), [result()], False, {}, ("drain", "")),
+        (node(), [], True, {}, ("nothing", "")),
+        (node(drained=True), [result()], True, {}, ("nothing", "somebody has taken it out: (no reason)")),
+        (node(failing=True, by="eve"), [result()], True, OURS, ("nothing", "eve has taken it out: (no reason)")),
+        (node(down=True, reason="r", by="eve"), [result()], True, {}, ("nothing", "eve has taken it out: r")),
+        (node(down=True, reason="r", by="slurm"), [result()], True, {}, ("drain", "")),
+        (node(down=True, by="eve"), [result()], True, {}, ("drain", "")),
+        (node(drained=True, reason=OURS["reason"]), [result()], True, OURS, ("nothing", "is drained already")),
+        (node(drained=True, reason=OURS["reason"]), [result(id="c")], False, OURS, ("nothing", "is drained already")),
+        (node(drained=True, reason=OURS["reason"]), [result(id="c")], True, OURS,
+         ("update", "fails otherwise than before")),
+        (node(drained=True, reason=OURS["reason"]), [result(hardware=True)], False, OURS,
+         ("update", "fails otherwise than before")),
+        (node(drained=True, reason=OURS["reason"]), [result("unknown", hardware=True)], False, OURS,
+         ("nothing", "is drained already")),
+        (node(drained=True, reason=OURS["reason"]), [result(hardware=True)], False, {**OURS, "hardware": True},
+         ("nothing", "is drained already")),
+        (node(drained=True, reason=OURS["before"]), [], True, OURS, ("resume", "healthy again")),
+        (node(drained=True, reason=OURS["reason"]), [], False, OURS, ("nothing", "")),
+        (node(drained=True, reason=OURS["reason"]), [], True, {**OURS, "hardware": True}, ("nothing", HEALTHY_AGAIN)),
+        (node(drained=True, reason="mine"), [], True, OURS, ("nothing", "")),
+        (node(reason=OURS["reason"]), [], True, OURS, ("nothing", "")),
+    ],
+)  # fmt: skip
+def test_what_slurm_is_told(
+    state: Any, failing: list[Any], complete: bool, remembered: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    assert slurm.decide(state, failing, complete, remembered) == expected
+
+
+@pytest.fixture
+def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What scontrol was asked, and what it answers."""
+    told: dict[str, Any] = {"answer": (0, "", ""), "asked": []}
+
+    def run(argv: list[str], timeout_seconds: int) -> Any:
+        told["asked"].append((argv, timeout_seconds))
+        return told["answer"]
+
+    monkeypatch.setattr(slurm, "run", run)
+    monkeypatch.setattr(slurm, "LOCK", str(tmp_path / "lock"))
+    return told
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((1, "out\n", " no\n  way \n"), "scontrol show: no way"),
+        ((1, "out \n", ""), "scontrol show: out"),
+        ((7, "", ""), "scontrol show: exit status 7"),
+    ],
+)
+def test_what_scontrol_refuses_is_said_on_one_line(
+    scontrol: dict[str, Any], tmp_path: Path, answer: Any, words: str
+) -> None:
+    scontrol["answer"] = answer
+    with pytest.raises(slurm.SlurmError) as refused:
+        slurm.Slurm("hal01", str(tmp_path / "state"))._scontrol(["show", "node"])
+    assert str(refused.value) == words
+    assert scontrol["asked"] == [(["scontrol", "show", "node"], 8)]
+
+
+def test_a_drain_is_remembered_and_forgotten_when_the_node_was_given_back(
+    scontrol: dict[str, Any], tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    line = "NodeName=hal01 State={} Reason={} [root@2026-11-21T17:30:00]"
+    scontrol["answer"] = (0, "NodeName=hal01 State=IDLE", "")
+    assert slurm.Slurm("hal01", str(state)).settle([result()], True) == f"drained: {OURS['reason']}"
+    assert json.loads(state.read_text()) == {**OURS, "before": ""}
+    scontrol["answer"] = (0, line.format("IDLE+DRAIN", OURS["reason"]), "")
+    slurm.Slurm("hal01", str(state)).settle([result(id="c", hardware=True)], True)
+    worse = {"reason": "health: disk full (c: b)", "before": OURS["reason"], "hardware": True}
+    assert json.loads(state.read_text()) == worse
+    scontrol["answer"] = (0, line.format("IDLE+DRAIN", worse["reason"]), "")
+    slurm.Slurm("hal01", str(state)).settle([result(id="d")], True)
+    assert json.loads(state.read_text())["hardware"] is True, "who has seen it once has to look"
+    scontrol["answer"] = (0, "NodeName=hal02 State=IDLE", "")
+    assert slurm.Slurm("hal01", str(state)).settle([result("pass")], True) == "Slurm does not know this node"
+    assert json.loads(state.read_text())["hardware"] is True
+    scontrol["answer"] = (0, "NodeName=hal01 State=IDLE", "")
+    assert slurm.Slurm("hal01", str(state)).settle([result("pass")], True) == ""
+    assert json.loads(state.read_text()) == {}
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["lock", "state"]
+
+
+@pytest.mark.parametrize(
+    ("content", "known"),
+    [
+        (None, {}), ("{", {}), ("[]", {}), ('"x"', {}), ('{"reason": "r"}', {}), (json.dumps(OURS), OURS),
+        (json.dumps({**OURS, "more": 1}), {}),
+    ],
+)  # fmt: skip
+def test_only_a_whole_memory_is_one(tmp_path: Path, content: str | None, known: dict[str, Any]) -> None:
+    if content is not None:
+        (tmp_path / "state").write_text(content)
+    assert slurm.Slurm("hal01", str(tmp_path / "state"))._remembered() == known
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_lock_that_a_full_disk_refuses_is_done_without(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with slurm._Lock() as lock:
+        assert lock.stream is None
+
+
+def test_a_lock_that_cannot_be_made_or_is_held_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(slurm.time, "sleep", waited.append)
+    monkeypatch.setattr(slurm, "LOCK", str(tmp_path / "none" / "lock"))
+    with pytest.raises(slurm.SlurmError) as refused, slurm._Lock():
+        pass
+    assert str(refused.value) == f"{tmp_path}/none/lock: No such file or directory"
+    monkeypatch.setattr(slurm, "LOCK", str(tmp_path / "lock"))
+    with slurm._Lock(), pytest.raises(slurm.SlurmError) as refused, slurm._Lock():
+        pass
+    assert str(refused.value) == f"another health check holds {tmp_path}/lock"
+    assert waited == [0.1] * 80
+    with slurm._Lock():
+        pass
+
+
+@pytest.mark.parametrize(
+    ("environment", "numbers"),
+    [
+        ({"SLURM_JOB_GPUS": "0,2-4,7", "CUDA_VISIBLE_DEVICES": "9"}, [0, 2, 3, 4, 7]),
+        ({"SLURM_JOB_GPUS": "", "CUDA_VISIBLE_DEVICES": "1-2"}, [1, 2]),
+        ({"SLURM_JOB_GPUS": "10-10"}, [10]),
+        ({"SLURM_JOB_GPUS": "0,"}, []), ({"CUDA_VISIBLE_DEVICES": "NoDevFiles"}, []), ({}, []),
+    ],
+)  # fmt: skip
+def test_a_job_s_gpus_are_numbers_and_ranges(environment: dict[str, str], numbers: list[int]) -> None:
+    assert gpus.of_job(environment) == numbers
+
+
+def test_what_is_left_on_gpus_is_asked_again_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, asked = [100.0], []
+    answers = [(0, "4711, a\nwarning, b\n 12, c\n", ""), (0, "none\n", "")]
+
+    def run(argv: list[str], timeout_seconds: int) -> Any:
+        asked.append((argv, timeout_seconds))
+        return answers[0] if len(asked) < 4 else answers[1]
+
+    monkeypatch.setattr(gpus, "run", run)
+    monkeypatch.setattr(gpus.time, "time", lambda: now[0])
+    monkeypatch.setattr(gpus.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    fixed = {"role": "nvidia_driver", "id": "no process is left on the GPUs", "hardware": True,
+             "why": "the next job would get it"}  # fmt: skip
+    reason = "GPU 0,3: process 4711, a; process 12, c"
+    failed = {**fixed, "words": "process left on a GPU", "status": "fail", "reason": reason}
+    assert gpus.left_over([0, 3], 1) == [failed]
+    assert (len(asked), now) == (3, [102.0])
+    argv = ["nvidia-smi", "--query-compute-apps=pid,process_name", "--format=csv,noheader", "--id=0,3"]
+    assert asked[0] == (argv, 15)
+    assert gpus.left_over([0, 3], 1) == [{**fixed, "words": "", "status": "pass", "reason": ""}]
+    answers[1] = (9, "4711, a\n", "driver\n gone")
+    assert gpus.left_over([0], 0)[0]["status"] == "fail"
+    answers[1] = (9, "no", "driver\n gone")
+    assert gpus.left_over([0], -1)[0]["reason"] == "GPU 0: no driver gone"
+
+
+def test_each_setting_of_a_gpu_is_a_result_and_a_program_that_cannot_run_is_no_success(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(argv: list[str], timeout_seconds: int) -> Any:
+        if argv[1] == "-a":
+            return 0, "fine", ""
+        raise gpus.Unreadable("cannot run nvidia-smi")
+
+    monkeypatch.setattr(gpus, "run", run)
+    found = gpus.reset([1], [["-a"], ["-b", "c"]])
+    assert [(one["status"], one["id"], one["words"], one["reason"]) for one in found] == [
+        ("pass", "settings of the GPUs", "GPU settings not reset", ""),
+        ("fail", "settings of the GPUs", "GPU settings not reset", "nvidia-smi -b c: cannot run nvidia-smi"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "words"),
+    [
+        ({}, ("unknown", None, "cannot run\n it"), "cannot run it"),
+        ({}, ("unknown", None, "no answer"), "cannot be read: no answer"),
+        ({"equal": True}, ("fail", False, "r"), "is no, declared yes"),
+        ({"at_least": 3}, ("fail", 2, "r"), "is 2, declared at least 3"),
+        ({"at_most": 3}, ("fail", 4, "r"), "is 4, declared at most 3"),
+        ({"one_of": ["a", True]}, ("fail", ["b", "c"], "r"), "is b, c, declared one of a, yes"),
+        ({"match": "^a"}, ("fail", "b", "r"), "is b, declared ^a"),
+        ({"count": 2}, ("fail", 0, "r"), "is 0, declared 2"),
+        ({"has": 2}, ("fail", "b", "why not"), "why not"),
+        ({"equal": 1}, ("fail", None, "it  is\tnot there"), "it is not there"),
+        ({"equal": 1}, ("fail", {"a": 1}, "other"), "other"),
+        ({"equal": "b"}, ("fail", "a" * 60, "long"), f"is {'a' * 60}, declared b"),
+        ({"equal": "b"}, ("fail", "a" * 61, "long"), "long"),
+    ],
+)
+def test_a_difference_is_what_is_and_what_is_declared(question: Any, answer: Any, words: str) -> None:
+    status, observed, reason = answer
+    assert checks._difference(question, {"status": status, "observed": observed, "reason": reason}) == words
+
+
+def test_equal_commands_and_paths_are_asked_once_and_readers_apart() -> None:
+    asked = checks._asked
+    assert asked({"command": {"argv": ["a"], "lines": 1}, "equal": 1}) == asked({"command": {"argv": ["a"]}})
+    assert asked({"command": {"argv": ["a"]}}) == '["command", ["a"]]'
+    assert asked({"file": {"path": "/a", "key": "b"}, "equal": ""}) == '["file", "/a"]'
+    reader = next(name for name in sorted(checks.READERS) if name not in ("command", "file"))
+    assert asked({"aaa": 1, reader: {}, "zzz": 1}) == reader
+
+
+def test_an_answer_that_is_none_is_unknown_for_each_question() -> None:
+    unread = {"status": "unknown", "observed": None, "reason": "the process that asked ended"}
+    assert checks._read(b"", 2) == ([unread, unread], [])
+    assert checks._read(b'{"answers": [1], "left": [7]}', 2) == ([unread, unread], [7])
+    assert checks._read(b'{"answers": [1, 2], "left": [7]}', 2) == ([1, 2], [7])
+
+
+def test_what_hangs_is_kept_while_it_is_the_same_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hung = tmp_path / "hung"
+    monkeypatch.setattr(checks, "HUNG", str(hung))
+    born = checks._born(os.getpid())
+    assert int(born) > 0
+    assert checks._still_hanging() == {}
+    still: dict[str, Any] = {}
+    checks._note(still, "a", [os.getpid(), 2**22 + 1])
+    assert still == {"a": (os.getpid(), born)}
+    checks._remember(still)
+    assert checks._still_hanging() == still
+    assert [path.name for path in tmp_path.iterdir()] == ["hung"]
+    hung.write_text(json.dumps({"a": [os.getpid(), born + "1"], "b": [os.getpid(), born]}))
+    assert checks._still_hanging() == {"b": (os.getpid(), born)}
+    checks._remember({})
+    checks._remember({})
+    assert not hung.exists()
+    hung.mkdir()
+    (hung / "kept").touch()
+    checks._remember(still)
+    checks._remember({})
+    hung_parent = tmp_path / "none" / "hung"
+    monkeypatch.setattr(checks, "HUNG", str(hung_parent))
+    checks._remember(still)
+    assert not hung_parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "brief", "seconds", "lines"),
+    [
+        (["pass"], False, 1.234, ["ok   base  a", "hal01: healthy, 1 check in 1.23 s"]),
+        (["pass", "pass"], False, None, ["ok   base  a"] * 2 + ["hal01: healthy, 2 checks"]),
+        (["pass"], True, 1.0, []),
+        (["pass", "unknown"], True, None, ["?    base  disk full (a: b); jobs fail", "hal01: 1 of 2 checks failed"]),
+        (["fail"], False, 0, ["FAIL base  disk full (a: b); jobs fail", "hal01: 1 of 1 check failed in 0.00 s"]),
+        ([], False, None, ["hal01: not known: no check is declared"]),
+    ],
+)
+def test_a_line_is_shown_for_each_check_or_only_for_what_is_wrong(
+    capfdbinary: pytest.CaptureFixture[bytes], statuses: list[str], brief: bool, seconds: float | None, lines: list[str]
+) -> None:
+    program.show("hal01", [result(status) for status in statuses], seconds, brief)
+    assert capfdbinary.readouterr().out.decode().splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("limit", "took", "again", "asked"),
+    [
+        (20, 0, True, [(3, 20), (2, 8)]), (5, 4.9, True, [(3, 5), (2, 5)]), (20, 8, True, [(3, 20)]),
+        (20, 7.9, True, [(3, 20), (2, 8)]), (20, 0, False, [(3, 20)]),
+    ],
+)  # fmt: skip
+def test_what_failed_is_asked_once_more_after_a_pause_if_there_is_time(
+    monkeypatch: pytest.MonkeyPatch, limit: int, took: float, again: bool, asked: list[tuple[int, int]]
+) -> None:
+    now, seen = [0.0], []
+    paused: list[float] = []
+
+    def run(given: list[Any], seconds: int) -> list[Any]:
+        seen.append((len(given), seconds))
+        now[0] += took
+        return [{"status": one["first"] if len(seen) == 1 else "again", "id": one["id"]} for one in given]
+
+    monkeypatch.setattr(program.node_health_checks, "run", run)
+    monkeypatch.setattr(program.time, "time", lambda: now[0])
+    monkeypatch.setattr(program.time, "sleep", paused.append)
+    declared = {"seconds": limit, "checks": [
+        {"role": "a", "id": number, "first": first} for number, first in enumerate(("fail", "pass", "unknown"))
+    ] + [{"role": "b", "id": 3, "first": "fail"}]}  # fmt: skip
+    found = program._run(declared, ["a"], again)
+    assert seen == asked
+    assert paused == [3] * (len(asked) - 1)
+    expected = ["again", "pass", "again"] if len(asked) == 2 else ["fail", "pass", "unknown"]
+    assert [(one["id"], one["status"]) for one in found] == list(enumerate(expected))

@@ -146,6 +146,11 @@ def test_a_drain_is_remembered_and_forgotten_when_the_node_was_given_back(
     scontrol["answer"] = (0, "NodeName=hal01 State=IDLE", "")
     assert slurm.Slurm("hal01", str(state)).settle([result("pass")], True) == ""
     assert json.loads(state.read_text()) == {}
+    state.write_text(json.dumps(OURS))
+    scontrol["answer"] = (0, line.format("IDLE+DRAIN", OURS["reason"]), "")
+    assert slurm.Slurm("hal01", str(state)).settle([result("pass")], True) == f"given back: {OURS['reason']}"
+    assert scontrol["asked"][-1][0] == ["scontrol", "update", "NodeName=hal01", "State=UNDRAIN"]
+    assert json.loads(state.read_text()) == {}
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["lock", "state"]
 
 
@@ -294,7 +299,7 @@ def test_what_hangs_is_kept_while_it_is_the_same_process(tmp_path: Path, monkeyp
     checks._remember(still)
     assert checks._still_hanging() == still
     assert [path.name for path in tmp_path.iterdir()] == ["hung"]
-    hung.write_text(json.dumps({"a": [os.getpid(), born + "1"], "b": [os.getpid(), born]}))
+    hung.write_text(json.dumps({"a": [os.getpid(), born + "1"], "b": [os.getpid(), born], "c": [os.getpid(), "0"]}))
     assert checks._still_hanging() == {"b": (os.getpid(), born)}
     checks._remember({})
     checks._remember({})

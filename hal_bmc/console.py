@@ -65,15 +65,15 @@ def _host_key(target: Target, asked: str) -> paramiko.PKey:
     kind, _, rest = target.console_key.strip().partition(" ")
     try:
         return paramiko.PKey.from_type_string(kind, base64.b64decode(rest.split()[0], validate=True))
-    except (IndexError, binascii.Error, ValueError, paramiko.SSHException):
+    except (IndexError, binascii.Error, ValueError, paramiko.SSHException, paramiko.UnknownKeyType):
         what = "is not one (ssh-ed25519 AAAA...)" if target.console_key.strip() else "is not declared"
         answer = f"its ssh host key {what}: docs/bmc.md says how to read it, bmc_console_keys has it"
         raise BmcError(target.label, asked, answer, Fault.CONFIGURATION) from None
 
 
 def _types(name: str) -> list[str]:
-    """An RSA key signs by newer algorithms than its name says (RFC 8332)."""
-    return ["rsa-sha2-512", "rsa-sha2-256", "ssh-rsa"] if name == "ssh-rsa" else [name]
+    """An RSA key signs by newer algorithms than its name says (RFC 8332); paramiko knows no other since 5.0."""
+    return ["rsa-sha2-512", "rsa-sha2-256"] if name == "ssh-rsa" else [name]
 
 
 def _read(channel: paramiko.Channel, seconds: float) -> str:

@@ -215,13 +215,9 @@ def _since(seen, now):
     return int(min(since, now)) if since > 0 else int(now)
 
 
-def is_gone(entry, seen):
+def is_gone(seen):
     """Say whether an orphan has nothing left on the node that somebody would have to clean up."""
-    if isinstance(seen, Unreadable):
-        return False
-    if seen.get('state') == 'absent' or seen.get('loaded') is False:
-        return True
-    return entry.get('declared', {}).get('state') == 'absent' and seen.get('state') == 'absent'
+    return not isinstance(seen, Unreadable) and (seen.get('state') == 'absent' or seen.get('loaded') is False)
 
 
 def node_windows(request, now):

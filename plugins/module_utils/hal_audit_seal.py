@@ -69,7 +69,7 @@ def _seal(request, node):
     seen = survey.observe(list(fresh.values()) + orphans, keep=node.state('content'))
     problems.extend(survey.problems)
     entries = {entry['resource']: entry for entry in stay.values()
-               if not (entry.get('orphaned') and is_gone(entry, seen[entry['resource']]))}
+               if not (entry.get('orphaned') and is_gone(seen[entry['resource']]))}
     texts = {}
     for resource, entry in fresh.items():
         answer = seen[resource]

@@ -1,9 +1,9 @@
 """What a scenario depends on, as files of this tree: read from the files themselves.
 
 A file depends on every file that it names: by a path (`../shared/create.yml`, `PROJECT / "roles"`), a glob, a Python
-import, a plugin's or filter's name, a role of a play. A folder that is named counts whole, and a role always does. What
-is named needlessly makes a scenario run once more; what is missed would leave a broken role proven, so a run is watched
-for files that it read and that do not count here (`witness.py`).
+import, a plugin's or filter's name, a role of a play. A folder that is named counts whole, and a role always does, but
+for its README. What is named needlessly makes a scenario run once more; what is missed would leave a broken role
+proven, so a run is watched for files that it read and that do not count here (`witness.py`).
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ READS = {
     "hal_inventory/cache.py": ("hal_inventory/**",),  # another program, another cache
 }
 """What the product reads of roles that no scenario names. Otherwise its code is for any role, and names none."""
+READ_BY_PEOPLE = "roles/*/README.md"
+"""What of a role does nothing."""
 SLOW = "pytest.mark.slow"
 CALLS = {"audited": ("playbooks/audit.yml",)}
 """Methods of the lab that read more than their file names: an audit asks for every role of a node."""
@@ -101,7 +103,8 @@ class Tree:
 
     def _with_ground(self, starts: Iterable[str]) -> frozenset[str]:
         reached = self.closure(file for path in starts for file in self.below(path))
-        return reached | {file for path in STANDS_ON for file in self.below(path)}
+        reached |= {file for path in STANDS_ON for file in self.below(path)}
+        return frozenset(file for file in reached if not PurePosixPath(file).match(READ_BY_PEOPLE))
 
     def closure(self, start: Iterable[str]) -> frozenset[str]:
         """These files and all that they name, and those name."""

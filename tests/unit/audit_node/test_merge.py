@@ -148,8 +148,7 @@ def test_windows_are_by_the_nodes_clock_with_some_tolerance() -> None:
     ],
 )
 def test_an_orphan_is_gone_when_nothing_of_it_is_left(seen: Any, gone: bool) -> None:
-    assert is_gone({"declared": {"state": "absent"}}, seen) is gone
-    assert is_gone({}, seen) is gone
+    assert is_gone(seen) is gone
 
 
 def kept(resource: str, seen: dict[str, Any], before: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -6,9 +6,11 @@ import io
 import socket
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import paramiko
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -45,7 +47,7 @@ def test_another_host_key_gets_no_password(emulation: Emulation) -> None:
 
 def test_a_key_that_nobody_declared(openbmc: Emulated) -> None:
     assert "its ssh host key is not declared: docs/bmc.md" in str(failure(lambda: openbmc.client().console(0.5)))
-    for wrong in ("ssh-ed25519", "ssh-ed25519 !!!", "AAAA"):
+    for wrong in ("ssh-ed25519", "ssh-ed25519 !!!", "AAAA", "ssh-dss AAAA", "ssh-rsa AAAA"):
         error = failure(lambda text=wrong: openbmc.client(console_key=text).console(0.5))  # type: ignore[misc]
         assert "its ssh host key is not one (ssh-ed25519 AAAA...)" in str(error)
 
@@ -81,10 +83,15 @@ class Speaks(paramiko.ServerInterface):  # type: ignore[misc]  # paramiko has no
         return True
 
 
-def test_a_shell_is_asked_for_as_the_console_is_behind_it() -> None:
-    """It says something and ends: what came is read to its end, long before the time is over."""
+def ed25519() -> paramiko.PKey:
     made = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
-    key = paramiko.Ed25519Key(file_obj=io.StringIO(made.decode()))
+    return paramiko.Ed25519Key(file_obj=io.StringIO(made.decode()))
+
+
+@pytest.mark.parametrize("made", [ed25519, lambda: paramiko.RSAKey.generate(2048)], ids=["ed25519", "rsa"])
+def test_a_shell_is_asked_for_as_the_console_is_behind_it(made: Callable[[], paramiko.PKey]) -> None:
+    """It says something and ends: what came is read to its end, long before the time is over."""
+    key = made()
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:

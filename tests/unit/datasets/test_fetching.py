@@ -138,21 +138,21 @@ def test_an_answer_of_a_server_is_for_this_file_or_for_now(
 def test_an_answer_that_ends_too_early_or_is_another_range_is_broken(
     module: Any, server: Server, tmp_path: Path
 ) -> None:
-    server.files["a"] = b"good"
+    server.files["a"] = b"good" * 200
     one, part = module.Http(server.url), tmp_path / "part"
-    server.ends_after["a"] = [3]
+    server.ends_after["a"] = [600]
     with pytest.raises(module.BrokenError):
         one.more("a", str(part))
-    assert part.read_bytes() == b"goo"
+    assert part.read_bytes() == b"good" * 150
     one.more("a", str(part))
     one.more("a", str(part))
-    assert part.read_bytes() == b"good", "no byte behind the last is no fault"
+    assert part.read_bytes() == b"good" * 200, "no byte behind the last is no fault"
     part.write_bytes(b"go")
     server.wrong_range = True
     with pytest.raises(module.BrokenError, match="the server sent another range than it was asked for"):
         one.more("a", str(part))
     assert not part.exists()
-    assert server.requests("a") == ["", "bytes=3-", "bytes=4-", "bytes=2-"]
+    assert server.requests("a") == ["", "bytes=600-", "bytes=800-", "bytes=2-"]
 
 
 class Answer:
@@ -323,9 +323,9 @@ def test_files_of_rsync_are_looked_at_and_asked_for_once_more(
     wanted = Path(place.hidden, "wanted")
     names, lists, seen = f'tr "\\0" " " <"{wanted}"', Path(place.hidden, "lists"), Path(place.hidden, "seen")
     log = rsync(
-        f'for word; do to="$word"; done\n{names} >>"{lists}"; echo >>"{lists}"\n'
+        f'for word; do to="$word"; done\n{{ {names}; stat -c %a "$to"; ls "$to"; }} >>"{lists}"\n'
         f'case "$({names})" in *again*)\n[ -e "{seen}" ] && printf good >"$to/again"; printf bad >"$to/bad"\n'
-        f'touch "{seen}" ;; esac\nprintf good >"$to/late"; exit 24'
+        f'touch "{seen}" ;; esac\nprintf good >"$to/late"; ln -sf late "$to/none"; exit 24'
     )
     entries = [("again", GOOD), ("bad", GOOD), ("late", GOOD), ("none", GOOD)]
     found = list(module.fetch("rsync://x/y/", entries, place, given.append, 3))
@@ -334,7 +334,9 @@ def test_files_of_rsync_are_looked_at_and_asked_for_once_more(
         ("late", 4, ""), ("none", 0, "the source does not have it"),
     ]  # fmt: skip
     assert given == [f"{place.incoming}/again", f"{place.incoming}/late"]
-    assert lists.read_text() == "again bad \nagain bad \nlate none \nnone \n"
+    assert lists.read_text() == (
+        "again bad 700\nagain bad 700\nlate\nnone\nlate none 700\nlate\nnone\nnone 700\nnone\n"
+    )
     assert not wanted.exists()
     assert not os.path.exists(place.incoming)
     assert os.stat(place.parts).st_mode & 0o777 == 0o700

@@ -69,8 +69,9 @@ def test_prefixes_are_those_of_the_version_the_oldest_first(installer: Any, env:
     for name in (f"{NAME}x", f"{NAME}.x", "1.0123", f"11.{DIGEST}", f"1x{DIGEST}", f"1.{DIGEST.upper()}"):
         prefix(env, name)
     prefix(env, "1.ffffffffffff")
+    prefix(env, "1.aaaaaaaaaaaa", time=0.5)
     assert [(name, (record or {}).get("time")) for name, record in installer.prefixes(env)] == [
-        ("1.ffffffffffff", None), (f"{NAME}.2", 5), (f"{NAME}.10", 7), (NAME, 9),
+        ("1.ffffffffffff", None), ("1.aaaaaaaaaaaa", 0.5), (f"{NAME}.2", 5), (f"{NAME}.10", 7), (NAME, 9),
     ]  # fmt: skip
 
 

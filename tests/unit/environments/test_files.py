@@ -121,17 +121,18 @@ def test_what_cannot_be_read_and_what_is_there_twice(tmp_path: Path) -> None:
     (tmp_path / "raw").write_bytes(b"a: \xff\n")
     with pytest.raises(FileError, match=f"^{tmp_path}/raw: cannot be read: 'utf-8'"):
         Document(tmp_path / "raw")
-    path = written(tmp_path, "a:\n  b: 1\n  c:\n  - d: 2\n    d: 3\n  b: 4\ne: 1\n")
+    path = written(tmp_path, "a:\n  b: 1\n  c:\n  - d: 2\n    d: 3\n    f: 1\n  b: 4\ne: 1\n")
     document = Document(path)
     document.finding("deep", "a", "c", 0, "d")
+    document.finding("behind", "a", "c", 0, "f")
     document.finding("near", "a", "c", 0, "x", "y")
     document.finding("none", "z")
     document.finding("all")
     with pytest.raises(FileError) as error:
         document.refuse()
     assert [line.removeprefix(f"{path}:") for line in error.value.findings] == [
-        "5: a.c.0.d is there twice, first in line 4: keep one", "6: a.b is there twice, first in line 2: keep one",
-        "4: deep", "4: near", "1: none", "1: all",
+        "5: a.c.0.d is there twice, first in line 4: keep one", "7: a.b is there twice, first in line 2: keep one",
+        "4: deep", "6: behind", "4: near", "1: none", "1: all",
     ]  # fmt: skip
 
 

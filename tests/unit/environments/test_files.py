@@ -192,14 +192,19 @@ def test_what_a_channel_lacks_or_has_otherwise_is_said(tmp_path: Path) -> None:
     index = {"packages": {"one-1.0-0.conda": {"sha256": SUM, "size": 8}}, "packages.conda": {"three": {"size": 7}}}
     (tmp_path / "noarch").mkdir()
     (tmp_path / "noarch/repodata.json").write_text(json.dumps(index))
+    (tmp_path / "linux-64").mkdir()
+    (tmp_path / "linux-64/repodata.json").write_text(json.dumps({"packages": {"four": {"sha256": "b" * 64}}}))
     packages = {
-        "one": ONE, "two": dataclasses.replace(ONE, name="two", file="two"),
+        "four": dataclasses.replace(ONE, name="four", file="four", subdir="linux-64"),
+        "two": dataclasses.replace(ONE, name="two", file="two"), "one": ONE,
         "three": dataclasses.replace(ONE, name="three", file="three"),
     }  # fmt: skip
     locked = Lock(asked(), packages)
     assert channel.unlike(locked, {"ibm": f"{tmp_path.as_uri()}/"}) == [
-        "one: ibm has size 8, locked is 7", "two: ibm has no noarch/two",
-    ]  # fmt: skip
+        f"four: ibm has sha256 {'b' * 64}, locked is {SUM}",
+        "two: ibm has no noarch/two",
+        "one: ibm has size 8, locked is 7",
+    ]
     for text in ("{", "[]"):
         (tmp_path / "noarch/repodata.json").write_text(text)
         with pytest.raises(HalEnvironmentsError, match=f"^{tmp_path.as_uri()}/noarch: its index cannot be read: "):

@@ -126,7 +126,10 @@ def test_a_disk_that_reads_otherwise_is_said(
     assert os.listdir(Path(config["root"]) / "hal01") == [".lock"]
 
 
-@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), ValueError("closed")])
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.EIO, "Input/output error"), OSError(errno.EROFS, "Read-only file system"), ValueError("closed")],
+)
 def test_another_error_is_what_it_is_and_leaves_nothing(
     programs: Any, config: dict[str, Any], error: Exception
 ) -> None:
@@ -245,7 +248,7 @@ def test_status_counts_what_is_there(programs: Any, config: dict[str, Any], monk
     for number, size in ((0, 1024**2), (1, 1024**2 - 1), (2, 5)):
         path = f"{folder / name(number)}.json"
         programs.common.save(path, dict(programs.common.load(path), size=size))
-    monkeypatch.setattr(programs.store.time, "time", lambda: NOON - DAY + 5400)
+    monkeypatch.setattr(programs.store.time, "time", lambda: NOON - DAY + 5544)
     monkeypatch.setattr(programs.store, "free_mb", lambda path: 77 if path == str(root) else 0)
     assert programs.store.status(config) == {
         "damaged": 1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -61,20 +62,25 @@ def test_a_spider_that_does_not_end_is_killed(
 ) -> None:
     lmod(f"echo $$ >'{tmp_path}/number'; exec sleep 600")
     now = [0.0]
+    killed: list[int] = []
+    kill = subprocess.Popen.kill
+
+    def noted(process: subprocess.Popen[bytes]) -> None:
+        killed.append(process.pid)
+        kill(process)
 
     def sleep(seconds: float) -> None:
         if (tmp_path / "number").exists():
             now[0] += 60.0
         assert seconds == 0.05
 
+    monkeypatch.setattr(subprocess.Popen, "kill", noted)
     monkeypatch.setattr(hal_modules_program.time, "time", lambda: now[0])
     monkeypatch.setattr(hal_modules_program.time, "sleep", sleep)
     with pytest.raises(hal_modules_program.Problem, match=r"^Lmod's spider has not ended after 120 s$"):
         hal_modules_program.spider("/tree", str(tmp_path / "list"))
     assert now == [120.0]
-    number = int((tmp_path / "number").read_text())
-    os.waitpid(number, 0)
-    assert not Path(f"/proc/{number}").exists()
+    assert killed == [int((tmp_path / "number").read_text())]
 
 
 @pytest.mark.parametrize(("made", "words"), [(100, ""), (101, ""), (99, "it is older than {}/a"), (201, "{ahead}")])

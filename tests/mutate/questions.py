@@ -67,14 +67,24 @@ def molecule(name: str, *words: str) -> tuple[str, ...]:
     return ("molecule", "-c", "molecule/base.yml", *words, "-s", name)
 
 
-def scenario_of(mutant: Mutant, register: Register) -> str:
-    """The scenario that runs a file: of a role its own, of a playbook the quickest that depends on it; or none."""
+def scenarios_of(mutant: Mutant, register: Register) -> list[str]:
+    """The scenarios that run a file, the quickest first: of a role its own; of a playbook those that name it.
+
+    Where none names a playbook, because a helper calls it: the quickest that depends on it.
+    """
     if mutant.path.startswith("roles/"):
-        return mutant.area if mutant.area in register.scenarios else ""
+        return [mutant.area] if mutant.area in register.scenarios else []
     if not mutant.path.startswith("playbooks/"):
-        return ""
-    runs = [name for name in register.scenarios if mutant.path in register.files_of(name)]
-    return min(runs, key=lambda name: (register.seconds(name), name), default="")
+        return []
+    tree, whole = register.tree, {mutant.path}
+    while more := {file for file in tree.below("playbooks") if whole & tree.named(file)} - whole:
+        whole |= more  # what imports it
+    depend = sorted(
+        (name for name in register.scenarios if mutant.path in register.files_of(name)),
+        key=lambda name: (register.seconds(name), name),
+    )
+    run = [name for name in depend if any(whole & tree.named(file) for file in tree.below(f"molecule/{name}"))]
+    return run or depend[:1]
 
 
 class Scenarios:
@@ -87,7 +97,7 @@ class Scenarios:
 
     def questions(self, mutant: Mutant) -> Iterator[Question]:
         """The scenario that runs the file, from bare nodes: one that was converged already does not miss a task."""
-        if name := scenario_of(mutant, self._register):
+        for name in scenarios_of(mutant, self._register):
             self.asked.add(name)
             yield Question(
                 "scenario",

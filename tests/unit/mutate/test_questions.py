@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutate.mutant import Mutant
-from tests.mutate.questions import Scenarios, scenario_of
+from tests.mutate.questions import Scenarios, scenarios_of
 from tests.mutate.trial import Bench
 from tests.register.depends import Tree
 from tests.register.proofs import Register
@@ -28,25 +28,26 @@ def register() -> Register:
 
 
 @pytest.mark.parametrize(
-    ("path", "name"),
+    ("path", "names"),
     [
-        ("roles/time/tasks/main.yml", "time"),
-        ("playbooks/bootstrap.yml", "first_contact"),
-        ("playbooks/power.yml", "bmc"),
-        ("playbooks/nobody_runs.yml", ""),
-        ("hal_audit/findings.py", ""),
+        ("roles/time/tasks/main.yml", ["time"]),
+        ("playbooks/bootstrap.yml", ["first_contact"]),
+        ("playbooks/image.yml", ["provision_server"]),
+        ("playbooks/restore/plan.yml", ["backup"]),  # through playbooks/restore.yml
+        ("playbooks/power.yml", ["bmc"]),  # by a helper that is given a name
+        ("playbooks/nobody_runs.yml", []),
+        ("hal_audit/findings.py", []),
     ],
 )
-def test_a_fault_is_asked_of_what_runs_its_file(register: Register, path: str, name: str) -> None:
-    assert scenario_of(mutant(path), register) == name
+def test_a_fault_is_asked_of_what_runs_its_file(register: Register, path: str, names: list[str]) -> None:
+    assert scenarios_of(mutant(path), register) == names
 
 
-def test_of_several_the_quickest_is_asked(register: Register, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_several_the_quickest_is_asked_first(register: Register, monkeypatch: pytest.MonkeyPatch) -> None:
     path = "playbooks/reboot.yml"
-    runs = [name for name in register.scenarios if path in register.files_of(name)]
-    assert len(runs) > 1
-    monkeypatch.setattr(register, "seconds", lambda name: 1 if name == runs[-1] else 2)
-    assert scenario_of(mutant(path), register) == runs[-1]
+    for quick, slow in (("slurm", "nvidia_driver"), ("nvidia_driver", "slurm")):
+        monkeypatch.setattr(register, "seconds", lambda name, quick=quick: 1 if name == quick else 2)
+        assert scenarios_of(mutant(path), register) == [quick, slow]
 
 
 class Proven:

@@ -83,7 +83,7 @@ def test_a_spider_that_does_not_end_is_killed(
     assert killed == [int((tmp_path / "number").read_text())]
 
 
-@pytest.mark.parametrize(("made", "words"), [(100, ""), (101, ""), (99, "it is older than {}/a"), (201, "{ahead}")])
+@pytest.mark.parametrize(("made", "words"), [(100, ""), (200, ""), (99, "it is older than {}/a"), (201, "{ahead}")])
 def test_a_list_is_believed_that_is_not_older_than_the_tree_nor_of_a_time_to_come(
     hal_modules_program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: int, words: str
 ) -> None:

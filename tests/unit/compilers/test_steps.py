@@ -197,6 +197,10 @@ def test_a_program_s_words_are_kept_and_one_without_an_end_is_killed(
     assert pgi_install.run(["sh", "-c", script], environment, str(tmp_path), 60) == said
     assert log.read_text().split("\n", 1)[0].endswith(f" sh -c {script}")
     assert log.read_text().split("\n", 1)[1] == f"{said[1]}\n"
+    status, words = pgi_install.run(["sh", "-c", "cut -d' ' -f6 /proc/$$/stat; echo $$"], environment, "/", 60)
+    session, process = words.split()
+    assert (status, session) == (0, process), "all that it starts is killed with it"
+    log.unlink()
     begun, limits = tmp_path / "begun", []
 
     class Timer(threading.Thread):
@@ -221,7 +225,7 @@ def test_a_program_s_words_are_kept_and_one_without_an_end_is_killed(
     assert limits == [119]
     monkeypatch.undo()
     monkeypatch.setenv("HAL_PGI_LOG", str(log))
-    assert log.read_text().count(" sh -c ") == 2
+    assert log.read_text().count(" sh -c ") == 1
     monkeypatch.setenv("HAL_PGI_LOG", str(tmp_path / "none/log"))
     assert pgi_install.run(["true"], environment, "/", 60) == (0, "")
 

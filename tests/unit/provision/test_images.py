@@ -341,3 +341,62 @@ def test_pruning_keeps_the_last_good_one_however_many_damaged_are_newer(shelf: S
         flip(shelf.folder / f"compute-{version}-ppc64le" / "rootfs.tar.xz")
     assert provision_images.prune(shelf.place, 0) == ["compute-1-ppc64le"]
     assert "compute-2-ppc64le" in shelf.there()
+
+
+def problem(function: Any, *words: Any) -> str:
+    with pytest.raises(Problem) as refused:
+        function(*words)
+    return str(refused.value)
+
+
+def test_what_is_shown_is_for_everybody_to_read(shelf: Shelf) -> None:
+    folder = shelf.publish("1", 1)
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o644}
+    assert provision_images.check(f"{folder}/", shelf.place.key)["version"] == "1"
+    (shelf.folder / "Other").mkdir()
+    (shelf.folder / "empty-1-x86_64").mkdir()
+    assert provision_images.published(shelf.place) == ["compute-1-ppc64le"]
+    shelf.place.images += ".gone"
+    said = f"{shelf.place.images}: cannot be read: No such file or directory"
+    assert problem(provision_images.published, shelf.place) == said
+
+
+def test_what_is_no_image_of_here_is_not_published(
+    shelf: Shelf,
+    key: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "Name").mkdir()
+    assert problem(provision_images.publish, shelf.place, str(tmp_path / "Name")) == (
+        "Name: no name for an image: small letters, digits, . _ -"
+    )
+    folder = image(shelf.folder / ".incoming", key, "1")
+    shelf.place.images = "/proc"
+    assert problem(provision_images.publish, shelf.place, str(folder)) == (
+        f"{folder}: bring it into a folder of the file system of /proc, where a rename shows it at once"
+    )
+    assert folder.is_dir()
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert problem(provision_images.signed, str(folder), shelf.place.key) == (
+        "openssl cannot be run: No such file or directory"
+    )
+
+
+def test_a_manifest_that_is_signed_has_all_that_is_needed(
+    tmp_path: Path,
+    key: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = image(tmp_path / "i", key)
+    data = provision_images.signed(str(folder), f"{key}.pem")
+    for changed, said in (
+        ({one: data[one] for one in data if one not in ("size", "file")}, "the manifest has no file, size"),
+        ({**data, "arch": "x86_64"}, "the manifest is of compute-20261122-x86_64"),
+        (
+            {**data, "file": "x"},
+            "the manifest names x; one of rootfs.tar.xz, rootfs.tar.gz, rootfs.tar, rootfs.squashfs is taken",
+        ),
+    ):
+        monkeypatch.setattr(provision_images, "read_json", lambda path, changed=changed: changed)
+        assert problem(provision_images.signed, str(folder), f"{key}.pem") == f"{folder.name}: {said}"

@@ -113,9 +113,9 @@ def test_an_order_takes_the_place_of_all_of_the_one_before(armed: Any) -> None:
     store.spool(armed, "hal05", b"of before", NOW)
     done: dict[str, list[str]] = {"remove": [], "write_json": []}
     with pytest.MonkeyPatch.context() as patch:
-        for name, paths in done.items():
+        for name, real in (("remove", store.remove), ("write_json", store.write_json)):
 
-            def noted(path: str, *words: Any, real: Any = getattr(store, name), paths: list[str] = paths) -> Any:
+            def noted(path: str, *words: Any, real: Any = real, paths: list[str] = done[name]) -> Any:
                 paths.append(os.path.relpath(path, armed.state))
                 return real(path, *words)
 

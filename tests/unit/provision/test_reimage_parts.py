@@ -140,6 +140,24 @@ def test_rows_are_in_the_order_of_what_is_to_do() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("newer", "older"), [(State.DONE, State.ABORTED), (State.ABORTED, State.DONE)])
+def test_what_ended_last_is_first_however_it_ended(newer: State, older: State) -> None:
+    over = [done("hal01", ago=60, state=older, reason="x"), done("hal02", ago=30, state=newer, reason="y")]
+    assert rows(*over) == [(newer.value, ["hal02"]), (older.value, ["hal01"])]
+
+
+def test_a_step_that_has_begun_is_before_one_that_waits() -> None:
+    begun = [record("hal01", step=Step.WAITING), record("hal02", step=Step.IDENTITY)]
+    assert rows(*begun) == [("going", ["hal02"]), ("going", ["hal01"])]
+
+
+def test_what_is_damaged_is_shown_when_it_is_wanted() -> None:
+    problems = {"hal05": "a\nb", "hal06": "c"}
+    found = shown.rows({}, problems, [], {}, NOW, ["hal05"])
+    assert [(row.state, row.step, row.words, row.nodes) for row in found] == [("failed", "not known", "a b", ["hal05"])]
+    assert [row.nodes for row in shown.rows({}, problems, [], {}, NOW)] == [["hal05"], ["hal06"]]
+
+
 @pytest.mark.parametrize(("state", "number"), [("left", "31"), ("failed", "31"), ("aborted", "33"), ("done", "32")])
 def test_each_state_has_its_colour(state: str, number: str) -> None:
     row = shown.Row(state, "s", "w", ["more"])
@@ -163,6 +181,34 @@ def test_a_narrow_table_breaks_names_and_words() -> None:
         "               hyphened-words-stay hyphened-words-stay",
         "               hyphened-words-stay",
     ]
+
+
+def test_words_fill_their_column_to_the_last_letter() -> None:
+    row = shown.Row("going", "6/11 install", "abcd-fghi " * 6)
+    row.nodes, row.times = ["hal01"], [NOW - 60]
+    head = "nodes  step          since  waiting for, or why"
+    begins = "hal01  6/11 install  1 min  "
+    for width, words in ((57, 29), (56, 19), (58, 29), (67, 39)):
+        lines = shown.table([row], NOW, width)
+        assert lines[:2] == [head, begins + ("abcd-fghi " * 6)[:words]]
+
+
+def test_names_have_ten_letters_at_least_and_words_two_dozen() -> None:
+    row = shown.Row("going", "6/11 install", "a" * 23 + " b " + "c" * 30)
+    row.nodes, row.times = ["a-name-of-many-letters"], [NOW - 60]
+    assert shown.table([row], NOW, 30)[1:] == [
+        "a-name-of-  6/11 install  1 min  " + "a" * 23,
+        "many-lette" + " " * 23 + "b " + "c" * 22,
+        "rs" + " " * 31 + "c" * 8,
+    ]
+
+
+@pytest.mark.parametrize(("width", "lines"), [(49, [35, 35]), (48, [29, 29, 11]), (50, [35, 35])])
+def test_a_sheet_fills_its_width(width: int, lines: list[int]) -> None:
+    data = failed(reason=" ".join(["ab-de"] * 12))
+    found = shown.sheet(data, True, "", NOW, NOW, NOW, width)
+    about = found[1 : found.index(next(line for line in found if line.startswith("  machine")))]
+    assert [len(line) - 14 for line in about] == lines
 
 
 def test_a_sheet_says_where_it_ended() -> None:
@@ -281,6 +327,11 @@ def test_what_slurm_says_of_a_reservation_is_no_reservation_only_when_it_is_not_
 def test_where_slurm_is_not_its_command_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "scontrol").touch(0o644)
+    assert not slurm._is_there("scontrol")
+    (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"/nowhere{os.pathsep}{tmp_path}")
+    assert slurm._is_there("scontrol")
+    (tmp_path / "scontrol").chmod(0o644)
     assert slurm.drain("hal05", "why") == (
         "Slurm's commands are not on this machine; where they are:"
         " scontrol update NodeName=hal05 State=DRAIN Reason=hal-reimage"

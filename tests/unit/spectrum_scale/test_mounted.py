@@ -1,0 +1,23 @@
+"""What the kernel's table of mounts has of Scale."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from tests.unit.spectrum_scale.test_module import PROGRAM, load
+
+
+def test_scales_mounts_are_those_of_its_two_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = load(PROGRAM)
+    opened = []
+    table = "home /home gpfs rw 0 0\nx /fuse fuse.gpfs rw 0 0\n/dev/sda1 /gpfs xfs rw 0 0\n"
+
+    def read(path: str) -> io.StringIO:
+        opened.append(path)
+        return io.StringIO(table)
+
+    monkeypatch.setattr(program, "open", read, raising=False)
+    assert program.mounted() == {"/home", "/fuse"}
+    assert opened == ["/proc/self/mounts"]

@@ -66,7 +66,7 @@ def test_an_archive_is_handed_over_and_remembered(
     seen = json.loads((tmp_path / "work" / "status.json").read_text())
     stored, came = seen["stored"], tmp_path / "came"
     assert seen["last"]["error"] == ""
-    assert 0 <= time.time() - seen["last"]["at"] < 60
+    assert 0 <= time.time() - seen["last"]["at"] < 3600
     assert stored["archive"] == "hal-mgmt1" + time.strftime("-%Y%m%dT%H%M%SZ.tar.gz.gpg", time.gmtime(stored["at"]))
     assert stored["size"] == came.stat().st_size
     assert stored["sha256"] == programs.common.sha256(str(came))

@@ -251,7 +251,7 @@ def test_only_what_goes_on_is_marked_and_every_fault_is_said(place: Any) -> None
     assert sorted(path.name for path in Path(place.records).glob(".driven-*")) == [mark.name]
     os.utime(mark, (1, 1))
     store.driven(place, ["hal05"])
-    assert time.time() - mark.stat().st_mtime < 600
+    assert time.time() - mark.stat().st_mtime < 3600
     mark.unlink()
     for name in ("hal05", "hal06"):
         Path(place.records, f".driven-{name}").mkdir()

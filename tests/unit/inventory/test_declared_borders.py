@@ -212,6 +212,9 @@ def test_what_stands_for_several_values_is_text_or_a_list(small: str, written: s
         ("00:00:59", "00:01:00", ["00:01:00 is longer than max_time 00:00:59"]),
         ("60:00:00", "2-12:00:00", []),
         ("60:00:00", "2-12:00:01", ["2-12:00:01 is longer than max_time 60:00:00"]),
+        ("24:00:00", "1-08:00:00", ["1-08:00:00 is longer than max_time 24:00:00"]),
+        ("01:00:00", "01:04:00", ["01:04:00 is longer than max_time 01:00:00"]),
+        ("00:01:00", "00:01:04", ["00:01:04 is longer than max_time 00:01:00"]),
         ("24:00:00", "unlimited", ["unlimited is longer than max_time 24:00:00"]),
     ],
 )

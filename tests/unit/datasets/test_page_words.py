@@ -42,7 +42,10 @@ def one(name: str, version: str, word: str, **changes: Any) -> dict[str, Any]:
         "name": name, "version": version, "title": f"All of {name}", "owner": "vision", "access": "all",
         "licence": "CC0", "note": "", "retired": "", "size_gb": "1.50",
     }  # fmt: skip
-    return declared | changes | {"state": state}
+    # Of JSON: equal texts, each an object of its own.
+    return {key: "".join(value) if isinstance(value, str) else value for key, value in (declared | changes).items()} | {
+        "state": state | {"state": "".join(word)}
+    }
 
 
 LISTING = """\

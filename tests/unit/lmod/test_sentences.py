@@ -16,6 +16,15 @@ PATHS = "write absolute paths without :, one an entry"
 LOOPS = "names the module itself; versions of one name replace each other anyway"
 
 
+def own(value: Any) -> Any:
+    """As from JSON: equal texts, each an object of its own."""
+    if isinstance(value, dict):
+        return {own(key): own(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(own(item) for item in value)
+    return "".join(value) if isinstance(value, str) else value
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -65,7 +74,7 @@ LOOPS = "names the module itself; versions of one name replace each other anyway
 )  # fmt: skip
 def test_each_fault_is_told_whole_and_after_it_the_others(changes: dict[str, Any], words: list[str]) -> None:
     one = module(**changes)
-    assert problems([module(version="1"), one]) == [f"module {label(one)}: {line}" for line in words]
+    assert problems([module(version="1"), own(one)]) == [f"module {label(one)}: {line}" for line in words]
 
 
 @pytest.mark.parametrize(

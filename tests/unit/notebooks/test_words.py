@@ -38,7 +38,7 @@ H2O_LOGIN = "%s is set here, with a password of its own for each start; leave it
     ],
 )  # fmt: skip
 def test_what_is_refused_is_named_with_what_to_say_instead(words: list[str], kind: str, said: str, word: str) -> None:
-    assert program.refused(words, kind) == said % word
+    assert program.refused(words, "".join(kind)) == said % word
 
 
 @pytest.mark.parametrize(

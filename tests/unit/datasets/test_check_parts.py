@@ -195,3 +195,15 @@ def test_while_staging_what_changed_goes_and_folders_may_be_written(check: Any, 
     found = check.examine(str(data), place, modes, 1, Progress(), staging=True)
     assert found["counts"] == {"changed": 1, "missing": 1, "unlike": 0, "extra": 2}
     assert not (data / "3.bin").exists()
+
+
+@pytest.mark.root  # who alone gives files to groups
+def test_a_mode_is_given_with_the_group_and_the_owner_stays(check: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.touch()
+    for group, found in ((None, 4712), (4713, 4713)):
+        os.chown(path, 4711, 4712)
+        modes = check.Modes(4711, group)
+        modes.give(str(path), 0o440)
+        assert modes.fit(path.stat(), 0o440)
+        assert (path.stat().st_uid, path.stat().st_gid, stat.S_IMODE(path.stat().st_mode)) == (4711, found, 0o440)

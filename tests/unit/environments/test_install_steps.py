@@ -341,3 +341,30 @@ def test_a_prefix_is_out_of_the_way_before_it_is_taken_apart(
     assert old([], [], [], True) == ([f"t/{NAME}"], [], [f"{NAME}.removed"])
     assert gone == [f"{path}.removed", f"{tmp_path}/.packages/unpacked"]
     assert stat.S_ISDIR((tmp_path / "t" / f"{NAME}.removed").stat().st_mode)
+
+
+@pytest.mark.root  # who alone gives files away
+@pytest.mark.parametrize("name", [".packages", ".packages/files", ".packages/unpacked"])
+def test_a_folder_of_archives_that_somebody_made_is_not_used(
+    installer: Any, part: Part, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / ".packages/files").mkdir(parents=True)
+    (tmp_path / ".packages/unpacked").mkdir()
+    installer._store()
+    os.chown(tmp_path / name, 4711, 0)
+    with pytest.raises(part("common").Problem) as refused:
+        installer._store()
+    assert str(refused.value) == f"{tmp_path}/{name} is a link, or not root's: somebody put it there; move it away"
+
+
+@pytest.mark.root  # who alone gives files away
+def test_what_packages_brought_becomes_root_s(part: Part, tmp_path: Path) -> None:
+    (tmp_path / "top/sub").mkdir(parents=True)
+    (tmp_path / "top/sub/file").touch()
+    (tmp_path / "top/sub/link").symlink_to("file")
+    paths = [tmp_path / name for name in ("top", "top/sub", "top/sub/file", "top/sub/link")]
+    for path in paths:
+        os.lchown(path, 4711, 4712)
+    part("install").tighten(str(tmp_path / "top"))
+    root = (os.getuid(), os.getgid())
+    assert [(path.lstat().st_uid, path.lstat().st_gid) for path in paths] == [root, root, root, (4711, 4712)]

@@ -323,3 +323,13 @@ def test_redfish_shows_no_console() -> None:
     error = failure(lambda: client({})[0].console(1.0))
     assert str(error) == f"{NAME}: its console: Redfish shows no console; its web page does"
     assert error.fault is Fault.UNSUPPORTED
+
+
+def test_the_end_of_a_client_is_that_of_its_session() -> None:
+    found, service = client({})
+    found.connection._session = "/Sessions/1"
+    found.close()
+    found.close()
+    ends = [("close", "", None)]
+    assert service.sent == [("delete", "/Sessions/1", None), *ends, *ends]
+    assert found.connection._root is None

@@ -194,9 +194,10 @@ SMInfoRecord dump:
         Priority................9
         SMState.................2
 """
+OWNERS = {"a": 0xC1, "b": 0xC2, "c": 3}
 DECLARED = {
     "managers": ["a", "b"],
-    "ports": [{"owner": owner, "name": "p/1", "guid": name(guid)} for owner, guid in zip("abc", (0xC1, 0xC2, 3))],
+    "ports": [{"owner": owner, "name": "p/1", "guid": name(guid)} for owner, guid in OWNERS.items()],
 }
 
 

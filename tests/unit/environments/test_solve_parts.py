@@ -45,6 +45,8 @@ def test_an_answer_becomes_a_package_of_its_channel() -> None:
     expected = replace(MATHS, depends=("a", "z"))
     assert solve._package(answer(), READ_AT) == expected
     assert solve._package(answer(license=None), READ_AT) == replace(expected, license="")
+    below = {"ibm": "https://ibm.example/conda", "top": "https://ibm.example"}
+    assert solve._package(answer(), below) == expected, "an address that is below another one"
     for python, generic, kind in ((True, False, "python"), (False, True, "generic")):
         noarch = SimpleNamespace(python=python, generic=generic)
         assert solve._package(answer(noarch=noarch), READ_AT) == replace(expected, noarch=kind)

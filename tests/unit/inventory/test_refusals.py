@@ -1,7 +1,7 @@
 """Every fault of a model is one line that says file, line, field and what would be right.
 
-Each case of ``data/refusals.yml`` plants one fault in ``data/small.yml``, each of ``data/refusals_together.yml`` often
-several, and compares the whole list of findings: a fault must be found, and nothing else may be.
+Each case of ``data/refusals.yml`` plants one fault in ``data/small.yml``, each of the other files often several, and
+compares the whole list of findings: a fault must be found, and nothing else may be.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from hal_inventory.load import load_bytes
 
 DATA = Path(__file__).parent / "data"
 REFUSALS = [
-    case for name in ("refusals.yml", "refusals_together.yml") for case in yaml.safe_load((DATA / name).read_text())
+    case
+    for name in ("refusals.yml", "refusals_together.yml", "refusals_shape.yml")
+    for case in yaml.safe_load((DATA / name).read_text())
 ]
 
 

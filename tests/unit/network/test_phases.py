@@ -44,7 +44,7 @@ class Node:
         plain: dict[str, Any] = {"mtu": None, "mac": None, "gateway": None, "mode": None, "master": None, "members": []}
         return {"name": name, "address": address, "text": text, "path": path, **plain, **more}
 
-    def phase(self, name: str, **params: Any) -> dict[str, Any]:
+    def phase(self, name: str, *, check: bool = False, **params: Any) -> dict[str, Any]:
         def fail(msg: str) -> NoReturn:
             raise Refused(msg)
 
@@ -54,7 +54,7 @@ class Node:
 
         module = SimpleNamespace(
             params={"devices": self.devices, "contact_ok": False, "no_default_route_ok": False, **params},
-            check_mode=False,
+            check_mode=check,
             fail_json=fail,
             run_command=run,
             get_bin_path=lambda name, required=False: name,

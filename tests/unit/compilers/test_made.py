@@ -168,3 +168,16 @@ def test_what_is_quickly_seen_to_be_wrong_is_told_in_order(tmp_path: Path) -> No
         assert one.wrong() == f"1 not root's alone to write ({place})"
         folder.chmod(0o755)
     assert one.wrong() == ""
+
+
+def test_what_is_left_over_is_found_between_folders_of_others(tmp_path: Path) -> None:
+    one = version(tmp_path)
+    folders = [Path(one.table.root, name) for name in (".archives", "18.1", "19.1", "19.10", "20.4")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    for folder in (folders[1], folders[3], folders[4]):
+        (folder / ".hal").touch()
+    for name in (one.digest, f"{one.digest}.1", "f" * 12, "current.new"):
+        (folders[3] / name).mkdir()
+    replaced = [str(folders[3] / name) for name in sorted((f"{one.digest}.1", "f" * 12))]
+    assert pgi_tree.undeclared(one.table) == [str(folders[1]), *replaced, str(folders[4])]

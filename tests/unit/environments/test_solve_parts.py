@@ -86,7 +86,13 @@ def test_what_should_stay_is_where_its_channel_is_read(read_at: Mapping[str, str
 
 def test_everything_that_nothing_locked_satisfies_is_told() -> None:
     """Of packages and of specs, all of each; a virtual package is there, and a word that is no spec is told as such."""
-    places = replace(MATHS, name="places", version="2.0", build="0", depends=("__glibc >=2.17", "__glibc >=2.18"))
+    places = replace(
+        MATHS,
+        name="places",
+        version="2.0",
+        build="0",
+        depends=("__glibc[build_number=0]", "__glibc 2.17 0", "__glibc >=2.18"),
+    )
     maths = replace(MATHS, depends=("none 1", "places >=2", "places >=3", "=", "maths 1.10 py_1"))
     found = solve.unsatisfied(Lock(asked("maths 1.9", "maths", "gone"), {"maths": maths, "places": places}))
     broken = [words for _, words in found if "which is no spec: " in words]

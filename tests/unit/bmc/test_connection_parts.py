@@ -118,7 +118,7 @@ LOCKED = ". User or password is wrong, or the account is locked after too many t
     ("error", "root", "answer", "fault"),
     [
         (
-            *(http(403, said(**CHANGE)), True),
+            *(http(403, {"@Message.ExtendedInfo": [{"MessageId": "Base.Other"}, CHANGE]}), True),
             *("403: the password has to be changed first: playbooks/bmc.yml does that", Fault.PASSWORD_CHANGE),
         ),
         (http(401, said(Message="No\n way.")), True, f"401: No way{LOCKED}", Fault.LOGIN),
@@ -126,6 +126,11 @@ LOCKED = ". User or password is wrong, or the account is locked after too many t
         (http(403, {"message": "no"}), True, "403: no. root may not do that", Fault.REFUSED),
         *((http(status), True, f"{status}", Fault.BUSY) for status in (502, 503, 504)),
         (http(500, said(Message="odd")), True, "500: odd", Fault.REFUSED),
+        (
+            *(http(500, {"@Message.ExtendedInfo": [{"MessageId": "x"}, {"Message": "odd"}]}), True),
+            *("500: odd", Fault.REFUSED),
+        ),
+        (requests.exceptions.ReadTimeout(), True, "no answer within 30 s", Fault.SILENT),
         (http(500, said(Message="")), True, "500", Fault.REFUSED),
         (http(500, said(Message="x" * 201)), True, f"500: {'x' * 200}", Fault.REFUSED),
         (http(0), True, "an answer", Fault.REFUSED),
@@ -310,5 +315,6 @@ def test_requests_are_sent_once_and_believe_nobody_else() -> None:
     connector = subject._Connector(replace(PINNED, timeout_seconds=7.0, https_port=8443), print)
     assert connector._url == "https://10.0.0.5:8443"
     assert connector._session.trust_env is False
+    assert connector._server_side_retries == 1
     assert connector._default_request_timeout == 7.0
     assert isinstance(connector._session.get_adapter("https://10.0.0.5:8443/x"), BelievingAdapter)

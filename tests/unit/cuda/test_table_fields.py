@@ -105,6 +105,7 @@ def test_a_fault_is_said_at_its_place_and_nothing_else(
         '{version: "9.2.148", driver: "396.26"}, {version: "9.2.88", driver: "396.37"}',
         '{version: "9.2.88", driver: "396.37"}, {version: "9.2.148", driver: "396.26"}',
         '{version: "9.2.88", driver: "396.26"}, {version: "9.2.88", driver: "396.26"}',
+        '{version: "9.2.88", driver: "396.26"}, {version: "9.2.88", driver: null}, {version: "9.2.148", driver: null}',
     ],
 )
 def test_updates_and_their_drivers_are_in_order(tmp_path: Path, updates: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -106,7 +107,7 @@ def test_a_certificate_is_for_who_is_named_and_is_registered(ran: Any, folder: P
 
 @pytest.mark.parametrize(("user", "principals"), [("", ["a"]), ("a/b", ["a"]), ("a", ["b", ""]), ("a", ["b,c"])])
 def test_what_is_no_name_is_signed_for_nobody(folder: Path, tmp_path: Path, user: str, principals: list[str]) -> None:
-    with pytest.raises(CertificateError, match="is no name; letters, digits, dots, dashes and underscores make one$"):
+    with pytest.raises(CertificateError, match=r"is no name; letters, digits, dots, dashes and underscores make one$"):
         Authority(folder).issue(user, tmp_path / "a.pub", principals, 1)
 
 
@@ -159,18 +160,13 @@ def test_what_is_revoked_is_noted_once_with_its_reason(ran: Any, folder: Path, t
     assert mode(folder / "revoked_users") == 0o600
     assert one.revoked_serials() == {1, 3, 4}
     assert one._revoked_keys() == {"ssh-ed25519 AAAA"}
-    for ask, words in (
-        (
-            lambda: one.revoke_serials([4, 9], "x"),
-            "no certificate 9 was issued; python -m hal_certificates list shows ",
-        ),
-        (
-            lambda: one.revoke_user("carol", "x"),
-            "carol has no valid certificate; python -m hal_certificates list shows",
-        ),
+    for user, serials, words in (
+        ("", [4, 9], "no certificate 9 was issued; python -m hal_certificates list shows them"),
+        ("carol", [], "carol has no valid certificate; python -m hal_certificates list shows all"),
     ):
-        with pytest.raises(CertificateError, match=f"^{words}"):
-            ask()
+        with pytest.raises(CertificateError) as error:
+            _ = one.revoke_user(user, "x") if user else one.revoke_serials(serials, "x")
+        assert str(error.value) == words
 
 
 def test_the_controllers_own_key_is_not_revoked(ran: Any, folder: Path, tmp_path: Path) -> None:
@@ -194,9 +190,7 @@ def test_lists_are_made_where_they_changed(ran: Any, folder: Path) -> None:
     assert one.build() == [str(known)]
     assert known.read_text() == "@cert-authority * ssh-ed25519 host_ca\n@revoked * x\n"
     before = krl.stat().st_mtime_ns
-    import os
-
-    os.utime(folder / "revoked_users", ns=(before + 1, before + 1))
+    os.utime(folder / "revoked_users", ns=(before + 10**9, before + 10**9))
     assert one.build() == [str(krl)]
     os.utime(folder / "revoked_users", ns=(krl.stat().st_mtime_ns,) * 2)
     assert one.build() == []

@@ -27,6 +27,7 @@ Switch  36 "S-00000000000000a1"         # "edge one" enhanced port 0 lid 1 lmc 0
 [2][ext 7]      "H-00000000000000d1"[1]         # "node2" lid 4 4xFDR
 [3]     "S-00000000000000b1"[30][ext 9]         # "core" lid 5 1xSDR
 [4]     "R-00000000000000e1"[1](e2)     # "router" lid 6 4xHDR
+[5]     "S-00000000000000b1"[31](b9)    # "core" lid 5 4xEDR
 nothing
 Ca      1 "H-00000000000000c1"          # "node1 mlx5_0"
 [2](c2)         "S-00000000000000a1"[1]         # lid 3 lmc 0 "edge one" lid 1 4xEDR
@@ -45,6 +46,7 @@ def test_what_is_at_each_port_of_each_switch() -> None:
         (edge, 2): (name(0xD1), False, 1, "node2", "4xFDR"),
         (edge, 3): (core, True, 30, "core", "1xSDR"),
         (edge, 4): (name(0xE2), False, 1, "router", "4xHDR"),
+        (edge, 5): (core, True, 31, "core", "4xEDR"),
         (core, 30): (edge, True, 3, "edge one", "1xSDR"),
     }
     keys = ("guid", "is_switch", "port", "name", "speed")

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_slurm_change import classify, decide, describe, needed, release, rule_for, stops_first
+from ansible.module_utils.hal_slurm_change import (
+    RULES,
+    classify,
+    decide,
+    describe,
+    needed,
+    release,
+    rule_for,
+    stops_first,
+)
 
 
 def found(old: str, new: str, node: str | None = "a1", name: str = "slurm.conf", at: str = "22.05.8") -> list[Any]:
@@ -38,6 +47,10 @@ def test_a_rule_holds_from_its_release_on(parameter: str) -> None:
     rules = [rule_for(parameter, version)[:2] for version in ("19.05", "21.08", "22.04", "22.05", "22.06", "23.02")]
     before = (HARD, NOTHING) if parameter == "GresTypes" else (SOFT, HARD)
     assert rules == [before] * 3 + [(HARD, HARD)] * 3
+
+
+def test_the_first_rule_of_a_parameter_holds_from_the_beginning() -> None:
+    assert {rules[0][0] for rules in RULES.values()} == {(0,)}
 
 
 @pytest.mark.parametrize("parameter", ["TaskPlugin", "PrepPlugins", "AcctGatherEnergyType", "TaskPluginParam"])

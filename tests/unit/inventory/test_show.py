@@ -109,6 +109,16 @@ PARTS_OF_EACH = Answer(
     ],
 )
 
+NARROW = [
+    "",
+    " a           b        c",
+    " ──────────────────────────────",
+    " first one   second   one two",
+    "                      three",
+    "                      four",
+    "",
+    "",
+]
 DRAWN = [
     "[b]text[/b]",
     "",
@@ -153,6 +163,14 @@ def test_parts_on_a_terminal_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", written(PARTS_OF_EACH, stream=Terminal()))
     assert [line.rstrip() for line in plain.split("\n")] == DRAWN
+
+
+def test_the_last_column_alone_is_folded_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"TERM": "xterm-256color", "COLUMNS": "32", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    table = Table(["a", "b", "c"], [["first one", "second", "one two three four"]])
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", written(Answer({}, [table]), stream=Terminal()))
+    assert [line.rstrip() for line in plain.split("\n")] == NARROW
 
 
 def test_a_terminal_that_is_dumb_or_has_no_name_is_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:

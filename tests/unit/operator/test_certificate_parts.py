@@ -249,11 +249,25 @@ def test_what_a_console_said_is_read_from_a_file_or_given(
         cli._expected(str(tmp_path / "keys"))
 
 
+def test_what_is_pinned_already_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, ran: Any, folder: Path) -> None:
+    monkeypatch.setattr(first_contact, "shown", lambda _: ["ssh-ed25519 AAA", "ssh-rsa BBB"])
+    into, said = folder / "own" / "known", {"hal05": {"SHA256:BBB", "SHA256:AAA", "SHA256:CCC"}}
+    assert first_contact.pin("hal05", "10.0.0.5", said, Authority(folder), into) == ["SHA256:AAA", "SHA256:BBB"]
+    assert into.read_text() == "hal05 ssh-ed25519 AAA\nhal05 ssh-rsa BBB\n"
+    assert (mode(into), mode(into.parent)) == (0o600, 0o700)
+    before = into.stat()
+    assert first_contact.pin("hal05", "10.0.0.5", said, Authority(folder), into) == ["SHA256:AAA", "SHA256:BBB"]
+    assert (into.stat().st_ino, into.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    first_contact.pin("hal05", "10.0.0.5", {"hal05": {"SHA256:AAA"}}, Authority(folder), into)
+    assert into.read_text() == "hal05 ssh-ed25519 AAA\n"
+
+
 def answering(monkeypatch: pytest.MonkeyPatch, answer: Any) -> list[Any]:
     asked: list[Any] = []
 
     def run(argv: list[str], **how: Any) -> Any:
         asked.append((argv, how.get("input")))
+        assert how["check"] is False, "its words say what was wrong"
         if isinstance(answer, Exception):
             raise answer
         return answer

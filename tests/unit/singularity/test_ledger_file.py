@@ -57,6 +57,16 @@ def test_what_this_checkout_does_not_know_is_told(tmp_path: Path) -> None:
     assert remember(path, USERS) is remember(path, USERS, dry=True) is False
 
 
+def test_its_folder_and_those_above_are_made_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert remember(tmp_path / "state/of/slots.json", USERS)
+        assert remember(tmp_path / "state/of/more.json", USERS)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "state/of").stat().st_mode) == 0o700
+
+
 @pytest.mark.parametrize(
     ("content", "mode", "said"),
     [

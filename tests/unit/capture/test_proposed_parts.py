@@ -371,6 +371,7 @@ def test_a_port_has_the_rate_of_an_adapter(machine: Machine, node: str, seen: st
     [
         ("IBM AC922 8335-GTH", "4.18.0.ppc64le", []),
         ("ac922", "4.18.0", []),
+        ("ac922", "3.10.0", ["30: profiles.big.kernel: is 4.18.0; 0.json says 3.10.0"]),
         ("8335-GTH", "4.18.0.x86_64", ["16: profiles.big.model: is IBM AC922; 0.json says 8335-GTH",
                                        "30: profiles.big.kernel: is 4.18.0; 0.json says 4.18.0.x86_64"]),
     ],

@@ -61,6 +61,7 @@ nodes:
       management: 10.20.0.[11-12]
       bmc: 10.20.1.[11-12]
 """
+NO_SERIAL = "resources: no system or chassis has a serial number"
 SYSTEM_ID = "/proc/device-tree/system-id"
 
 
@@ -250,9 +251,6 @@ def test_a_declared_interface_that_is_not_there_is_named(machine: Machine) -> No
     model = ASH.replace("    kernel: 3", "    interfaces: {management: {name: em9}}\n    kernel: 3")
     done = proposal(machine("block", ip_link=link("lo", "00:00:00:00:00:00", kind="loopback")), model=model)
     assert told(done) == ["0.json: outputs.ip_link: no interface em9 for management; connected are none"]
-
-
-NO_SERIAL = "resources: no system or chassis has a serial number"
 
 
 def test_a_bmcs_mac_is_that_of_the_port_in_its_network_or_its_first(machine: Machine) -> None:

@@ -147,13 +147,15 @@ def test_a_record_of_another_release_is_not_read(registry: Any, document: dict[s
 def test_a_version_is_known_by_size_and_second_and_of_two_it_is_the_newer(registry: Any) -> None:
     registry.setup()
     for name in ("tool", DATED):
-        Path(registry.path(name)).write_bytes(b"12345")
+        Path(registry.path(name)).write_bytes(b"12345" * 200)
         os.utime(registry.path(name), (NOW + 0.9, NOW + 0.9))
-    older, newer = ({"size": 5, "mtime": NOW, "sha256": word} for word in ("older", "newer"))
-    known = {"tool": [{"size": 4, "mtime": NOW}, older, newer, {"size": 5, "mtime": NOW + 1}], "other": [older]}
+    older, newer = ({"size": 1000, "mtime": NOW, "sha256": word} for word in ("older", "newer"))
+    known = {"tool": [{"size": 999, "mtime": NOW}, older, newer, {"size": 1000, "mtime": NOW + 1}], "other": [older]}
     assert [registry.version_of(name, known) for name in ("tool", DATED, "gone")] == [newer, newer, None]
     assert registry.version_of("tool", {"other": [older]}) is None
-    assert registry.version_of("tool", {"tool": [{"size": 6, "mtime": NOW}, {"size": 5, "mtime": NOW - 1}]}) is None
+    assert (
+        registry.version_of("tool", {"tool": [{"size": 1001, "mtime": NOW}, {"size": 1000, "mtime": NOW - 1}]}) is None
+    )
 
 
 def test_what_cannot_be_looked_at_is_not_taken_for_gone(registry: Any, tmp_path: Path) -> None:

@@ -235,3 +235,11 @@ def test_an_inventory_is_named_unless_it_is_the_usual_one(
         constants, "DEFAULT_HOST_LIST", usual and [one.format(here=here) for one in usual], raising=False
     )
     assert inventory_options([one.format(here=here) for one in given]) == options.format(here=here)
+
+
+def test_findings_that_came_through_json_count(begun: Any) -> None:
+    found = [Finding("a", "mode", "file:/x"), Finding("a", "clock", "check:clock", "unknown")]
+    begun[0].answered(result("a", json.loads(json.dumps(payload(findings=[one.document() for one in found])))))
+    document = begun[0].audit.document(1.0)
+    assert (document["summary"]["drift"], document["summary"]["unknown"]) == (1, 3), "two were not looked at"
+    assert document["nodes"]["a"] == {"resources": 1, "drift": 1, "unknown": 1}

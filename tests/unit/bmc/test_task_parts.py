@@ -143,6 +143,14 @@ def test_a_check_says_what_the_next_start_would_become(
     assert (said["answer"], said["asked"]) == ("it offers network", "boot setup once")
 
 
+@pytest.mark.parametrize("action", ["clock", "certificate", "boot", "on"])
+def test_another_machine_is_left_alone(monkeypatch: pytest.MonkeyPatch, action: str) -> None:
+    bmc = Bmc(identity=Identity("SN-1", "", (), ()))
+    said = ran(monkeypatch, bmc, action, serial="SN-2", authority="/none", boot="network")
+    assert (said["fault"], said["asked"]) == (Fault.IDENTITY.value, "whether it is the machine SN-2")
+    assert bmc.asked == [("identity",), ("close",)]
+
+
 # --- the older REST
 
 
@@ -179,11 +187,11 @@ def test_what_is_taken_back_is_only_switched_off() -> None:
 def test_a_reading_is_an_integer_and_a_power_of_ten() -> None:
     unit = "xyz.openbmc_project.Sensor.Value.Unit"
     readings = {
+        **{"/s/none": {"Scale": 1}, "/s/text": "x"},
         "/s/power/total": {"Value": 1234567, "Scale": -6, "Unit": f"{unit}.Watts", "CriticalAlarmLow": True},
         "/s/temperature/air": {"Value": 21, "Unit": f"{unit}.DegreesC", "Scale": None},
         "/s/fan/zero": {"Value": 12, "Scale": 2, "Unit": f"{unit}.RPMS", "CriticalAlarmHigh": True},
         "/s/other": {"Value": 1, "Unit": "odd", "CriticalAlarmLow": False},
-        **{"/s/none": {"Scale": 1}, "/s/text": "x"},
     }
     assert rest({SENSORS: {"data": readings}})[0].sensors() == (
         Sensor("air", 21.0, "C", ""),

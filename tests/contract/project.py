@@ -237,6 +237,16 @@ def roles(root: Path) -> list[Path]:
     return sorted(path for path in (root / "roles").glob("*") if path.is_dir())
 
 
+def otherwise(role: str) -> list[Map]:
+    """Values that HAL does not have, with which a role does something else: tests/contract/otherwise/<role>.yml.
+
+    An entry has `given`, which is above everything, also above what the role works out, and `host`, which is the role's
+    first unless it is said.
+    """
+    path = PROJECT / f"tests/contract/otherwise/{role}.yml"
+    return load(path) or [] if path.is_file() else []
+
+
 def role_tasks(role: Path) -> Iterator[Task]:
     """The tasks and handlers of a role."""
     for path in sorted([*role.glob("tasks/**/*.yml"), *role.glob("handlers/**/*.yml")]):

@@ -1,4 +1,4 @@
-"""What a role refuses before it contacts a node: asserts of tasks/validate.yml, with other values than a site's."""
+"""What a role does with other values than the site's: what it refuses (tasks/validate.yml), manages and promises."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from hal_audit import plays
 from hal_audit.redeclare import _play
-from hal_expect.prepare import Preparation
+from hal_expect.prepare import Preparation, Prepared
 from hal_expect.templating import CompilingTemplar
 from tests.contract import declared
 from tests.contract.project import PROJECT
@@ -52,15 +52,26 @@ class Site:
         templar = CompilingTemplar(self._loader, variables)
         return [one for task in tasks for one in _refused(task, templar, variables, given)]
 
-    def promises(self, role: str, host: str, given: Mapping[str, Any]) -> list[str]:
+    def promises(self, role: str, host: str, given: Mapping[str, Any]) -> list[Prepared]:
         """What each entry of a role's expect.yml asks for on a host with these values, or why it cannot be asked."""
         _, variables = self._of(role, host)
         path = PROJECT / "roles" / role / "expect.yml"
         entries = self._loader.load_from_file(str(path)) if path.is_file() else []
         known = {**variables, **given}
         preparation = Preparation(CompilingTemplar(self._loader, known), self._loader, known, role)
-        prepared = [one for entry in entries for one in preparation.prepare(entry, "")]
-        return [f"{one.id}: {one.expected} {one.status} {one.reason}" for one in prepared]
+        return [one for entry in entries for one in preparation.prepare(entry, str(entry.ansible_pos[1]))]
+
+    def managed(self, role: str, host: str, given: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+        """What a role manages on a host with these values, and what is declared of each."""
+
+        class Given(declared._Role):
+            def _variables(self, task: Any) -> dict[str, Any]:
+                return {**super()._variables(task), **given}
+
+        play = _play(role, host, self._manager, self._loader)
+        one = Given(play, play.roles[0], self._inventory.get_host(host), base=str(PROJECT))
+        one.calls, one.known = [], {}
+        return {name: entry.declared for name, entry in one.declared().entries.items()}
 
     def unread(self, role: str, names: Iterable[str]) -> list[str]:
         """Those of these variables that no file of a role names: a misspelt one changes nothing, and proves nothing."""

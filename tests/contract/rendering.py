@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,12 @@ from tests.contract import project
 
 # The real site, and the overlay that the virtual one puts on it.
 REAL = "HAL"
+OTHERWISE = "HAL with other values"
 INVENTORIES = {
     REAL: ("inventory/hal/hal.yml",),
     "the virtual HAL": ("inventory/hal/hal.yml", "inventory/virtual/hal.yml"),
 }
+SITES = tuple(INVENTORIES)
 SECRET = re.compile(r"\bvault_\w+")
 
 
@@ -39,13 +41,14 @@ class Rendered:
     text: str = ""
     fault: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
+    given: str = ""
 
 
 @functools.cache
-def rendered(root: Path, variables: tuple[str, ...] = ()) -> tuple[Rendered, ...]:
+def rendered(root: Path, variables: tuple[str, ...] = (), sites: tuple[str, ...] = SITES) -> tuple[Rendered, ...]:
     """Return all templates of roles, and the texts that stand in tasks, for one host of each kind that has the role.
 
-    `variables` are worked out beside them.
+    `variables` are worked out beside them. Of `OTHERWISE`, for the hosts and values of tests/contract/otherwise.
     """
     environment = {
         **os.environ,
@@ -62,7 +65,7 @@ def rendered(root: Path, variables: tuple[str, ...] = ()) -> tuple[Rendered, ...
             stderr=subprocess.PIPE,
             text=True,
         )
-        for site in INVENTORIES
+        for site in sites
     ]
     found: list[Rendered] = []
     for process in running:
@@ -142,13 +145,13 @@ class _Site:
         self.name = name
         self.loader = DataLoader()
         self.loader.set_basedir(str(root / "playbooks"))
-        self.sources = [str(project.PROJECT / source) for source in INVENTORIES[name]]
+        self.sources = [str(project.PROJECT / source) for source in INVENTORIES.get(name, INVENTORIES[REAL])]
         self.inventory = InventoryManager(loader=self.loader, sources=self.sources)
         self.manager = VariableManager(loader=self.loader, inventory=self.inventory)
         self.known: dict[str, dict[str, Any]] = {}
         # Any text does for a secret here. None is read, and none is made.
         self.secrets = dict.fromkeys(self._secrets(), "0f1e2d3c4b5a69788796a5b4c3d2e1f0" * 4)
-        if name == REAL:  # whatever keys this controller has
+        if name in (REAL, OTHERWISE):  # whatever keys this controller has
             self.secrets["hal_state_dir"] = project.NO_STATE
 
     def render(self, role: Path, variables: list[str]) -> Iterator[Rendered]:
@@ -158,13 +161,22 @@ class _Site:
 
         sources = list(_sources(role))
         own = layers(str(role), self.loader)
-        for host in self._hosts(role) if sources else ():
-            known = own.around(self._variables(host), {}, self.secrets)
+        for host, given in self._circumstances(role) if sources else ():
+            known = own.around(self._variables(host), {}, {**self.secrets, **given})
             templar = QuickTemplar(loader=self.loader, variables=known)
             templar.environment.loader.searchpath = [str(role / "templates"), str(role)]
             for source in sources:
                 for more in _uses(templar, source, known):
-                    yield self._one(templar, source, str(host.name), {**known, **more}, variables)
+                    one = self._one(templar, source, str(host.name), {**known, **more}, variables)
+                    yield replace(one, given=json.dumps(given)) if given else one
+
+    def _circumstances(self, role: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+        if self.name != OTHERWISE:
+            yield from ((host, {}) for host in self._hosts(role))
+            return
+        for one in project.otherwise(role.name):
+            first = min(str(host.name) for host in self._hosts(role))
+            yield self.inventory.get_host(one.get("host", first)), one["given"]
 
     def _secrets(self) -> Iterator[str]:
         for folder in (self.root / "roles", project.PROJECT / "inventory"):

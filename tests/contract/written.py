@@ -5,25 +5,36 @@
 writes the files anew. Read the difference before you commit it: it is what your change does to the reference site.
 What is managed is a line each: its name, what is declared of it, and a host that has it. A promise has a line with one
 host of every kind that it is asked of, or no host; a number before a host is how many things it is asked about there;
-and what it finds, when that is not the usual. Of each text
-the first host that gets it is named; `$` marks the end of a line that ends in a blank. A text that needs what only a
-run knows, as a key that it made, has its place in a line and no more: changes of it are not seen here.
+and what it finds, when that is not the usual. Of each text the first host that gets it is named; `$` marks the end of
+a line that ends in a blank. A text that needs what only a run knows, as a key that it made, has its place in a line and
+no more: changes of it are not seen here.
+
+HAL does not have all that roles can do. `with {...}` are values of tests/contract/otherwise; below it stands what is
+managed, promised, asked and written otherwise with them.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
+import hashlib
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Any
 
+from hal_expect.prepare import Prepared
 from tests.contract import declared
-from tests.contract.project import PROJECT, files, load, roles, text_of
+from tests.contract.project import PROJECT, files, load, otherwise, roles, text_of
+from tests.contract.refusing import Site
+from tests.contract.rendering import OTHERWISE as OTHER_VALUES
 from tests.contract.rendering import REAL, Rendered, rendered
 
 FOLDER = PROJECT / "tests/contract/written"
 # Not worked out here, or the same of nearly all.
+LONG = 120
 LEFT_OUT = {"sha1": None, "state": "present"}
 
 
@@ -37,18 +48,19 @@ def of_project() -> Mapping[str, str]:
         found.setdefault(role, []).append(line)
     for role, line in _unknown():
         found.setdefault(role, []).append(line)
+    for role, lines in _otherwise():
+        found.setdefault(role, []).extend(lines)
     for text in _texts():
         found.setdefault(text.path.split("/")[1], []).append(_block(text))
     return {role: "\n".join([*lines, ""]) for role, lines in sorted(found.items())}
 
 
 def _managed(one: declared.Resource) -> str:
-    told = {
-        name: value
-        for name, value in sorted(one.declared.items())
-        if name not in LEFT_OUT or value != (LEFT_OUT[name] or value)
-    }
-    return f"{one.name}  {json.dumps(told, sort_keys=True, default=str)}  {one.host}"
+    return f"{one.name}  {json.dumps(_told(one.declared), sort_keys=True, default=str)}  {one.host}"
+
+
+def _told(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in told.items() if name not in LEFT_OUT or value != (LEFT_OUT[name] or value)}
 
 
 def _promises() -> Iterator[tuple[str, str]]:
@@ -63,8 +75,69 @@ def _promises() -> Iterator[tuple[str, str]]:
             told = [f"{count} {host}" if count > 1 else host for host, count in hosts.items()]
             severity = entry.get("severity", "error")
             finds = f" ({entry['finding']})" if "finding" in entry else ""
-            kind = "promise" if severity == "error" else severity
-            yield role.name, f"{kind}:{entry['id']}{finds}  {', '.join(told) or 'no host'}"
+            yield role.name, f"{_kind(severity)}:{entry['id']}{finds}  {', '.join(told) or 'no host'}"
+
+
+def _kind(severity: str) -> str:
+    return "promise" if severity == "error" else severity
+
+
+def _otherwise() -> Iterator[tuple[str, list[str]]]:
+    """The role, and what is other with the values of tests/contract/otherwise."""
+    site, texts = Site(PROJECT), _other_texts()
+    for role in (path.name for path in roles(PROJECT)):
+        for one in otherwise(role):
+            host, given = one.get("host") or site.hosts(role)[0], one["given"]
+            before, now = _on_host(site, role, host, {}), _on_host(site, role, host, given)
+            differing = [line for line in difflib.ndiff(before, now) if line[0] in "+-"]
+            yield (
+                role,
+                [
+                    "",
+                    f"with {json.dumps(given)} on {host}:",
+                    *differing,
+                    *texts.get((role, host, json.dumps(given)), []),
+                ],
+            )
+
+
+def _other_texts() -> dict[tuple[str, str, str], list[str]]:
+    """By role, host and values: how the texts differ from those without the values."""
+    usual: dict[tuple[str, str, str], list[str]] = {}
+    for one in rendered(PROJECT):
+        if one.site == REAL:
+            usual.setdefault((one.path, one.host, one.destination), []).append(one.text)
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for one in rendered(PROJECT, sites=(OTHER_VALUES,)):
+        before = usual.get((one.path, one.host, one.destination), [""])
+        if not one.fault and one.text not in before:
+            lines = difflib.ndiff(before[0].splitlines(), one.text.splitlines())
+            differing = [line.rstrip() for line in lines if line[0] in "+-"]
+            own = found.setdefault((one.path.split("/")[1], one.host, one.given), [])
+            own += [f"==> {_place(one)}", *differing]
+    return found
+
+
+def _on_host(site: Site, role: str, host: str, given: Mapping[str, Any]) -> list[str]:
+    managed = site.managed(role, host, given)
+    lines = [f"{name}  {json.dumps(_told(one), sort_keys=True, default=str)}" for name, one in sorted(managed.items())]
+    return [*lines, *sorted(_asked(one) for one in site.promises(role, host, given) if one.status != "skipped")]
+
+
+def _asked(one: Prepared) -> str:
+    question = {name: value for name, value in (one.question or {}).items() if name not in ("id", "secret")}
+    return f"{_kind(one.severity)}:{one.id}  {json.dumps(_short(question), sort_keys=True)} {one.reason}".rstrip()
+
+
+def _short(value: Any) -> Any:
+    """A value without the whole of long texts, and with alternatives of a pattern in one order: some are of a set."""
+    if isinstance(value, str) and len(value) > LONG:
+        return f"{value[:LONG]}... {hashlib.sha256(value.encode()).hexdigest()[:12]}"
+    if isinstance(value, str):
+        return re.sub(r"\(\?:([^()]+)\)", lambda found: f"(?:{'|'.join(sorted(found[1].split('|')))})", value)
+    if isinstance(value, Mapping):
+        return {str(name): _short(one) for name, one in value.items()}
+    return [_short(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _texts() -> Iterator[Rendered]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -205,10 +206,12 @@ def test_a_change_that_shuts_out_at_its_end_is_undone_by_the_timer(node: Node, r
         ansible_host="10.66.58.101",
     )
     assert done.status != 0
-    assert (
-        "net01 let nobody in after eth0 and ib0 changed: files and interfaces were put back after 30 seconds."
-        in done.words
-    )
+    # A slow machine is still at ifup when the time for asking is over.
+    assert re.search(
+        "net01 (let nobody in|did not end ifdown and ifup) after eth0 and ib0 changed: "
+        "files and interfaces were put back after 30 seconds.",
+        done.words,
+    ), done.words[-2000:]
     host.check_output("mv /usr/sbin/ifup.kept /usr/sbin/ifup")
     assert mtu(host, "ib0") == 1400
     host.check_output("ip link set dev ib0 mtu 1450")

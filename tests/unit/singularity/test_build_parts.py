@@ -69,6 +69,7 @@ def test_an_account_that_is_not_there_is_nobody_s(place: Path) -> None:
         ({"shell": ""}, "is somebody's: it has the login shell /bin/sh"),
         ({"home": "/etc"}, "is somebody's: it has the home /etc, with something in it"),
     ],
+    ids=["root", "uid", "bash", "sh", "home"],
 )
 def test_an_account_that_may_be_somebody_s_is_refused_with_the_way_out(
     place: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], said: str

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.contract import declared, written
-from tests.contract.project import PROJECT, Map, load, otherwise, roles
+from tests.contract.project import NO_STATE, PROJECT, Map, load, otherwise, roles
 from tests.contract.refusing import Site
 
 ROLES = sorted(role.name for role in roles(PROJECT))
@@ -41,6 +43,19 @@ def test_other_values_are_known_and_come_to_something(site: Site, role: str, one
     place = f"with {json.dumps(one['given'])} on {one.get('host') or site.hosts(role)[0]}:"
     lines = written.of_project()[role].splitlines()
     assert lines[lines.index(place) + 1].startswith(("+ ", "- ", "==> ")), "nothing is other"
+
+
+@pytest.mark.parametrize(("role", "one"), CASES, ids=[f"{role} ({one.line})" for role, one in CASES])
+def test_other_values_are_not_refused(site: Site, role: str, one: Map) -> None:
+    """What a role refuses no run comes to."""
+    host = one.get("host") or site.hosts(role)[0]
+    found: Mapping[str, Any] = {"__compilers_archives": {"results": []}}  # registered: shows only in a run
+    before = {(each.condition, each.item) for each in site.refusals(role, host, found)}
+    now = site.refusals(role, host, {**found, **one["given"]})
+    # Files of the site's state are nowhere here.
+    assert [
+        each.says for each in now if (each.condition, each.item) not in before and f"{NO_STATE}/" not in each.says
+    ] == []
 
 
 @pytest.mark.parametrize("role", ROLES)

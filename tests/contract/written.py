@@ -15,27 +15,18 @@ managed, promised, asked and written otherwise with them.
 
 from __future__ import annotations
 
-import difflib
 import functools
-import hashlib
 import json
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from hal_expect.prepare import Prepared
-from tests.contract import declared
-from tests.contract.project import PROJECT, files, load, otherwise, roles, text_of
-from tests.contract.refusing import Site
-from tests.contract.rendering import OTHERWISE as OTHER_VALUES
+from tests.contract import declared, other_values
+from tests.contract.other_values import kind, place, told
+from tests.contract.project import PROJECT, files, load, roles, text_of
 from tests.contract.rendering import REAL, Rendered, rendered
 
 FOLDER = PROJECT / "tests/contract/written"
-# Not worked out here, or the same of nearly all.
-LONG = 120
-LEFT_OUT = {"sha1": None, "state": "present"}
 
 
 @functools.cache
@@ -48,7 +39,7 @@ def of_project() -> Mapping[str, str]:
         found.setdefault(role, []).append(line)
     for role, line in _unknown():
         found.setdefault(role, []).append(line)
-    for role, lines in _otherwise():
+    for role, lines in other_values.of_project():
         found.setdefault(role, []).extend(lines)
     for text in _texts():
         found.setdefault(text.path.split("/")[1], []).append(_block(text))
@@ -56,11 +47,7 @@ def of_project() -> Mapping[str, str]:
 
 
 def _managed(one: declared.Resource) -> str:
-    return f"{one.name}  {json.dumps(_told(one.declared), sort_keys=True, default=str)}  {one.host}"
-
-
-def _told(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in told.items() if name not in LEFT_OUT or value != (LEFT_OUT[name] or value)}
+    return f"{one.name}  {json.dumps(told(one.declared), sort_keys=True, default=str)}  {one.host}"
 
 
 def _promises() -> Iterator[tuple[str, str]]:
@@ -75,70 +62,7 @@ def _promises() -> Iterator[tuple[str, str]]:
             told = [f"{count} {host}" if count > 1 else host for host, count in hosts.items()]
             severity = entry.get("severity", "error")
             finds = f" ({entry['finding']})" if "finding" in entry else ""
-            yield role.name, f"{_kind(severity)}:{entry['id']}{finds}  {', '.join(told) or 'no host'}"
-
-
-def _kind(severity: str) -> str:
-    return "promise" if severity == "error" else severity
-
-
-def _otherwise() -> Iterator[tuple[str, list[str]]]:
-    """The role, and what is other with the values of tests/contract/otherwise."""
-    site, texts = Site(PROJECT), _other_texts()
-    for role in (path.name for path in roles(PROJECT)):
-        for one in otherwise(role):
-            host, given = one.get("host") or site.hosts(role)[0], one["given"]
-            before, now = _on_host(site, role, host, {}), _on_host(site, role, host, given)
-            differing = [line for line in difflib.ndiff(before, now) if line[0] in "+-"]
-            yield (
-                role,
-                [
-                    "",
-                    f"with {json.dumps(given)} on {host}:",
-                    *differing,
-                    *texts.get((role, host, json.dumps(given)), []),
-                ],
-            )
-
-
-def _other_texts() -> dict[tuple[str, str, str], list[str]]:
-    """By role, host and values: how the texts differ from those without the values."""
-    usual: dict[tuple[str, str, str], list[str]] = {}
-    for one in rendered(PROJECT):
-        if one.site == REAL:
-            usual.setdefault((one.path, one.host, one.destination), []).append(one.text)
-    found: dict[tuple[str, str, str], list[str]] = {}
-    for one in rendered(PROJECT, sites=(OTHER_VALUES,)):
-        before = usual.get((one.path, one.host, one.destination), [""])
-        if not one.fault and one.text not in before:
-            lines = difflib.ndiff(before[0].splitlines(), one.text.splitlines())
-            differing = [line.rstrip() for line in lines if line[0] in "+-"]
-            own = found.setdefault((one.path.split("/")[1], one.host, one.given), [])
-            own += [f"==> {_place(one)}", *differing]
-    return found
-
-
-def _on_host(site: Site, role: str, host: str, given: Mapping[str, Any]) -> list[str]:
-    managed = site.managed(role, host, given)
-    lines = [f"{name}  {json.dumps(_told(one), sort_keys=True, default=str)}" for name, one in sorted(managed.items())]
-    return [*lines, *sorted(_asked(one) for one in site.promises(role, host, given) if one.status != "skipped")]
-
-
-def _asked(one: Prepared) -> str:
-    question = {name: value for name, value in (one.question or {}).items() if name not in ("id", "secret")}
-    asked = json.dumps(_short(question), sort_keys=True) if question else "known in a run only"
-    return f"{_kind(one.severity)}:{one.id}  {asked}"
-
-
-def _short(value: Any) -> Any:
-    """A value without the whole of long texts, and with alternatives of a pattern in one order: some are of a set."""
-    if isinstance(value, str) and len(value) > LONG:
-        return f"{value[:LONG]}... {hashlib.sha256(value.encode()).hexdigest()[:12]}"
-    if isinstance(value, str):
-        return re.sub(r"\(\?:([^()]+)\)", lambda found: f"(?:{'|'.join(sorted(found[1].split('|')))})", value)
-    if isinstance(value, Mapping):
-        return {str(name): _short(one) for name, one in value.items()}
-    return [_short(one) for one in value] if isinstance(value, (list, tuple)) else value
+            yield role.name, f"{kind(severity)}:{entry['id']}{finds}  {', '.join(told) or 'no host'}"
 
 
 def _texts() -> Iterator[Rendered]:
@@ -158,18 +82,14 @@ def _unknown() -> list[tuple[str, str]]:
     faulty = [one for one in rendered(PROJECT) if one.site == REAL and one.fault]
     first = {(one.path, one.destination): one for one in reversed(faulty)}
     return [
-        (path.split("/")[1], f"known in a run only:{_place(one)}  {one.host}")
+        (path.split("/")[1], f"known in a run only:{place(one)}  {one.host}")
         for (path, _), one in sorted(first.items())
     ]
 
 
-def _place(one: Rendered) -> str:
-    return f"{one.destination}  ({one.path})" if one.destination else one.path
-
-
 def _block(one: Rendered) -> str:
     lines = [f"{line}$" if line != line.rstrip() else line for line in one.text.splitlines()]
-    return "\n".join(["", f"==> {one.host}: {_place(one)}", *lines])
+    return "\n".join(["", f"==> {one.host}: {place(one)}", *lines])
 
 
 def main() -> int:

@@ -291,6 +291,9 @@ def test_systemd_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, a
         monkeypatch.setenv("NOTIFY_SOCKET", where.replace("\0", "@"))
         web.tell_ready()
         assert systemd.recv(64) == b"READY=1"
+        systemd.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            systemd.recv(64)
     assert "NOTIFY_SOCKET" not in os.environ  # no child tells it
     web.tell_ready()
 

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hal_modules.declared import problems
+from tests.unit.compilers.conftest import pgi
 
-PLUGIN = Path(__file__).resolve().parents[3] / "plugins/filter/hal_compilers.py"
 ROOT = "/home/apps/pgi"
-
-
-@pytest.fixture(scope="module")
-def filters() -> Any:
-    spec = importlib.util.spec_from_file_location("hal_compilers_filters", PLUGIN)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.FilterModule().filters()
-
-
-def pgi(**changes: Any) -> dict[str, Any]:
-    return {"version": "19.10", "source": "/srv/pgi.tar.gz", "sha256": "a" * 64, **changes}
 
 
 @pytest.mark.parametrize(

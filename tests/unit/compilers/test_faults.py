@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-PLUGIN = Path(__file__).resolve().parents[3] / "plugins/filter/hal_compilers.py"
+from tests.unit.compilers.conftest import pgi
+
 PGI_FIELDS = "version, source, sha256, nvidia, mpi, mpi_gpu, mpi_folder, licence, default, hidden, retired, deprecated"
 SHAPE = 'write two numbers with a dot, in quotes: "12.0"'
 PLACE = (
@@ -20,20 +19,6 @@ BELOW = "write a folder below PGI's own"
 DIGITS = "write the 64 digits 0-9a-f that sha256sum says, in quotes"
 SECRET = "source has a name or password in it; use an address that needs none"
 TEXT = "is no text; write what users should use instead"
-
-
-@pytest.fixture(scope="module")
-def filters() -> Any:
-    spec = importlib.util.spec_from_file_location("hal_compilers_faults", PLUGIN)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.FilterModule().filters()
-
-
-def pgi(**changes: Any) -> dict[str, Any]:
-    return {"version": "19.10", "source": "/srv/pgi.tar.gz", "sha256": "a" * 64, **changes}
 
 
 @pytest.mark.parametrize(

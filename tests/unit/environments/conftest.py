@@ -169,3 +169,29 @@ def part() -> Callable[[str], Any]:
     """A function: the name of a part of the program -> its module."""
     sys.path.insert(0, str(FILES))
     return lambda name: import_module(f"environment_{name}")
+
+
+@pytest.fixture
+def install(part: Callable[[str], Any]) -> Any:
+    """The part that installs."""
+    return part("install")
+
+
+@pytest.fixture
+def problem(part: Callable[[str], Any]) -> Any:
+    """What the program raises for what it says in words."""
+    return part("common").Problem
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """What an installer tells of its progress."""
+    return []
+
+
+@pytest.fixture
+def installer(install: Any, tmp_path: Path, said: list[str]) -> Any:
+    """One whose root is the folder of the test."""
+    settings = {"root": str(tmp_path), "keep": 1, "grace_hours": 2.0, "reserve_gb": 1.5, "unpacked_factor": 2.5,
+                "mirror": "", "timeout_seconds": 7.0}  # fmt: skip
+    return install.Installer(settings, said.append)

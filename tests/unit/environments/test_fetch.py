@@ -26,11 +26,6 @@ def module(part: Callable[[str], Any]) -> Any:
 
 
 @pytest.fixture
-def problem(part: Callable[[str], Any]) -> Any:
-    return part("common").Problem
-
-
-@pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "a source+.conda"
     path.write_bytes(CONTENT)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.environments.test_prefixes import DIGEST, NAME, prefix
+from tests.unit.environments.prefixes import DIGEST, NAME, prefix
 
 Part = Callable[[str], Any]
 NONE: dict[str, Any] = {name: [] for name in ("installed", "repaired", "switched", "removed", "kept", "mended")}

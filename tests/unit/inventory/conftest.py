@@ -16,7 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
-from hal_inventory.load import load  # noqa: E402  found through the line above
+from hal_inventory.errors import ClusterFileError  # noqa: E402  found through the line above
+from hal_inventory.load import load, load_bytes  # noqa: E402
 from hal_inventory.model import Site  # noqa: E402
 from tests.unit import warm  # noqa: E402
 
@@ -54,6 +55,15 @@ def small() -> str:
 def hal() -> Site:
     """The reference site."""
     return load(ROOT / "inventory" / "hal" / "cluster.yml")
+
+
+def findings(text: str) -> list[str]:
+    """Return the findings of a model as lines; none when it is sound."""
+    try:
+        load_bytes(text.encode(), "cluster.yml")
+    except ClusterFileError as error:
+        return str(error).split("\n")
+    return []
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from hal_inventory.derive.slices import derive
-from hal_inventory.errors import ClusterFileError
 from hal_inventory.load import load, load_bytes
 from hal_inventory.model import Site
 from hal_inventory.restrict import only
+from tests.unit.inventory.conftest import findings
 
 HAL = Path(__file__).parents[3] / "inventory/hal/cluster.yml"
 
@@ -40,14 +40,6 @@ def cabled(small: str) -> str:
 @pytest.fixture(scope="module")
 def hal() -> Site:
     return load(HAL)
-
-
-def findings(text: str) -> list[str]:
-    try:
-        load_bytes(text.encode(), "cluster.yml")
-    except ClusterFileError as error:
-        return str(error).split("\n")
-    return []
 
 
 def cables(site: Site) -> list[tuple[str, str, str]]:

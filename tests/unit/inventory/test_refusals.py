@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hal_inventory.errors import ClusterFileError
-from hal_inventory.load import load_bytes
+from tests.unit.inventory.conftest import findings
 
 DATA = Path(__file__).parent / "data"
 REFUSALS = [
@@ -20,15 +19,6 @@ REFUSALS = [
     for name in ("refusals.yml", "refusals_together.yml", "refusals_shape.yml")
     for case in yaml.safe_load((DATA / name).read_text())
 ]
-
-
-def findings(text: str) -> list[str]:
-    """Return the findings of a model as lines; none when it is sound."""
-    try:
-        load_bytes(text.encode(), "cluster.yml")
-    except ClusterFileError as error:
-        return str(error).split("\n")
-    return []
 
 
 def test_the_model_that_faults_are_planted_in_is_sound(small: str) -> None:

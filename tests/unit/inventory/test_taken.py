@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hal_inventory.errors import ClusterFileError
-from hal_inventory.load import load_bytes
 from hal_inventory.storage import LEAST_DRIVES
+from tests.unit.inventory.conftest import findings
 
 HOME = "    kind: nfs\n    mount: /home\n    server: front"
 RAID = "{name: system, node: front, level: raid1, drives: 2, media: ssd, holds: operating system}"
@@ -17,14 +16,6 @@ DISKS = {
     WORKER_MACS: f'{WORKER_MACS}    disks: {{d1: "0x600[1-4]"}}\n',
 }
 IPOIB = "cidr: 10.1.2.0/24"
-
-
-def findings(text: str) -> list[str]:
-    try:
-        load_bytes(text.encode(), "cluster.yml")
-    except ClusterFileError as error:
-        return str(error).split("\n")
-    return []
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,22 @@ def own_attributes(tree: Any, path: str, mode: str) -> bool:
     return changed
 
 
+def calling(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., dict[str, Any]]:
+    """Return a function: arguments of the module -> what it returned."""
+
+    def run(check: bool = False, **arguments: Any) -> dict[str, Any]:
+        given = {**arguments, "_ansible_check_mode": check, "_ansible_remote_tmp": "/tmp"}
+        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", json.dumps({"ANSIBLE_MODULE_ARGS": given}).encode())
+        with pytest.raises(SystemExit):
+            module.main()
+        result: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return result
+
+    return run
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """Where the modulefiles are to be."""
@@ -52,16 +68,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     """Return a function: arguments of hal_modulefiles -> what it returned."""
     module = loaded(ROOT / "plugins/modules/hal_modulefiles.py")
     monkeypatch.setattr(module.Tree, "attributes", own_attributes)
-
-    def run(check: bool = False, **arguments: Any) -> dict[str, Any]:
-        given = {**arguments, "_ansible_check_mode": check, "_ansible_remote_tmp": "/tmp"}
-        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", json.dumps({"ANSIBLE_MODULE_ARGS": given}).encode())
-        with pytest.raises(SystemExit):
-            module.main()
-        result: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return result
-
-    return run
+    return calling(module, monkeypatch, capsys)
 
 
 @pytest.fixture(scope="session")

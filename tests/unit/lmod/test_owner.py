@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Callable
@@ -10,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import basic
 
-from tests.unit.lmod.conftest import ROOT, loaded
+from tests.unit.lmod.conftest import ROOT, calling, loaded
 from tests.unit.lmod.test_modulefiles import of
 
 Call = Callable[..., dict[str, Any]]
@@ -21,17 +19,7 @@ Call = Callable[..., dict[str, Any]]
 @pytest.fixture
 def as_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
     """As `call`, with owners."""
-    module = loaded(ROOT / "plugins/modules/hal_modulefiles.py")
-
-    def run(check: bool = False, **arguments: Any) -> dict[str, Any]:
-        given = {**arguments, "_ansible_check_mode": check, "_ansible_remote_tmp": "/tmp"}
-        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", json.dumps({"ANSIBLE_MODULE_ARGS": given}).encode())
-        with pytest.raises(SystemExit):
-            module.main()
-        result: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return result
-
-    return run
+    return calling(loaded(ROOT / "plugins/modules/hal_modulefiles.py"), monkeypatch, capsys)
 
 
 @pytest.mark.root  # who alone gives files away

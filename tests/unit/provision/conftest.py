@@ -21,6 +21,7 @@ for _folder in (PROJECT, PROJECT / "molecule/shared", PROJECT / "roles/provision
         sys.path.insert(0, str(_folder))
 
 from hal_provision.dhcp import Served, Server  # noqa: E402  found through the lines above
+from hal_provision.images import make_key  # noqa: E402
 from hal_provision.nodes import BootNode, boot_node  # noqa: E402
 
 URL = "http://10.1.0.11:8480/boot/"
@@ -192,3 +193,11 @@ def write_all(files: dict[str, str], folders: Sequence[str] = ()) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
     for path, text in files.items():
         Path(path).write_text(text)
+
+
+@pytest.fixture(scope="session")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The private key that images are signed with."""
+    path = tmp_path_factory.mktemp("keys") / "image_key"
+    assert make_key(path)
+    return path

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.unit.provision.conftest import node
+from tests.unit.provision.refusals import problem
 from tests.unit.provision.test_store import settings_of
 
 common: Any = importlib.import_module("provision_common")
@@ -37,12 +38,6 @@ def owned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     }
     monkeypatch.setattr(common, "os", SimpleNamespace(**{**vars(os), **replaced}))
     return given
-
-
-def problem(function: Any, *words: Any) -> str:
-    with pytest.raises(Problem) as refused:
-        function(*words)
-    return str(refused.value)
 
 
 # ---------------------------------------------------------------- reading and writing

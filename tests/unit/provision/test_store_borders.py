@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.unit.provision.conftest import node
-from tests.unit.provision.test_store import NOW, WORDS, Place, Problem, an_order, settings_of, trail
+from tests.unit.provision.refusals import problem
+from tests.unit.provision.test_store import NOW, WORDS, Place, an_order, settings_of, trail
 
 store: Any = importlib.import_module("provision_store")
 trails: Any = importlib.import_module("provision_trail")
@@ -34,12 +35,6 @@ def armed(place: Any) -> Any:
 
 def document(place: Any, kind: str, name: str = "hal05") -> Any:
     return json.loads(Path(place.state, kind, name).read_text())
-
-
-def problem(function: Any, *words: Any) -> str:
-    with pytest.raises(Problem) as refused:
-        function(*words)
-    return str(refused.value)
 
 
 @pytest.mark.parametrize(

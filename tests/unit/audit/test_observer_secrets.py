@@ -27,6 +27,7 @@ def write(name: str, content: str = "x") -> dict[str, Any]:
 
 SEE = {"name": "see", "ansible.builtin.command": {"argv": ["cat", "{{ vault_a }}"]}, "register": "seen"}
 LOOK = {"name": "look", "ansible.builtin.command": {"argv": ["date"]}, "register": "looked"}
+SLURP = {"name": "slurp", "ansible.builtin.slurp": {"src": "{{ vault_a }}"}, "register": "read"}
 STAT = {"name": "stat", "ansible.builtin.stat": {"path": "{{ vault_a }}"}, "register": "there"}
 FACT = {"name": "fact", "ansible.builtin.set_fact": {"made": "{{ indirect }}!"}}
 SAID = {"name": "said", "ansible.builtin.command": {"argv": ["x"]}}
@@ -85,15 +86,15 @@ def test_what_is_not_logged_is_secret(tmp_path: Path, fields: dict[str, Any], ou
 def test_names_that_are_made_from_a_secret_are_secret_from_then_on(tmp_path: Path) -> None:
     tasks = [
         *(SEE, LOOK, STAT, FACT, write("said", "{{ seen.stdout }}"), write("date", "{{ looked.stdout }}")),
-        *(write("there", "{{ there.stat }}"), write("made", "{{ made }}")),
+        *(write("there", "{{ there.stat }}"), write("made", "{{ made }}"), SLURP, write("read", "{{ read.content }}")),
     ]
     hosts = {"n1": {"vault_a": "s", "indirect": "{{ vault_a }}"}}
     playing = Playing(tmp_path, tasks, hosts)
-    files = ("said", "date", "there", "made")
+    files = ("said", "date", "there", "made", "read")
     assert secrets_of(playing, *files) == set()
-    for name, register in {"see": "seen", "look": "looked", "stat": "there", "fact": None}.items():
+    for name, register in {"see": "seen", "look": "looked", "stat": "there", "slurp": "read", "fact": None}.items():
         playing.observer.ok(playing.result(name, {"stdout": "s"}, register=register))
-    assert secrets_of(playing, *files) == {"said", "made"}
+    assert secrets_of(playing, *files) == {"said", "made", "read"}
 
 
 def test_an_encrypted_file_is_secret_if_it_is_copied_from_here(tmp_path: Path) -> None:
@@ -164,8 +165,36 @@ def test_what_is_new_is_written_once_and_released_at_the_end(playing: Playing) -
     playing.observer.ok(playing.result("a", host="n2"))
     playing.observer.spool()
     assert (len(spools(playing)), len(spools(playing, "n2"))) == (1, 1)
+    spools_of_both = [*other.pending("n1", playing.observer.run.id), *other.pending("n2", playing.observer.run.id)]
+    for path in spools_of_both:
+        path.unlink()
+    playing.observer.ok(playing.result("b", host="n2"))
+    playing.observer.spool()
+    assert (spools(playing), len(spools(playing, "n2"))) == ([], 1)
     playing.observer.end()
-    assert len(other.pending("n1")) == 1
+    assert len(other.pending("n2")) == 1
+
+
+def test_a_role_of_which_only_a_part_was_called_is_told_with_its_inputs(playing: Playing) -> None:
+    playing.observer._roles = {}
+    playing.observer.ok(playing.result("a"))
+    playing.observer.spool()
+    (told,) = spools(playing)
+    assert (told["roles"], len(told["entries"][0]["inputs_hash"])) == ({}, 64)
+
+
+def test_values_of_a_role_are_its_own() -> None:
+    roles = [
+        SimpleNamespace(
+            get_name=lambda name=name: name,
+            get_default_vars=lambda name=name: {"default": name},
+            get_vars=lambda include_params, name=name: {"var": name, "parameters": include_params},
+        )
+        for name in ("zeta", "web", "alpha")
+    ]
+    play = SimpleNamespace(roles=roles)
+    assert subject.result_role(play, "web") == ({"default": "web"}, {"var": "web", "parameters": False})
+    assert subject.result_role(play, "none") == ({}, {})
 
 
 def test_a_worker_writes_nothing(playing: Playing) -> None:

@@ -63,10 +63,15 @@ def _on_host(site: Site, role: str, host: str, given: Mapping[str, Any]) -> list
 
 
 def _asked(one: Prepared) -> list[str]:
-    question = {name: value for name, value in (one.question or {}).items() if name not in ("id", "secret")}
-    below: list[str] = []
-    asked = json.dumps(_short(question, below), sort_keys=True) if question else "known in a run only"
+    asked, *below = asks(one.question)
     return [f"{kind(one.severity)}:{one.id}  {asked}", *below]
+
+
+def asks(question: Mapping[str, Any] | None) -> list[str]:
+    """What a promise asks for and what has to be the answer: a line, and long texts of it below."""
+    below: list[str] = []
+    said = {name: value for name, value in (question or {}).items() if name not in ("id", "secret")}
+    return [json.dumps(_short(said, below), sort_keys=True) if said else "known in a run only", *below]
 
 
 def _short(value: Any, below: list[str], program: bool = False) -> Any:

@@ -159,6 +159,26 @@ PLANTED = (
         ],
     ),
     Planted(
+        tasks.the_controller_becomes_nobody_else,
+        {
+            TASKS: """
+                - name: As root, for the play says become
+                  ansible.builtin.command: {argv: [date]}
+                  delegate_to: localhost
+                - name: Good
+                  become: false
+                  block:
+                    - name: Of the block
+                      ansible.builtin.command: {argv: [date]}
+                      delegate_to: localhost
+                - name: Good, nothing is run
+                  ansible.builtin.debug: {msg: done}
+                  delegate_to: localhost
+                """
+        },
+        [f"{TASKS}:3: become: false is missing"],
+    ),
+    Planted(
         tasks.host_keys_are_checked,
         {
             "ansible.cfg": f"[defaults]\nhost_key_checking = {OFF}\n",

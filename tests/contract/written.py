@@ -5,9 +5,9 @@
 writes the files anew. Read the difference before you commit it: it is what your change does to the reference site.
 What is managed is a line each: its name, what is declared of it, and a host that has it. A promise has a line with one
 host of every kind that it is asked of, or no host; a number before a host is how many things it is asked about there;
-and what it finds, when that is not the usual. Of each text the first host that gets it is named; `$` marks the end of
-a line that ends in a blank. A text that needs what only a run knows, as a key that it made, has its place in a line and
-no more: changes of it are not seen here.
+and what it finds, when that is not the usual. Below it stands what the first of these hosts is asked. Of each text the
+first host that gets it is named; `$` marks the end of a line that ends in a blank. A text that needs what only a run
+knows, as a key that it made, has its place in a line and no more: changes of it are not seen here.
 
 HAL does not have all that roles can do. `with {...}` are values of tests/contract/otherwise; below it stands what is
 managed, promised, asked and written otherwise with them.
@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from tests.contract import declared, other_values
-from tests.contract.other_values import kind, place, told
+from tests.contract.other_values import asks, kind, place, told
 from tests.contract.project import PROJECT, files, load, roles, text_of
 from tests.contract.rendering import REAL, Rendered, rendered
 
@@ -53,9 +53,13 @@ def _managed(one: declared.Resource) -> str:
 def _promises() -> Iterator[tuple[str, str]]:
     """The role and the line of each entry of expect.yml."""
     asked: dict[tuple[str, int], Counter[str]] = {}
+    questions: dict[tuple[str, int], list[list[str]]] = {}
     for one in declared.promised(PROJECT):
         if not one.skipped:
-            asked.setdefault((one.path.parent.name, one.line), Counter())[one.host] += 1
+            where = one.path.parent.name, one.line
+            asked.setdefault(where, Counter())[one.host] += 1
+            if len(asked[where]) == 1:
+                questions.setdefault(where, []).append(asks(one.question))
     for role in roles(PROJECT):
         for entry in load(role / "expect.yml") if (role / "expect.yml").is_file() else []:
             hosts = asked.get((role.name, entry.line), Counter())
@@ -63,6 +67,8 @@ def _promises() -> Iterator[tuple[str, str]]:
             severity = entry.get("severity", "error")
             finds = f" ({entry['finding']})" if "finding" in entry else ""
             yield role.name, f"{kind(severity)}:{entry['id']}{finds}  {', '.join(told) or 'no host'}"
+            for asked_here in sorted(questions.get((role.name, entry.line), [])):
+                yield from ((role.name, f"    {line}") for line in asked_here)
 
 
 def _texts() -> Iterator[Rendered]:

@@ -130,6 +130,16 @@ def shell_only_where_needed(root: Path) -> Iterator[Finding]:
 
 
 @rule
+def the_controller_becomes_nobody_else(root: Path) -> Iterator[Finding]:
+    """What a role does at localhost it does as who runs Ansible: what root makes there, its own user cannot read."""
+    for role in roles(root):
+        for task in role_tasks(role):
+            local = task.module and task.keyword("delegate_to") == "localhost" and task.short not in AT_CONTROLLER
+            if local and task.keyword("become") is not False:
+                yield task.finding("become: false is missing", "delegate_to")
+
+
+@rule
 def host_keys_are_checked(root: Path) -> Iterator[Finding]:
     """No file switches off the check of host keys; the site's CA is what makes new nodes known."""
     for path in files(root):

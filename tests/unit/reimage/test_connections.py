@@ -9,7 +9,7 @@ import pytest
 from ansible.playbook.play_context import PlayContext
 
 from hal_reimage.errors import Trouble
-from tests.unit.reimage.test_playbook import action
+from tests.unit.reimage.test_playbook import ROOT, action
 
 SSH = """#!{python}
 import os, sys
@@ -74,3 +74,7 @@ def test_a_host_that_is_not_reached_is_the_last_line_of_ssh_and_may_pass(tmp_pat
     with pytest.raises(Trouble, match=r"^hal05: .*No route to host$") as told:
         host.run("true")
     assert told.value.passes
+
+
+def test_rollouts_are_those_of_this_project() -> None:
+    assert action().PROJECT == ROOT

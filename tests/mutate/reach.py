@@ -16,6 +16,7 @@ NEAR = 2  # steps from a file to a test that reaches it; one is a test that name
 TESTS = ("tests/unit", "tests/property", "tests/contract")
 # Tests, and what can lie between them and a file; not the lab, which names nearly everything.
 READ = re.compile(r"(tests/(unit|property|contract)/|hal_|plugins/|roles/\w+/files/).*\.py|playbooks/.*\.yml")
+TASKS = re.compile(r"(?:import|include)_tasks: (\S+\.yml)")
 OWN = "tests/unit/mutate/"  # these try faults themselves, in files that they name
 # A file of the project; not one that a text shows as the source of something: roles/time/tasks/main.yml:2
 NAMED = re.compile(r"(?<![\w-])(?:[\w-]+/)+[\w.-]*(?![\w.|:/-])")
@@ -42,7 +43,7 @@ class Reach:
         Not all that could see a fault there: those that are farther away take their time, and seldom do.
         """
         distance, queue = {path: 0}, deque([path])
-        near = NEAR if path.endswith(".py") else 1  # nothing imports the others
+        near = NEAR if path.endswith(".py") or path.startswith("playbooks/") else 1  # nothing imports the others
         while queue:
             name = queue.popleft()
             step = 0 if name.startswith("tests/") else 1  # a helper is part of the test
@@ -98,7 +99,7 @@ def _words(name: str, text: str) -> set[str]:
     files = {one.rstrip("/") for one in NAMED.findall(re.sub(r"[\"'] / [\"']", "/", text))}
     found = files | {"/".join(one.split("/")[:2]) for one in files if one.startswith("roles/")}
     if not name.endswith(".py"):
-        return found | set(re.findall(r"\w+", text))
+        return found | set(re.findall(r"\w+", text)) | {f"{Path(name).parent}/{one}" for one in TASKS.findall(text)}
     package = name.split("/")[:-1]
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):

@@ -179,6 +179,23 @@ PLANTED = (
         [f"{TASKS}:3: become: false is missing"],
     ),
     Planted(
+        tasks.one_change_is_enough,
+        {
+            TASKS: """
+                - name: Two
+                  ansible.builtin.command: {argv: [reload]}
+                  when: >-
+                    a is not changed
+                    and (b is changed or c is changed
+                    and d is changed)
+                - name: Good
+                  ansible.builtin.command: {argv: [reload]}
+                  when: a is not changed and b is changed or c is changed
+                """
+        },
+        [f"{TASKS}:3: it needs two changes in one run; one is enough: or"],
+    ),
+    Planted(
         tasks.host_keys_are_checked,
         {
             "ansible.cfg": f"[defaults]\nhost_key_checking = {OFF}\n",

@@ -42,6 +42,7 @@ HOST_KEYS_OFF = re.compile(
 )
 # What only a shell does; without any of it, command is enough.
 SHELL = re.compile(r"[|&;<>$`*?\[\]~\n]|\b(?:cd|source|export|set|ulimit|umask)\b")
+TWO_CHANGES = re.compile(r"\bis changed\s+and\s+\w+ is changed\b")
 JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
 
@@ -137,6 +138,16 @@ def the_controller_becomes_nobody_else(root: Path) -> Iterator[Finding]:
             local = task.module and task.keyword("delegate_to") == "localhost" and task.short not in AT_CONTROLLER
             if local and task.keyword("become") is not False:
                 yield task.finding("become: false is missing", "delegate_to")
+
+
+@rule
+def one_change_is_enough(root: Path) -> Iterator[Finding]:
+    """What is done because something changed is done when one thing did: nothing waits for two changes in one run."""
+    for task in all_tasks(root):
+        for keyword in ("when", "changed_when"):
+            for text in strings(task.body.get(keyword)):
+                if TWO_CHANGES.search(text):
+                    yield task.finding("it needs two changes in one run; one is enough: or", keyword)
 
 
 @rule

@@ -201,11 +201,13 @@ def test_a_certificate_of_another_address(emulation: Emulation) -> None:
     assert "its certificate is of another name or address; it shows sha256:" in str(error)
 
 
-def test_nobody_is_believed_unseen(openbmc: Emulated) -> None:
+def test_nobody_is_believed_unseen(openbmc: Emulated, tmp_path: Path) -> None:
     error = failure(lambda: openbmc.client(ca_file=""))
     assert "neither a file of authorities nor a fingerprint is given" in str(error)
     error = failure(lambda: openbmc.client(ca_file="/nowhere/ca.pem"))
     assert "the check of its certificate: /nowhere/ca.pem is missing" in str(error)
+    error = failure(lambda: openbmc.client(ca_file=str(tmp_path)))
+    assert f"the check of its certificate: {tmp_path} Is a directory; playbooks/authorities.yml" in str(error)
     error = failure(lambda: openbmc.client(ca_file="", fingerprint="12:34"))
     assert "a SHA-256 fingerprint has 64 hexadecimal digits" in str(error)
 

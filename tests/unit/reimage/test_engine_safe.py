@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hal_reimage.record import State, Step
+from hal_reimage.record import Drained, State, Step
 from tests.unit.reimage.fakes import FakeSlurm
 from tests.unit.reimage.test_engine import AGAIN, BY_SLURM, NODE, Here, Killed
 
@@ -109,3 +109,23 @@ def test_a_machine_that_went_on_while_its_run_was_dead_is_not_taken_for_one_with
     here.confirm(AGAIN)
     assert here.end().state is State.DONE
     assert here.machine.boots == 2, "it was not switched on once more"
+
+
+def test_a_test_job_that_goes_on_is_waited_for_and_nobody_else_comes() -> None:
+    here = Here()
+    here.go_to(Step.JOB)
+    job = here.engine.tick(NODE, here.run).job
+    for _ in range(3):  # no time passes: it goes on
+        record = here.engine.tick(NODE, here.run)
+        assert (record.step, record.waiting, record.job) == (Step.JOB, f"test job {job}", job)
+    assert not here.machine.serves
+    assert here.end().state is State.DONE
+
+
+def test_who_drains_a_node_after_its_test_job_has_it_drained_with_his_words() -> None:
+    here = Here()
+    here.go_to(Step.RETURN)
+    here.machine.drain("PSU smells")
+    ended = here.end()
+    assert (ended.state, ended.reason, ended.drained_before) == (State.DONE, "", Drained("PSU smells", "root"))
+    assert (here.machine.drained, here.machine.reason, here.machine.reserved) == (True, "PSU smells", False)

@@ -64,6 +64,7 @@ def test_a_handler_owns_nothing_and_makes_units_read_their_files(playing: Playin
         ({}, True),
         ({"delegate_to": "n1"}, True),
         ({"delegate_to": "n2"}, False),
+        ({"delegate_to": "localhost"}, False),
         ({"check_mode": True}, False),
         ({"check_mode": False}, True),
     ],

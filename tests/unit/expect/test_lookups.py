@@ -133,12 +133,13 @@ def test_environments_takes_exactly_one_list(monkeypatch: pytest.MonkeyPatch) ->
         "variable": "wmlce_environments",
         "directory": "d",
     }
-    monkeypatch.setattr(plugin.LookupModule, "set_options", lambda *_words, **_more: None)
-    monkeypatch.setattr(plugin.LookupModule, "get_option", lambda _self, name: options[name])
+    known: dict[str, Any] = {}  # by what the lookup was given
+    monkeypatch.setattr(plugin.LookupModule, "set_options", lambda _self, var_options, direct: known.update(direct))
+    monkeypatch.setattr(plugin.LookupModule, "get_option", lambda _self, name: known[name])
     monkeypatch.setattr(plugin, "environments", lambda found, **words: (found, words))
     words = {**options, "directory": Path("d")}
-    assert asked(plugin, [{"version": "1"}]) == [([{"version": "1"}], words)]
-    assert asked(plugin, []) == [([], words)]
+    assert asked(plugin, [{"version": "1"}], **options) == [([{"version": "1"}], words)]
+    assert asked(plugin, [], **options) == [([], words)]
     wrong: list[list[Any]] = [[], ["text"], [[], []]]
     for terms in wrong:
         with pytest.raises(AnsibleError, match=r"^lookup hal_environments: give one list of environments$"):
@@ -147,10 +148,11 @@ def test_environments_takes_exactly_one_list(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_channels_takes_lock_files_one_by_one_and_in_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = loaded("hal_channels")
-    monkeypatch.setattr(plugin.LookupModule, "set_options", lambda *_words, **_more: None)
-    monkeypatch.setattr(plugin.LookupModule, "get_option", lambda _self, name: {"places": {"ibm": "p"}}[name])
+    known: dict[str, Any] = {}  # by what the lookup was given
+    monkeypatch.setattr(plugin.LookupModule, "set_options", lambda _self, var_options, direct: known.update(direct))
+    monkeypatch.setattr(plugin.LookupModule, "get_option", lambda _self, name: known[name])
     monkeypatch.setattr(plugin, "mirrored", lambda paths, places: (paths, places))
-    assert asked(plugin, "a", ["b", "c"]) == [([Path("a"), Path("b"), Path("c")], {"ibm": "p"})]
+    assert asked(plugin, "a", ["b", "c"], places={"ibm": "p"}) == [([Path("a"), Path("b"), Path("c")], {"ibm": "p"})]
 
 
 def test_the_model_is_that_of_the_plays_inventory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,7 +126,7 @@ def test_packages_gives_one_mapping_for_each_lock_file(monkeypatch: pytest.Monke
 
 def test_environments_takes_exactly_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = loaded("hal_environments")
-    options = {
+    options: dict[str, Any] = {
         "name": "wmlce",
         "root": "/r",
         "platform": "linux-64",

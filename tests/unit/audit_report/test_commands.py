@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -177,9 +178,17 @@ class Terminal(io.StringIO):
         self.isatty = lambda: terminal  # type: ignore[method-assign]
 
 
+class Awaited(threading.Thread):
+    """A thread that is waited for until it ends: on a busy machine it may need longer than the program gives it."""
+
+    def join(self, timeout: float | None = None) -> None:
+        super().join(timeout=300)
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_an_audit_says_how_far_it_is_to_a_terminal_alone(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
     monkeypatch.setattr(running, "is_terminal", lambda stream: stream.isatty())
+    monkeypatch.setattr(running, "threading", SimpleNamespace(Thread=Awaited))
     err = Terminal(terminal)
     document = running.audit([sys.executable, "-c", CHILD], err)
     assert document == {

@@ -86,10 +86,11 @@ def test_json_is_indented_sorted_and_readable(
     assert text.endswith("}\n")
 
 
-def test_an_unknown_role_is_refused_before_ansible_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("names", [["muneg"], ["munge", "nothing like it"]])
+def test_an_unknown_role_is_refused_before_ansible_is_called(monkeypatch: pytest.MonkeyPatch, names: list[str]) -> None:
     monkeypatch.setattr(playbook, "program", pytest.fail)
-    with pytest.raises(AuditError, match=r'^no role "muneg"'):
-        running.run(argparse.Namespace(roles=["muneg"]))
+    with pytest.raises(AuditError, match=f'^no role "{names[-1]}"'):
+        running.run(argparse.Namespace(roles=names))
 
 
 @pytest.mark.parametrize(("forks", "words"), [(-1, []), (0, []), (1, ["--forks", "1"])])

@@ -46,7 +46,7 @@ def run(loaded: ModuleType, execute: Execute, arguments: dict[str, Any], *, chec
 
 
 @pytest.mark.parametrize("name", ["hal_audit", "hal_record", "hal_subids", "hal_network"])
-def test_no_action_sends_files_or_runs_behind_ones_back(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_action_sends_files_or_runs_in_the_background(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = action(name, monkeypatch).ActionModule
     assert (plugin.TRANSFERS_FILES, plugin._supports_async) == (False, False)
     assert plugin._supports_check_mode is (name != "hal_record")
@@ -109,7 +109,8 @@ def test_a_node_fails_if_its_audit_is_not_clean(audit: Any, found: Any, failed: 
 
 def test_an_audit_asks_for_the_roles_that_were_named(audit: Any) -> None:
     asked = audit([], roles=["time", "ssh"])["invocation"]["audit"]["asked"]
-    assert list(asked[:1]) + list(asked[3:]) == ["n1", {"own": 1}, ("time", "ssh")]
+    node, _loader, _all_variables, variables_of_the_task, roles = asked
+    assert (node, variables_of_the_task, roles) == ("n1", {"own": 1}, ("time", "ssh"))
 
 
 def test_a_node_that_does_not_answer_is_unreachable_and_no_failure(audit: Any) -> None:
@@ -237,10 +238,13 @@ def test_a_slot_is_given_before_a_node_has_it_and_after_the_first_took_it(
 def test_a_slot_of_somebody_else_is_refused_before_the_node_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def execute(**_: Any) -> None:
+        pytest.fail("the node was asked though the slot is somebody else's")
+
     loaded = action("hal_subids", monkeypatch)
     arguments = {"users": [USER], "ledger": str(tmp_path / "ledger.json")}
     assert run(loaded, lambda **_: {}, arguments) == {"base": True}
     arguments["users"] = [{**OTHER, "slot": 3}]
-    result = run(loaded, pytest.fail, arguments)
+    result = run(loaded, execute, arguments)
     assert (result["failed"], result["changed"]) == (True, False)
     assert "slot 3 was given to alice" in result["msg"]

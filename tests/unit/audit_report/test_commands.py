@@ -25,8 +25,10 @@ from hal_expect.errors import ExpectationsError
 from hal_inventory.errors import HalInventoryError
 
 SUMMARY = {"nodes": 1, "resources": 2, "expectations": 3, "seconds": 4, "warnings": 0}
-pytestmark = pytest.mark.filterwarnings("ignore:AnsibleCollectionFinder has already been configured")
 DOCUMENT = {"findings": [], "groups": {}, "options": "", "summary": SUMMARY, "status": 3}
+
+# The program reads one inventory and ends; here several tests read one, and Ansible warns from the second time on.
+pytestmark = pytest.mark.filterwarnings("ignore:AnsibleCollectionFinder has already been configured")
 
 
 def played(monkeypatch: pytest.MonkeyPatch, *words: str, end: Any = 0) -> tuple[int, list[argparse.Namespace]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import inspect
 import sys
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.modules import PROJECT
+from tests.unit.modules import PROJECT, by_path
 
 Given = dict[str, Any]
 MODULES: dict[str, ModuleType] = {}
@@ -84,13 +83,9 @@ def module(program: str) -> Any:
         return importlib.import_module(program)
     if program not in MODULES:
         path = PROJECT / program
-        spec = importlib.util.spec_from_file_location(f"{path.stem}_command_line", path)
-        assert spec is not None
-        assert spec.loader is not None
-        MODULES[program] = importlib.util.module_from_spec(spec)
         sys.path.insert(0, str(path.parent))  # the program's other parts are beside it
         try:
-            spec.loader.exec_module(MODULES[program])
+            MODULES[program] = by_path(path, f"{path.stem}_command_line")
         finally:
             sys.path.remove(str(path.parent))
     return MODULES[program]

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import ansible.module_utils
 import pytest
@@ -27,9 +27,15 @@ Answer = tuple[int, str, str]
 AS_PROGRAM = ANSIBLE + "import runpy; path = sys.argv[3]; del sys.argv[1:]; runpy.run_path(path, run_name='__main__')"
 
 
-def loaded(name: str) -> ModuleType:
-    """A module's own code, by its name; a fresh one each time."""
-    spec = importlib.util.spec_from_file_location(f"{name}_module", PROJECT / "plugins/modules" / f"{name}.py")
+def loaded(name: str, kind: Literal["module", "action", "lookup"] = "module") -> ModuleType:
+    """A plugin's own code, by its name; a fresh one each time."""
+    folder = "modules" if kind == "module" else kind
+    return by_path(PROJECT / "plugins" / folder / f"{name}.py", f"{name}_{kind}")
+
+
+def by_path(path: Path, name: str) -> ModuleType:
+    """The code of a file that no import finds, as Ansible loads its plugins; a fresh one each time."""
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +17,8 @@ from hal_audit.errors import AuditError
 from hal_audit.findings import Finding
 from hal_audit.store import Store, pack, unpack, write_json
 from hal_singularity.ledger import read
+from tests.unit.modules import loaded
 
-PROJECT = Path(__file__).resolve().parents[3]
 DRIFT = Finding("n1", "mode", "file:/x").document()
 WARNING = {**DRIFT, "kind": "expectation", "severity": "warning"}
 UNSEEN = {**DRIFT, "status": "unknown"}
@@ -27,17 +26,12 @@ Execute = Callable[..., Any]
 
 
 def action(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"action_{name}", PROJECT / "plugins" / "action" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
     monkeypatch.setattr(ActionBase, "run", lambda *_: {"base": True})
-    return loaded
+    return loaded(name, "action")
 
 
-def run(loaded: ModuleType, execute: Execute, arguments: dict[str, Any], *, check_mode: bool = False) -> dict[str, Any]:
-    plugin = loaded.ActionModule.__new__(loaded.ActionModule)
+def run(module: ModuleType, execute: Execute, arguments: dict[str, Any], *, check_mode: bool = False) -> dict[str, Any]:
+    plugin = module.ActionModule.__new__(module.ActionModule)
     plugin._task = SimpleNamespace(args=arguments, check_mode=check_mode, get_vars=lambda: {"own": 1})
     plugin._loader = "loader"
     plugin._execute_module = execute
@@ -74,8 +68,8 @@ class Examined:
 
 @pytest.fixture
 def audit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
-    loaded = action("hal_audit", monkeypatch)
-    monkeypatch.setattr(loaded, "Examination", Examined)
+    module = action("hal_audit", monkeypatch)
+    monkeypatch.setattr(module, "Examination", Examined)
 
     def audited(answer: Any, **arguments: Any) -> dict[str, Any]:
         def execute(module_name: str, module_args: dict[str, Any], task_vars: dict[str, Any]) -> Any:
@@ -85,7 +79,7 @@ def audit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
                 raise answer
             return {"findings": answer}
 
-        return run(loaded, execute, arguments)
+        return run(module, execute, arguments)
 
     return audited
 
@@ -241,10 +235,10 @@ def test_a_slot_of_somebody_else_is_refused_before_the_node_is_asked(
     def execute(**_: Any) -> None:
         pytest.fail("the node was asked though the slot is somebody else's")
 
-    loaded = action("hal_subids", monkeypatch)
+    module = action("hal_subids", monkeypatch)
     arguments = {"users": [USER], "ledger": str(tmp_path / "ledger.json")}
-    assert run(loaded, lambda **_: {}, arguments) == {"base": True}
+    assert run(module, lambda **_: {}, arguments) == {"base": True}
     arguments["users"] = [{**OTHER, "slot": 3}]
-    result = run(loaded, execute, arguments)
+    result = run(module, execute, arguments)
     assert (result["failed"], result["changed"]) == (True, False)
     assert "slot 3 was given to alice" in result["msg"]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hal_expect.prepare import Prepared
+from tests.unit.modules import loaded
 
-PLUGIN = Path(__file__).resolve().parents[3] / "plugins/action/hal_expect.py"
 OPTIONS: dict[str, Any] = {
     "role": None, "roles": None, "file": None, "severity": "error", "report_only": False, "allow_all_skipped": False,
 }  # fmt: skip
@@ -19,12 +17,7 @@ OPTIONS: dict[str, Any] = {
 @pytest.fixture
 def plugin() -> Any:
     """The plugin, loaded as Ansible does: by its path."""
-    spec = importlib.util.spec_from_file_location("hal_expect_action", PLUGIN)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded("hal_expect", "action")
 
 
 def one(name: str = "a", role: str = "r") -> Prepared:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,17 @@ from hal_inventory.errors import HalInventoryError
 from hal_packages.errors import HalPackagesError
 from hal_provision.errors import ProvisionError
 from hal_storage.errors import StorageError
+from tests.unit.modules import PROJECT, loaded
 
-PROJECT = Path(__file__).resolve().parents[3]
 NODE: dict[str, Any] = {
     "name": "hal05", "disks": {"system": "0x5002", "scratch": "0x5001"},
     "interfaces": {"management": {"name": "eth0"}},
 }  # fmt: skip
 
 
-def loaded(name: str) -> Any:
+def lookup(name: str) -> Any:
     """The plugin, loaded as Ansible does: by its path."""
-    spec = importlib.util.spec_from_file_location(f"{name}_lookup", PROJECT / "plugins/lookup" / f"{name}.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(name, "lookup")
 
 
 def asked(module: Any, *terms: Any, variables: dict[str, Any] | None = None, **words: Any) -> list[Any]:
@@ -71,7 +65,7 @@ def noting(given: list[Any], answer: Any) -> Any:
 )
 def test_what_a_lookup_does_not_know_is_refused(name: str, terms: list[str], words: str) -> None:
     with pytest.raises(AnsibleError) as refused:
-        asked(loaded(name), *terms)
+        asked(lookup(name), *terms)
     assert str(refused.value) == f"lookup {name}: {words}"
 
 
@@ -79,11 +73,11 @@ def test_a_program_for_nodes_is_given_as_its_text() -> None:
     for name, term, file in (
         ("hal_storage", "program", "hal_storage_state.py"), ("hal_network", "competing", "hal_network_files.py"),
     ):  # fmt: skip
-        assert asked(loaded(name), term) == [(PROJECT / "plugins/module_utils" / file).read_text()]
+        assert asked(lookup(name), term) == [(PROJECT / "plugins/module_utils" / file).read_text()]
 
 
 def test_storage_gives_sorted_paths_of_disks_and_the_sets_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = loaded("hal_storage")
+    plugin = lookup("hal_storage")
     assert asked(plugin, "paths", node=NODE) == [["/dev/disk/by-id/wwn-0x5001", "/dev/disk/by-id/wwn-0x5002"]]
     assert asked(plugin, "sets", node=NODE) == [[]]
     given: list[Any] = []
@@ -96,7 +90,7 @@ def test_storage_gives_sorted_paths_of_disks_and_the_sets_of_the_node(monkeypatc
 
 
 def test_network_takes_the_interfaces_of_the_node_unless_others_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = loaded("hal_network")
+    plugin = lookup("hal_network")
     given: list[Any] = []
     monkeypatch.setattr(plugin, "devices", noting(given, []))
     assert asked(plugin, "devices", node=NODE, networks={"management": {}}) == [[]]
@@ -114,7 +108,7 @@ def test_network_takes_the_interfaces_of_the_node_unless_others_are_given(monkey
 
 
 def test_packages_gives_one_mapping_for_each_lock_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = loaded("hal_packages")
+    plugin = lookup("hal_packages")
     monkeypatch.setattr(plugin, "load_once", lambda path: path)
     monkeypatch.setattr(plugin, "mirrored", lambda file, keys: (file, keys))
     assert asked(plugin, "a", "b", keys={"k": 1}) == [(Path("a"), {"k": 1}), (Path("b"), {"k": 1})]
@@ -125,7 +119,7 @@ def test_packages_gives_one_mapping_for_each_lock_file(monkeypatch: pytest.Monke
 
 
 def test_environments_takes_exactly_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = loaded("hal_environments")
+    plugin = lookup("hal_environments")
     options: dict[str, Any] = {
         "name": "wmlce",
         "root": "/r",
@@ -147,7 +141,7 @@ def test_environments_takes_exactly_one_list(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_channels_takes_lock_files_one_by_one_and_in_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = loaded("hal_channels")
+    plugin = lookup("hal_channels")
     known: dict[str, Any] = {}  # by what the lookup was given
     monkeypatch.setattr(plugin.LookupModule, "set_options", lambda _self, var_options, direct: known.update(direct))
     monkeypatch.setattr(plugin.LookupModule, "get_option", lambda _self, name: known[name])
@@ -156,7 +150,7 @@ def test_channels_takes_lock_files_one_by_one_and_in_lists(monkeypatch: pytest.M
 
 
 def test_the_model_is_that_of_the_plays_inventory(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = loaded("hal")
+    plugin = lookup("hal")
     named: list[Any] = []
 
     class Compiled:
@@ -198,11 +192,11 @@ def test_an_image_is_only_asked_for_in_a_play() -> None:
     nothing: list[dict[str, Any] | None] = [None, {}, {"hostvars": {}}]
     for variables in nothing:
         with pytest.raises(AnsibleUndefinedVariable, match="there are no hosts; it is asked in a play"):
-            asked(loaded("hal_image"), "machine", variables=variables, **IMAGE)
+            asked(lookup("hal_image"), "machine", variables=variables, **IMAGE)
 
 
 def test_a_problem_of_an_image_is_an_answer_and_of_a_machine_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = loaded("hal_image")
+    plugin = lookup("hal_image")
     given: list[Any] = []
     made = type("Made", (), {"node": {"profile": "ac922"}, "groups": ("gpu",)})
     monkeypatch.setattr(plugin.building, "machine", noting(given, made))
@@ -220,7 +214,7 @@ def test_a_problem_of_an_image_is_an_answer_and_of_a_machine_an_error(monkeypatc
 
 
 def test_an_image_is_told_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = loaded("hal_image")
+    plugin = lookup("hal_image")
     for name in ("owner", "abandoned", "digests"):
         monkeypatch.setattr(plugin.building, name, lambda given, name=name: (name, given))
     monkeypatch.setattr(plugin.building, "made_from", lambda *words: words)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +9,8 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-PATH = Path(__file__).resolve().parents[3] / "plugins" / "action" / "hal_network.py"
+from tests.unit.modules import loaded
+
 NOT_YET = {"changed": False, "confirmed": False}
 
 
@@ -19,11 +18,7 @@ class Playing:
     """A task on a clock that goes on only while somebody sleeps; the node always says the same."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        spec = importlib.util.spec_from_file_location("hal_network_action", PATH)
-        assert spec is not None
-        assert spec.loader is not None
-        self.plugin = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(self.plugin)
+        self.plugin = loaded("hal_network", "action")
         self.now, self.asked = 0.0, 0
         self.clock = SimpleNamespace(monotonic=lambda: self.now, sleep=self.sleep)
         monkeypatch.setattr(self.plugin, "time", self.clock)

@@ -11,6 +11,8 @@ from typing import Any
 
 import jsonschema
 import pytest
+from ansible.plugins.loader import init_plugin_loader
+from ansible.utils.collection_loader import AnsibleCollectionConfig
 
 PROJECT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(PROJECT))
@@ -63,6 +65,13 @@ EXPECTATION = {
     "source": "roles/time/expect.yml:3",
     "finding": "",
 }
+
+
+@pytest.fixture(scope="module")
+def plugins_of_ansible() -> None:
+    """Ansible finds its plugins; it warns if it is told where a second time."""
+    if AnsibleCollectionConfig.collection_finder is None:
+        init_plugin_loader()
 
 
 @pytest.fixture

@@ -13,8 +13,6 @@ import pytest
 import yaml
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
-from ansible.plugins.loader import init_plugin_loader
-from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.vars.manager import VariableManager
 
 from hal_audit.differing import Declared, compare, whole_roles
@@ -70,6 +68,8 @@ PAGE = """{# page #}
 \\1 {{ ansible_managed }} {{ 'a\\\\b' }}
 
 """
+
+pytestmark = pytest.mark.usefixtures("plugins_of_ansible")
 
 
 class Role:
@@ -133,12 +133,6 @@ class Role:
     def short(self, entries: list[dict[str, Any]]) -> set[tuple[str, str]]:
         """(kind, last part of the resource) of what could be decided."""
         return {(one.kind, one.resource.rpartition("/")[2]) for one in self.found(entries) if one.status == "drift"}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _ansible() -> None:
-    if AnsibleCollectionConfig.collection_finder is None:
-        init_plugin_loader()
 
 
 @pytest.fixture

@@ -11,18 +11,12 @@ import pytest
 import yaml
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
-from ansible.plugins.loader import init_plugin_loader
-from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.vars.manager import VariableManager
 
 from hal_audit.findings import Finding
 from hal_audit.redeclare import declared_now
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _ansible() -> None:
-    if AnsibleCollectionConfig.collection_finder is None:
-        init_plugin_loader()
+pytestmark = pytest.mark.usefixtures("plugins_of_ansible")
 
 
 def group(name: str, gid: int = 5) -> dict[str, Any]:

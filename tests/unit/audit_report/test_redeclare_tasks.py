@@ -10,12 +10,11 @@ import pytest
 import yaml
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
-from ansible.plugins.loader import init_plugin_loader
-from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.vars.manager import VariableManager
 
 from hal_audit.differing import Declared
 from hal_audit.redeclare import Static, _play
+from tests.unit.audit.test_resources_files import sha1
 
 COPY = "ansible.builtin.copy"
 TEMPLATE = "ansible.builtin.template"
@@ -23,11 +22,7 @@ FOLDER = {"name": "Folder", "ansible.builtin.file": {"path": "/srv/{{ item }}", 
 SEE: dict[str, Any] = {"name": "See", "ansible.builtin.command": {"argv": ["date"]}, "register": "seen"}
 WRITE: dict[str, Any] = {"name": "Write", COPY: {"content": "x", "dest": "/srv/x", "mode": "0644"}}
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _ansible() -> None:
-    if AnsibleCollectionConfig.collection_finder is None:
-        init_plugin_loader()
+pytestmark = pytest.mark.usefixtures("plugins_of_ansible")
 
 
 class Role:
@@ -69,10 +64,6 @@ def reasons(found: Declared) -> dict[str, str]:
 def sum_of(found: Declared) -> Any:
     (entry,) = found.entries.values()
     return entry.declared.get("sha1")
-
-
-def sha1(content: str | bytes) -> str:
-    return hashlib.sha1(content if isinstance(content, bytes) else content.encode()).hexdigest()
 
 
 def test_all_tasks_of_a_role_are_known_and_those_that_manage_something_loaded(role: Role) -> None:
@@ -189,14 +180,15 @@ def test_a_file_is_taken_as_it_is_and_a_template_with_its_values(role: Role) -> 
         ({"lstrip_blocks": True}, "a\nü b\n"),
         ({"lstrip_blocks": "no"}, "  a\nü b\n"),
         ({"newline_sequence": "\\r\\n"}, "  a\r\nü b\r\n"),
-        ({"output_encoding": "latin-1"}, "  a\nü b\n".encode("latin-1")),
+        ({"output_encoding": "latin-1"}, "  a\nü b\n"),
         ({"variable_start_string": "<<", "variable_end_string": ">>"}, "  a\nü {{ word }}\n"),
     ],
 )
-def test_a_template_is_rendered_as_its_task_says(role: Role, more: dict[str, Any], rendered: str | bytes) -> None:
+def test_a_template_is_rendered_as_its_task_says(role: Role, more: dict[str, Any], rendered: str) -> None:
     role.write("templates/page", "  {% if true %}\na\n{% endif %}\nü {{ word }}\n")
     task = {"name": "W", TEMPLATE: {"src": "page", "dest": "/srv/x", "mode": "0644", **more}}
-    assert sum_of(role(task, word="b")) == sha1(rendered)
+    content = rendered.encode(more.get("output_encoding", "utf-8"))
+    assert sum_of(role(task, word="b")) == hashlib.sha1(content).hexdigest()
 
 
 def test_content_that_is_no_text_is_written_as_json(role: Role) -> None:

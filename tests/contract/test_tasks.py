@@ -188,12 +188,20 @@ PLANTED = (
                     a is not changed
                     and (b is changed or c is changed
                     and d is changed)
+                - name: A list is joined by and
+                  ansible.builtin.command: {argv: [reload]}
+                  when: [a is changed, not c.failed, b.changed]
                 - name: Good
                   ansible.builtin.command: {argv: [reload]}
-                  when: a is not changed and b is changed or c is changed
+                  when:
+                    - a is not changed
+                    - b is changed or c is changed
                 """
         },
-        [f"{TASKS}:3: it needs two changes in one run; one is enough: or"],
+        [
+            f"{TASKS}:3: it needs two changes in one run; one is enough: or",
+            f"{TASKS}:9: it needs two changes in one run; one is enough: or",
+        ],
     ),
     Planted(
         tasks.host_keys_are_checked,

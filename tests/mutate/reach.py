@@ -16,7 +16,7 @@ NEAR = 2  # steps from a file to a test that reaches it; one is a test that name
 TESTS = ("tests/unit", "tests/property", "tests/contract")
 # Tests, and what can lie between them and a file; not the lab, which names nearly everything.
 READ = re.compile(r"(tests/(unit|property|contract)/|hal_|plugins/|roles/\w+/files/).*\.py|playbooks/.*\.yml")
-TASKS = re.compile(r"(?:import|include)_tasks: (\S+\.yml)")
+TASKS = re.compile(r"(?:import|include)_tasks: ([\w/-]+\.yml)")
 OWN = "tests/unit/mutate/"  # these try faults themselves, in files that they name
 # A file of the project; not one that a text shows as the source of something: roles/time/tasks/main.yml:2
 NAMED = re.compile(r"(?<![\w-])(?:[\w-]+/)+[\w.-]*(?![\w.|:/-])")
@@ -43,7 +43,8 @@ class Reach:
         Not all that could see a fault there: those that are farther away take their time, and seldom do.
         """
         distance, queue = {path: 0}, deque([path])
-        near = NEAR if path.endswith(".py") or path.startswith("playbooks/") else 1  # nothing imports the others
+        imported = path.endswith(".py") or path.startswith("playbooks/")
+        near = NEAR if imported else 1
         while queue:
             name = queue.popleft()
             step = 0 if name.startswith("tests/") else 1  # a helper is part of the test

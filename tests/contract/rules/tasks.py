@@ -42,7 +42,8 @@ HOST_KEYS_OFF = re.compile(
 )
 # What only a shell does; without any of it, command is enough.
 SHELL = re.compile(r"[|&;<>$`*?\[\]~\n]|\b(?:cd|source|export|set|ulimit|umask)\b")
-TWO_CHANGES = re.compile(r"\bis changed\s+and\s+\w+ is changed\b")
+OR = re.compile(r"\bor\b")
+CHANGED = re.compile(r"\bis changed\b|\.changed\b")
 JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
 
@@ -132,12 +133,19 @@ def shell_only_where_needed(root: Path) -> Iterator[Finding]:
 
 @rule
 def the_controller_becomes_nobody_else(root: Path) -> Iterator[Finding]:
-    """What a role does at localhost it does as who runs Ansible: what root makes there, its own user cannot read."""
+    """What a role does at localhost it does as who runs Ansible: what root makes there, its own user cannot read.
+
+    Of playbooks nothing is asked: they are called with the become that they need, or the site's nodes are root's.
+    """
     for role in roles(root):
         for task in role_tasks(role):
-            local = task.module and task.keyword("delegate_to") == "localhost" and task.short not in AT_CONTROLLER
-            if local and task.keyword("become") is not False:
+            if _at_controller(task) and task.keyword("become") is not False:
                 yield task.finding("become: false is missing", "delegate_to")
+
+
+def _at_controller(task: Task) -> bool:
+    """Whether a module runs at localhost."""
+    return bool(task.module) and task.keyword("delegate_to") == "localhost" and task.short not in AT_CONTROLLER
 
 
 @rule
@@ -145,9 +153,9 @@ def one_change_is_enough(root: Path) -> Iterator[Finding]:
     """What is done because something changed is done when one thing did: nothing waits for two changes in one run."""
     for task in all_tasks(root):
         for keyword in ("when", "changed_when"):
-            for text in strings(task.body.get(keyword)):
-                if TWO_CHANGES.search(text):
-                    yield task.finding("it needs two changes in one run; one is enough: or", keyword)
+            both = " and ".join(strings(task.body.get(keyword)))
+            if any(len(CHANGED.findall(one)) > 1 for one in OR.split(both)):
+                yield task.finding("it needs two changes in one run; one is enough: or", keyword)
 
 
 @rule
@@ -194,8 +202,7 @@ def the_controller_runs_its_own_python(root: Path) -> Iterator[Finding]:
             for body in (*task.outer, task.body):
                 given.update(body.get("vars") or {})
             python = str(given.get("ansible_python_interpreter", ""))
-            local = task.module and task.keyword("delegate_to") == "localhost" and task.short not in AT_CONTROLLER
-            if local and not re.search(r"ansible_playbook_python\s*\|\s*quote", python):
+            if _at_controller(task) and not re.search(r"ansible_playbook_python\s*\|\s*quote", python):
                 yield task.finding(
                     'vars: {ansible_python_interpreter: "{{ ansible_playbook_python | quote }}"} is missing',
                     "delegate_to",

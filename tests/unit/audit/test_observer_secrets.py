@@ -247,7 +247,14 @@ def test_hosts_of_a_site_share_its_store(playing: Playing) -> None:
     assert playing.host("n2").tasks == {TASK("look"): True}
 
 
-def test_a_commit_says_whether_what_is_rolled_out_differs_from_it(tmp_path: Path) -> None:
+def test_a_commit_says_whether_what_is_rolled_out_differs_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
+        monkeypatch.setenv(name, os.devnull)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert subject.commit_of(str(tmp_path)) == ""
     git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@x"]
     for name in ("roles/a", "docs/a"):

@@ -115,13 +115,17 @@ def test_completion_knows_all_commands_and_the_roles_that_promise_something(
         completion.script("fish", ())
 
 
-def run(monkeypatch: pytest.MonkeyPatch, **more: Any) -> tuple[int, list[str]]:
+def run(
+    monkeypatch: pytest.MonkeyPatch, document: dict[str, Any] = DOCUMENT, /, **more: Any
+) -> tuple[int, list[str]]:
+    """The exit status of an audit that comes to this document, and the command that was called for it."""
     commands: list[list[str]] = []
     monkeypatch.setattr(playbook, "program", lambda name: f"/bin/{name}")
 
-    def audit(command: list[str], _err: Any) -> dict[str, Any]:
+    def audit(command: list[str], err: Any) -> dict[str, Any]:
+        assert err is sys.stderr
         commands.append(command)
-        return DOCUMENT
+        return document
 
     monkeypatch.setattr(running, "audit", audit)
     given = {"sources": [], "limit": "", "rest": [], "roles": [], "forks": 0, "as_json": False, **more}

@@ -7,7 +7,6 @@ import io
 import os
 import re
 import sys
-from typing import Any
 
 import pytest
 
@@ -16,8 +15,8 @@ from hal_audit.cli import playbook
 from hal_audit.cli import run as running
 from hal_audit.errors import AuditError
 from hal_audit.findings import Finding
+from tests.unit.audit_report.test_commands import SUMMARY, run
 
-SUMMARY = {"nodes": 1, "resources": 2, "expectations": 3, "seconds": 4, "warnings": 0}
 ONE = Finding("n1", "mode", "node", summary=" ".join(["wörd"] * 40)).document()
 DOCUMENT = {"status": 2, "summary": SUMMARY, "findings": [ONE], "groups": {}, "options": ""}
 
@@ -49,28 +48,13 @@ def test_what_a_command_printed_is_out_before_it_ends(monkeypatch: pytest.Monkey
     assert (cli.main(["run"]), out.flushed) == (0, 1)
 
 
-def run(monkeypatch: pytest.MonkeyPatch, **more: Any) -> list[str]:
-    commands: list[list[str]] = []
-
-    def audit(command: list[str], err: Any) -> dict[str, Any]:
-        assert err is sys.stderr
-        commands.append(command)
-        return DOCUMENT
-
-    monkeypatch.setattr(playbook, "program", lambda name: name)
-    monkeypatch.setattr(running, "audit", audit)
-    given = {"sources": [], "limit": "", "rest": [], "roles": [], "forks": 0, "as_json": False, **more}
-    assert running.run(argparse.Namespace(**given)) == 2
-    return commands[0]
-
-
 @pytest.mark.parametrize(("terminal", "longest"), [(True, 98), (False, 80)])
 def test_a_report_is_as_wide_as_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool, longest: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", "98")
     monkeypatch.setattr(running, "is_terminal", lambda _stream: terminal)
-    run(monkeypatch)
+    assert run(monkeypatch, DOCUMENT)[0] == 2
     lines = capsys.readouterr().out.splitlines()
     assert longest - 5 < max(len(re.sub(r"\033\[\d*m", "", line)) for line in lines) <= longest
     assert any("\033[" in line for line in lines) is terminal
@@ -79,7 +63,7 @@ def test_a_report_is_as_wide_as_the_terminal(
 def test_json_is_indented_sorted_and_readable(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(monkeypatch, as_json=True)
+    assert run(monkeypatch, DOCUMENT, as_json=True)[0] == 2
     text = capsys.readouterr().out
     assert text.startswith('{\n  "findings": [\n    {\n      "attribute": "",\n')
     assert "wörd" in text
@@ -95,13 +79,14 @@ def test_an_unknown_role_is_refused_before_ansible_is_called(monkeypatch: pytest
 
 @pytest.mark.parametrize(("forks", "words"), [(-1, []), (0, []), (1, ["--forks", "1"])])
 def test_forks_are_told_if_there_are_any(monkeypatch: pytest.MonkeyPatch, forks: int, words: list[str]) -> None:
-    assert run(monkeypatch, forks=forks)[1:-1] == words
+    _status, command = run(monkeypatch, forks=forks)
+    assert command[1:-1] == words
 
 
 def test_how_far_an_audit_is_shows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 
-    class Terminal(io.StringIO):
+    class Flushed(io.StringIO):
         def flush(self) -> None:
             seen.append(self.getvalue())
             self.truncate(0)
@@ -111,7 +96,7 @@ def test_how_far_an_audit_is_shows_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     reader, writer = os.pipe()
     os.write(writer, b'{"done": "n1"}\n{"expected": 3}\n')
     os.close(writer)
-    running._watch(reader, Terminal())
+    running._watch(reader, Flushed())
     assert seen == ["\r1 of 0 nodes", "\r1 of 3 nodes", "\r\033[K"]
 
 

@@ -8,22 +8,12 @@ from typing import Any
 import pytest
 
 from hal_audit.differing import Declared, Undecided, compare
-from hal_audit.recording import Entry, Owner
-
-OWNER = Owner("munge", "munge|f.yml|New", "f.yml:5")
-
-
-def now(**declared: Any) -> Entry:
-    return Entry(OWNER, declared, False, set(), False)
-
-
-def recorded(resource: str, role: str = "munge", task: str = "New", **declared: Any) -> dict[str, Any]:
-    return {"resource": resource, "role": role, "task": f"munge|f.yml|{task}", "declared": declared}
-
+from hal_audit.recording import Entry
+from tests.unit.audit_report.test_differing import OWNER, now, recorded
 
 def found(entries: dict[str, Entry], *old: dict[str, Any], **more: Any) -> list[tuple[str, str]]:
     declared = Declared(certain=set(entries), entries=entries, **more)
-    return [(one.kind, one.resource) for one in compare("h", "munge", declared, old, "abc")]
+    return [(one.kind, one.resource) for one in compare("h", "r", declared, old, "abc")]
 
 
 @pytest.mark.parametrize(("before", "after"), [(5, 6), (6, 5), ("a", "b"), ("b", "a"), (True, False), (False, True)])
@@ -33,7 +23,7 @@ def test_a_value_may_have_become_more_or_less(before: Any, after: Any) -> None:
 
 @pytest.mark.parametrize("role", ["base", "time"])
 def test_what_another_role_has_is_neither_new_nor_gone(role: str) -> None:
-    assert found({"group:a": now(x=1)}, recorded("group:a", role, x=2), recorded("group:b", role)) == []
+    assert found({"group:a": now(x=1)}, recorded("group:a", role=role, x=2), recorded("group:b", role=role)) == []
 
 
 @pytest.mark.parametrize(("state", "kinds"), [("present", 1), ("started", 1), (None, 1), ("a", 1), ("absent", 0)])
@@ -43,19 +33,19 @@ def test_only_what_shall_be_there_was_not_rolled_out(state: str | None, kinds: i
 
 def test_what_belongs_to_another_role_does_not_hide_what_is_new() -> None:
     new = {"group:a": now(x=1), "group:b": now(x=1)}
-    assert found(new, recorded("group:a", "time")) == [("not-rolled-out", "group:b")]
+    assert found(new, recorded("group:a", role="time")) == [("not-rolled-out", "group:b")]
 
 
 def test_a_task_that_was_not_loaded_does_not_hide_one_that_is_gone() -> None:
-    old = [recorded("group:a", task="Included"), recorded("group:b"), recorded("group:c", task="Gone")]
-    tasks = {"munge|f.yml|Included", "munge|f.yml|New"}
-    left = found({"group:b": now()}, *old, tasks=tasks, loaded={"munge|f.yml|New"})
+    included, gone = "r|f.yml|Included", "r|f.yml|Gone"
+    old = [recorded("group:a", included), recorded("group:b"), recorded("group:c", gone)]
+    left = found({"group:b": now()}, *old, tasks={included, OWNER.task}, loaded={OWNER.task})
     assert left == [("orphaned", "group:c")]
 
 
 @pytest.mark.parametrize(("kind", "known"), [("file", False), ("directory", True), ("link", True)])
 def test_content_is_asked_of_files_alone(kind: str, known: bool) -> None:
-    unknown = [] if known else [("inputs-changed", "role:munge")]
+    unknown = [] if known else [("inputs-changed", "role:r")]
     assert found({"file:/a": now(type=kind)}, recorded("file:/a", type=kind)) == unknown
 
 

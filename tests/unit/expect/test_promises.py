@@ -55,15 +55,6 @@ def test_a_file_that_is_not_yaml_is_said_with_its_line(tmp_path: Path) -> None:
         promises.read(written(tmp_path, "- id: a\n  why: b\n why: c\n"), DataLoader())
 
 
-def test_what_only_ansible_cannot_read_is_said_in_one_line(tmp_path: Path) -> None:
-    loader = DataLoader()
-    text = "$ANSIBLE_VAULT;1.1;AES256\n6161\n"
-    with pytest.raises(ExpectationsError) as refused:
-        promises.read(written(tmp_path, text), loader)
-    assert "\n" not in str(refused.value)
-    assert str(refused.value) != ""
-
-
 def test_an_entry_has_its_line_and_an_id_that_is_used_twice_is_not_asked(tmp_path: Path) -> None:
     path = written(tmp_path, [{"id": "a", **RUNS}, {"id": "b", **RUNS}, {"id": "a", **RUNS}])
     first, second, again = prepared(path)

@@ -219,8 +219,10 @@ def test_tests_that_name_a_file_come_before_those_that_reach_it_through_another(
 
 def test_tests_of_a_playbook_reach_the_tasks_that_it_imports(tmp_path: Path) -> None:
     texts = {
-        "playbooks/a.yml": "- hosts: all\n  tasks:\n    - ansible.builtin.import_tasks: a/first.yml\n",
+        "playbooks/a.yml": "- hosts: all\n  tasks:\n    - ansible.builtin.import_tasks: a/first.yml\n"
+        "    - ansible.builtin.include_tasks: a/second.yml\n",
         "playbooks/a/first.yml": "- ansible.builtin.ping:\n",
+        "playbooks/a/second.yml": "- ansible.builtin.ping:\n",
         "tests/unit/x/test_a.py": 'PLAYBOOK = "playbooks/a.yml"\n',
         "tests/unit/x/test_b.py": 'PLAYBOOK = "playbooks/b.yml"\n',
     }
@@ -228,6 +230,7 @@ def test_tests_of_a_playbook_reach_the_tasks_that_it_imports(tmp_path: Path) -> 
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert Reach(tmp_path, list(texts)).tests("playbooks/a/first.yml") == ["tests/unit/x/test_a.py"]
+    assert Reach(tmp_path, list(texts)).tests("playbooks/a/second.yml") == ["tests/unit/x/test_a.py"]
 
 
 def test_those_of_the_area_are_asked_last(tmp_path: Path) -> None:

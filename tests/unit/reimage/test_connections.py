@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 from ansible.playbook.play_context import PlayContext
 
 from hal_reimage.errors import Trouble
+from tests.unit.interpreters import LOCAL
 from tests.unit.reimage.test_playbook import ROOT, action
 
 SSH = """#!{python}
@@ -27,7 +27,7 @@ class Host:
     def __init__(self, folder: Path, status: int = 0, err: bytes = b"told\n") -> None:
         self._log = folder / "log"
         ssh = folder / "ssh"
-        ssh.write_text(SSH.format(python=sys.executable, log=str(self._log), status=status, err=err))
+        ssh.write_text(SSH.format(python=LOCAL, log=str(self._log), status=status, err=err))
         ssh.chmod(0o755)
         master = folder / "master"
         master.touch()

@@ -41,7 +41,7 @@ def changed(shown: str = SHOWN, now: datetime = LONG_BEFORE, **values: Any) -> l
     ("now", "begins"),
     [(START - SECOND, "2027-01-10T08:00:00"), (START, "now"), (START + SECOND, "now"), (END - SECOND, "now")],
 )
-def test_one_that_is_not_there_begins_at_its_time_or_now(now: datetime, begins: str) -> None:
+def test_a_new_one_begins_at_its_time_or_now_if_that_has_passed(now: datetime, begins: str) -> None:
     assert told([WHOLE], now=now) == [
         f"create reservation ReservationName=maint StartTime={begins} EndTime=2027-01-10T16:00:00 "
         "Nodes=hal[01-02] Users=root"

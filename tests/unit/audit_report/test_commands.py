@@ -115,9 +115,7 @@ def test_completion_knows_all_commands_and_the_roles_that_promise_something(
         completion.script("fish", ())
 
 
-def run(
-    monkeypatch: pytest.MonkeyPatch, document: dict[str, Any] = DOCUMENT, /, **more: Any
-) -> tuple[int, list[str]]:
+def run(monkeypatch: pytest.MonkeyPatch, document: dict[str, Any] = DOCUMENT, /, **more: Any) -> tuple[int, list[str]]:
     """The exit status of an audit that comes to this document, and the command that was called for it."""
     commands: list[list[str]] = []
     monkeypatch.setattr(playbook, "program", lambda name: f"/bin/{name}")

@@ -11,6 +11,7 @@ from hal_audit.differing import Declared, Undecided, compare
 from hal_audit.recording import Entry
 from tests.unit.audit_report.test_differing import OWNER, now, recorded
 
+
 def found(entries: dict[str, Entry], *old: dict[str, Any], **more: Any) -> list[tuple[str, str]]:
     declared = Declared(certain=set(entries), entries=entries, **more)
     return [(one.kind, one.resource) for one in compare("h", "r", declared, old, "abc")]

@@ -1,6 +1,7 @@
 """A program's command line without the program: its own `main` reads it, and ends before anything is done.
 
-In the words of a Line, `--option=word` and `NAME:word` are required, and NAME is what a refusal calls the latter.
+In the words of a Line, `--option=word` and `NAME:word` are required. NAME is not typed: where the word is missing, the
+program's refusal has this name.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import argparse
 import importlib
 import inspect
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,7 +37,7 @@ class Line:
 
     program: str
     words: str
-    gives: Given = field(hash=False)
+    gives: Given
 
     @property
     def name(self) -> str:

@@ -229,7 +229,7 @@ def test_the_vaults_password_may_come_from_the_environment(
 
 
 @pytest.mark.parametrize(("program", "ends"), [(INVENTORY, 2), (AUDIT, 1)])
-def test_without_a_command_the_help_is_shown_and_nothing_succeeds(
+def test_without_a_command_the_help_is_shown_and_it_is_an_error(
     program: str, ends: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(program, [], monkeypatch) == ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import functools
 import re
 from collections import deque
@@ -16,6 +17,8 @@ NEAR = 2  # steps from a file to a test that reaches it; one is a test that name
 TESTS = ("tests/unit", "tests/property", "tests/contract")
 # Tests, and what can lie between them and a file; not the lab, which names nearly everything.
 READ = re.compile(r"(tests/(unit|property|contract)/|hal_|plugins/|roles/\w+/files/).*\.py|playbooks/.*\.yml")
+# What a test looks for in folders of the project: plugins/*/*.py
+MANY = re.compile(r"[\"']((?:plugins|roles|playbooks|inventory|hal_[\w*]*)/[\w*./-]*\*[\w*./-]*)[\"']")
 TASKS = re.compile(r"(?:import|include)_tasks: ([\w/-]+\.yml)")
 OWN = "tests/unit/mutate/"  # these try faults themselves, in files that they name
 # A file of the project; not one that a text shows as the source of something: roles/time/tasks/main.yml:2
@@ -38,7 +41,8 @@ class Reach:
         return sorted(filter(is_test, self._texts))
 
     def tests(self, path: str) -> list[str]:
-        """The test files that name a file, or a file that names it, nearest first; then those of its area.
+        """The test files that name a file, or a file that names it, nearest first; then those that look at each of many
+        files, of which it is one; then those of its area.
 
         Not all that could see a fault there: those that are farther away take their time, and seldom do.
         """
@@ -54,7 +58,7 @@ class Reach:
                     (queue.append if step else queue.appendleft)(other)
         found = [name for name in distance if is_test(name)]
         near_ones = sorted(found, key=lambda name: (distance[name] - _alike(path, name), name))
-        return list(dict.fromkeys([*near_ones, *self._of_area(path)]))[:MOST]
+        return list(dict.fromkeys([*near_ones, *self._of_many(path), *self._of_area(path)]))[:MOST]
 
     @functools.cache  # noqa: B019  lives as long as the run
     def _users(self, path: str) -> set[str]:
@@ -79,6 +83,10 @@ class Reach:
         if path.startswith("plugins/filter/"):
             yield from re.findall(r"[\"'](hal_\w+)[\"']", self._texts.get(path, ""))
 
+    def _of_many(self, path: str) -> list[str]:
+        patterns = {name: MANY.findall(text) for name, text in sorted(self._texts.items()) if is_test(name)}
+        return [name for name, many in patterns.items() if any(fnmatch.fnmatchcase(path, one) for one in many)]
+
     def _of_area(self, path: str) -> list[str]:
         folder = re.compile(rf"/{re.escape(area(path))}(_\w+)?/")  # audit's are in audit, audit_node, audit_report
         return sorted(name for name in self._texts if is_test(name) and folder.search(name))
@@ -91,8 +99,9 @@ def _alike(path: str, test: str) -> int:
 
 
 def is_test(name: str) -> bool:
-    """Whether pytest collects it."""
-    return name.startswith(TESTS) and Path(name).name.startswith("test_") and name.endswith(".py")
+    """Whether pytest collects it, and it is asked about faults."""
+    collected = name.startswith(TESTS) and Path(name).name.startswith("test_") and name.endswith(".py")
+    return collected and not name.startswith(OWN)
 
 
 def _words(name: str, text: str) -> set[str]:

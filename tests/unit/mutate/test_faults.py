@@ -251,6 +251,20 @@ def test_those_of_the_area_are_asked_last(tmp_path: Path) -> None:
     ]
 
 
+def test_tests_that_look_at_each_file_of_a_folder_are_asked_before_those_of_the_area(tmp_path: Path) -> None:
+    texts = {
+        "plugins/filter/hal_a.py": "A = 1\n",
+        "tests/unit/a/test_others.py": "",
+        "tests/unit/test_each.py": 'PLUGINS = PROJECT.glob("plugins/*/*.py")\n',
+        "tests/unit/test_each_role.py": 'FILES = PROJECT.glob("roles/*/files/*.py")\n',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    asked = ["tests/unit/test_each.py", "tests/unit/a/test_others.py"]
+    assert Reach(tmp_path, list(texts)).tests("plugins/filter/hal_a.py") == asked
+
+
 def test_an_equivalent_one_counts_again_when_its_line_is_another(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text("a > 1\n")
     (tmp_path / "tests/mutate").mkdir(parents=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -39,8 +40,11 @@ def page(run: Measured) -> str:
         f"$ {run.command}",
         "```",
         "",
-        f"Commit {run.commit}, {run.date}. Asked: {run.asked}. {len(verdicts)} tried, {run.not_tried} not tried for",
-        f"want of time, {run.equivalent} left out as [equivalent](../tests/mutate/equivalent.yml).",
+        *textwrap.wrap(
+            f"Commit {run.commit}, {run.date}. Asked: {run.asked}. {len(verdicts)} tried, {run.not_tried} not tried "
+            f"for want of time, {run.equivalent} left out as [equivalent](../tests/mutate/equivalent.yml).",
+            120,
+        ),
         "",
         *table("", verdicts, lambda one: one.mutant.language, goals=True),
         "How they were seen: " + ", ".join(f"{name} {count}" for name, count in _by(verdicts)) + ".",

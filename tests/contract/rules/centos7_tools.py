@@ -74,12 +74,13 @@ def options_are_those_of_centos_7(root: Path) -> Iterator[Finding]:
 def every_call(root: Path) -> Iterator[Call]:
     """Path, line and words of every call of a program whose options are known."""
     names = frozenset(table())
-    for path, line, words in _commands(root):
+    for path, line, words in every_command(root):
         for at, call in calls(words, names, line):
             yield path, at, call
 
 
-def _commands(root: Path) -> Iterator[Call]:
+def every_command(root: Path) -> Iterator[Call]:
+    """Path, line and words of every call of a program."""
     for role in roles(root):
         for task in role_tasks(role):
             yield from _task(task)

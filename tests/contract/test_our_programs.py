@@ -11,7 +11,7 @@ import pytest
 from tests.contract.project import PROJECT
 from tests.contract.rules.centos7_tools import every_command
 from tests.contract.shell import HELD
-from tests.unit.command_lines import read
+from tests.unit.command_lines import module, read
 
 OURS = {
     "hal-dataset": "roles/datasets/files/hal_dataset.py",
@@ -27,32 +27,40 @@ OURS = {
 }
 
 
-def ours(words: list[str]) -> tuple[str, list[str]] | None:
-    """The program of ours that a command runs, and what it is given."""
-    if words[:1] == ["timeout"]:
-        words = words[2:]
-    if words[1:2] == ["-m"]:
-        words = words[2:]
-    name = PurePosixPath(words[0]).name if words else ""
-    return (OURS[name], words[1:]) if name in OURS else None
+CONTAINER = "hal-container"  # it has a table of commands, and no parser
+NO_WORDS = {"hal-gpus"}  # a script that takes none
 
 
-def calls() -> Iterator[tuple[str, int, str, list[str]]]:
-    for path, line, words in every_command(PROJECT):
-        if found := ours(words):
-            yield path.relative_to(PROJECT).as_posix(), line, *found
+def called() -> Iterator[tuple[str, list[str]]]:
+    """The name and the words of each call of a program or package of ours."""
+    for _, _, words in every_command(PROJECT):
+        if words[:1] == ["timeout"]:
+            words = words[2:]
+        if words[1:2] == ["-m"]:
+            words = words[2:]
+        name = PurePosixPath(words[0]).name if words else ""
+        if name.startswith(("hal-", "hal_")):
+            yield name, words[1:]
 
 
-CALLS = sorted({(program, shlex.join(argv)) for _, _, program, argv in calls()})
+CALLS = sorted({(name, shlex.join(argv)) for name, argv in called()})
 
 
-def test_there_are_calls_of_each() -> None:
-    assert {program for program, _ in CALLS} == set(OURS.values())
+def test_each_program_that_is_called_is_asked() -> None:
+    assert {name for name, _ in CALLS} == {*OURS, *NO_WORDS, CONTAINER}
+    assert [argv for name, argv in CALLS if name in NO_WORDS] == [""] * len(NO_WORDS)
 
 
-@pytest.mark.parametrize(("program", "argv"), CALLS, ids=lambda value: str(value).replace("/", "-"))
-def test_what_calls_a_program_is_taken_by_it(program: str, argv: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read(program, shlex.split(argv), monkeypatch)
+@pytest.mark.parametrize(("name", "argv"), [one for one in CALLS if one[0] in OURS])
+def test_what_calls_a_program_is_taken_by_it(name: str, argv: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read(OURS[name], shlex.split(argv), monkeypatch)
+
+
+@pytest.mark.parametrize("argv", [argv for name, argv in CALLS if name == CONTAINER])
+def test_so_are_the_words_of_hal_container(argv: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = module("roles/singularity/files/hal_container.py")
+    monkeypatch.setattr(program, "CONFIG", "/nowhere/container.json")
+    assert program.main(shlex.split(argv)) == 1, "2 would be a refusal; without its settings nothing is done"
 
 
 def test_a_limit_of_time_has_its_seconds_and_its_program() -> None:

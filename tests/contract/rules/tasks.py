@@ -135,7 +135,7 @@ def shell_only_where_needed(root: Path) -> Iterator[Finding]:
 def the_controller_becomes_nobody_else(root: Path) -> Iterator[Finding]:
     """What a role does at localhost it does as who runs Ansible: what root makes there, its own user cannot read.
 
-    Of playbooks nothing is asked: they are called with the become that they need, or the site's nodes are root's.
+    Playbooks are not asked yet: some of their tasks lack it, and would run as root under `ansible-playbook --become`.
     """
     for role in roles(root):
         for task in role_tasks(role):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,14 @@ def test_a_file_belongs_to_what_it_is_about(path: str, name: str) -> None:
     assert area(path) == name
 
 
+def reaching(folder: Path, texts: Mapping[str, str]) -> Reach:
+    """A project of these files."""
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return Reach(folder, list(texts))
+
+
 def test_tests_that_name_a_file_come_before_those_that_reach_it_through_another(tmp_path: Path) -> None:
     texts = {
         "hal_x/deep.py": "A = 1\n",
@@ -206,10 +215,7 @@ def test_tests_that_name_a_file_come_before_those_that_reach_it_through_another(
         "tests/unit/c/test_c.py": 'PROGRAM = "roles/y/files/y_tool.py"\n',
         "tests/unit/d/test_d.py": 'SOURCE = "roles/y/tasks/main.yml:2"\nimport deep_sea\n',
     }
-    for name, text in texts.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    reach = Reach(tmp_path, list(texts))
+    reach = reaching(tmp_path, texts)
     through = ["tests/unit/a/test_a.py", "tests/unit/c/test_c.py"]
     assert reach.tests("hal_x/deep.py") == ["tests/unit/b/test_b.py", *through]
     assert reach.tests("hal_x/near.py") == ["tests/unit/a/test_a.py"]
@@ -226,11 +232,9 @@ def test_tests_of_a_playbook_reach_the_tasks_that_it_imports(tmp_path: Path) -> 
         "tests/unit/x/test_a.py": 'PLAYBOOK = "playbooks/a.yml"\n',
         "tests/unit/x/test_b.py": 'PLAYBOOK = "playbooks/b.yml"\n',
     }
-    for name, text in texts.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert Reach(tmp_path, list(texts)).tests("playbooks/a/first.yml") == ["tests/unit/x/test_a.py"]
-    assert Reach(tmp_path, list(texts)).tests("playbooks/a/second.yml") == ["tests/unit/x/test_a.py"]
+    reach = reaching(tmp_path, texts)
+    assert reach.tests("playbooks/a/first.yml") == ["tests/unit/x/test_a.py"]
+    assert reach.tests("playbooks/a/second.yml") == ["tests/unit/x/test_a.py"]
 
 
 def test_those_of_the_area_are_asked_last(tmp_path: Path) -> None:
@@ -241,10 +245,7 @@ def test_those_of_the_area_are_asked_last(tmp_path: Path) -> None:
         "tests/unit/y/test_a.py": "import hal_x.a\n",
         "tests/unit/xy/test_no.py": "",
     }
-    for name, text in texts.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert Reach(tmp_path, list(texts)).tests("hal_x/a.py") == [
+    assert reaching(tmp_path, texts).tests("hal_x/a.py") == [
         "tests/unit/y/test_a.py",
         "tests/unit/x/test_others.py",
         "tests/unit/x_node/test_more.py",
@@ -258,11 +259,8 @@ def test_tests_that_look_at_each_file_of_a_folder_are_asked_before_those_of_the_
         "tests/unit/test_each.py": 'PLUGINS = PROJECT.glob("plugins/*/*.py")\n',
         "tests/unit/test_each_role.py": 'FILES = PROJECT.glob("roles/*/files/*.py")\n',
     }
-    for name, text in texts.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
     asked = ["tests/unit/test_each.py", "tests/unit/a/test_others.py"]
-    assert Reach(tmp_path, list(texts)).tests("plugins/filter/hal_a.py") == asked
+    assert reaching(tmp_path, texts).tests("plugins/filter/hal_a.py") == asked
 
 
 def test_an_equivalent_one_counts_again_when_its_line_is_another(tmp_path: Path) -> None:

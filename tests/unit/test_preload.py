@@ -65,7 +65,7 @@ def test_tasks_of_roles_have_what_plugins_load_before_they_ask_for_it(tmp_path: 
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

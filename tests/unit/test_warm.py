@@ -44,7 +44,7 @@ def words(folder: Path, text: str = PLAY) -> list[str]:
 def test_a_run_is_what_a_started_one_is(tmp_path: Path, word: str) -> None:
     own = {**ENVIRONMENT, "WORD": word}
     started = subprocess.run(
-        words(tmp_path), cwd=warm.ROOT, env=own, capture_output=True, text=True, check=False, timeout=300
+        words(tmp_path), cwd=warm.ROOT, env=own, capture_output=True, text=True, check=False, timeout=600
     )
     for _ in range(2):
         run = warm.run(words(tmp_path), own, 300)

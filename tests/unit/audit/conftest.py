@@ -20,7 +20,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(PROJECT))
 
 MODULES = Path(__file__).resolve().parent / "modules"
-LONG_SECONDS = 300  # a run that has not ended by then never will
+LONG_SECONDS = 600  # a run that has not ended by then never will
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def resources(ran: Ran, host: str) -> list[str]:
 
 def left(site: Site) -> list[Path]:
     """The spools of a run that was ended from outside; its workers hold the folder until they are gone, too."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while not Store(site.state).pending("here") and time.monotonic() < deadline:
         time.sleep(0.1)
     return Store(site.state).pending("here")
@@ -143,7 +143,7 @@ def test_a_killed_run_leaves_what_it_did(site: Site) -> None:
         # What a shell starts in the background ignores it, and so would this.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
     ) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while not (site.node / "folder").exists() and time.monotonic() < deadline:
             time.sleep(0.1)
         os.killpg(process.pid, signal.SIGKILL)
@@ -169,7 +169,7 @@ def test_a_role_that_was_interrupted_is_not_complete(site: Site) -> None:
         # What a shell starts in the background ignores it, and so would this.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
     ) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while not begun.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
         os.killpg(process.pid, signal.SIGINT)

@@ -138,7 +138,7 @@ def call(folder: Path, python: str, module: str, arguments: dict[str, Any]) -> d
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     result: dict[str, Any] = json.loads((folder / "result.json").read_text())

@@ -167,7 +167,7 @@ class Awaited(threading.Thread):
     """A thread that is waited for until it ends: on a busy machine it may need longer than the program gives it."""
 
     def join(self, timeout: float | None = None) -> None:
-        super().join(timeout=300)
+        super().join(timeout=600)
 
 
 @pytest.mark.parametrize("terminal", [True, False])

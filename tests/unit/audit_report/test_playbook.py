@@ -24,7 +24,7 @@ from tests.unit.interpreters import LOCAL
 
 BIN = Path(sys.executable).parent
 MODULES = Path(__file__).resolve().parent / "modules"
-LONG_SECONDS = 120  # a run that has not ended by then never will
+LONG_SECONDS = 600  # a run that has not ended by then never will
 EXPECT = """
 - {id: it runs, why: w, service: {name: web, read: running}, equal: "{{ web_runs }}"}
 - {id: not here, why: w, file: {path: /x}, equal: a, when: false}

@@ -141,9 +141,9 @@ class Site:
             "HOME": os.environ.get("HOME", "/"),
         }
         if not started:
-            return warm.run(words, environment, timeout=300)
+            return warm.run(words, environment, timeout=600)
         return subprocess.run(
-            words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300
+            words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600
         )
 
 

@@ -24,7 +24,7 @@ from tests.unit.bmc.test_faults import failure
 def shown_key(bmc: Emulated) -> str:
     """Return the host key as ssh-keyscan shows it."""
     with paramiko.Transport((bmc.target.address, bmc.target.console_port)) as transport:
-        transport.start_client(timeout=30)
+        transport.start_client(timeout=600)
         key = transport.get_remote_server_key()
     return f"{key.get_name()} {key.get_base64()}"
 
@@ -32,7 +32,7 @@ def shown_key(bmc: Emulated) -> str:
 def test_what_the_machine_said_is_read(openbmc: Emulated) -> None:
     openbmc.machine.write_console("Petitboot (v1.10.4)\r\n")
     key, text = shown_key(openbmc), ""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while "Petitboot (v1.10.4)" not in text and time.monotonic() < end:
         text = openbmc.client(console_key=key).console(0.5).text
     assert "Petitboot (v1.10.4)" in text

@@ -44,7 +44,7 @@ def said_by_ipmitool(bmc: Emulated, password: str, *words: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     return done.stdout + done.stderr
 
@@ -177,7 +177,7 @@ def test_the_console_is_listened_to(emulation: Emulation, kind: str) -> None:
     talking = threading.Thread(target=talk)
     talking.start()
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 600
         text = ""
         while "SLOF says hello" not in text and time.monotonic() < end:
             text = bmc.client().console(0.7).text

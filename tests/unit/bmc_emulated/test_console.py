@@ -20,7 +20,7 @@ def session(served: Served, name: str = "hal01", password: str = "0penBmc") -> I
     where = served.fleet.named(name)
     transport = paramiko.Transport((where.address, served.running.consoles[name].port))
     try:
-        transport.start_client(timeout=30)
+        transport.start_client(timeout=600)
         transport.auth_password("root", password)
         yield transport
     finally:

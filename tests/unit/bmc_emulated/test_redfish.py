@@ -289,4 +289,4 @@ def test_a_client_that_says_nothing_keeps_no_other_waiting(served: Served) -> No
 
     address = (served.fleet.named("hal01").address, served.running.webs["hal01"].port)
     with socket.create_connection(address), socket.create_connection(address):
-        assert asking().get(served.url() + SYSTEM, timeout=30).status_code == 200
+        assert asking().get(served.url() + SYSTEM, timeout=600).status_code == 200

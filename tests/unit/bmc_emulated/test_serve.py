@@ -95,7 +95,7 @@ def test_sigterm_ends_it_cleanly(fleet: Fleet, begin: Start) -> None:
     url = f"https://{where.address}:{where.ports.https}/redfish/v1/Systems/system"
     assert unchecked().get(url, auth=LOGINS["hal01"]).json()["SerialNumber"] == "SERIAL-hal01"
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert (process.returncode, out, err) == (0, "", "")
     assert not any(alive(pid) for pid in children)
     assert not (fleet.state / "control.socket").exists()
@@ -118,7 +118,7 @@ def test_it_ends_with_the_process_that_owns_the_addresses(fleet: Fleet, begin: S
     with owning("sleep", "infinity") as owner:
         process = ready(begin(f"--network-of={owner.pid}"))
         owner.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert process.returncode == 0
 
 
@@ -143,7 +143,7 @@ def test_it_listens_in_the_owners_network(fleet: Fleet, begin: Start) -> None:
 def test_a_second_process_is_refused(fleet: Fleet, begin: Start) -> None:
     first = ready(begin())
     second = begin()
-    _, err = second.communicate(timeout=60)
+    _, err = second.communicate(timeout=600)
     assert second.returncode == 1
     assert err == f"bmc.serve: process {first.pid} serves the BMCs of test already\n"
 
@@ -156,7 +156,7 @@ def test_an_address_that_is_taken_is_named(fleet: Fleet, begin: Start) -> None:
         taken.bind((where.address, where.ports.https))
         taken.listen()
         process = begin()
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
     assert process.returncode == 1
     assert err == f"bmc.serve: hal-data: {where.address} port {where.ports.https}: Address already in use\n"
 
@@ -168,7 +168,7 @@ def test_an_ipmi_port_that_is_taken_is_named(fleet: Fleet, begin: Start) -> None
     with socket.socket(type=socket.SOCK_DGRAM) as taken:
         taken.bind((where.address, where.ports.ipmi))
         process = begin()
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=600)
     assert process.returncode == 1
     place = f"{where.address} port {where.ports.ipmi}"
     assert err.startswith(f"bmc.serve: hal-data: ipmi_sim does not answer at {place}: ")

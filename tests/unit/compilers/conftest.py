@@ -56,7 +56,7 @@ class Site:
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run it to its end."""
         argv, environment = self._command(words)
-        return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment, timeout=120)
+        return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment, timeout=600)
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         """Run it, and do not wait."""

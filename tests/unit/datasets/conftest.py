@@ -151,7 +151,7 @@ class Site:
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
         environment = {"LC_ALL": "C", "PATH": os.environ["PATH"]}
         return subprocess.run(
-            self.command(*words), capture_output=True, text=True, check=False, env=environment, timeout=60
+            self.command(*words), capture_output=True, text=True, check=False, env=environment, timeout=600
         )
 
     def done(self, *words: str) -> str:

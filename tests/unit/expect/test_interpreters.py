@@ -116,7 +116,7 @@ def test_every_reader_and_matcher_under_this_python(tmp_path: Path, version: str
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     results = json.loads((tmp_path / "result.json").read_text())["results"]

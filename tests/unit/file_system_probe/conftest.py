@@ -65,7 +65,7 @@ class Probed:
     def call(self, *words: str, hangs: bool = False) -> subprocess.CompletedProcess[str]:
         """Run it and read all that it prints, as Telegraf does: until nobody holds the pipe any more."""
         argv, environment = self.command(*words, hangs=hangs), {"LC_ALL": "C", "PATH": os.environ["PATH"]}
-        return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, env=environment)
+        return subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False, env=environment)
 
     def status(self) -> dict[str, Any]:
         done = self.call("--status")

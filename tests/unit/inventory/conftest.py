@@ -21,7 +21,7 @@ from hal_inventory.load import load, load_bytes  # noqa: E402
 from hal_inventory.model import Site  # noqa: E402
 from tests.unit import warm  # noqa: E402
 
-LONG_SECONDS = 300  # a run that has not ended by then never will
+LONG_SECONDS = 600  # a run that has not ended by then never will
 SMALL = (Path(__file__).parent / "data" / "small.yml").read_text()
 
 

@@ -61,7 +61,7 @@ class Tiny:
 
     def mutate(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Try faults."""
-        return subprocess.run(self.command(*words), capture_output=True, text=True, check=False, timeout=280)
+        return subprocess.run(self.command(*words), capture_output=True, text=True, check=False, timeout=600)
 
     @property
     def copies(self) -> Path:

@@ -97,7 +97,7 @@ def test_one_that_is_stopped_leaves_nothing_that_runs(tiny: Tiny, tmp_path: Path
 def test_a_second_one_in_the_same_tree_is_refused(tiny: Tiny) -> None:
     (tiny.root / ".state/mutate").mkdir(parents=True)
     held = ["flock", str(tiny.root / ".state/mutate/lock"), *tiny.command("--all")]
-    done = subprocess.run(held, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(held, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 1
     assert done.stderr == "make mutate: another one runs in this tree\n"
 
@@ -119,7 +119,7 @@ def sampled(root: Path, seed: int, hashes: str) -> str:
     script = SAMPLE.format(project=str(PROJECT), root=str(root), seed=seed)
     environment = {**os.environ, "PYTHONHASHSEED": hashes}
     return subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True, env=environment, timeout=280
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, env=environment, timeout=600
     ).stdout
 
 

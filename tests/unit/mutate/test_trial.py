@@ -58,7 +58,7 @@ def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     hangs = f"exec 9<>{lock}; flock 9; touch {begun}; sleep 3600"
     leaves = f"setsid sh -c '{hangs}' & until test -e {begun}; do sleep 0.1; done"
     words = [sys.executable, keeper.__file__, str(tmp_path / "log"), "120", "sh", "-c", leaves]
-    assert subprocess.run(words, check=False, timeout=200).returncode == 0
+    assert subprocess.run(words, check=False, timeout=600).returncode == 0
     subprocess.run(["flock", "--nonblock", str(lock), "true"], check=True)
 
 
@@ -66,7 +66,7 @@ def test_what_ends_is_gone_also_when_who_began_it_is_not_there(tmp_path: Path) -
     """A test that looks whether a process is over would wait for ever."""
     orphan = f"sh -c 'true & echo $! >{tmp_path}/pid'; until ! test -e /proc/$(cat {tmp_path}/pid); do sleep 0.1; done"
     words = [sys.executable, keeper.__file__, str(tmp_path / "log"), "20", "sh", "-c", orphan]
-    assert subprocess.run(words, check=False, timeout=200).returncode == 0
+    assert subprocess.run(words, check=False, timeout=600).returncode == 0
 
 
 def test_the_copy_is_a_project_of_its_own(tiny: Tiny) -> None:

@@ -122,7 +122,7 @@ class Installed:
             text=True,
             check=False,
             env=variables,
-            timeout=60,
+            timeout=600,
         )
 
 

@@ -25,7 +25,7 @@ from hal_provision.images import make_key  # noqa: E402
 from hal_provision.nodes import BootNode, boot_node  # noqa: E402
 
 URL = "http://10.1.0.11:8480/boot/"
-START_SECONDS = 90  # for a program that serves in a second; a loaded machine is no fault
+START_SECONDS = 600  # for a program that serves in a second; a loaded machine is no fault
 
 
 def node(name: str = "hal05", at: int = 5, **changes: Any) -> BootNode:
@@ -113,7 +113,7 @@ class Wire:
 
     def inside(self, end: str, *argv: str, **more: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*self._enter(end), *argv], capture_output=True, text=True, check=False, timeout=120, **more
+            [*self._enter(end), *argv], capture_output=True, text=True, check=False, timeout=600, **more
         )
 
     def lay(self) -> None:
@@ -168,7 +168,7 @@ class Wire:
         for one in running:
             one.send_signal(signal.SIGTERM)
         for one in running:
-            one.wait(timeout=120)
+            one.wait(timeout=600)
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def ask(place: Any, refusals: Refusals) -> Iterator[Ask]:
     ) -> tuple[int, dict[str, str], bytes]:
         made.tls = tls
         host, port = made.server_address
-        link = http.client.HTTPConnection(host, port, timeout=120, source_address=(source, 0))
+        link = http.client.HTTPConnection(host, port, timeout=600, source_address=(source, 0))
         try:
             link.request(method, path, body=body, headers={name.replace("_", "-"): headers[name] for name in headers})
             answer = link.getresponse()

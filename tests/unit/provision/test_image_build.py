@@ -249,7 +249,7 @@ def test_what_is_refused_is_said_in_any_letters_and_the_lock_is_given_back(tmp_p
     (tmp_path / "nsenter").chmod(0o755)
     (tmp_path / "script.py").write_text(REFUSALS, encoding="utf-8")
     done = subprocess.run(
-        [python, "-B", str(tmp_path / "script.py"), str(tmp_path)], capture_output=True, check=False, timeout=120,
+        [python, "-B", str(tmp_path / "script.py"), str(tmp_path)], capture_output=True, check=False, timeout=600,
         env={"PATH": f"{tmp_path}:/usr/bin:/bin", "PYTHONPATH": str(tmp_path / "shipped"), "LC_ALL": "C"},
     )  # fmt: skip
     assert done.stderr.decode() == ""

@@ -149,7 +149,7 @@ class Machine:
         environment = {"PATH": f"{self.folder}:/usr/bin:/bin", "STATE": str(self.folder)}
         return subprocess.run(
             [*argv, str(self.folder / "dnsmasq.conf"), str(self.conf)],
-            env=environment, capture_output=True, text=True, check=False, timeout=120,
+            env=environment, capture_output=True, text=True, check=False, timeout=600,
         )  # fmt: skip
 
     def others(self) -> list[str]:

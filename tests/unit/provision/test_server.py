@@ -40,7 +40,7 @@ FIRST, SECOND, STRANGER = "127.0.0.5", "127.0.0.6", "127.0.0.99"
 # An address of this process's own, so that ports can be fixed: nobody else takes one between choosing and using it.
 SERVER = f"127.{128 + (os.getpid() >> 16) % 64}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
 PORT, TLS_PORT = 8480, 8481
-START_SECONDS = 90  # for a program that listens in a second; a loaded machine is no fault
+START_SECONDS = 600  # for a program that listens in a second; a loaded machine is no fault
 
 
 def certificate(folder: Path) -> None:
@@ -86,7 +86,7 @@ class Running:
     def call(self, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         environment = {"LC_ALL": "C", "PATH": os.environ["PATH"]}
         return subprocess.run(
-            self.command(*words), input=given, capture_output=True, timeout=120, check=False, env=environment
+            self.command(*words), input=given, capture_output=True, timeout=600, check=False, env=environment
         )
 
     def start(self) -> None:
@@ -113,7 +113,7 @@ class Running:
     def stop(self) -> None:
         if self._process:
             self._process.terminate()
-            self._process.wait(timeout=120)
+            self._process.wait(timeout=600)
             self.log.close()
 
     def journal(self) -> str:
@@ -131,10 +131,10 @@ class Running:
         if tls:
             context = ssl.create_default_context(cafile=str(self.folder / "tls.pem"))
             link = http.client.HTTPSConnection(
-                SERVER, TLS_PORT, timeout=120, source_address=(source, 0), context=context
+                SERVER, TLS_PORT, timeout=600, source_address=(source, 0), context=context
             )
         else:
-            link = http.client.HTTPConnection(SERVER, PORT, timeout=120, source_address=(source, 0))
+            link = http.client.HTTPConnection(SERVER, PORT, timeout=600, source_address=(source, 0))
         try:
             link.request(method, path, body=body, headers={"X-HAL-Token": token} if token else {})
             answer = link.getresponse()
@@ -405,7 +405,7 @@ class Scripts:
             ("curl --fail", f"curl --interface {FIRST} --fail"),
         ):
             text = text.replace(what, instead)
-        done = run_script(text, self.folder, timeout=120, no_proxy=SERVER)
+        done = run_script(text, self.folder, timeout=600, no_proxy=SERVER)
         assert WORDS not in done.stdout + done.stderr
         return done
 
@@ -532,7 +532,7 @@ def test_an_account_without_rights_is_told_so_in_one_line(running: Running, word
         for one in closed:
             one.chmod(0)
         argv = [*without, *running.command(*words)]
-        done = subprocess.run(argv, input=b"key", capture_output=True, timeout=120, check=False)
+        done = subprocess.run(argv, input=b"key", capture_output=True, timeout=600, check=False)
     finally:
         for one in closed:
             one.chmod(0o700)
@@ -564,10 +564,10 @@ def test_the_promise_of_TLS_is_kept_by_the_authoritys_certificate_alone(running:
     }
     argv = [Template(word).render(values) for word in promise["command"]["argv"]]
     (tmp_path / "authority.pem").write_bytes((tmp_path / "tls.pem").read_bytes())
-    assert subprocess.run(argv, check=False, timeout=120).returncode == promise["equal"]
+    assert subprocess.run(argv, check=False, timeout=600).returncode == promise["equal"]
     certificate(tmp_path)  # another, which signed itself too
     (tmp_path / "authority.pem").write_bytes((tmp_path / "tls.pem").read_bytes())
-    assert subprocess.run(argv, check=False, timeout=120).returncode == 60  # curl: not signed by who is believed
+    assert subprocess.run(argv, check=False, timeout=600).returncode == 60  # curl: not signed by who is believed
 
 
 def test_without_a_certificate_nothing_is_served(running: Running) -> None:

@@ -108,7 +108,7 @@ def test_two_who_rotate_at_once_keep_what_was_done(place: Any, monkeypatch: pyte
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=600)
     assert wrong == []
     assert Path(place.state, "audit.jsonl.1").read_text() == old
     assert sorted(one["node"] for one in trail(place)) == ["hal06", "hal07"]

@@ -100,6 +100,13 @@ def test_what_is_only_spoken_of_does_not(files: Mapping[str, str], tmp_path: Pat
     assert not {name for name in of_x if name.startswith("roles/")}
 
 
+def test_proofs_do_not(tmp_path: Path) -> None:
+    """The test of the gate names their folder: with them, its own proof would change what it is a proof of."""
+    files = {TEST: 'PROOFS = PROJECT / "tests/proofs"\n', "tests/proofs/x.yml": ""}
+    assert tree(tmp_path, files).of_scenario("x") >= {TEST}
+    assert "tests/proofs/x.yml" not in tree(tmp_path, files).of_scenario("x")
+
+
 def test_a_digest_is_of_names_contents_and_run_bits(tmp_path: Path) -> None:
     def digest() -> str:
         here = Tree(tmp_path)

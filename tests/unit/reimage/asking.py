@@ -41,7 +41,7 @@ class Server:
                 return answer
         if argv[0] in PROGRAMS:
             argv = [sys.executable, "-B", str(FILES / PROGRAMS[argv[0]]), "--settings", str(self.settings), *argv[1:]]
-        done = subprocess.run(argv, input=stdin, capture_output=True, check=False, timeout=120)
+        done = subprocess.run(argv, input=stdin, capture_output=True, check=False, timeout=600)
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

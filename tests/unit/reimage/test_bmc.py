@@ -23,7 +23,7 @@ from hal_reimage.bmc import Bmcs, Machine
 from hal_reimage.errors import Conflict, Trouble
 from tests.unit.bmc.emulated import NOT_PATIENT, PATIENT, SECRET, Emulated, Emulation, overlook_no_answer
 
-LONG_SECONDS = 60
+LONG_SECONDS = 600
 ACTS = ("shut_down", "network_once", "boot_as_set", "on")
 ASK = ("shut_down", "on")  # whether it may be, too
 

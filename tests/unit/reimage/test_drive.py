@@ -20,7 +20,7 @@ from tests.unit.reimage.fakes import RUN, Site, plan
 
 PROJECT = Path(__file__).resolve().parents[3]
 NODES = [f"hal{number:02}" for number in range(1, 7)]
-LONG_SECONDS = 60
+LONG_SECONDS = 600
 Tick = Callable[[str], Record | Exception]
 
 

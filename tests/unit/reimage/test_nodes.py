@@ -16,7 +16,7 @@ BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 
 def here(argv: Sequence[str], stdin: bytes = b"", /) -> Done:
-    done = subprocess.run(argv, input=stdin, capture_output=True, check=False, timeout=60)
+    done = subprocess.run(argv, input=stdin, capture_output=True, check=False, timeout=600)
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

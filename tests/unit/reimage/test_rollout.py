@@ -19,7 +19,7 @@ from hal_reimage import rollout
 from hal_reimage.rollout import Playbook, Playbooks, results_of
 
 ROOT = Path(__file__).resolve().parents[3]
-LONG_SECONDS = 120
+LONG_SECONDS = 600
 SECRET = "wq8-Tramway-lan7"
 # In place of ansible-playbook: writes down how it was called, waits until it may go on, and ends as it is told.
 PROGRAM = """

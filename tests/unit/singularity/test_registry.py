@@ -320,7 +320,7 @@ def test_each_of_the_two_ways_ends_them_by_itself(
     monkeypatch.setattr(parts("processes"), off, instead)
     text = definition(tmp_path, ESCAPES[how].format(nap=4321) + "sleep 0.3\ntouch $IMAGE\n")
     parts("build").build(settings, text, lambda *_: None)
-    late = time.monotonic() + 60
+    late = time.monotonic() + 600
     while alive():  # a killed process goes when the kernel gets round to it
         assert time.monotonic() < late, alive()
         time.sleep(0.05)

@@ -163,7 +163,7 @@ def _hold(path: str, ready: str, seen: str) -> None:
     with open(path, "a") as stream:
         fcntl.lockf(stream, fcntl.LOCK_EX)
         Path(ready).touch()
-        end = time.monotonic() + 60
+        end = time.monotonic() + 600
         while not Path(seen).exists() and time.monotonic() < end:
             time.sleep(0.01)
         time.sleep(0.3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +11,18 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "molecule" / "shared"))
 
+from ansible_run import VIRTUAL, Ansible
 from mini import Mini
+from ssh_config import Cluster
 
 
 @pytest.fixture(scope="session")
 def mini() -> Iterator[Mini]:
-    """Fresh nodes, nothing rolled out."""
+    """Fresh nodes, nothing rolled out. HAL_ROLLOUT_SITE: another inventory source, for nodes beside these."""
     mini = Mini()
+    if site := os.environ.get("HAL_ROLLOUT_SITE"):
+        sources = (*VIRTUAL, Path(site))
+        mini.cluster, mini.ansible = Cluster(sources), Ansible(sources, virtual_name=Path(site).parent.name)
     mini.destroy()
     created = mini.create()
     assert created.status == 0, created.explain()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from ansible_run import Ansible
-from mini import INSTANCE, Mini
+from mini import Mini
 
 HOSTS = {"hal-login", "hal-mgmt1", "hal-mgmt2", "hal-data", "hal01", "hal02"}
 
@@ -89,7 +89,7 @@ def test_accounting_counts_the_gpus_of_the_job(mini: Mini) -> None:
 
 
 def test_one_node_is_rolled_out_with_every_other_compute_node_stopped(mini: Mini) -> None:
-    mini.podman("stop", "--time", "0", f"{INSTANCE}-hal02")
+    mini.podman("stop", "--time", "0", f"{mini.ansible.variables['virtual_name']}-hal02")
     try:
         play = mini.site("--limit", "hal01")
         assert play.status == 0, play.explain()

@@ -1,7 +1,8 @@
 """The lab at a tenth of its speed: what is slow may take longer, and nothing else may happen.
 
-Loops keep each processor busy, so that what we run gets about one share of ten. Hours: a rollout of minutes takes ten
-times as long.
+What we run, and its nodes, get a tenth of the processors together (`starve.py`); where the machine has no such quota,
+busy loops take the rest. Hours: a rollout of minutes takes ten times as long. It has nodes and networks of its own, so
+that others can use the machine meanwhile.
 """
 
 from __future__ import annotations
@@ -10,13 +11,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import strategy
+import yaml
+from testbed.run import as_root
+
+from tests.rollout.starve import possible
 
 PROJECT = Path(__file__).resolve().parents[2]
-LOOPS_A_CORE = 9
+SHARE = 0.1
 # It ends with us, also when we are killed.
 LOOP = "while kill -0 $PPID; do :; done 2>/dev/null"
 SCENARIO = ("molecule", "-c", "molecule/base.yml", "test", "-s")
@@ -27,11 +33,24 @@ RUNS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def busy() -> Iterator[None]:
-    """Keep every processor busy, to the end."""
+@contextmanager
+def by_quota() -> Iterator[None]:
+    """Share the processors with nobody, and have a part of them."""
+    starve = [sys.executable, str(Path(__file__).with_name("starve.py")), str(SHARE), str(os.getpid()), str(PROJECT)]
+    with subprocess.Popen(as_root(starve), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starving:
+        assert starving.stdout
+        assert starving.stdout.readline() == "starving\n"
+        yield
+        assert starving.poll() is None, "not starved to the end"
+        starving.communicate()
+    assert starving.returncode == 0
+
+
+@contextmanager
+def by_loops() -> Iterator[None]:
+    """Keep every processor busy."""
     # Each in a session of its own: the kernel's autogroups would give all of one session no more than one node gets.
-    count = LOOPS_A_CORE * (os.cpu_count() or 1)
+    count = round((1 / SHARE - 1) * (os.cpu_count() or 1))
     loops = [subprocess.Popen(["sh", "-c", LOOP], start_new_session=True) for _ in range(count)]
     try:
         yield
@@ -42,12 +61,35 @@ def busy() -> Iterator[None]:
             loop.wait()
 
 
+@pytest.fixture(autouse=True)
+def starved() -> Iterator[None]:
+    """Be slow, to the end."""
+    with by_quota() if possible() else by_loops():
+        yield
+
+
+def beside(folder: Path) -> Path:
+    """The site of test_site.py under another name, in other networks."""
+    source = Path(__file__).with_name("site.yml")
+    site = yaml.safe_load(source.read_text())
+    for key in ("cluster", "users"):
+        site[key] = str((source.parent / site[key]).resolve())
+    site["networks"] = {name: f"10.64.{12 + number}.0/24" for number, name in enumerate(site["networks"])}
+    path = folder / "starved" / "hal.yml"
+    path.parent.mkdir()
+    path.write_text(yaml.safe_dump(site))
+    return path
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_nothing_fails_for_want_of_time(name: str, tmp_path: Path) -> None:
     program, *words = RUNS[name]
     log = tmp_path / "log"
-    marks = {} if name == "mini rollout" else {**strategy.environment(), "PYTEST_ADDOPTS": "-m 'not slow'"}
+    if name == "mini rollout":
+        marks = {"HAL_ROLLOUT_SITE": str(beside(tmp_path))}
+    else:
+        marks = {**strategy.environment(), "PYTEST_ADDOPTS": "-m 'not slow'"}
     with log.open("wb") as output:
         done = subprocess.run(
             [str(Path(sys.executable).with_name(program)), *words],

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -17,6 +18,7 @@ from pathlib import Path
 
 CPU = Path("/sys/fs/cgroup/cpu")
 NODES = CPU / "libpod_parent"
+NAME = "hal-starved-"
 PERIOD_US = 20_000  # short: what waits for its turn waits for a fiftieth of a second at the most
 LOOK_SECONDS = 0.3
 PODMAN = Path(__file__).resolve().parents[2] / "molecule" / "shared" / "podman"
@@ -33,7 +35,7 @@ class Group:
 
     def __init__(self, share: float, tree: str) -> None:
         """`share`: of all processors together; `tree`: a checkout, whose nodes belong here."""
-        self.path = CPU / f"hal-starved-{os.getpid()}"
+        self.path = CPU / f"{NAME}{os.getpid()}"
         self.path.mkdir()
         (self.path / "cpu.cfs_period_us").write_text(str(PERIOD_US))
         quota = PERIOD_US * share * (os.cpu_count() or 1)
@@ -78,6 +80,10 @@ class Group:
 def main() -> None:
     """See the module's text."""
     share, pid, tree = sys.argv[1:]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    for left in CPU.glob(f"{NAME}*"):
+        with suppress(OSError):  # it is somebody's
+            left.rmdir()
     group = Group(float(share), tree)
     try:
         group.take(pid)

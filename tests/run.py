@@ -42,7 +42,7 @@ REPORTS = PROJECT / ".state" / "reports"
 AT_ONCE = 2
 MINUTES = 24  # of make test: a scenario that would end later is not begun; HAL_TEST_MINUTES says otherwise
 MAIN_PACKAGES = ("chrony", "httpd", "mariadb-server", "munge", "opensm", "slurm-slurmd")
-LONGEST_TEST_SECONDS = 1800  # of those that need no node: the longest takes 50 on two busy cores, and load may be 12
+LONGEST_TEST_SECONDS = 1800  # for what hangs: the longest that needs no node takes 50 on two busy cores
 
 
 def pytest(name: str, *arguments: str) -> Stage:

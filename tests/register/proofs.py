@@ -8,9 +8,9 @@ from pathlib import Path
 
 import yaml
 
-from tests.register.depends import Tree
+from tests.register.depends import PROOFS, Tree
 
-FOLDER = "tests/proofs"
+FOLDER = PROOFS
 HEAD = "# Written by tests/run.py after a green run. Commit it; do not edit it.\n"
 WITHDRAWN = "withdrawn"
 UNKNOWN_SECONDS = 300

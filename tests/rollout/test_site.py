@@ -80,7 +80,7 @@ def test_a_job_of_an_ordinary_user_holds_every_gpu(mini: Mini) -> None:
 
 def test_accounting_counts_the_gpus_of_the_job(mini: Mini) -> None:
     rows: list[str] = []
-    for _ in range(300):  # slurmctld tells slurmdbd a few seconds later
+    for _ in range(300):  # slurmctld tells slurmdbd later: some seconds, of a node at full speed
         rows = mini.cluster.run("hal-login", "sacct -a -X -n -P -S now-1hour -o User,State,AllocTRES").splitlines()
         if any(row.startswith("alice|COMPLETED|") and "gres/gpu=8" in row for row in rows):
             return

@@ -1,13 +1,14 @@
 """The lab at a tenth of its speed: what is slow may take longer, and nothing else may happen.
 
 What we run, and its nodes, get a tenth of the processors together (`starve.py`); where the machine has no such quota,
-busy loops take the rest. Hours: a rollout of minutes takes ten times as long. It has nodes and networks of its own, so
-that others can use the machine meanwhile.
+busy loops take the rest. Hours: a rollout of minutes takes ten times as long. The rollout has nodes and networks of its
+own, so that another checkout can use the machine meanwhile.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,9 +42,9 @@ def by_quota() -> Iterator[None]:
         assert starving.stdout
         assert starving.stdout.readline() == "starving\n"
         yield
-        assert starving.poll() is None, "not starved to the end"
-        starving.communicate()
-    assert starving.returncode == 0
+        felt, _nothing = starving.communicate()
+    assert starving.returncode == 0, "not starved to the end"
+    assert re.fullmatch(r"[1-9]\d* nodes, stopped [1-9]\d* times\n", felt), felt
 
 
 @contextmanager

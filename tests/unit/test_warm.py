@@ -47,7 +47,7 @@ def test_a_run_is_what_a_started_one_is(tmp_path: Path, word: str) -> None:
         words(tmp_path), cwd=warm.ROOT, env=own, capture_output=True, text=True, check=False, timeout=600
     )
     for _ in range(2):
-        run = warm.run(words(tmp_path), own, 300)
+        run = warm.run(words(tmp_path), own, 600)
         assert run.returncode == started.returncode == (0 if word == "right" else 2)
         without_times = [
             [line for line in text.splitlines() if not line.strip().startswith(("start:", "end:", "delta:"))]
@@ -65,13 +65,13 @@ def test_what_cannot_be_read_ends_as_it_does(tmp_path: Path) -> None:
 
 def test_a_run_that_hangs_ends_with_all_that_it_began_and_the_next_one_works(tmp_path: Path) -> None:
     own = {**ENVIRONMENT, "WORD": "right"}
-    assert warm.run(words(tmp_path), own, 300).returncode == 0  # imported
+    assert warm.run(words(tmp_path), own, 600).returncode == 0  # imported
     mark = tmp_path / "mark"
     hanging = PLAY.replace("[printenv, WORD]", f"[sh, -c, 'exec 9<>{mark}; flock 9; sleep 3600']")
     with pytest.raises(subprocess.TimeoutExpired):
         warm.run(words(tmp_path, hanging), own, 8)
     subprocess.run(["flock", "--timeout", "60", str(mark), "true"], check=True)
-    assert warm.run(words(tmp_path), own, 300).returncode == 0
+    assert warm.run(words(tmp_path), own, 600).returncode == 0
 
 
 @pytest.mark.parametrize("imported", [True, False])
@@ -81,7 +81,7 @@ def test_one_that_is_interrupted_ends_with_its_run_and_the_next_one_is_another(
     """As pytest-timeout does: wherever it is."""
     own = {**ENVIRONMENT, "WORD": "right", "ANSIBLE_FORKS": f"{7 + imported}"}
     if imported:
-        assert warm.run(words(tmp_path), own, 300).returncode == 0
+        assert warm.run(words(tmp_path), own, 600).returncode == 0
     lock, begun, look = tmp_path / "lock", tmp_path / "begun", select.select
     asked: list[warm.Warm] = []
 
@@ -95,12 +95,12 @@ def test_one_that_is_interrupted_ends_with_its_run_and_the_next_one_is_another(
     script = f"exec 9<>{lock}; flock 9; touch {begun}; sleep 3600"
     monkeypatch.setattr(select, "select", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        warm.run(words(tmp_path, PLAY.replace("[printenv, WORD]", f"[sh, -c, '{script}']")), own, 300)
+        warm.run(words(tmp_path, PLAY.replace("[printenv, WORD]", f"[sh, -c, '{script}']")), own, 600)
     monkeypatch.undo()
     subprocess.run(["flock", "--timeout", "60", str(lock), "true"], check=True)
     assert asked[-1]._process.returncode is not None
     assert asked[-1] not in warm._running.values()
-    assert warm.run(words(tmp_path), own, 300).returncode == 0
+    assert warm.run(words(tmp_path), own, 600).returncode == 0
 
 
 SITE = """\
@@ -141,13 +141,13 @@ def test_the_process_that_was_not_asked_for_longest_ends_when_there_are_too_many
 ) -> None:
     monkeypatch.setattr(warm, "MOST", len(warm._running) or 1)
     own = {**ENVIRONMENT, "WORD": "right"}
-    assert warm.run(words(tmp_path), own, 300).returncode == 0
+    assert warm.run(words(tmp_path), own, 600).returncode == 0
     last = next(reversed(warm._running.values()))
     (first, *_) = warm._running.values()
     assert warm.run(words(tmp_path), {**own, "ANSIBLE_FORKS": "3"}, 300).returncode == 0
     assert first._process.poll() == 0
     assert (last._process.poll() is None) is (last is not first)
-    assert warm.run(words(tmp_path), own, 300).returncode == 0
+    assert warm.run(words(tmp_path), own, 600).returncode == 0
 
 
 IMPORT = "import sys; sys.path.insert(0, sys.argv[1]); import part; print(part.WORD)"

@@ -86,7 +86,7 @@ class Warm:
                 status = self._answer(end)
             except TimeoutError:
                 os.killpg(run, signal.SIGKILL)
-                self._answer(time.monotonic() + 60)
+                self._answer(time.monotonic() + 600)
                 self.unfinished = False
                 raise subprocess.TimeoutExpired(list(words), timeout) from None
             self.unfinished = False

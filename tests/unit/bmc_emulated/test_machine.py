@@ -228,8 +228,8 @@ def test_a_shutdown_that_hangs_can_be_forced(podman: Path) -> None:
     (podman / "hangs").touch()
     asked = machine.request_power("GracefulShutdown")
     wait_until(lambda: "stop --time=60 mini-hal01" in called(podman))
-    machine.request_power("ForceOff").result(60)
-    asked.result(60)
+    machine.request_power("ForceOff").result(600)
+    asked.result(600)
     assert not machine.power()
     assert called(podman)[1:] == ["stop --time=60 mini-hal01", "kill mini-hal01"]
     machine.close()
@@ -306,7 +306,7 @@ def test_what_its_bmc_switched_off_does_not_come_back(podman: Path, system: subp
     machine.set_power("On")
     machine.set_power("ForceOff")
     ends(podman, system, "reboot")  # it was just rebooting
-    machine.ended(lambda: True).result(60)
+    machine.ended(lambda: True).result(600)
     assert machine.kept.read().starts == 1
     assert not machine.power()
     machine.close()
@@ -352,13 +352,13 @@ def test_a_boot_from_the_network_is_a_machine_that_is_on_and_can_be_forced_off(p
     def network_boot(machine: Machine, target: Target) -> bool:
         seen.append(machine.power())
         reached.set()
-        return not machine.interrupted.wait(60)
+        return not machine.interrupted.wait(600)
 
     machine = Machine(spec("hal01", "openbmc", 1), podman / "state", VirtualNode("mini", network_boot=network_boot))
     machine.set_override("network", "once")
     machine.request_power("On")
-    assert reached.wait(60)
-    machine.request_power("ForceOff").result(60)  # asking waits for nothing; being done waits for the boot to end
+    assert reached.wait(600)
+    machine.request_power("ForceOff").result(600)  # asking waits for nothing; being done waits for the boot to end
     assert seen == [True]
     assert not machine.power()
     assert not machine.interrupted.is_set()
@@ -371,13 +371,13 @@ def test_a_boot_from_the_network_ends_when_nobody_serves_any_more(podman: Path) 
 
     def network_boot(machine: Machine, target: Target) -> bool:
         reached.set()
-        told.append(machine.interrupted.wait(60))
+        told.append(machine.interrupted.wait(600))
         return False
 
     machine = Machine(spec("hal01", "openbmc", 1), podman / "state", VirtualNode("mini", network_boot=network_boot))
     machine.set_override("network", "once")
     machine.request_power("On")
-    assert reached.wait(60)
+    assert reached.wait(600)
     later = machine.request_power("GracefulRestart")  # waits for the boot, and is not begun
     machine.close()
     assert told == [True]

@@ -101,7 +101,7 @@ def test_no_driver_is_unknown_and_no_pass(smi: Path) -> None:
 def asked(folder: Path, minimum: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": f"{folder}:{os.environ['PATH']}", "LC_ALL": "C"}
     return subprocess.run(
-        ["sh", str(SCRIPT), minimum], env=environment, capture_output=True, text=True, check=False, timeout=20
+        ["sh", str(SCRIPT), minimum], env=environment, capture_output=True, text=True, check=False, timeout=600
     )
 
 

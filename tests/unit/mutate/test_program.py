@@ -87,8 +87,8 @@ def test_one_that_is_stopped_leaves_nothing_that_runs(tiny: Tiny, tmp_path: Path
         assert process.poll() is None
         time.sleep(0.1)
     process.send_signal(number)
-    assert process.wait(120) == (-9 if number == signal.SIGKILL else 128 + number)
-    subprocess.run(["flock", "--timeout", "120", str(lock), "true"], check=True)
+    assert process.wait(600) == (-9 if number == signal.SIGKILL else 128 + number)
+    subprocess.run(["flock", "--timeout", "600", str(lock), "true"], check=True)
     if number == signal.SIGKILL:  # who was killed could not; the next one does
         tiny.mutate("--sample", "1", "--minutes", "0")
     assert not tiny.copies.exists()

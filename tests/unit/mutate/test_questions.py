@@ -72,7 +72,7 @@ def bench_of(logs: Path, scenarios: Scenarios, asked: list[str], running: thread
         def _ask(self, argv: Sequence[str], quiet_seconds: float) -> int:
             asked.append(argv[-1])
             if running:
-                running.wait(60)
+                running.wait(600)
             (logs / "x.log").touch()
             return int(len(asked) == 1)  # the first has the fault
 

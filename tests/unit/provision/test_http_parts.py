@@ -307,7 +307,7 @@ def test_it_is_ready_when_every_place_listens(monkeypatch: pytest.MonkeyPatch) -
         both.set()
 
     def first() -> None:
-        assert both.wait(120)
+        assert both.wait(600)
         order.append("first")
 
     def listen(place: Any) -> list[Any]:

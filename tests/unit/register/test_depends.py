@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.register import witness
 from tests.register.depends import Tree
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -102,9 +103,11 @@ def test_what_is_only_spoken_of_does_not(files: Mapping[str, str], tmp_path: Pat
 
 def test_proofs_do_not(tmp_path: Path) -> None:
     """The test of the gate names their folder: with them, its own proof would change what it is a proof of."""
-    files = {TEST: 'PROOFS = PROJECT / "tests/proofs"\n', "tests/proofs/x.yml": ""}
-    assert tree(tmp_path, files).of_scenario("x") >= {TEST}
-    assert "tests/proofs/x.yml" not in tree(tmp_path, files).of_scenario("x")
+    test = "tests/rollout/test_x.py"
+    here = tree(tmp_path, {test: 'PROOFS = PROJECT / "tests/proofs"\n', "tests/proofs/x.yml": ""})
+    assert test in here.of_tests(test)
+    assert "tests/proofs/x.yml" not in here.of_tests(test)
+    assert witness.uncounted(here, [test, "tests/proofs/x.yml"], here.of_tests(test)) == []
 
 
 def test_a_digest_is_of_names_contents_and_run_bits(tmp_path: Path) -> None:

@@ -550,14 +550,14 @@ def test_whatever_the_turns_of_a_proof_and_an_abort_no_job_comes_and_the_node_is
     def aborting(argv: Sequence[str], stdin: bytes = b"") -> Done:
         if said["abort"] == aborted:
             turn.set()
-            assert rest.wait(10)
+            assert rest.wait(600)
         said["abort"] += 1
         return here(argv, stdin)
 
     def proving(argv: Sequence[str], stdin: bytes = b"") -> Done:
         if said["proof"] == proven:
             thread.start()
-            assert turn.wait(10)
+            assert turn.wait(600)
         said["proof"] += 1
         return here(argv, stdin)
 

@@ -38,7 +38,7 @@ def reboot(folder: Path, curl: str, *, server: str = SERVER) -> list[str]:
         (folder / name).write_text(f"#!/bin/sh\n{body}\n")
         (folder / name).chmod(0o755)
     path = f"{folder}{os.pathsep}{os.defpath}"
-    done = subprocess.run(["sh", program], capture_output=True, text=True, env={"PATH": path}, timeout=60, check=False)
+    done = subprocess.run(["sh", program], capture_output=True, text=True, env={"PATH": path}, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return told.read_text().splitlines()
 

@@ -18,7 +18,7 @@ from ssh_config import Cluster
 
 @pytest.fixture(scope="session")
 def mini() -> Iterator[Mini]:
-    """Fresh nodes, nothing rolled out. HAL_ROLLOUT_SITE: another inventory source, for nodes beside these."""
+    """Fresh nodes, nothing rolled out. HAL_ROLLOUT_SITE: another inventory source, for slow nodes beside these."""
     mini = Mini()
     if site := os.environ.get("HAL_ROLLOUT_SITE"):
         sources = (*VIRTUAL, Path(site))
@@ -26,5 +26,10 @@ def mini() -> Iterator[Mini]:
     mini.destroy()
     created = mini.create()
     assert created.status == 0, created.explain()
+    if site:
+        # systemctl's own is 25 seconds.
+        line = {"path": "/etc/environment", "create": True, "line": "SYSTEMD_BUS_TIMEOUT=600s"}
+        patient = mini.ansible.module("all", "ansible.builtin.lineinfile", line)
+        assert patient.status == 0, patient.explain()
     yield mini
     mini.destroy()

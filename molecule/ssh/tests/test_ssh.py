@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_run import of_scenario
 from promises import Rollout
 from ssh_config import STATE, Cluster
 from testinfra.host import Host
+from waiting import wait_for
 
 NODES = ["hal-mgmt2", "hal01"]
 AUTHORITY = STATE / "scenario-ssh" / "ca"
@@ -229,6 +231,27 @@ def test_a_configuration_that_locks_root_out_is_taken_back(node: Node, rollout: 
     assert "hal01 lets nobody in with the new configuration of sshd" in done.words
     assert login.attempt("hal01").stdout.strip() == "root"
     assert node("hal01").check_output("sha256sum /etc/ssh/sshd_config") == before
+
+
+def test_a_node_undoes_a_lock_out_that_nobody_can_undo(node: Node, login: Login) -> None:
+    """Without an open connection: as when it was closed meanwhile, or the run was ended."""
+    login.certify(AUTHORITY / "user_ca", "root")
+    before = node("hal01").check_output("find /etc/ssh -name 'sshd_config*' -type f -exec sha256sum {} +")
+    scenario = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
+    done = of_scenario(scenario).playbook(
+        scenario / "converge.yml",
+        "--limit",
+        "hal01",
+        environment={"ANSIBLE_SSH_ARGS": "-o ControlMaster=no -o ControlPath=none"},
+        ssh_settings_extra={"AllowUsers": "nobody"},
+        ssh_rollback_seconds=120,
+    )
+    assert done.status != 0
+    assert "the node puts the former one back, 120 seconds after the change" in done.words, done.explain()
+    assert "Permission denied" in login.attempt("hal01").stderr
+    wait_for("a login", lambda: login.attempt("hal01").stdout.strip(), "root".__eq__, 600)
+    assert node("hal01").check_output("find /etc/ssh -name 'sshd_config*' -type f -exec sha256sum {} +") == before
+    assert node("hal01").check_output("systemctl is-active hal-sshd-rollback.timer || true") == "inactive"
 
 
 def test_a_second_word_for_a_setting_of_the_role_is_refused(rollout: Rollout) -> None:

@@ -70,7 +70,7 @@ def test_a_run_that_hangs_ends_with_all_that_it_began_and_the_next_one_works(tmp
     hanging = PLAY.replace("[printenv, WORD]", f"[sh, -c, 'exec 9<>{mark}; flock 9; sleep 3600']")
     with pytest.raises(subprocess.TimeoutExpired):
         warm.run(words(tmp_path, hanging), own, 8)
-    subprocess.run(["flock", "--timeout", "60", str(mark), "true"], check=True)
+    subprocess.run(["flock", "--timeout", "600", str(mark), "true"], check=True)
     assert warm.run(words(tmp_path), own, 600).returncode == 0
 
 
@@ -97,7 +97,7 @@ def test_one_that_is_interrupted_ends_with_its_run_and_the_next_one_is_another(
     with pytest.raises(KeyboardInterrupt):
         warm.run(words(tmp_path, PLAY.replace("[printenv, WORD]", f"[sh, -c, '{script}']")), own, 600)
     monkeypatch.undo()
-    subprocess.run(["flock", "--timeout", "60", str(lock), "true"], check=True)
+    subprocess.run(["flock", "--timeout", "600", str(lock), "true"], check=True)
     assert asked[-1]._process.returncode is not None
     assert asked[-1] not in warm._running.values()
     assert warm.run(words(tmp_path), own, 600).returncode == 0
@@ -144,7 +144,7 @@ def test_the_process_that_was_not_asked_for_longest_ends_when_there_are_too_many
     assert warm.run(words(tmp_path), own, 600).returncode == 0
     last = next(reversed(warm._running.values()))
     (first, *_) = warm._running.values()
-    assert warm.run(words(tmp_path), {**own, "ANSIBLE_FORKS": "3"}, 300).returncode == 0
+    assert warm.run(words(tmp_path), {**own, "ANSIBLE_FORKS": "3"}, 600).returncode == 0
     assert first._process.poll() == 0
     assert (last._process.poll() is None) is (last is not first)
     assert warm.run(words(tmp_path), own, 600).returncode == 0

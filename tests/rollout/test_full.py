@@ -28,6 +28,11 @@ def run(*argv: str, **settings: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
 
 
+def volumes() -> set[str]:
+    """Return podman's volumes that no container has, of whatever checkout."""
+    return set(run("molecule/shared/podman", "volume", "ls", "--quiet", "--filter=dangling=true").stdout.split())
+
+
 @pytest.mark.slow
 def test_the_demo_ends_with_a_job_on_64_gpus_and_can_be_run_again() -> None:
     for _ in range(2):
@@ -43,7 +48,9 @@ def test_a_stranger_has_the_demo_whatever_the_own_settings_are() -> None:
     """As a user with sudo, in a path with a blank, with settings under which nothing would work."""
     changed = run("git", "diff", "--stat", "HEAD", "--", ".", ":!tests/proofs")
     assert (changed.returncode, changed.stdout) == (0, ""), ".ci/run clones HEAD: commit first"
+    left = volumes()
     done = run(".ci/run", "demo", "NODES=mini", HAL_GATE_HOME="hostile")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert "6 servers" in done.stdout
     assert "hal[01-02]   GPUs 0,1,2,3: 2 nodes x 4" in done.stdout
+    assert volumes() <= left, "the gate left volumes of the nodes that it removed"

@@ -5,6 +5,7 @@ The running node answers: rpm, dnf, getent, stat, systemctl, ldd.
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 
@@ -14,7 +15,7 @@ from testbed.run import PODMAN
 
 pytestmark = pytest.mark.slow  # builds image and packages when they are not cached, and starts a container
 
-NAME = "package-check"
+NAME = f"package-check-{os.getpid()}"  # another checkout may run this, too
 EVERY = recipes.load(repository.RECIPES / "recipes.yml")
 RECIPES = {name: recipe for name, recipe in EVERY.items() if "x86_64" in recipe.arches}
 
@@ -34,7 +35,6 @@ def answer(script: str) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def node() -> Iterator[None]:
     """A node with all packages installed."""
-    subprocess.run([PODMAN, "rm", "--force", "--time=0", NAME], capture_output=True, check=False)
     packages = f"--volume={repository.build()}:/srv/hal-packages:ro"
     subprocess.run(
         [

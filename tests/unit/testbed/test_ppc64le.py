@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ from testbed.run import PODMAN
 
 pytestmark = pytest.mark.slow  # emulated: minutes to build, a minute to start
 
-NAME = "ppc64le-check"
+NAME = f"ppc64le-check-{os.getpid()}"  # another checkout may run this, too
 
 
 def on_node(script: str) -> str:
@@ -25,7 +26,6 @@ def on_node(script: str) -> str:
 def node() -> Iterator[None]:
     """A running ppc64le node with the repository mounted."""
     made, packages = image.build("ppc64le"), repository.build("ppc64le")
-    subprocess.run([PODMAN, "rm", "--force", "--time=0", NAME], capture_output=True, check=False)
     options = [f"--name={NAME}", f"--label=hal.virtual={NAME}", "--network=none", "--systemd=always"]
     start = [str(PODMAN), "run", "--detach", *options, f"--volume={packages}:/srv/hal-packages:ro", made]
     subprocess.run(start, check=True, capture_output=True)

@@ -46,7 +46,8 @@ class Site:
         settings = ["inventory = hosts", "roles_path = roles", f"library = {MODULES}", "retry_files_enabled = False"]
         settings += [f"action_plugins = {PROJECT}/plugins/action", "callbacks_enabled = hal_audit_report"]
         settings += [f"callback_plugins = {PROJECT}/plugins/callback", "callback_result_format = yaml"]
-        self.write("ansible.cfg", "\n".join(["[defaults]", *settings, ""]))
+        connection = ["[ssh_connection]", "ssh_args = -F none"]  # whatever the user's says
+        self.write("ansible.cfg", "\n".join(["[defaults]", *settings, *connection, ""]))
         for node in ("n1", "n2"):
             self.answers(node)
 

@@ -40,8 +40,8 @@ STANDS_ON = (
 """What every scenario stands on: the lab with its recipes, the site, the settings, the locked Python packages.
 
 Counted as they are: what a file of these names counts where the scenario names that file."""
-SILENT = (".md", ".txt", ".lock", ".toml", ".cfg", "tests/skips.yml")
-"""Texts that name much and use nothing."""
+SILENT = (".md", ".txt", ".lock", ".toml", ".cfg", "tests/skips.yml", "Makefile")
+"""Texts that name much and use nothing; the Makefile names what it can be asked for, all tests among it."""
 READS = {
     "plugins/lookup/hal_node_health.py": tuple(f"roles/*/{one}" for one in ("expect.yml", "defaults", "meta", "vars")),
     "plugins/lookup/hal_firewall.py": tuple(f"roles/*/{part}" for part in ("firewall.yml", "defaults", "meta", "vars")),

@@ -30,7 +30,9 @@ def run(*argv: str, **settings: str) -> subprocess.CompletedProcess[str]:
 
 def volumes() -> set[str]:
     """Return podman's volumes that no container has, of whatever checkout."""
-    return set(run("molecule/shared/podman", "volume", "ls", "--quiet", "--filter=dangling=true").stdout.split())
+    done = run("molecule/shared/podman", "volume", "ls", "--quiet", "--filter=dangling=true")
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
 
 
 @pytest.mark.slow

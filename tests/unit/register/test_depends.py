@@ -93,6 +93,7 @@ def test_what_is_named_counts(files: Mapping[str, str], reached: set[str], tmp_p
         {"inventory/hal/group_vars/all/x.yml": "roles: [r]"},
         {TEST: 'sys.path.insert(0, str(HERE / "roles" / "r"))\n'},
         {TEST: 'sys.path[:0] = [str(HERE / "roles" / "r")]\n'},
+        {TEST: 'PROJECT / "Makefile"', "Makefile": "test:\n\tmolecule/y/run roles/r/templates/a.j2\n"},
         {CONVERGE: "roles: [s]", "roles/s/README.md": "`roles/r/templates/a.j2`"},
     ],
 )  # fmt: skip

@@ -36,7 +36,7 @@ if "--extra-vars" in argv:
     file = Path(argv[argv.index("--extra-vars") + 1][1:])
     said |= {"file": str(file), "mode": file.stat().st_mode, "folder_mode": file.parent.stat().st_mode & 0o777}
     said["variables"] = json.loads(file.read_text())
-new = here / ("new-%d" % os.getpid())
+new = here / (".called-%d" % os.getpid())
 new.write_text(json.dumps(said))
 number = 1
 while True:
@@ -222,7 +222,7 @@ def test_secrets_go_by_a_pipe_of_the_owners_and_are_in_no_file(rollouts: Rollout
     assert SECRET not in " ".join(called["argv"])
     assert SECRET not in json.dumps(called["environment"])
     until(lambda: not Path(called["file"]).exists())  # who reads it a second time is told so, and does not wait
-    files = [one for one in rollouts.folder.rglob("*") if one.is_file() and not one.name.startswith("called-")]
+    files = [one for one in rollouts.folder.rglob("*") if "called-" not in one.name and one.is_file()]
     assert any(one.suffix == ".log" for one in files)
     assert not [one for one in files if SECRET in one.read_text()]
     rollouts.go()

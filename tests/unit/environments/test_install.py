@@ -138,7 +138,7 @@ def test_what_a_process_uses_is_not_removed(site: Site, write_lock: Callable[...
     site.settings["keep"] = 0
     site.apply(site.environments())
     old = site.prefix
-    with subprocess.Popen(["/bin/sleep", "60"], env={"CONDA_PREFIX": str(old)}) as job:
+    with subprocess.Popen(["/bin/sleep", "3600"], env={"CONDA_PREFIX": str(old)}) as job:
         try:
             write_lock("maths 1.9")
             done = site.apply(site.environments(), remove_ok=True)

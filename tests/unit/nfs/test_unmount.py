@@ -102,7 +102,7 @@ def test_what_somebody_mounted_below_stays_and_so_does_all(
 
 
 def test_a_mount_that_is_used_keeps_its_children(node: Node) -> None:
-    sleeper = subprocess.Popen(["sleep", "60"], cwd=node.home)
+    sleeper = subprocess.Popen(["sleep", "3600"], cwd=node.home)
     try:
         assert node.unmount("leave", PARENT, CHILD) == "left"
         assert node.mounts == ["/home", "/home/a"]

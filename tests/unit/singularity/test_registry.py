@@ -290,7 +290,7 @@ def test_what_a_build_started_has_ended_before_anything_is_published(
 ) -> None:
     if "python3" in ESCAPES[how] and not Path("/usr/bin/python3").exists():
         pytest.skip("needs /usr/bin/python3: that of the tests may be where other users may not go")
-    settings["build_timeout_seconds"] = 1 if end == "sleep 60" else 60
+    settings["build_timeout_seconds"] = 1 if end == "sleep 60" else 600
     text = definition(tmp_path, ESCAPES[how].format(nap=4321) + f"sleep 0.3\ntouch $IMAGE\n{end}\n")
     at_publication: list[list[int]] = []
     try:
@@ -336,7 +336,7 @@ def test_what_runs_with_an_id_of_the_range_has_ended_too(
     def become(number: int) -> Callable[[], None]:
         return lambda: os.setresuid(number, number, number)
 
-    calls = [subprocess.Popen(["sleep", "60"], preexec_fn=become(number)) for number in ids]
+    calls = [subprocess.Popen(["sleep", "3600"], preexec_fn=become(number)) for number in ids]
     try:
         parts("build").build(settings, definition(tmp_path, "touch $IMAGE\n"), lambda *_: None)
         assert alive() == []
@@ -562,7 +562,7 @@ def test_verification_takes_nothing_from_a_build_at_work(
     user, folder = settings["users"][0], Path(settings["build_dir"]) / "build-x"
     folder.mkdir()
     os.utime(folder, (0, 0))
-    call = subprocess.Popen(["sleep", "60"], preexec_fn=lambda: os.setuid(user["uid"]))
+    call = subprocess.Popen(["sleep", "3600"], preexec_fn=lambda: os.setuid(user["uid"]))
     try:
         with parts("common").lock(program.LOCK):
             program.clear_away(settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.error import URLError
@@ -10,8 +9,13 @@ from urllib.request import urlopen
 
 from hal_environments.errors import HalEnvironmentsError
 from hal_environments.lock import Lock
+from hal_inventory.bounded import BoundError, limited, parsed
 
 TIMEOUT_SECONDS = 60
+MOST_INDEX = 1024**3
+"""Bytes of an index, which comes unpacked. Those of the largest channels, conda-forge's above all, have a few hundred
+MB. A mirror that somebody has taken over would go on until the controller's memory is full.
+"""
 
 
 def unlike(locked: Lock, places: Mapping[str, str]) -> list[str]:
@@ -35,7 +39,7 @@ def unlike(locked: Lock, places: Mapping[str, str]) -> list[str]:
 def index(channel: str, subdir: str) -> Mapping[str, Mapping[str, Any]]:
     """Return a channel's packages of one subdirectory by file name."""
     try:
-        content = json.loads(fetch(channel, subdir))
+        content = parsed(fetch(channel, subdir), MOST_INDEX)
         return {**content.get("packages", {}), **content.get("packages.conda", {})}
     except (ValueError, AttributeError) as error:
         raise HalEnvironmentsError(f"{channel}/{subdir}: its index cannot be read: {error}") from None
@@ -46,7 +50,12 @@ def fetch(channel: str, subdir: str) -> bytes:
     address = f"{channel.rstrip('/')}/{subdir}/repodata.json"
     try:
         with urlopen(address, timeout=TIMEOUT_SECONDS) as stream:
-            content: bytes = stream.read()
+            content: bytes = stream.read(MOST_INDEX + 1)
+            limited(content, MOST_INDEX)
+            if getattr(stream, "length", None):  # a read of so many bytes does not mind
+                raise OSError("it is cut off")
+    except BoundError as error:
+        raise HalEnvironmentsError(f"{address}: {error}") from None
     except (URLError, OSError, ValueError) as error:
         raise HalEnvironmentsError(f"{address} cannot be read: {error}") from None
     return content

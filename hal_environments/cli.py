@@ -6,7 +6,6 @@ Exit status: 0 done, 2 something is wrong (said on standard error, one line a fi
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from hal_environments import channel, specs, wheel
 from hal_environments import lock as locks
 from hal_environments.check import against_specs, check
 from hal_environments.errors import FileError, HalEnvironmentsError
+from hal_inventory.printable import complain, printable
 
 OK, FAULT, INTERRUPTED = 0, 2, 130
 FOLDER = Path("inventory/hal/environments")
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return {"lock": _lock, "check": _check, "diff": _diff, "wheel": _wheel}[options.command](options)
     except HalEnvironmentsError as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return FAULT
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -107,7 +107,7 @@ def _lock(options: argparse.Namespace) -> int:
         state = "written" if changed else "is the same"
         print(f"{target}: {state}: {len(new.packages)} packages, {size / 1e9:.1f} GB to fetch")
         if old and changed:
-            print("\n".join(f"  {line}" for line in locks.difference(old, new)))
+            print("\n".join(f"  {printable(line)}" for line in locks.difference(old, new)))
     return OK
 
 
@@ -138,7 +138,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    lines = list(locks.difference(locks.load(options.old), locks.load(options.new)))
+    lines = [printable(line) for line in locks.difference(locks.load(options.old), locks.load(options.new))]
     print("\n".join(lines) if lines else "nothing changes")
     return OK
 

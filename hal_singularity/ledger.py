@@ -7,14 +7,14 @@ of the site, which keeps what everybody gave (``first`` in plugins/modules/hal_s
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from hal_inventory.lock import locked
 
 FORMAT = 1
 
@@ -93,7 +93,7 @@ def remember(path: Path, users: Mapping[str, Mapping[str, Any]], *, dry: bool = 
         _refuse(problems(given, users, path))
         return bool(_new(given, users))
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked(path.with_suffix(".lock")):
+    with locked(path.with_suffix(".lock"), LedgerError, "the slots of users"):  # every fork of a rollout comes here
         given = read(path)
         _refuse(problems(given, users, path))
         new = _new(given, users)
@@ -134,11 +134,3 @@ def _write(path: Path, slots: Mapping[int, Mapping[str, Any]]) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One at a time: every fork of a rollout comes here."""
-    with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield

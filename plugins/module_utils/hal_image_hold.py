@@ -161,8 +161,9 @@ def clear(run, folder):
     if not os.path.isdir(folder):
         os.makedirs(folder, 0o700)
     os.chmod(folder, 0o700)
-    with open("/proc/self/mounts") as mounts:
-        below = [line.split()[1] for line in mounts if line.split()[1].startswith(folder + "/")]
+    with open("/proc/self/mounts", "rb") as mounts:  # a user's mount may have a name that is no text
+        paths = [line.split()[1].decode("utf-8", "replace") for line in mounts]
+    below = [path for path in paths if path.startswith(folder + "/")]
     if below:
         raise ImageError("%s: is mounted, and nothing below %s may be" % (below[0], folder))
     remove(run, folder)

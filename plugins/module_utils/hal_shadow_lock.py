@@ -31,7 +31,7 @@ def shadow_locks(paths, wait_seconds=WAIT_SECONDS):
     """Hold the locks of files; LockError when others hold one for longer than `wait_seconds`."""
     late = time.time() + wait_seconds
     held = []
-    handle = os.open(PASSWORDS, os.O_WRONLY | os.O_CREAT, 0o600)
+    handle = os.open(PASSWORDS, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         while not _recorded(handle):
             _wait(late, "%s: another program changes accounts" % PASSWORDS, wait_seconds)

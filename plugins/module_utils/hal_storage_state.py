@@ -196,7 +196,8 @@ class Node(object):
 
     def uses(self, name):
         """Return what uses a device or its partitions: mount points, swap, holders."""
-        with io.open("/proc/self/mountinfo") as stream:
+        # A user's mount may have a name that is no text.
+        with io.open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as stream:
             mounts = parse_mounts(stream.read())
         with io.open("/proc/swaps") as stream:
             swaps = {os.path.basename(os.path.realpath(line.split()[0])) for line in stream.readlines()[1:]}

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "roles" / "datasets" / "files"))
+for files in ("roles/datasets/files", "plugins/module_utils"):  # a node has them in one folder
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / files))
 common: Any = importlib.import_module("dataset_common")
 manifest: Any = importlib.import_module("dataset_manifest")
 fetching: Any = importlib.import_module("dataset_fetch")

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 PROJECT = Path(__file__).resolve().parents[2]
-for folder in (PROJECT, PROJECT / "roles/local_storage/files"):
-    sys.path.insert(0, str(folder))
 SHIPPED = str(PROJECT / "plugins/module_utils")
+for folder in (str(PROJECT), str(PROJECT / "roles/local_storage/files"), SHIPPED):
+    sys.path.insert(0, folder)
 if SHIPPED not in ansible.module_utils.__path__:
     ansible.module_utils.__path__.append(SHIPPED)
 

@@ -290,6 +290,12 @@ def test_an_old_cache_is_not_believed(node: Node, change: str, undo: str) -> Non
     assert as_user(host, "module -t avail").split() == before
 
 
+def test_no_user_holds_the_lock_that_a_rollout_waits_for(host: Host) -> None:
+    assert host.file("/var/cache/lmod/.lock").mode == 0o600
+    done = host.run("runuser -u alice -- flock --nonblock --shared /var/cache/lmod/.lock true")
+    assert (done.rc, "Permission denied" in done.stderr) == (66, True), done.stderr
+
+
 def test_a_list_of_a_clock_that_was_ahead_is_not_believed(node: Node) -> None:
     host = node(LOGIN)
     host.check_output("systemctl stop hal-modules.path hal-modules.timer && hal-modules renew")

@@ -242,7 +242,7 @@ def test_scratch_is_cleaned_and_nothing_else(host: Host) -> None:
     )
     on(host, "echo x >/internal/outside; ln -sfn /internal /scratch/alice/away; sleep 2")
     on(host, 'sed \'s/"days": 30/"days": 0/\' /etc/hal-scratch-clean.json >/root/now.json')
-    script = "/usr/bin/python3 /usr/local/sbin/hal-scratch-clean --config /root/now.json"
+    script = "/usr/local/sbin/hal-scratch-clean --config /root/now.json"
     shown = on(host, f"sh -c 'exec 5</scratch/alice/open; {script} --dry-run'")
     assert "/scratch/alice/run/old" in shown.splitlines()
     assert "/scratch/alice/open" not in shown.splitlines()

@@ -4,12 +4,12 @@
 from __future__ import absolute_import, division, print_function
 
 import argparse
-import fcntl
 import json
 import os
 import sys
 
 import pgi_install
+from hal_lock import locked
 from pgi_tree import Problem, Table, undeclared
 
 TABLE = "/etc/hal/compilers.json"
@@ -120,9 +120,9 @@ def main():
         # verify reads what never changes; a rollout need not wait for it.
         if asked.command in ("status", "verify", "localrc") or asked.check:
             sys.exit(run(table, asked))
-        # Two at once on this node: the second waits. Beside the table, which every rollout may replace.
-        with open(asked.table + ".lock", "a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        # Two at once on this node: the second waits as long as an installer may take. Beside the table, which every
+        # rollout may replace.
+        with locked(asked.table + ".lock", Problem, table.timeout, "PGI"):
             sys.exit(run(table, asked))
     except (Problem, OSError, IOError) as error:
         sys.stderr.write("hal-pgi: %s\n" % error)

@@ -76,7 +76,10 @@ def install(one, say):
     why = refusals(one)
     if why:
         raise Problem(why)
-    for folder in (table.root, one.folder):
+    archives = os.path.dirname(one.archive)
+    if one.brought and os.path.islink(archives):
+        raise Problem("%s is a link, which hal-pgi did not make; move it away" % archives)
+    for folder in [table.root, one.folder] + [archives] * (one.brought and os.path.isdir(archives)):
         if not os.path.isdir(folder):
             os.makedirs(folder, 0o755)
         if loose(folder):
@@ -291,6 +294,9 @@ def _remove(path):
     if os.path.islink(path) or os.path.isfile(path):
         os.unlink(path)
     elif os.path.isdir(path):
+        owner = os.stat(path).st_uid
+        if owner != os.geteuid():  # rmtree of Python 2.7 goes by path, and he could lead it elsewhere
+            raise Problem("%s belongs to uid %d, and was not made by hal-pgi; move it away" % (path, owner))
         shutil.rmtree(path)
 
 

@@ -116,6 +116,8 @@ class Version(object):
 
     def foreign(self):
         """Say who has the folder, if it is not ours; "" otherwise."""
+        if os.path.islink(self.folder):
+            return "%s is a link, which hal-pgi did not make; move it away" % self.folder
         if os.path.lexists(self.folder) and not os.path.isfile(os.path.join(self.folder, MARK)):
             return ("%s is there and was not made by hal-pgi; move it away, or give it to hal-pgi: touch %s"
                     % (self.folder, os.path.join(self.folder, MARK)))

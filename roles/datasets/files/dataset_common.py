@@ -1,23 +1,22 @@
 # -*- coding: utf-8 -*-
-"""What the parts of hal-dataset share: errors, words, small files, the lock, places. Python 2.7 and 3."""
+"""What the parts of hal-dataset share: errors, words, small files, places. Python 2.7 and 3."""
 
 from __future__ import absolute_import, division, print_function
 
-import contextlib
-import fcntl
+import errno
 import hashlib
 import io
 import json
 import os
 import pwd
-import sys
 import threading
-import time
 
 try:
     import queue
 except ImportError:
     import Queue as queue
+
+import hal_printable
 
 MEGABYTE = 1024 * 1024
 GB = 1000 ** 3
@@ -63,17 +62,9 @@ def text(value):
     return u"%s" % value
 
 
-def say(words, stream=None):
-    """Write one line in UTF-8, whatever the locale."""
-    write(text(words) + u"\n", stream)
-
-
-def write(words, stream=None):
-    """Write text in UTF-8, whatever the locale."""
-    stream = stream or sys.stdout
-    raw = text(words).encode("utf-8")
-    getattr(stream, "buffer", stream).write(raw)
-    stream.flush()
+def write(words):
+    """Write text of ours in UTF-8, whatever the locale. What others say: hal_printable.say()."""
+    hal_printable.write(text(words).encode("utf-8"))
 
 
 def in_words(size):
@@ -109,25 +100,36 @@ def save(path, content):
 def replace(path, content):
     """Write a text that everybody may read, whole or not at all; return whether that changed anything."""
     raw = content.encode("utf-8")
-    if os.path.isfile(path):
+    if os.path.isfile(path) and not os.path.islink(path):
         with open(path, "rb") as source:
             if source.read() == raw:
                 return False
-    with open(path + ".new", "wb") as target:
+    with create(path + ".new", 0o644) as target:
         target.write(raw)
         target.flush()
         os.fsync(target.fileno())
-    os.chmod(path + ".new", 0o644)
     os.rename(path + ".new", path)
     return True
 
 
+def create(path, mode):
+    """Return a new file, open for writing. What is there already is removed: a link would lead to somebody's file."""
+    try:
+        os.unlink(path)
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            raise
+    target = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb")
+    os.fchmod(target.fileno(), mode)
+    return target
+
+
 def make_folder(path, mode=0o755):
-    """Make a folder and those above; threads may do so at the same time."""
+    """Make a folder and those above; threads may do so at the same time. A link to one is none."""
     try:
         os.makedirs(path, mode)
     except OSError:
-        if not os.path.isdir(path):
+        if os.path.islink(path) or not os.path.isdir(path):
             raise
 
 
@@ -153,25 +155,6 @@ def free_bytes(path):
     return seen.f_bavail * seen.f_frsize
 
 
-@contextlib.contextmanager
-def locked(path, what):
-    """Hold the lock of a data set: one change at a time. Programs that are started meanwhile do not get it."""
-    make_folder(os.path.dirname(path))
-    with open(path, "a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (IOError, OSError):
-            lock.seek(0)
-            raise Problem("%s is worked on already: %s" % (what, lock.read().strip() or "nobody says by whom"))
-        lock.seek(0)
-        lock.truncate()
-        since = time.strftime("%Y-%m-%d %H:%M")
-        lock.write("%s, process %d, by %s, since %s\n" % (" ".join(sys.argv[1:]) or what, os.getpid(), who(), since))
-        lock.flush()
-        yield
-        lock.truncate(0)
-
-
 # ---------------------------------------------------------------- places
 class Place(object):
     """Where a version of a data set is, was, and will be. All of it on one file system: it moves by one rename."""
@@ -191,6 +174,7 @@ class Place(object):
         self.manifest = os.path.join(self.hidden, "manifest")
         self.state = os.path.join(self.hidden, "state.json")
         self.checked = os.path.join(self.hidden, "check.json")  # how far a verification has come
+        self.own = (self.hidden, self.data, self.parts, self.incoming, self.retired)  # folders that root works in
 
     def remember(self, **known):
         """Add to what is known of it."""

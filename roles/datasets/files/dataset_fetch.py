@@ -20,7 +20,7 @@ import stat
 import subprocess
 import time
 
-from dataset_common import MEGABYTE, Problem, in_parallel, make_folder, name_of, raw_of, sha256_of, text
+from dataset_common import MEGABYTE, Problem, create, in_parallel, make_folder, name_of, raw_of, sha256_of, text
 from dataset_manifest import batches
 
 try:
@@ -62,12 +62,12 @@ def fetch(source, entries, place, finish, streams):
 
 def fetch_text_file(source, name, path):
     """Bring one file whose checksum the caller knows: the manifest."""
+    if os.path.lexists(path):
+        os.unlink(path)
     if source.startswith("rsync://"):
         _rsync([source.rstrip("/") + "/" + name, path])
         return
     one = Http(source) if "://" in source else Folder(source)
-    if os.path.exists(path):
-        os.unlink(path)
     try:
         _complete(one, name, path)
     except RefusedError as error:
@@ -134,7 +134,7 @@ def _size(path):
 def _copy(read, part, begin):
     """Write what `read` gives behind the first `begin` bytes of a part; return how much that was."""
     got = 0
-    with open(part, "r+b" if begin else "wb") as target:
+    with _opened(part) as target:
         target.seek(begin)
         target.truncate()
         while True:
@@ -143,6 +143,16 @@ def _copy(read, part, begin):
                 return got
             target.write(block)
             got += len(block)
+
+
+def _opened(part):
+    """Return a part, open for reading and writing; what is there of it stays. Problem when it is a link."""
+    try:
+        return os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b")
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise Problem("%s is a link, which hal-dataset did not make: remove it" % part)
 
 
 class Folder(object):
@@ -155,15 +165,18 @@ class Folder(object):
         """Copy what a part lacks."""
         path = os.path.join(name_of(raw_of(self.source)), name)
         try:
-            kind = os.stat(path).st_mode
-            if not stat.S_ISREG(kind):
-                raise RefusedError("is no file in %s" % self.source)
-            with open(path, "rb") as origin:
-                begin = min(_size(part), os.fstat(origin.fileno()).st_size)
-                origin.seek(begin)
-                _copy(origin.read, part, begin)
+            origin = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # whose folder it is may put a FIFO there meanwhile
+            try:
+                seen = os.fstat(origin)
+                if not stat.S_ISREG(seen.st_mode):
+                    raise RefusedError("is no file in %s" % self.source)
+                begin = min(_size(part), seen.st_size)
+                os.lseek(origin, begin, os.SEEK_SET)
+                _copy(lambda size: os.read(origin, size), part, begin)
+            finally:
+                os.close(origin)
         except (IOError, OSError) as error:
-            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EIO):
+            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EIO, errno.ENXIO):
                 raise RefusedError("%s: %s" % (self.source, error.strerror))
             raise
 
@@ -268,7 +281,7 @@ def _by_rsync(source, entries, place, finish):
 def _one_call(source, batch, place, finish):
     """Return what came, and what is to be asked for again: (name, digest, why)."""
     listed = os.path.join(place.hidden, "wanted")
-    with open(listed, "wb") as target:
+    with create(listed, 0o600) as target:
         target.write(b"".join(raw_of(name) + b"\0" for name, _ in batch))
     # A missing file is no reason to stop (23, 24): it is named below.
     _rsync(["--files-from=" + listed, "--from0", "--times", "--partial-dir=.partial",

@@ -3,6 +3,7 @@
 
 from __future__ import absolute_import, division, print_function
 
+import contextlib
 import grp
 import hashlib
 import os
@@ -13,10 +14,12 @@ import sys
 import time
 
 from dataset_check import Modes, examine, verdict
-from dataset_common import (GB, HIDDEN, NotOurs, Place, Problem, free_bytes, in_words, is_mounted, load, locked,
-                            make_folder, say, sha256_of, text, who, write)
+from dataset_common import (GB, HIDDEN, NotOurs, Place, Problem, create, free_bytes, in_words, is_mounted, load,
+                            make_folder, sha256_of, text, who, write)
 from dataset_fetch import fetch, fetch_text_file
 from dataset_manifest import Index, read
+from hal_lock import locked
+from hal_printable import say
 
 SPARSE_SECONDS = 60  # between two lines of progress where nobody watches
 NAMED = 20
@@ -47,6 +50,8 @@ class Table(object):
         if not os.path.isdir(self.root):
             if not make:
                 raise Problem("%s is not there: hal-dataset setup" % self.root)
+            if self._exposed():
+                raise NotOurs(self._exposed())
             make_folder(self.hidden)
             say("%s is made" % self.root)
 
@@ -56,7 +61,12 @@ class Table(object):
             raise NotOurs(self.foreign())
 
     def foreign(self):
-        """Return why nothing is written below the root, "" for nothing: it has files and no folder of ours."""
+        """Return why nothing is written below the root, "" for nothing.
+
+        Somebody could put another folder in its place, or it has files and no folder of ours.
+        """
+        if self._exposed():
+            return self._exposed()
         try:
             mark = os.lstat(self.hidden)
             ours = stat.S_ISDIR(mark.st_mode) and mark.st_uid == self.owner
@@ -69,15 +79,51 @@ class Table(object):
                 " mkdir %s, as root, gives it to hal-dataset; or name another folder in datasets_root"
         return words % (self.root, seen.st_uid, stat.S_IMODE(seen.st_mode), self.hidden)
 
+    def _exposed(self):
+        """Return in words how somebody else could put another folder in the place of the root; "" when nobody can."""
+        real = os.path.join(os.path.realpath(self.mount), os.path.relpath(self.root, self.mount))
+        if os.path.realpath(self.root) != real:
+            return "%s leads to %s by a link: name the folder itself in datasets_root" \
+                   % (self.root, os.path.realpath(self.root))
+        path = self.root
+        while path not in (self.mount.rstrip("/"), "/"):
+            path = os.path.dirname(path)
+            if os.path.isdir(path) and not _is_safe(os.stat(path), self.owner, sticky=True):
+                return "%s can be written by others, who could put another folder in the place of %s, and root would" \
+                       " work there: chown root and chmod go-w it, or name another folder in datasets_root" \
+                       % (path, self.root)
+        return ""
+
     def take(self):
-        """Have nobody else write where data sets are."""
+        """Have nobody else write where data sets are. By descriptor: until then its owner can put a link there."""
+        self._take(self.root)
+        self.need_own()
         make_folder(self.hidden)
-        for path in (self.root, self.hidden):
-            seen = os.stat(path)
+        self._take(self.hidden)
+
+    def _take(self, path):
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            seen = os.fstat(folder)
             if (seen.st_uid, stat.S_IMODE(seen.st_mode)) != (self.owner, 0o755):
-                os.chown(path, self.owner, os.getgid())
-                os.chmod(path, 0o755)
+                os.fchown(folder, self.owner, os.getgid())
+                os.fchmod(folder, 0o755)
                 say("%s belongs to root alone" % path)
+        finally:
+            os.close(folder)
+
+    @contextlib.contextmanager
+    def alone(self, place):
+        """Work on a version, one at a time, and in folders that are root's alone: others may have been there first."""
+        for path in (self.root, self.hidden, place.group, os.path.dirname(place.lock)) + place.own:
+            if os.path.lexists(path) and not _is_safe(os.lstat(path), self.owner):
+                raise Problem("%s is a link, or somebody else may write to it, and root would work there: look at what"
+                              " is in it, then move it away, or chown root and chmod go-w it" % path)
+        if os.path.islink(place.folder):
+            raise Problem("%s is a link, which hal-dataset did not make: move it away" % place.folder)
+        make_folder(os.path.dirname(place.lock))
+        with locked(place.lock, Problem, 0, place.label):
+            yield
 
     def find(self, label):
         """Return the version that NAME/VERSION means; NAME alone means its default, or its only one."""
@@ -104,6 +150,12 @@ class Table(object):
             return Modes(self.owner, grp.getgrnam(one["owner"]).gr_gid)
         except KeyError:
             raise Problem("access is for group %s, which this node does not know" % one["owner"])
+
+
+def _is_safe(seen, owner, sticky=False):
+    """Whether what lstat says is a folder in which root's or our owner's files are; sticky: or can be."""
+    others = seen.st_mode & 0o022 and not (sticky and seen.st_mode & stat.S_ISVTX)
+    return stat.S_ISDIR(seen.st_mode) and seen.st_uid in (0, owner) and not others
 
 
 class Progress(object):
@@ -143,7 +195,7 @@ def stage(table, one, publish_too=True):
     place = table.place(one)
     if one["retired"]:
         raise Problem("%s is retired: %s" % (place.label, one["retired"]))
-    with locked(place.lock, place.label):
+    with table.alone(place):
         if os.path.isdir(place.folder):
             _need_declared(one, place, "declare it as a new version, or retire it and stage it again")
             say("%s is published already: %s" % (place.label, place.folder))
@@ -151,6 +203,7 @@ def stage(table, one, publish_too=True):
             return
         modes = table.modes(one)
         _take_back(place)
+        _need_no_links(place)
         make_folder(place.hidden)
         modes.give(place.hidden, 0o755 if modes.group is None else 0o750)  # names of files may say something, too
         for folder in (place.data, place.parts):
@@ -176,10 +229,18 @@ def _take_back(place):
         os.rename(place.retired, place.data)
 
 
+def _need_no_links(place):
+    """Refuse links to folders among what has come: files would be written, and removed, where they lead."""
+    for below, folders, _ in os.walk(place.data):
+        for path in (os.path.join(below, name) for name in folders):
+            if os.path.islink(path):
+                raise Problem("%s is a link, which hal-dataset did not make: remove it" % path)
+
+
 def _manifest(one, place):
     """Have the declared manifest, or refuse; what has come stays as far as it is the same."""
     if one["checksums"]:
-        with open(place.manifest + ".new", "wb") as target:
+        with create(place.manifest + ".new", 0o644) as target:
             target.write(text(one["checksums"]).encode("utf-8"))
     elif os.path.exists(place.manifest) and sha256_of(place.manifest) == one["manifest_sha256"]:
         return
@@ -300,13 +361,14 @@ def _checked(table, place, modes):
 def publish(table, one):
     """Show a staged version to users."""
     place = table.place(one)
-    with locked(place.lock, place.label):
+    with table.alone(place):
         if os.path.isdir(place.folder):
             say("%s is published already: %s" % (place.label, place.folder))
         elif not os.path.isdir(place.data) or not place.known().get("staged_at"):
             raise Problem("%s is not staged: hal-dataset stage %s" % (place.label, place.label))
         else:
             _need_declared(one, place, "hal-dataset stage %s" % place.label)
+            _need_no_links(place)
             modes = table.modes(one)
             _checked(table, place, modes)
             _publish(table, one, place, modes)
@@ -351,7 +413,7 @@ def default(table, name):
     if not os.path.isdir(place.folder):
         words = "%s is not published, so it cannot be the default yet: hal-dataset stage %s"
         raise Problem(words % (place.label, place.label))
-    with locked(place.lock, place.label):
+    with table.alone(place):
         _point(table, chosen[0])
 
 
@@ -374,7 +436,7 @@ def verify(table, sets):
 
 
 def _verify(table, one, place):
-    with locked(place.lock, place.label):
+    with table.alone(place):
         if not os.path.exists(place.manifest):
             raise Problem("there is no manifest of it, so nothing to compare it with")
         progress = Progress("%s: verified" % place.label)
@@ -390,13 +452,12 @@ def retire(table, one):
     place = table.place(one)
     if not one["retired"]:
         raise Problem("%s is not declared as retired: give it `retired: why, and what to use instead`" % place.label)
-    with locked(place.lock, place.label):
+    with table.alone(place):
         if os.path.isdir(place.folder):
             if os.path.islink(place.link) and os.readlink(place.link) == one["version"]:
                 raise Problem("%s is what `default` leads to: publish the new default first" % place.label)
-            with open(place.message + ".new", "wb") as target:
+            with create(place.message + ".new", 0o444) as target:
                 target.write((u"%s was retired: %s\n" % (place.label, text(one["retired"]))).encode("utf-8"))
-            os.chmod(place.message + ".new", 0o444)
             os.rename(place.message + ".new", place.message)
             os.rename(place.folder, place.retired)
             os.chmod(place.retired, 0o700)
@@ -407,7 +468,7 @@ def retire(table, one):
 def remove(table, one, code):
     """Erase a retired or half-staged version, when the code is that of what was shown."""
     place = table.place(one)
-    with locked(place.lock, place.label):
+    with table.alone(place):
         if os.path.isdir(place.folder):
             raise Problem("%s is published: retire it first" % place.label)
         tops = [top for top in (place.retired, place.data, place.parts, place.incoming) if os.path.isdir(top)]
@@ -454,7 +515,7 @@ def state_of(table, one):
     return {
         "state": word,
         "path": place.folder,
-        "loose": _loose(table, one, os.stat(place.folder)) if published else "",
+        "loose": _loose(table, one, os.lstat(place.folder)) if published else "",
         "is_default": link == one["version"],
         "default_wrong": "leads to %s" % (link or "nothing") if astray else "",
         "files": known.get("files"),

@@ -11,7 +11,8 @@ import sys
 
 import dataset_page
 import dataset_stage as sets
-from dataset_common import NotOurs, Problem, say, write
+from dataset_common import NotOurs, Problem, write
+from hal_printable import say
 
 TABLE = "/etc/hal/datasets.json"
 
@@ -60,8 +61,8 @@ def run(table, asked):
         write(json.dumps(known, indent=1, sort_keys=True) + "\n")
         return 0
     table.need_own()
+    table.take()
     if asked.command == "setup":
-        table.take()
         for path in dataset_page.write(table):
             say("%s is written" % path)
         return 0

@@ -1,24 +1,21 @@
 # -*- coding: utf-8 -*-
-"""What the parts of hal-environment share: errors, words, small files, programs, the lock, places. Python 2.7 and 3."""
+"""What the parts of hal-environment share: errors, words, small files, programs, places. Python 2.7 and 3."""
 
 from __future__ import absolute_import, division, print_function
 
-import contextlib
 import errno
-import fcntl
 import hashlib
 import io
 import json
 import os
 import pwd
 import subprocess
-import sys
 
 GB = 1000 ** 3
 BLOCK = 1024 * 1024
 SETTINGS = "/etc/hal/environments.json"
 DECLARED = "/etc/hal/environments.d"
-LOCK = "/run/lock/hal-environment.lock"
+LOCK = "/run/hal-environment.lock"  # not in /run/lock, where all may write on some systems
 PACKAGES = {"account": "nobody"}  # what their programs run as; settings() may name another
 
 
@@ -57,13 +54,6 @@ def one_line(value, length=400):
     return words if len(words) <= length else "... " + words[-length:]
 
 
-def say(words, stream=None):
-    """Write one line in UTF-8, whatever the locale."""
-    stream = stream or sys.stdout
-    getattr(stream, "buffer", stream).write((text(words) + u"\n").encode("utf-8"))
-    stream.flush()
-
-
 def in_words(size):
     """Return a number of bytes for people."""
     for unit, factor in (("TB", 1000 * GB), ("GB", GB), ("MB", 1000 ** 2), ("kB", 1000)):
@@ -97,12 +87,22 @@ def save(path, content):
 
 def replace(path, content):
     """Write a text that everybody may read, whole or not at all, and on the disk when this returns."""
-    with io.open(path + ".new", "wb") as target:
+    with create(path + ".new") as target:
         target.write(text(content).encode("utf-8"))
         target.flush()
         os.fsync(target.fileno())
-    os.chmod(path + ".new", 0o644)
     os.rename(path + ".new", path)
+
+
+def create(path):
+    """Return a new file that everybody may read, open for writing. What is there is removed: a package may have brought
+    a link, which would lead to a file of root's.
+    """
+    if os.path.lexists(path):
+        os.unlink(path)
+    target = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb")
+    os.fchmod(target.fileno(), 0o644)
+    return target
 
 
 def sha256_of(path):
@@ -169,22 +169,6 @@ def _lower(account):
         os.setgid(found.pw_gid)
         os.setuid(found.pw_uid)
     return lower
-
-
-@contextlib.contextmanager
-def locked(path=LOCK):
-    """Let one call at a time change environments, and say who does."""
-    with io.open(path, "a+b") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (IOError, OSError):
-            stream.seek(0)
-            raise Problem("environments are worked on already, by process %s of this node: wait for it"
-                          % (native(text(stream.read())).strip() or "?"))
-        stream.truncate(0)
-        stream.write(("%d\n" % os.getpid()).encode("ascii"))
-        stream.flush()
-        yield
 
 
 # ---------------------------------------------------------------- settings and places

@@ -119,6 +119,8 @@ class Installer(object):
     def _mend(self, folder):
         """Nobody but root makes links: folders of environments, and the one they are in. Somebody's own is left."""
         for path in (self.root, folder):
+            if path != self.root and os.path.islink(path):
+                raise Problem("%s is a link: somebody put it there; move it away" % path)
             if os.path.isdir(path):
                 found = os.stat(path)
                 if found.st_uid != os.getuid():
@@ -161,6 +163,8 @@ class Installer(object):
         for name, record in self.prefixes(env):
             prefix = os.path.join(folder, name)
             if record is None and name != in_use:
+                if not _is_own(prefix):
+                    raise Problem("%s is a link, or not root's: somebody put it there; move it away" % prefix)
                 if not os.path.exists(hidden(prefix, "building")) and inside(prefix) not in ([], [".hal"]):
                     raise Problem("%s is no prefix of hal-environment, and has files: move it away" % prefix)
                 self.say("%s: removing %s, whose installation was interrupted" % (env["id"], prefix))
@@ -322,7 +326,7 @@ class Installer(object):
         for folder in names:
             for name in inside(folder):
                 path = os.path.join(folder, name)
-                record = record_of(path) if not os.path.islink(path) and os.path.isdir(path) else None
+                record = record_of(path) if _is_own(path) else None
                 if record is None or record.get("owner") != owner:
                     continue
                 link = os.path.join(folder, name.rsplit("." + record["digest"], 1)[0])
@@ -425,6 +429,12 @@ def verify(env):
          {"words": words, "time": time.time(), "at": time.strftime("%Y-%m-%d %H:%M:%S"),
           "wrong": {kind: paths[:100] for kind, paths in found.items()}})
     return words
+
+
+def _is_own(path):
+    """Whether it is a folder of root's: what root removes or writes into."""
+    seen = os.lstat(path)
+    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid()
 
 
 def _name(uid):

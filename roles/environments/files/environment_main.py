@@ -11,8 +11,9 @@ import json
 import os
 import sys
 
-from environment_common import (DECLARED, LOCK, SETTINGS, Problem, declared, locked, native, owners, say, settings,
-                                text, there)
+from environment_common import DECLARED, LOCK, SETTINGS, Problem, declared, native, owners, settings, there
+from hal_lock import locked
+from hal_printable import say, write
 
 
 def main(argv=None):
@@ -43,8 +44,13 @@ def main(argv=None):
 def _status(arguments, chosen):
     import environment_status
     found = environment_status.of(declared(arguments.owner, arguments.declared), chosen["verify_max_days"])
-    say(json.dumps(found, sort_keys=True))
+    _give(found)
     return 0
+
+
+def _give(data):
+    """Print a line of JSON."""
+    write(json.dumps(data, sort_keys=True).encode("ascii") + b"\n")
 
 
 def _all(arguments):
@@ -74,7 +80,7 @@ def _verify(arguments, chosen):
     code = 0
     for env in found:
         try:
-            with locked(arguments.lock):
+            with locked(arguments.lock, Problem, 0, "environments"):
                 words = verify(env)
         except Problem as problem:
             words = "%s" % problem
@@ -97,12 +103,12 @@ def _apply(arguments, chosen):
     installer = Installer(chosen, lambda words: say(words, sys.stderr), arguments.check)
     try:
         there(chosen)
-        with locked(arguments.lock):
+        with locked(arguments.lock, Problem, 0, "environments"):
             done = installer.apply(request["environments"], request["owner"], request["remove_ok"], request["used"],
                                    request["told"])
     except Problem as problem:
         done = dict(installer.done, problem="%s" % problem)
-    say(text(json.dumps(done, sort_keys=True)))
+    _give(done)
     return 1 if "problem" in done else 0
 
 

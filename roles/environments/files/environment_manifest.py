@@ -11,7 +11,7 @@ import io
 import os
 import stat
 
-from environment_common import hidden, inside, load, native, sha256_of, some, text
+from environment_common import create, hidden, inside, load, native, sha256_of, some, text
 
 # hal-environment's own notes, which come later or change. What activation sets is part of the environment.
 SPARED = frozenset(b".hal/" + name + new for name in (b"manifest", b"record.json", b"verified.json", b"building",
@@ -22,7 +22,7 @@ KINDS = ("changed", "missing", "extra", "unlike", "writable")
 def write(prefix):
     """Write the manifest of a prefix; return its checksum."""
     path = hidden(prefix, "manifest")
-    with io.open(path + ".new", "wb") as target:
+    with create(path + ".new") as target:
         for name, line in entries(prefix):
             target.write(line + b"  " + name.replace(b"\n", b"\\n") + b"\n")
         target.flush()

@@ -9,9 +9,7 @@ waits for: no lock, no pipe of a caller.
 from __future__ import absolute_import, division, print_function
 
 import argparse
-import contextlib
 import errno
-import fcntl
 import io
 import json
 import os
@@ -19,6 +17,8 @@ import re
 import select
 import sys
 import time
+
+from hal_lock import locked
 
 CONFIGURATION = "/etc/hal/file_system_probe.json"
 MEASUREMENT = "file_system_probe"
@@ -85,7 +85,8 @@ class Probe(object):
         try:
             if not os.path.isdir(self._folder):
                 os.mkdir(self._folder, 0o755)
-            with _locked(self.file("lock"), self.config["timeout_seconds"] + 5):
+            # One question at a time. Whoever has the lock ends within the timeout.
+            with locked(self.file("lock"), Problem, self.config["timeout_seconds"] + 5, "the probe"):
                 return self._once()
         except (IOError, OSError) as error:
             raise Problem(u"%s: %s" % (error.filename or self._folder, error.strerror or error))
@@ -236,22 +237,6 @@ def is_mounted(mount):
 
 def _plain(word):
     return re.sub(br"\\([0-7]{3})", lambda found: bytes(bytearray([int(found.group(1), 8)])), word)
-
-
-@contextlib.contextmanager
-def _locked(path, seconds):
-    """Hold the lock: one question at a time. Whoever has it ends within the timeout."""
-    with open(path, "a") as lock:
-        end = uptime() + seconds
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except (IOError, OSError):
-                if uptime() > end:
-                    raise Problem("%s is held for longer than %d s" % (path, seconds))
-                time.sleep(0.05)
-        yield
 
 
 def load(path):

@@ -11,7 +11,6 @@ costs time and tells nobody anything wrong. Exit status: 0, or 1 with one line t
 from __future__ import absolute_import, division, print_function
 
 import argparse
-import fcntl
 import json
 import os
 import re
@@ -20,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from hal_lock import locked
 
 SETTINGS = "/etc/hal/modules.json"
 LMOD = "/usr/share/lmod/lmod/libexec"
@@ -120,8 +121,8 @@ def renew(settings):
     tree, folder = settings["tree"], settings["cache_dir"]
     if not os.path.isdir(tree):
         raise Problem("%s is not there" % tree)
-    with open(os.path.join(folder, ".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    # As long as another renewal may take.
+    with locked(os.path.join(folder, ".lock"), Problem, TRIES * SPIDER_SECONDS, "Lmod's cache"):
         if not state(settings):
             return "the cache is current"
         _now(tree)

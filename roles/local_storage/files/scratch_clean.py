@@ -25,6 +25,8 @@ import subprocess
 import sys
 import time
 
+from hal_printable import say
+
 __metaclass__ = type
 
 CONFIG = "/etc/hal-scratch-clean.json"
@@ -41,14 +43,6 @@ DAY = 86400
 def native(data):
     """Return bytes as a name of a file is: in Python 2 bytes, in 3 a text that may have any byte in it."""
     return data if str is bytes else os.fsdecode(data)
-
-
-def out(text, stream):
-    """Print the name of a file, whatever is in it."""
-    data = text if isinstance(text, bytes) else text.encode("utf-8") if str is bytes else os.fsencode(text)
-    stream.flush()
-    getattr(stream, "buffer", stream).write(data + b"\n")
-    stream.flush()
 
 
 class Stop(Exception):
@@ -73,8 +67,8 @@ def users_with_jobs(node):
     if process.returncode == NO_SUCH_PROGRAM:
         raise NoSlurm()
     if process.returncode != 0:
-        said = err.decode("utf-8", "replace").strip().splitlines()
-        raise Stop("squeue: %s" % (said[-1] if said else "no answer (status %d)" % process.returncode))
+        said = err.strip().splitlines()
+        raise Stop("squeue: %s" % (native(said[-1]) if said else "no answer (status %d)" % process.returncode))
     ids = out.decode("ascii", "replace").split()
     if [one for one in ids if not one.isdigit()]:
         raise Stop("squeue printed something else than user ids")
@@ -91,8 +85,7 @@ def patient(jobs, seconds):
         except Stop as error:
             if time.time() >= until:
                 raise
-            print("%s; asked again in %d s" % (error, PAUSE_SECONDS), file=sys.stderr)
-            sys.stderr.flush()
+            say("%s; asked again in %d s" % (error, PAUSE_SECONDS), sys.stderr)
             time.sleep(PAUSE_SECONDS)
 
 
@@ -302,20 +295,20 @@ def main(argv):
             open_files(),
             mounts,
             not options.dry_run,
-            (lambda path: out(path, sys.stdout)) if options.dry_run else None,
+            say if options.dry_run else None,
         )
         cleaner.run()
     except NoSlurm:
         print("Slurm is not installed here, so nobody knows whose files are in use: nothing is removed")
         return 0
     except (Stop, IOError, OSError, ValueError, KeyError) as error:
-        print("nothing more is removed: %s" % error, file=sys.stderr)
+        say("nothing more is removed: %s" % error, sys.stderr)
         return 3
     word = "would be removed" if options.dry_run else "removed"
     print("%s: %d files (%d MiB) and %d folders %s" % (
         declared["mount"], cleaner.files, cleaner.size // 2 ** 20, cleaner.folders, word))
     for problem in cleaner.problems:
-        out(problem, sys.stderr)
+        say(problem, sys.stderr)
     return 1 if cleaner.problems else 0
 
 

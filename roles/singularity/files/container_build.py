@@ -17,6 +17,7 @@ import time
 
 from container_common import Problem, file_system_of, in_words, text_of
 from container_processes import end_all
+from hal_printable import say
 from hal_subids_lines import is_own, parse
 
 # Where files keep the ids that a build gives them. On others (NFS, GPFS, those of FUSE) the server, or a map, decides.
@@ -115,7 +116,7 @@ def remove(scratch):
     """
     with open(os.devnull) as nothing:
         if subprocess.call(["rm", "-rf", "--one-file-system", "--", scratch], stdin=nothing, close_fds=True) != 0:
-            print("%s could not be removed: look at what is in it" % scratch, file=sys.stderr)
+            say("%s could not be removed: look at what is in it" % scratch, sys.stderr)
 
 
 def build(settings, definition, publish):
@@ -139,12 +140,11 @@ def build(settings, definition, publish):
             content = stream.read()  # published as it was given: the build's copy is the build's
         with io.open(own, "wb") as stream:
             stream.write(content)
-        for path in (scratch, own):
-            os.chown(path, user.pw_uid, user.pw_gid)
         os.chmod(own, 0o600)
-        for name in ("tmp", "cache", "home"):
-            path = os.path.join(scratch, name)
+        folders = [os.path.join(scratch, name) for name in ("tmp", "cache", "home")]
+        for path in folders:
             os.mkdir(path, 0o700)
+        for path in folders + [own, scratch]:  # the folder last: in his own he could put links in their place
             os.chown(path, user.pw_uid, user.pw_gid)
         image = os.path.join(scratch, "image.sif")
         try:

@@ -3,15 +3,12 @@
 
 from __future__ import absolute_import, division, print_function
 
-import contextlib
 import errno
-import fcntl
 import hashlib
 import io
 import json
 import os
 import re
-import sys
 import tempfile
 
 from hal_subids_lines import decoded
@@ -105,22 +102,3 @@ def text_of(path):
         return u""
     with io.open(path, "rb") as stream:
         return decoded(stream.read())
-
-
-def say(text):
-    """Print a line as UTF-8: Python 2, and 3.6 in the C locale of rollouts and timers, would stop at an umlaut."""
-    stream = getattr(sys.stdout, "buffer", sys.stdout)
-    sys.stdout.flush()
-    stream.write((text if isinstance(text, bytes) else text.encode("utf-8", "replace")) + b"\n")
-    stream.flush()
-
-
-@contextlib.contextmanager
-def lock(path):
-    """Hold a lock; Problem when somebody else does."""
-    with open(path, "a") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (IOError, OSError):
-            raise Problem("another hal-container is at work (%s)" % path)
-        yield

@@ -23,12 +23,14 @@ import sys
 import time
 
 from container_build import build, check_nobodys, end_builds, forget_stale
-from container_common import Problem, check_name, in_words, lock, read_json, say, text_of, write_json
+from container_common import Problem, check_name, in_words, read_json, text_of, write_json
 from container_registry import Registry
+from hal_lock import locked
+from hal_printable import say, shown, write
 from hal_subids_lines import parse, problems, shadowed, taken_ids
 
 CONFIG = "/etc/hal/containers.json"
-LOCK = "/run/lock/hal-container"
+LOCK = "/run/hal-container.lock"  # not in /run/lock, where all may write on some systems
 FILES = {"/etc/subuid": "/etc/passwd", "/etc/subgid": "/etc/group"}
 ROOTS = ("build", "retire", "verify", "setup")
 
@@ -44,11 +46,11 @@ def show_list(registry, _, __):
         built = time.strftime("%Y-%m-%d", time.gmtime(version["built_at"])) if version else "?"
         rows.append((name, in_words(status.st_size), built, registry.path(name)))
     if len(rows) == 1:
-        print("no images in %s yet" % registry.root)
+        say("no images in %s yet" % registry.root)
         return 0
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
-        print("  ".join([row[column].ljust(widths[column]) for column in range(3)] + [row[3]]))
+        say("  ".join([row[column].ljust(widths[column]) for column in range(3)] + [row[3]]))
     return 0
 
 
@@ -61,9 +63,13 @@ def show(registry, _, arguments):
     if version is None:
         raise Problem("%s: nobody knows where it is from: it was not built by hal-container" % registry.path(name))
     built = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(version["built_at"]))
-    say("%s\nbuilt %s by %s on %s with Singularity %s\nsha256 %s\n\n%s" % (
-        registry.path(name), built, version["built_by"], version["on"], version["singularity"], version["sha256"],
-        version["definition"].rstrip()))
+    say(registry.path(name))
+    say("built %s by %s on %s with Singularity %s" % (
+        built, version["built_by"], version["on"], version["singularity"]))
+    say("sha256 %s" % version["sha256"])
+    say("")
+    for line in version["definition"].rstrip().split("\n"):
+        write(shown(line, u"\t\\") + b"\n")
     return 0
 
 
@@ -75,12 +81,12 @@ def make(registry, settings, arguments):
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup
             signal.signal(number, stopped)  # else what the build has started would go on
-    with lock(LOCK):
+    with locked(LOCK, Problem, 0, "images"):
         path, older = build(settings, os.path.abspath(definition),
                             lambda built, version: registry.publish(name, built, version))
-    print("published %s" % path)
+    say("published %s" % path)
     if older:
-        print("what it was before is %s" % older)
+        say("what it was before is %s" % older)
     return 0
 
 
@@ -91,8 +97,8 @@ def stopped(number, _):
 
 def retire(registry, _, arguments):
     """Take an image away."""
-    with lock(LOCK):
-        print("%s is in %s now; remove it there when nobody misses it" % (arguments[0], registry.retire(arguments[0])))
+    with locked(LOCK, Problem, 0, "images"):
+        say("%s is in %s now; remove it there when nobody misses it" % (arguments[0], registry.retire(arguments[0])))
     return 0
 
 
@@ -105,14 +111,14 @@ def verify(registry, settings, _):
     found = registry.verify()
     write_json(settings["verified"], {"at": started, "wrong": found}, 0o600)
     for name in sorted(found):
-        print("%s %s" % (registry.path(name), found[name]), file=sys.stderr)
+        say("%s %s" % (registry.path(name), found[name]), sys.stderr)
     return 1 if found else 0
 
 
 def clear_away(settings):
     """End and remove what killed builds left, unless a build is at work, which does that itself."""
     try:
-        with lock(LOCK):
+        with locked(LOCK, Problem, 0, "images"):
             try:
                 end_builds(settings)
             finally:
@@ -124,7 +130,7 @@ def clear_away(settings):
 def setup(registry, _, __):
     """Make the folders, and say what was changed."""
     for line in registry.setup():
-        print(line)
+        say(line)
     return 0
 
 
@@ -199,7 +205,7 @@ def main(arguments):
             raise Problem("%s is not there: roll the role out" % CONFIG)
         return function(Registry(settings["registry"], settings["mount"]), settings, arguments[1:])
     except Problem as problem:
-        print("hal-container: %s" % problem, file=sys.stderr)
+        say("hal-container: %s" % problem, sys.stderr)
         return 1
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import EVERY, interpreter
+from tests.unit.interpreters import EVERY, beside, interpreter
 
 PROJECT = Path(__file__).resolve().parents[3]
 FILES = PROJECT / "roles/compilers/files"
@@ -65,7 +65,7 @@ class Site:
 
     def _command(self, words: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
         table = str(self.folder / "compilers.json")
-        argv = [self._python, "-B", str(FILES / "hal_pgi.py"), "--table", table, *words]
+        argv = [*beside(self._python), str(FILES / "hal_pgi.py"), "--table", table, *words]
         return argv, {"LC_ALL": "C", "PATH": os.environ["PATH"], "HAL_PGI_LOG": str(self.folder / "log")}
 
     def done(self, *words: str) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -175,14 +176,18 @@ def test_two_that_write_wait_for_each_other(
         calls.append((made.root, asked.command))
         return 7
 
+    def lock(*given: Any) -> Any:
+        calls.append(given)
+        return nullcontext()
+
     monkeypatch.setattr(hal_pgi, "run", run)
-    monkeypatch.setattr(hal_pgi.fcntl, "flock", lambda stream, how: calls.append((stream.name, how)))
+    monkeypatch.setattr(hal_pgi, "locked", lock)
     monkeypatch.setattr(sys, "argv", ["hal-pgi", "--table", table, *words])
     with pytest.raises(SystemExit) as ended:
         hal_pgi.main()
     assert ended.value.code == 7
-    lock = [(f"{table}.lock", hal_pgi.fcntl.LOCK_EX)] if locks else []
-    assert calls == [*lock, (str(tmp_path / "pgi"), words[0])]
+    held = [(f"{table}.lock", pgi_tree.Problem, 120, "PGI")] if locks else []
+    assert calls == [*held, (str(tmp_path / "pgi"), words[0])]
 
 
 def test_a_table_that_cannot_be_read_is_one_line(

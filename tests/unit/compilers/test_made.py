@@ -91,6 +91,16 @@ def test_a_folder_of_archives_is_made_for_everybody_to_read(tmp_path: Path, monk
     assert stat.S_IMODE(Path(one.archive).parent.stat().st_mode) == 0o755
 
 
+@pytest.mark.root  # who alone gives folders away
+def test_somebody_s_folder_is_not_erased(tmp_path: Path) -> None:
+    (tmp_path / "his/in").mkdir(parents=True)
+    os.chown(tmp_path / "his", 4711, 0)
+    with pytest.raises(pgi_tree.Problem) as refused:
+        pgi_install.remove(str(tmp_path / "his"), pytest.fail)
+    assert str(refused.value) == f"{tmp_path}/his belongs to uid 4711, and was not made by hal-pgi; move it away"
+    assert (tmp_path / "his/in").is_dir()
+
+
 def test_what_is_erased_is_a_file_a_link_or_a_folder_and_nothing_else(tmp_path: Path) -> None:
     said: list[str] = []
     (tmp_path / "folder/in").mkdir(parents=True)

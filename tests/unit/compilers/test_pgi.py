@@ -7,7 +7,6 @@ import hashlib
 import importlib
 import json
 import os
-import re
 import shutil
 import stat
 import tarfile
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.compilers.conftest import PROJECT, Site, make_pgi
+from tests.unit.opened import opened
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/usr/bin/gcc"), reason="PGI needs the system's gcc, as on a node")
 
@@ -357,12 +357,12 @@ def test_the_folders_of_all_versions_are_open_to_users_and_root_s_alone_to_write
 
 
 def test_of_two_at_once_the_second_waits_and_who_only_looks_does_not(site: Site) -> None:
-    with (site.folder / "compilers.json.lock").open("a") as lock:
+    path = site.folder / "compilers.json.lock"
+    with path.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         second = site.start("install")
-        waiting = re.compile(rf"-> FLOCK +ADVISORY +WRITE {second.pid} ")
-        while second.poll() is None and not waiting.search(Path("/proc/locks").read_text()):
-            time.sleep(0.05)
+        while second.poll() is None and not opened(second.pid, path):
+            time.sleep(0.01)
         assert second.poll() is None, "it did not wait"
         assert not site.root.exists()
         assert site.status()["wrong"] == "pgi/19.10 is not installed"

@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "roles/compilers/files"))
+PROJECT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(PROJECT / "roles/compilers/files"), str(PROJECT / "plugins/module_utils")]
 
 pgi_install: Any = importlib.import_module("pgi_install")
 pgi_tree: Any = importlib.import_module("pgi_tree")
@@ -93,6 +94,37 @@ def test_an_archive_is_brought_once_and_whole(tmp_path: Path, monkeypatch: pytes
         pgi_install.fetch(one)
     assert str(refused.value).startswith(f"pgi/19.10: https://x/pgi.tar.gz cannot be fetched: [Errno 5] lost; {GET}")
     assert os.listdir(archive.parent) == []
+
+
+def test_links_that_somebody_laid_are_not_installed_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    one, victim = version(tmp_path, "https://x/pgi.tar.gz"), tmp_path / "victim"
+    victim.mkdir()
+    (victim / ".hal").touch()
+    monkeypatch.setattr(pgi_install, "_make", lambda *_: pytest.fail("it went on"))
+    for path in (Path(one.folder), Path(one.archive).parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(victim)
+        with pytest.raises(pgi_tree.Problem) as refused:
+            pgi_install.install(one, said.append)
+        assert str(refused.value) == f"{path} is a link, which hal-pgi did not make; move it away"
+        path.unlink()
+    assert (os.listdir(victim), said) == ([".hal"], [])
+
+
+def test_a_folder_of_archives_that_others_may_write_is_root_s_alone_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    one = version(tmp_path, "https://x/pgi.tar.gz")
+    archives = Path(one.archive).parent
+    archives.mkdir(parents=True)
+    archives.chmod(0o777)
+    monkeypatch.setattr(pgi_install, "_make", lambda *_: (_ for _ in ()).throw(pgi_tree.Problem("made")))
+    with pytest.raises(pgi_tree.Problem, match="made"):
+        pgi_install.install(one, said.append)
+    assert said == [f"pgi/19.10: {archives} is root's alone to write again"]
+    assert stat.S_IMODE(archives.stat().st_mode) == 0o755
 
 
 @pytest.mark.parametrize(("free", "fits"), [(40, True), (39, False)])

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +18,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.unit.interpreters import EVERY, interpreter
+from tests.unit.interpreters import EVERY, SHARED, beside, interpreter
 
 FILES = Path(__file__).resolve().parents[3] / "roles" / "datasets" / "files"
 
@@ -25,7 +26,7 @@ FILES = Path(__file__).resolve().parents[3] / "roles" / "datasets" / "files"
 @pytest.fixture(scope="session")
 def parts() -> Any:
     """A function: the name of a part of the program -> its module."""
-    sys.path.insert(0, str(FILES))
+    sys.path[:0] = [str(FILES), str(SHARED)]
     return lambda name: importlib.import_module(f"dataset_{name}")
 
 
@@ -114,6 +115,16 @@ def server() -> Iterator[Server]:
     made.close()
 
 
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """A folder with none but root's above it: where root runs the tests of a user, the usual one is in his."""
+    if os.geteuid() != 0:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield Path(folder)
+
+
 class Site:
     """A root, its table, and hal-dataset."""
 
@@ -145,7 +156,7 @@ class Site:
         self._table.write_text(json.dumps({"root": str(self.root), "page": page, "sets": self._sets, **self.settings}))
 
     def command(self, *words: str) -> list[str]:
-        program = [self._python, "-B", str(FILES / "hal_dataset.py")]
+        program = [*beside(self._python), str(FILES / "hal_dataset.py")]
         return [*program, "--table", str(self._table), *words]
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:

@@ -1,9 +1,8 @@
-"""What all parts of hal-dataset share: words, files that are whole or not there, the lock of a data set, places."""
+"""What all parts of hal-dataset share: words, files that are whole or not there, places."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
@@ -37,9 +36,6 @@ def test_names_that_are_no_utf_8_can_be_said_and_come_back_as_they_were(common: 
         b"a\xff", b"a\xff", "a�", "�",
     )  # fmt: skip
     assert common.text(7) == "7"
-    stream = io.TextIOWrapper(io.BytesIO(), "ascii")
-    common.say("größe", stream)
-    assert stream.buffer.getvalue() == "größe\n".encode()
 
 
 def test_who_asked_is_the_administrator_behind_sudo(common: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,8 +80,39 @@ def test_a_folder_is_made_with_those_above_and_may_be_there(common: Any, tmp_pat
         os.umask(before)
     assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a/b", "c")] == [0o755, 0o700]
     (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("a")
+    for name in ("file", "link"):
+        with pytest.raises(FileExistsError):
+            common.make_folder(str(tmp_path / name))
+
+
+def test_a_link_is_replaced_though_what_it_leads_to_is_the_same(common: Any, tmp_path: Path) -> None:
+    (tmp_path / "his").write_text("ü", encoding="utf-8")
+    (tmp_path / "page").symlink_to("his")
+    assert common.replace(str(tmp_path / "page"), "ü") is True
+    assert not (tmp_path / "page").is_symlink()
+
+
+def test_a_new_file_is_new_also_where_a_link_comes_at_once(
+    common: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, his = tmp_path / "new", tmp_path / "his"
+    his.write_text("his")
+    path.symlink_to(his)
+    with common.create(str(path), 0o640) as target:
+        target.write(b"ours")
+    assert (path.read_text(), path.is_symlink(), his.read_text()) == ("ours", False, "his")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    unlink = os.unlink
+
+    def planted(name: str) -> None:
+        unlink(name)
+        path.symlink_to(his)
+
+    monkeypatch.setattr(common.os, "unlink", planted)
     with pytest.raises(FileExistsError):
-        common.make_folder(str(tmp_path / "file"))
+        common.create(str(path), 0o640)
+    assert his.read_text() == "his"
 
 
 def test_a_sum_is_of_the_whole_file(common: Any, tmp_path: Path) -> None:
@@ -104,30 +131,6 @@ def test_free_is_what_users_may_still_write(common: Any, tmp_path: Path, monkeyp
     assert common.free_bytes(str(tmp_path)) == 70 * 512
 
 
-def test_a_data_set_is_worked_on_by_one_who_is_named(
-    common: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "deep/1.lock"
-    monkeypatch.setenv("SUDO_USER", "alice")
-    monkeypatch.setattr(common.time, "strftime", lambda _form: "2026-11-24 10:00")
-    monkeypatch.setattr(common.sys, "argv", ["hal-dataset", "stage", "mnist/1"])
-    said = f"stage mnist/1, process {os.getpid()}, by alice, since 2026-11-24 10:00"
-    path.parent.mkdir()
-    path.write_text("what an older one left, which is longer than the line that is written now, " * 3)
-    with common.locked(str(path), "mnist/1"):
-        assert path.read_text() == said + "\n"
-        with pytest.raises(common.Problem) as refused, common.locked(str(path), "mnist/1"):
-            pass
-        assert str(refused.value) == f"mnist/1 is worked on already: {said}"
-        path.write_text("")
-        with pytest.raises(common.Problem, match=r"already: nobody says by whom$"), common.locked(str(path), "x"):
-            pass
-    assert path.read_text() == ""
-    monkeypatch.setattr(common.sys, "argv", ["hal-dataset"])
-    with common.locked(str(path), "mnist/1"):
-        assert path.read_text().startswith("mnist/1, process ")
-
-
 def test_what_is_known_of_a_place_grows(common: Any, tmp_path: Path) -> None:
     place = common.Place(str(tmp_path), {"name": "mnist", "version": "1"})
     assert (place.label, place.known()) == ("mnist/1", {})
@@ -141,17 +144,16 @@ def test_what_is_known_of_a_place_grows(common: Any, tmp_path: Path) -> None:
         "message": f"{tmp_path}/mnist/1.retired.txt", "hidden": below, "lock": f"{below}.lock", "data": f"{below}/data",
         "parts": f"{below}/parts", "incoming": f"{below}/incoming", "retired": f"{below}/retired",
         "manifest": f"{below}/manifest", "state": f"{below}/state.json", "checked": f"{below}/check.json",
+        "own": (below, *(f"{below}/{name}" for name in ("data", "parts", "incoming", "retired"))),
     }  # fmt: skip
 
 
 def test_what_was_said_can_be_read_at_once(common: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "said"
     with path.open("w", encoding="ascii") as stream:
-        common.say("größe", stream)
-        assert path.read_text("utf-8") == "größe\n"
-        monkeypatch.setattr(common.sys, "stdout", stream)
-        common.write("more")
-        assert path.read_text("utf-8") == "größe\nmore"
+        monkeypatch.setattr("sys.stdout", stream)
+        common.write("größe")
+        assert path.read_text("utf-8") == "größe"
 
 
 def test_as_many_threads_as_asked_for_do_it_with_a_function_of_their_own_and_end(common: Any) -> None:

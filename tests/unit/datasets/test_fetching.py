@@ -101,8 +101,10 @@ def test_a_folder_gives_what_a_part_lacks(module: Any, tmp_path: Path) -> None:
     part.write_bytes(b"12345")
     module.Folder(str(origin)).more("file", str(part))
     assert part.read_bytes() == b"1234", "a part that is too long is cut"
+    os.mkfifo(origin / "fifo")  # opened as a file it would be waited for
     for name, words in (
         ("sub", f"is no file in {origin}"),
+        ("fifo", f"is no file in {origin}"),
         ("none", f"{origin}: No such file or directory"),
         ("file/below", f"{origin}: Not a directory"),
     ):

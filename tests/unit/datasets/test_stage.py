@@ -218,8 +218,9 @@ def test_two_calls_do_not_work_on_one_version(site: Site, server: Server) -> Non
             assert time.monotonic() < end
             time.sleep(0.05)
         said = site.refused("stage", "digits")
-        assert "digits/1.0 is worked on already: " in said
-        assert f"process {call.pid}, by" in said
+        assert said.startswith(f"digits/1.0: process {call.pid} on {socket.gethostname()} (hal_dataset.py --table ")
+        assert " stage digits), by " in said
+        assert f" holds the lock {site.hidden}/digits/1.0.lock. " in said
     finally:
         call.kill()
         call.wait()

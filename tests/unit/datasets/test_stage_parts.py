@@ -143,6 +143,16 @@ def test_a_verification_counts_for_so_many_days(
     assert stage._late(table()[0], days) == words
 
 
+def test_names_of_a_manifest_drive_no_terminal(
+    stage: Any, here: Site, server: Server, table: Callable[..., Any], capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """They are of who made the data set, or of who sits between."""
+    made, one = table(checksums=manifest_of({"a\x1b]0;x\x07\u202e": b"x"}))
+    with pytest.raises(Exception, match="is not complete: 1 files were refused"):
+        stage.stage(made, one)
+    assert capfdbinary.readouterr().err == rb"  a\x1b]0;x\x07\u202e: HTTP 404 Not Found" + b"\n"
+
+
 def test_what_is_known_while_it_comes_and_when_it_is_shown(
     stage: Any, here: Site, server: Server, table: Callable[..., Any], monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],

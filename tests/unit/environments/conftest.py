@@ -19,7 +19,7 @@ from hal_environments import solve
 from hal_environments.declared import environments
 from hal_environments.lock import dump
 from hal_environments.specs import Specs
-from tests.unit.interpreters import LOCAL
+from tests.unit.interpreters import LOCAL, SHARED, beside
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "molecule" / "shared"))
 
@@ -135,7 +135,7 @@ class Site:
         """Run the program."""
         (self.folder / "settings.json").write_text(json.dumps(self.settings))
         places = ["--settings", "settings.json", "--declared", "declared", "--lock", "lock"]
-        argv = [self.python, "-B", str(FILES / "environment_main.py"), *places, *arguments]
+        argv = [*beside(self.python), str(FILES / "environment_main.py"), *places, *arguments]
         return subprocess.run(argv, cwd=self.folder, input=given, capture_output=True, text=True, check=False)
 
     def apply(self, declared: list[dict[str, Any]], *arguments: str, **request: Any) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def site(tmp_path: Path, channels: Path, write_lock: Callable[..., Path]) -> Sit
 @pytest.fixture(scope="session")
 def part() -> Callable[[str], Any]:
     """A function: the name of a part of the program -> its module."""
-    sys.path.insert(0, str(FILES))
+    sys.path[:0] = [str(FILES), str(SHARED)]
     return lambda name: import_module(f"environment_{name}")
 
 

@@ -68,7 +68,7 @@ def test_each_that_is_named_is_verified_and_one_that_fails_keeps_no_other(
     call: Call, part: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def verify(env: dict[str, Any]) -> str:
-        assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+        assert (tmp_path / "lock").read_text().startswith(f"process {os.getpid()} on ")
         if env["id"] == "x/1":
             raise part("common").Problem("not there")
         return "1 changed" if env["id"] == "x/2" else ""
@@ -84,6 +84,16 @@ def test_each_that_is_named_is_verified_and_one_that_fails_keeps_no_other(
         (tmp_path / f"declared/{name}.json").unlink()
     assert call("verify") == (0, "", "")
     assert call("verify", "z/1") == (1, "", "hal-environment: z/1: not declared; declared are none\n")
+
+
+def test_names_of_a_package_s_files_drive_no_terminal(
+    call: Call, part: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who made a package chose them; a user of the file system may have laid others there."""
+    monkeypatch.setattr(part("install"), "verify", lambda env: "1 added: a\x1b]0;x\x07\n\u202e")
+    said = "1 added: a\\x1b]0;x\\x07\\x0a\\u202e"
+    assert call("verify", "y/1") == (1, f"y/1: {said}\n", "")
+    assert call("verify", "\x1b[2J")[2].startswith("hal-environment: \\x1b[2J: not declared; ")
 
 
 def test_nothing_is_verified_or_installed_where_the_file_system_is_not_mounted(call: Call, tmp_path: Path) -> None:
@@ -124,7 +134,7 @@ def test_a_request_is_carried_out_under_the_lock_and_answered_in_one_line(
     asked: list[Any] = []
 
     def apply(self: Any, *given: Any) -> dict[str, Any]:
-        assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+        assert (tmp_path / "lock").read_text().startswith(f"process {os.getpid()} on ")
         asked.append((self.checking, *given))
         self.say("a step: ü")
         if len(asked) > 1:
@@ -139,4 +149,4 @@ def test_a_request_is_carried_out_under_the_lock_and_answered_in_one_line(
     status, out, _ = call(*words, given=json.dumps(request))
     lists: dict[str, list[str]] = {key: [] for key in ("repaired", "switched", "removed", "kept", "mended")}
     assert (status, json.loads(out)) == (1, {**lists, "changed": False, "installed": ["x/1"], "problem": "no ü"})
-    assert stat.S_IMODE((tmp_path / "lock").stat().st_mode) == 0o644
+    assert stat.S_IMODE((tmp_path / "lock").stat().st_mode) == 0o600

@@ -1,9 +1,8 @@
-"""What all parts of hal-environment share: words, files, programs that are run, settings, the lock."""
+"""What all parts of hal-environment share: words, files, programs that are run, settings."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
@@ -39,9 +38,6 @@ def test_words_of_programs_are_cut_at_their_beginning_and_names_at_their_end(com
     assert common.some(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
     assert common.some(["a", "b"], 1) == "a and 1 more"
     assert (common.text(7), common.text("a\udcff")) == ("7", "a�")
-    stream = io.TextIOWrapper(io.BytesIO(), "ascii")
-    common.say("größe", stream)
-    assert stream.buffer.getvalue() == "größe\n".encode()
 
 
 def test_a_file_is_replaced_whole_and_everybody_may_read_it(common: Any, tmp_path: Path) -> None:
@@ -122,21 +118,6 @@ def test_root_becomes_the_account_without_any_group_and_nobody_else_changes(
     with pytest.raises(common.Problem) as refused:
         common._lower("no such")
     assert str(refused.value) == "there is no account no such, which programs of packages run as"
-
-
-def test_environments_are_changed_by_one_process_which_is_named(common: Any, tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    path.write_text("what an older one has left")
-    with common.locked(str(path)):
-        assert path.read_text() == f"{os.getpid()}\n"
-        said = "environments are worked on already, by process {} of this node: wait for it"
-        for content, who in ((f"{os.getpid()}\n", os.getpid()), ("", "?")):
-            path.write_text(content)
-            with pytest.raises(common.Problem) as refused, common.locked(str(path)):
-                pass
-            assert str(refused.value) == said.format(who)
-    with common.locked(str(path)):
-        assert path.read_text() == f"{os.getpid()}\n"
 
 
 def test_settings_are_numbers_where_they_have_to_be(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.unit.environments.conftest import FILES, RELEASE, Site, entry
-from tests.unit.interpreters import NODES, interpreter
+from tests.unit.interpreters import NODES, beside, interpreter
 
 LUA = """\
 -- Written by hal-environment: what activating tools/1 sets. Changes made here are lost.
@@ -288,7 +289,7 @@ def test_an_installation_that_is_killed_is_done_again(site: Site, after: int) ->
     (site.folder / "settings.json").write_text(json.dumps(site.settings))
     wanted = {"owner": "tools", "environments": declared, "remove_ok": False, "used": [], "told": {}}
     places = ["--settings", "settings.json", "--declared", "declared", "--lock", "lock"]
-    argv = [sys.executable, str(FILES / "environment_main.py"), *places, "apply"]
+    argv = [*beside(sys.executable), str(FILES / "environment_main.py"), *places, "apply"]
     with subprocess.Popen(
         argv, cwd=site.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True,
@@ -394,14 +395,11 @@ def test_what_has_to_import_and_does_not_is_refused(site: Site) -> None:
 
 
 def test_one_call_at_a_time(site: Site) -> None:
-    import fcntl
-
     with (site.folder / "lock").open("w") as handle:
-        handle.write("4711\n")
-        handle.flush()
         fcntl.flock(handle, fcntl.LOCK_EX)
         problem = site.apply(site.environments())["problem"]
-    assert problem == "environments are worked on already, by process 4711 of this node: wait for it"
+    assert problem.startswith(f"environments: process {os.getpid()} (")
+    assert problem.endswith(" holds the lock lock. Wait until it ends, or end it; then run this again")
 
 
 def test_one_that_fails_does_not_keep_the_others(site: Site, write_lock: Callable[..., Path]) -> None:

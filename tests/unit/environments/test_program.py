@@ -223,3 +223,42 @@ def test_what_is_no_document_is_refused_with_its_line(tmp_path: Path, content: b
         Document(path)
     (line,) = refused.value.findings
     assert line.startswith(f"{path}{words}")
+
+
+class Answer(io.BytesIO):
+    """What a mirror answers; ``length``: bytes that it promised and that did not come."""
+
+    length = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Not all of it: it may never end."""
+        assert size is not None
+        assert size > 0
+        return super().read(size)
+
+
+def test_an_index_is_read_to_a_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = Answer(b"[" * 1025)
+    monkeypatch.setattr(channel, "urlopen", lambda *_, **__: answer)
+    monkeypatch.setattr(channel, "MOST_INDEX", 1024)
+    with pytest.raises(HalEnvironmentsError) as refused:
+        channel.fetch("https://c/", "x")
+    assert str(refused.value) == "https://c/x/repodata.json: more than 0.000976562 MiB: not read"
+    assert answer.closed
+    answer = Answer(b"{}".ljust(1024))
+    assert channel.index("https://c/", "x") == {}
+
+
+def test_an_index_that_is_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = Answer(b"{}")
+    answer.length = 5
+    monkeypatch.setattr(channel, "urlopen", lambda *_, **__: answer)
+    with pytest.raises(HalEnvironmentsError, match=r"^https://c/x/repodata\.json cannot be read: it is cut off$"):
+        channel.fetch("https://c/", "x")
+
+
+def test_an_index_of_brackets_exhausts_no_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "urlopen", lambda *_, **__: Answer(b"[" * 100_000 + b"]" * 100_000))
+    with pytest.raises(HalEnvironmentsError) as refused:
+        channel.index("https://c", "x")
+    assert str(refused.value) == ("https://c/x: its index cannot be read: data nested deeper than 50 levels: not read")

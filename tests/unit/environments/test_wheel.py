@@ -55,4 +55,4 @@ def test_a_wheelhouse_has_it(tmp_path: Path, small: str, monkeypatch: pytest.Mon
 def test_the_role_carries_the_same_release() -> None:
     declared = yaml.safe_load((PROJECT / "roles/environments/vars/main.yml").read_text())["__environments_wheels"]
     assert {arch: (one["file"], one["sha256"]) for arch, one in declared.items()} == wheel.WHEELS
-    assert f"py-rattler=={wheel.VERSION}\n" in (PROJECT / "requirements.lock").read_text()
+    assert f"\npy-rattler=={wheel.VERSION} " in (PROJECT / "requirements.lock").read_text()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import EVERY, interpreter
+from tests.unit.interpreters import EVERY, SHARED, beside, interpreter
 
 FILES = Path(__file__).resolve().parents[3] / "roles" / "file_system_probe" / "files"
 # The program with a listing that waits for a FIFO, as one of a hung file system waits for its servers.
@@ -31,7 +31,7 @@ sys.exit(probe.main(sys.argv[1:]))
 @pytest.fixture(scope="session")
 def program() -> Any:
     """The program as a module."""
-    sys.path.insert(0, str(FILES))
+    sys.path[:0] = [str(FILES), str(SHARED)]
     return importlib.import_module("file_system_probe")
 
 
@@ -60,7 +60,7 @@ class Probed:
 
     def command(self, *words: str, hangs: bool = False) -> list[str]:
         start = [str(self._driver), str(FILES)] if hangs else [str(FILES / "file_system_probe.py")]
-        return [self._python, "-B", *start, *words, "--config", str(self._configs[hangs])]
+        return [*beside(self._python), *start, *words, "--config", str(self._configs[hangs])]
 
     def call(self, *words: str, hangs: bool = False) -> subprocess.CompletedProcess[str]:
         """Run it and read all that it prints, as Telegraf does: until nobody holds the pipe any more."""

@@ -89,13 +89,13 @@ def test_who_asks_waits_a_little_longer_than_another_may_take(
     asked: list[Any] = []
 
     @contextmanager
-    def locked(path: str, seconds: float) -> Any:
-        asked.append((path, seconds))
+    def locked(*given: Any) -> Any:
+        asked.append(given)
         yield
 
-    monkeypatch.setattr(program, "_locked", locked)
+    monkeypatch.setattr(program, "locked", locked)
     probe.once()
-    assert asked == [(str(tmp_path / "run/lock"), 9.0)]
+    assert asked == [(str(tmp_path / "run/lock"), program.Problem, 9.0, "the probe")]
 
 
 def test_without_a_place_for_results_that_is_said(

@@ -126,27 +126,6 @@ def test_the_age_of_a_result_is_by_the_clock_that_nobody_sets(
     assert probe.status() == {"error": "none", "age_seconds": 7.3}
 
 
-def test_a_lock_that_somebody_holds_is_waited_for_and_then_given_up(
-    program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [100.0]
-
-    def sleep(seconds: float) -> None:
-        now[0] += 1
-        assert now[0] < 200, "it goes on for ever"
-
-    monkeypatch.setattr(program, "uptime", lambda: now[0])
-    monkeypatch.setattr(program.time, "sleep", sleep)
-    path = str(tmp_path / "lock")
-    with program._locked(path, 3):
-        with pytest.raises(program.Problem) as refused, program._locked(path, 3):
-            pass
-        assert str(refused.value) == f"{path} is held for longer than 3 s"
-        assert now == [104.0]
-    with program._locked(path, 3):
-        assert now == [104.0]
-
-
 def test_what_a_process_is_stands_behind_its_name(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     fields = [b"S", *(b"%d" % number for number in range(1, 30))]
     monkeypatch.setattr(

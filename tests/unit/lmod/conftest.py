@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -74,4 +75,5 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 @pytest.fixture(scope="session")
 def hal_modules_program() -> ModuleType:
     """The program of role lmod."""
+    sys.path.insert(0, SHIPPED)
     return loaded(ROOT / "roles/lmod/files/hal_modules.py")

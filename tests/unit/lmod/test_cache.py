@@ -128,7 +128,8 @@ def test_an_error_is_one_line_with_its_file(
     assert capsys.readouterr().err.startswith(f"hal-modules: {settings} cannot be read: ")
     settings.write_text(json.dumps({"tree": str(tmp_path), "cache_dir": str(tmp_path / "none")}))
     assert hal_modules_program.main(words) == 1
-    assert capsys.readouterr().err == f"hal-modules: {tmp_path}/none/.lock: No such file or directory\n"
+    said = f"hal-modules: {tmp_path}/none/.lock cannot be locked: No such file or directory\n"
+    assert capsys.readouterr().err == said
 
 
 def test_a_list_has_the_mode_and_the_time_of_the_second_before_its_reading(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import EVERY, interpreter
+from tests.unit.interpreters import EVERY, beside, interpreter
 
 PROGRAM = Path(__file__).resolve().parents[3] / "roles/lmod/files/hal_modules.py"
 OURS = "-- Written by Ansible, role cuda; changes made here are lost.\n"
@@ -186,7 +186,7 @@ def test_what_it_says_on_a_node(version: str, settings: dict[str, str], tmp_path
     path = tmp_path / "modules.json"
 
     def run(*words: str) -> Any:
-        argv = [python, "-B", str(PROGRAM), *words, "--settings", str(path)]
+        argv = [*beside(python), str(PROGRAM), *words, "--settings", str(path)]
         return subprocess.run(argv, capture_output=True, text=True, check=False, env={"LC_ALL": "C.UTF-8"})
 
     assert (run("status").returncode, "cannot be read" in run("status").stderr) == (1, True)

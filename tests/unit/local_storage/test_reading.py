@@ -139,6 +139,13 @@ def test_a_program_without_a_word_is_told_with_its_status_or_what_is_on_its_outp
         assert str(refused.value) == f"x -y: {words}"
 
 
+def test_a_user_s_mount_whose_name_is_no_text_hides_no_other(machine: Machine) -> None:
+    machine.mounts.write_bytes(
+        b"20 1 0:45 / /tmp/\xff\xfe rw - fuse.sshfs me:/ rw\n21 1 8:0 / /all rw - xfs /dev/sda rw\n"
+    )
+    assert machine.node.uses("sda") == ["mounted at /all"]
+
+
 def test_what_uses_a_disk_or_its_partitions_is_told(machine: Machine) -> None:
     assert machine.node.uses("sda") == []
     machine.mounts.write_text(

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import EVERY, LOCAL, interpreter
+from tests.unit.interpreters import EVERY, LOCAL, SHARED, beside, interpreter
 
 from .conftest import PROJECT
 
 PROGRAM = PROJECT / "roles/local_storage/files/scratch_clean.py"
-sys.path.insert(0, str(PROGRAM.parent))
+sys.path[:0] = [str(PROGRAM.parent), str(SHARED)]
 
 scratch_clean = importlib.import_module("scratch_clean")
 
@@ -40,16 +40,18 @@ class Node:
         (self.scratch / "old").write_text("x")
         time.sleep(0.05)
 
-    def run(self, does: str, *words: str, python: str = LOCAL, **changes: Any) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, does: str, *words: str, python: str = LOCAL, locale: str = "C.UTF-8", **changes: Any
+    ) -> subprocess.CompletedProcess[str]:
         squeue = self.folder / "squeue"
         squeue.write_text(SQUEUE.format(folder=self.folder, does=does))
         squeue.chmod(0o755)
         own = {"device": "", "beside": str(self.scratch)}
         declared = {"mount": str(self.scratch), "days": 0, "node": "hal05", "slurm": True, **own, **changes}
         (self.folder / "config.json").write_text(json.dumps(declared))
-        argv = [python, str(PROGRAM), "--config", str(self.folder / "config.json"), *words]
-        environment = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"}
-        return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+        argv = [*beside(python), str(PROGRAM), "--config", str(self.folder / "config.json"), *words]
+        environment = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}", "LC_ALL": locale}
+        return subprocess.run(argv, capture_output=True, encoding="utf-8", check=False, env=environment)
 
     @property
     def left(self) -> list[str]:
@@ -151,6 +153,33 @@ def test_a_dry_run_shows_and_removes_nothing(node: Node) -> None:
         f"{node.scratch}: 1 files (0 MiB) and 0 folders would be removed",
     ]
     assert node.left == ["old"]
+
+
+@pytest.mark.parametrize("version", EVERY)
+@pytest.mark.parametrize("locale", ["C.UTF-8", "C"])
+def test_the_names_of_files_drive_no_terminal(node: Node, version: str, locale: str) -> None:
+    """A user chooses them, and root reads the list; nothing of a name is lost in it."""
+    names = {
+        b"a\x1b]0;x\x07": rb"a\x1b]0;x\x07",
+        b"b\nroot": rb"b\x0aroot",
+        b"c\\x1b": rb"c\\x1b",
+        b"d\xff": rb"d\xff",
+        "e\x9b\u202e\u2028".encode(): rb"e\u009b\u202e\u2028",
+        "größe".encode(): "größe".encode(),
+        b"z\xc3\x28": rb"z\xc3(",
+    }
+    for name in names:
+        Path(os.fsdecode(os.fsencode(node.scratch) + b"/" + name)).write_text("x")
+    time.sleep(0.05)
+    done = node.run("exit 0", "--dry-run", python=interpreter(version), locale=locale)
+    *shown, last = done.stdout.splitlines()
+    assert sorted(shown) == sorted(f"{node.scratch}/{line.decode()}" for line in [*names.values(), b"old"])
+    assert last == f"{node.scratch}: {len(names) + 1} files (0 MiB) and 0 folders would be removed"
+
+
+def test_what_squeue_and_a_name_say_in_an_error_drives_no_terminal(node: Node) -> None:
+    done = node.run(r"printf 'a\nno \033[2J\302\233\377 answer\n' >&2; exit 1", "--dry-run")
+    assert (done.returncode, done.stderr) == (3, "nothing more is removed: squeue: no \\x1b[2J\\u009b\\xff answer\n")
 
 
 def test_what_a_process_has_open_is_spared(node: Node) -> None:

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "roles/local_storage/files"))
+from tests.unit.interpreters import SHARED
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "roles/local_storage/files"), str(SHARED)]
 
 clean: Any = importlib.import_module("scratch_clean")
 

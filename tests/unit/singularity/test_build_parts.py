@@ -312,6 +312,24 @@ RUN = ("run", "builder", ["/bin/singularity", "build", "--fakeroot", "X/image.si
         "home": (UID, GID, 0o700), "tmp": (UID, GID, 0o700)})  # fmt: skip
 
 
+def test_nothing_is_given_away_in_a_folder_that_is_the_builder_s_already(
+    place: Path, steps: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There he could lay a link to a file of root's in its place."""
+    given: list[tuple[str, int]] = []
+    chown = os.chown
+
+    def noted(path: str, uid: int, gid: int) -> None:
+        given.append((Path(path).name.partition("-")[0], os.stat(os.path.dirname(path)).st_uid))
+        chown(path, uid, gid)
+
+    (place / "x.def").touch()
+    with monkeypatch.context() as watched:
+        watched.setattr(parts.os, "chown", noted)
+        parts.build(settings(place), str(place / "x.def"), lambda *_: None)
+    assert sorted(given) == [(name, 0) for name in ("build", "cache", "definition.def", "home", "tmp")]
+
+
 def test_a_build_goes_these_steps_and_tells_where_the_image_is_from(place: Path, steps: list[Any]) -> None:
     content = "Bootstrap: docker\n# f\xfcr\n".encode("latin-1")
     (place / "x.def").write_bytes(content)

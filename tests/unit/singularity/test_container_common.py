@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import importlib
 import io
 import os
@@ -79,15 +78,6 @@ def test_a_path_is_on_the_longest_mount_that_it_is_below(monkeypatch: pytest.Mon
     assert [common.file_system_of(path)[1] for path in paths] == ["gpfs", "gpfs", "nfs", "xfs"]
     table.clear()
     assert common.file_system_of("/no-such") == ("/", "unknown")
-
-
-def test_a_lock_is_held_by_one_and_given_back(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    said = rf"^another hal-container is at work \({re.escape(str(path))}\)$"
-    with common.lock(str(path)), pytest.raises(common.Problem, match=said), common.lock(str(path)):
-        raise AssertionError
-    with path.open() as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_what_is_of_an_id_or_of_a_range_is_found_by_any_of_its_ids(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ program: Any = importlib.import_module("hal_container")
 
 NOW = 1_600_000_000
 DAY = 86400
+LOCK = ("lock", "/run/hal-container.lock", common.Problem, 0, "images")
 VERSION = {"definition": "Bootstrap: docker\nFrom: x\xfc\n\n", "built_at": NOW, "built_by": "builder", "on": "login",
            "singularity": "3.5.3", "sha256": "abc"}  # fmt: skip
 USER = {"name": "alice", "uid": 5001, "slot": 0, "start": 1_000_000, "count": 65536, "enabled": True}
@@ -92,13 +93,13 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
     made = Registry()
 
     @contextmanager
-    def locked(path: str) -> Iterator[None]:
-        made.done.append(("lock", path))
+    def locked(*given: Any) -> Iterator[None]:
+        made.done.append(("lock", *given))
         yield
         made.done.append("unlock")
 
     monkeypatch.setattr(program, "Registry", made)
-    monkeypatch.setattr(program, "lock", locked)
+    monkeypatch.setattr(program, "locked", locked)
     monkeypatch.setattr(program.time, "time", lambda: NOW + 0.9)
     monkeypatch.setattr(program.os, "geteuid", lambda: 0)
     return made
@@ -191,6 +192,18 @@ def test_an_image_is_shown_with_all_that_is_known_of_it(told: Any, registry: Reg
     assert told("show", "none") == (1, "", "hal-container: none: no such image; hal-container list\n")
 
 
+def test_what_users_have_written_drives_no_terminal(told: Any, registry: Registry) -> None:
+    """A definition of theirs that was built for them; a file that was copied into the registry."""
+    definition = "%post\n\tapt-get install \\\n\t\tx\x1b[2J\u202e\n"
+    registry.here = {"a\x1b[2J": (1, {**VERSION, "definition": definition}, "")}
+    assert "/reg/a\\x1b[2J.sif\n" in told("list")[1]
+    status, out, _ = told("show", "a\x1b[2J")
+    assert (status, out.split("\n\n")[1]) == (0, "%post\n\tapt-get install \\\n\t\tx\\x1b[2J\\u202e\n")
+    registry.found = {"a\x1b[2J": "differs"}
+    assert told("verify")[2] == "/reg/a\\x1b[2J.sif differs\n"
+    assert told("show", "\x9b2J") == (1, "", "hal-container: \\u009b2J: no such image; hal-container list\n")
+
+
 # ---------------------------------------------------------------- what root does
 def test_a_build_is_published_under_the_lock(
     told: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -204,7 +217,7 @@ def test_a_build_is_published_under_the_lock(
     monkeypatch.chdir(tmp_path)
     assert told("build", "tool", "x.def") == (0, "published /reg/tool.sif\n", "")
     assert registry.done == [
-        ("registry", "/reg", "/m"), "setup", ("lock", "/run/lock/hal-container"),
+        ("registry", "/reg", "/m"), "setup", LOCK,
         ("build", True, str(tmp_path / "x.def")), ("publish", "tool", "/b/image.sif", {"on": "here"}), "unlock",
     ]  # fmt: skip
     registry.older = "/reg/tool--1.sif"
@@ -236,7 +249,7 @@ def test_signals_end_a_build_unless_they_are_ignored(
 def test_an_image_is_taken_away_under_the_lock(told: Any, registry: Registry) -> None:
     said = "a is in /reg/.hal/retired/a now; remove it there when nobody misses it\n"
     assert told("retire", "a") == (0, said, "")
-    assert registry.done[1:] == [("lock", "/run/lock/hal-container"), ("retire", "a"), "unlock"]
+    assert registry.done[1:] == [LOCK, ("retire", "a"), "unlock"]
 
 
 def test_what_is_found_is_said_in_order_and_kept_for_root(told: Any, registry: Registry, tmp_path: Path) -> None:
@@ -267,7 +280,7 @@ def test_a_verification_clears_away_what_killed_builds_left(
     monkeypatch.setattr(program, "end_builds", end)
     monkeypatch.setattr(program, "forget_stale", lambda folder: registry.done.append(("forget", folder)))
     assert told("verify") == (0, "", "")
-    cleared = [("lock", "/run/lock/hal-container"), ("end", True), ("forget", str(tmp_path / "builds"))]
+    cleared = [LOCK, ("end", True), ("forget", str(tmp_path / "builds"))]
     assert registry.done[1:] == [*cleared, *([] if refused else ["unlock"]), "verify"]
 
 

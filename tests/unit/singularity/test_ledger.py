@@ -177,7 +177,7 @@ def rollout(lines: Any, filters: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     action = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(action)
     site = Site(lines)
-    monkeypatch.setattr(action.ActionBase, "run", lambda *_, **__: {})
+    monkeypatch.setattr(action.BoundedAction, "run", lambda *_, **__: {})
 
     def run(path: Path, *made: User) -> dict[str, Any] | None:
         listed = users(*made)

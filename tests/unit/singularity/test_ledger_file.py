@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hal_inventory import lock as shared
 from hal_inventory.users import User
 from hal_singularity.ledger import LedgerError, read, remember, unknown
 
@@ -46,6 +47,18 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path, monkeypatc
     with pytest.raises(OSError, match="No space left"):
         remember(path, USERS)
     assert os.listdir(tmp_path) == ["slots.lock"]
+
+
+def test_another_that_holds_it_is_waited_for_and_then_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = tmp_path / "slots.lock"
+    monkeypatch.setattr(shared, "WAIT_SECONDS", 0)
+    with (
+        shared.locked(lock, LedgerError, "x"),
+        pytest.raises(LedgerError, match=r"^the slots of users: process \d+ on "),
+    ):
+        remember(tmp_path / "slots.json", USERS)
+    assert os.listdir(tmp_path) == ["slots.lock"]
+    assert remember(tmp_path / "slots.json", USERS) is True
 
 
 def test_what_this_checkout_does_not_know_is_told(tmp_path: Path) -> None:

@@ -129,6 +129,13 @@ def test_what_else_goes_wrong_is_no_lock_of_somebody_else(
     assert os.stat(lock.PASSWORDS).st_mode & 0o777 == 0o600
 
 
+def test_a_lock_of_the_machine_that_is_a_link_is_not_followed(lock: Any, ranges: Path) -> None:
+    Path(lock.PASSWORDS).symlink_to("gone")
+    with pytest.raises(OSError, match="symbolic links"), lock.shadow_locks([str(ranges)], 0):
+        pytest.fail("it was taken")
+    assert sorted(os.listdir(ranges.parent)) == [".pwd.lock", "subuid"]
+
+
 def test_locks_are_taken_in_the_order_of_the_files_and_given_back_in_the_other(
     lock: Any, ranges: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

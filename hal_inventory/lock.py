@@ -1,0 +1,29 @@
+"""One at a time, at the controller: the lock that programs of nodes have, plugins/module_utils/hal_lock.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import ansible.module_utils
+
+# What is shipped to nodes is found here, too, under the name that it has there.
+_SHIPPED = str(Path(__file__).resolve().parents[1] / "plugins" / "module_utils")
+if _SHIPPED not in ansible.module_utils.__path__:
+    ansible.module_utils.__path__.append(_SHIPPED)
+
+from ansible.module_utils import hal_lock  # noqa: E402  found only now
+
+WAIT_SECONDS = 600
+"""For who has it and works: a rollout with many forks on a machine that is busy. Who hangs is named then."""
+
+
+def locked(path: Path, problem: Callable[[str], Exception], what: str) -> AbstractContextManager[None]:
+    """Hold the lock of a file, which is made where it is missing, for its owner alone.
+
+    ``problem`` makes the error, of one line, when it cannot be had: another holds it for more than WAIT_SECONDS, or
+    others than its owner may write to its folder. ``what``: what is locked, in words.
+    """
+    held: AbstractContextManager[None] = hal_lock.locked(str(path), problem, WAIT_SECONDS, what)
+    return held

@@ -15,9 +15,11 @@ import sushy.connector
 import sushy.exceptions
 import sushy.main
 
+from hal_bmc.answers import AnswerError
 from hal_bmc.errors import BmcError, Fault
 from hal_bmc.models import Target
 from hal_bmc.tls import BelievingAdapter, fingerprint, shown_fingerprint
+from hal_inventory.bounded import BoundError, check
 
 # What these libraries would print has addresses and bodies in it; BmcError says what an administrator needs.
 for _name in ("sushy", "urllib3"):
@@ -25,6 +27,9 @@ for _name in ("sushy", "urllib3"):
     logging.getLogger(_name).propagate = False
 
 Answer = TypeVar("Answer")
+MOST_MEMBERS = 10_000
+"""Of one collection, all its pages: the sensors of the largest chassis are some hundreds."""
+
 BUSY = (502, 503, 504)
 """What a BMC says that is starting, or whose gateway got no answer."""
 
@@ -135,7 +140,7 @@ class Connection:
         if response.request.method == "POST" and response.status_code in (200, 201) and self._root is None:
             try:
                 self.password_change_at = _place_in(response.json())
-            except ValueError:
+            except (ValueError, RecursionError):
                 self.password_change_at = ""
 
     # --- resources
@@ -186,6 +191,8 @@ class Connection:
             for member in collection.get("Members") or []:
                 if "@odata.id" in member:
                     found.append(member if len(member) > 1 else self.get(str(member["@odata.id"])))
+                if len(found) > MOST_MEMBERS:
+                    raise self.failed(f"a list of more than {MOST_MEMBERS:,}, which may have no end", Fault.REFUSED)
             more = collection.get("Members@odata.nextLink")
             collection = self.get(str(more)) if more else None
         return found
@@ -205,7 +212,10 @@ class Connection:
             return {}
         try:
             found = response.json()
-        except ValueError:
+            check(found)
+        except BoundError as error:
+            raise self.failed(f"{response.status_code}, and {error}", Fault.REFUSED) from None
+        except (ValueError, RecursionError):
             raise self.failed(f"{response.status_code}, and what is no JSON", Fault.REFUSED) from None
         return found if isinstance(found, dict) else {}
 
@@ -244,6 +254,8 @@ class Connection:
 
     def _transport(self, error: BaseException) -> BmcError:
         text = str(error)
+        if isinstance(error, AnswerError):
+            return self.failed(text, Fault.REFUSED)
         if isinstance(error, requests.exceptions.SSLError):
             return self.failed(self._certificate(text), Fault.CERTIFICATE)
         if isinstance(error, requests.exceptions.Timeout):

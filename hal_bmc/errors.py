@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from hal_inventory.printable import one_line
+
 
 class Fault(str, Enum):
     """What kind of thing went wrong; docs/bmc.md says what to do about each."""
@@ -24,10 +26,11 @@ class Fault(str, Enum):
 class BmcError(Exception):
     """A BMC that did not do what it was asked. The text names it, what was asked, and what came back.
 
-    ``fault`` is the kind. No part ever has a password in it.
+    ``fault`` is the kind. No part ever has a password in it. What came back is the BMC's to choose, and made printable.
     """
 
     def __init__(self, bmc: str, asked: str, answer: str, fault: Fault) -> None:
+        answer = one_line(answer)
         super().__init__(f"BMC of {bmc}: {asked}: {answer}")
         self.bmc, self.asked, self.answer, self.fault = bmc, asked, answer, fault
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hal_inventory.printable import one_line
 from hal_inventory.ranges import fold
 
 _ORDER = ("on", "going on", "off", "going off", "unknown")
@@ -19,16 +20,16 @@ def power_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
     faults: dict[tuple[str, str], list[str]] = {}
     for node, said in results.items():
         if "fault" in said:
-            why = f"{said['asked']}: {said['answer']}" if "asked" in said else str(said.get("msg", ""))
+            why = one_line(f"{said['asked']}: {said['answer']}" if "asked" in said else str(said.get("msg", "")))
             faults.setdefault((str(said["fault"]), why), []).append(node)
         elif "power" in said:
             power = str(said["power"])
             position = _ORDER.index(power) if power in _ORDER else len(_ORDER)
             states.setdefault((position, f"{power}{_next(said.get('boot'))}"), []).append(node)
         else:
-            why = " ".join(str(said.get("msg") or "nothing came of it").split())
+            why = one_line(str(said.get("msg") or "nothing came of it"))
             faults.setdefault(("not asked", why), []).append(node)
-    lines = [f"{state} {fold(nodes)}" for (_, state), nodes in sorted(states.items())]
+    lines = [f"{one_line(state)} {fold(nodes)}" for (_, state), nodes in sorted(states.items())]
     return lines + [f"{fault} {fold(nodes)}: {why}" for (fault, why), nodes in sorted(faults.items())]
 
 
@@ -57,7 +58,7 @@ def inventory_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
             lines.setdefault(f"clock: asks {asks or 'nobody'}", []).append(node)
         for one in _unwell(said.get("sensors") or []):
             lines.setdefault(f"sensor: {one}", []).append(node)
-    return [f"{line}  ({fold(nodes)})" for line, nodes in sorted(lines.items())]
+    return [f"{one_line(line)}  ({fold(nodes)})" for line, nodes in sorted(lines.items())]
 
 
 def _unwell(sensors: Iterable[Mapping[str, Any]]) -> Iterable[str]:

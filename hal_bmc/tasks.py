@@ -16,6 +16,7 @@ from hal_bmc.operations import Limits
 from hal_bmc.protocol import Bmc
 from hal_bmc.retry import Patience
 from hal_bmc.turns import Turns
+from hal_inventory.printable import lines
 
 _CHANGED = "It has the site's password now; nothing else was done to it"
 
@@ -167,7 +168,7 @@ def _clock_of(bmc: Bmc) -> dict[str, Any]:
 
 def _console(bmc: Bmc, arguments: Arguments, limits: Limits, check: bool) -> Result:
     seen = bmc.console(float(arguments["console_seconds"]))
-    return {"changed": False, "console": seen.text, "source": seen.source}
+    return {"changed": False, "console": lines(seen.text), "source": seen.source}
 
 
 def _clock(bmc: Bmc, arguments: Arguments, limits: Limits, check: bool) -> Result:

@@ -11,6 +11,7 @@ from typing import Any
 
 from requests.adapters import HTTPAdapter
 
+from hal_bmc.answers import read
 from hal_bmc.errors import BmcError, Fault
 from hal_bmc.models import Target
 
@@ -60,6 +61,12 @@ class BelievingAdapter(HTTPAdapter):  # type: ignore[misc]  # requests has no ty
     def init_poolmanager(self, *arguments: Any, **keywords: Any) -> None:
         """Make connections with our context."""
         super().init_poolmanager(*arguments, **keywords, **self._tls)
+
+    def send(self, request: Any, **keywords: Any) -> Any:
+        """Send a request and return the answer, which is read here: no more of it than hal_bmc.answers says."""
+        response = super().send(request, **keywords)
+        response._content, response._content_consumed = read(response), True  # where requests keeps what it read
+        return response
 
     def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
         """Leave the context as it was made: requests would have it believe the system's authorities."""

@@ -1,19 +1,21 @@
 """Turns for switching on: a rack's breaker carries the inrush of a few machines at once, not of all.
 
 Runs are processes without a common clock but the kernel's, so turns are kept in a file of the controller. They hold
-for all who name that file: the nodes of one run, and two runs at the same time.
+for all who name that file: the nodes of one run, and two runs at the same time. NAME.lock is beside it.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+
+from hal_inventory.lock import locked
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 """Turns are times since the controller started: those of before its last start say nothing."""
@@ -38,13 +40,19 @@ class Turns:
     sleep: Callable[[float], None] = time.sleep
 
     def check(self) -> None:
-        """Raise ValueError for a number that is none, OSError for a file that cannot be written; take no turn."""
+        """Raise ValueError for a number that is none, OSError for a file that cannot be written or locked.
+
+        No turn is taken.
+        """
         if self.at_once < 1 or self.pause_seconds < 0:
             raise ValueError(f"{self.at_once} at once, {self.pause_seconds:g} s between: give 1 or more, and 0 or more")
         place = self.file if os.path.lexists(self.file) else self.file.parent
         if self.pause_seconds > 0 and not os.access(place, os.W_OK):
             number = errno.EACCES if place.exists() else errno.ENOENT
             raise OSError(number, os.strerror(number))
+        if self.pause_seconds > 0:
+            with self._locked():
+                pass
 
     def wait(self) -> None:
         """Take the next turn, and wait for it; raise as ``check`` does."""
@@ -57,14 +65,19 @@ class Turns:
 
     def _take(self) -> float:
         boot = _BOOT.read_text().strip()
-        with os.fdopen(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+") as kept:
-            fcntl.flock(kept, fcntl.LOCK_EX)  # held while a line is written: nobody waits for a turn with it
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+        with self._locked(), os.fdopen(os.open(self.file, flags, 0o600), "r+") as kept:
             taken = _read(kept.read(), boot)
             turn = next_turn(taken, self.monotonic(), self.at_once, self.pause_seconds)
             kept.seek(0)
             kept.truncate()
             json.dump({"boot": boot, "turns": [*taken, turn][-self.at_once :]}, kept)
         return turn
+
+    def _locked(self) -> AbstractContextManager[None]:
+        """Held while a line is written: nobody waits for a turn with it."""
+        lock = self.file.with_name(f"{self.file.name}.lock")
+        return locked(lock, lambda words: OSError(errno.EACCES, words), "turns to be switched on")
 
 
 def _read(text: str, boot: str) -> list[float]:

@@ -7,7 +7,6 @@ known or there are limits (one line each).
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from hal_cuda import show
@@ -16,6 +15,7 @@ from hal_cuda.errors import HalCudaError
 from hal_cuda.findings import problems, remarks
 from hal_cuda.table import Table, load
 from hal_cuda.toolkits import cuda_findings
+from hal_inventory.printable import complain
 
 OK, FAULT, REMARKS = 0, 2, 3
 
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         table = load()
     except HalCudaError as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return FAULT
     if options.command == "table":
         print("\n".join(show.lines(table)))

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from hal_cuda.errors import VersionError
 from hal_cuda.findings import Finding, problems, refused, remark, remarks
 from hal_cuda.table import Architecture, Generation, Table, load
-from hal_cuda.versions import Version, driver_version, printable, shown
+from hal_cuda.versions import Version, driver_version, shown
+from hal_inventory.printable import printable
 
 _KERNEL = re.compile(r"\d+(\.\d+)+[\w.+~-]*", re.ASCII)
 

@@ -10,7 +10,8 @@ from hal_cuda.driver import models_by_generation, unknown_architecture, unknown_
 from hal_cuda.errors import VersionError
 from hal_cuda.findings import Finding, problems, refused, remark, remarks
 from hal_cuda.table import Table, Toolkit, Update, load
-from hal_cuda.versions import Version, driver_version, order, printable, shown, toolkit_release
+from hal_cuda.versions import Version, driver_version, order, shown, toolkit_release
+from hal_inventory.printable import printable
 
 
 @dataclass(frozen=True)

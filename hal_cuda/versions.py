@@ -6,6 +6,7 @@ import re
 from typing import TypeAlias
 
 from hal_cuda.errors import VersionError
+from hal_inventory.printable import printable
 
 Version: TypeAlias = tuple[int, ...]
 
@@ -35,13 +36,7 @@ def order(release: str) -> Version:
 
 def shown(value: object) -> str:
     """Return a value for a message: quoted, on one line, not too long."""
-    text = printable(value if isinstance(value, str) else repr(value))
-    return f'"{text if len(text) <= 40 else text[:37] + "..."}"'
-
-
-def printable(text: str) -> str:
-    """Return a text on one line."""
-    return "".join(mark if mark.isprintable() else "?" for mark in text)
+    return f'"{printable(value if isinstance(value, str) else repr(value), 40)}"'
 
 
 def _padded(value: str) -> Version:

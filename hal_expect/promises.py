@@ -12,6 +12,7 @@ from ansible.errors import AnsibleError
 from hal_expect.errors import ExpectationsError
 from hal_expect.files import check_file
 from hal_expect.prepare import Preparation, Prepared
+from hal_inventory.printable import one_line
 
 
 def read(path: str, loader: Any, role: str = "") -> list[Any]:
@@ -67,12 +68,19 @@ def place(path: str | None) -> str:
 
 def results(prepared: Sequence[Prepared], answers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the results of all, given the node's answers to those that are questions, in order."""
-    remaining = iter(answers)
+    remaining = iter([_usable(one) for one in answers])
     return [one.result(next(remaining) if one.question is not None else None) for one in prepared]
+
+
+def _usable(said: object) -> Mapping[str, Any]:
+    """Return what a node answered to one question; what is no answer is unknown, never fine."""
+    if isinstance(said, Mapping) and said.get("status") in ("pass", "fail", "unknown"):
+        return {"status": said["status"], "observed": said.get("observed"), "reason": str(said.get("reason") or "")}
+    return {"status": "unknown", "observed": None, "reason": "the node's answer is none"}
 
 
 def no_answer(reply: Mapping[str, Any]) -> str:
     """Return why a call on a node gave nothing, in one line."""
     words = reply.get("msg") or "the module gave no results"
     detail = " ".join(str(reply.get("module_stderr") or "").split())[-300:]
-    return f"the call on the node failed: {words}{': ' + detail if detail else ''}"
+    return one_line(f"the call on the node failed: {words}{': ' + detail if detail else ''}")

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hal_inventory.printable import printable
+
 Result = Mapping[str, Any]
 MOST_CHARACTERS = 160
 #: What needs no words beside the expected and the observed value.
@@ -26,7 +28,7 @@ def line(result: Result) -> str:
     name = f"{result['role']}: {result['id']}" if result["role"] else result["id"]
     why = result["why"] or "no reason given"
     text = f"{result['status']}: {name}: {_difference(result)}; {why} ({result['source']})"
-    return re.sub(r"\s*[\r\n]+\s*", " ", text).strip()
+    return printable(re.sub(r"\s*[\r\n]+\s*", " ", text).strip())
 
 
 def lines(results: Iterable[Result]) -> list[str]:
@@ -51,9 +53,11 @@ def headline(counts: Mapping[str, int], where: str, mild: int = 0) -> str:
 
 
 def brief(result: Result) -> dict[str, Any]:
-    """Return a result with what was observed cut to a line: it stands below its own line in a failed task."""
-    text = _shown(result["observed"])
-    return {**result, "observed": f"{text[:77]}..." if len(text) > 80 else result["observed"]}
+    """Return a result with what was observed cut to a printable line: it stands below its own in a failed task."""
+    observed, text = result["observed"], _shown(result["observed"])
+    plain = printable(text, 80)
+    whole = plain == text and (not isinstance(observed, str) or printable(observed) == observed)
+    return {**result, "observed": observed if whole else plain}
 
 
 def _difference(result: Result) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hal_inventory.printable import printable
+
 
 class HalInventoryError(Exception):
     """Anything that keeps the site model from being used. Its text is for an operator: no traceback is needed."""
@@ -21,16 +23,11 @@ class Finding:
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
-        return _one_line(": ".join(part for part in (place, self.field, self.message) if part))
+        return printable(": ".join(part for part in (place, self.field, self.message) if part), None)
 
     def as_dict(self) -> dict[str, str | int]:
         """Return the finding as plain data, for --json."""
         return {"file": self.file, "line": self.line, "field": self.field, "message": self.message}
-
-
-def _one_line(text: str) -> str:
-    """Return text with what would break the line, or drive a terminal, written as an escape."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class FindingsError(HalInventoryError):

@@ -12,6 +12,7 @@ from typing import Any
 from hal_inventory.compiled import inventory_of
 from hal_inventory.errors import HalInventoryError, UnknownNameError
 from hal_inventory.packed import as_list, host_vars
+from hal_inventory.printable import complain
 from hal_inventory.settings import configured_sources
 from hal_inventory.sources import last_source
 from hal_inventory.suggest import did_you_mean
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
             print(USAGE, file=sys.stderr)
             return 2
     except HalInventoryError as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return 2
     try:
         sys.stdout.write(text)

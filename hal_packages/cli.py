@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hal_inventory.errors import HalInventoryError
+from hal_inventory.printable import complain, printable
 from hal_inventory.settings import configured_sources
 from hal_packages.errors import HalPackagesError
 
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return {"declared": _declared, "lock": _lock, "verify": _verify, "schema": _schema}[options.command](options)
     except (HalPackagesError, HalInventoryError) as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return FAULT
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -160,7 +161,7 @@ def _tell(report: Report, name: str) -> int:
     for finding in sorted(set(report.findings)):
         print(finding, file=sys.stderr)
     for line in dict.fromkeys(report.not_checked):
-        print(f"not checked: {line}")
+        print(printable(f"not checked: {line}"))
     if report.findings:
         return FAULT
     print(f"{name}: {'nothing wrong in what was checked' if report.not_checked else 'checked, nothing wrong'}")

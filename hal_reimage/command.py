@@ -19,6 +19,7 @@ from hal_bmc.operations import Limits as BmcLimits
 from hal_bmc.retry import Patience
 from hal_bmc.turns import Turns
 from hal_inventory.compiled import slice_of
+from hal_inventory.printable import one_line
 from hal_inventory.sources import last_source
 from hal_provision.kickstart import Place, Server, disk_of, wipeable
 from hal_provision.nodes import BootNode, boot_node
@@ -130,7 +131,7 @@ def _looked_at(site: _Site, world: World) -> list[show.Shown]:
             try:
                 return ask(name)
             except Trouble as trouble:
-                return f"{name}: {trouble.reason}" if not trouble.reason.startswith(name) else trouble.reason
+                return one_line(trouble.reason if trouble.reason.startswith(name) else f"{name}: {trouble.reason}")
 
         with ThreadPoolExecutor(8) as pool:
             found = dict(zip(site.names, pool.map(one, site.names), strict=True))
@@ -206,7 +207,7 @@ def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: s
         begin=lambda node: engine.confirm(plans[node], run),
         mark=world.store.driven,
         leave=world.rollout.leave,
-        say=connected.say,
+        say=lambda line: connected.say(one_line(line)),
     )
     world.store.driven(nodes)  # what would never succeed is known before anything is done
     if isinstance(world.rollout, Playbooks):
@@ -214,7 +215,7 @@ def _carried_out(site: _Site, world: World, shown: Sequence[show.Shown], code: s
     records, others = drive.all(nodes)
     text = show.end_of({**over, **records}, settings["server"])
     lines = [text] if text else []
-    lines += [f"{name}: {why}" for name, why in others.items()]
+    lines += [one_line(f"{name}: {why}") for name, why in others.items()]
     well = not others and all(one.state is State.DONE for one in records.values())
     return Result("\n".join(lines), code, well, True, records)
 

@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from hal_inventory.printable import one_line
 from hal_reimage.errors import Conflict, Gone, ReimageError, Trouble
 from hal_reimage.record import STEPS, Drained, Plan, Record, Run, State, Step, moment, stamp
 from hal_reimage.world import Installation, Job, SlurmNode, World
 
 MARK = "hal-reimage"
+_MOST_CONSOLE = 200  # characters of what a console says, beside the reason
 _POSITION = {step: number for number, step in enumerate(STEPS)}
 
 
@@ -205,7 +207,7 @@ class Engine:
 
     def _wait(self, record: Record, found: Record, waiting: str) -> Record:
         """Write down for what a node waits, and what was found out; nothing where that is known."""
-        found = replace(found, waiting=waiting)
+        found = replace(found, waiting=one_line(waiting))
         return record if found == record else self.world.store.write(found)
 
     def _ended(self, record: Record, state: State) -> Record:
@@ -220,14 +222,15 @@ class Engine:
             if found := (stops or said)[-1:]:
                 words = found[0].strip()
                 if words.rpartition("NOT INSTALLED: ")[2] not in reason:  # the installer told the server, too
-                    return f"{reason}; its console says: {words[:200]}"
+                    return f"{reason}; its console says: {one_line(words, _MOST_CONSOLE)}"
         return reason
 
     # --- failing
 
     def _fail(self, record: Record, reason: str) -> Record:
         if not record.reason:
-            record = self.world.store.write(replace(record.at(record.step, self.now()), reason=reason))
+            told = one_line(reason)  # of others, in part: hal-reimage on the server and Slurm have it from here
+            record = self.world.store.write(replace(record.at(record.step, self.now()), reason=told))
         self.world.rollout.leave(record.node)
         try:
             self._make_safe(record, _failure(record))
@@ -235,7 +238,7 @@ class Engine:
             said = error.reason if isinstance(error, Trouble) else f"{type(error).__name__}: {error}"
             if self.now() - moment(record.since) < self.limits.safe:
                 return self._wait(record, record, f"an answer, to be made safe: {said}")
-            record = replace(record, reason=f"{reason}; it could not be made safe: {said}")
+            record = replace(record, reason=one_line(f"{reason}; it could not be made safe: {said}"))
         return self.world.store.write(self._ended(replace(record, waiting=""), State.FAILED))
 
     def _make_safe(self, record: Record, reason: str) -> None:
@@ -254,6 +257,8 @@ class Engine:
             return
         if step in (Step.JOB, Step.RETURN):
             self.world.slurm.end_proof(node, reason)
+            if seen.reboot:  # which somebody asked for meanwhile, and after which it would serve
+                self.world.slurm.keep_drained(node, reason)
         elif step is not Step.DRAIN or seen.reboot or (seen.drained and seen.ours):
             self.world.slurm.keep_drained(node, reason)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hal_inventory.bounded import parsed
 from hal_provision import boot, images
 from hal_provision.errors import ProvisionError
 from hal_provision.images import Manifest
@@ -23,7 +24,7 @@ from hal_provision.secrets import first_secrets
 from hal_provision.tokens import MOST_SECONDS, issue
 from hal_reimage.errors import Conflict, ReimageError, Trouble
 from hal_reimage.record import Image, Record, record_of
-from hal_reimage.remote import Run
+from hal_reimage.remote import MOST_SAID, Run
 from hal_reimage.world import Installation
 
 _CONFLICT = 3
@@ -47,7 +48,7 @@ def _told(run: Run, argv: Sequence[str], stdin: bytes = b"") -> str:
 def _document(text: str, argv: Sequence[str], **parts: type) -> Mapping[str, Any]:
     """Return what a program printed; Trouble unless it has these parts."""
     try:
-        found = json.loads(text)
+        found = parsed(text, MOST_SAID)
     except ValueError:
         found = None
     if not isinstance(found, dict) or not all(isinstance(found.get(name), kind) for name, kind in parts.items()):
@@ -92,7 +93,8 @@ class Records:
 def published(run: Run, folder: str, key: Path) -> list[Manifest]:
     """Return the server's images that this site's key has signed, oldest first; Trouble when it cannot be asked."""
     argv = ["hal-provision", "images"]
-    names = [str(name) for name in _document(_told(run, argv), argv, images=list)["images"]]
+    # Below the folder they are read from, and below one of ours they are written to.
+    names = [name for name in map(str, _document(_told(run, argv), argv, images=list)["images"]) if _is_folder(name)]
     if not names:
         return []
     files = [f"{name}/{file}" for name in names for file in (images.MANIFEST, images.SIGNATURE)]
@@ -101,11 +103,14 @@ def published(run: Run, folder: str, key: Path) -> list[Manifest]:
     found = []
     with tempfile.TemporaryDirectory(prefix="hal-images-") as place:
         try:
-            with tarfile.open(fileobj=io.BytesIO(base64.b64decode(text))) as tar:
-                for file in set(files) & set(tar.getnames()):  # a folder may have a manifest alone
-                    one = tar.extractfile(file)
-                    (Path(place) / file).parent.mkdir(exist_ok=True)
-                    (Path(place) / file).write_bytes(one.read() if one else b"")
+            # Nothing is packed in it, so its files are no longer than it is; of one with holes they would be.
+            with tarfile.open(fileobj=io.BytesIO(base64.b64decode(text)), mode="r:") as tar:
+                for member in tar:
+                    if member.name not in files or not member.isreg() or member.issparse():
+                        continue  # a folder may have a manifest alone
+                    one = tar.extractfile(member)
+                    (Path(place) / member.name).parent.mkdir(exist_ok=True)
+                    (Path(place) / member.name).write_bytes(one.read() if one else b"")
         except (tarfile.TarError, ValueError):
             raise Trouble(f"images in {folder} on the provisioning server cannot be read") from None
         for name in names:
@@ -113,6 +118,11 @@ def published(run: Run, folder: str, key: Path) -> list[Manifest]:
             with suppress(ProvisionError):
                 found.append(images.signed(Path(place) / name, key))
     return sorted(found, key=lambda one: one.created)
+
+
+def _is_folder(name: str) -> bool:
+    """Tell whether a name is that of one folder, and leads nowhere else."""
+    return "/" not in name and "\0" not in name and name not in ("", ".", "..")
 
 
 def image_of(node: BootNode, found: Sequence[Manifest], wanted: str) -> Image:

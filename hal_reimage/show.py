@@ -1,11 +1,16 @@
-"""What an administrator reads: the plan, lines while it goes on, and how it ended."""
+"""What an administrator reads: the plan, lines while it goes on, and how it ended.
+
+Reasons are of others: what a console, Slurm, a BMC, an installer or a playbook said. Each becomes a part of one line.
+"""
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hal_inventory.printable import one_line
 from hal_inventory.ranges import fold
 from hal_reimage.record import STEPS, Plan, Record, State
 from hal_reimage.world import SlurmNode
@@ -51,7 +56,7 @@ def plan_of(nodes: Sequence[Shown], how: str) -> str:
 
 def _entry(name: str, parts: Sequence[str]) -> list[str]:
     """Return lines of a plan that are not longer than a terminal: its name once, parts below each other."""
-    lines = [line for part in parts for line in _wrapped(part, _WIDTH - len(_UNDER))]
+    lines = [line for part in parts for line in _wrapped(one_line(part), _WIDTH - len(_UNDER))]
     return [f"{f'    {name}' if number == 0 else '':<{len(_UNDER)}}{line}" for number, line in enumerate(lines)]
 
 
@@ -78,9 +83,9 @@ def _slurm(seen: SlurmNode) -> list[str]:
 
 def _last(record: Record) -> str:
     if record.going:
-        return f"goes on: {record.step.value}, {record.waiting or 'at work'}"
+        return one_line(f"goes on: {record.step.value}, {record.waiting or 'at work'}")
     at = f" at {record.step.value}: {record.reason}" if record.state is not State.DONE else ""
-    return f"{record.state.value} {record.ended}{at}"
+    return one_line(f"{record.state.value} {record.ended}{at}")
 
 
 def line_of(record: Record) -> str:
@@ -88,10 +93,10 @@ def line_of(record: Record) -> str:
     if record.state is State.DONE:
         return f"{record.node}  done in {_minutes(sum(record.seconds.values()))}"
     if not record.going:
-        return f"{record.node}  {record.state.value} at {record.step.value}: {record.reason}"
+        return f"{record.node}  {record.state.value} at {record.step.value}: {one_line(record.reason)}"
     step = f"{STEPS.index(record.step):2}/{_STEPS} {record.step.value:<8}"
     words = f"failing: {record.reason}" if record.reason else record.waiting and f"waits for {record.waiting}"
-    return f"{record.node}  {step} {words}".rstrip()
+    return f"{record.node}  {step} {one_line(words)}".rstrip()
 
 
 def _minutes(seconds: float) -> str:
@@ -115,8 +120,9 @@ def end_of(records: Mapping[str, Record], server: str) -> str:
     for said, names in others.items():
         lines.append(f"{fold(names)}: {said}")
     if others:
-        lines.append(f"Look: ssh {server} hal-reimage show NODE")
+        lines.append(f"Look: {shlex.join(['ssh', server, 'hal-reimage', 'show', 'NODE'])}")
     if left := [name for name, one in records.items() if one.state in (State.GOING, State.FAILED)]:
         lines.append("Again: the same command")
-        lines.append(f"Give up: ssh {server} hal-reimage abort {' '.join(left)}")  # a shell takes hal[06-07] for files
+        # Each by its name: a shell takes hal[06-07] for files.
+        lines.append(f"Give up: {shlex.join(['ssh', server, 'hal-reimage', 'abort', *left])}")
     return "\n".join(line for one in lines for line in _wrapped(one, _WIDTH, "    "))

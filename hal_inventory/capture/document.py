@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from hal_inventory.bounded import BoundError, check, limited
 from hal_inventory.errors import Finding, FindingsError
 from hal_inventory.reader import display_name, read_bytes
 
@@ -80,7 +81,11 @@ def read_capture(path: str) -> tuple[str, Capture]:
 def parse_capture(content: bytes, file: str) -> Capture:
     """Return the capture that ``content`` holds; ``file`` is the name for messages."""
     try:
+        limited(content)
         data = json.loads(content.decode("utf-8-sig"))
+        check(data)
+    except BoundError as error:
+        raise _fault(file, "", f"has {error}") from None
     except UnicodeDecodeError:
         raise _fault(file, "", "is not UTF-8 text") from None
     except (json.JSONDecodeError, RecursionError) as error:

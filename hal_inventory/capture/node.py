@@ -175,7 +175,8 @@ def main(arguments):
     try:
         document = bmc(options.redfish, options.user, options.ca_file) if options.redfish else node()
     except (IOError, OSError, ValueError) as error:  # URLError and SSLError are OSErrors, or IOErrors in Python 2
-        sys.stderr.write("%s: %s\n" % (options.redfish, getattr(error, "reason", None) or error))
+        said = repr(str(getattr(error, "reason", None) or error))[1:-1]  # a BMC chooses its words
+        sys.stderr.write("%s: %s\n" % (options.redfish, said))
         return 1
     document["format"] = FORMAT
     document["taken_at"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hal_inventory.errors import HalInventoryError
+from hal_inventory.printable import complain
 from hal_inventory.script import host_text, list_text, source_of
 from hal_inventory.settings import configured_sources
 
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = _run(options)
         sys.stdout.flush()
     except HalInventoryError as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return FAULT
     except BrokenPipeError:
         # Whoever read has had enough (head, less): not a fault, and nothing more may be written at exit.

@@ -1,13 +1,18 @@
-"""The one printer: tables and colour on a terminal, stable plain columns in a pipe, JSON where it is asked for."""
+"""The one printer: tables and colour on a terminal, stable plain columns in a pipe, JSON where it is asked for.
+
+What it prints may be of others: a record of a node has the node's own words. So all of it is made printable here, and
+nothing is cut, since programs read it.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, TextIO
+from dataclasses import dataclass, field, replace
+from typing import Any, TextIO, TypeAlias
+
+from hal_inventory.printable import json_text, lines, printable
 
 
 @dataclass(frozen=True)
@@ -36,23 +41,27 @@ class Tree:
     children: Sequence[Tree] = ()
 
 
+Part: TypeAlias = Table | Facts | Tree | str
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a command has to say: as data for --json, and as parts to show."""
 
     data: Any
-    parts: Sequence[Table | Facts | Tree | str]
+    parts: Sequence[Part]
 
 
 def show(answer: Answer, *, as_json: bool, stream: TextIO | None = None) -> None:
     """Print an answer. BrokenPipeError is the caller's."""
     out = stream or sys.stdout
     if as_json:
-        out.write(json.dumps(answer.data, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+        out.write(json_text(answer.data) + "\n")
     elif is_terminal(out):
-        _rich(answer, out)
+        _rich([_printable(part) for part in answer.parts], out)
     else:
-        out.write("\n\n".join(_plain(part) for part in answer.parts if _plain(part)) + "\n")
+        parts = [_plain(_printable(part)) for part in answer.parts]
+        out.write("\n\n".join(part for part in parts if part) + "\n")
     out.flush()
 
 
@@ -61,7 +70,22 @@ def is_terminal(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def _plain(part: Table | Facts | Tree | str) -> str:
+def _printable(part: Part) -> Part:
+    """Return a part with every text in it printable; a cell is one line."""
+    if isinstance(part, str):
+        return lines(part, None)
+    if isinstance(part, Facts):
+        return replace(part, rows=[(printable(name, None), printable(value, None)) for name, value in part.rows])
+    if isinstance(part, Tree):
+        return _printable_tree(part)
+    return replace(part, rows=[[printable(cell, None) for cell in row] for row in part.rows])
+
+
+def _printable_tree(tree: Tree) -> Tree:
+    return Tree(printable(tree.label, None), [_printable_tree(child) for child in tree.children])
+
+
+def _plain(part: Part) -> str:
     if isinstance(part, str):
         return part
     if isinstance(part, Facts):
@@ -89,7 +113,7 @@ def _branch(tree: Tree, depth: int) -> list[str]:
     return lines
 
 
-def _rich(answer: Answer, out: TextIO) -> None:
+def _rich(parts: Sequence[Part], out: TextIO) -> None:
     from rich import box
     from rich.console import Console, JustifyMethod, RenderableType
     from rich.table import Table as RichTable
@@ -101,7 +125,7 @@ def _rich(answer: Answer, out: TextIO) -> None:
             grown(child, branch.add(Text(child.label)))
         return branch
 
-    def drawn(part: Table | Facts | Tree | str) -> RenderableType:
+    def drawn(part: Part) -> RenderableType:
         if isinstance(part, str):
             return Text(part)
         if isinstance(part, Tree):
@@ -123,7 +147,7 @@ def _rich(answer: Answer, out: TextIO) -> None:
         return table
 
     console = Console(file=out, highlight=False)
-    for at, part in enumerate(answer.parts):
+    for at, part in enumerate(parts):
         if at:
             console.print()
         console.print(drawn(part))

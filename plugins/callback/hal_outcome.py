@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
+
+PROJECT = str(Path(__file__).resolve().parents[2])
+if PROJECT not in sys.path:
+    sys.path.append(PROJECT)
+
+from hal_inventory.printable import one_line  # noqa: E402  found through the lines above
 
 DOCUMENTATION = r"""
 name: hal_outcome
@@ -52,8 +59,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
         if not result._task.no_log and said.get("results"):  # a loop's own message says nothing
             failed = [one for one in said["results"] if isinstance(one, dict) and one.get("failed")]
             words = (_words(failed[0]) if failed else "") or words
-        line = " ".join(str(words).split())[:_LONGEST]
-        self._why[result._host.get_name()] = f"{result._task.get_name().strip()}: {line}"
+        task = result._task.get_name().strip()
+        self._why[result._host.get_name()] = f"{task}: {one_line(str(words), _LONGEST)}"
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """The playbook ended."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.interpreters import SHARED
 from tests.unit.modules import PROJECT, by_path
 
 Given = dict[str, Any]
@@ -84,11 +85,12 @@ def module(program: str) -> Any:
         return importlib.import_module(program)
     if program not in MODULES:
         path = PROJECT / program
-        sys.path.insert(0, str(path.parent))  # the program's other parts are beside it
+        own = [str(path.parent), str(SHARED)]  # the program's other parts are beside it
+        sys.path[:0] = own
         try:
             MODULES[program] = by_path(path, f"{path.stem}_command_line")
         finally:
-            sys.path.remove(str(path.parent))
+            del sys.path[: len(own)]
     return MODULES[program]
 
 

@@ -31,7 +31,7 @@ LINES = [
     certificates("issue user:alice --key=a.pub", user="alice", key=Path("a.pub"), principals="", days=30),
     certificates("list"),
     certificates("revoke --reason=lost", **REVOKE),
-    certificates("build"),
+    certificates("build", taken_back=False),
     certificates("servers"),
     certificates(
         "pin node:hal05 --address=10.64.0.105 --expected=- --into=known",
@@ -89,9 +89,13 @@ LINES = [
     }),
     Line(SECRETS, "--site=hal", {"root": PROJECT, "site": "hal", "vault_password_file": None, "rotate": ""}),
     Line(AUDIT, "", {"command": None}),
-    Line(AUDIT, "run", {**SOURCES, "command": "run", "limit": "", "roles": [], "forks": 0, "rest": []}),
+    Line(AUDIT, "run", {**SOURCES, "command": "run", "limit": "", "roles": [], "forks": 0, "deep": False, "rest": []}),
     Line(AUDIT, "show NODE:hal05", {**SOURCES, "command": "show", "node": "hal05", "roles": []}),
     Line(AUDIT, "adopt", {**SOURCES, "command": "adopt", "limit": "", "accept": False, "rest": []}),
+    Line(AUDIT, "accept PATH:/etc/a --reason=r --until=2027-01-31", {
+        **SOURCES, "command": "accept", "paths": ["/etc/a"], "reason": "r", "until": "2027-01-31", "limit": "",
+    }),
+    Line(AUDIT, "timer", {**SOURCES, "command": "timer", "at": "03:30", "remove": False, "rest": []}),
     Line(AUDIT, "completion shell:bash", {**SOURCES, "command": "completion", "shell": "bash"}),
 ]  # fmt: skip
 
@@ -126,6 +130,7 @@ def test_what_is_left_out_is_named(
         (CERTIFICATES, "--authority d revoke --reason r --serial 7", {"serial": "7"}),
         (CERTIFICATES, "--authority d revoke --reason r --key k.pub", {"key": "k.pub"}),
         (CERTIFICATES, "--authority d revoke --reason r --node n --address a", {"node": "n", "address": "a"}),
+        (CERTIFICATES, "--authority d build --taken-back", {"taken_back": True}),
         (CUDA, "check --driver 440.33.01 --kernel 4.18 --arch x86_64 --distribution rhel8",
          {"driver": "440.33.01", "kernel": "4.18", "arch": "x86_64", "distribution": "rhel8"}),
         (CUDA, "check --toolkit 10.1 --toolkit 10.2 --gpu V100 --gpu A100 --compat 11.0 --compat 11.1",
@@ -162,6 +167,10 @@ def test_what_is_left_out_is_named(
          {"sources": ["a", "b"], "as_json": True, "limit": "gpu", "roles": ["time", "ssh"], "forks": 3,
           "rest": ["-e", "x=1"]}),
         (AUDIT, "show hal05 --role time --role ssh", {"node": "hal05", "roles": ["time", "ssh"]}),
+        (AUDIT, "run --deep", {"deep": True}),
+        (AUDIT, "accept /a /b --reason r --until 2027-01-31 --limit gpu", {"paths": ["/a", "/b"], "limit": "gpu"}),
+        (AUDIT, "timer --at 04:00 -- -e x=1", {"at": "04:00", "rest": ["-e", "x=1"]}),
+        (AUDIT, "timer --remove", {"remove": True}),
         (AUDIT, "adopt --limit gpu --accept -- --become", {"limit": "gpu", "accept": True, "rest": ["--become"]}),
     ],
 )  # fmt: skip

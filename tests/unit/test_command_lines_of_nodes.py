@@ -27,11 +27,14 @@ SETS: Given = {"table": "/etc/hal/datasets.json"}
 CONDA: Given = {
     "settings": "/etc/hal/environments.json",
     "declared": "/etc/hal/environments.d",
-    "lock": "/run/lock/hal-environment.lock",
+    "lock": "/run/hal-environment.lock",
 }
 HOMES: Given = {"once": False, "last": False, "status": False, "config": "/etc/hal/file_system_probe.json"}
 SERVER: Given = {"settings": "/etc/hal/provision.json"}
-JOB: Given = {"act": False, "job_begin": False, "job_end": False, "role": [], "json": False}
+JOB: Given = {
+    **dict.fromkeys(("act", "job_begin", "job_end", "foreign_processes", "end_foreign_processes"), False),
+    **{"who_fills": None, "role": [], "json": False},
+}
 LISTENS: Given = {"public": False, "port": 0, "show": False, "settings": "/etc/hal/notebooks.json", "others": []}
 
 LINES = [
@@ -106,6 +109,9 @@ def test_what_is_left_out_is_named(
          {"act": True, "role": ["slurm", "nvidia_driver"], "json": True, "job_begin": False}),
         (HEALTH, "--job-begin", {**JOB, "job_begin": True}),
         (HEALTH, "--job-end", {**JOB, "job_end": True}),
+        (HEALTH, "--foreign-processes --json", {**JOB, "foreign_processes": True, "json": True}),
+        (HEALTH, "--end-foreign-processes", {**JOB, "end_foreign_processes": True}),
+        (HEALTH, "--who-fills /tmp 1024", {**JOB, "who_fills": ["/tmp", "1024"]}),
         (PROVISION, "--settings s disarm n m", {"settings": "s", "node": ["n", "m"]}),
         (PROVISION, "status n m", {"node": ["n", "m"]}),
         (PROVISION, "images --only-wrong", {"only_wrong": True}),
@@ -136,6 +142,9 @@ def test_what_is_given_counts(program: str, argv: str, gives: Given, monkeypatch
         (HEALTH, "--act --job-begin", "--act"),
         (HEALTH, "--job-end --job-begin", "--job-end"),
         (HEALTH, "--job-end --act", "--act"),
+        (HEALTH, "--act --end-foreign-processes", "--act"),
+        (HEALTH, "--end-foreign-processes --foreign-processes", "--end-foreign-processes"),
+        (HEALTH, "--who-fills /tmp", "--who-fills"),
         (PROVISION, "arm n m", "m"),
         (REIMAGE, "show n m", "m"),
         (NOTEBOOK, "--port any", "--port"),
@@ -164,7 +173,8 @@ def test_no_command_is_refused_with_where_they_are_named(
     monkeypatch.setattr(os, "umask", lambda _: 0o22)  # it is this process's, too
     settings = {name: str(tmp_path / name) for name in ("state", "nodes", "records", "images", "image_key")}
     settings |= {name: str(tmp_path / name) for name in ("certificate", "private_key")}
-    given = {**settings, "keep_images": 2, "listen": [], "port": 0, "tls_port": 0}
+    figures = dict.fromkeys(("keep_images", "connections", "request_seconds", "port", "tls_port"), 1)
+    given = {**settings, **figures, "listen": []}
     (tmp_path / "provision.json").write_text(json.dumps(given))
     assert main(program, ["--settings", str(tmp_path / "provision.json")], monkeypatch) == 2
     said = capsys.readouterr()

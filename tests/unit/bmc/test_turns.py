@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import stat
 import threading
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from hal_bmc import operations
 from hal_bmc.models import Power
 from hal_bmc.turns import Turns, next_turn
+from hal_inventory import lock
 from tests.unit.bmc.test_deadlines import Moody, limits
 from tests.unit.bmc.test_retry import Clock
 
@@ -59,7 +61,26 @@ def test_what_is_no_turn_of_this_uptime_holds_nobody_up(tmp_path: Path, text: st
 
 def test_no_pause_needs_no_file(tmp_path: Path) -> None:
     turns(tmp_path, Clock(), pause=0).wait()
-    assert not (tmp_path / "power_on").exists()
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_cannot_be_locked_is_said_before_anything_is_switched_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = turns(tmp_path, Clock())
+    monkeypatch.setattr(lock, "WAIT_SECONDS", 0)
+    with (
+        lock.locked(tmp_path / "power_on.lock", OSError, "x"),
+        pytest.raises(OSError, match=r"process \d+ on ") as held,
+    ):
+        taken.check()
+    assert held.value.strerror is not None
+    assert held.value.strerror.startswith("turns to be switched on: process ")
+    taken.check()
+    assert os.listdir(tmp_path) == ["power_on.lock"], "no turn was taken"
+    tmp_path.chmod(0o777)
+    with pytest.raises(OSError, match="others may write to "):
+        taken.check()
 
 
 @pytest.mark.parametrize(("at_once", "pause"), [(0, 5), (4, -1)])

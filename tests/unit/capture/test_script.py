@@ -77,7 +77,7 @@ def bmc(tmp_path: Path) -> Iterator[tuple[str, Path]]:
             wrong = self.headers["Authorization"] != "Basic cm9vdDpzZWNyZXQ="  # root:secret
             status = 401 if wrong else 200 if self.path in RESOURCES else 404
             content = json.dumps(RESOURCES.get(self.path, {})).encode() if status == 200 else b"no"
-            self.send_response(status)
+            self.send_response(status, "\x1b[2J" if wrong else None)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
@@ -113,5 +113,5 @@ def test_a_bmc_is_asked_and_one_that_is_not_known_is_not(python: str, bmc: tuple
     assert len(stranger.stderr.splitlines()) == 1
     refused = ask(python, address, "--ca-file", str(certificate), password="wrong")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr.startswith(f"{address}: ")
+    assert refused.stderr == f"{address}: \\x1b[2J\n", "it drives no terminal"
     assert "secret" not in done.stdout + refused.stderr

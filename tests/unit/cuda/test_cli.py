@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hal_cuda import cli
 from hal_cuda.cli import main
+from hal_cuda.errors import HalCudaError
 from hal_cuda.table import load
 
 HAL = ["check", "--driver", "440.33.01", "--kernel", "4.18.0-80.7.2.el7", "--gpu", "Tesla V100-SXM2-16GB"]
@@ -43,3 +45,24 @@ def test_the_table_is_shown_whole_with_its_sources(capsys: pytest.CaptureFixture
         assert source.url in shown
     assert "  10.2  10.2.89   440.33      [1]\n" in shown
     assert "  rhel7  ppc64le  7.5         10.2       [" in shown
+
+
+def test_a_table_that_cannot_be_used_drives_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged() -> None:
+        raise HalCudaError("compatibility.yml:3: \x1b[2J\u202e is no driver\ncompatibility.yml:4: neither")
+
+    monkeypatch.setattr(cli, "load", damaged)
+    assert main(["table"]) == 2
+    said = "compatibility.yml:3: \\x1b[2J\\u202e is no driver\ncompatibility.yml:4: neither\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_what_was_asked_for_drives_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    odd = "x\x1b[2J\u202e\nrefused: y"
+    main(["check", *(word for name in ("driver", "toolkit", "arch", "kernel", "gpu") for word in (f"--{name}", odd))])
+    main([*HAL, "--toolkit", "10.2", "--compat", odd, "--gpu", odd, "--distribution", odd])
+    lines = capsys.readouterr().out.split("\n")
+    assert len(lines) > 5
+    assert all(line.isprintable() and not line.startswith("refused: y") for line in lines)

@@ -63,5 +63,5 @@ def test_a_version_that_is_none_is_an_error_of_the_filter(filters: dict[str, Cal
 def test_a_value_is_shown_in_a_message_up_to_forty_characters() -> None:
     assert shown("x" * 40) == f'"{"x" * 40}"'
     assert shown("x" * 41) == f'"{"x" * 37}..."'
-    assert shown("a\nb") == '"a?b"'
+    assert shown("a\nb") == r'"a\nb"'
     assert shown(10.2) == '"10.2"'

@@ -18,6 +18,7 @@ from hal_reimage.command import Asked, Connected, Result, reimage
 from hal_reimage.record import record_of
 from hal_reimage.remote import Done
 from hal_reimage.world import World
+from tests.unit.interpreters import beside
 from tests.unit.reimage.fakes import Site
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,7 +41,8 @@ class Server:
             if tuple(argv[: len(words)]) == words:
                 return answer
         if argv[0] in PROGRAMS:
-            argv = [sys.executable, "-B", str(FILES / PROGRAMS[argv[0]]), "--settings", str(self.settings), *argv[1:]]
+            program = [*beside(sys.executable), str(FILES / PROGRAMS[argv[0]])]
+            argv = [*program, "--settings", str(self.settings), *argv[1:]]
         done = subprocess.run(argv, input=stdin, capture_output=True, check=False, timeout=600)
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 

@@ -12,7 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from hal_reimage.remote import Done
+from hal_reimage.remote import Done, Run
+from hal_reimage.slurm import SlurmCommands, TestJob
+
+REASON = "hal-reimage: new image"
 
 
 @dataclass
@@ -218,3 +221,27 @@ class Slurmctld:
     def _scancel(self, words: list[str]) -> Done:
         self.jobs[words[0]].state = "CANCELLED"
         return Done(0)
+
+
+def site(number: int = 4, *, partitions: str = "gpu,cpu") -> Slurmctld:
+    """Return one with so many nodes, hal01 and on, each in all of the partitions."""
+    return Slurmctld(*(Node(f"hal{each:02d}", partitions.split(",")) for each in range(1, number + 1)))
+
+
+def slurm(site: Run, **settings: object) -> SlurmCommands:
+    """Return what the engine asks it by."""
+    job = TestJob("nvidia-smi -L", {f"hal{number:02d}": {"v100": 4} for number in range(1, 17)}, seconds=90)
+    return SlurmCommands(site, **{"job": job, "pause": lambda _: None, **settings})  # type: ignore[arg-type]
+
+
+def once(here: Slurmctld, after: str, does: Callable[[Slurmctld], None], *, skip: int = 0) -> None:
+    """Have somebody do something right after a command that holds a text, but for the first few of them."""
+    left = [skip]
+
+    def seen() -> None:
+        if after in " ".join(here.asked[-1]):
+            left[0] -= 1
+            if left[0] == -1:
+                does(here)
+
+    here.seen = seen

@@ -658,6 +658,23 @@ def test_a_gate_that_fails_keeps_the_node_drained_with_the_reason(fault: str, st
     assert here.machine.reason == f"hal-reimage: failed at {fault}: {ended.reason} (hal-reimage show hal05)"
 
 
+@pytest.mark.parametrize("boots", ["asked", "issued"])
+def test_a_reboot_of_a_node_whose_test_job_failed_is_taken_back_with_the_next_try(boots: str) -> None:
+    """Else Slurm has it serve after the reboot, and the next try finds that somebody gave it back."""
+    here = Here()
+    here.site.faults[NODE].add("job")
+    assert here.end().step is Step.JOB
+    here.site.faults.clear()
+    here.site.resume(NODE)
+    here.site.ask_reboot(NODE, "RESUME")
+    if boots == "issued":
+        here.site.pass_time(1)
+    assert here.machine.reboot == boots
+    here.confirm(AGAIN)
+    assert (here.machine.reboot, here.machine.drained, here.machine.reserved) == ("", True, False)
+    assert here.end().state is State.DONE
+
+
 def test_a_test_job_of_a_reimage_that_was_aborted_proves_nothing_for_the_next() -> None:
     here = Here()
     here.go_to(Step.JOB)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hal_reimage.engine import Engine, Limits
+from hal_reimage.errors import Trouble
 from hal_reimage.record import Drained, State, Step
 from tests.unit.reimage.test_engine import AGAIN, LIMITS, NODE, OTHER, Here
 
@@ -131,7 +133,8 @@ def test_three_jobs_are_named_and_the_others_counted(jobs: str, said: str) -> No
         ("", ""),
         (" \n\n", ""),
         ("one\n  two  \n \n", "; its console says: two"),
-        (f"{'x' * 201}\n", f"; its console says: {'x' * 200}"),
+        (f"{'x' * 201}\n", f"; its console says: {'x' * 197}..."),
+        ("one\n\x1b[2Jtwo \x9b\u202e\n", r"; its console says: \x1b[2Jtwo \x9b\u202e"),
         ("NOT INSTALLED: first\nNOT INSTALLED: second\nthird\n", "; its console says: NOT INSTALLED: second"),
     ],
 )
@@ -140,6 +143,26 @@ def test_of_a_console_the_last_line_that_says_something_is_told(console: str, sa
     here.site.console = console
     here.site.clock += LIMITS.start
     assert here.engine.tick(NODE, here.run).reason == f"waited 10 min for it to answer by ssh{said}"
+
+
+def test_what_is_written_down_of_others_words_is_one_printable_line() -> None:
+    """The server's program shows it, and so does Slurm."""
+    here = waiting(Step.GATES)
+    world = here.site.world()
+    answers = iter(["jobs of \x1b[2J\nmallory", "no\x1b]0;x\x07\n  disk\u202e"])
+
+    class Says:
+        """A rollout in whose end a node has a say; for what somebody waits, too."""
+
+        def gates(self, node: str) -> str | None:
+            raise Trouble(next(answers), passes=here.record().waiting == "its checks")
+
+        def leave(self, node: str) -> None:
+            """Nothing to leave."""
+
+    here.engine = Engine(replace(world, rollout=Says()), LIMITS, here.site.now)  # type: ignore[arg-type]
+    assert here.engine.tick(NODE, here.run).waiting == r"an answer: jobs of \x1b[2J mallory"
+    assert here.engine.tick(NODE, here.run).reason == r"no\x1b]0;x\x07 disk\u202e"
 
 
 def test_the_console_is_not_asked_where_a_system_does_the_work() -> None:

@@ -58,6 +58,20 @@ def test_each_host_has_its_own_end(plays: Plays) -> None:
     }
 
 
+def test_what_a_node_says_of_its_failure_is_one_printable_line(plays: Plays) -> None:
+    said = plays(r"""
+- name: Fail
+  ansible.builtin.fail: {msg: "a\e[2J\x9b\u202e\n hal02: done"}
+""")
+    assert said is not None
+    assert said["hal01"]["why"] == r"Fail: a\x1b[2J\x9b\u202e hal02: done"
+    plays("""
+- name: Fail
+  ansible.builtin.fail: {msg: "{{ 'x' * 600 }}"}
+""")
+    assert json.loads((plays.folder / "outcome.json").read_text())["hal01"]["why"] == f"Fail: {'x' * 497}..."
+
+
 def test_a_failure_that_was_rescued_or_ignored_is_well(plays: Plays) -> None:
     said = plays(
         """

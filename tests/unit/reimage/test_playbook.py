@@ -19,6 +19,7 @@ import yaml
 
 from hal_reimage.errors import Conflict
 from tests.unit import addresses, playing
+from tests.unit.interpreters import beside
 from tests.unit.reimage.asking import FILES, PROGRAMS, Server
 from tests.unit.reimage.conftest import Publish
 
@@ -38,7 +39,7 @@ class Calls:
         for name in ("scontrol", "squeue", "sacct", *PROGRAMS):
             told = f'#!/bin/sh\necho {name} "$@" >>{self.log}\n'
             if name in PROGRAMS:
-                program = [sys.executable, "-B", str(FILES / PROGRAMS[name]), "--settings", str(server.settings)]
+                program = [*beside(sys.executable), str(FILES / PROGRAMS[name]), "--settings", str(server.settings)]
                 told += f'exec {shlex.join(program)} "$@"\n'
             (folder / "bin" / name).write_text(told)
             (folder / "bin" / name).chmod(0o755)

@@ -9,8 +9,7 @@ import pytest
 from hal_reimage.errors import Trouble
 from hal_reimage.remote import Done
 from hal_reimage.slurm import TestJob
-from tests.unit.reimage.slurmctld import Job, Slurmctld
-from tests.unit.reimage.test_slurm import REASON, site, slurm
+from tests.unit.reimage.slurmctld import REASON, Job, Slurmctld, site, slurm
 
 
 def drained() -> Slurmctld:

@@ -10,7 +10,7 @@ from hal_reimage import slurm_text as subject
 from hal_reimage.errors import Trouble
 from hal_reimage.remote import Done
 from hal_reimage.slurm_text import Listed, Ran
-from tests.unit.reimage.test_slurm import REASON, site, slurm
+from tests.unit.reimage.slurmctld import REASON, site, slurm
 
 
 def nodes(number: int, *partitions: str, **changes: Any) -> dict[str, dict[str, Any]]:

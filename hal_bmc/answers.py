@@ -1,0 +1,35 @@
+"""What a BMC answers over HTTPS, read here and not further than so: a packed answer of 0.4 MB may be one of 600."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import requests
+
+from hal_inventory.bounded import BoundError, limited
+
+_UNPACKED = ("", "identity", "gzip", "deflate")
+"""Of one kind, and of these: a packed answer in a packed answer, or brotli's, is a million times as long."""
+
+_CHUNK = 4096
+"""Bytes that are unpacked at once: gzip makes 4 MB of them at the most."""
+
+
+class AnswerError(requests.exceptions.RequestException):  # type: ignore[misc]  # requests has no types
+    """An answer that was not read. The text says why."""
+
+
+def read(response: Any) -> bytes:
+    """Return the body of requests' answer; AnswerError for a longer one than any honest BMC gives."""
+    packing = str(response.headers.get("Content-Encoding") or "").strip().lower()
+    if packing not in _UNPACKED:
+        raise AnswerError("an answer that is packed in a way which nobody asked for: not read")
+    found = bytearray()
+    for chunk in response.iter_content(_CHUNK):
+        found += chunk
+        try:
+            limited(found)
+        except BoundError as error:
+            response.close()
+            raise AnswerError(f"{error}") from None
+    return bytes(found)

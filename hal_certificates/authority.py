@@ -2,26 +2,29 @@
 
 host_ca, user_ca      the authorities; made by playbooks/authorities.yml
 hosts/                host keys that were signed; NODE_ADDRESS-first.pub with an installation, the others by role ssh
+backup/               of role backup: keys by which nodes send archives, NODE_ADDRESS.pub, and by which they sign them,
+                      signers/NODE/*.pem (*.pem.revoked: believed no longer)
+*.pub.*~              in both: keys that a node had before it was made anew, or installed again
 issued.jsonl          user certificates with a serial number
-revoked_users         what user_ca no longer vouches for: the list that ssh-keygen -k reads, with reasons as comments
-revoked_hosts         host keys that are no longer believed: @revoked lines of known_hosts
-revoked_keys          made from revoked_users: the KRL for sshd's RevokedKeys
-../known_hosts        made from host_ca.pub and revoked_hosts: what the controller believes
+revoked_*             what is believed no longer, and what is made of it: hal_certificates.revoked
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta, timezone
+from hashlib import sha256
 from pathlib import Path
 
 from hal_certificates.errors import CertificateError
+from hal_certificates.files import refuse_missing, write
 from hal_certificates.keygen import fingerprint, public_key, run
+from hal_certificates.node_keys import is_of_no_node, nodes_with
 from hal_certificates.register import Issued, Register, stamp
+from hal_certificates.revoked import RevokedHosts, RevokedUsers
+from hal_inventory.lock import locked
 
 BACK = timedelta(minutes=10)
 """How far back a certificate begins: a node whose clock is a little behind must not see one of tomorrow."""
@@ -29,7 +32,13 @@ BACK = timedelta(minutes=10)
 HOST_DAYS = 365
 """How long the first host certificate is valid: as role ssh's (ssh_host_certificate_days), which renews it."""
 
-USERS = "# Certificates and keys of users that are refused: ssh-keygen -k makes revoked_keys of this.\n"
+STILL = timedelta(days=365)
+"""For how long after its end a certificate is revoked with its user: this clock may be ahead, and a node's behind."""
+
+NOT_REVOKED = {
+    "admin.pub": "is the key by which this controller comes in; docs/operations.md says how to replace it",
+    "user_ca.pub": "is the authority of all users' certificates; without it nobody comes in, nor does this controller",
+}
 
 
 class Authority:
@@ -39,18 +48,14 @@ class Authority:
         """CertificateError when they are not there."""
         self.folder = folder
         self.register = Register(folder / "issued.jsonl")
+        self.users = RevokedUsers(folder)
+        self.hosts = RevokedHosts(folder)
         for name in ("host_ca.pub", "user_ca.pub"):
-            if not (folder / name).is_file():
-                raise CertificateError(
-                    f"{folder / name} is missing; restore it, or for a new site: playbooks/authorities.yml"
-                )
+            refuse_missing(folder / name)
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """One at a time: two calls at once would issue one serial number twice."""
-        with (self.folder / ".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+        return locked(self.folder / ".lock", CertificateError, "the site's authorities")
 
     # --- issue
 
@@ -59,13 +64,18 @@ class Authority:
         if days < 1:
             raise CertificateError(f"a certificate for {days} days is none; give 1 or more")
         for word in (user, *principals):
-            if not word or not all(c.isalnum() or c in "._-" for c in word):
-                raise CertificateError(f"{word!r} is no name; letters, digits, dots, dashes and underscores make one")
+            _refuse_no_name(word)
         if key_file.suffix != ".pub":
             raise CertificateError(f"{key_file}: name the public key, a file that ends in .pub")
         key = public_key(key_file)
-        if key in self._revoked_keys():
+        self.users.refuse_lost()
+        if f"key: {key}" in self.users.entries():
             raise CertificateError(f"{key_file}: this key is revoked; {user} needs another")
+        # Else the node's next rollout is refused: node_keys.problem.
+        if nodes := nodes_with(self.folder, key):
+            raise CertificateError(
+                f"{key_file}: this is a key of {', '.join(nodes)}; {user} needs one that nobody else has"
+            )
         certificate = key_file.with_name(f"{key_file.stem}-cert.pub")
         now = datetime.now(timezone.utc)
         with self.locked(), tempfile.TemporaryDirectory(prefix="hal-certificate-") as scratch:
@@ -93,7 +103,8 @@ class Authority:
         """Sign the host key that a node gets with its installation; return the certificate. For HOST_DAYS.
 
         ``address``: in the management network. The key is kept as hosts/NODE_ADDRESS-first.pub before it is handed out,
-        so that it can be revoked where the node's first rollout, which role ssh keeps the key of, never came.
+        so that it can be revoked where the node's first rollout, which role ssh keeps the key of, never came. Those of
+        earlier installations are kept as former ones.
         """
         key = public_key(public)
         kept = self._first(node, address)
@@ -103,6 +114,8 @@ class Authority:
             signed = ["-I", fqdn, "-h", "-n", ",".join([node, fqdn, address]), "-V", f"-1d:+{HOST_DAYS}d"]
             run("ssh-keygen", "-q", "-s", self.folder / "host_ca", *signed, copy)
             kept.parent.mkdir(mode=0o700, exist_ok=True)
+            if kept.exists():
+                kept.rename(f"{kept}.{sha256(kept.read_bytes()).hexdigest()[:16]}~")
             write(kept, copy.read_bytes(), 0o600)
             return (Path(scratch) / "key-cert.pub").read_text()
 
@@ -119,111 +132,93 @@ class Authority:
                 raise CertificateError(
                     f"no certificate {serial} was issued; python -m hal_certificates list shows them"
                 )
-        lines = [(f"serial: {serial}", f"{known[serial].user}: {reason}") for serial in serials]
-        return self._add_users(lines)
+        return self._add_users([(f"serial: {serial}", f"{known[serial].user}: {reason}") for serial in serials])
 
     def revoke_user(self, user: str, reason: str) -> list[str]:
-        """Refuse every certificate of a user that has not run out."""
-        now = datetime.now(timezone.utc)
-        serials = [one.serial for one in self.register if one.user == user and one.valid(now)]
+        """Refuse every certificate of a user, but those that ran out long ago."""
+        since = datetime.now(timezone.utc) - STILL
+        serials = [one.serial for one in self.register if one.user == user and one.valid(since)]
         if not serials:
-            raise CertificateError(f"{user} has no valid certificate; python -m hal_certificates list shows all")
+            raise CertificateError(
+                f"{user} has had no valid certificate since {stamp(since)} by this computer's clock;"
+                " python -m hal_certificates list shows all"
+            )
         return self.revoke_serials(serials, reason)
 
     def revoke_key(self, key_file: Path, reason: str) -> list[str]:
         """Refuse a user's key, with and without any certificate."""
         key = public_key(key_file)
-        own = self.folder / "admin.pub"
-        if own.exists() and public_key(own) == key:
-            raise CertificateError(
-                f"{own} is the key by which this controller comes in; docs/operations.md says how to replace it"
-            )
+        for name, why in NOT_REVOKED.items():
+            own = self.folder / name
+            if own.exists() and public_key(own) == key:
+                raise CertificateError(f"{own} {why}")
         return self._add_users([(f"key: {key}", f"{fingerprint(key)}: {reason}")])
 
     def revoke_node(self, node: str, address: str, reason: str) -> list[str]:
-        """No longer believe a node's host key, whatever certificate it has, nor the one of its last installation."""
-        signed = self.folder / "hosts" / f"{node}_{address}.pub"
-        there = [path for path in (signed, self._first(node, address)) if path.is_file()]
-        if not there:
+        """No longer believe a node's host key, whatever certificate it has, nor the one of its last installation.
+
+        Nor take backups that are sent by its key, nor believe one that it signed; nor any key that it had before it was
+        made anew. What a node shows to others is in the register of hosts, what it comes in by in that of users.
+        ``address``: in the management network; empty for a node that left the model, then at each address it had.
+        """
+        _refuse_no_name(node)  # a pattern would be many
+        shows, sends = self._keys_of("hosts", node, address), self._keys_of("backup", node, address)
+        signers = sorted((self.folder / "backup" / "signers" / node).glob("*.pem"))
+        if not (shows or sends or signers):
+            signed = self.folder / "hosts" / f"{node}_{address}.pub"
             raise CertificateError(f"{node}: no key of it was signed here ({signed} is missing)")
         with self.locked():
-            lines = self.revoked_hosts()
-            known = [one.split()[2:4] for one in lines]
-            keys = [key for key in dict.fromkeys(map(public_key, there)) if key.split() not in known]
-            new = [f"@revoked * {key} {node}: {_words(reason)}" for key in keys]
-            if new:
-                write(self.folder / "revoked_hosts", ("\n".join([*lines, *new]) + "\n").encode(), 0o600)
-        return new
+            self._refuse_lost()
+            added = self.hosts.add(shows, f"{node}: {_words(reason)}")
+        added += self._add_users([(f"key: {key}", f"{node}, sends backups: {reason}") for key in sends])
+        return added + [str(signer.rename(f"{signer}.revoked")) for signer in signers]
 
-    def revoked_hosts(self) -> list[str]:
-        """Return the @revoked lines."""
-        path = self.folder / "revoked_hosts"
-        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    def _keys_of(self, folder: str, node: str, address: str) -> list[str]:
+        """The keys of a node, NODE_ADDRESS.pub and -first.pub, and former ones, which copy: backup names .pub.*~.
 
-    def revoked_serials(self) -> set[int]:
-        """Return the numbers that are refused."""
-        return {int(line.split()[1]) for line in self._users() if line.startswith("serial: ")}
-
-    def _revoked_keys(self) -> set[str]:
-        return {line.removeprefix("key: ") for line in self._users() if line.startswith("key: ")}
-
-    def _users(self) -> list[str]:
-        path = self.folder / "revoked_users"
-        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        CertificateError when one is somebody else's: kept before keys were looked at, or signed for a user since.
+        """
+        own = f"{node}_{address or '*'}"
+        paths = [path for end in (".pub*", "-first.pub*") for path in sorted((self.folder / folder).glob(own + end))]
+        keys = {path: public_key(path) for path in paths if not path.name.endswith("-cert.pub")}
+        for path, key in keys.items():
+            if is_of_no_node(self.folder, key):
+                raise CertificateError(
+                    f"{path} has a key of the controller, the authorities or a user: to revoke it would lock them out."
+                    f" {node} showed it as its own: move the file to another folder, revoke {node} again, and look who"
+                    " was root there"
+                )
+        return list(keys.values())
 
     def _add_users(self, entries: Sequence[tuple[str, str]]) -> list[str]:
         today = datetime.now(timezone.utc).strftime("%Y-%m-%d")
         with self.locked():
-            lines = self._users() or USERS.splitlines()
-            new = [(entry, why) for entry, why in entries if entry not in lines]
-            for entry, why in new:
-                lines += [f"# {today} {_words(why)}", entry]
-            if new:
-                write(self.folder / "revoked_users", ("\n".join(lines) + "\n").encode(), 0o600)
-        return [entry for entry, _ in new]
+            self._refuse_lost()
+            return self.users.add([(entry, f"{today} {_words(why)}") for entry, why in entries])
 
-    # --- what is made from the lists
+    def _refuse_lost(self) -> None:
+        """CertificateError when a register has lost a line: before anything is added to one or made of one."""
+        self.users.refuse_lost()
+        self.hosts.refuse_lost()
 
-    def build(self) -> list[str]:
-        """Make revoked_keys and the controller's known_hosts anew where the lists changed; return what was made."""
-        made = []
+    # --- what is made from the registers
+
+    def build(self, taken_back: bool = False) -> list[str]:
+        """Make revoked_keys and the controller's known_hosts of the registers; return those that are others now.
+
+        CertificateError, and nothing is made, when a register has lost a line; with ``taken_back`` that was meant.
+        """
         with self.locked():
-            lists, krl = self.folder / "revoked_users", self.folder / "revoked_keys"
-            for path, text in ((lists, USERS), (self.folder / "revoked_hosts", "")):
-                if not path.exists():
-                    write(path, text.encode(), 0o600)
-            if not krl.exists() or krl.stat().st_mtime_ns < lists.stat().st_mtime_ns:
-                with tempfile.TemporaryDirectory(prefix="hal-revoked-") as scratch:
-                    new = Path(scratch) / "revoked_keys"
-                    run("ssh-keygen", "-q", "-k", "-f", new, "-s", self.folder / "user_ca.pub", lists)
-                    run("ssh-keygen", "-Q", "-f", new)  # sshd refuses every key when it cannot read this
-                    write(krl, new.read_bytes(), 0o644)
-                made.append(str(krl))
-            known = self.folder.parent / "known_hosts"
-            text = "\n".join([self.known_hosts_line(), *self.revoked_hosts()]) + "\n"
-            if not known.exists() or known.read_text(encoding="utf-8") != text:
-                write(known, text.encode(), 0o644)
-                made.append(str(known))
-        return made
+            if not taken_back:
+                self._refuse_lost()
+            return [str(path) for path in (*self.users.build(), *self.hosts.build())]
 
-    def known_hosts_line(self) -> str:
-        """Return the line that believes all host certificates of the site."""
-        return f"@cert-authority * {(self.folder / 'host_ca.pub').read_text(encoding='utf-8').strip()}"
+
+def _refuse_no_name(word: str) -> None:
+    if not word or not all(c.isalnum() or c in "._-" for c in word):
+        raise CertificateError(f"{word!r} is no name; letters, digits, dots, dashes and underscores make one")
 
 
 def _words(text: str) -> str:
     """Return text as one printable line: it becomes a comment in a list."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-def write(path: Path, content: bytes, mode: int) -> None:
-    """Replace a file as a whole: sshd may read it at any moment."""
-    new = path.with_name(f".{path.name}.new")
-    try:
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(content)
-        new.chmod(mode)
-        new.replace(path)
-    except OSError as error:
-        raise CertificateError(f"{path}: cannot be written: {error.strerror}") from None

@@ -15,13 +15,14 @@ from pathlib import Path
 from hal_certificates.authority import Authority
 from hal_certificates.errors import CertificateError
 from hal_certificates.first_contact import pin, read_expected
+from hal_inventory.printable import complain, printable
 
 # An empty one is not given: playbooks/revoke.yml passes all of them.
 REVOCABLE = {
-    "user": "all certificates of a user that have not run out",
+    "user": "all certificates of a user, but those that ran out more than a year ago",
     "serial": "one certificate",
     "key": "a public key, with and without certificates",
-    "node": "a node's host key",
+    "node": "a node's host key, and those by which it sends and signs backups",
 }
 
 
@@ -30,9 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         for line in _run(options):
-            print(line)
+            print(printable(line, None))
     except CertificateError as error:
-        print(error, file=sys.stderr)
+        complain(error)
+        return 2
+    except OSError as error:
+        complain(f"{error.filename or 'hal_certificates'}: {error.strerror}")
         return 2
     return 0
 
@@ -58,7 +62,10 @@ def _parser() -> argparse.ArgumentParser:
     revoke.add_argument("--address", default="", help="with --node: its address in the management network")
     revoke.add_argument("--reason", required=True)
 
-    commands.add_parser("build", help="make revoked_keys and known_hosts where the lists changed")
+    build = commands.add_parser("build", help="make revoked_keys and known_hosts of the registers")
+    build.add_argument(
+        "--taken-back", action="store_true", help="a revocation was taken back: lists may refuse less than they do"
+    )
 
     commands.add_parser("servers", help="show the authority for servers, when its parts belong together")
 
@@ -89,15 +96,15 @@ def _run(options: argparse.Namespace) -> list[str]:
             raise CertificateError("say why: somebody will ask in a year")
         return [*_revoke(authority, options), *authority.build()]
     if options.command == "build":
-        return authority.build()
+        return authority.build(options.taken_back)
     return pin(options.node, options.address, _expected(options.expected), authority, options.into)
 
 
 def _list(authority: Authority) -> list[str]:
-    now, refused = datetime.now(timezone.utc), authority.revoked_serials()
+    now, refused = datetime.now(timezone.utc), authority.users.entries()
     rows = [("SERIAL", "USER", "OPENS", "UNTIL", "STATE", "KEY")]
     for one in authority.register:
-        state = "revoked" if one.serial in refused else "valid" if one.valid(now) else "ran out"
+        state = "revoked" if f"serial: {one.serial}" in refused else "valid" if one.valid(now) else "ran out"
         rows.append((str(one.serial), one.user, ",".join(one.principals), one.until, state, one.fingerprint))
     widths = [max(len(row[column]) for row in rows) for column in range(6)]
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -14,8 +14,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from hal_certificates.authority import Authority, write
+from hal_certificates.authority import Authority
 from hal_certificates.errors import CertificateError
+from hal_certificates.files import write
 from hal_certificates.keygen import fingerprint
 
 FINGERPRINT = re.compile(r"(?:\d+ +)?(SHA256:[A-Za-z0-9+/]{43})=?(?: .*)?$")
@@ -66,12 +67,14 @@ def shown(address: str) -> list[str]:
 def pin(node: str, address: str, expected: Mapping[str, set[str]], authority: Authority, into: Path) -> list[str]:
     """Write a known_hosts with exactly the keys of a node that somebody read from its console; return them.
 
-    CertificateError, and nothing is written, when the node shows another key or one that was revoked.
+    CertificateError, and nothing is written, when the node shows another key or one that was revoked, or when that
+    cannot be told: the register has lost a line.
     """
     if node not in expected:
         raise CertificateError(f"{node}: no host key was given for it; read one from its console (docs/operations.md)")
     keys = {fingerprint(key): key for key in shown(address)}
-    revoked = {" ".join(line.split()[2:4]) for line in authority.revoked_hosts()}
+    authority.hosts.refuse_lost()
+    revoked = authority.hosts.keys()
     if again := sorted(one for one, key in keys.items() if key in revoked):
         raise CertificateError(
             f"{node}: {address} shows a key that was revoked ({again[0]}); give it a new one at its console"

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from hal_certificates.errors import CertificateError
+from hal_certificates.files import write
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def stamp(moment: datetime) -> str:
 
 
 class Register:
-    """The file; it is only appended to."""
+    """The file; it only grows."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,7 +61,9 @@ class Register:
         return max((one.serial for one in self), default=0) + 1
 
     def add(self, one: Issued) -> None:
-        """Append a certificate."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(one)) + "\n")
-        self.path.chmod(0o600)
+        """Append a certificate; when this returns, it is there after a loss of power, too.
+
+        CertificateError when the disk is full: half a line would be in the way of all that comes later.
+        """
+        there = self.path.read_bytes() if self.path.exists() else b""
+        write(self.path, there + f"{json.dumps(asdict(one))}\n".encode(), 0o600)

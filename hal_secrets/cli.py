@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from hal_inventory.printable import complain
 from hal_secrets.declared import Secret, declared
 from hal_secrets.errors import SecretError
 from hal_secrets.site import Site
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(options)
     except (SecretError, OSError) as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return 2
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -19,9 +18,10 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from hal_certificates import authority as subject
-from hal_certificates import cli, first_contact, keygen
+from hal_certificates import cli, first_contact, keygen, revoked
 from hal_certificates.authority import Authority
 from hal_certificates.errors import CertificateError
+from hal_certificates.files import write
 from hal_certificates.register import Issued, Register, stamp, when
 from hal_certificates.tls import tls_authority, tls_certificate
 from tests.unit.authority import make
@@ -38,18 +38,22 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What is asked of OpenSSH, which makes a certificate beside a key and a list where it is told to."""
     asked: list[list[str]] = []
 
-    def run(*argv: str | Path, stdin: str | None = None) -> str:
+    def run(*argv: str | Path, stdin: str | None = None, accept: tuple[int, ...] = (0,)) -> str:
         words = [str(word) for word in argv]
         asked.append(words)
-        if "-s" in words and "-k" not in words:
+        if "-Q" in words:
+            return "".join(f"{file}: REVOKED\n" for file in words[4:])
+        if "-t" in words:
+            Path(f"{words[-1]}.pub").write_text("ssh-ed25519 NEW")
+        elif "-k" in words:
+            Path(words[words.index("-f") + 1]).write_bytes(b"x" * 28 + Path(words[-1]).read_bytes())
+        elif "-s" in words:
             key = Path(words[-1])
             key.with_name("key-cert.pub").write_text(f"certificate of {key.read_text()}")
-        elif "-k" in words:
-            Path(words[words.index("-f") + 1]).write_text("list")
         return f"256 SHA256:{(stdin or '').split()[-1] if stdin else ''} x (ED25519)\n"
 
-    monkeypatch.setattr(subject, "run", run)
-    monkeypatch.setattr(keygen, "run", run)
+    for module in (subject, keygen, revoked):
+        monkeypatch.setattr(module, "run", run)
     return asked
 
 
@@ -130,12 +134,12 @@ def test_both_keys_of_a_node_are_revoked_each_once(ran: Any, folder: Path) -> No
     (folder / "hosts/hal05_10.0.0.5-first.pub").write_text("ssh-ed25519 FIRST")
     (folder / "hosts/hal06_10.0.0.6-first.pub").write_text("ssh-ed25519 SIX")
     one = Authority(folder)
-    assert one.revoked_hosts() == []
+    assert one.hosts.lines() == []
     now, first = (f"@revoked * ssh-ed25519 {key} hal05: disk lost" for key in ("NOW", "FIRST"))
     assert one.revoke_node("hal05", "10.0.0.5", " disk\x07\nlost ") == [now, first]
     assert one.revoke_node("hal05", "10.0.0.5", "again") == []
     assert one.revoke_node("hal06", "10.0.0.6", "x") == ["@revoked * ssh-ed25519 SIX hal06: x"]
-    assert one.revoked_hosts() == [now, first, "@revoked * ssh-ed25519 SIX hal06: x"]
+    assert one.hosts.lines() == [now, first, "@revoked * ssh-ed25519 SIX hal06: x"]
     assert mode(folder / "revoked_hosts") == 0o600
     signed = folder / "hosts/hal07_10.0.0.7.pub"
     with pytest.raises(CertificateError) as error:
@@ -145,7 +149,9 @@ def test_both_keys_of_a_node_are_revoked_each_once(ran: Any, folder: Path) -> No
 
 def test_what_is_revoked_is_noted_once_with_its_reason(ran: Any, folder: Path, tmp_path: Path) -> None:
     one = Authority(folder)
-    for each in (issued(1), issued(2, until=LONG_AGO), issued(3), issued(4, "bob")):
+    year = datetime.now(timezone.utc) - timedelta(days=365)
+    within, before = (stamp(year + timedelta(hours=hours)) for hours in (1, -1))
+    for each in (issued(1), issued(2, until=before), issued(3, until=within), issued(4, "bob")):
         one.register.add(each)
     days = {datetime.now(timezone.utc).strftime("%Y-%m-%d")}
     assert one.revoke_user("alice", "left") == ["serial: 1", "serial: 3"]
@@ -156,20 +162,15 @@ def test_what_is_revoked_is_noted_once_with_its_reason(ran: Any, folder: Path, t
     days.add(datetime.now(timezone.utc).strftime("%Y-%m-%d"))  # midnight may have been between
     text = re.sub("# (" + "|".join(days) + ") ", "# DAY ", (folder / "revoked_users").read_text())
     assert text.splitlines() == [
-        *subject.USERS.splitlines(),
+        *revoked.HEAD.splitlines(),
         *("# DAY alice: left", "serial: 1", "# DAY alice: left", "serial: 3"),
         *("# DAY bob: all", "serial: 4", "# DAY SHA256:AAAA: lost", "key: ssh-ed25519 AAAA"),
     ]
     assert mode(folder / "revoked_users") == 0o600
-    assert one.revoked_serials() == {1, 3, 4}
-    assert one._revoked_keys() == {"ssh-ed25519 AAAA"}
-    for user, serials, words in (
-        ("", [4, 9], "no certificate 9 was issued; python -m hal_certificates list shows them"),
-        ("carol", [], "carol has no valid certificate; python -m hal_certificates list shows all"),
-    ):
-        with pytest.raises(CertificateError) as error:
-            _ = one.revoke_user(user, "x") if user else one.revoke_serials(serials, "x")
-        assert str(error.value) == words
+    assert one.users.entries() == {"serial: 1": 3, "serial: 3": 5, "serial: 4": 7, "key: ssh-ed25519 AAAA": 9}
+    with pytest.raises(CertificateError) as error:
+        one.revoke_serials([4, 9], "x")
+    assert str(error.value) == "no certificate 9 was issued; python -m hal_certificates list shows them"
 
 
 def test_the_controllers_own_key_is_not_revoked(ran: Any, folder: Path, tmp_path: Path) -> None:
@@ -181,31 +182,37 @@ def test_the_controllers_own_key_is_not_revoked(ran: Any, folder: Path, tmp_path
     assert Authority(folder).revoke_key(tmp_path / "b.pub", "x") == ["key: ssh-ed25519 OTHER"]
 
 
-def test_lists_are_made_where_they_changed(ran: Any, folder: Path) -> None:
+def test_lists_are_made_of_the_registers(ran: Any, folder: Path) -> None:
     one, krl, known = Authority(folder), folder / "revoked_keys", folder.parent / "known_hosts"
     assert one.build() == [str(krl), str(known)]
-    assert [words[1:3] for words in ran] == [["-q", "-k"], ["-Q", "-f"]], "made, and read again"
-    assert [mode(folder / name) for name in ("revoked_users", "revoked_hosts", "revoked_keys")] == [0o600, 0o600, 0o644]
-    assert ((folder / "revoked_users").read_text(), (folder / "revoked_hosts").read_text()) == (subject.USERS, "")
+    assert [words[1:3] for words in ran] == [["-q", "-k"], ["-Q", "-f"], ["-Q", "-f"]], "made, and asked twice"
+    assert ran[0][5:7] == ["-s", str(folder / "user_ca.pub")]
+    names = ("revoked_users", "revoked_hosts", "revoked_keys", "revoked_samples")
+    assert [mode(folder / name) for name in names] == [0o600, 0o600, 0o644, 0o600]
+    assert ((folder / "revoked_users").read_text(), (folder / "revoked_hosts").read_text()) == (revoked.HEAD, "")
     assert (known.read_text(), mode(known)) == ("@cert-authority * ssh-ed25519 host_ca\n", 0o644)
     assert one.build() == []
-    (folder / "revoked_hosts").write_text("@revoked * x\n")
+    (folder / "revoked_hosts").write_text("# lost\n@revoked * ssh-ed25519 AAAA hal05\n\n")
     assert one.build() == [str(known)]
-    assert known.read_text() == "@cert-authority * ssh-ed25519 host_ca\n@revoked * x\n"
-    before = krl.stat().st_mtime_ns
-    os.utime(folder / "revoked_users", ns=(before + 10**9, before + 10**9))
+    assert known.read_text() == "@cert-authority * ssh-ed25519 host_ca\n# lost\n@revoked * ssh-ed25519 AAAA hal05\n\n"
+    with (folder / "revoked_users").open("a") as file:
+        file.write("serial: 7\n")
     assert one.build() == [str(krl)]
-    os.utime(folder / "revoked_users", ns=(krl.stat().st_mtime_ns,) * 2)
-    assert one.build() == []
+    signed = next(words for words in ran if "-z" in words)
+    assert signed[1:-1] == [
+        *("-q", "-s", str(folder / "user_ca"), "-I", "revoked", "-z", "7"),
+        *("-n", "nobody", "-V", "19990101:19990102"),
+    ]
+    assert (folder / "revoked_samples").read_text() == "certificate of serial: 7\n"
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "a"
     (tmp_path / ".a.new").write_text("left by somebody")
-    subject.write(path, b"one", 0o640)
+    write(path, b"one", 0o640)
     assert (path.read_text(), mode(path), [one.name for one in tmp_path.iterdir()]) == ("one", 0o640, ["a"])
     with pytest.raises(CertificateError) as error:
-        subject.write(tmp_path / "none" / "a", b"", 0o600)
+        write(tmp_path / "none" / "a", b"", 0o600)
     assert str(error.value) == f"{tmp_path}/none/a: cannot be written: No such file or directory"
 
 

@@ -15,6 +15,7 @@ import pytest
 from hal_certificates import authority, cli, first_contact
 from hal_certificates.authority import Authority
 from hal_certificates.errors import CertificateError
+from hal_certificates.files import write
 from hal_certificates.keygen import fingerprint, public_key, run
 from hal_certificates.register import Issued, Register, stamp, when
 from tests.unit.operator.test_certificates import make_key
@@ -207,10 +208,10 @@ def test_the_first_key_of_a_node_is_signed_for_its_names_and_kept(folder: Path, 
 def test_a_file_is_replaced_as_a_whole_with_the_mode_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "list"
     (tmp_path / ".list.new").write_text("of a run that was ended")
-    authority.write(file, b"1", 0o666)
+    write(file, b"1", 0o666)
     assert (file.read_bytes(), stat.S_IMODE(file.stat().st_mode)) == (b"1", 0o666)
     before = file.stat().st_ino
-    authority.write(file, b"2", 0o600)
+    write(file, b"2", 0o600)
     assert (file.read_bytes(), stat.S_IMODE(file.stat().st_mode)) == (b"2", 0o600)
     assert file.stat().st_ino != before
     assert list(tmp_path.iterdir()) == [file]
@@ -218,7 +219,7 @@ def test_a_file_is_replaced_as_a_whole_with_the_mode_asked_for(tmp_path: Path) -
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(CertificateError) as caught:
-        authority.write(tmp_path / "none" / "list", b"1", 0o600)
+        write(tmp_path / "none" / "list", b"1", 0o600)
     assert str(caught.value) == f"{tmp_path / 'none' / 'list'}: cannot be written: No such file or directory"
 
 
@@ -278,7 +279,6 @@ def test_the_list_shows_what_holds_what_ran_out_and_what_was_revoked(
         (["--serial", "1", "--user", "ada"], "name one of user, serial, key, node to revoke, not user and serial"),
         (["--serial", "one"], "one is no serial number; python -m hal_certificates list shows them"),
         (["--serial", "9"], "no certificate 9 was issued; python -m hal_certificates list shows them"),
-        (["--user", "ada"], "ada has no valid certificate; python -m hal_certificates list shows all"),
     ],
 )
 def test_what_cannot_be_revoked_is_said(

@@ -85,6 +85,13 @@ def test_missing_secrets_are_made_encrypted_and_shown_by_name_only(program: Prog
         assert not any(value in out for value in opened(file(root, name)).values())
 
 
+def test_what_is_refused_drives_no_terminal(program: Program) -> None:
+    status, out, said = program("--rotate", "x\x1b[2J")
+    assert (status, out) == (2, "")
+    assert "x\\x1b[2J" in said
+    assert said[:-1].isprintable()
+
+
 def test_what_is_there_is_never_touched_and_only_what_is_missing_is_added(program: Program, root: Path) -> None:
     program()
     before = {name: file(root, name).read_bytes() for name in ("munge", "slurm")}

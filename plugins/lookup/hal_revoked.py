@@ -1,0 +1,63 @@
+"""Ansible lookup plugin: what was revoked, to ask a node's list about it. Decided in hal_certificates.revoked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+if _ROOT not in sys.path:
+    sys.path.insert(0, _ROOT)
+
+from hal_certificates.errors import CertificateError  # noqa: E402  found only now
+from hal_certificates.revoked import RevokedHosts, RevokedUsers  # noqa: E402  found only now
+
+DOCUMENTATION = r"""
+name: hal_revoked
+author: HAL toolkit
+short_description: What nodes have to refuse
+description:
+  - Gives for each line of the register of revoked certificates and keys, C(revoked_users), what C(ssh-keygen -Q) can be
+    asked about, with the name of the entry as comment. That is the key, or a worthless certificate with the number.
+  - Fails when no list was made since a line was added to the register, and when the register has lost one.
+options:
+  _terms:
+    description: The folder of the authorities, at the controller.
+    required: true
+  of:
+    description: V(hosts) gives the lines of the register of revoked host keys, C(revoked_hosts), for known hosts.
+    type: str
+    choices: [users, hosts]
+    default: users
+"""
+
+EXAMPLES = r"""
+- ansible.builtin.debug:
+    msg: "{{ lookup('hal_revoked', hal_state_dir ~ '/ca', wantlist=true) | length }} are revoked"
+"""
+
+RETURN = r"""
+_raw:
+  description: Lines of .pub files, or of known hosts.
+  type: list
+  elements: str
+"""
+
+
+class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+    """Thin: asks hal_certificates.revoked."""
+
+    def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
+        """Return the lines of each folder."""
+        self.set_options(var_options=variables, direct=kwargs)
+        try:
+            if self.get_option("of") == "hosts":
+                return [line for folder in terms for line in RevokedHosts(Path(folder)).spread()]
+            return [sample for folder in terms for sample in RevokedUsers(Path(folder)).samples()]
+        except CertificateError as error:
+            raise AnsibleError(f"lookup hal_revoked: {error}") from None

@@ -66,7 +66,8 @@ def people(cluster: Cluster, tmp_path: Path) -> tuple[Administrator, Administrat
 @pytest.fixture
 def lists_as_before() -> Iterator[None]:
     """The lists are put back, here and on the nodes."""
-    before = {name: (AUTHORITY / name).read_bytes() for name in ("revoked_users", "revoked_hosts", "revoked_keys")}
+    names = ("revoked_users", "revoked_hosts", "revoked_keys", "revoked_samples")
+    before = {name: (AUTHORITY / name).read_bytes() for name in names}
     yield
     for name, content in before.items():
         (AUTHORITY / name).write_bytes(content)
@@ -85,6 +86,7 @@ def test_a_revoked_user_is_refused_by_the_running_sshd_and_another_is_not(
     assert carol.comes_in("hal01")
     assert dave.comes_in("hal01")
 
+    os.utime(AUTHORITY / "revoked_keys", (4e9, 4e9))  # 2096: the controller's clock was ahead once
     done = revoke(revoke_user="carol")
     assert done.status == 0, done.explain()
     assert not carol.comes_in("hal01")
@@ -104,6 +106,19 @@ def test_a_revoked_user_is_refused_by_the_running_sshd_and_another_is_not(
     assert refused.status != 0
     assert "this key is revoked; carol needs another" in refused.words
     assert node("hal01").check_output("id -un") == "root"
+
+
+def test_a_node_with_an_old_list_gets_the_new_one_by_the_same_command(
+    node: Node, people: tuple[Administrator, Administrator], lists_as_before: None
+) -> None:
+    carol, _ = people
+    node("hal01").check_output("cp /etc/ssh/revoked_keys /root/old")
+    assert revoke(revoke_user="carol").status == 0
+    node("hal01").check_output("mv /root/old /etc/ssh/revoked_keys")
+    assert carol.comes_in("hal01"), "sshd reads an old list without complaint"
+    again = revoke(revoke_user="carol")
+    assert (again.status, list(again.changes)) == (0, ["hal01"]), again.explain()
+    assert not carol.comes_in("hal01")
 
 
 def test_a_revoked_host_key_is_believed_by_no_node_and_not_by_the_controller(
@@ -126,6 +141,19 @@ def test_a_revoked_host_key_is_believed_by_no_node_and_not_by_the_controller(
     fresh = {"ANSIBLE_SSH_ARGS": "-o ControlMaster=no -o ControlPath=none -o PreferredAuthentications=publickey"}
     here = of_scenario(SCENARIO).playbook(SCENARIO / "converge.yml", "--limit", "hal01", environment=fresh)
     assert here.recap["hal01"]["unreachable"] == 1, here.explain()
+
+
+def test_a_node_that_shows_the_host_key_of_another_gets_no_certificate() -> None:
+    """The other would be revoked with it."""
+    (own,) = (AUTHORITY / "hosts").glob("hal01_*[0-9].pub")
+    other = own.with_name("hal02_10.65.5.99.pub")
+    other.write_text(own.read_text())
+    try:
+        done = of_scenario(SCENARIO).playbook(SCENARIO / "converge.yml", "--limit", "hal01")
+    finally:
+        other.unlink()
+    assert done.status != 0
+    assert "hal01 shows the key of hal02 as its host key: to revoke one would revoke the other." in done.words
 
 
 def test_the_key_of_the_controller_itself_is_not_revoked_by_a_slip(node: Node) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_run import of_scenario
+from ansible_run import PROJECT, of_scenario
 from promises import Rollout
 from ssh_config import STATE, Cluster
 from testinfra.host import Host
@@ -17,13 +18,15 @@ from waiting import wait_for
 
 NODES = ["hal-mgmt2", "hal01"]
 AUTHORITY = STATE / "scenario-ssh" / "ca"
+SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
+CONFIGURATION = "find /etc/ssh -name 'sshd_config*' -type f -exec sha256sum {} +"
 Node = Callable[[str], Host]
 Site = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
 def rollout() -> Rollout:
-    return Rollout(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]))
+    return Rollout(SCENARIO)
 
 
 def keygen(*arguments: str | Path) -> None:
@@ -68,6 +71,18 @@ class Login:
 @pytest.fixture
 def login(cluster: Cluster, tmp_path: Path) -> Login:
     return Login(cluster, tmp_path)
+
+
+@contextmanager
+def altered(host: Host, unit: str, *lines: str) -> Iterator[None]:
+    """A unit with further lines, for as long as this is."""
+    folder = f"/run/systemd/system/{unit}.d"
+    written = " ".join(f"'{line}'" for line in lines)
+    host.check_output(f"mkdir -p {folder} && printf '%s\\n' {written} >{folder}/fault.conf && systemctl daemon-reload")
+    try:
+        yield
+    finally:
+        host.check_output(f"rm -r {folder} && systemctl daemon-reload")
 
 
 @pytest.mark.parametrize("name", NODES)
@@ -215,46 +230,108 @@ def test_a_key_that_opens_root_is_reported_unless_it_was_declared(
 
 
 def test_a_configuration_with_a_wrong_word_is_refused_and_the_old_one_stays(node: Node, rollout: Rollout) -> None:
-    before = node("hal01").check_output("sha256sum /etc/ssh/sshd_config")
+    before = node("hal01").check_output(CONFIGURATION)
     done = rollout.converge("--limit", "hal01", ssh_settings_extra={"Nonsense": "yes"})
     assert done.status != 0
     assert "Bad configuration option: Nonsense" in done.output
-    assert node("hal01").check_output("sha256sum /etc/ssh/sshd_config") == before
+    assert node("hal01").check_output(CONFIGURATION) == before
+
+
+def test_without_a_way_back_nothing_is_replaced_or_reloaded(node: Node, rollout: Rollout) -> None:
+    host = node("hal01")
+    before = host.check_output(CONFIGURATION)
+    with altered(host, "hal-sshd-rollback.timer", "[Unit]", "AssertPathExists=/nowhere"):
+        done = rollout.converge("--limit", "hal01", ssh_settings_extra={"AllowUsers": "root"})
+    assert done.status != 0
+    assert "sshd_config stays as it is: hal-sshd-rollback.timer" in done.words, done.explain()
+    assert "Reload sshd" not in done.output
+    assert host.check_output(CONFIGURATION) == before
 
 
 def test_a_configuration_that_locks_root_out_is_taken_back(node: Node, rollout: Rollout, login: Login) -> None:
     """sshd -t has nothing against it: only a login shows it."""
     login.certify(AUTHORITY / "user_ca", "root")
-    before = node("hal01").check_output("sha256sum /etc/ssh/sshd_config")
+    before = node("hal01").check_output(CONFIGURATION)
     done = rollout.converge("--limit", "hal01", ssh_settings_extra={"AllowUsers": "nobody"})
     assert done.status != 0
     assert "hal01 lets nobody in with the new configuration of sshd" in done.words
+    assert "the former one is back" in done.words, done.explain()
     assert login.attempt("hal01").stdout.strip() == "root"
-    assert node("hal01").check_output("sha256sum /etc/ssh/sshd_config") == before
+    assert node("hal01").check_output(CONFIGURATION) == before
 
 
 def test_a_node_undoes_a_lock_out_that_nobody_can_undo(node: Node, login: Login) -> None:
     """Without an open connection: as when it was closed meanwhile, or the run was ended."""
     login.certify(AUTHORITY / "user_ca", "root")
-    before = node("hal01").check_output("find /etc/ssh -name 'sshd_config*' -type f -exec sha256sum {} +")
-    scenario = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
-    done = of_scenario(scenario).playbook(
-        scenario / "converge.yml",
+    before = node("hal01").check_output(CONFIGURATION)
+    done = of_scenario(SCENARIO).playbook(
+        SCENARIO / "converge.yml",
         "--limit",
         "hal01",
         environment={"ANSIBLE_SSH_ARGS": "-o ControlMaster=no -o ControlPath=none"},
         ssh_settings_extra={"AllowUsers": "nobody"},
-        ssh_rollback_seconds=300,
+        ssh_rollback_seconds=300,  # the least
     )
     assert done.status != 0
     assert "the node puts the former one back, 300 seconds after the change" in done.words, done.explain()
     assert "Permission denied" in login.attempt("hal01").stderr
     wait_for("a login", lambda: login.attempt("hal01").stdout.strip(), "root".__eq__, 600)
-    assert node("hal01").check_output("find /etc/ssh -name 'sshd_config*' -type f -exec sha256sum {} +") == before
-    assert node("hal01").check_output("systemctl is-active hal-sshd-rollback.timer || true") == "inactive"
+    assert node("hal01").check_output(CONFIGURATION) == before
+
+
+def test_an_sshd_that_died_of_its_configuration_comes_back_with_the_former_one(node: Node, login: Login) -> None:
+    """sshd -t has nothing against an address of another node, and a reload is nothing to what does not run."""
+    login.certify(AUTHORITY / "user_ca", "root")
+    before = node("hal01").check_output(CONFIGURATION)
+    node("hal01").check_output(
+        "cd /etc/ssh && ln sshd_config sshd_config.former"
+        " && { echo ListenAddress 192.0.2.1 && cat sshd_config.former; } >/run/sshd_config && mv /run/sshd_config ."
+        " && sshd -t && systemctl reload sshd"
+        " && timeout 600 sh -c 'while systemctl is-active --quiet sshd; do sleep 0.2; done'"
+        "; systemctl start hal-sshd-rollback"
+    )
+    assert login.attempt("hal01").stdout.strip() == "root"
+    assert node("hal01").check_output(CONFIGURATION) == before
+
+
+def test_a_login_that_came_too_late_is_no_success(node: Node, rollout: Rollout) -> None:
+    """The node has put the former file back, by which the administrator gets in as well."""
+    host = node("hal01")
+    before = host.check_output(CONFIGURATION)
+    back = "ExecReload=/bin/mv /etc/ssh/sshd_config.former /etc/ssh/sshd_config"
+    with altered(host, "sshd.service", "[Service]", back):
+        done = rollout.converge("--limit", "hal01", ssh_settings_extra={"AllowUsers": "root"})
+    host.check_output("systemctl reload sshd")
+    assert done.status != 0
+    assert "stderr: hal01 has its former sshd_config back, because the login came later" in done.words, done.explain()
+    assert host.check_output(CONFIGURATION) == before
 
 
 def test_a_second_word_for_a_setting_of_the_role_is_refused(rollout: Rollout) -> None:
     done = rollout.converge(ssh_settings_extra={"permitrootlogin": "yes"})
     assert done.status != 0
     assert "may not repeat what the role writes (permitrootlogin)" in done.words
+
+
+def test_what_a_run_left_that_was_ended_is_found_and_a_boot_undoes_it(
+    node: Node, rollout: Rollout, login: Login
+) -> None:
+    """The last test, because the journal does not come back from the boot."""
+    login.certify(AUTHORITY / "user_ca", "root")
+    host = node("hal01")
+    before = host.check_output(CONFIGURATION)
+    locked_out = {"ssh_settings_extra": {"AllowUsers": "nobody"}, "ssh_rollback_seconds": 86400}
+    with altered(host, "sshd.service", "[Service]", "ExecReload=", "ExecReload=/bin/false"):
+        ended = rollout.converge("--limit", "hal01", **locked_out)
+    assert "Unable to reload service sshd.service" in ended.words, ended.explain()
+    again = rollout.converge("--limit", "hal01", **locked_out)
+    assert again.status != 0
+    assert "no change of sshd_config waits for a login" in again.words, again.explain()
+    assert len(host.check_output(CONFIGURATION).splitlines()) == 2
+
+    podman = [str(PROJECT / "molecule/shared/podman"), "stop", f"{SCENARIO.name}-hal01"]
+    subprocess.run(podman, check=True, capture_output=True)
+    started = of_scenario(SCENARIO).playbook("molecule/shared/create.yml")  # starts what is stopped, and waits for it
+    assert started.status == 0, started.explain()
+    wait_for("a login", lambda: login.attempt("hal01").stdout.strip(), "root".__eq__, 600)
+    assert node("hal01").check_output(CONFIGURATION) == before

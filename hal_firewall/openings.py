@@ -12,7 +12,7 @@ from typing import Any
 from hal_firewall.errors import FirewallError
 
 ANY_NETWORK = "all"
-FIELDS = ("id", "ports", "why", "networks", "from", "when")
+FIELDS = ("id", "ports", "why", "networks", "from", "each", "when")
 REQUIRED = ("id", "ports", "why")
 
 _PORT = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?/(tcp|udp)")
@@ -37,13 +37,17 @@ class Ports:
 
 @dataclass(frozen=True)
 class Opening:
-    """Ports that are open in some networks of the model, for everybody there or for some addresses."""
+    """Ports that are open in some networks of the model, for everybody there or for some addresses.
+
+    ``each``: how many connections one address may have there at once; None: as many as it likes.
+    """
 
     id: str
     ports: tuple[Ports, ...]
     networks: tuple[str, ...]
     sources: tuple[IPv4Network | IPv6Network, ...] | None
     why: str
+    each: int | None = None
 
 
 def parse_ports(text: object) -> Ports:
@@ -62,12 +66,13 @@ def opening(entry: Mapping[str, Any]) -> Opening:
     try:
         ports = tuple(parse_ports(one) for one in _listed(entry["ports"]))
         sources = None if entry.get("from") is None else _sources(_listed(entry["from"]))
+        each = None if entry.get("each") is None else _each(entry["each"], ports)
     except FirewallError as error:
         raise FirewallError(f"{entry['id']}: {error}") from None
     if not ports:
         raise FirewallError(f"{entry['id']}: no ports")
     networks = tuple(str(one) for one in _listed(entry.get("networks", "management")))
-    return Opening(str(entry["id"]), ports, networks, sources, str(entry["why"]))
+    return Opening(str(entry["id"]), ports, networks, sources, str(entry["why"]), each)
 
 
 def check_fields(entry: object) -> None:
@@ -81,6 +86,15 @@ def check_fields(entry: object) -> None:
     for field in REQUIRED:
         if not entry.get(field):
             raise FirewallError(f"{name}: {field} is missing")
+
+
+def _each(value: object, ports: Iterable[Ports]) -> int:
+    number = int(value) if isinstance(value, (int, str)) and re.fullmatch(r"[1-9]\d{0,4}", str(value)) else 0
+    if not number:
+        raise FirewallError(f"each is {value!r}; write how many connections of one address: 1 or more")
+    if other := [str(one) for one in ports if one.protocol != "tcp"]:
+        raise FirewallError(f"each is for connections, and {other[0]} has none; make two entries of it")
+    return number
 
 
 def _listed(value: object) -> list[object]:

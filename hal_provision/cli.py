@@ -16,6 +16,7 @@ from typing import Any
 
 from hal_inventory.compiled import FindingsError, slice_of
 from hal_inventory.errors import HalInventoryError
+from hal_inventory.printable import complain, lines
 from hal_provision import boot, images, petitboot
 from hal_provision.errors import ProvisionError
 from hal_provision.nodes import POWER, X86, boot_node
@@ -26,9 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
     options = _parser().parse_args(arguments)
     try:
-        print(COMMANDS[options.command](options))
+        print(lines(COMMANDS[options.command](options), None))
     except (ProvisionError, HalInventoryError, FindingsError) as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return 2
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)

@@ -19,7 +19,7 @@ if _ROOT not in sys.path:
 
 from hal_expect.errors import ExpectationsError  # noqa: E402  found only now
 from hal_expect.roles import find_role, layers  # noqa: E402  found only now
-from hal_firewall import openings, zones  # noqa: E402  found only now
+from hal_firewall import openings, shares, zones  # noqa: E402  found only now
 from hal_firewall.errors import FirewallError  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
@@ -27,7 +27,8 @@ name: hal_firewall
 short_description: What the firewall of a node lets in
 description:
   - Collects C(firewall.yml) of every role that the host has (the group with the role's name), fills in its templates
-    with the variables of that role, and makes zones of firewalld of it, one for each network that the node is in.
+    with the variables of that role, and makes zones of firewalld of it, one for each network that the node is in, and
+    direct rules where an opening says how many connections one address may have.
   - So a port is written once, in the role whose daemon listens there.
 options:
   _terms:
@@ -63,7 +64,8 @@ RETURN = r"""
 _raw:
   description:
     One list of zones with C(name), C(interface), C(tcp), ranges of ports that are open to everybody there, C(xml), its
-    file, and C(shown), what it reads as in force.
+    file, C(path), where that is below C(/etc/firewalld), and C(shown), what it reads as in force. Last, where there are
+    any, the direct rules, as C(direct) without an interface.
   type: list
   elements: list
 """
@@ -92,18 +94,21 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
             found += [openings.opening(one) for one in kwargs.get("extra") or []]
             interfaces = {network: one["name"] for network, one in kwargs["interfaces"].items()}
             made = zones.zones(found, kwargs["networks"], interfaces, kwargs.get("trusted") or [])
+            limits = shares.shares(found)
         except (FirewallError, ExpectationsError) as error:
             raise AnsibleError(f"lookup hal_firewall: {error}") from None
+        direct = {"name": "direct", "path": shares.FILE, "interface": None, "tcp": [], "xml": shares.xml(limits)}
         return [
             {
                 "name": one.name,
+                "path": f"zones/{one.name}.xml",
                 "interface": one.interface,
                 "tcp": [{"first": ports.first, "last": ports.last} for ports in one.ports if ports.protocol == "tcp"],
                 "xml": one.xml(),
                 "shown": one.shown(),
             }
             for one in made
-        ]
+        ] + ([{**direct, "shown": shares.shown(limits)}] if limits else [])
 
     def _role(self, name: str, outer: dict[str, Any]) -> Iterator[openings.Opening]:
         """Yield the openings of the role that a group has the name of; none where there is no role or no file."""

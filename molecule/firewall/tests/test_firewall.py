@@ -24,7 +24,7 @@ import os, socket, sys, time
 listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
 listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 listening.bind(("0.0.0.0", int(sys.argv[1])))
-listening.listen(5)
+listening.listen(64)
 while True:
     connection, _ = listening.accept()
     while not os.path.exists(sys.argv[2]):
@@ -35,9 +35,31 @@ while True:
 ASK = """
 import socket, sys
 try:
-    print(socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=int(sys.argv[3])).recv(5).decode())
+    print(socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=600).recv(5).decode())
 except OSError as error:
     print(error)
+"""
+
+# Of so many connections wait until some are there, say how many are a little later, and hold them. At its end all are
+# reset.
+HOLD = """
+import socket, struct, sys, time
+address, port, number, least = sys.argv[1], *map(int, sys.argv[2:])
+held = [socket.socket() for _ in range(number)]
+for one in held:
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    one.setblocking(False)
+    one.connect_ex((address, port))
+def is_there(one):
+    try:
+        return bool(one.getpeername())
+    except OSError:
+        return False
+while sum(map(is_there, held)) < least:
+    time.sleep(0.1)
+time.sleep(5)
+print(sum(map(is_there, held)), flush=True)
+time.sleep(3600)
 """
 
 
@@ -51,20 +73,37 @@ def addresses(site: Site, name: str) -> dict[str, str]:
     return found
 
 
+def until(host: Host, condition: str) -> None:
+    """Wait for what a node says itself."""
+    host.check_output(f"timeout 600 sh -c {shlex.quote(f'until {condition}; do sleep 0.1; done')}")
+
+
 @contextmanager
 def listener(host: Host, port: int, after: str = "/") -> Iterator[None]:
     """A program of nobody's that listens on all addresses of a node, and answers once the file `after` is there."""
     unit = f"listener-{port}"
     host.check_output(f"/usr/bin/systemd-run --quiet --unit={unit} python3 -c {shlex.quote(ANSWER)} {port} {after}")
     try:
-        host.check_output(f"for i in $(seq 50); do ss -ltn | grep -q ':{port} ' && exit; sleep 0.1; done; exit 1")
+        until(host, f"ss -ltn | grep -q ':{port} '")
         yield
     finally:
         host.check_output(f"systemctl stop {unit}")
 
 
+@contextmanager
+def holding(host: Host, address: str, port: int, number: int, least: int) -> Iterator[int]:
+    """Connections that a node asks for and holds; how many it got, when it got so many."""
+    words = f"python3 -c {shlex.quote(HOLD)} {address} {port} {number} {least} >/run/held"
+    host.check_output(f"/usr/bin/systemd-run --quiet --unit=holding sh -c {shlex.quote(words)}")
+    try:
+        until(host, "[ -s /run/held ]")
+        yield int(host.file("/run/held").content_string)
+    finally:
+        host.check_output("systemctl stop holding && rm /run/held")
+
+
 def ask(host: Host, address: str, port: int) -> str:
-    answer: str = host.check_output(f"python3 -c {shlex.quote(ASK)} {address} {port} 3")
+    answer: str = host.check_output(f"python3 -c {shlex.quote(ASK)} {address} {port}")
     return answer.strip()
 
 
@@ -91,6 +130,15 @@ def test_ports_follow_the_services_of_the_model(node: Node, site: Site) -> None:
         with listener(node(name), port), listener(node(name), other):
             assert ask(node(SERVER), address, port) == "hello"
             assert "No route to host" in ask(node(SERVER), address, other)
+
+
+def test_one_node_cannot_hold_all_connections_of_the_server_of_images(node: Node, site: Site) -> None:
+    """By the network in which everything is let in neither."""
+    with listener(node(OTHER), 80, after="/run/images"):
+        for network in ("management", "ipoib"):
+            address = addresses(site, OTHER)[network]
+            with holding(node(SERVER), address, 80, 12, 8) as taken, holding(node(LOGIN), address, 80, 3, 3) as others:
+                assert (taken, others) == (8, 3)
 
 
 @pytest.mark.parametrize("name", [SERVER, LOGIN, OTHER])
@@ -148,20 +196,33 @@ def test_what_somebody_opens_is_reported_and_withdrawn(node: Node, rollout: Roll
         "trusted target ACCEPT",
     }
     with listener(host, UNDECLARED, after="/run/go"):
-        question = f"python3 -c {shlex.quote(ASK)} {address} {UNDECLARED} 120 >/run/answer"
+        question = f"python3 -c {shlex.quote(ASK)} {address} {UNDECLARED} >/run/answer"
         node(OTHER).check_output(f"/usr/bin/systemd-run --quiet --unit=asking sh -c {shlex.quote(question)}")
-        host.check_output(f"for i in $(seq 50); do ss -tn | grep -q ':{UNDECLARED} ' && exit; sleep 0.1; done; exit 1")
+        until(host, f"ss -tn | grep -q ':{UNDECLARED} '")
         done = rollout.converge("--limit", SERVER, firewall_kept_zones=["dmz"])
         assert done.status == 0, done.explain()
         assert "No route to host" in ask(node(OTHER), address, UNDECLARED)
         host.check_output("touch /run/go")
-        node(OTHER).check_output("for i in $(seq 100); do [ -s /run/answer ] && exit; sleep 0.1; done; exit 1")
+        until(node(OTHER), "[ -s /run/answer ]")
         assert node(OTHER).file("/run/answer").content_string.strip() == "hello"
     assert "192.0.2.0/24" in host.check_output("firewall-cmd --zone=dmz --list-sources")
     assert rollout.broken_promises("firewall", SERVER) == [  # nobody keeps the zone now
         "no zone that nobody declared waits for the next reload",
         "nothing else is open",
     ]
+
+
+def test_direct_rules_of_others_stay_beside_ours_as_long_as_they_are_kept(node: Node, rollout: Rollout) -> None:
+    host, theirs = node(OTHER), "ipv4 filter INPUT 1 -p tcp --dport 9998 -j ACCEPT"
+    ours = host.check_output("firewall-cmd --permanent --direct --get-all-rules").splitlines()
+    host.check_output(f"firewall-cmd --quiet --permanent --direct --add-rule {theirs} && firewall-cmd --quiet --reload")
+    assert rollout.broken_promises("firewall", OTHER) == ["nothing else is open"]
+    for kept, rules in (["ipv4 filter INPUT 1 .*9998.*"], [*ours, theirs]), ([], ours):
+        done = rollout.converge("--limit", OTHER, firewall_kept_direct_rules=kept)
+        assert done.status == 0, done.explain()
+        for where in ("", "--permanent"):
+            shown = host.check_output(f"firewall-cmd {where} --direct --get-all-rules").splitlines()
+            assert sorted(shown) == sorted(rules)
 
 
 def test_a_stopped_firewall_is_reported_and_started(node: Node, rollout: Rollout) -> None:

@@ -15,7 +15,7 @@ import provision_http
 import provision_images
 import provision_store as store
 import reimage_store
-from provision_common import Place, Problem, exit_status, standard_input, tell, text
+from provision_common import Place, Problem, as_account, clean, exit_status, standard_input, tell, text
 
 SETTINGS = "/etc/hal/provision.json"
 
@@ -45,7 +45,8 @@ def _parser():
 def run(place, asked):
     """Do what the command line says; return what to print."""
     if asked.command == "serve":
-        provision_http.serve(place)
+        with as_account(place):  # whoever starts it
+            provision_http.serve(place)
     elif asked.command == "arm":
         try:
             order = json.loads(text(standard_input().read()))
@@ -58,7 +59,7 @@ def run(place, asked):
                 store.arm(place, asked.node, order)
         else:
             store.arm(place, asked.node, order)
-        return "%s: armed until %s: %s" % (asked.node, store.stamp(order["expires"]), order["what"])
+        return clean("%s: armed until %s: %s" % (asked.node, store.stamp(order["expires"]), order["what"]))
     elif asked.command == "spool":
         store.spool(place, asked.node, standard_input().read())
         return "%s: its secrets wait" % asked.node
@@ -72,9 +73,9 @@ def run(place, asked):
             raise Problem("\n".join(sorted(wrong.values())))
         return json.dumps({"images": provision_images.published(place), "wrong": wrong}, indent=1, sort_keys=True)
     elif asked.command == "publish":
-        return "%s: published" % provision_images.publish(place, asked.folder)
+        return clean("%s: published" % provision_images.publish(place, asked.folder))
     elif asked.command == "prune":
-        return "\n".join("%s: removed" % name for name in provision_images.prune(place, time.time()))
+        return "\n".join(clean("%s: removed" % name) for name in provision_images.prune(place, time.time()))
     else:
         raise Problem("say what to do; hal-provision --help")
     return ""
@@ -85,7 +86,7 @@ def _disarm(place, names):
     said, wrong = [], []
     for name in names:
         try:
-            said.append("%s: %s" % (name, store.disarm(place, name)))
+            said.append(clean("%s: %s" % (name, store.disarm(place, name))))
         except Problem as problem:
             wrong.append("%s" % problem)
     if wrong:

@@ -5,7 +5,6 @@ from __future__ import absolute_import, division, print_function
 
 import contextlib
 import errno
-import fcntl
 import io
 import json
 import os
@@ -14,12 +13,14 @@ import sys
 import tempfile
 import time
 
+import hal_printable
+from hal_lock import locked
+
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}\Z")
 FOLDERS = ("armed", "tokens", "spool", "calls")
+LOCK_SECONDS = 60  # as long as who asks the server waits
 TEXT = type(u"")
-# Controls, marks that turn the direction of writing, halves of letters, which JSON may have.
-_NO_LETTERS = re.compile(u"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Problem(Exception):
@@ -41,8 +42,11 @@ def text(value):
 
 
 def clean(words):
-    """Return words in one line, without what a terminal would obey and what is no letter: others wrote them."""
-    return u" ".join(_NO_LETTERS.sub(u" ", text(words)).split())
+    """Return words in one line, with blanks between them; what drives a terminal or hides is an escape.
+
+    Others wrote them. Words that are clean stay as they are.
+    """
+    return hal_printable.shown(u" ".join(text(words).split()), u"\\").decode("utf-8")
 
 
 def checked_name(name):
@@ -58,16 +62,14 @@ def stamp(now):
 
 
 def say(words):
-    """Write a line to the journal. Python 2 would write no letter beyond ASCII there by itself."""
-    line = text(words) + "\n"
-    sys.stderr.write(line if isinstance(line, str) else line.encode("utf-8"))
-    sys.stderr.flush()
+    """Write lines to the journal, or to whoever called the program. Others' words in them are made printable."""
+    lines = [hal_printable.shown(line, u"\\") + b"\n" for line in text(words).split(u"\n")]
+    hal_printable.write(b"".join(lines), sys.stderr)
 
 
 def tell(words):
-    """Print a line in UTF-8, whatever the locale."""
-    getattr(sys.stdout, "buffer", sys.stdout).write((text(words) + u"\n").encode("utf-8", "replace"))
-    sys.stdout.flush()
+    """Print lines as they are, in UTF-8, whatever the locale. Others' words in them: clean() them first."""
+    hal_printable.write((text(words) + u"\n").encode("utf-8", "replace"))
 
 
 def standard_input():
@@ -171,18 +173,37 @@ def opened(path, flags):
     return handle
 
 
+def alone(path, what):
+    """One at a time, of programs and of threads: who has the lock of this file. Problem names who does not end."""
+    return locked(path, Problem, LOCK_SECONDS, what)
+
+
 @contextlib.contextmanager
-def alone(path):
-    """One at a time, of programs and of threads: who has the lock of this file. Problem when it cannot be opened."""
+def as_account(place):
+    """Work below ``place.state`` as the account that it belongs to. Problem when one of its folders is a link.
+
+    That account may lay a link there at any moment, also right after it was looked for. Root would write, give away and
+    remove what it leads to; whoever works as the account can do nothing there that the account cannot do by itself.
+    """
+    for kind in FOLDERS:
+        path = os.path.join(place.state, kind)
+        if os.path.islink(path):
+            raise Problem("%s: is a link, where a folder has to be; find out who laid it, remove it, and roll out"
+                          " provision_server" % path)
+    owner = os.stat(place.state) if os.geteuid() == 0 else None
+    if owner is None or owner.st_uid == 0:
+        yield
+        return
+    groups, group = os.getgroups(), os.getegid()
     try:
-        handle = opened(path, os.O_RDWR)
-    except OSError as error:
-        raise Problem("%s: cannot be opened: %s" % (path, error.strerror))
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        os.setgroups([owner.st_gid])
+        os.setegid(owner.st_gid)
+        os.seteuid(owner.st_uid)
         yield
     finally:
-        os.close(handle)
+        os.seteuid(0)
+        os.setegid(group)
+        os.setgroups(groups)
 
 
 class Place(object):
@@ -203,6 +224,7 @@ class Place(object):
             self.images = settings["images"]
             self.key = settings["image_key"]
             self.keep = int(settings["keep_images"])
+            self.connections, self.request_seconds = int(settings["connections"]), int(settings["request_seconds"])
             self.listen = settings["listen"]
             self.port, self.tls_port = int(settings["port"]), int(settings["tls_port"])
             self.certificate, self.private_key = settings["certificate"], settings["private_key"]
@@ -253,4 +275,4 @@ class Place(object):
 
     def locked(self, name):
         """One at a time for each node, of programs and of threads."""
-        return alone(os.path.join(self.state, "tokens", ".lock-" + checked_name(name)))
+        return alone(os.path.join(self.state, "tokens", ".lock-" + checked_name(name)), name)

@@ -3,12 +3,12 @@
 
 Who asks is known by the address that the connection comes from. Without TLS: boot configuration, the files of its
 order, and what a reboot by Slurm is for. With TLS and the token: that its installation begins, first secrets, the call
-home, once each, and why an installer stops.
+home, once each, and why an installer stops. How much anybody may ask for: provision_limits.py.
 """
 
 from __future__ import absolute_import, division, print_function
 
-import json
+import io
 import os
 import socket
 import ssl
@@ -18,28 +18,72 @@ import time
 
 import provision_store as store
 import reimage_store
-from provision_common import Problem, say, text
-from provision_trail import Refusals
+from provision_common import Problem, text
+from provision_limits import Limits
 
 try:
     from http.server import BaseHTTPRequestHandler, HTTPServer
-    from socketserver import ThreadingMixIn
 except ImportError:
     from BaseHTTPServer import BaseHTTPRequestHandler, HTTPServer
-    from SocketServer import ThreadingMixIn
 
+MOST_HEAD = 8 * 1024  # request line and headers; what nodes send has some hundred bytes
 MOST_SAID = 64 * 1024
+MOST_THROWN = 1024 * 1024
 TOKEN = "X-HAL-Token"
 SEARCHED = "pxelinux.cfg"
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """One connection, which has one request."""
 
-    timeout = 30
     server_version = "hal-provision"
     sys_version = ""
     worth_a_line = True
+    unread = False
+
+    def handle(self):
+        """Answer, and throw away what was not read: closed on that, the connection would take the answer along."""
+        BaseHTTPRequestHandler.handle(self)
+        if self.unread:
+            self.connection.shutdown(socket.SHUT_WR)
+            thrown = 0
+            while thrown < MOST_THROWN:
+                part = self.connection.recv(MOST_HEAD)
+                if not part:
+                    break
+                thrown += len(part)
+
+    def parse_request(self):
+        """Have Python's parser see a head that is whole and short: that of 2.7 takes headers without end."""
+        head = self._head()
+        if head is None:
+            self.command, self.requestline, self.request_version = None, "", ""
+            self.send_error(431)
+            return False
+        stream, self.rfile = self.rfile, io.BytesIO(head)
+        try:
+            return BaseHTTPRequestHandler.parse_request(self)
+        finally:
+            self.rfile = stream
+
+    def _head(self):
+        """Return the headers, None when they and the request line are too long."""
+        head, room = b"", MOST_HEAD - len(self.raw_requestline)
+        while room > 0:
+            line = self.rfile.readline(room)
+            if not line:
+                raise EOFError("it ended within its headers")
+            head, room = head + line, room - len(line)
+            if line in (b"\r\n", b"\n"):
+                return head
+        return None
+
+    def send_error(self, code, message=None, explain=None):
+        """Answer what is no request: without its own words, and counted as a refusal."""
+        address = self.client_address[0]
+        self.unread = True
+        self.worth_a_line = self._refused(self.server.limits.share(address), text(message or "")[:80], "no request")
+        self._send(code, b"")
 
     def do_GET(self):
         """Boot configuration, or a file of the node's order."""
@@ -55,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, ask):
         try:
-            status, content = ask([part for part in self.path.split("?")[0].split("/") if part])
+            status, content = ask([part for part in text(self.path).split("?")[0].split("/") if part])
         except Problem as problem:
             # The reason is for the journal and the audit; who asks gets no help in guessing.
             self._say("%s: %s" % (self.path.split("?")[0], problem))
@@ -73,17 +117,19 @@ class Handler(BaseHTTPRequestHandler):
 
     def _node(self, named=None):
         """Return the node that asks; None when nobody known does, or when it asks for another's."""
-        address = self.client_address[0]
-        found = self.server.place.by_address(address)
+        found = self.server.limits.place.by_address(self.client_address[0])
         if found is None or named not in (None, found):
-            self.worth_a_line = self.server.refusals.note(
-                time.time(), found, address, "%s %s" % (self.command, text(named or "")[:80]),
-                "another node's" if found else "no node has this address")
+            self.worth_a_line = self._refused(found, "%s %s" % (self.command, (named or "")[:80]),
+                                              "another node's" if found else "no node has this address")
             return None
         return found
 
+    def _refused(self, node, what, why):
+        """Write a refusal down; return whether it is worth a line in the journal."""
+        return self.server.limits.refusals.note(time.time(), node, self.client_address[0], what, why)
+
     def _get(self, parts):
-        place, now = self.server.place, time.time()
+        place, now = self.server.limits.place, time.time()
         if parts == ["health"]:
             return 200, b"ok\n"
         if len(parts) == 2 and parts[0] == "boot":
@@ -109,14 +155,15 @@ class Handler(BaseHTTPRequestHandler):
     def _reboot(self, node):
         """Return what a reboot by Slurm is for. Where that is not known it is a reboot: nobody confirmed more."""
         try:
-            if reimage_store.is_rebooted_to_install(self.server.place, node):
+            if reimage_store.is_rebooted_to_install(self.server.limits.place, node):
                 return b"reimage\n"
         except Problem as problem:
             self._say("%s reboots: %s" % (node, problem))
         return b"reboot\n"
 
     def _post(self, parts):
-        said = self._body()
+        length = self._length()
+        self.unread = length != 0
         if len(parts) != 3 or parts[0] != "node" or parts[2] not in store.PURPOSES:
             self._node()
             return 404, b""
@@ -125,38 +172,45 @@ class Handler(BaseHTTPRequestHandler):
             return 403, b""
         if not self.server.tls:
             return 403, b"only over TLS\n"
-        if said is None:
-            return 413, b""
-        address, token = self.client_address[0], self.headers.get(TOKEN) or ""
+        place, address, token = self.server.limits.place, self.client_address[0], self.headers.get(TOKEN) or ""
         try:
+            # Before anything of the body is read. Whoever does what the token opens asks again.
+            store.check_token(place, node, parts[2], token, address)
+            if not 0 <= length <= MOST_SAID:
+                return 413, b""
+            said = self._body(length)
             if parts[2] == "secrets":
-                return 200, store.redeem_secrets(self.server.place, node, token, address)
+                return 200, store.redeem_secrets(place, node, token, address)
             if parts[2] == "begin":
-                store.begin(self.server.place, node, token, address)
+                store.begin(place, node, token, address)
             elif parts[2] == "stop":
-                store.stop(self.server.place, node, token, address, said)
+                store.stop(place, node, token, address, said)
             else:
-                store.call_home(self.server.place, node, token, address, _data(said))
+                store.call_home(place, node, token, address, said)
         except Problem as problem:
-            self.worth_a_line = self.server.refusals.note(time.time(), node, address, parts[2], "%s" % problem)
+            self.worth_a_line = self._refused(node, parts[2], "%s" % problem)
             if self.worth_a_line:
                 self._say("%s %s: %s" % (node, parts[2], problem))
             return 403, b"refused\n"
         return 200, b"ok\n"
 
-    def _body(self):
-        """Return what was sent as text; None for too much."""
+    def _length(self):
+        """Return how long the body is that was announced, 0 for what is no number."""
         try:
-            length = int(self.headers.get("Content-Length") or 0)
+            return int(self.headers.get("Content-Length") or 0)
         except ValueError:
-            length = 0
-        if length > MOST_SAID or length < 0:
-            self.rfile.read(min(max(length, 0), 16 * MOST_SAID))  # unread, the answer would be lost with the connection
-            return None
-        return text(self.rfile.read(length))
+            return 0
+
+    def _body(self, length):
+        """Return what was sent as text; EOFError when that is not all of it."""
+        content = self.rfile.read(length)
+        if len(content) < length:
+            raise EOFError("it ended within its body")
+        self.unread = False
+        return text(content)
 
     def _say(self, words):
-        say("%s %s" % (self.client_address[0], text(words)))
+        self.server.limits.say(self.client_address[0], text(words))
 
     def log_message(self, form, *words):
         """To the journal, without what a header said. Equal refusals are in it as often as in their file."""
@@ -164,23 +218,14 @@ class Handler(BaseHTTPRequestHandler):
             self._say(form % words)
 
 
-def _data(said):
-    """Return what JSON says, else the words themselves."""
-    try:
-        return json.loads(said)
-    except ValueError:
-        return said
-
-
-class Server(ThreadingMixIn, HTTPServer):
+class Server(HTTPServer):
     """One listening place; with a context it speaks TLS, and shakes hands in the thread of the connection."""
 
-    daemon_threads = True
     allow_reuse_address = True
     request_queue_size = 128
 
-    def __init__(self, where, place, refusals, context=None):
-        self.place, self.refusals, self.tls, self._context = place, refusals, context is not None, context
+    def __init__(self, where, limits, context=None):
+        self.limits, self.tls, self._context = limits, context is not None, context
         HTTPServer.__init__(self, where, Handler)
 
     def server_bind(self):
@@ -190,9 +235,39 @@ class Server(ThreadingMixIn, HTTPServer):
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = self.server_address[:2]
 
+    def process_request(self, request, client_address):
+        """Answer in a thread, when there is room for one more of whoever asks."""
+        limits, address = self.limits, client_address[0]
+        share = limits.share(address)
+        one = limits.connections.enter(share, request)
+        if one is None:
+            if limits.refusals.note(time.time(), share, address, "", "too many connections at once"):
+                limits.say(address, "more than %d connections at once; closed" % limits.connections.each)
+            self.shutdown_request(request)
+            return
+        try:
+            _start(self._serve, one, request, client_address)
+        except Exception:
+            limits.connections.leave(one)
+            raise
+
+    def _serve(self, one, request, client_address):
+        broke = ""
+        try:
+            self.finish_request(request, client_address)
+        except Exception as error:  # of whatever kind: this connection's fault, or its end
+            broke = text("%s" % error) or type(error).__name__
+        try:
+            self.shutdown_request(request)
+        finally:
+            self.limits.connections.leave(one)
+        if one.late:
+            broke = "not done within %d s" % self.limits.connections.seconds
+        if broke:
+            self._say_broken(client_address[0], broke)
+
     def finish_request(self, request, client_address):
-        """Shake hands, then answer; who takes too long is let go."""
-        request.settimeout(Handler.timeout)
+        """Shake hands, then answer."""
         if self._context:
             request = self._context.wrap_socket(request, server_side=True)
         HTTPServer.finish_request(self, request, client_address)
@@ -204,14 +279,18 @@ class Server(ThreadingMixIn, HTTPServer):
             request.close()
 
     def handle_error(self, request, client_address):
+        """One line for what could not be begun: no thread, no memory, no trail."""
+        self._say_broken(client_address[0], text("%s" % sys.exc_info()[1]))
+
+    def _say_broken(self, address, words):
         """One line for a connection that broke: handshakes of strangers are no fault of ours, and are counted."""
-        words = text("%s" % sys.exc_info()[1])
+        limits = self.limits
         try:
-            node = self.place.by_address(client_address[0])
-            if node or self.refusals.note(time.time(), node, client_address[0], words[:80], "the connection broke"):
-                say("%s: %s" % (client_address[0], words))
+            node = limits.place.by_address(address)
+            if node or limits.refusals.note(time.time(), node, address, words[:80], "the connection broke"):
+                limits.say(address, words)
         except Problem as problem:
-            say("%s: %s; %s" % (client_address[0], words, problem))
+            limits.say(address, "%s; %s" % (words, problem))
 
 
 def context_of(place):
@@ -229,11 +308,11 @@ def context_of(place):
 
 def servers(place):
     """Return the places that listen; Problem names one that cannot."""
-    context, refusals, found = context_of(place), Refusals(place), []
+    context, limits, found = context_of(place), Limits(place), []
     for address in place.listen:
         for port, one in ((place.port, None), (place.tls_port, context)):
             try:
-                found.append(Server((address, port), place, refusals, one))
+                found.append(Server((address, port), limits, one))
             except (OSError, IOError) as error:
                 raise Problem("%s port %d: cannot listen: %s" % (address, port, error.strerror or error))
     return found
@@ -248,12 +327,17 @@ def tell_ready():
         told.close()
 
 
+def _start(work, *words):
+    thread = threading.Thread(target=work, args=words)
+    thread.daemon = True
+    thread.start()
+
+
 def serve(place):
     """Serve until somebody ends the process."""
     running = servers(place)
     tell_ready()
+    _start(running[0].limits.watch)
     for one in running[1:]:
-        thread = threading.Thread(target=one.serve_forever)
-        thread.daemon = True
-        thread.start()
+        _start(one.serve_forever)
     running[0].serve_forever()

@@ -11,20 +11,24 @@ calls/NODE            when its last installation began and ended, and what the n
 
 from __future__ import absolute_import, division, print_function
 
+import errno
+import functools
 import hashlib
 import os
 import re
 import time
 
 import provision_trail as trail
-from provision_common import FILE, Problem, checked_name, clean, read_json, remove, replace, stamp, text, write_json
+from provision_common import (FILE, Problem, as_account, checked_name, clean, read_json, remove, replace, stamp, text,
+                              write_json)
 
 PURPOSES = ("begin", "secrets", "call-home", "stop")
 REBOOT = "reboot"  # what Slurm's RebootProgram asks for; no file of an order
 MOST_SECONDS = 24 * 3600
-MOST_BYTES = 1024 * 1024
+MOST_BYTES = 1024 * 1024  # of first secrets
+MOST_ORDER = 128 * 1024  # letters of an order, which all who ask at once hold; a kickstart has some thousands
 MOST_COUNTED = 1000
-MOST_LETTERS = 500  # of the reason for a stop
+MOST_LETTERS = 500  # of what a node says
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -38,7 +42,17 @@ def same(one, other):
     return different == 0
 
 
+def _by_account(work):
+    """Have root, too, do this as the service's account, whose folders these are."""
+    @functools.wraps(work)
+    def done(place, *words, **named):
+        with as_account(place):
+            return work(place, *words, **named)
+    return done
+
+
 # ---------------------------------------------------------------- arm, disarm
+@_by_account
 def arm(place, name, order, now=None):
     """Take an order of the controller's: write the node's tokens, then what it boots. No other node's files change."""
     now = time.time() if now is None else now
@@ -85,11 +99,15 @@ def _check(name, known, order, now):
         shown = "%d s" % (expires - now) if isinstance(expires, (int, float)) else expires
         raise Problem("%s: the order runs out in %s; more than 0 s and at most %d s from now are taken"
                       % (name, shown, MOST_SECONDS))
-    for file, content in order["files"].items():
-        if not FILE.match(file) or file in PURPOSES + (REBOOT,) or len(content) > MOST_BYTES:
-            raise Problem("%s: a file of the order has a name or a size that is not served: %s" % (name, file))
+    for file in order["files"]:
+        if not FILE.match(file) or file in PURPOSES + (REBOOT,):
+            raise Problem("%s: a file of the order has a name that is not served: %s" % (name, file))
+    size = sum(len(content) for content in [order["config"]] + list(order["files"].values()))
+    if size > MOST_ORDER:
+        raise Problem("%s: the order has %d letters; at most %d are taken" % (name, size, MOST_ORDER))
 
 
+@_by_account
 def disarm(place, name, now=None, forget=True):
     """Take back what a node was to boot, its tokens and secrets; return what was done, in words.
 
@@ -98,7 +116,7 @@ def disarm(place, name, now=None, forget=True):
     for a node that something else is known of, and that may have been disarmed before.
     """
     now = time.time() if now is None else now
-    there = any(os.path.lexists(path) for path in _files(place, checked_name(name)))
+    there = any(_is_there(path) for path in _files(place, checked_name(name)))
     if not there and not (forget and unfinished(place, name)):
         if forget:
             place.node(name)
@@ -112,6 +130,17 @@ def disarm(place, name, now=None, forget=True):
     if forgotten:
         return "was not armed; forgotten: %s" % forgotten
     return "disarmed" if was else "was not armed"
+
+
+def _is_there(path):
+    """Return whether a file is there, of whatever kind; Problem when that cannot be seen."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            return False
+        raise Problem("%s: cannot be read: %s" % (path, error.strerror))
+    return True
 
 
 def _files(place, name):
@@ -160,6 +189,7 @@ def in_force(found, now):
     return bool(found) and found["expires"] - MOST_SECONDS <= now < found["expires"]
 
 
+@_by_account
 def armed(place, name, now):
     """Return the order that is in force for a node, None without one: one that ran out is none."""
     found = _order(place, name)
@@ -198,6 +228,7 @@ def give(place, name, file, address, now):
 
 
 # ---------------------------------------------------------------- tokens and secrets
+@_by_account
 def spool(place, name, content, now=None):
     """Put the first secrets of a node that is armed there, for the one who comes with its token."""
     now = time.time() if now is None else now
@@ -226,6 +257,17 @@ def refusal(place, name, purpose, token, address, now):
     if not same(hashlib.sha256(text(token).encode("utf-8")).hexdigest(), record["sha256"]):
         return "not the token"
     return None
+
+
+def check_token(place, name, purpose, token, address, now=None):
+    """Problem says why a token does not open this now. What it opens asks again: nothing is held in between."""
+    now = time.time() if now is None else now
+    with place.locked(name):
+        why = refusal(place, name, purpose, token, address, now)
+        if why:
+            _drop_over(place, name, now)
+    if why:
+        raise Problem(why)
 
 
 def begin(place, name, token, address, now=None):
@@ -289,7 +331,7 @@ def call_home(place, name, token, address, said, now=None):
         why = refusal(place, name, "call-home", token, address, now)
         if why is None:
             trail.done(place, now, name, address, "call-home", "installed")
-            came = {"node": name, "at": stamp(now), "address": address, "said": said}
+            came = {"node": name, "at": stamp(now), "address": address, "said": _said(said, token)}
             began = (read_json(place.path("calls", name)) or {}).get("began") if unfinished(place, name) else None
             write_json(place.path("calls", name), dict(came, began=began) if began else came)
             _drop(place, name)
@@ -309,9 +351,7 @@ def stop(place, name, token, address, said, now=None):
         order = armed(place, name, now)
         why = refusal(place, name, "stop", token, address, now) or (None if order else "it is not armed")
         if why is None:
-            # A node has the token, and may send it: not into a log.
-            reason = clean(text(said).replace(text(token), u"[token]"))[:MOST_LETTERS]
-            stopped = {"at": stamp(now), "why": reason or u"it gave no reason"}
+            stopped = {"at": stamp(now), "why": _said(said, token) or u"it gave no reason"}
             order["stops"] = order.get("stops", 0) + 1
             if trail.worth(order["stops"]):
                 trail.done(place, now, name, address, "stop", stopped["why"])
@@ -326,7 +366,13 @@ def stop(place, name, token, address, said, now=None):
         raise Problem(why)
 
 
+def _said(words, token):
+    """Return what a node said as one short line. It has the token, and may send it: not into a log."""
+    return clean(text(words).replace(text(token), u"[token]"))[:MOST_LETTERS]
+
+
 # ---------------------------------------------------------------- what is known
+@_by_account
 def unfinished(place, name):
     """Return in words that an installation began and did not call home, "" where none did."""
     called = read_json(place.path("calls", name)) or {}
@@ -341,6 +387,7 @@ def stopped_words(stopped):
     return u"its installer stopped at %s: %s" % (stopped["at"], stopped["why"])
 
 
+@_by_account
 def status(place, names=(), now=None):
     """Return what is known of nodes: armed until when, what broke off, tokens that are out, the last call home.
 

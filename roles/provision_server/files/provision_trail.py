@@ -9,13 +9,11 @@ Each has at most two files of MOST_BYTES. They are two so that no number of refu
 
 from __future__ import absolute_import, division, print_function
 
-import contextlib
-import fcntl
 import json
 import os
 import threading
 
-from provision_common import Problem, opened, stamp
+from provision_common import Problem, alone, as_account, opened, stamp
 
 DONE, REFUSED = "audit.jsonl", "refused.jsonl"
 MOST_BYTES = 10 * 1024 * 1024
@@ -66,7 +64,8 @@ def _append(place, name, now, line):
     path = os.path.join(place.state, name)
     text = json.dumps(dict(line, at=stamp(now)), sort_keys=True) + "\n"
     try:
-        with _alone(place):
+        # Two who rotate at once would throw away what was just written.
+        with as_account(place), alone(os.path.join(place.state, ".lock-trail"), "the trail"):
             if os.path.exists(path) and os.path.getsize(path) > MOST_BYTES:
                 os.rename(path, path + ".1")
             handle = opened(path, os.O_WRONLY | os.O_APPEND)
@@ -76,14 +75,3 @@ def _append(place, name, now, line):
                 os.close(handle)
     except (IOError, OSError) as error:
         raise Problem("%s: cannot be written: %s" % (path, error.strerror))
-
-
-@contextlib.contextmanager
-def _alone(place):
-    """One at a time, of programs and of threads: two who rotate at once would throw away what was just written."""
-    handle = opened(os.path.join(place.state, ".lock-trail"), os.O_RDWR)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

@@ -196,7 +196,7 @@ def abort(place, names):
         ended.append(name)
         for part in (_disarm, _drain):
             try:
-                tell(u"%s: %s" % (name, part(place, name, record, who)))
+                tell(u"%s: %s" % (name, shown.clean(part(place, name, record, who))))
             except Problem as problem:
                 wrong.append(u"%s: %s" % (name, text(problem)))
         if record is None or record["step"] in ("boot", "install"):

@@ -115,7 +115,7 @@ def write(place, name, record, now=None):
     wrong = problem_of(name, record)
     if wrong:
         raise Problem("%s: that is no record of a reimage: %s" % (name, wrong))
-    with alone(_lock(place, name)):
+    with alone(_lock(place, name), name):
         stored = read(place, name)
         revision = stored["revision"] if stored else 0
         if record["revision"] != revision:
@@ -130,7 +130,7 @@ def write(place, name, record, now=None):
 def abort(place, name, who, now=None):
     """Have a record say that its reimage was aborted, and return it: whoever drives it reads that, and stops."""
     now = time.time() if now is None else now
-    with alone(_lock(place, name)):
+    with alone(_lock(place, name), name):
         stored = read(place, name)
         if stored is None or stored["state"] not in ("going", "failed"):
             raise NothingOn(name, stored)
@@ -148,7 +148,7 @@ def newest(place, name, revision):
 
     Whoever aborts is before this or after it: never does it find the node disarmed and armed a moment later.
     """
-    with alone(_lock(place, name)):
+    with alone(_lock(place, name), name):
         stored = read(place, name)
         if stored is None or (stored["revision"], stored["state"], stored["step"]) != (revision, "going", "arm"):
             raise Conflict("%s: not armed: its reimage was aborted, or somebody else goes on with it" % name)

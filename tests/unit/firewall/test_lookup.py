@@ -53,6 +53,18 @@ def test_a_host_without_roles_has_its_zones_and_what_is_added(plugin: ModuleType
     assert asked(plugin, [])[0]["tcp"] == []
 
 
+def test_the_files_have_their_places_and_direct_rules_come_last_where_there_are_any(plugin: ModuleType) -> None:
+    assert [one["path"] for one in asked(plugin, [])] == ["zones/management.xml", "zones/other.xml"]
+    limited = asked(plugin, [], extra=[{"id": "x", "ports": ["80/tcp"], "each": 8, "why": "y"}])
+    assert [(one["name"], one["path"]) for one in limited[:2]] == [
+        ("management", "zones/management.xml"), ("other", "zones/other.xml"),
+    ]  # fmt: skip
+    (direct,) = limited[2:]
+    assert (direct["name"], direct["path"], direct["interface"], direct["tcp"]) == ("direct", "direct.xml", None, [])
+    assert [line.split()[2] for line in direct["shown"]] == ["ipv4", "ipv6"]
+    assert direct["xml"].count("--connlimit-above 8 ") == 2
+
+
 def test_a_network_that_is_trusted_lets_everything_in(plugin: ModuleType) -> None:
     assert asked(plugin, [], trusted=["management"])[0]["shown"][0] == "management target ACCEPT"
     assert asked(plugin, [])[0]["shown"][0] == "management target default"

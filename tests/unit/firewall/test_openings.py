@@ -17,6 +17,12 @@ def test_an_entry_is_for_everybody_in_management_unless_it_says_more() -> None:
     assert (made.ports, made.networks, made.sources) == ((Ports("tcp", 22, 22),), ("management",), None)
 
 
+def test_an_address_has_as_many_connections_as_it_likes_unless_a_number_is_said() -> None:
+    assert [opening({**ENTRY, **more}).each for more in ({}, {"each": None}, {"each": 1}, {"each": "99999"})] == [
+        None, None, 1, 99_999,
+    ]  # fmt: skip
+
+
 def test_addresses_are_folded_and_cover_no_other() -> None:
     made = opening({**ENTRY, "from": [f"10.64.0.{at}" for at in range(101, 117)]})
     assert made.sources is not None
@@ -44,8 +50,16 @@ def test_what_is_no_port_is_refused(text: object) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("ssh", "an entry is a mapping of id, ports, why, networks, from, when, not 'ssh'"),
-        ({**ENTRY, "port": 22}, "ssh: unknown field port; there are id, ports, why, networks, from, when"),
+        ("ssh", "an entry is a mapping of id, ports, why, networks, from, each, when, not 'ssh'"),
+        ({**ENTRY, "port": 22}, "ssh: unknown field port; there are id, ports, why, networks, from, each, when"),
+        *(
+            ({**ENTRY, "each": each}, f"ssh: each is {each!r}; write how many connections of one address: 1 or more")
+            for each in (0, -1, "", "8.0", 1.5, [8], "many", 100_000, "8\n")
+        ),
+        (
+            {**ENTRY, "ports": ["80/tcp", "69/udp"], "each": 8},
+            "ssh: each is for connections, and 69/udp has none; make two entries of it",
+        ),
         ({"id": "ssh", "ports": ["22/tcp"]}, "ssh: why is missing"),
         ({"ports": ["22/tcp"], "why": "x"}, "an entry: id is missing"),
         ({**ENTRY, "ports": ["ssh"]}, 'ssh: "ssh" is no port; write 22/tcp, 60000-61000/tcp or 123/udp'),

@@ -46,6 +46,15 @@ def ports(lines: list[str], zone: str) -> set[str]:
     return {line.rpartition(" ")[2] for line in lines if line.startswith(f"{zone} port ")}
 
 
+def test_wherever_httpd_is_reached_an_address_has_its_share() -> None:
+    """Two roles may serve on one node; each is rolled out without the other at some site."""
+    entries = {path.parent.name: yaml.safe_load(path.read_text()) for path in FILES}
+    served = {name: [one for one in found if "80/tcp" in one["ports"]] for name, found in entries.items()}
+    del served["firewall"]  # of sites that have set up such a server by hand
+    limits = {name: [one.get("each") for one in found] for name, found in served.items() if found}
+    assert limits == {"mirror": [8], "provision_server": [8]}
+
+
 def test_each_node_opens_what_its_services_need_and_nothing_else(opened: Mapping[str, list[str]]) -> None:
     everywhere = {"22/tcp"}
     slurm = {"61001-63000/tcp"}
@@ -54,6 +63,12 @@ def test_each_node_opens_what_its_services_need_and_nothing_else(opened: Mapping
     assert everywhere | slurm | scale | {"6817/tcp"} == ports(opened["hal-login"], "management")
     assert everywhere | slurm | scale | {"6818/tcp"} == ports(opened["hal05"], "management")
     assert everywhere | scale | {"2049/tcp"} == ports(opened["hal-data"], "management")
+    direct = {name: [line for line in lines if line.startswith("direct rule ")] for name, lines in opened.items()}
+    assert {name for name, lines in direct.items() if lines} == {"hal-mgmt1"}
+    for port, each in ((80, 8), (8480, 16), (8481, 16)):
+        rule = f" --dport {port} -m connlimit --connlimit-above {each} "
+        assert [line.split()[2] for line in direct["hal-mgmt1"] if rule in line] == ["ipv4", "ipv6"]
+    assert len(direct["hal-mgmt1"]) == 6
     management = ports(opened["hal-mgmt1"], "management")
     assert {"6819/tcp", "123/udp", "67/udp", "69/udp", "80/tcp", "8086/tcp"} <= management
     assert not {"6817/tcp", "6818/tcp", "3306/tcp"} & management

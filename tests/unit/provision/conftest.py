@@ -16,7 +16,12 @@ from typing import Any
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[3]
-for _folder in (PROJECT, PROJECT / "molecule/shared", PROJECT / "roles/provision_server/files"):
+for _folder in (
+    PROJECT,
+    PROJECT / "molecule/shared",
+    PROJECT / "roles/provision_server/files",
+    PROJECT / "plugins/module_utils",
+):
     if str(_folder) not in sys.path:
         sys.path.insert(0, str(_folder))
 

@@ -236,7 +236,7 @@ def test_nothing_is_removed_where_something_is_mounted(tmp_path: Path, monkeypat
         return open(mounts if path == "/proc/self/mounts" else path, mode)
 
     monkeypatch.setattr(hold, "open", opened, raising=False)
-    mounts.write_text(f"proc /proc proc rw 0 0\nproc {folder}/root/proc proc rw 0 0\n")
+    mounts.write_bytes(b"me:/ /tmp/\xff\xfe fuse.sshfs rw 0 0\n" + f"proc {folder}/root/proc proc rw 0 0\n".encode())
     with pytest.raises(ImageError, match=rf"^{folder}/root/proc: is mounted, and nothing below {folder} may be$"):
         hold.clear(run, str(folder))
     assert (folder / "root").is_dir()

@@ -26,7 +26,7 @@ class Shelf:
         (folder / "armed").mkdir()
         (folder / "records").mkdir()
         self.place: Any = SimpleNamespace(
-            images=str(self.folder), key=str(public_key(key)), keep=2,
+            state=str(folder), images=str(self.folder), key=str(public_key(key)), keep=2,
             names=lambda: ["hal05"], records=str(folder / "records"), path=lambda kind, name: str(folder / kind / name),
         )  # fmt: skip
 

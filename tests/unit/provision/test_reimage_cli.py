@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from hal_reimage.record import Drained, Step, stamp
-from tests.unit.interpreters import EVERY, interpreter
+from tests.unit.interpreters import EVERY, SHARED, interpreter
 from tests.unit.provision.conftest import PROJECT, node
 from tests.unit.provision.reimages import done, failed, record
 from tests.unit.provision.test_store import WORDS, an_order, settings_of
@@ -54,10 +54,10 @@ class Program:
         self.bin.mkdir()
         for name in ("timeout", "cat", "sh"):  # and no scontrol
             (self.bin / name).symlink_to(shutil.which(name) or name)
-        self.environment = {"LC_ALL": "C", "PATH": str(self.bin)}
+        self.environment = {"LC_ALL": "C", "PATH": str(self.bin), "PYTHONPATH": str(SHARED)}
 
     def argv(self, *words: str, program: str = "reimage_cli") -> list[str]:
-        return [self.python, "-B", "-E", str(FILES / f"{program}.py"), "--settings", str(self.settings), *words]
+        return [self.python, "-B", str(FILES / f"{program}.py"), "--settings", str(self.settings), *words]
 
     def run(self, *words: str, data: object = None, program: str = "reimage_cli", **environment: str) -> Any:
         return subprocess.run(

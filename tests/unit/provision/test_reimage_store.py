@@ -286,7 +286,7 @@ def test_what_a_killed_writer_left_is_no_record(place: Any) -> None:
 
 def test_no_lock_is_opened_through_a_link(place: Any, tmp_path: Path) -> None:
     Path(place.records, ".lock-hal05").symlink_to(tmp_path / "other")
-    with pytest.raises(Problem, match=r"\.lock-hal05: cannot be opened"):
+    with pytest.raises(Problem, match=r"\.lock-hal05 cannot be locked: it is a link"):
         store.write(place, "hal05", record(), NOW)
     assert not (tmp_path / "other").exists()
 

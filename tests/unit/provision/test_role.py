@@ -29,12 +29,14 @@ PLAY = """
           settings: "{{ __provision_server_settings }}"
           written: "{{ __provision_server_image_key_file }}"
           authority: "{{ __provision_server_authority_text }}"
+          unit: "{{ lookup('ansible.builtin.template', unit) }}"
 """
 
 
 def validated(folder: Path, authority: bool = True, **variables: Any) -> subprocess.CompletedProcess[str]:
     for name in ("tls_ca", "tls_ca.pem") if authority else ():
         (folder / name).write_text("there")
+    variables["unit"] = str(ROOT / "roles/provision_server/templates/hal-provision.service.j2")
     return play_text(folder, PLAY, "hal-mgmt1", sites=["hal"], provision_server_authority_dir=str(folder), **variables)
 
 
@@ -66,16 +68,26 @@ def test_all_nodes_of_hal_have_a_lease_and_boot_their_disks(tmp_path: Path) -> N
     assert nodes["hal05"]["names"] == ["01-02-48-41-4c-02-05", "0A400069"]
 
 
+def test_the_units_limits_leave_room_for_all_that_is_granted(tmp_path: Path) -> None:
+    found = made(validated(tmp_path))
+    of_unit = dict(line.split("=", 1) for line in found["unit"].splitlines() if "=" in line)
+    granted = int(found["settings"]["connections"]) * (len(found["nodes"]) + 2)  # this machine, and all strangers
+    assert granted == 192
+    for name, least in (("TasksMax", granted + 4), ("LimitNOFILE", granted * 4), ("MemoryLimit", granted * 300_000)):
+        assert least < int(of_unit[name]) < least * 10
+    assert 0 < found["settings"]["request_seconds"] < 120
+
+
 def test_every_part_of_the_programs_comes_to_the_server() -> None:
     """One that is forgotten is missed by an import only when the service starts."""
     role = ROOT / "roles/provision_server"
     written = yaml.safe_load((role / "vars/main.yml").read_text())["__provision_server_own_files"]
-    parts = {path.name for path in (role / "files").glob("*.py")}
-    assert {"provision_cli.py", "reimage_cli.py"} <= parts
-    assert {Path(one["path"]).name for one in written if one["path"].endswith(".py")} == parts
-    for one in written:
-        if one["path"].endswith(".py"):
-            assert one["content"] == f"{{{{ lookup('ansible.builtin.file', '{Path(one['path']).name}') }}}}\n"
+    own = {path.name: f"'{path.name}'" for path in (role / "files").glob("*.py")}
+    assert {"provision_cli.py", "reimage_cli.py"} <= set(own)
+    shipped = ("hal_lock.py", "hal_printable.py")
+    parts = own | {name: f"role_path ~ '/../../plugins/module_utils/{name}'" for name in shipped}
+    found = {Path(one["path"]).name: one["content"] for one in written if one["path"].endswith(".py")}
+    assert found == {name: f"{{{{ lookup('ansible.builtin.file', {file}) }}}}\n" for name, file in parts.items()}
 
 
 def test_keys_and_certificates_are_written_byte_for_byte(tmp_path: Path) -> None:

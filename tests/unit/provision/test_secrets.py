@@ -101,10 +101,11 @@ def test_each_installation_has_a_key_of_its_own_and_leaves_none_behind(
     made = [first_secrets(HAL05, "management", authority) for _ in range(2)]
     assert made[0][1] != made[1][1]
     assert list(scratch.iterdir()) == []
+    (former,) = (authority / "hosts").glob("*-first.pub.*~")
     there = {str(path.relative_to(authority)) for path in authority.rglob("*") if path.is_file()}
     assert there - {"host_ca", "host_ca.pub", "user_ca", "user_ca.pub"} == {
-        *(".lock", "revoked_hosts", "revoked_keys", "revoked_users"),
-        FIRST,
+        *(".lock", "revoked_hosts", "revoked_keys", "revoked_samples", "revoked_users"),
+        *(FIRST, f"hosts/{former.name}"),
     }
     private = [path for path in authority.rglob("*") if path.is_file() and b"PRIVATE KEY" in path.read_bytes()]
     assert sorted(path.name for path in private) == ["host_ca", "user_ca"]
@@ -145,7 +146,8 @@ def test_a_key_that_was_handed_out_can_be_revoked_before_the_first_rollout(
 ) -> None:
     _, fingerprint = first_secrets(HAL05, "management", authority)
     key = " ".join((authority / FIRST).read_text().split()[:2])
-    old = " ".join(Path(f"{authority}/host_ca.pub").read_text().split()[:2])  # of the former system: any key does
+    ran("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", authority / "former")  # of the former system
+    old = " ".join((authority / "former.pub").read_text().split()[:2])
     (authority / f"hosts/hal05_{ADDRESS}.pub").write_text(f"{old} hal05\n")
     words = ["--authority", str(authority), "revoke", "--node", "hal05", "--address", ADDRESS, "--reason", "stolen"]
     assert cli.main(words) == 0
@@ -158,6 +160,7 @@ def test_a_key_that_was_handed_out_can_be_revoked_before_the_first_rollout(
     assert capsys.readouterr().out == "", "nothing new"
     (authority / f"hosts/hal05_{ADDRESS}.pub").unlink()
     (authority / "revoked_hosts").write_text("")
+    (authority.parent / "known_hosts").unlink()
     assert cli.main(words) == 0
     assert (authority / "revoked_hosts").read_text() == f"@revoked * {key} hal05: stolen\n"
 

@@ -89,9 +89,8 @@ def test_an_ordinary_user_gives_nothing_away(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(common.os, "geteuid", lambda: 1)
     monkeypatch.setattr(common.os, "fchown", raises(AssertionError()))
     common.replace(str(tmp_path / "x"), b"1")
-    with common.alone(str(tmp_path / "lock")):
-        pass
-    assert sorted(os.listdir(tmp_path)) == ["lock", "x"]
+    os.close(common.opened(str(tmp_path / "y"), os.O_WRONLY))
+    assert sorted(os.listdir(tmp_path)) == ["x", "y"]
 
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,13 +158,13 @@ def test_one_at_a_time_and_the_next_when_it_ends(tmp_path: Path) -> None:
     order, path = [], str(tmp_path / "lock")
 
     def second() -> None:
-        with common.alone(path):
+        with common.alone(path, "it"):
             order.append("second")
 
     other = threading.Thread(target=second)
 
     def first() -> None:
-        with common.alone(path):
+        with common.alone(path, "it"):
             other.start()
             other.join(0.3)
             order.append("first")
@@ -177,10 +176,21 @@ def test_one_at_a_time_and_the_next_when_it_ends(tmp_path: Path) -> None:
     assert order == ["first", "second"]
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
-        with common.alone(path):
+        with common.alone(path, "it"):
             pass
     assert len(os.listdir("/proc/self/fd")) == before
-    assert problem(common.alone(str(tmp_path)).__enter__) == f"{tmp_path}: cannot be opened: Is a directory"
+    assert problem(common.alone(str(tmp_path), "it").__enter__) == f"{tmp_path} cannot be locked: Is a directory"
+
+
+def test_who_does_not_end_is_named_and_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The account of the service, which strangers talk to, could hold root's programs up."""
+    path = str(tmp_path / "lock")
+    monkeypatch.setattr(common, "LOCK_SECONDS", 0)
+    with common.alone(path, "it"):
+        assert problem(common.alone(path, "hal05").__enter__).startswith("hal05: process ")
+    assert os.stat(path).st_mode & 0o777 == 0o600
 
 
 # ---------------------------------------------------------------- words
@@ -188,12 +198,30 @@ def test_one_at_a_time_and_the_next_when_it_ends(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", range(3))
 def test_words_are_told_whatever_they_are(number: int, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    words, told = [("größe", "größe"), ("größe".encode(), "größe"), (b"a\xff", "a�")][number]
+    words, told = [("größe", "größe"), ("größe".encode(), "größe"), ("a\nb", "a\nb")][number]
     common.say(words)
     common.tell(words)
     seen = capsysbinary.readouterr()
     assert (seen.out.decode(), seen.err.decode()) == (told + "\n", told + "\n")
     assert str(Problem(words)) == told
+
+
+def test_a_problem_with_others_words_drives_no_terminal(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Slurm's own words are in them; escapes that were made before stay as they are."""
+    slurm = "hal05: not drained in Slurm: \x1b[2J\u202e\u200b\u3164\nhal06: größe \\x1b"
+
+    def work() -> str:
+        raise Problem(slurm)
+
+    assert common.exit_status("hal-reimage", work) == 2
+    said = capsysbinary.readouterr().err.decode()
+    assert said == "hal05: not drained in Slurm: \\x1b[2J\\u202e\\u200b\\u3164\nhal06: größe \\x1b\n"
+
+    def full() -> str:
+        raise OSError(28, "No space", "/x\x1b[2J")
+
+    assert common.exit_status("hal-reimage", full) == 2
+    assert capsysbinary.readouterr().err == b"/x\\x1b[2J: No space\n"
 
 
 def test_a_stamp_is_of_utc() -> None:
@@ -239,7 +267,9 @@ def test_settings_that_are_wrong_are_named(tmp_path: Path) -> None:
     path = settings_of(tmp_path, [])
     whole = json.loads(path.read_text())
     made = common.Place(str(path))
-    for attribute, key in (("key", "image_key"), ("keep", "keep_images")):
+    for attribute, key in (
+        ("key", "image_key"), ("keep", "keep_images"), ("connections",) * 2, ("request_seconds",) * 2
+    ):  # fmt: skip
         assert getattr(made, attribute) == whole.pop(key)
         path.write_text(json.dumps(whole))
         said = f"{path}: '{key}' is missing or wrong; role provision_server writes it"

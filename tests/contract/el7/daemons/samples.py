@@ -51,6 +51,11 @@ SAMPLES: dict[str, tuple[str, str, list[str]]] = {
             "AllowZoneDrifting: firewalld 0.6 does not know it (it came with CentOS 7.8)",
         ],
     ),
+    "firewalld_direct": (
+        "",
+        '<direct><rule ipv="ipv4" table="filter" chain="INPUT" priority="0" zone="x">-j DROP</rule><policy/></direct>',
+        ["zone in rule: firewalld", "policy: firewalld"],
+    ),
     "firewalld_icmptype": ("", "<icmptype><short>x</short><policy/></icmptype>", ["policy: firewalld"]),
     "firewalld_ipset": (
         "",

@@ -101,8 +101,9 @@ def _program(folder: str) -> list[dict[str, str]]:
     shipped = _ROOT / "plugins" / "module_utils"
     empty = "# Makes the modules beside it importable by the names that they have under Ansible.\n"
     files = {f"{package}/__init__.py": empty for package in ("ansible", "ansible/module_utils")}
-    for path in [*sorted(shipped.glob("hal_expect_*.py")), shipped / "hal_slurm_nodes.py"]:
-        files[f"ansible/module_utils/{path.name}"] = path.read_text(encoding="utf-8")
+    names = [path.stem for path in sorted(shipped.glob("hal_expect_*.py"))]
+    for name in (*names, "hal_lock", "hal_printable", "hal_slurm_nodes"):
+        files[f"ansible/module_utils/{name}.py"] = (shipped / f"{name}.py").read_text(encoding="utf-8")
     for path in sorted((_ROOT / "roles" / "node_health" / "files").glob("*.py")):
         files[path.name] = path.read_text(encoding="utf-8")
     return [{"path": f"{folder}/{name}", "content": content} for name, content in files.items()]

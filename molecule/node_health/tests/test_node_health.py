@@ -74,6 +74,11 @@ def check(host: Host) -> str:
             return str(ran.stdout)
 
 
+def as_alice(command: str) -> str:
+    """Return a command that alice runs without a job."""
+    return f"setpriv --reuid=5001 --regid=5000 --clear-groups {command}"
+
+
 @contextmanager
 def planted(host: Host, plant: str, undo: str) -> Iterator[None]:
     """A fault, and its end."""
@@ -121,6 +126,15 @@ def test_slurm_itself_drains_a_node_whose_disk_is_full_and_gives_it_back(node: N
         assert reason(node) == "health: disk full: /dev/shm (space is left (/dev/shm): is 13, declared at least 32)"
         assert state(node, "hal02") == "idle"
     wait_for("hal01", lambda: state(node), lambda now: now == "idle", LONG_SECONDS)
+
+
+def test_who_fills_a_disk_is_named(node: Node, hal01: Host) -> None:
+    with planted(hal01, as_alice("dd if=/dev/zero of=/dev/shm/full bs=1M count=50 2>&1"), "rm /dev/shm/full"):
+        check(hal01)
+        words = "space is left (/dev/shm): is 13, declared at least 32; uid 5001 (alice) has 50 MB"
+        assert reason(node) == f"health: disk full: /dev/shm ({words})"
+    check(hal01)
+    assert state(node) == "idle"
 
 
 def test_a_missing_mount_drains(node: Node, hal01: Host) -> None:
@@ -261,12 +275,60 @@ def test_after_a_job_its_gpus_have_the_site_s_settings_again(node: Node, hal01: 
     hal01.check_output("nvidia-smi --compute-mode=DEFAULT")
 
 
-def test_a_process_that_stays_on_a_gpu_after_its_job_drains_and_is_named(node: Node, hal01: Host) -> None:
+def test_a_process_of_the_system_that_stays_on_a_gpu_after_a_job_drains_and_is_named(node: Node, hal01: Host) -> None:
     pid = hal01.check_output("setsid sleep 120 >/dev/null 2>&1 & echo $!")
     with planted(hal01, f"virtual-gpu use 1 {pid}", f"kill {pid}; virtual-gpu repair"):
         assert hal01.run("SLURM_JOB_GPUS=0-1 /usr/libexec/hal-node-health/job-end").rc == 0
-        assert reason(node).startswith("health: process left on a GPU (")
-        assert f"process {pid}" in reason(node)
+        left = "health: process left on a GPU (no process is left on the GPUs: process"
+        assert reason(node) == f"{left} {pid}, sleep, on GPU 1)"
+
+
+@pytest.fixture
+def process(hal01: Host) -> Iterator[str]:
+    """A process of alice's that no job has started."""
+    pid = hal01.check_output(f"setsid {as_alice('sleep 3600')} >/dev/null 2>&1 </dev/null & echo $!").strip()
+    wait_for("alice's", lambda: hal01.run(f"ps -o user= -p {pid}").stdout.strip(), lambda who: who == "alice")
+    yield pid
+    hal01.run(f"kill {pid}; virtual-gpu repair")
+
+
+@pytest.fixture
+def foreign(hal01: Host, process: str) -> str:
+    """The same, on GPU 1."""
+    hal01.check_output(f"virtual-gpu use 1 {process}")
+    return process
+
+
+@pytest.mark.parametrize("when", ["SLURM_JOB_GPUS=1 /usr/libexec/hal-node-health/job-end", CHECK])
+def test_a_user_s_process_without_a_job_is_named_and_keeps_the_node_until_it_is_gone(
+    node: Node, hal01: Host, foreign: str, when: str
+) -> None:
+    hal01.run(when)
+    said = f"uid 5001 (alice) runs {foreign} sleep on GPU 1 without a job"
+    assert reason(node) == f"health: GPU in use without a job (no GPU is used without a job: {said})"
+    check(hal01)
+    assert state(node) == "drain", "it was given back to jobs"
+    hal01.check_output(f"kill {foreign}")
+    wait_for("hal01", lambda: (check(hal01), state(node))[1], lambda now: now == "idle")
+
+
+def test_on_a_gpu_that_a_job_has_any_process_may_be_the_job_s(node: Node, hal01: Host, process: str) -> None:
+    login = node("hal-login")
+    submit = "sbatch --parsable --nodelist=hal01 --gres=gpu:v100:4 --output=/dev/null --wrap 'sleep 600'"
+    job = as_user(login, "alice", submit).stdout.strip()
+    wait_for("job", lambda: job_state(login, job), lambda now: now == "RUNNING")
+    hal01.check_output(f"virtual-gpu use 1 {process}")
+    seen = hal01.run("hal-node-health --foreign-processes")
+    hal01.check_output(f"kill {process}")
+    login.check_output(f"scancel {job}")
+    assert (seen.rc, seen.stdout) == (0, "")
+
+
+def test_a_process_without_a_job_is_ended_by_hand(hal01: Host, foreign: str) -> None:
+    ended = hal01.run("hal-node-health --end-foreign-processes")
+    assert ended.stdout == f"uid 5001 (alice) runs {foreign} sleep on GPU 1 without a job\n"
+    wait_for("process", lambda: hal01.run(f"kill -0 {foreign}").rc, lambda status: status != 0)
+    assert f"killed: uid 5001 (alice) runs {foreign}" in hal01.check_output("journalctl -t hal-node-health --no-pager")
 
 
 # ---------------------------------------------------------------- boot, last: what stands for the file system goes away

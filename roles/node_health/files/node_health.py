@@ -3,9 +3,14 @@
 
 hal-node-health                  look, and show every check
 hal-node-health --act            the same, and tell Slurm: drain with the reason in words, or end a drain of its own
-hal-node-health --job-begin      prolog of a job with GPUs: their checks; it does not start on a node that fails
+hal-node-health --job-begin      prolog of a job with GPUs: nobody else's process is on them, their checks; it does not
+                                 start on a node that fails
 hal-node-health --job-end        epilog of a job with GPUs: nothing is left on them, their settings are the site's
                                  again, their checks
+hal-node-health --foreign-processes      show processes of users on GPUs that no job has
+hal-node-health --end-foreign-processes  show and kill them
+hal-node-health --who-fills /tmp 1024    show the users without whose files 1024 MB would be free there, or with 95% so
+                                         much in use
 
 --role ROLE, which may be repeated, keeps to the checks of a role. --json prints the results as data.
 Exit status: 0 healthy, 1 not, 2 it could not be found out, or Slurm could not be told.
@@ -23,12 +28,17 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # also for Pytho
 
 import node_health_checks  # noqa: E402  found through the line above
 import node_health_gpus  # noqa: E402
+import node_health_space  # noqa: E402
+from ansible.module_utils.hal_expect_values import Unreadable  # noqa: E402
+from ansible.module_utils.hal_printable import say, shown, write  # noqa: E402
 from node_health_slurm import Slurm, SlurmError  # noqa: E402
 
 __metaclass__ = type
 
 CHECKS = "/etc/hal-node-health/checks.json"
 STATE = "/var/lib/hal-node-health/drained.json"
+# What may take long runs as another process of this program, which can be ended.
+SELF = [sys.executable, "-B", os.path.abspath(__file__)]
 # What failed is asked again after a pause, if the first answers came so fast that slurmd's 60 s suffice for both.
 PAUSE_SECONDS, AGAIN_SECONDS = 3, 8
 HEALTHY, NOT_HEALTHY, NOT_KNOWN = 0, 1, 2
@@ -39,6 +49,8 @@ WORD = {"pass": "ok", "fail": "FAIL", "unknown": "?"}
 def main(argv):
     """Return the exit status."""
     options = _options(argv)
+    if options.who_fills:
+        return _who_fills(*options.who_fills)
     try:
         with open(CHECKS) as stream:
             declared = json.load(stream)
@@ -47,6 +59,8 @@ def main(argv):
     except (IOError, OSError, ValueError) as error:
         return _say_error("%s: %s: roll the role node_health out to this node" % (CHECKS, error))
     slurm = Slurm(declared["node"], STATE)
+    if options.foreign_processes or options.end_foreign_processes:
+        return _foreign_processes(slurm, options.end_foreign_processes)
     if options.job_begin or options.job_end:
         return around_job(options, declared, slurm)
     unknown = set(options.role) - {check["role"] for check in declared["checks"]}
@@ -56,7 +70,8 @@ def main(argv):
     results = _run(declared, options.role, again=options.act)
     seconds = time.time() - started
     if options.json:
-        say(json.dumps({"node": declared["node"], "results": results}, indent=2, sort_keys=True))
+        data = json.dumps({"node": declared["node"], "results": results}, indent=2, sort_keys=True)
+        write(data.encode("ascii") + b"\n")
     else:
         show(declared["node"], results, seconds, brief=options.act)
     return settle(slurm, results, not options.role) if options.act else _status(results)
@@ -67,10 +82,10 @@ def around_job(options, declared, slurm):
     gpus = node_health_gpus.of_job(os.environ)
     if not gpus or not any(check["role"] == node_health_gpus.ROLE for check in declared["checks"]):
         return HEALTHY
-    results = []
-    if options.job_end:
-        results += node_health_gpus.reset(gpus, declared["gpu_settings"])
-        results += node_health_gpus.left_over(gpus, declared["gpu_wait_seconds"])
+    results = node_health_gpus.reset(gpus, declared["gpu_settings"]) if options.job_end else []
+    users, others = node_health_gpus.left_over(
+        gpus, declared["gpu_wait_seconds"], declared.get("end_foreign_processes", False))
+    results += [users, others] if options.job_end else [users]
     results += _run(declared, [node_health_gpus.ROLE], again=True)
     if all(one["status"] == "pass" for one in results):
         return HEALTHY  # and slurmctld is not asked: it may be busy starting this job everywhere
@@ -101,11 +116,48 @@ def _run(declared, roles, again):
     results = node_health_checks.run(checks, declared["seconds"])
     wrong = [position for position, one in enumerate(results) if one["status"] != "pass"]
     if again and wrong and time.time() - started < again_seconds:
+        if declared.get("end_foreign_processes") and node_health_gpus.FOREIGN in [results[one]["id"] for one in wrong]:
+            node_health_checks.printed(SELF + ["--end-foreign-processes"], again_seconds)
         time.sleep(PAUSE_SECONDS)
         second = node_health_checks.run([checks[position] for position in wrong], again_seconds)
         for position, result in zip(wrong, second):
             results[position] = result
+    _name_who_fills(checks, results, started + declared["seconds"])
     return results
+
+
+def _name_who_fills(checks, results, deadline):
+    """Add to the reasons of full disks who fills them, as long as there is time."""
+    for check, result in zip(checks, results):
+        full = node_health_space.asked(check["question"]) if result["status"] == "fail" else []
+        left = deadline - time.time()
+        if full and left > node_health_space.SECONDS:
+            words = node_health_checks.printed(SELF + ["--who-fills"] + full, left)
+            result["reason"] += words and "; " + words
+
+
+def _who_fills(directory, free):
+    try:
+        words = node_health_space.who_fills(directory, free)
+    except (IOError, OSError, ValueError) as error:
+        return _say_error("--who-fills: %s; give a directory, and 1024 for MB or 95%% for what may be in use" % error)
+    if words:
+        say(words)
+    return HEALTHY
+
+
+def _foreign_processes(slurm, end):
+    """Print a line for each; with `end` they are killed."""
+    try:
+        found = node_health_gpus.foreign(slurm.gres_used)
+        lines = node_health_gpus.told(found)
+        if end:
+            node_health_gpus.end(found)
+    except (Unreadable, SlurmError) as error:
+        return _say_error(node_health_gpus.said(error))
+    for line in lines:
+        say(line)
+    return HEALTHY
 
 
 def _status(results):
@@ -121,7 +173,7 @@ def show(node, results, seconds, brief):
     for one in wrong if brief else results:
         words = one["id"] if one["status"] == "pass" else "%s (%s: %s); %s" % (
             one["words"], one["id"], one["reason"], one["why"])
-        say("%s %-*s  %s" % (_coloured(one["status"]), width, one["role"], words))
+        write(_coloured(one["status"]) + shown(" %-*s  %s" % (width, one["role"], words)) + b"\n")
     took = "" if seconds is None else " in %.2f s" % seconds
     number = "%d check%s" % (len(results), "" if len(results) == 1 else "s")
     verdict = "%d of %s failed" % (len(wrong), number) if wrong else "healthy, %s" % number
@@ -131,17 +183,9 @@ def show(node, results, seconds, brief):
         say("%s: %s%s" % (node, verdict, took))
 
 
-def say(text, stream=None):
-    """Print a line in UTF-8, whatever locale slurmd was started with."""
-    stream = stream or sys.stdout
-    line = text if isinstance(text, bytes) else text.encode("utf-8")
-    getattr(stream, "buffer", stream).write(line + b"\n")
-    stream.flush()
-
-
 def _coloured(status):
     word = "%-4s" % WORD[status]
-    return "\033[%sm%s\033[0m" % (COLOURS[status], word) if sys.stdout.isatty() else word
+    return ("\033[%sm%s\033[0m" % (COLOURS[status], word) if sys.stdout.isatty() else word).encode("ascii")
 
 
 def _say_error(text):
@@ -156,6 +200,9 @@ def _options(argv):
     does.add_argument("--act", action="store_true", help="tell Slurm what follows from it")
     does.add_argument("--job-begin", action="store_true", help="as Slurm's Prolog")
     does.add_argument("--job-end", action="store_true", help="as Slurm's Epilog")
+    does.add_argument("--foreign-processes", action="store_true", help="show processes of users on GPUs without a job")
+    does.add_argument("--end-foreign-processes", action="store_true", help="kill them")
+    does.add_argument("--who-fills", nargs=2, metavar=("DIRECTORY", "FREE"), help="whose files leave too little room")
     parser.add_argument("--role", action="append", default=[], help="only checks of this role")
     parser.add_argument("--json", action="store_true", help="print the results as data")
     return parser.parse_args(argv)

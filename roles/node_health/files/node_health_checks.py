@@ -24,6 +24,7 @@ __metaclass__ = type
 #: Matchers, and how a reason names what they want.
 WORDS = {"equal": "", "at_least": "at least ", "at_most": "at most ", "count": "", "one_of": "one of ", "match": ""}
 SHORT = 60  # characters of a value that a reason shows
+LONG = 160  # of what should not be there
 HUNG = "/var/lib/hal-node-health/hung.json"
 
 
@@ -32,26 +33,43 @@ def run(checks, seconds):
 
     status is pass, fail or unknown; what did not answer within `seconds` is unknown.
     """
+    return [_result(check, answer) for check, answer in zip(checks, _answers([c["question"] for c in checks], seconds))]
+
+
+def printed(argv, seconds):
+    """Return what a program prints within so many seconds, without blanks at its ends; "" when it does not end well."""
+    answer = _answers([{"command": {"argv": argv, "timeout_seconds": seconds}, "equal": ""}], seconds + 1)[0]
+    return ("%s" % (answer["observed"] or "",)).strip()
+
+
+def hanging(program):
+    """Return a process of a check that hangs since an earlier run and has to do with this program, 0 for none."""
+    return next((process for name, (process, _) in sorted(_still_hanging().items()) if '"%s"' % program in name), 0)
+
+
+def _answers(questions, seconds):
     still = _still_hanging()
     groups = {}
-    for position, check in enumerate(checks):
-        groups.setdefault(_asked(check["question"]), []).append(position)
-    answers = [None] * len(checks)
+    for position, question in enumerate(questions):
+        groups.setdefault(_asked(question), []).append(position)
+    answers = [None] * len(questions)
     children = {}
     deadline = time.time() + seconds
     for name, positions in sorted(groups.items()):
-        if name in still:
-            unread = _unread("an earlier check of it still hangs (process %d)" % still[name][0])
-            for position in positions:
-                answers[position] = unread
-        else:
-            child, stream = _start([checks[position]["question"] for position in positions])
-            children[stream] = (child, name, positions, [])
+        unread = "an earlier check of it still hangs (process %d)" % still[name][0] if name in still else ""
+        if not unread:
+            try:
+                child, stream = _start([questions[position] for position in positions])
+                children[stream] = (child, name, positions, [])
+            except OSError as error:  # no process or no memory is left: then nothing is known of what is asked
+                unread = "nothing can be started: %s" % error.strerror
+        for position in positions if unread else ():
+            answers[position] = _unread(unread)
     for positions, answered in _collect(children, deadline, seconds, still):
         for position, answer in zip(positions, answered):
             answers[position] = answer
     _remember(still)
-    return [_result(check, answer) for check, answer in zip(checks, answers)]
+    return answers
 
 
 def _asked(question):
@@ -65,7 +83,12 @@ def _asked(question):
 
 def _start(questions):
     incoming, outgoing = os.pipe()
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError:
+        os.close(incoming)
+        os.close(outgoing)
+        raise
     if child == 0:
         _serve(questions, incoming, outgoing)
     os.close(outgoing)
@@ -164,6 +187,9 @@ def _difference(question, answer):
     reason = answer["reason"]
     if answer["status"] == "unknown":
         text = reason if reason.startswith("cannot") else "cannot be read: %s" % reason
+    elif question.get("absent") and answer["observed"]:
+        text = _shown(answer["observed"])
+        text = text if len(text) <= LONG else text[:LONG - 3] + "..."
     elif answer["observed"] is None or isinstance(answer["observed"], dict) or len(_shown(answer["observed"])) > SHORT:
         text = reason
     else:
@@ -188,8 +214,8 @@ def _born(process):
 def _status(process):
     """Return the fields of /proc/PID/stat from the state on (proc(5)); none when the process is gone."""
     try:
-        with open("/proc/%d/stat" % process) as stream:
-            return stream.read().rpartition(")")[2].split()
+        with open("/proc/%d/stat" % process, "rb") as stream:  # the name before may be no text
+            return stream.read().rpartition(b")")[2].decode("ascii").split()
     except (IOError, OSError):
         return []
 

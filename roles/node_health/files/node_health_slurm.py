@@ -7,14 +7,13 @@ node over. A drain for hardware stays until an administrator has seen it.
 
 from __future__ import absolute_import, division, print_function
 
-import errno
-import fcntl
 import json
 import os
-import time
+import re
 
 from ansible.module_utils.hal_expect_process import run
 from ansible.module_utils.hal_expect_values import Unreadable
+from ansible.module_utils.hal_lock import locked
 from ansible.module_utils.hal_slurm_nodes import read_nodes
 
 __metaclass__ = type
@@ -22,7 +21,8 @@ __metaclass__ = type
 PREFIX = "health: "
 LONGEST = 240  # characters of a reason; sinfo -R shows 20 unless it is asked for more
 SECONDS = 8  # for slurmctld to answer; slurmd kills the whole check after 60
-LOCK = "/var/lib/hal-node-health/lock"  # root's alone: who holds a lock keeps the check waiting
+SPARE = "/run/hal-node-health.json"  # in memory: remembers a drain while a full disk cannot, as long as the node is up
+LOCK = "/run/hal-node-health.lock"  # in memory, too: a prolog and the regular check may meet on a full disk
 
 
 class SlurmError(Exception):
@@ -81,6 +81,8 @@ def decide(node, failing, complete, remembered):
         return "nothing", ""
     if remembered["hardware"]:
         return "nothing", "healthy again, and stays drained for an administrator to look at the hardware"
+    if "COMPLETING" in node["state"]:  # whose the processes on its GPUs are is not known now: Slurm.gres_used
+        return "nothing", "healthy as far as can be seen while a job ends there"
     return "resume", "healthy again"
 
 
@@ -108,7 +110,7 @@ class Slurm:
     def settle(self, results, complete):
         """Carry out what follows from the results; return a sentence, "" for nothing to say. Raises SlurmError."""
         failing = [one for one in results if one["status"] != "pass"]
-        with _Lock():
+        with locked(LOCK, SlurmError, SECONDS, "what Slurm is told of this node"):
             remembered = self._remembered()
             node = read_nodes(self._scontrol(["--oneliner", "show", "node", self.name])).get(self.name)
             action, why = decide(node, failing, complete, remembered)
@@ -132,6 +134,18 @@ class Slurm:
                 self._remember({})  # an administrator gave it back
             return why
 
+    def gres_used(self):
+        """Return what jobs have of the node's GPUs, as gpu:v100:3(IDX:0,2-3); None while one ends. Raises SlurmError.
+
+        Slurm takes the GPUs from a job before it tells its processes to end, and they have KillWait for that: source,
+        deallocate_nodes() of slurmctld. The node is COMPLETING until they and the epilog have ended.
+        """
+        line = self._scontrol(["--oneliner", "--details", "show", "node", self.name])
+        if re.search(r" State=\S*COMPLETING", line):
+            return None
+        used = re.search(r" GresUsed=(\S*)", line)
+        return used.group(1) if used else ""
+
     def _scontrol(self, arguments):
         try:
             status, out, err = run(["scontrol"] + arguments, timeout_seconds=SECONDS)
@@ -144,55 +158,57 @@ class Slurm:
 
     def _version(self):
         """Return what tells one writing of the state from another; the clock may be wrong, so not when it was."""
-        try:
-            found = os.stat(self.state)
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime
+        return [_stamp(path) for path in (self.state, SPARE)]
 
     def _remembered(self):
-        try:
-            with open(self.state) as stream:
-                known = json.load(stream)
-        except (IOError, OSError, ValueError):
-            return {}
+        known = _read(SPARE)
+        known = _read(self.state) if known is None else known
         return known if isinstance(known, dict) and set(known) == {"reason", "before", "hardware"} else {}
 
     def _remember(self, known):
-        """Keep what we did; return why not, "" when it is kept. A full disk must not keep a node from being drained."""
-        try:
-            with open(self.state + ".new", "w") as stream:
-                json.dump(known, stream, sort_keys=True)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.rename(self.state + ".new", self.state)
-        except (IOError, OSError) as error:
-            return "%s: %s" % (self.state, error.strerror)
+        """Keep what we did; return why not, "" when it is kept. A full disk must not keep a node from being drained.
+
+        Nor may it keep the node drained, or who fills a disk would take it out for good: the spare file remembers.
+        """
+        failed = _write(self.state, known)
+        if failed:
+            return _write(SPARE, known) and failed
+        _forget(SPARE)
         return ""
 
 
-class _Lock:
-    """One at a time: a prolog and the regular check may meet."""
+def _read(path):
+    """Return what a file remembers, None when it remembers nothing."""
+    try:
+        with open(path) as stream:
+            return json.load(stream)
+    except (IOError, OSError, ValueError):
+        return None
 
-    def __enter__(self):
-        try:
-            self.stream = open(LOCK, "a")
-        except (IOError, OSError) as error:
-            if error.errno in (errno.ENOSPC, errno.EROFS):
-                self.stream = None  # nobody can lock on a full disk: drain all the same
-                return self
-            raise SlurmError("%s: %s" % (LOCK, error.strerror))
-        for _attempt in range(10 * SECONDS):
-            try:
-                fcntl.flock(self.stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return self
-            except (IOError, OSError) as error:
-                if error.errno not in (errno.EACCES, errno.EAGAIN):
-                    raise
-            time.sleep(0.1)
-        self.stream.close()
-        raise SlurmError("another health check holds %s" % LOCK)
 
-    def __exit__(self, *_error):
-        if self.stream:
-            self.stream.close()
+def _write(path, known):
+    """Return why it could not be written, "" when it is."""
+    try:
+        with open(path + ".new", "w") as stream:
+            json.dump(known, stream, sort_keys=True)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.rename(path + ".new", path)
+    except (IOError, OSError) as error:
+        return "%s: %s" % (path, error.strerror)
+    return ""
+
+
+def _forget(path):
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def _stamp(path):
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime

@@ -39,20 +39,44 @@ if words[0] == "update":
     else:
         node.update(state="IDLE+DRAIN", reason=told["Reason"] + " [root@2026-11-21T17:30:00]")
 else:
-    print({line!r}.format(**node) + (" Reason=" + node["reason"] if node["reason"] else ""))
+    used = " GresUsed=" + node["gres_used"] if "--details" in words else ""
+    print({line!r}.format(**node) + used + (" Reason=" + node["reason"] if node["reason"] else ""))
 json.dump(node, open(path, "w"))
 """
 
 
+# What runs in place of /usr/sbin/hal-node-health: the program, with the files that it keeps below one folder.
+DRIVER = """
+import sys
+sys.path.insert(0, {folder!r} + "/program")
+import node_health, node_health_checks, node_health_gpus, node_health_slurm, node_health_space, node_health_users
+node_health.CHECKS = {folder!r} + "/checks.json"
+node_health.STATE = {folder!r} + "/drained.json"
+node_health.SELF = [sys.executable, "-B", {folder!r} + "/driver.py"]
+node_health.PAUSE_SECONDS, node_health.AGAIN_SECONDS = 0, 600
+node_health_checks.HUNG = {folder!r} + "/hung"
+node_health_gpus.PROC = node_health_space.PROC = {folder!r} + "/proc"
+node_health_slurm.LOCK, node_health_slurm.SPARE = {folder!r} + "/lock", {folder!r} + "/spare.json"
+node_health_slurm.SECONDS, node_health_users.SECONDS, node_health_space.SECONDS = 600, 600, 60
+node_health_users.SUBUID = {folder!r} + "/subuid"
+sys.exit(node_health.main(sys.argv[1:]))
+"""
+# Eve, and nobody else, has a name.
+GETENT = """#!/bin/sh
+for uid; do [ "$uid" != 1004 ] || echo "eve:x:1004:1004:a, b [c]:/home/eve:/bin/sh"; done
+"""
+STATUS = "Name:\t{name}\nState:\tS (sleeping)\nUid:\t{uid}\t0\t0\t0\nSigPnd:\t{own}\nShdPnd:\t{shared}\n"
+
+
 @dataclass
 class Installed:
-    """A node: the program, what it asks, and Slurm."""
+    """A node: the program, what it asks, Slurm, and processes."""
 
     folder: Path
     checks: list[dict[str, Any]] = field(default_factory=list)
-    seconds: int = 10
+    seconds: int = 600
     gpu_settings: Sequence[Sequence[str]] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    end_foreign_processes: bool = False
 
     def __post_init__(self) -> None:
         """Install it."""
@@ -65,7 +89,10 @@ class Installed:
             path = Path(one["path"])
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(one["content"])
+        (self.folder / "driver.py").write_text(DRIVER.format(folder=str(self.folder)))
         (self.folder / "bin").mkdir()
+        (self.folder / "proc").mkdir()
+        self.plant("getent", GETENT)
         self.slurm(state="IDLE")
         self.plant("scontrol", SCONTROL.format(python=LOCAL, state=str(self.folder / "slurm"), line=LINE))
 
@@ -75,10 +102,20 @@ class Installed:
         path.write_text(text)
         path.chmod(0o755)
 
-    def slurm(self, state: str, reason: str = "", refuses: bool = False) -> None:
+    def slurm(
+        self, state: str, reason: str = "", refuses: bool = False, gres_used: str = "gpu:v100:0(IDX:N/A)"
+    ) -> None:
         """Make slurmctld say this of the node."""
-        document = {"state": state, "reason": reason, "refuses": refuses, "calls": []}
+        document = {"state": state, "reason": reason, "refuses": refuses, "calls": [], "gres_used": gres_used}
         (self.folder / "slurm").write_text(json.dumps(document))
+
+    def runs(self, pid: int, uid: int, command: bytes = b"python", own: str = "0", shared: str = "0") -> None:
+        """Show a process in /proc. Masks of signals that wait for it are ``own`` and ``shared``."""
+        place = self.folder / "proc" / str(pid)
+        place.mkdir(parents=True, exist_ok=True)
+        name = command.decode("latin-1").replace("\n", "\\n")  # as the kernel does it
+        (place / "status").write_text(STATUS.format(name=name, uid=uid, own=own, shared=shared))
+        (place / "stat").write_bytes(b"%d (%s) S %s\n" % (pid, command, b" ".join(b"%d" % one for one in range(4, 53))))
 
     @property
     def node(self) -> Mapping[str, Any]:
@@ -100,24 +137,13 @@ class Installed:
             "checks": self.checks,
             "gpu_settings": list(self.gpu_settings),
             "gpu_wait_seconds": 0,
+            "end_foreign_processes": self.end_foreign_processes,
         }
         (self.folder / "checks.json").write_text(json.dumps(document))
-        driver = "\n".join(
-            [
-                "import sys",
-                f"sys.path.insert(0, {str(self.folder / 'program')!r})",
-                "import node_health, node_health_checks, node_health_slurm",
-                f"node_health.CHECKS = {str(self.folder / 'checks.json')!r}",
-                f"node_health.STATE = {str(self.folder / 'drained.json')!r}",
-                f"node_health_slurm.LOCK = {str(self.folder / 'lock')!r}",
-                "node_health_slurm.SECONDS, node_health.PAUSE_SECONDS = 30, 0",
-                f"node_health_checks.HUNG = {str(self.folder / 'hung')!r}",
-                "sys.exit(node_health.main(sys.argv[1:]))",
-            ]
-        )
-        variables = {**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", **environment}
+        path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
+        variables = {**os.environ, "PATH": path, "NODE_PYTHON": python, **environment}
         return subprocess.run(
-            [python, "-B", "-c", driver, *arguments],
+            [python, "-B", str(self.folder / "driver.py"), *arguments],
             capture_output=True,
             text=True,
             check=False,
@@ -136,3 +162,33 @@ def file_is(path: Path, words: str, *, content: str = "well", hardware: bool = F
     """Return a check that a file has this content."""
     question = {"file": {"path": str(path)}, "equal": content}
     return {"id": f"{path.name} is {content}", "words": words, "hardware": hardware, "question": question}
+
+
+# ---------------------------------------------------------------- GPUs
+SMI = """#!/bin/sh
+echo "$*" >>{log}
+case "$*" in *query-compute-apps*) {apps} ;; *query-gpu=gpu_uuid*) {numbers} ;; *) {settings} ;; esac
+"""
+NUMBERS = "; ".join(f"echo 'GPU-{number:04x}, {number}'" for number in range(4))
+
+
+def smi(node: Installed, apps: str = ":", settings: str = ":", numbers: str = NUMBERS) -> Path:
+    """Plant an nvidia-smi that notes how it was called."""
+    log = node.folder / "smi"
+    log.write_text("")
+    node.plant("nvidia-smi", SMI.format(log=log, apps=apps, settings=settings, numbers=numbers))
+    return log
+
+
+def computes(*where: tuple[int, int]) -> str:
+    """Return what prints processes on GPUs, as (process, GPU)."""
+    return "; ".join(f"echo 'GPU-{gpu:04x}, {pid}'" for pid, gpu in where) or ":"
+
+
+@pytest.fixture
+def driver(hal01: Installed) -> Installed:
+    """A node whose GPUs are well."""
+    (hal01.folder / "gpu").write_text("well\n")
+    hal01.asks({**file_is(hal01.folder / "gpu", "GPU lost", hardware=True), "role": "nvidia_driver"})
+    hal01.gpu_settings = [["--reset-applications-clocks"], ["--compute-mode=DEFAULT"]]
+    return hal01

@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "roles/node_health/
 if str(SHIPPED) not in ansible.module_utils.__path__:
     ansible.module_utils.__path__.append(str(SHIPPED))
 
-program, checks, gpus, slurm = (
+program, checks, gpus, slurm, users = (
     importlib.import_module(name)
-    for name in ("node_health", "node_health_checks", "node_health_gpus", "node_health_slurm")
+    for name in ("node_health", "node_health_checks", "node_health_gpus", "node_health_slurm", "node_health_users")
 )
 OURS = {"reason": "health: disk full (a: b)", "before": "health: older (a: c)", "hardware": False}
 HEALTHY_AGAIN = "healthy again, and stays drained for an administrator to look at the hardware"
@@ -33,7 +33,7 @@ def result(status: str = "fail", **changes: Any) -> dict[str, Any]:
 
 
 def node(**changes: Any) -> dict[str, Any]:
-    return {"drained": False, "failing": False, "down": False, "reason": "", "by": "", **changes}
+    return {"state": "", "drained": False, "failing": False, "down": False, "reason": "", "by": "", **changes}
 
 
 def test_a_reason_has_failures_first_each_of_their_words_once_and_what_could_not_be_read_with_a_mark() -> None:
@@ -81,6 +81,8 @@ def test_a_reason_that_is_too_long_is_cut_and_says_so() -> None:
         (node(drained=True, reason=OURS["reason"]), [result(hardware=True)], False, {**OURS, "hardware": True},
          ("nothing", "is drained already")),
         (node(drained=True, reason=OURS["before"]), [], True, OURS, ("resume", "healthy again")),
+        (node(drained=True, reason=OURS["reason"], state="MIXED+COMPLETING+DRAIN"), [], True, OURS,
+         ("nothing", "healthy as far as can be seen while a job ends there")),
         (node(drained=True, reason=OURS["reason"]), [], False, OURS, ("nothing", "")),
         (node(drained=True, reason=OURS["reason"]), [], True, {**OURS, "hardware": True}, ("nothing", HEALTHY_AGAIN)),
         (node(drained=True, reason="mine"), [], True, OURS, ("nothing", "")),
@@ -104,6 +106,7 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr(slurm, "run", run)
     monkeypatch.setattr(slurm, "LOCK", str(tmp_path / "lock"))
+    monkeypatch.setattr(slurm, "SPARE", str(tmp_path / "spare"))
     return told
 
 
@@ -161,36 +164,31 @@ def test_a_drain_is_remembered_and_forgotten_when_the_node_was_given_back(
         (json.dumps({**OURS, "more": 1}), {}),
     ],
 )  # fmt: skip
-def test_only_a_whole_memory_is_one(tmp_path: Path, content: str | None, known: dict[str, Any]) -> None:
+def test_only_a_whole_memory_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, known: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(slurm, "SPARE", str(tmp_path / "spare"))
     if content is not None:
         (tmp_path / "state").write_text(content)
     assert slurm.Slurm("hal01", str(tmp_path / "state"))._remembered() == known
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
-def test_a_lock_that_a_full_disk_refuses_is_done_without(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    def refuse(*_: Any) -> None:
-        raise OSError(number, "no")
+def test_who_tells_slurm_at_this_moment_is_waited_for_and_named(
+    scontrol: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "SECONDS", 0)
+    here = slurm.Slurm("hal01", str(tmp_path / "state"))
+    with slurm.locked(slurm.LOCK, OSError, 0, "x"), pytest.raises(slurm.SlurmError) as refused:
+        here.settle([result()], True)
+    assert str(refused.value).startswith("what Slurm is told of this node: process ")
+    assert scontrol["asked"] == []
+    scontrol["answer"] = (0, "NodeName=hal01 State=IDLE", "")
+    assert here.settle([result("pass")], True) == ""
 
-    monkeypatch.setattr("builtins.open", refuse)
-    with slurm._Lock() as lock:
-        assert lock.stream is None
 
-
-def test_a_lock_that_cannot_be_made_or_is_held_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[float] = []
-    monkeypatch.setattr(slurm.time, "sleep", waited.append)
-    monkeypatch.setattr(slurm, "LOCK", str(tmp_path / "none" / "lock"))
-    with pytest.raises(slurm.SlurmError) as refused, slurm._Lock():
-        pass
-    assert str(refused.value) == f"{tmp_path}/none/lock: No such file or directory"
-    monkeypatch.setattr(slurm, "LOCK", str(tmp_path / "lock"))
-    with slurm._Lock(), pytest.raises(slurm.SlurmError) as refused, slurm._Lock():
-        pass
-    assert str(refused.value) == f"another health check holds {tmp_path}/lock"
-    assert waited == [0.1] * 80
-    with slurm._Lock():
-        pass
+def test_a_full_disk_keeps_nobody_from_the_lock() -> None:
+    """Who fills it would be the last to be drained for it: systemd mounts /run as memory, for root alone to write."""
+    assert (Path(slurm.LOCK).parent, Path(slurm.SPARE).parent) == (Path("/run"), Path("/run"))
 
 
 @pytest.mark.parametrize(
@@ -206,46 +204,171 @@ def test_a_job_s_gpus_are_numbers_and_ranges(environment: dict[str, str], number
     assert gpus.of_job(environment) == numbers
 
 
+@pytest.mark.parametrize(
+    ("gres_used", "numbers"),
+    [
+        ("gpu:v100:3(IDX:0,2-3)", {0, 2, 3}), ("gpu:(null):1(IDX:2)", {2}), ("gpu:1(IDX:10)", {10}),
+        ("gpu:v100:0(IDX:N/A),nic:2(IDX:0-1)", set()), ("gpu:a:1(IDX:1),gpu:b:1(IDX:4),mps:0", {1, 4}),
+    ],
+)  # fmt: skip
+def test_the_gpus_of_jobs_are_those_that_slurm_numbers(gres_used: str, numbers: set[int]) -> None:
+    assert gpus.of_jobs(gres_used) == numbers
+
+
+@pytest.mark.parametrize("gres_used", ["", "(null)", "gpu:v100:2", "nic:1(IDX:0)"])
+def test_slurm_has_to_number_them(gres_used: str) -> None:
+    with pytest.raises(gpus.Unreadable) as refused:
+        gpus.of_jobs(gres_used)
+    assert str(refused.value) == f"Slurm does not say which GPUs jobs have: GresUsed={gres_used}"
+
+
 def test_what_is_left_on_gpus_is_asked_again_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     now, asked = [100.0], []
-    answers = [(0, "4711, a\nwarning, b\n 12, c\n", ""), (0, "none\n", "")]
+    rows = "GPU-a, 4711\nwarning, b\n GPU-b, 12\n"
+    answers: list[Any] = [(0, rows, ""), (0, "GPU-a, 0\nGPU-b, 3\n", ""), (0, "none\n", "")]
 
     def run(argv: list[str], timeout_seconds: int) -> Any:
         asked.append((argv, timeout_seconds))
-        return answers[0] if len(asked) < 4 else answers[1]
+        if argv[1].startswith("--query-gpu"):
+            return answers[1]
+        return answers[0] if len(asked) < 7 else answers[2]
 
     monkeypatch.setattr(gpus, "run", run)
+    monkeypatch.setattr(gpus, "PROC", "/proc/nowhere")
     monkeypatch.setattr(gpus.time, "time", lambda: now[0])
     monkeypatch.setattr(gpus.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
-    fixed = {"role": "nvidia_driver", "id": "no process is left on the GPUs", "hardware": True,
-             "why": "the next job would get it"}  # fmt: skip
-    reason = "GPU 0,3: process 4711, a; process 12, c"
-    failed = {**fixed, "words": "process left on a GPU", "status": "fail", "reason": reason}
-    assert gpus.left_over([0, 3], 1) == [failed]
-    assert (len(asked), now) == (3, [102.0])
-    argv = ["nvidia-smi", "--query-compute-apps=pid,process_name", "--format=csv,noheader", "--id=0,3"]
+    why = {"role": "nvidia_driver", "why": "the next job would get it"}
+    in_use = {**why, "id": "no GPU is used without a job", "words": "GPU in use without a job", "hardware": False}
+    left = {**why, "id": "no process is left on the GPUs", "words": "process left on a GPU", "hardware": True}
+    reason = "process 12 has ended and is still on GPU 3, process 4711 has ended and is still on GPU 0"
+    passed = ({**in_use, "status": "pass", "reason": ""}, {**left, "status": "pass", "reason": ""})
+    assert gpus.left_over([0, 3], 1, False) == ({**in_use, "status": "fail", "reason": reason}, passed[1])
+    assert (len(asked), now) == (6, [102.0])
+    argv = ["nvidia-smi", "--query-compute-apps=gpu_uuid,pid", "--id=0,3", "--format=csv,noheader"]
     assert asked[0] == (argv, 15)
-    assert gpus.left_over([0, 3], 1) == [{**fixed, "words": "", "status": "pass", "reason": ""}]
-    answers[1] = (9, "4711, a\n", "driver\n gone")
-    assert gpus.left_over([0], 0)[0]["status"] == "fail"
-    answers[1] = (9, "no", "driver\n gone")
-    assert gpus.left_over([0], -1)[0]["reason"] == "GPU 0: no driver gone"
+    assert gpus.left_over([0, 3], 1, False) == passed
+    answers[2] = (15, rows, "GPU is lost")  # the rows of the others are there
+    assert gpus.left_over([0], 0, False)[0]["status"] == "fail"
+    answers[2] = (255, "no", "driver\n gone")
+    unknown = {**in_use, "status": "unknown", "reason": "nvidia-smi ended with status 255: no driver gone"}
+    assert gpus.left_over([0], -1, False) == (unknown, passed[1])
+    answers[1:] = [(0, "GPU-a, 0\n", ""), (0, rows, "")]
+    assert gpus.left_over([0], -1, False)[0]["reason"] == "nvidia-smi gives GPU-b no number"
 
 
-def test_each_setting_of_a_gpu_is_a_result_and_a_program_that_cannot_run_is_no_success(
+def test_who_hangs_since_an_earlier_check_is_not_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        gpus.node_health_checks, "_still_hanging", lambda: {'["command", ["nvidia-smi", "-L"]]': (7, "")}
+    )
+    in_use, _ = gpus.left_over([0], 0, True)
+    assert in_use["reason"] == "nvidia-smi of an earlier check still hangs (process 7)"
+    assert gpus.reset([0], [["-a"]])[0]["status"] == "unknown"
+    assert checks.hanging("nvidia") == 0
+
+
+def test_what_is_ended_is_the_process_that_was_judged_and_stands_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed, logged = [], []
+    eve = gpus.Process(4711, 1, 1004, "python", "77", False)
+    now = {4711: eve}
+    monkeypatch.setattr(gpus, "named", lambda uids: {uid: f"uid {uid}" for uid in uids})
+    monkeypatch.setattr(gpus, "_process", lambda pid, gpu: now[pid])
+    monkeypatch.setattr(gpus.os, "kill", lambda *given: killed.append(given))
+    monkeypatch.setattr(gpus.syslog, "syslog", lambda _, text: logged.append(text))
+    for other in ({"born": "78"}, {"uid": 1005}, {"uid": None, "born": ""}):
+        now[4711] = eve._replace(**other)
+        gpus.end([eve])
+    for spared in ({"uid": 999}, {"uid": None}, {"killed": True}):
+        now[4711] = eve._replace(**spared)
+        gpus.end([now[4711]])
+    now[4711] = eve
+    assert killed == []
+    assert logged == []
+    gpus.end([eve, eve._replace(gpu=3)])
+    assert killed == [(4711, 9)]
+    assert logged == ["killed: uid 1004 runs 4711 python on GPU 1,3 without a job"]
+
+    def gone(*_: Any) -> None:
+        raise OSError(errno.ESRCH, "gone")
+
+    monkeypatch.setattr(gpus.os, "kill", gone)
+    gpus.end([eve])
+    assert len(logged) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "stat"),
+    [(b"", b"7 (a) S 4"), (b"Uid:\t1\n", b"7 (a) S 4"), (b"Name:\ta\n", b"7 (a) S" + b" 4" * 49)],
+)
+def test_a_process_that_ends_while_it_is_read_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: bytes, stat: bytes
+) -> None:
+    monkeypatch.setattr(gpus, "PROC", str(tmp_path))
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7/status").write_bytes(status)
+    (tmp_path / "7/stat").write_bytes(stat)
+    assert gpus._process(7, 1) == gpus.Process(7, 1, None, "", "", False)
+
+
+def test_a_process_is_that_of_who_runs_it_whatever_it_calls_itself(tmp_path: Path) -> None:
+    """Of this test: its own /proc. A process can have /proc/PID belong to root (PR_SET_DUMPABLE)."""
+    me = gpus._process(os.getpid(), 2)
+    assert (me.pid, me.gpu, me.uid, me.killed) == (os.getpid(), 2, os.getuid(), False)
+    assert me.born == checks._born(os.getpid())
+    assert me.command
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        (b"python3.6", "python3.6"), ("größe", "gr??e"), (b"a b,c(d)\n", "a?b?c?d??"), (b"", "?"),
+        (b"\xff" * 40, "?" * 32), (b"'\"$;`\\[]", "?" * 8),
+    ],
+)  # fmt: skip
+def test_a_name_is_one_word_of_ascii(name: str | bytes, word: str) -> None:
+    assert users.plain(name) == word
+
+
+def test_an_account_is_named_when_the_directory_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def run(argv: list[str], timeout_seconds: int) -> Any:
+        asked.append((argv, timeout_seconds))
+        return 2, "eve:x:1004:1:,\nbob:x\nmallory:x:1004:1\nan [x]:x:7:7\n", ""
+
+    monkeypatch.setattr(users, "run", run)
+    monkeypatch.setattr(users, "SUBUID", str(tmp_path / "none"))
+    assert users.named([]) == {}
+    assert users.named([1004, 7, 8]) == {1004: "uid 1004 (eve)", 7: "uid 7 (an??x?)", 8: "uid 8"}
+    assert asked == [(["getent", "passwd", "1004", "7", "8"], 2)]
+
+    def silent(*_: Any, **__: Any) -> Any:
+        raise users.Unreadable("hangs")
+
+    monkeypatch.setattr(users, "run", silent)
+    assert users.named([1004]) == {1004: "uid 1004"}
+
+
+@pytest.mark.parametrize(("uid", "user"), [(0, False), (999, False), (1000, True), (4294836224, True)])
+def test_users_are_numbered_from_1000_on(uid: int, user: bool) -> None:
+    assert users.is_user(uid) is user
+
+
+def test_each_setting_of_a_gpu_is_a_result_and_a_program_that_cannot_run_is_no_refusal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def run(argv: list[str], timeout_seconds: int) -> Any:
-        if argv[1] == "-a":
-            return 0, "fine", ""
-        raise gpus.Unreadable("cannot run nvidia-smi")
+        if argv[1] == "-c":
+            raise gpus.Unreadable("cannot run nvidia-smi")
+        return (0, "fine", "") if argv[1] == "-a" else (15, "lost\n", "GPU")
 
     monkeypatch.setattr(gpus, "run", run)
-    found = gpus.reset([1], [["-a"], ["-b", "c"]])
-    assert [(one["status"], one["id"], one["words"], one["reason"]) for one in found] == [
-        ("pass", "settings of the GPUs", "GPU settings not reset", ""),
-        ("fail", "settings of the GPUs", "GPU settings not reset", "nvidia-smi -b c: cannot run nvidia-smi"),
+    found = gpus.reset([1], [["-a"], ["-b", "c"], ["-c"]])
+    assert [(one["status"], one["id"], one["words"], one["reason"], one["hardware"]) for one in found] == [
+        ("pass", "settings of the GPUs", "GPU settings not reset", "", True),
+        ("fail", "settings of the GPUs", "GPU settings not reset", "nvidia-smi -b c: lost GPU", True),
+        ("unknown", "settings of the GPUs", "GPU settings not reset", "nvidia-smi -c: cannot run nvidia-smi", True),
     ]
+    assert slurm.hardware_in(found[2:]) is False
 
 
 @pytest.mark.parametrize(
@@ -264,6 +387,11 @@ def test_each_setting_of_a_gpu_is_a_result_and_a_program_that_cannot_run_is_no_s
         ({"equal": 1}, ("fail", {"a": 1}, "other"), "other"),
         ({"equal": "b"}, ("fail", "a" * 60, "long"), f"is {'a' * 60}, declared b"),
         ({"equal": "b"}, ("fail", "a" * 61, "long"), "long"),
+        ({"absent": True}, ("fail", ["a" * 60, "b"], "is there"), f"{'a' * 60}, b"),
+        ({"absent": True}, ("fail", "a" * 160, "is there"), "a" * 160),
+        ({"absent": True}, ("fail", "a" * 161, "is there"), "a" * 157 + "..."),
+        ({"absent": True}, ("fail", None, "is there"), "is there"),
+        ({"absent": False}, ("fail", "", "printed nothing"), "printed nothing"),
     ],
 )
 def test_a_difference_is_what_is_and_what_is_declared(question: Any, answer: Any, words: str) -> None:
@@ -278,6 +406,23 @@ def test_equal_commands_and_paths_are_asked_once_and_readers_apart() -> None:
     assert asked({"file": {"path": "/a", "key": "b"}, "equal": ""}) == '["file", "/a"]'
     reader = next(name for name in sorted(checks.READERS) if name not in ("command", "file"))
     assert asked({"aaa": 1, reader: {}, "zzz": 1}) == reader
+
+
+def test_nothing_that_can_be_started_is_nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user has started all processes that may be: a prolog that fails would have Slurm drain the node for good."""
+    opened = len(os.listdir("/proc/self/fd"))
+
+    def refuse() -> int:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(checks, "HUNG", str(tmp_path / "hung"))
+    monkeypatch.setattr(checks.os, "fork", refuse)
+    check = {**result(), "question": {"command": {"argv": ["true"]}, "equal": ""}}
+    found = checks.run([check, {**check, "question": {"command": {"argv": ["false"]}, "equal": ""}}], 5)
+    assert [(one["status"], one["reason"]) for one in found] == [
+        ("unknown", "cannot be read: nothing can be started: Resource temporarily unavailable")
+    ] * 2
+    assert len(os.listdir("/proc/self/fd")) == opened
 
 
 def test_an_answer_that_is_none_is_unknown_for_each_question() -> None:
@@ -353,9 +498,14 @@ def test_what_failed_is_asked_once_more_after_a_pause_if_there_is_time(
     monkeypatch.setattr(program.node_health_checks, "run", run)
     monkeypatch.setattr(program.time, "time", lambda: now[0])
     monkeypatch.setattr(program.time, "sleep", paused.append)
-    declared = {"seconds": limit, "checks": [
-        {"role": "a", "id": number, "first": first} for number, first in enumerate(("fail", "pass", "unknown"))
-    ] + [{"role": "b", "id": 3, "first": "fail"}]}  # fmt: skip
+    declared = {
+        "seconds": limit,
+        "checks": [
+            {"role": "a", "id": number, "first": first, "question": {}}
+            for number, first in enumerate(("fail", "pass", "unknown"))
+        ]
+        + [{"role": "b", "id": 3, "first": "fail"}],
+    }
     found = program._run(declared, ["a"], again)
     assert seen == asked
     assert paused == [3] * (len(asked) - 1)

@@ -9,7 +9,8 @@ import time
 
 from ansible.module_utils.hal_expect_values import Unreadable
 from ansible.module_utils.hal_slurm_accounting import (
-    ACCOUNT, ASSOCIATION, AccountingError, QOS, USER, columns, normal, table)
+    ACCOUNT, ASSOCIATION, AccountingError, COORDINATORS, QOS, USER, columns, coordinators, coordinators_query, normal,
+    table)
 from ansible.module_utils.hal_slurm_conf import SlurmConfError, expand
 from ansible.module_utils.hal_slurm_reservations import OWN_FLAGS, read as read_reservations
 
@@ -46,11 +47,25 @@ class Slurm:
     def _associations(self):
         return self._show('assoc', columns(ASSOCIATION, ['Account', 'User']))
 
-    def qos(self, name):
+    def _coordinators(self):
+        """Return {account: [names]} of those who coordinate it themselves."""
+        if COORDINATORS not in self._tables:
+            try:
+                self._tables[COORDINATORS] = coordinators(
+                    _output(self.node, coordinators_query()), self._associations())
+            except AccountingError as error:
+                self._tables[COORDINATORS] = Unreadable('%s' % error)
+            except Unreadable as error:
+                self._tables[COORDINATORS] = error
+        if isinstance(self._tables[COORDINATORS], Unreadable):
+            raise self._tables[COORDINATORS]
+        return self._tables[COORDINATORS]
+
+    def qos(self, name, _declared=None):
         rows = [row for row in self._show('qos', columns(QOS, ['Name'])) if row['Name'] == name]
         return _attributes(rows[0], QOS) if rows else {'state': 'absent'}
 
-    def account(self, name):
+    def account(self, name, declared=None):
         rows = [row for row in self._show('account', columns(ACCOUNT, ['Account'])) if row['Account'] == name]
         if not rows:
             return {'state': 'absent'}
@@ -58,23 +73,27 @@ class Slurm:
         for row in self._associations():
             if row['Account'] == name and not row['User']:
                 out.update(_attributes(row, ASSOCIATION))
+        if COORDINATORS in (declared or {}) and self._coordinators().get(name):
+            out[COORDINATORS] = self._coordinators()[name]
         return out
 
-    def user(self, name):
+    def user(self, name, declared=None):
+        """A user has limits in each account: where one is not as declared, that one counts."""
         rows = [row for row in self._show('user', columns(USER, ['User'])) if row['User'] == name]
         if not rows:
             return {'state': 'absent'}
-        out, accounts = _attributes(rows[0], USER), []
-        for row in self._associations():
-            if row['User'] == name:
-                accounts.append(row['Account'])
-                for key, value in _attributes(row, ASSOCIATION).items():
-                    if key not in ('state', 'parent'):
-                        out.setdefault(key, value)
-        out['accounts'] = sorted(accounts)
+        out = _attributes(rows[0], USER)
+        mine = [row for row in self._associations() if row['User'] == name]
+        for key, _option, column, _kind in ASSOCIATION:
+            values = [row.get(column) or None for row in mine]
+            other = [one for one in values if not _is_so(key, declared or {}, one)]
+            value = other[0] if other else next((one for one in values if one), None)
+            if value and key != 'parent':
+                out[key] = value
+        out['accounts'] = sorted(row['Account'] for row in mine)
         return out
 
-    def reservation(self, name):
+    def reservation(self, name, _declared=None):
         if 'reservation' not in self._tables:
             try:
                 text = _output(self.node, ['scontrol', 'show', 'reservation', '--oneliner'])
@@ -100,6 +119,14 @@ class Slurm:
         return out
 
 
+def _is_so(key, declared, value):
+    """Say whether a value of one association is what is declared, or nothing is."""
+    try:
+        return key not in declared or normal(declared[key], KINDS[key]) == normal(value, KINDS[key])
+    except ValueError:  # a declaration that is none: compared, and named, once
+        return True
+
+
 def _attributes(row, fields):
     """Return {declared key: text} of a row of sacctmgr; what is empty is left out."""
     out = {'state': 'present'}
@@ -122,7 +149,7 @@ def same_field(kind, key, wanted, seen):
         if key == 'end':
             return ('%s' % wanted).replace(' ', 'T') == seen
         return '%s' % wanted == '%s' % seen
-    if key == 'accounts':
+    if key in ('accounts', COORDINATORS):
         return _words(wanted) == _words(seen)
     return normal(wanted, KINDS[key]) == normal(seen, KINDS[key])
 
@@ -134,7 +161,7 @@ def _words(value):
 
 def compared(kind):
     """Return the declared keys that can be compared."""
-    return set(RESERVATION) if kind == 'slurm-reservation' else set(KINDS) | {'accounts'}
+    return set(RESERVATION) if kind == 'slurm-reservation' else set(KINDS) | {'accounts', COORDINATORS}
 
 
 def is_over(attributes, now):

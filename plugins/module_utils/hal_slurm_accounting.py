@@ -48,6 +48,8 @@ USER = [
     ("default_account", "DefaultAccount", "DefaultAccount", "text"),
     ("admin_level", "AdminLevel", "Admin", "text"),
 ]
+# Who may add users to an account and change their limits. Not a column that is set: a list of its own.
+COORDINATORS = "coordinators"
 # What sacctmgr shows of a value that was never set; null means this. sacctmgr(1): Fairshare, Priority, UsageFactor.
 CLEARED = {"share": "1", "priority": "0", "factor": "1"}
 # Slurm makes these itself.
@@ -80,6 +82,45 @@ def queries(cluster):
         show + ["assoc", "where", "cluster=" + cluster,
                 "format=" + ",".join(columns(ASSOCIATION, ["Account", "User"]))],
     ]
+
+
+def coordinators_query():
+    """Return the query (argv) whose output coordinators() takes. sacctmgr(1), WithCoordinator."""
+    return ["sacctmgr", "--noheader", "--parsable2", "show", "account", "withcoord", "format=Account,Coordinators"]
+
+
+def coordinators(output, associations):
+    """Return {account: [names]} of those who coordinate the account itself. Raises AccountingError.
+
+    Whoever coordinates an account coordinates those below it, and Slurm shows that: who does both is there twice.
+
+    associations  rows with Account, User and ParentName
+    """
+    shown = {row["Account"]: [name for name in row["Coordinators"].split(",") if name]
+             for row in table(output, ["Account", "Coordinators"])}
+    parents = {row["Account"]: row.get("ParentName") for row in associations if not row.get("User")}
+    return {account: sorted(name for name in set(names)
+                            if names.count(name) > (name in shown.get(parents.get(account), [])))
+            for account, names in shown.items()}
+
+
+def coordinator_steps(accounts, found):
+    """Return the Steps that give accounts the coordinators that they declare; `found` is what coordinators() says.
+
+    After all others: a coordinator is a user of the database.
+    """
+    steps_ = []
+    for entry in _present(accounts):
+        if COORDINATORS not in entry:
+            continue
+        wanted, has = set(entry[COORDINATORS] or []), set(found.get(entry["name"], []))
+        for verb, words, names in (("add", [], wanted - has), ("delete", ["where"], has - wanted)):
+            for name in sorted(names):
+                steps_.append(Step(["sacctmgr", "--immediate", verb, "coordinator"] + words +
+                                   ["accounts=" + entry["name"], "names=" + name],
+                                   "account %s: coordinator %s %s" % (
+                                       entry["name"], name, "added" if verb == "add" else "taken away")))
+    return steps_
 
 
 def table(text, names):
@@ -298,7 +339,7 @@ def _delete_steps(what, names, found):
 def steps(cluster, qos, accounts, users, state):
     """Return the Steps, in order, that make the database what is declared. Empty when it is. Raises AccountingError."""
     _check("QOS", qos, QOS)
-    _check("account", accounts, ACCOUNT + ASSOCIATION)
+    _check("account", accounts, ACCOUNT + ASSOCIATION, [COORDINATORS])
     _check("user", users, USER + ASSOCIATION, ["accounts"])
     return (_qos_steps(qos, state) + _account_steps(accounts, state, cluster) + _user_steps(users, state, cluster)
             + _delete_steps("user", _absent(users), state.users)

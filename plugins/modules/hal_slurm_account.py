@@ -11,7 +11,8 @@ DOCUMENTATION = r"""
 module: hal_slurm_account
 short_description: Keep QOS, accounts and users of Slurm as declared
 description:
-  - Reads everything with four C(sacctmgr show) queries and runs one C(sacctmgr) command for each difference.
+  - Reads everything with four C(sacctmgr show) queries, five where coordinators are declared, and runs one C(sacctmgr)
+    command for each difference.
   - A key that an entry does not have is left as it is; a key with the value null is cleared.
   - What the database has and nobody declared is returned in C(unmanaged) and left alone; C(state=absent) deletes.
 options:
@@ -29,7 +30,7 @@ options:
   accounts:
     description:
       - Accounts. Keys are name, state, description, organization, parent, fairshare (number, or C(parent)), qos (list),
-        default_qos, max_jobs, max_wall, grp_tres, grp_jobs.
+        default_qos, max_jobs, max_wall, grp_tres, grp_jobs, coordinators (list of users; others are taken away).
     type: list
     elements: dict
     default: []
@@ -72,7 +73,8 @@ unmanaged:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.hal_slurm_accounting import AccountingError, queries, read, steps, unmanaged
+from ansible.module_utils.hal_slurm_accounting import (
+    COORDINATORS, AccountingError, coordinator_steps, coordinators, coordinators_query, queries, read, steps, unmanaged)
 
 
 def ask(module, argv):
@@ -111,7 +113,11 @@ def main():
             if not module.check_mode:
                 ask(module, ["sacctmgr", "--immediate", "add", "cluster", cluster])
         state = read([ask(module, argv) for argv in queries(cluster)])
-        for step in steps(cluster, declared[0], declared[1], declared[2], state):
+        todo = steps(cluster, declared[0], declared[1], declared[2], state)
+        if any(COORDINATORS in entry for entry in declared[1]):
+            found = coordinators(ask(module, coordinators_query()), state.associations.values())
+            todo += coordinator_steps(declared[1], found)
+        for step in todo:
             done.append(step.text)
             if not module.check_mode:
                 ask(module, step.argv)

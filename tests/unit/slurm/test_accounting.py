@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 from ansible.module_utils.hal_slurm_accounting import (
+    ASSOCIATION,
     AccountingError,
     State,
+    columns,
+    coordinator_steps,
+    coordinators,
+    coordinators_query,
     queries,
     read,
     seconds,
@@ -175,3 +180,41 @@ def test_a_row_of_another_length_is_refused() -> None:
 )
 def test_times_have_slurms_meanings(text: str, value: int) -> None:
     assert seconds(text) == value
+
+
+def test_coordinators_of_an_account_that_declares_them_are_added_and_taken_away() -> None:
+    shown = {"isl": ["bob"], "root": [], "vision": ["bob", "mallory"]}
+    accounts: list[dict[str, Any]] = [
+        {"name": "isl"},
+        {"name": "vision", "coordinators": ["alice", "bob"]},
+        {"name": "root", "coordinators": None},
+        {"name": "old", "state": "absent", "coordinators": ["bob"]},
+        {"name": "new", "coordinators": ["bob"]},
+    ]
+    found = coordinator_steps(accounts, shown)
+    assert [" ".join(step.argv) for step in found] == [
+        "sacctmgr --immediate add coordinator accounts=vision names=alice",
+        "sacctmgr --immediate delete coordinator where accounts=vision names=mallory",
+        "sacctmgr --immediate add coordinator accounts=new names=bob",
+    ]
+    assert found[1].text == "account vision: coordinator mallory taken away"
+    accounts[1]["coordinators"] = ["bob", "mallory"]
+    assert coordinator_steps(accounts[:3], shown) == []
+    assert steps("hal", [], accounts[:2], [], EMPTY), "the key is known"
+
+
+def test_who_coordinates_an_account_is_not_taken_for_a_coordinator_of_those_below_it(captures: Path) -> None:
+    """Else each rollout would take alice away from cameras, and find her there again."""
+    shown = (captures / "coordinators.txt").read_text()
+    assert "vision|alice,alice,bob" in shown
+    rows = table((captures / "coordinators_assoc.txt").read_text(), columns(ASSOCIATION, ["Account", "User"]))
+    found = coordinators(shown, rows)
+    assert found == {"cameras": [], "isl": [], "lab": ["alice"], "root": [], "vision": ["alice", "bob"]}
+    accounts = [{"name": name, "coordinators": names} for name, names in found.items()]
+    assert coordinator_steps(accounts, found) == []
+
+
+def test_coordinators_are_asked_with_the_option_that_fills_their_column() -> None:
+    assert " ".join(coordinators_query()).endswith("show account withcoord format=Account,Coordinators")
+    with pytest.raises(AccountingError, match="2 columns asked for"):
+        coordinators("isl\n", [])

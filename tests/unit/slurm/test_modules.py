@@ -65,6 +65,22 @@ def test_what_is_declared_is_added_to_the_database(make: Make) -> None:
     assert ran.environments == [LC] * 8
 
 
+def test_coordinators_are_asked_for_where_they_are_declared_and_come_last(make: Make) -> None:
+    shown = "timeout 60 sacctmgr --noheader --parsable2 show account withcoord format=Account,Coordinators"
+    ran = make("hal_slurm_account", {"show cluster": (0, "hal\n", ""), "withcoord": (0, "isl|mallory\n", "")})
+    declared = {**DECLARED, "accounts": [{"name": "isl", "coordinators": ["bob"]}]}
+    assert ran(**declared)["steps"] == [
+        *ADDED,
+        "account isl: coordinator bob added",
+        "account isl: coordinator mallory taken away",
+    ]
+    assert said(ran)[5:] == [
+        *(shown, *ADDS),
+        "timeout 60 sacctmgr --immediate add coordinator accounts=isl names=bob",
+        "timeout 60 sacctmgr --immediate delete coordinator where accounts=isl names=mallory",
+    ]
+
+
 def test_a_cluster_that_the_database_does_not_know_is_added_first(make: Make) -> None:
     ran = make("hal_slurm_account", {"show cluster": (0, "other\n", "")})
     assert ran(cluster="hal") == {"changed": True, "steps": ["cluster hal added"], "unmanaged": REST}

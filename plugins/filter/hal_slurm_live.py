@@ -1,0 +1,177 @@
+"""Filters of the role slurm: what slurmctld and slurmdbd have to show when nobody changed them while they run."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "module_utils"))
+from hal_slurm_accounting import AccountingError, seconds  # type: ignore[import-not-found,unused-ignore]
+from hal_slurm_conf import SlurmConfError, expand  # type: ignore[import-not-found,unused-ignore]
+
+# What `scontrol show partition` prints of a limit that slurm.conf does not name: slurm.conf(5), section PARTITION
+# CONFIGURATION, and slurm_sprint_partition_info() in src/api/partition_info.c, from 19.05 to 22.05. Not here: State,
+# which an administrator sets; Nodes, which may be spelled in several ways (their number is here, and each node says in
+# which partitions it is); MinNodes, of which releases differ.
+UNSET = {
+    "AllowGroups": "ALL",
+    "AllowAccounts": "ALL",
+    "AllowQos": "ALL",
+    "AllocNodes": "ALL",
+    "Default": "NO",
+    "QoS": "N/A",
+    "DefaultTime": "NONE",
+    "DisableRootJobs": "NO",
+    "ExclusiveUser": "NO",
+    "GraceTime": "0",
+    "Hidden": "NO",
+    "MaxNodes": "UNLIMITED",
+    "MaxTime": "UNLIMITED",
+    "LLN": "NO",
+    "MaxCPUsPerNode": "UNLIMITED",
+    "PriorityJobFactor": "1",
+    "PriorityTier": "1",
+    "RootOnly": "NO",
+    "ReqResv": "NO",
+    "OverSubscribe": "NO",
+    "OverTimeLimit": "NONE",
+    "DefMemPerNode": "UNLIMITED",
+    "MaxMemPerNode": "UNLIMITED",
+}
+# What it prints as it was written, and which has no value of its own when it was not.
+AS_WRITTEN = ("DenyAccounts", "DenyQos", "MinNodes", "PreemptMode", "DefMemPerCPU", "MaxMemPerCPU",
+              "TRESBillingWeights")  # fmt: skip
+TIMES = ("MaxTime", "DefaultTime")
+KNOWN = {name.lower(): name for name in (*UNSET, *AS_WRITTEN)}
+# What it prints in place of another one.
+OTHER = {
+    "DenyAccounts": "AllowAccounts",
+    "DenyQos": "AllowQos",
+    "DefMemPerCPU": "DefMemPerNode",
+    "MaxMemPerCPU": "MaxMemPerNode",
+}
+SHARED = {"YES": "YES:4", "FORCE": "FORCE:4"}
+LEVELS = ("operator", "administrator")
+
+
+def hal_slurm_partition_limits(
+    partitions: Sequence[Mapping[str, Any]],
+    more: Mapping[str, Mapping[str, Any]],
+    settings: Sequence[Mapping[str, str]] = (),
+) -> list[dict[str, str]]:
+    """Return [{id, partition, key, value}]: each limit of each partition, as scontrol prints it.
+
+    `more` are further settings by partition, `settings` those of the whole cluster.
+    """
+    wide = {one["key"].lower() for one in settings}
+    found = []
+    for partition in partitions:
+        limits = {name: value for name, value in UNSET.items() if name.lower() not in wide}
+        declared = {
+            "Default": partition["default"],
+            "MaxTime": partition["max_time"],
+            "DefaultTime": partition["default_time"],
+            "MaxCPUsPerNode": partition["max_cpus_per_node"] or None,
+            "PriorityTier": partition["priority"],
+            "Hidden": partition["hidden"],
+            **(more.get(str(partition["name"])) or {}),
+        }
+        for name, value in declared.items():
+            key = KNOWN.get(name.lower())
+            if key and value is not None:
+                limits.pop(OTHER.get(key, ""), None)
+                limits[key] = shown(key, value, str(partition["name"]))
+        limits["TotalNodes"] = str(len(_expanded(partition["nodes"])))
+        found += [
+            {"id": f"{partition['name']} {key}", "partition": str(partition["name"]), "key": key, "value": limits[key]}
+            for key in sorted(limits, key=str.lower)
+        ]
+    return found
+
+
+def shown(key: str, value: Any, partition: str) -> str:
+    """Return a value of slurm.conf as scontrol prints it. Raises AnsibleFilterError for a time that is none."""
+    if isinstance(value, bool):
+        return "YES" if value else "NO"
+    text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    if text.upper() in ("YES", "NO", "UNLIMITED", "INFINITE", "NONE", "EXCLUSIVE", "ALL", "FORCE"):
+        text = "UNLIMITED" if text.upper() == "INFINITE" else text.upper()
+    if key in TIMES and text not in ("UNLIMITED", "NONE"):
+        try:
+            return _time(seconds(text))
+        except AccountingError as error:
+            raise AnsibleFilterError(f"partition {partition}: {key}: {error}") from None
+    if key == "OverSubscribe":
+        return SHARED.get(text, text.upper())
+    return text.upper() if key == "PreemptMode" else text
+
+
+def _time(number: int) -> str:
+    """Return seconds as Slurm's secs2time_str() has them."""
+    days, rest = divmod(number, 86400)
+    return (f"{days}-" if days else "") + f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+
+
+def hal_slurm_node_live(
+    nodes: Iterable[Mapping[str, Any]], partitions: Iterable[Mapping[str, Any]], name: str
+) -> list[dict[str, str]]:
+    """Return [{id, value}] of what scontrol shows of a node, beside its GPUs, for which there is a promise already."""
+    line = next((one for one in nodes if name in _expanded(one["names"])), {})
+    mine = [str(one["name"]) for one in partitions if name in _expanded(one["nodes"])]
+    features = ",".join(line.get("features") or []) or "(null)"
+    found = {
+        **{"AvailableFeatures": features, "ActiveFeatures": features, "Weight": "1"},
+        **({} if line.get("gres") else {"Gres": "(null)"}),
+        **({"Partitions": ",".join(mine)} if mine else {}),
+    }
+    return [{"id": key, "value": value} for key, value in found.items()]
+
+
+def hal_slurm_administrators(users: Iterable[Mapping[str, Any]]) -> str:
+    """Return a regular expression of the lines "user|level" of declared operators and administrators, and of root."""
+    found = {"root|Administrator"}
+    for one in users:
+        level = str(one.get("admin_level") or "").capitalize()
+        if level.lower() in LEVELS and one.get("state", "present") == "present":
+            found.add(f"{one['name']}|{level}")
+    return "|".join(re.escape(line) for line in sorted(found))
+
+
+def hal_slurm_coordinators(accounts: Iterable[Mapping[str, Any]]) -> str:
+    """Return a regular expression of the lines "account|names" that may be there, "" for none.
+
+    Of an account whose coordinators are declared the audit compares them one by one. Slurm shows them for the accounts
+    below it as well, whoever declared those.
+    """
+    declared = [one for one in accounts if "coordinators" in one and one.get("state", "present") == "present"]
+    lines = [rf"{re.escape(str(one['name']))}\|.*" for one in declared]
+    names = sorted({str(name) for one in declared for name in one["coordinators"] or []})
+    if names:
+        anybody = f"(?:{'|'.join(map(re.escape, names))})"
+        lines.append(rf"[^|]+\|{anybody}(?:,{anybody})*")
+    return "|".join(lines)
+
+
+def _expanded(names: Any) -> list[str]:
+    try:
+        return list(expand(str(names)))
+    except SlurmConfError as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters by name."""
+        return {
+            "hal_slurm_partition_limits": hal_slurm_partition_limits,
+            "hal_slurm_node_live": hal_slurm_node_live,
+            "hal_slurm_administrators": hal_slurm_administrators,
+            "hal_slurm_coordinators": hal_slurm_coordinators,
+        }

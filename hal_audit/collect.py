@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import time
 from pathlib import Path
@@ -103,12 +104,12 @@ class Collector:
 
 
 def inventory_options(sources: Any) -> str:
-    """Return the -i options that this run was given, as they have to be repeated; "" for those of ansible.cfg."""
+    """Return the -i options that this run was given, as a shell has to get them again; "" for those of ansible.cfg."""
     from ansible import constants
 
     given = [_relative(one) for one in sources]
     usual = constants.DEFAULT_HOST_LIST or []
-    return "" if given == [_relative(one) for one in usual] else "".join(f"-i {one} " for one in given)
+    return "" if given == [_relative(one) for one in usual] else "".join(f"-i {shlex.quote(one)} " for one in given)
 
 
 def _relative(path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,16 +11,27 @@ from typing import Any
 
 import yaml
 
-from hal_audit import findings, inputs, questions
+from hal_audit import accepted, findings, inputs, questions, unmanaged
 from hal_audit.errors import AuditError
 from hal_audit.findings import Accepted, Finding
-from hal_audit.store import Store, pack, unpack
+from hal_audit.store import Store, pack
 from hal_expect import promises
 from hal_expect.prepare import Prepared
+from hal_inventory.bounded import MIB, BoundError, check, limited, parsed
+from hal_inventory.printable import one_line, printable
 
 WATCHED = Path(__file__).parent / "watched.yml"
 CHECKS = ("uid_0", "kernel", "packages", "clock")
 IN_STEP = (("login", "compute"),)
+# Bytes of a node's findings, and of what else is said of it: they are kept with those of all others. A thousand
+# findings, a hundred with a diff, have 2 MB.
+MOST_KEPT = 4 * MIB
+MOST_WORD = 100
+# Of one kind that a node counts. Python makes no text of a number that has a few thousand digits, nor a report.
+MOST_COUNTED = 10**9
+COSTS = ("seconds", "cpu_seconds", "memory_mb")
+# What the result keeps of a record beside its status and number.
+SEAL = ("digest", "sealed_at", "commit")
 _watched: list[dict[str, Any]] = []
 
 
@@ -44,20 +56,36 @@ class Examination:
         self.roles = [name for name in every if not self.only or name in self.only]
         self.prepared = questions.prepare(self.roles, self.loader, self.variables, self.own)
         self.store = Store(str(self._setting("hal_audit_dir", str, "")))
-        path = self.store.record(self.host)
-        self.copy = path.read_bytes() if path.is_file() else b""
+        self.copy = self.store.copy(self.host)
         left_out = self._list("audit_checks_left_out")
+        # What is accepted as of a moment the node lists, with when it was changed: unmanaged.py.
+        known = [] if self.only else [one.pattern for one in self._accepted(accepted.PATHS) if not one.as_of]
         return {
             "node": self.host,
             "record": pack(self.copy) if self.copy else "",
             "questions": [one.question for one in self.prepared if one.question is not None],
             "roles": list(self.only),
-            "watched": [] if self.only else self._watched(),
+            "watched": [] if self.only else self._watched(known),
+            "accepted": known,
             "checks": [] if self.only else [name for name in CHECKS if name not in left_out],
+            **unmanaged.asked(bool(self.only), self.variables.get("audit_deep")),
         }
 
     def payload(self, answer: Mapping[str, Any], declared: Any = None) -> dict[str, Any]:
-        """Return what the callback takes over; `declared` is redeclare's function for this host."""
+        """Return what the callback takes over; `declared` is redeclare's function for this host.
+
+        Whatever the node answered: an unusable answer becomes a finding.
+        """
+        try:
+            check(answer)
+            return self._of(answer, declared)
+        except BoundError as error:
+            return self._lost(findings.unreadable(self.host, f"it answered {error}"))
+        except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
+            words = f"the module's answer cannot be used: {type(error).__name__}: {error}"
+            return self._lost(findings.unreadable(self.host, words))
+
+    def _of(self, answer: Mapping[str, Any], declared: Any) -> dict[str, Any]:
         problem = findings.problem_of(answer)
         if problem or answer.get("failed"):
             reason = promises.no_answer(answer) if answer.get("failed") or answer.get("msg") else problem
@@ -74,17 +102,23 @@ class Examination:
         record = answer["record"]
         found += self._kept(record)
         found += self._declared(record, declared)
+        once = accepted.over(self._list(accepted.PATHS), accepted.PATHS, self.host)
+        found = unmanaged.added(found, self.host, answer, self._accepted(accepted.PATHS), once)
         asked = {findings.expectation({"role": one.role, "id": one.id}): one.question or {} for one in self.prepared}
         found = findings.followed(found, asked)
         counts = answer["counts"]
         node = {
             "roles": self.roles,
-            "resources": counts.get("resources", 0),
+            "resources": _number(counts.get("resources")),
             "expectations": sum(one.status != "skipped" or one.question is not None for one in self.prepared),
-            "watched_files": counts.get("watched_files", 0),
-            **{name: answer.get(name) for name in ("seconds", "cpu_seconds", "memory_mb")},
-            "record": {name: record.get(name) for name in ("status", "serial", "digest", "sealed_at", "commit")},
-            "software": answer.get("software") or {},
+            "watched_files": _number(counts.get("watched_files")),
+            **{name: None if answer.get(name) is None else _cost(answer[name]) for name in COSTS},
+            "record": {
+                "status": _word(record.get("status") or ""),
+                "serial": None if record.get("serial") is None else int(record["serial"]),
+                **{name: None if record.get(name) is None else _word(record[name]) for name in SEAL},
+            },
+            "software": {str(name): str(version) for name, version in (answer.get("software") or {}).items()},
         }
         return self._payload(found, node)
 
@@ -102,9 +136,10 @@ class Examination:
     def _payload(self, found: Sequence[Finding], node: Mapping[str, Any]) -> dict[str, Any]:
         groups = set(self.variables.get("group_names") or [])
         steps = self._setting("audit_in_step", list, [list(one) for one in IN_STEP])
+        kept = {"node": dict(node), "findings": [one.document() for one in found]}
+        limited(json.dumps(kept), MOST_KEPT)
         return {
-            "node": dict(node),
-            "findings": [one.document() for one in found],
+            **kept,
             "in_step": [one for one in steps if groups.intersection(one)],
             "audit_dir": str(self.store.folder) if self.store else "",
         }
@@ -119,8 +154,7 @@ class Examination:
         if record.get("status") != "ok" or not packed or self.store is None:
             return []
         try:
-            self.store.keep_record(self.host, str(packed), str(record.get("digest")))
-            self.copy = unpack(str(packed))
+            self.copy = self.store.keep_record(self.host, str(packed), str(record.get("digest")))
         except (AuditError, OSError) as error:
             return [Finding(self.host, "record", "record:node", "unknown", summary=str(error))]
         return []
@@ -130,7 +164,7 @@ class Examination:
         if declared is None or record.get("used") == "none" or not self.copy or self.store is None:
             return []
         try:
-            document = json.loads(self.copy)
+            document = parsed(self.copy)
             recorded, entries = document["roles"], document["entries"]
             known = inputs.Variables(self.variables)
             key = self.store.key()
@@ -145,24 +179,17 @@ class Examination:
             return list(declared(self, changed, every, recorded, entries))
         except (ValueError, KeyError, TypeError, AttributeError, OSError, AuditError) as error:
             words = f"what is declared now could not be compared with the record: {type(error).__name__}: {error}"
-            return [Finding(self.host, "record", "record:node", "unknown", summary=" ".join(words.split()))]
+            return [Finding(self.host, "record", "record:node", "unknown", summary=one_line(words))]
 
-    def _watched(self) -> list[dict[str, Any]]:
-        accepted = [one.pattern for one in self._accepted("audit_accepted")]
+    def _watched(self, known: Sequence[str]) -> list[dict[str, Any]]:
         watched = [*default_watched(), *self._list("audit_watched_extra")]
         for one in watched:
             if not isinstance(one, Mapping) or not one.get("path"):
                 raise AuditError("audit_watched_extra: each has a path, and may have names, accepted and what")
-        return [{**one, "accepted": [*(one.get("accepted") or []), *accepted]} for one in watched]
+        return [{**one, "accepted": [*(one.get("accepted") or []), *known]} for one in watched]
 
     def _accepted(self, name: str) -> list[Accepted]:
-        key = "path" if name == "audit_accepted" else "name"
-        found = []
-        for one in self._list(name):
-            if not isinstance(one, Mapping) or not one.get(key) or not one.get("reason"):
-                raise AuditError(f"{name}: each needs {key} and reason, this one does not: {one!r}")
-            found.append(Accepted(str(one[key]), str(one["reason"])))
-        return found
+        return accepted.in_force(self._list(name), name, self.host)
 
     def _list(self, name: str) -> list[Any]:
         value: list[Any] = self._setting(name, list, [])
@@ -177,6 +204,26 @@ class Examination:
 
 
 INPUTS = inputs.Roles()
+
+
+def _word(said: Any) -> str:
+    return printable(str(said), MOST_WORD)
+
+
+def _number(counted: Any) -> int:
+    """Return how many of something were looked at; ValueError for what is no number of things."""
+    number = int(counted or 0)
+    if not 0 <= number <= MOST_COUNTED:
+        raise ValueError(f"{number} things were looked at")
+    return number
+
+
+def _cost(said: Any) -> float:
+    """Return what it took; ValueError for what JSON has no number for: a text says what it likes."""
+    number = float(said)
+    if not math.isfinite(number):
+        raise ValueError(f"it took {number}")
+    return number
 
 
 def _inputs_of(role: Mapping[str, Any]) -> set[Any]:

@@ -8,13 +8,18 @@ from __future__ import annotations
 import fnmatch
 import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from hal_audit import roles
+from hal_inventory.printable import one_line
+
 CLEAN, ERROR, DRIFT, INCOMPLETE = 0, 1, 2, 3
 SECRET = "(secret)"
+BACKSLASH = "\\"
 # Names of the standing checks, and what their findings are called.
 CHECKS = {"uid_0": "uid-0", "kernel": "kernel", "clock": "clock", "packages": "package-extra"}
 # Readers of expectations, and how the resource they read is called. What differs there fails for that reason.
@@ -27,6 +32,12 @@ READ_RESOURCES = {
     "kernel-module": ("kernel-module", "name"),
 }
 UNIT_TYPES = (".service", ".socket", ".timer", ".mount", ".target", ".path", ".slice", ".swap", ".automount")
+# What a unit may be called (VALID_CHARS of systemd's unit-name.c, and at most 255 of them), with a type that restarts.
+UNIT = re.compile(rf"[A-Za-z0-9:_.\\@-]{{1,245}}(?:{'|'.join(map(re.escape, UNIT_TYPES))})")
+MOST_ROLE = 80
+# A node leaves out what is more (constants of these names in hal_audit_look.py) and says how much that was.
+MOST_DIFF_LINES = 40
+MOST_ITEMS = {"differences": 1000, "extra": 200, "packages": 200, "problems": 200, "checks": 200, "more": 200}
 # What differs of a file when its content does.
 CONTENT = {"changed", "sha256", "sha1", "keyed", "size"}
 UNIT_FILE = re.compile(r"file:/etc/systemd/system/([^/]+?)(?:\.d/.*)?$")
@@ -100,6 +111,11 @@ class Accepted:
 
     pattern: str
     reason: str
+    # The last day on which that holds, and as of which moment; "" for ever and whatever becomes of it.
+    until: str = ""
+    as_of: str = ""
+    # Whether it was missing then.
+    missing: bool = False
 
 
 def exit_status(findings: Iterable[Finding], nodes: int) -> int:
@@ -121,12 +137,12 @@ def order(one: Finding) -> tuple[Any, ...]:
 
 def unreachable(host: str, reason: str) -> Finding:
     """A node that did not answer."""
-    return Finding(host, "unreachable", "node", "unknown", summary=_line(reason))
+    return Finding(host, "unreachable", "node", "unknown", summary=one_line(reason))
 
 
 def unreadable(host: str, reason: str) -> Finding:
     """A node whose answer is none."""
-    return Finding(host, "unreadable", "node", "unknown", summary=_line(reason))
+    return Finding(host, "unreadable", "node", "unknown", summary=one_line(reason))
 
 
 def of_answer(
@@ -168,6 +184,12 @@ def problem_of(answer: object) -> str:
     for name, kind in (("record", Mapping), ("differences", list), ("answers", list), ("counts", Mapping)):
         if not isinstance(answer.get(name), kind):
             return f"the module's answer has no {name}"
+    packages = answer.get("packages")
+    lists = {**answer, "packages": packages.get("extra") if isinstance(packages, Mapping) else None}
+    for name, most in MOST_ITEMS.items():
+        number = len(lists.get(name) or ())
+        if number > most:
+            return f"the module's answer has {number} {name}, and {most} at the most: not read"
     if any(not isinstance(one, Mapping) or not one.get("resource") for one in answer["differences"]):
         return "the module's answer has a difference of no resource"
     return ""
@@ -181,11 +203,16 @@ def expectation(result: Mapping[str, Any]) -> str:
 def followed(found: Iterable[Finding], questions: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
     """Return the findings, with `follows` in those that are there because of what differs on the same node.
 
-    An expectation fails because of the resource it looks at; a mask and a drop-in of a unit are files, too.
+    An expectation fails because of the resource it looks at; a mask and a drop-in of a unit are files, too. What itself
+    only follows is not named: the first cause is.
 
     `questions` has what each expectation asked.
     """
     every = list(found)
+    causes = {one.resource: one.follows for one in every if one.follows}
+    for one in every:
+        if not one.follows:
+            causes.pop(one.resource, None)
     differing: dict[str, set[str]] = {}
     for one in every:
         if one.cause and one.status == "drift" and one.resource not in questions:
@@ -199,7 +226,7 @@ def followed(found: Iterable[Finding], questions: Mapping[str, Mapping[str, Any]
             follows = bool(differing.get(resource, set()) & {"masked", "drop_ins", "enabled", "changed"})
         else:
             follows = one.status == "drift" and _explains(differing.get(resource, set()), resource, read)
-        answers.append(replace(one, follows=resource) if follows else one)
+        answers.append(replace(one, follows=causes.get(resource, resource)) if follows else one)
     return answers
 
 
@@ -235,25 +262,47 @@ def with_repair(one: Finding, limit: str, options: str) -> Finding:
 
 def repair(one: Finding, limit: str, options: str) -> str:
     """Return a command if there is one: a rollout of the role, or a restart. `options` name the inventory."""
-    limited = f" --limit {limit}" if limit != "all" else ""
+    limited = f" --limit {shlex.quote(limit)}" if limit != "all" else ""
     site = f"ansible-playbook {options}playbooks/site.yml{limited}"
-    tags = f" --tags {one.role}" if one.role else ""
     if one.kind == "not-effective" and one.units:
-        return (
-            f"ansible {options}--become -m ansible.builtin.systemd_service"
-            f" -a 'name={one.units[0]} state=restarted' {limit}"
-        )
+        return _restart(one.units[0], limit, options)
     if one.kind in ("no-record", "nothing-checked"):
         return site
     if one.kind in _ADVICE:
         return _ADVICE[one.kind]
-    if one.kind in ("unreachable", "unreadable") and not one.role:
-        return ""
-    return site + tags if one.role else ""
+    if one.role and not is_known(one.role):
+        return f"no rollout does: this project has no role {quoted(one.role)}"
+    if not one.role and one.resource.startswith("file:"):
+        return _NOBODYS.get(one.kind, "")
+    return f"{site} --tags {one.role}" if one.role else ""
 
 
+def is_known(role: str) -> bool:
+    """Tell whether this project has the role: a name that only a record knows is a text, and no word of a command."""
+    return role in roles.names()
+
+
+def quoted(name: str) -> str:
+    """Return a name of others as messages have it."""
+    return f'"{one_line(name, MOST_ROLE)}"'
+
+
+def _restart(unit: str, limit: str, options: str) -> str:
+    if not UNIT.fullmatch(unit):
+        return f"restart what reads it: {quoted(unit)} is no name of a unit"
+    # Ansible undoes backslashes in such a value, and systemd's names of devices have them.
+    arguments = f"name={unit.replace(BACKSLASH, BACKSLASH * 2)} state=restarted"
+    asked = f"ansible {options}--become -m ansible.builtin.systemd_service"
+    return f"{asked} -a {shlex.quote(arguments)} {shlex.quote(limit)}"
+
+
+_NOBODYS = dict.fromkeys(
+    ("changed", "missing", "owner", "mode", "type", "target"),
+    "put it back, let a role declare it, or say in audit_accepted why it is right: hal-audit accept",
+)
 _ADVICE = {
-    "extra": "remove it, let a role declare it, or say in audit_accepted why it is right",
+    "extra": "remove it, let a role declare it, or say in audit_accepted why it is right: hal-audit accept",
+    "package-file": "find out who did it, then on the node: yum reinstall its package",
     "package-extra": "remove it, let a role declare it, or say in audit_packages_accepted why it is right",
     "uid-0": "take the uid away from every user but root",
     "kernel": "reboot the node when its jobs allow it",
@@ -271,7 +320,7 @@ def _record(host: str, record: object) -> Iterator[Finding]:
     status, reason, used, problem = (str(record.get(name) or "") for name in ("status", "reason", "used", "problem"))
     if problem:
         yield Finding(
-            host, "record", "record:node", "drift", "node", _line(f"others could get at the record: {problem}")
+            host, "record", "record:node", "drift", "node", one_line(f"others could get at the record: {problem}")
         )
     if status in ("ok", ""):
         return
@@ -291,19 +340,20 @@ def _record(host: str, record: object) -> Iterator[Finding]:
     compared = "; compared with the controller's copy" if used == "copy" else ""
     yield Finding(
         *(host, "record", "record:node", "unknown" if used == "none" or status == "newer" else "drift", "node"),
-        summary=_line(f"{words}{reason}{compared}"),
+        summary=one_line(f"{words}{reason}{compared}"),
     )
 
 
 def _difference(host: str, one: Mapping[str, Any]) -> Finding:
-    kind = str(one.get("kind") or "changed")
+    said = str(one.get("kind") or "changed")
+    kind = said if said in WORDS else "changed"
     units = tuple(str(unit) for unit in one.get("units") or ())
     attribute = str(one.get("attribute") or "")
-    words = WORDS.get(kind, kind)
-    if kind == "changed" and attribute and attribute not in CONTENT:
+    words = WORDS.get(said, said)
+    if said == "changed" and attribute and attribute not in CONTENT:
         words = f"its {attribute.replace('_', ' ')} differs"
     if kind == "not-effective" and units:
-        words = f"{units[0]} runs with an older one"
+        words = f"{one_line(units[0], MOST_ROLE)} runs with an older one"
     note = str(one.get("note") or "")
     return Finding(
         host,
@@ -311,11 +361,11 @@ def _difference(host: str, one: Mapping[str, Any]) -> Finding:
         str(one["resource"]),
         "unknown" if kind == "unreadable" else "drift",
         "declaration" if kind == "orphaned" else "node",
-        _line(f"{words}: {note}" if note else words),
+        one_line(f"{words}: {note}" if note else words),
         attribute,
         one.get("should"),
         one.get("is"),
-        tuple(str(line) for line in one.get("diff") or ()),
+        _diff([str(line) for line in one.get("diff") or ()]),
         str(one.get("role") or ""),
         task_title(str(one.get("task") or "")),
         str(one.get("source") or ""),
@@ -323,6 +373,12 @@ def _difference(host: str, one: Mapping[str, Any]) -> Finding:
         str(one.get("converged_at") or ""),
         units=units,
     )
+
+
+def _diff(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return the lines of a diff, no more of them than a node sends."""
+    more = len(lines) - MOST_DIFF_LINES
+    return tuple(lines) if more <= 0 else (*lines[: MOST_DIFF_LINES - 1], f"... {more + 1} more lines")
 
 
 def task_title(identity: str) -> str:
@@ -334,7 +390,7 @@ def _extra(host: str, one: Mapping[str, Any]) -> Finding:
     note = f": {one['note']}" if one.get("note") else ""
     return Finding(
         *(host, "extra", f"file:{one.get('path')}", "drift", "node"),
-        summary=_line(f"neither a role nor a package has it ({one.get('what') or 'watched files'}){note}"),
+        summary=one_line(f"neither a role nor a package has it ({one.get('what') or 'watched files'}){note}"),
         is_=str(one.get("type") or "file"),
     )
 
@@ -352,17 +408,20 @@ def _packages(host: str, packages: object, accepted: Sequence[Accepted], recorde
             is_=str(name),
         )
     if packages.get("unknown") and not recorded_nothing:
-        words = _line(f"which packages nobody declared cannot be told: {packages['unknown']}")
+        words = one_line(f"which packages nobody declared cannot be told: {packages['unknown']}")
         yield Finding(host, "package-extra", "packages:all", "unknown", summary=words)
 
 
 def _check(host: str, one: Mapping[str, Any]) -> Iterator[Finding]:
     name, status = str(one.get("check")), str(one.get("status"))
+    if name not in CHECKS:
+        yield unreadable(host, f"it answered a check that nobody asks for: {quoted(name)}")
+        return
     if status == "pass" or name == "packages":  # of which every package is a finding
         return
     yield Finding(
-        *(host, CHECKS.get(name, name), f"check:{name}", "drift" if status == "fail" else "unknown", "node"),
-        summary=_line(str(one.get("reason") or "")),
+        *(host, CHECKS[name], f"check:{name}", "drift" if status == "fail" else "unknown", "node"),
+        summary=one_line(str(one.get("reason") or "")),
         should=one.get("expected"),
         is_=one.get("observed"),
     )
@@ -371,7 +430,7 @@ def _check(host: str, one: Mapping[str, Any]) -> Iterator[Finding]:
 def _more(host: str, more: object) -> Iterator[Finding]:
     for name, number in sorted(more.items()) if isinstance(more, Mapping) else ():
         if number:
-            words = f"{number} more {name} than an answer may have; repair these, and look again"
+            words = one_line(f"{number} more {name} than an answer may have; repair these, and look again")
             yield Finding(host, "changed", "node", "drift", "node", words)
 
 
@@ -384,8 +443,8 @@ def _expectation(host: str, one: Mapping[str, Any]) -> Finding:
         expectation(one),
         "drift" if failed else "unknown",
         "node" if failed else "",
-        _line(reason or str(one["why"])),
-        why=_line(str(one["why"])),
+        one_line(reason or str(one["why"])),
+        why=one_line(str(one["why"])),
         should=one.get("expected"),
         is_=one.get("observed"),
         role=str(one["role"]),
@@ -399,14 +458,8 @@ def _dicts(answer: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
-def _line(text: str) -> str:
-    """One line, nothing in it that drives a terminal."""
-    words = " ".join(text.split())
-    return words if words.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
-
-
 def shown(value: Any) -> str:
     """Return a value as one line for people."""
     if isinstance(value, str):
-        return _line(value) if value.strip() else json.dumps(value)
-    return _line(json.dumps(value, ensure_ascii=False, sort_keys=True))
+        return one_line(value) if value.strip() else json.dumps(value)
+    return one_line(json.dumps(value, ensure_ascii=False, sort_keys=True))

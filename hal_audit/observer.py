@@ -100,6 +100,8 @@ class Observer:
         if one is None:
             return
         host = self._host(result, one)
+        if result._result.get("changed"):
+            self._at_work(result)
         self._made(one, result)
         if not one.looped:
             self._note(one, result)
@@ -115,14 +117,13 @@ class Observer:
         if one is None:
             return
         host = self._host(result, one)
+        self._half_done(one, result)
         host.tried(one.owner.task, complete=False)
         rescue = plays.rescue_of(result._task, self.base)
         if rescue and not ignored:
             host.rescued(*rescue)
         elif not ignored:
             host.broken.add(one.owner.role)
-        if one.module in PACKAGE_MODULES:
-            self._window(result)
 
     def skipped(self, result: Any) -> None:
         """A task was left out as a whole."""
@@ -137,6 +138,7 @@ class Observer:
             one = self._observed(result)
             if one is not None:
                 self.hosts[result._host.get_name()].broken.add(one.owner.role)
+                self._half_done(one, result)
 
     # --- what is kept
 
@@ -260,6 +262,17 @@ class Observer:
         """Packages may have come since the task began."""
         begin = self._started.get(result._task._uuid, self.run.started)
         self.hosts[result._host.get_name()].window(begin, time.time())
+
+    def _at_work(self, result: Any) -> None:
+        """What is new below /etc and /boot since the task began may be its work."""
+        begin = self._started.get(result._task._uuid, self.run.started)
+        self.hosts[result._host.get_name()].change(begin, time.time())
+
+    def _half_done(self, one: plays.Known, result: Any) -> None:
+        """A task that failed, or that its host did not answer, may have done half of its work."""
+        self._at_work(result)
+        if one.module in PACKAGE_MODULES:
+            self._window(result)
 
     def _said(self, one: plays.Known, result: Any) -> list[Resource]:
         """What a task says in vars: hal_manages, rendered where it has templates."""

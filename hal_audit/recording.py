@@ -14,6 +14,7 @@ from typing import Any
 from hal_audit.resources import Resource
 
 FORMAT = 1
+BETWEEN_TASKS_SECONDS = 1
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class Host:
     readers: dict[str, set[str]] = field(default_factory=dict)
     handled: dict[str, None] = field(default_factory=dict)
     windows: list[list[float]] = field(default_factory=list)
+    changes: list[list[float]] = field(default_factory=list)
     # Those that were loaded as a whole, by name, and those of which a task failed.
     roles: dict[str, LoadedRole] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
@@ -148,13 +150,20 @@ class Host:
         """Packages may have been installed between these times."""
         self.windows.append([round(begin, 3), round(end, 3)])
 
+    def change(self, begin: float, end: float) -> None:
+        """A task changed something between these times; what one after the other did is one time."""
+        self.dirty = True
+        if self.changes and begin <= self.changes[-1][1] + BETWEEN_TASKS_SECONDS:
+            begin = self.changes.pop()[0]
+        self.changes.append([round(begin, 3), round(end, 3)])
+
 
 def spool(node: str, run: Run, host: Host, inputs: Mapping[str, str]) -> dict[str, Any]:
     """Return what the node is to be told; `inputs` has the hash of each role's inputs."""
     return {
         "format": FORMAT,
         "node": node,
-        "run": run.document(),
+        "run": {**run.document(), "changes": host.changes},
         # The node accepts what it sees there only of what the run has made.
         "entries": [
             {**_entry(resource, one, host, inputs), "changed": one.changed}

@@ -1,28 +1,44 @@
-"""The report for people: findings by role, equal ones of many nodes as one, with the command that repairs them."""
+"""The report for people: findings by role, equal ones of many nodes as one, with the command that repairs them.
+
+Findings are made of what nodes say. So their texts are made printable, and cut, before anything is done with them, and
+Painter lets nothing else through.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
+import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rich.cells import cell_len, chop_cells
+
 from hal_audit.document import limit
-from hal_audit.findings import Finding, repair, shown
+from hal_audit.findings import Finding, is_known, quoted, repair, shown
 from hal_expect.report import PLAIN_REASONS
+from hal_inventory.printable import one_line, printable
 from hal_inventory.ranges import fold
 
 WIDTH = 80
 MOST_WIDTH = 120
 MOST_VALUE = 200
+MOST_DIFF_LINE = 400
 HASHES = ("sha256", "sha1", "keyed")
 LABEL = 9
+# Where text of a node goes on. Commands and labels stand further left, so no text looks like one, however it is broken.
+# No line of it is wider than the terminal, which would go on with the rest at its left edge.
+TEXT = " " * 6
+# Of a finding what may be of any type; _value() makes words of it.
+VALUES = ("should", "is_")
 CODES = {"": "", "bold": "1", "drift": "31", "unknown": "33", "good": "32", "dim": "2", "name": "36"}
 ITEM = re.compile(r"(expectation:.*) \[(.*)\]", re.DOTALL)
 ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
 OWN_NAME = "(the node's name)"
 NOBODY = "no role"
+NO_ROLE = "(this project has no such role)"
 NODES = "nodes"
 
 
@@ -42,14 +58,21 @@ class Group:
 def text(document: Mapping[str, Any], *, width: int = WIDTH, colour: bool = False) -> str:
     """Return the whole report, ending in one line that says how it went."""
     paint = Painter(max(40, min(width, MOST_WIDTH)), colour)
-    findings = [Finding.read(one) for one in document["findings"]]
+    findings = [_printable(Finding.read(one)) for one in document["findings"]]
     for title, groups in sections(findings):
         paint.line("")
-        paint.line(title, "bold")
+        paint.headed(title, "bold")
         _section(paint, groups, document)
     paint.line("")
     paint.wrapped(closing(document), "", _mood(document))
     return "\n".join(paint.lines).lstrip("\n") + "\n"
+
+
+def _printable(one: Finding) -> Finding:
+    """Return a finding whose texts are one line each, and bounded. Units are left: repair() judges them as they are."""
+    every = {name: value for name, value in vars(one).items() if name not in VALUES}
+    texts: dict[str, Any] = {name: one_line(value) for name, value in every.items() if isinstance(value, str)}
+    return replace(one, **texts, diff=tuple(printable(line, MOST_DIFF_LINE) for line in one.diff))
 
 
 def sections(findings: Iterable[Finding]) -> list[tuple[str, list[Group]]]:
@@ -57,7 +80,8 @@ def sections(findings: Iterable[Finding]) -> list[tuple[str, list[Group]]]:
     found: dict[tuple[int, str], list[Group]] = {}
     for group in fold_findings(findings):
         one = group.finding
-        title = (0, one.role) if one.role else (2, NODES) if one.resource in ("node", "record:node") else (1, NOBODY)
+        role = one.role if is_known(one.role) else f"{quoted(one.role)} {NO_ROLE}"
+        title = (0, role) if one.role else (2, NODES) if one.resource in ("node", "record:node") else (1, NOBODY)
         found.setdefault(title, []).append(group)
     return [(title, groups) for (_, title), groups in sorted(found.items())]
 
@@ -149,14 +173,19 @@ class Painter:
         self.lines.append(self.painted(words, style))
 
     def painted(self, words: str, style: str) -> str:
-        """The words in their colour."""
-        code = CODES[style] if self.colour else ""
+        """The words in their colour; nothing in them drives the terminal. All lines come through here."""
+        words, code = printable(words, None), CODES[style] if self.colour else ""
         return f"\033[{code}m{words}\033[0m" if code and words else words
 
     def wrapped(self, words: str, indent: str, style: str = "") -> None:
         """Add a text over as many lines as it needs."""
         for line in _wrap(words, self.width - len(indent)):
             self.line(f"{indent}{line}", style)
+
+    def headed(self, words: str, style: str) -> None:
+        """Add a text that begins at the left edge, and goes on where text of a node does."""
+        for number, line in enumerate(_wrap(words, self.width - len(TEXT))):
+            self.line(f"{TEXT if number else ''}{line}", style)
 
     def labelled(self, label: str, lines: Iterable[str], styles: Iterable[str] = ()) -> None:
         """Add lines beside a label."""
@@ -173,15 +202,26 @@ class Painter:
 
 
 def command(words: str, width: int) -> list[str]:
-    """Break a command where a shell takes it, before its options."""
+    """Break a command where a shell takes it: between words, before an option."""
     lines: list[str] = []
-    last = r"|\S+$" if words.startswith("ansible ") else ""  # the nodes
-    for part in re.split(rf" (?=--?[a-z]{last})", words):
+    for part in _parts(shlex.split(words)):
         if lines and len(lines[-1]) + len(part) + 3 <= width:
             lines[-1] += f" {part}"
         else:
             lines.append(part if not lines else f"  {part}")
     return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
+
+
+def _parts(argv: Sequence[str]) -> list[str]:
+    """Return the words of a command as a shell takes them, those together that stand on one line."""
+    parts: list[str] = []
+    for number, word in enumerate(argv):
+        nodes = argv[0] == "ansible" and number == len(argv) - 1
+        if not parts or nodes or word.startswith("-"):
+            parts.append(shlex.quote(word))
+        else:
+            parts[-1] += f" {shlex.quote(word)}"
+    return parts
 
 
 def _section(paint: Painter, groups: Sequence[Group], document: Mapping[str, Any]) -> None:
@@ -196,14 +236,14 @@ def _section(paint: Painter, groups: Sequence[Group], document: Mapping[str, Any
             _repair(paint, repair(one, limit(group.hosts, document["groups"]), document["options"]))
     for role, hosts in repairs.items():
         one = Finding("", "changed", "", role=role)
-        paint.line(f"  {paint.painted('repair:', 'dim')}")
+        paint.lines.append(f"  {paint.painted('repair:', 'dim')}")
         for line in command(repair(one, limit(hosts, document["groups"]), document["options"]), paint.width - 4):
             paint.line(f"    {line}", "name")
 
 
 def _by_rollout(one: Finding) -> bool:
     """True for what a rollout of the role repairs, said once at the end of the role's section."""
-    return bool(one.role) and repair(one, "x", "") == repair(Finding("", "changed", "", role=one.role), "x", "")
+    return is_known(one.role) and repair(one, "x", "") == repair(Finding("", "changed", "", role=one.role), "x", "")
 
 
 def _finding(paint: Painter, group: Group) -> None:
@@ -217,12 +257,12 @@ def _finding(paint: Painter, group: Group) -> None:
     words = ": ".join(part for part in (title, summary) if part)
     head = f"  {nodes}  " if nodes else "  "
     style = "unknown" if one.status == "unknown" or one.severity == "warning" else "drift"
-    lines = _wrap(words, paint.width - 4)
-    if lines and len(head) + len(words) <= paint.width:
+    lines = _wrap(words, paint.width - len(TEXT))
+    if lines and cell_len(f"{head}{words}") <= paint.width:
         paint.lines.append(f"{paint.painted(head, 'name')}{paint.painted(words, style)}")
     else:
         paint.line(head.rstrip(), "name")
-        paint.wrapped(words, "    ", style)
+        paint.wrapped(words, TEXT, style)
     if not group.items:
         _values(paint, one)
     if one.why and one.why != one.summary:
@@ -234,7 +274,7 @@ def _finding(paint: Painter, group: Group) -> None:
         paint.paragraph("task" if one.task else "from", owner)
     history = [f"commit {', '.join(group.commits)}"] if group.commits else []
     if group.since:
-        history.append(f"converged {_moment(group.since[-1])}")
+        history.append(f"{'converged' if one.role or group.commits else 'last changed'} {_moment(group.since[-1])}")
     if history:
         paint.paragraph("", ", ".join(history), "dim")
 
@@ -247,7 +287,9 @@ def _summary(one: Finding) -> str:
 def _values(paint: Painter, one: Finding) -> None:
     if one.diff:
         styles = ["good" if line[:1] == "+" else "drift" if line[:1] == "-" else "dim" for line in one.diff]
-        paint.labelled("diff", [textwrap.shorten(line, 400) if len(line) > 400 else line for line in one.diff], styles)
+        parts = [_fitting(line, paint.width - 4 - LABEL) for line in one.diff]
+        every = [style for style, lines in zip(styles, parts, strict=True) for _ in lines]
+        paint.labelled("diff", itertools.chain(*parts), every)
         return
     if one.attribute in HASHES:
         return  # a digest tells nobody anything
@@ -288,8 +330,14 @@ def _key(one: Finding) -> tuple[Any, ...]:
     )
 
 
-def _wrap(words: str, width: int) -> Sequence[str]:
-    return textwrap.wrap(words, max(width, 20), break_long_words=False, break_on_hyphens=False) or [""]
+def _wrap(words: str, width: int) -> list[str]:
+    lines = textwrap.wrap(words, max(width, 20), break_long_words=False, break_on_hyphens=False) or [""]
+    return [part for line in lines for part in _fitting(line, max(width, 20))]
+
+
+def _fitting(line: str, width: int) -> list[str]:
+    """Return a line in parts that fit: letters of some scripts take two columns, others none."""
+    return chop_cells(line, width) or [line]
 
 
 def _moment(stamp: str) -> str:

@@ -16,6 +16,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from hal_audit.errors import AuditError
 from hal_audit.store import Store, read_json
+from hal_inventory.printable import one_line
 
 # Arguments of hal_record that a spool has.
 ARGUMENTS = ("node", "entries", "roles", "reached", "skipped", "windows", "handled")
@@ -59,7 +60,7 @@ class Results(CallbackBase):  # type: ignore[misc]  # Ansible has no types
         self.answered.add(host)
         self.outcome.observed[host] = int(result._result.get("observed") or 0)
         for note in result._result.get("problems") or []:
-            self.outcome.notes.setdefault(str(note), set()).add(host)
+            self.outcome.notes.setdefault(one_line(str(note)), set()).add(host)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """The node could not."""
@@ -74,7 +75,7 @@ class Results(CallbackBase):  # type: ignore[misc]  # Ansible has no types
         self.answered.add(host)
         stderr = str(result._result.get("module_stderr") or "").strip().splitlines()[-1:]
         words = " ".join([str(result._result.get("msg") or "no reason given"), *stderr])
-        self.outcome.problem(" ".join(words.split()), [host])
+        self.outcome.problem(one_line(words), [host])
 
 
 def seal(
@@ -126,7 +127,7 @@ def _play(names: list[str], task: Mapping[str, Any], play: Any, passwords: Mappi
         }
         queue.run(SealingPlay().load_data(content, variable_manager=manager, loader=loader))
     except AnsibleError as error:
-        outcome.problem(" ".join(str(error).split()), set(names) - results.answered)
+        outcome.problem(one_line(str(error)), set(names) - results.answered)
         return
     finally:
         queue.cleanup()

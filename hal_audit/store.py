@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hal_audit.errors import AuditError
+from hal_inventory.bounded import MOST_ANSWER, BoundError, inflated, limited, parsed
 
 KEY_BYTES = 32
 
@@ -36,6 +37,16 @@ class Store:
     def record(self, host: str) -> Path:
         """The controller's copy of a node's record."""
         return self.folder / "records" / _file(host)
+
+    def copy(self, host: str) -> bytes:
+        """Return that copy, b"" without one; AuditError for one that is longer than any record may be."""
+        path = self.record(host)
+        return _read(path) if path.is_file() else b""
+
+    def read_record(self, host: str) -> dict[str, Any]:
+        """Return that copy as data; AuditError for one that cannot be used."""
+        path = self.record(host)
+        return _mapping(path, _read(path))
 
     def proposal(self, host: str) -> Path:
         """What a check mode run proposes as a record."""
@@ -103,12 +114,23 @@ class Store:
             path.unlink(missing_ok=True)
             _remove_if_empty(path.parent)
 
-    def keep_record(self, host: str, packed: str, digest: str) -> None:
-        """Keep a record as the node returned it; refused when it is not what the node hashed."""
-        data = unpack(packed)
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise AuditError(f"{host}: the record that came back is not the one that was stored")
+    def keep_record(self, host: str, packed: str, digest: str) -> bytes:
+        """Keep a record as the node returned it, and return it.
+
+        AuditError, and nothing is kept, when it is not what the node hashed, is no record, or is over a bound.
+        """
+        try:
+            data = unpack(packed)
+            if hashlib.sha256(data).hexdigest() != digest:
+                raise AuditError("the record that came back is not the one that was stored")
+            if not isinstance(parsed(data), dict):
+                raise AuditError("the record that came back is not a mapping")
+        except BoundError as error:
+            raise AuditError(f"{host}: the record that came back has {error}, and not kept") from None
+        except (AuditError, ValueError) as error:
+            raise AuditError(f"{host}: {error}") from None
         write(self.record(host), data, durable=True)
+        return data
 
 
 def write_json(path: Path, document: Mapping[str, Any], *, durable: bool = False) -> None:
@@ -135,12 +157,31 @@ def write(path: Path, data: bytes, *, durable: bool = False) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a document of ours; what is not one is refused by name."""
     try:
-        document = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        data = path.read_bytes()
+    except OSError as error:
+        raise AuditError(f"{path} cannot be read: {error}") from error
+    return _mapping(path, data)
+
+
+def _mapping(path: Path, data: bytes) -> dict[str, Any]:
+    try:
+        document = parsed(data, None)
+    except ValueError as error:
         raise AuditError(f"{path} cannot be read: {error}") from error
     if not isinstance(document, dict):
         raise AuditError(f"{path} is not a mapping")
     return document
+
+
+def _read(path: Path) -> bytes:
+    """Return the bytes of a record; AuditError for more than a node may have said."""
+    with path.open("rb") as stream:
+        data = stream.read(MOST_ANSWER + 1)
+    try:
+        limited(data)
+    except BoundError as error:
+        raise AuditError(f"{path} has {error}. Remove it: the next rollout makes another") from None
+    return data
 
 
 def pack(data: bytes) -> str:
@@ -149,9 +190,12 @@ def pack(data: bytes) -> str:
 
 
 def unpack(text: str) -> bytes:
-    """The bytes of a packed text."""
+    """The bytes of a packed text. BoundError for more than a record may have, AuditError for what is damaged."""
+    limited(text)
     try:
-        return zlib.decompress(base64.b64decode(text, validate=True))
+        return inflated(base64.b64decode(text, validate=True))
+    except BoundError:
+        raise
     except (ValueError, zlib.error) as error:
         raise AuditError(f"a packed record is damaged: {error}") from error
 

@@ -11,9 +11,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from hal_audit.cli import arguments as takes
 from hal_audit.errors import AuditError
 from hal_expect.errors import ExpectationsError
 from hal_inventory.errors import HalInventoryError
+from hal_inventory.printable import one_line
 
 CLEAN, ERROR, INTERRUPTED = 0, 1, 130
 
@@ -36,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = _COMMANDS[options.command](options)
         sys.stdout.flush()
     except (AuditError, ExpectationsError, HalInventoryError) as error:
-        print(" ".join(str(error).split()), file=sys.stderr)
+        print(one_line(str(error)), file=sys.stderr)
         return ERROR
     except BrokenPipeError:
         # Whoever read has had enough (head, less): not a fault, and nothing more may be written at exit.
@@ -69,6 +71,7 @@ def _parser() -> Parser:
     run.add_argument("--limit", metavar="PATTERN", default="", help="only these nodes")
     run.add_argument("--role", metavar="ROLE", dest="roles", action="append", default=[], help="only this; repeatable")
     run.add_argument("--forks", type=int, metavar="N", default=0, help="nodes at once (default: as ansible.cfg says)")
+    run.add_argument("--deep", action="store_true", help="verify all files of all packages, too; takes long")
     show = command("show", "show the record of a node as the controller has it")
     show.add_argument("node", metavar="NODE")
     show.add_argument("--role", metavar="ROLE", dest="roles", action="append", default=[], help="only this; repeatable")
@@ -77,6 +80,8 @@ def _parser() -> Parser:
     adopt.add_argument("--accept", action="store_true", help="record on the nodes what was proposed last")
     for one in (run, adopt):
         one.add_argument("rest", nargs="*", metavar="-- OPTION", help="options for ansible-playbook, after --")
+    takes.accept(command("accept", "say why what the last audit found is right, and until when"))
+    takes.timer(command("timer", "audit in depth each night, by systemd on this controller"))
     completion = command("completion", "print a completion script")
     completion.add_argument("shell", choices=["bash", "zsh"])
     return parser
@@ -100,6 +105,18 @@ def _adopt(options: argparse.Namespace) -> int:
     return adopt(options)
 
 
+def _accept(options: argparse.Namespace) -> int:
+    from hal_audit.cli.accept import accept
+
+    return accept(options)
+
+
+def _timer(options: argparse.Namespace) -> int:
+    from hal_audit.cli.timer import timer
+
+    return timer(options)
+
+
 def _completion(options: argparse.Namespace) -> int:
     from hal_audit.cli.completion import script
 
@@ -111,5 +128,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "show": _show,
     "adopt": _adopt,
+    "accept": _accept,
+    "timer": _timer,
     "completion": _completion,
 }

@@ -21,6 +21,7 @@ from hal_audit.recording import Run
 from hal_audit.store import Store, read_json, write_json
 from hal_inventory.cli.output import Answer, Table
 from hal_inventory.cli.output import show as print_answer
+from hal_inventory.printable import one_line
 from hal_inventory.ranges import fold
 
 # What ansible-playbook prints.
@@ -115,7 +116,7 @@ def _accept(options: argparse.Namespace, stores: Mapping[str, Store]) -> int:
     for node in sorted(set(found) - set(good)):
         stores[node].done(stores[node].spool(run.id, node))
         words = results[node].get("msg") or playbook.reason(done.returncode, done.stdout, done.stderr)
-        print(f"{node}: not recorded: {' '.join(str(words).split())}", file=sys.stderr)
+        print(one_line(f"{node}: not recorded: {words}"), file=sys.stderr)
     number = sum(len(found[node]["adoptable"]) for node in good)
     if options.as_json:
         sys.stdout.write(json.dumps({"recorded": good, "resources": number}) + "\n")

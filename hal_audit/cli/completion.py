@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hal_audit.cli.playbook import PROJECT
+from hal_audit import roles
 
 BASH = """\
 # hal-audit completion for bash: eval "$(hal-audit completion bash)"
@@ -24,9 +24,11 @@ _hal_audit() {
         *)
             case $command:$word in
                 :*) choices="%(commands)s" ;;
-                run:-*) choices="-i --inventory --json --limit --role --forks --help" ;;
+                run:-*) choices="-i --inventory --json --limit --role --forks --deep --help" ;;
                 show:-*) choices="-i --inventory --json --role --help" ;;
                 adopt:-*) choices="-i --inventory --json --limit --accept --help" ;;
+                accept:-*) choices="-i --inventory --json --reason --until --limit --help" ;;
+                timer:-*) choices="-i --inventory --at --remove --help" ;;
                 show:*) choices=$(hal-inventory "${sources[@]}" nodes all --expand 2>/dev/null) ;;
                 completion:*) choices="bash zsh" ;;
             esac ;;
@@ -56,9 +58,11 @@ _hal_audit() {
         *)
             case $command:${words[CURRENT]} in
                 :*) choices=(%(commands)s) ;;
-                run:-*) choices=(-i --inventory --json --limit --role --forks --help) ;;
+                run:-*) choices=(-i --inventory --json --limit --role --forks --deep --help) ;;
                 show:-*) choices=(-i --inventory --json --role --help) ;;
                 adopt:-*) choices=(-i --inventory --json --limit --accept --help) ;;
+                accept:-*) choices=(-i --inventory --json --reason --until --limit --help) ;;
+                timer:-*) choices=(-i --inventory --at --remove --help) ;;
                 show:*) choices=(${(f)"$(hal-inventory $sources nodes all --expand 2>/dev/null)"}) ;;
                 completion:*) choices=(bash zsh) ;;
             esac ;;
@@ -71,5 +75,4 @@ compdef _hal_audit hal-audit
 
 def script(shell: str, commands: Sequence[str]) -> str:
     """Return the completion script of a shell, ``bash`` or ``zsh``."""
-    roles = sorted(path.parent.name for path in (PROJECT / "roles").glob("*/expect.yml"))
-    return {"bash": BASH, "zsh": ZSH}[shell] % {"commands": " ".join(commands), "roles": " ".join(roles)}
+    return {"bash": BASH, "zsh": ZSH}[shell] % {"commands": " ".join(commands), "roles": " ".join(roles.names())}

@@ -14,25 +14,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from hal_audit import roles
 from hal_audit.cli import playbook
 from hal_audit.errors import AuditError
 from hal_inventory.cli.output import is_terminal
+from hal_inventory.printable import json_text
 from hal_inventory.suggest import did_you_mean
 
 
 def run(options: argparse.Namespace) -> int:
     """Audit and print; return the exit status."""
     check_roles(options.roles)
+    if options.deep and options.roles:
+        raise AuditError("--deep looks at what no role manages: without --role")
     command = [
         playbook.program("ansible-playbook"),
         *playbook.arguments(options.sources, options.limit, options.rest),
         *(["-e", json.dumps({"audit_roles": options.roles})] if options.roles else []),
+        *(["-e", json.dumps({"audit_deep": True})] if options.deep else []),
         *(["--forks", str(options.forks)] if options.forks > 0 else []),
         str(playbook.PROJECT / "playbooks" / "audit.yml"),
     ]
     document = audit(command, sys.stderr)
     if options.as_json:
-        sys.stdout.write(json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text(document) + "\n")
     else:
         from hal_audit import report
 
@@ -44,10 +49,9 @@ def run(options: argparse.Namespace) -> int:
 
 def check_roles(names: Sequence[str]) -> None:
     """Refuse a role that promises nothing: an audit of it would look at nothing."""
-    known = sorted(path.parent.name for path in (playbook.PROJECT / "roles").glob("*/expect.yml"))
     for name in names:
-        if name not in known:
-            raise AuditError(f'no role "{name}"{did_you_mean(name, known, kind="roles")}')
+        if name not in roles.names():
+            raise AuditError(f'no role "{name}"{did_you_mean(name, roles.names(), kind="roles")}')
 
 
 def audit(command: Sequence[str], err: TextIO) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class Inventory:
         from ansible.vars.manager import VariableManager
 
         chosen = [os.path.abspath(one) for one in sources] or list(constants.DEFAULT_HOST_LIST)
+        self.sources = [str(one) for one in chosen]
         context.CLIARGS = ImmutableDict(inventory=chosen)
         init_plugin_loader()
         self._loader = DataLoader()
@@ -45,12 +46,25 @@ class Inventory:
             raise AuditError(str(error)) from None
         return sorted(host.get_name() for host in found)
 
+    def variable(self, node: str, name: str) -> Any:
+        """Return a variable of a node as it is written, None if it has none."""
+        return self._values(node).get(name)
+
+    def _values(self, node: str) -> dict[str, Any]:
+        from ansible.errors import AnsibleError
+
+        try:
+            values: dict[str, Any] = self._variables.get_vars(host=self._manager.get_host(node))
+        except AnsibleError as error:
+            raise AuditError(str(error)) from None
+        return values
+
     def store(self, node: str) -> Store:
         """Return where the controller keeps what it knows of a node."""
         from ansible.errors import AnsibleError
         from ansible.template import Templar
 
-        values = self._variables.get_vars(host=self._manager.get_host(node))
+        values = self._values(node)
         try:
             folder = Templar(self._loader, values).template(values["hal_audit_dir"])
         except (KeyError, AnsibleError) as error:

@@ -41,12 +41,16 @@ def modulefiles(call: Call) -> list[Resource]:
 
 
 def network_files(call: Call) -> list[Resource]:
-    """hal_network: the files of interfaces; what is in force is an expectation of the role."""
+    """hal_network: the files of interfaces, and those it took away; what is in force is an expectation of the role."""
     if call.text("phase") != "write":
         return []
+    withdrawn = call.result.get("withdrawn") or []
     return [
-        Resource(f"file:{one.get('path')}", {**_attributes({}, "file"), "sha1": _sha1(one.get("text"))})
-        for one in _dicts(call, "devices")
+        *(
+            Resource(f"file:{one.get('path')}", {**_attributes({}, "file"), "sha1": _sha1(one.get("text"))})
+            for one in _dicts(call, "devices")
+        ),
+        *(Resource(f"file:/etc/sysconfig/network-scripts/{name}", ABSENT) for name in withdrawn),
     ]
 
 

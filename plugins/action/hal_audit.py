@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
-from ansible.plugins.action import ActionBase
 from ansible.utils.unsafe_proxy import wrap_var
 
 PROJECT = str(Path(__file__).resolve().parents[2])
@@ -18,6 +17,7 @@ from hal_audit.errors import AuditError  # noqa: E402  found through the lines a
 from hal_audit.examine import Examination  # noqa: E402
 from hal_audit.findings import CLEAN, Finding, exit_status  # noqa: E402
 from hal_audit.redeclare import declared_now  # noqa: E402
+from hal_expect.answers import BoundedAction  # noqa: E402
 
 ARGUMENTS = {
     "node": {"type": "str"},
@@ -25,7 +25,7 @@ ARGUMENTS = {
 }
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
+class ActionModule(BoundedAction):
     """Only looks, so it does the same in check mode. The findings are for the callback hal_audit_report."""
 
     TRANSFERS_FILES = False

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible.plugins.action import ActionBase
 from ansible.template import Templar
 from ansible.utils.unsafe_proxy import wrap_var
 
@@ -17,6 +16,7 @@ if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
 from hal_expect import promises, report  # noqa: E402  found through the lines above
+from hal_expect.answers import BoundedAction  # noqa: E402
 from hal_expect.errors import ExpectationsError  # noqa: E402
 from hal_expect.prepare import Preparation, Prepared  # noqa: E402
 from hal_expect.roles import find_role, variables_in  # noqa: E402
@@ -32,7 +32,7 @@ ARGUMENTS = {
 }
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
+class ActionModule(BoundedAction):
     """Never changes anything, so it does the same in check mode."""
 
     TRANSFERS_FILES = False

@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-
 PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
@@ -15,9 +13,13 @@ if PROJECT not in sys.path:
 from hal_audit.errors import AuditError  # noqa: E402  found through the lines above
 from hal_audit.sealing import requests  # noqa: E402
 from hal_audit.store import Store, pack  # noqa: E402
+from hal_expect.answers import BoundedAction  # noqa: E402
+from hal_inventory.printable import one_line  # noqa: E402
+
+MOST_PROBLEMS = 200
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
+class ActionModule(BoundedAction):
     """Called by the callback hal_provenance at the end of a run: `run`, and the state folder of each host."""
 
     TRANSFERS_FILES = False
@@ -34,15 +36,18 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         observed = 0
         try:
             for spool, arguments in requests(store, host, self._task.args["run"]):
-                copy = store.record(host)
-                told = {**arguments, "copy": pack(copy.read_bytes()) if copy.is_file() else ""}
+                copy = store.copy(host)
+                told = {**arguments, "copy": pack(copy) if copy else ""}
                 reply = self._execute_module(module_name="hal_record", module_args=told, task_vars=variables)
                 if reply.get("failed") or "record" not in reply:
                     return {**result, **reply, "failed": True}
-                store.keep_record(host, reply["record"], reply["digest"])
+                observed = int(reply.get("observed") or 0)
+                problems.extend(str(one) for one in list(reply.get("problems") or [])[:MOST_PROBLEMS])
+                store.keep_record(host, str(reply["record"]), str(reply.get("digest")))
                 store.done(spool)
-                observed = reply.get("observed", 0)
-                problems.extend(reply.get("problems") or [])
         except (AuditError, OSError) as error:
             return {**result, "failed": True, "msg": str(error)}
+        except (ValueError, OverflowError, TypeError) as error:
+            said = f"{host}: the module's answer cannot be used: {type(error).__name__}: {error}"
+            return {**result, "failed": True, "msg": one_line(said)}
         return {**result, "changed": False, "observed": observed, "problems": problems}

@@ -27,10 +27,11 @@ if str(PROJECT) not in sys.path:
 
 from hal_bmc.errors import BmcError  # noqa: E402  found through the lines above
 from hal_inventory.errors import HalInventoryError  # noqa: E402
+from hal_inventory.printable import lines  # noqa: E402
 from hal_provision.errors import ProvisionError  # noqa: E402
 from hal_reimage.command import Asked, Connected, reimage  # noqa: E402
 from hal_reimage.errors import Conflict, ReimageError, Trouble  # noqa: E402
-from hal_reimage.remote import Done, Run  # noqa: E402
+from hal_reimage.remote import Done, Run, done_of  # noqa: E402
 from hal_reimage.rollout import end_running, end_with_parent  # noqa: E402
 
 ARGUMENTS = {
@@ -94,20 +95,21 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             environment=_environment(),
             extra=self._extra(),
             project=PROJECT,
-            say=lambda text: display.display(text),
+            say=lambda text: display.display(lines(text, None)),
         )
         try:
             done = reimage(asked, connected)
         except REFUSED as error:
             other = "somebody else works on these nodes: hal-reimage status on the server"
             said = f"{other} ({error})" if isinstance(error, Conflict) else f"{error}"
-            return result | {"failed": True, "changed": False, "msg": said}
+            return result | {"failed": True, "changed": False, "msg": lines(said)}
         finally:
             end_running()
         return result | {
             "failed": not done.well,
             "changed": done.changed,
-            "msg": done.text,  # a text of several lines is shown as it is; a list would be broken and quoted
+            # A text of several lines is shown as it is; a list would be broken and quoted.
+            "msg": lines(done.text, None),
             "code": done.code,
             "_ansible_verbose_always": True,  # without -v, too: to show it is what the first call is for
         }
@@ -137,7 +139,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
                 status, out, err = mine.exec_command(shlex.join(argv), in_data=stdin or None, sudoable=False)
             except AnsibleConnectionFailure as error:
                 raise Trouble(f"{host}: {str(error.message).strip().splitlines()[-1]}", passes=True) from None
-            return Done(int(status), _text(out), _text(err))
+            return done_of(host, int(status), out, err)
 
         return run
 
@@ -207,7 +209,3 @@ def _environment() -> dict[str, str]:
         "ANSIBLE_CALLBACKS_ENABLED": ",".join(dict.fromkeys(enabled)),
         "ANSIBLE_NOCOLOR": "1",
     }
-
-
-def _text(said: bytes | str) -> str:
-    return said if isinstance(said, str) else said.decode("utf-8", "replace")

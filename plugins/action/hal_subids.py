@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible.plugins.action import ActionBase
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_singularity.ledger import LedgerError, remember  # noqa: E402  found only now
+from hal_expect.answers import BoundedAction  # noqa: E402  found only now
+from hal_singularity.ledger import LedgerError, remember  # noqa: E402
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
+class ActionModule(BoundedAction):
     """The ledger first: a slot counts as given from the moment at which a node may have it.
 
     On the first node it is the other way round: that node decides whether the slot is free, and the ledger learns it.

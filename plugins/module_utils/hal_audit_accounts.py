@@ -7,6 +7,7 @@ from __future__ import absolute_import, division, print_function
 
 import grp
 import pwd
+import re
 
 from ansible.module_utils.hal_audit_node import everybody_reads
 from ansible.module_utils.hal_audit_secrets import PASSWORD_IN_URL, REPOSITORY, keyed
@@ -17,6 +18,8 @@ __metaclass__ = type
 
 CRON_FOLDERS = ('/var/spool/cron/', '/var/spool/cron/crontabs/')  # of CentOS, of Debian
 MARK = '#Ansible: '
+ID = re.compile(r'[0-9]{1,10}\Z')  # isdigit() takes what int() does not
+ZERO = re.compile(r'\s*[+-]?0+\Z')  # as strtoul(3) reads it, by which the C library reads /etc/passwd
 
 
 class Accounts:
@@ -24,7 +27,8 @@ class Accounts:
 
     def __init__(self, node):
         self.node = node
-        self.users = {fields[0]: fields for fields in table(_there(node, '/etc/passwd'), 7)}
+        self.passwd = _there(node, '/etc/passwd')
+        self.users = {fields[0]: fields for fields in table(self.passwd, 7)}
         self.groups = {fields[0]: fields for fields in table(_there(node, '/etc/group'), 4)}
         self.names = {}
         for fields in self.groups.values():
@@ -51,7 +55,10 @@ class Accounts:
         return answer.value
 
     def with_uid_0(self):
-        return sorted(name for name, fields in self.users.items() if int(fields[2]) == 0)
+        """Return the names of lines that the C library takes for root's: of those with four fields or more."""
+        lines = [line.lstrip().split(':') for line in self.passwd.split('\n')]
+        return sorted({fields[0] for fields in lines
+                       if len(fields) > 3 and ZERO.match(fields[2]) and not fields[0].startswith('#')})
 
 
 def _there(node, path):
@@ -64,9 +71,9 @@ def _there(node, path):
 def table(text, width):
     """Return the lines of a table like /etc/passwd that are whole; the first of a name counts. Pure."""
     rows, seen = [], set()
-    for line in text.splitlines():
+    for line in text.split('\n'):  # splitlines() ends a line where the C library does not
         fields = line.split(':')
-        if len(fields) == width and fields[2].isdigit() and fields[0] not in seen:
+        if len(fields) == width and ID.match(fields[2]) and fields[0] not in seen:
             seen.add(fields[0])
             rows.append(fields)
     return rows

@@ -20,6 +20,8 @@ from ansible.module_utils.hal_audit_node import Node, everybody_reads, shown_nam
 from ansible.module_utils.hal_audit_observe import Survey, kind_of, name_of
 from ansible.module_utils.hal_audit_packages import unexplained
 from ansible.module_utils.hal_audit_secrets import id_of, read_key
+from ansible.module_utils.hal_audit_unmanaged import look_at
+from ansible.module_utils.hal_audit_verify import verify
 from ansible.module_utils.hal_audit_watch import look_for_extra, recorded_paths
 from ansible.module_utils.hal_expect_evaluate import evaluate
 from ansible.module_utils.hal_expect_process import read_guarded
@@ -49,19 +51,26 @@ def look(request, node=None):
     every = record['entries'] if record else []
     extra, watched, problems = look_for_extra(request.get('watched') or [], recorded_paths(every), node)
     strange, unknown = _packages(record, survey, every)
+    told, deep, accepted = {one['path'] for one in extra}, request.get('deep') is True, request.get('accepted') or []
+    held = look_at(record if request.get('tree') else None, node, survey.key, told, accepted, deep)
+    verified = verify(record, node, accepted) if deep else {}
     checks = make_checks(request.get('checks') or [], survey, record, strange, unknown)
     answers = evaluate(request.get('questions') or [])
     problems = survey.problems + _unseen_units(units, survey) + problems
+    problems += held['problems'] + verified.get('problems', [])
     return {
         'record': said,
         'differences': [_cut(one) for one in differences[:MOST_DIFFERENCES]],
         'extra': extra[:MOST_ITEMS],
         'packages': {'extra': strange[:MOST_ITEMS], 'unknown': unknown},
+        'unmanaged': held['findings'], 'package_files': verified.get('files', []),
         'software': _software(entries, seen),
         'checks': checks, 'answers': answers, 'problems': problems[:MOST_ITEMS],
         'more': {'differences': max(0, len(differences) - MOST_DIFFERENCES),
-                 'extra': max(0, len(extra) - MOST_ITEMS), 'packages': max(0, len(strange) - MOST_ITEMS)},
-        'counts': {'resources': len(entries), 'questions': len(answers), 'watched_files': watched},
+                 'extra': max(0, len(extra) - MOST_ITEMS), 'packages': max(0, len(strange) - MOST_ITEMS),
+                 'unmanaged': held['more'], 'package_files': verified.get('more', 0)},
+        'counts': {'resources': len(entries), 'questions': len(answers), 'watched_files': watched,
+                   'unmanaged_files': held['files']},
         'seconds': round(time.time() - began, 3), 'cpu_seconds': round(_cpu() - cpu, 3),
         'memory_mb': round(max(resource.getrusage(who).ru_maxrss for who in (
             resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024.0, 1),

@@ -25,6 +25,7 @@ AS_SEEN = ('package', 'line')
 LACKING = {'sysctl': ('saved',), 'mount': ('saved',)}
 VENDOR = ('/usr/lib/systemd/', '/lib/systemd/')
 TOLERANCE_SECONDS = 5
+LATE_SECONDS = 600  # after which a busy machine has begun what it was told
 
 
 def task_id(entry):
@@ -222,7 +223,19 @@ def is_gone(seen):
 
 def node_windows(request, now):
     """Return [(begin, end)] of package tasks by the node's clock. Raises ValueError."""
+    return _by_node(request, request.get('windows') or [], now)
+
+
+def changed_windows(request, now):
+    """Return [(begin, end)] by the node's clock in which tasks changed something. Raises ValueError."""
+    windows = (request.get('run') or {}).get('changes') or []
+    return _by_node(request, list(windows) + list(request.get('windows') or []), now)
+
+
+def _by_node(request, windows, now):
+    """Return windows by the node's clock. It may be ahead, or this may have begun late: nobody can tell those apart."""
     run = request.get('run') or {}
     ahead = now - float(run['now']) if run.get('now') else 0.0
-    return [(float(begin) + ahead - TOLERANCE_SECONDS, float(end) + ahead + TOLERANCE_SECONDS)
-            for begin, end in request.get('windows') or []]
+    late = min(max(ahead, 0.0), LATE_SECONDS)
+    return [(float(begin) + ahead - late - TOLERANCE_SECONDS, float(end) + ahead + TOLERANCE_SECONDS)
+            for begin, end in windows]

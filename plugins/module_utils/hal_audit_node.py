@@ -107,6 +107,14 @@ def everybody_reads(path, node):
         return False
 
 
+def changed_at(path):
+    """Return when a path was last changed in any way, in whole seconds, 0 if it is not there."""
+    try:
+        return int(os.lstat(path).st_ctime)
+    except EnvironmentError:
+        return 0
+
+
 def small_file(path, most):
     """Return the bytes of a regular file; None if it is something else (never waits for a FIFO) or over `most`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)

@@ -139,7 +139,7 @@ class Survey:
         if kind in ('database', 'database-user'):
             return self.databases.observe(kind, name, declared)
         if kind.startswith('slurm-') and kind[6:] in ('qos', 'account', 'user', 'reservation'):
-            return getattr(self.slurm, kind[6:])(name)
+            return getattr(self.slurm, kind[6:])(name, declared)
         raise Unreadable('this version cannot look at resources of kind "%s"' % kind)
 
     def _files(self, entries, keep):

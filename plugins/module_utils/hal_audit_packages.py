@@ -16,6 +16,7 @@ MARK = 'hal-package'
 QUERY = MARK + r'\t%{NAME}\t%{EPOCH}\t%{VERSION}\t%{RELEASE}\t%{ARCH}\t%{INSTALLTIME}\n'
 TIMEOUT_SECONDS = 60
 MOST_PROVIDED = 30  # names that are no package's; each is a call
+MOST_ASKED = 30  # paths of several packages; each is a call
 KEYS = 'gpg-pubkey'
 
 
@@ -156,6 +157,28 @@ def owned(paths, node):
     if MARK not in out and not strange:
         raise Unreadable('rpm did not say whose files these are', ' '.join(err.split())[:200])
     return set(asked) - strange
+
+
+def owners(paths, node):
+    """Return {path: name of the package that has it, '' for none} of paths as bytes; they need not be there any more.
+
+    One rpm -qf for all; where a path is of several packages one each, for the first ones. Raises Unreadable.
+    """
+    asked = sorted(path for path in set(paths) if _askable(path))
+    out = dict.fromkeys(paths, '')
+    if not asked:
+        return out
+    mine = sorted(owned(asked, node))
+    names = _names(mine, node) if mine else []
+    if len(names) != len(mine):
+        names = [(_names([path], node) + [''])[0] for path in mine[:MOST_ASKED]]
+    out.update(zip(mine, names))
+    return out
+
+
+def _names(paths, node):
+    _status, out, _err = node.run(['rpm', '-qf', '--qf', MARK + r'\t%{NAME}\n'] + paths, TIMEOUT_SECONDS)
+    return [line.partition('\t')[2] for line in out.splitlines() if line.startswith(MARK + '\t')]
 
 
 def _askable(path):

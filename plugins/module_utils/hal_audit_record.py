@@ -18,12 +18,13 @@ import zlib
 
 from ansible.module_utils.hal_audit_node import as_bytes, small_file
 from ansible.module_utils.hal_audit_secrets import LENGTH, make_key
+from ansible.module_utils.hal_audit_tree import wrong as tree_wrong
 from ansible.module_utils.hal_expect_values import is_text
 
 __metaclass__ = type
 
 FORMAT = 1
-MOST_RECORD = 64 * 1024 * 1024  # bytes
+MOST_RECORD = 16 * 1024 * 1024  # bytes; the controller takes no longer one (hal_inventory/bounded.py)
 NAME = 'record.json'
 KEY = 'record.key'
 LOCK_SECONDS = 30
@@ -121,6 +122,8 @@ def _wrong(record):
         return '"effective" has what is no number'
     if not all(isinstance(role, dict) for role in record['roles'].values()):
         return '"roles" has what is no mapping'
+    if record.get('tree') is not None and tree_wrong(record['tree']):
+        return tree_wrong(record['tree'])
     if not isinstance(record.get('entries'), list):
         return '"entries" is no list'
     for number, entry in enumerate(record['entries']):
@@ -290,7 +293,7 @@ def _one_line(what):
 def locked(node, seconds=LOCK_SECONDS):
     """Hold the lock of who writes records. Raises WriteError when another has it for too long."""
     with _one_line('%s cannot be opened' % node.state('record.lock').decode('utf-8', 'replace')):
-        descriptor = os.open(node.state('record.lock'), os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o600)
+        descriptor = os.open(node.state('record.lock'), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     try:
         deadline = time.time() + seconds
         while True:
@@ -352,9 +355,14 @@ def _suppressed():
 def write(node, content, texts, wanted):
     """Write the record and its stored contents. Raises WriteError; then the old record is as it was.
 
+    One that is larger than is ever read is not written.
+
     texts   {sha256: bytes} of files, for diffs; written first
     wanted  sha256 of every content that may stay
     """
+    if len(content) > MOST_RECORD:
+        raise WriteError('the record would have %d bytes, and %d at the most; the old one is as it was' % (
+            len(content), MOST_RECORD))
     with _one_line('the record was not written, the old one is as it was'):
         clean(node)
         for name, text in sorted(texts.items()):

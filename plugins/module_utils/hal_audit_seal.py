@@ -11,6 +11,7 @@ from ansible.module_utils.hal_audit_merge import (
 from ansible.module_utils.hal_audit_node import Node, as_bytes, from_iso, iso
 from ansible.module_utils.hal_audit_observe import Survey, kind_of, name_of
 from ansible.module_utils.hal_audit_packages import explain
+from ansible.module_utils.hal_audit_unmanaged import keep_for
 from ansible.module_utils.hal_expect_values import Unreadable, to_text
 
 __metaclass__ = type
@@ -46,11 +47,12 @@ def _check(request):
         wrong = records.entry_wrong(entry)
         if wrong:
             raise SealError('entry %d of the run: %s' % (number + 1, wrong))
-    for window in request.get('windows') or []:
-        try:
-            _begin, _end = [float(one) for one in window]
-        except (TypeError, ValueError):
-            raise SealError('windows are pairs of begin and end, as seconds since the epoch')
+    for name, windows in (('windows', request.get('windows')), ('run.changes', run.get('changes'))):
+        for window in windows or []:
+            try:
+                _begin, _end = [float(one) for one in window]
+            except (TypeError, ValueError):
+                raise SealError('%s are pairs of begin and end, as seconds since the epoch' % name)
     for name, role in (request.get('roles') or {}).items():
         if not isinstance(role, dict) or not isinstance(role.get('tasks') or [], list):
             raise SealError('role %s of the run: it has to be a mapping with a list of tasks' % name)
@@ -68,8 +70,8 @@ def _seal(request, node):
     survey = Survey(node, key)
     seen = survey.observe(list(fresh.values()) + orphans, keep=node.state('content'))
     problems.extend(survey.problems)
-    entries = {entry['resource']: entry for entry in stay.values()
-               if not (entry.get('orphaned') and is_gone(seen[entry['resource']]))}
+    dropped = [entry for entry in orphans if is_gone(seen[entry['resource']])]
+    entries = {entry['resource']: entry for entry in stay.values() if entry not in dropped}
     texts = {}
     for resource, entry in fresh.items():
         answer = seen[resource]
@@ -87,6 +89,10 @@ def _seal(request, node):
         'packages': _packages(old, request, entries, survey, now, problems),
         'entries': [entries[resource] for resource in sorted(entries)],
     }
+    tree, unseen = keep_for(old.get('tree'), request, node, key, now, dropped)
+    problems.extend(unseen)
+    if tree:
+        record['tree'] = tree
     wanted = {entry['observed']['sha256'] for entry in record['entries']
               if not entry.get('secret') and (entry.get('observed') or {}).get('sha256')}
     content = records.to_bytes(record)

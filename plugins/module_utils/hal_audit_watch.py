@@ -11,7 +11,7 @@ import glob
 import os
 
 from ansible.module_utils.hal_audit_files import kind
-from ansible.module_utils.hal_audit_node import as_bytes, shown_name
+from ansible.module_utils.hal_audit_node import as_bytes, changed_at, shown_name
 from ansible.module_utils.hal_audit_observe import kind_of, name_of
 from ansible.module_utils.hal_audit_packages import owned
 from ansible.module_utils.hal_expect_process import read_guarded
@@ -39,7 +39,7 @@ def recorded_paths(entries):
 
 
 def look_for_extra(watched, recorded, node):
-    """Return ([{path, what, type, note}], number of files looked at, [problems])."""
+    """Return ([{path, what, type, note, when}], number of files looked at, [problems])."""
     problems, seen = [], {}
     for one, answer in zip(watched, read_guarded(lambda one: found(_files(one, node)), watched, most_hangs=3)):
         if isinstance(answer, Unreadable):
@@ -49,7 +49,7 @@ def look_for_extra(watched, recorded, node):
         for path, what, plain in answer.value['files']:
             seen.setdefault(path, (one, what, plain))
     strange = sorted(path for path, (one, _what, _plain) in seen.items()
-                     if path not in recorded and not _accepted(path, one.get('accepted') or []))
+                     if path not in recorded and not is_accepted(path, one.get('accepted') or []))
     try:
         of_packages = owned([node.path(path) for path in strange if seen[path][2]], node)
     except Unreadable as error:
@@ -61,11 +61,13 @@ def look_for_extra(watched, recorded, node):
         if plain and node.path(path) in of_packages:
             continue
         note = '' if plain else 'its name is not UTF-8, or has control characters'
-        extra.append({'path': path, 'what': one.get('what') or '', 'type': what, 'note': note})
+        extra.append({'path': path, 'what': one.get('what') or '', 'type': what, 'note': note,
+                      'when': changed_at(node.path(path)) if plain else 0})
     return extra, len(seen), problems
 
 
-def _accepted(path, patterns):
+def is_accepted(path, patterns):
+    """Say whether a site accepts a path, whatever becomes of it. Pure."""
     return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
 
 

@@ -44,12 +44,30 @@ options:
     type: list
     elements: dict
     default: []
+  accepted:
+    description:
+      - For O(tree) and O(deep), patterns of full paths that are right whatever becomes of them. They are left out
+        before a list is cut, so that they do not fill it.
+    type: list
+    elements: str
+    default: []
   checks:
     description: Standing checks to make.
     type: list
     elements: str
     choices: [uid_0, kernel, packages, clock]
     default: []
+  tree:
+    description: Compare what C(/etc) and C(/boot) hold, whoever put it there, with what the record keeps of it.
+    type: bool
+    default: false
+  deep:
+    description:
+      - Verify every file of every package by RPM's digests, and read every file below C(/etc) and C(/boot) instead of
+        those only whose size, change time or inode is another.
+      - Runs behind everything else on the node, and may take long.
+    type: bool
+    default: false
 attributes:
   check_mode: {support: full, description: It only reads.}
   diff_mode: {support: none, description: Differences are in RV(differences).}
@@ -112,12 +130,45 @@ extra:
   returned: success
   type: list
   elements: dict
-  sample: [{path: /etc/yum.repos.d/mine.repo, what: package repositories, type: file, note: ""}]
+  sample: [{path: /etc/yum.repos.d/mine.repo, what: package repositories, type: file, note: "", when: 1795233600}]
 packages:
   description: V(extra), packages that no run installed; V(unknown), the reason why that cannot be said, or nothing.
   returned: success
   type: dict
   sample: {extra: [nmap-ncat-6.40-19.el7.x86_64], unknown: ""}
+unmanaged:
+  description:
+    - What no role manages below C(/etc) and C(/boot), and is not as the record keeps it. V(when) is the last change of
+      the path, of one that is gone that of its folder, as seconds since the epoch; V(within) has resources of the
+      record that are lines of the file.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - path: /etc/group
+      kind: changed
+      attribute: entries
+      should: ["wheel: gid 10, members alice"]
+      is: ["wheel: gid 10, members alice mallory"]
+      when: 1795233600
+      within: []
+      note: ""
+      package: setup
+package_files:
+  description: With O(deep), files that are not as their package brought them, with the owner of the package's entry.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - path: /usr/bin/sinfo
+      differs: [content]
+      package: slurm
+      when: 1795233600
+      role: slurm
+      task: Install Slurm
+      source: roles/slurm/tasks/install.yml:2
+      commit: abc1234
+      converged_at: "2026-11-21T04:00:00Z"
 software:
   description: Versions of the recorded packages.
   returned: success
@@ -149,7 +200,7 @@ counts:
   description: How much was looked at.
   returned: success
   type: dict
-  sample: {resources: 312, questions: 80, watched_files: 61}
+  sample: {resources: 312, questions: 80, watched_files: 61, unmanaged_files: 2811}
 seconds:
   description: How long it took.
   returned: success
@@ -176,8 +227,11 @@ def main():
             'questions': {'type': 'list', 'elements': 'dict', 'default': [], 'no_log': False},
             'roles': {'type': 'list', 'elements': 'str', 'default': []},
             'watched': {'type': 'list', 'elements': 'dict', 'default': []},
+            'accepted': {'type': 'list', 'elements': 'str', 'default': []},
             'checks': {'type': 'list', 'elements': 'str', 'default': [],
                        'choices': ['uid_0', 'kernel', 'packages', 'clock']},
+            'tree': {'type': 'bool', 'default': False},
+            'deep': {'type': 'bool', 'default': False},
         },
         supports_check_mode=True,
     )

@@ -25,7 +25,9 @@ options:
   run:
     description:
       - The run. V(id), V(commit), and V(started) and V(now), both as seconds since the epoch by the controller's clock.
-      - V(now) is when this was sent. The difference to the node's clock is taken out of V(windows).
+      - V(now) is when this was sent. The difference to the node's clock is taken out of V(windows) and V(changes).
+      - V(changes), as pairs of begin and end, is when tasks changed something. What was changed below C(/etc) and
+        C(/boot) at these times is kept as it is then, all else as it was kept.
     type: dict
     required: true
   entries:

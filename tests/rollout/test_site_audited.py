@@ -114,8 +114,8 @@ def planted(mini: Mini, tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="module")
 def audit(mini: Mini, planted: None) -> Audit:
-    """What is found then."""
-    return mini.audit()
+    """What is found then, with all files of all packages."""
+    return mini.audit("--deep")
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +138,22 @@ def test_every_fault_is_found_on_its_node_with_its_owner_and_nothing_else_is(aud
     assert more == []
     # What two nodes do not have in common is no one node's.
     assert {one["cause"] for one in findings if one["status"] == "drift" and one["host"]} == {"node"}
+
+
+def test_a_rollout_takes_over_nothing_that_nobody_declared_and_a_site_may_accept_it(mini: Mini, audit: Audit) -> None:
+    path = "/etc/ld.so.preload"
+    play = mini.site("--limit", "hal-data", "--tags", "hosts")
+    assert play.status == 0, play.explain()
+
+    def found(**variables: Any) -> bool:
+        seen = mini.audit("--limit", "hal-data", **variables)
+        return any(one["resource"] == f"file:{path}" for one in seen.findings)
+
+    assert found()
+    accepted = {"path": path, "reason": "a library of the site", "until": "2999-12-31"}
+    assert not found(audit_accepted=[accepted])
+    assert found(audit_accepted=[{**accepted, "until": "2026-01-01"}])
+    assert found(audit_accepted=[{**accepted, "as_of": "2026-01-01T00:00:00Z"}]), "it was changed since"
 
 
 def test_a_report_says_what_is_what_should_be_whose_it_is_and_how_to_repair_it(report: str) -> None:
@@ -211,7 +227,7 @@ def repaired(mini: Mini, unblocked: None) -> None:
 
 
 def test_repaired_is_clean(mini: Mini, repaired: None) -> None:
-    clean(mini.audit())
+    clean(mini.audit("--deep"))
 
 
 def record(mini: Mini, node: str) -> Mapping[str, Mapping[str, Any]]:

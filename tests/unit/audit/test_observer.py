@@ -51,6 +51,28 @@ def test_a_role_is_known_with_its_folder_and_all_its_tasks(playing: Playing) -> 
     assert (host.roles["web"].whole, host.entries) == (True, {})
 
 
+@pytest.mark.parametrize(
+    ("event", "outcome", "counts"),
+    [
+        ("ok", {"changed": True}, True),
+        ("ok", {"changed": False}, False),
+        ("failed", {"failed": True}, True),
+        ("skipped", {}, False),
+    ],
+)
+@pytest.mark.parametrize("name", ["Write", "See", "Restart", "Loop"])
+def test_when_a_task_changed_something_the_node_is_told(
+    playing: Playing, monkeypatch: pytest.MonkeyPatch, name: str, event: str, outcome: dict[str, Any], counts: bool
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(subject, "time", SimpleNamespace(time=lambda: now[0]))
+    playing.observer._spooled = 100.0
+    playing.observer.task_starts(playing.task(name))
+    now[0] = 105.0
+    getattr(playing.observer, event)(playing.result(name, outcome))
+    assert playing.host().changes == ([[100.0, 105.0]] if counts else [])
+
+
 def test_a_handler_owns_nothing_and_makes_units_read_their_files(playing: Playing) -> None:
     playing.observer.ok(playing.result("Restart", {"changed": False}))
     assert (playing.host().entries, list(playing.host().handled)) == ({}, [])
@@ -172,6 +194,8 @@ def test_packages_may_have_come_while_a_task_changed_or_failed(
     assert playing.host().windows == [[100.0, 105.0]]
     playing.observer.failed(playing.result("Install"))
     assert playing.host().windows == [[100.0, 105.0]] * 2
+    playing.observer.lost(playing.result("Install"))
+    assert playing.host().windows == [[100.0, 105.0]] * 3
 
 
 def test_a_package_of_a_task_whose_begin_nobody_saw_is_of_the_run(playing: Playing) -> None:
@@ -187,6 +211,7 @@ def test_a_host_that_does_not_answer_is_lost_and_its_role_broken(playing: Playin
     playing.observer.lost(playing.result("Write", ignore_unreachable=ignore))
     assert playing.observer.unreachable == ({"n1"} if lost else set())
     assert playing.host().broken == ({"web"} if lost else set())
+    assert len(playing.host().changes) == int(lost), "what it was about may be half done"
 
 
 def test_a_host_is_lost_also_at_a_task_of_no_role(playing: Playing) -> None:

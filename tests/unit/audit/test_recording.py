@@ -38,6 +38,15 @@ def test_a_host_has_nothing_to_learn_before_something_happened() -> None:
     assert (other.dirty, other.worth_telling) == (True, False)
 
 
+def test_what_tasks_changed_one_after_the_other_is_one_time() -> None:
+    host = Host()
+    for begin, end in ((10.0, 12.34567), (13.3, 14.0), (13.9, 15.0), (16.1, 17.0)):
+        host.dirty = False
+        host.change(begin, end)
+        assert host.dirty
+    assert host.changes == [[10.0, 15.0], [16.1, 17.0]]
+
+
 def test_the_last_owner_wins_and_what_both_declare_adds_up() -> None:
     host = Host()
     host.manages(FIRST, [Resource("file:/x", {"state": "present", "sha1": "a"})], ["x.service"], False)

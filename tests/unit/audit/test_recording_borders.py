@@ -27,6 +27,7 @@ def host() -> Host:
     made.tried("b", True)
     made.tried("a", True)
     made.window(1, 2)
+    made.change(1, 2)
     made.effective(["a.service"])
     return made
 
@@ -45,7 +46,7 @@ def test_a_spool_has_all_that_a_node_is_told() -> None:
     assert spool("n1", RUN, host(), {"time": "h"}) == {
         "format": 1,
         "node": "n1",
-        "run": {"id": "r", "commit": "abc", "started": 5.0},
+        "run": {"id": "r", "commit": "abc", "started": 5.0, "changes": [[1, 2]]},
         "entries": [entry("a", changed=True), entry("b", changed=False, units=["a.service", "b.service"])],
         "roles": ROLE,
         "reached": ["a", "b"],

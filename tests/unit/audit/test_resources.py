@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hal_audit.resources import MANAGING, READ_ONLY, identities, module_name, units_of
+from hal_audit.resources import MANAGING, READ_ONLY, Resource, identities, module_name, units_of
 
 FILE = {"state": "present", "type": "file"}
 
@@ -269,6 +269,8 @@ def test_files_of_interfaces_are_recorded_where_they_are_written() -> None:
     written = found("hal_network", phase="write", devices=devices)
     assert written == {"file:/etc/sysconfig/network-scripts/ifcfg-eth0": {**FILE, **declared}}
     assert found("hal_network", phase="apply", devices=devices) == {}
+    (_own, other) = identities("hal_network", {"phase": "write", "devices": devices}, {"withdrawn": ["ifcfg-eno1"]})
+    assert other == Resource("file:/etc/sysconfig/network-scripts/ifcfg-eno1", {"state": "absent"})
 
 
 def test_modulefiles_are_files_in_folders_with_a_stamp() -> None:

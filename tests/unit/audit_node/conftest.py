@@ -19,14 +19,18 @@ from tests.unit.alike import alike
 
 alike(
     "hal_audit_accounts",
+    "hal_audit_changing",
     "hal_audit_checks",
     "hal_audit_compare",
+    "hal_audit_databases",
+    "hal_audit_kept",
     "hal_audit_lines",
     "hal_audit_merge",
     "hal_audit_packages",
     "hal_audit_services",
     "hal_audit_slurm",
     "hal_audit_system",
+    "hal_audit_verify",
     but=["monotonic_seconds", "started_at"],  # time goes on
 )
 
@@ -157,6 +161,10 @@ def hal(tmp_path: Path) -> FakeNode:
     import time
 
     return FakeNode(tmp_path / "root", now=time.time())
+
+
+# With a role the record begins to keep what /etc and /boot hold.
+ROLLED_OUT: dict[str, Any] = {"time": {"inputs_hash": "1", "tasks": []}}
 
 
 def entry(resource: str, **more: Any) -> dict[str, Any]:

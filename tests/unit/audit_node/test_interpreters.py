@@ -24,6 +24,7 @@ case "$1" in
 -qa)
   printf 'hal-package\tchrony\t(none)\t3.4\t1.el7\tx86_64\t1000\n'
   printf 'hal-package\tgpg-pubkey\t(none)\t352c64e5\t5\t(none)\t1\n' ;;
+-Va) printf 'S.5......    /usr/bin/sinfo\n'; exit 1 ;;
 -qf) shift 3; for path; do echo "file $path is not owned by any package"; done; exit 1 ;;
 *) exit 1 ;;
 esac
@@ -168,7 +169,9 @@ def test_sealing_and_auditing_under_this_python(tmp_path: Path, version: str) ->
         for name, declared in RESOURCES.items()
     ]
     run = {"id": "r", "commit": "abc1234", "started": 1, "now": 2}
-    sealed = call(tmp_path, python, "hal_record", {"node": "hal05", "run": run, "entries": entries})
+    roles = {"time": {"inputs_hash": "", "tasks": ["time|roles/time/x.yml|Write it"]}}
+    told = {"node": "hal05", "run": run, "entries": entries, "roles": roles}
+    sealed = call(tmp_path, python, "hal_record", told)
     assert sealed.get("serial") == 1, sealed
     assert sealed["observed"] == len(RESOURCES)
     record = (root / "var/lib/hal/record.json").read_bytes()
@@ -181,6 +184,7 @@ def test_sealing_and_auditing_under_this_python(tmp_path: Path, version: str) ->
         "watched": [{"path": "/etc/watched", "what": "things", "accepted": ["/etc/watched/known"]}],
         "checks": ["uid_0", "kernel", "packages", "clock"],
         "questions": [{"id": "x", "sysctl": {"name": "kernel.ostype"}, "equal": "Linux"}],
+        **{"tree": True, "deep": True},
     }
     answer = call(tmp_path, python, "hal_audit", audit)
     assert answer.get("differences") is not None, answer
@@ -191,6 +195,8 @@ def test_sealing_and_auditing_under_this_python(tmp_path: Path, version: str) ->
     assert answer["record"]["status"] == "ok"
     assert answer["memory_mb"] < 50
     assert "packed" not in answer["record"]
+    assert (answer["unmanaged"], answer["problems"]) == ([], [])
+    assert [(one["path"], one["differs"]) for one in answer["package_files"]] == [("/usr/bin/sinfo", ["content"])]
 
     (root / "etc/größe").unlink()
     os.mkfifo(root / "etc/größe")
@@ -199,6 +205,13 @@ def test_sealing_and_auditing_under_this_python(tmp_path: Path, version: str) ->
     (root / "etc/sshd_config").write_text("# Größe\nPermitRootLogin yes\n", encoding="utf-8")
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/bash\nalice:x:0:1000::/home/alice:/bin/bash\n")
     (root / "proc/self/mountinfo").write_text("1 1 0:1 / / rw - ext4 /dev/sda1 rw\n")
+    (root / "etc/group").write_text("root:x:0:\nwheel:x:10:alice,größe\n", encoding="utf-8")
+    (root / "etc/größer").touch()
     answer = call(tmp_path, python, "hal_audit", audit)
     assert differing(answer) == FAULTY
+    assert [(one["path"], one["kind"], one["is"]) for one in answer["unmanaged"]] == [
+        ("/etc/group", "changed", ["wheel: gid 10, members alice größe"]),
+        ("/etc/größer", "extra", "file"),
+        ("/etc/sshd_config", "changed", None),
+    ]
     assert {one["check"]: one["status"] for one in answer["checks"]}["uid_0"] == "fail"

@@ -98,7 +98,8 @@ def test_what_is_extra_in_a_folder_and_below_it(hal: FakeNode) -> None:
         hal.write(f"/w/{name}", "")
     one = {"path": "/w", "names": ["x.*", "*.repo"], "accepted": ["/other", "/w/b.*"], "what": "things"}
     found, looked, problems = extra(hal, one, recorded=["/w/a.repo"])
-    assert found == [{"path": "/w/x.txt", "what": "things", "type": "file", "note": ""}]
+    when = int(hal.path("/w/x.txt").stat().st_ctime)
+    assert found == [{"path": "/w/x.txt", "what": "things", "type": "file", "note": "", "when": when}]
     assert (looked, problems) == (3, [])
     found, looked, problems = extra(hal, {**one, "path": "/w/**"}, {"path": "/w"})
     assert [(each["path"], each["what"]) for each in found] == [
@@ -107,7 +108,8 @@ def test_what_is_extra_in_a_folder_and_below_it(hal: FakeNode) -> None:
     ]
     assert (looked, problems) == (5, [])
     found, looked, problems = extra(hal, {"path": "/w/s*"})
-    assert found == [{"path": "/w/sub/c.repo", "what": "", "type": "file", "note": ""}]
+    when = int(hal.path("/w/sub/c.repo").stat().st_ctime)
+    assert found == [{"path": "/w/sub/c.repo", "what": "", "type": "file", "note": "", "when": when}]
 
 
 def test_a_folder_that_cannot_be_listed_is_a_problem_and_one_that_is_not_there_is_none(
@@ -258,8 +260,8 @@ def test_long_values_and_lists_are_cut_and_that_is_said(hal: FakeNode, monkeypat
     answer = hal.look(watched=[{"path": "/w"}])
     assert [one["should"] for one in answer["differences"]] == [["a", "b", "... 1 more"], ["a", "b"]]
     assert [len(answer["extra"]), len(answer["packages"]["extra"])] == [2, 2]
-    assert answer["more"] == {"differences": 0, "extra": 1, "packages": 1}
-    assert answer["counts"] == {"resources": 2, "questions": 0, "watched_files": 3}
+    assert answer["more"] == {"differences": 0, "extra": 1, "packages": 1, "unmanaged": 0, "package_files": 0}
+    assert answer["counts"] == {"resources": 2, "questions": 0, "watched_files": 3, "unmanaged_files": 0}
 
 
 def test_a_look_says_what_it_cost(hal: FakeNode) -> None:

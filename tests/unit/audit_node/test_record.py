@@ -146,6 +146,17 @@ def test_a_record_that_is_too_large_is_not_read(hal: FakeNode, monkeypatch: pyte
     assert (record["status"], record["reason"]) == ("corrupt", f"not a regular file of at most {most} bytes")
 
 
+def test_a_record_that_would_be_too_large_is_not_written(hal: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    hal.seal(entry("hostname:static"))
+    before = hal.record()
+    monkeypatch.setattr(records, "MOST_RECORD", len(before) + 5)  # it gets longer by another name
+    with pytest.raises(SealError) as error:
+        hal.seal(entry("hostname:static"), entry("sysctl:vm.swappiness"))
+    words = rf"the record would have \d+ bytes, and {len(before) + 5} at the most; the old one is as it was"
+    assert re.fullmatch(words, str(error.value))
+    assert hal.record() == before
+
+
 def test_a_record_that_cannot_be_read_is_corrupt_and_not_none(hal: FakeNode) -> None:
     path = hal.path(f"{FOLDER}/record.json")
     path.parent.mkdir(parents=True)
@@ -250,6 +261,10 @@ def test_a_lock_that_cannot_be_opened_or_taken_is_said(hal: FakeNode, monkeypatc
     with pytest.raises(SealError, match=rf"^{lock} cannot be opened: Is a directory$"):
         hal.seal(entry("hostname:static"))
     hal.path(f"{FOLDER}/record.lock").rmdir()
+    hal.path(f"{FOLDER}/record.lock").symlink_to("gone")
+    with pytest.raises(SealError, match=rf"^{lock} cannot be opened: Too many levels of symbolic links$"):
+        hal.seal(entry("hostname:static"))
+    hal.path(f"{FOLDER}/record.lock").unlink()
 
     def refuse(*_words: Any) -> None:
         raise OSError(errno.ENOLCK, "no locks")

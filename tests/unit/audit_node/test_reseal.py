@@ -193,6 +193,11 @@ def test_another_owner_of_the_record_is_said(hal: FakeNode, monkeypatch: pytest.
 def test_every_spelling_of_uid_0(hal: FakeNode) -> None:
     hal.write("/etc/passwd", "root:x:0:0::/root:/bin/sh\ntoor:x:000:0::/root:/bin/sh\na:x:10:0::/:/x\n")
     assert Accounts(hal.node).with_uid_0() == ["root", "toor"]
+    passwd = hal.path("/etc/passwd").read_text()
+    odd = "b:x:+0:0:\x0c\x85\u2028:/:\n c:x:\v-0:0::/:\nd:x:0:0\ne:x:0:0:::/:::\na:x:0:0::/:\n"
+    other = "v:x:\u00b2:0::/:\nw:x:0x0:0::/:\nx:x:0\n#y:x:0:0::/:\nz:x::0::/:\n"
+    hal.write("/etc/passwd", passwd + odd + other)
+    assert Accounts(hal.node).with_uid_0() == ["a", "b", "c", "d", "e", "root", "toor"]
 
 
 @pytest.mark.parametrize("how", ["gone", "not usable", "another"])

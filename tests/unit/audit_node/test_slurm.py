@@ -47,6 +47,8 @@ def cluster(hal: FakeNode) -> FakeNode:
 
     def sacctmgr(words: list[str]) -> tuple[int, str, str]:
         what = words[words.index("show") + 1]
+        if "withcoord" in words:
+            return 0, "root|carol\nspeech|\nvision|bob,alice,carol\n", ""
         names = words[-1].removeprefix("format=").split(",")
         assert words == ["--noheader", "--parsable2", "show", what, "format=" + ",".join(NAMES[what])]
         return 0, "".join("|".join(row.get(name, "") for name in names) + "\n" for row in ROWS[what]), ""
@@ -80,6 +82,39 @@ def test_a_user_has_all_accounts_and_the_limits_of_the_first(cluster: FakeNode) 
     }
     assert slurm.user("bob") == {"state": "present", "accounts": ["speech"], "fairshare": "8"}
     assert slurm.user("carol") == {"state": "absent"}
+
+
+def test_a_limit_that_was_changed_in_one_of_a_user_s_accounts_is_seen(cluster: FakeNode) -> None:
+    slurm = Slurm(cluster.node)
+    assert "max_jobs" not in slurm.user("alice", {"max_jobs": 5}), "of speech it was taken away"
+    assert slurm.user("alice", {"max_jobs": None})["max_jobs"] == "5"
+    assert slurm.user("alice", {"fairshare": 2})["fairshare"] == "3"
+    assert slurm.user("alice", {"fairshare": 3})["fairshare"] == "2"
+    assert slurm.user("alice", {"fairshare": "odd"})["fairshare"] == "2"
+
+
+def test_coordinators_are_compared_where_they_are_declared_and_asked_for_only_then(cluster: FakeNode) -> None:
+    slurm = Slurm(cluster.node)
+    assert "coordinators" not in slurm.account("vision", {"description": "cameras"})
+    assert not any("withcoord" in call for call in cluster.calls)
+    declared = {"coordinators": ["alice", "bob"]}
+    assert slurm.account("vision", declared)["coordinators"] == ["alice", "bob"]
+    assert slurm.account("root", declared)["coordinators"] == ["carol"], "of those below it, too, as Slurm shows"
+    assert len([call for call in cluster.calls if "withcoord" in call]) == 1
+    cluster.seal(entry("slurm-account:vision", declared={"state": "present", **declared}))
+    assert kinds(cluster.look()) == []
+    cluster.seal(entry("slurm-account:vision", declared={"state": "present", "coordinators": ["alice"]}))
+    assert kinds(cluster.look()) == [("slurm-account:vision", "changed", "coordinators")]
+
+
+@pytest.mark.parametrize("answer", [(1, "", "no route"), (0, "vision|a|b\n", "")])
+def test_coordinators_that_cannot_be_read_are_not_fine(cluster: FakeNode, answer: tuple[int, str, str]) -> None:
+    before = cluster.programs["sacctmgr"]
+    cluster.programs["sacctmgr"] = lambda words: answer if "withcoord" in words else before(words)
+    slurm = Slurm(cluster.node)
+    for _ in range(2):
+        with pytest.raises(Unreadable):
+            slurm.account("vision", {"coordinators": []})
 
 
 def test_a_reservation_has_what_was_declared_and_not_what_slurm_adds(cluster: FakeNode) -> None:

@@ -158,14 +158,14 @@ def test_a_node_that_could_not_record_keeps_its_proposal_and_no_spool(
     def play(command: list[str], extra: dict[str, str]) -> subprocess.CompletedProcess[str]:
         tree = Path(command[command.index("--tree") + 1])
         (tree / "n1").write_text(json.dumps({"observed": 1}))
-        (tree / "n2").write_text(json.dumps({"observed": 1, "failed": True, "msg": "disk\nfull"}))
+        (tree / "n2").write_text(json.dumps({"observed": 1, "failed": True, "msg": "disk\n\x1b[2Jfull"}))
         return subprocess.CompletedProcess(command, 2, "", "it went wrong\n")
 
     world.play = play
     assert world(accept=True) == 1
     said = capsys.readouterr()
     assert said.out == "Recorded 1 resources of 1 node (n1)\n"
-    assert said.err == "n2: not recorded: disk full\nn3: not recorded: it went wrong (exit status 2)\n"
+    assert said.err == "n2: not recorded: disk \\x1b[2Jfull\nn3: not recorded: it went wrong (exit status 2)\n"
     assert [world.store.proposal(node).exists() for node in ("n1", "n2", "n3")] == [False, True, True]
     assert world.store.pending("n2") == world.store.pending("n3") == []
     assert world(accept=True, as_json=True) == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -220,21 +221,24 @@ def test_what_is_no_pipe_is_told_nothing(monkeypatch: pytest.MonkeyPatch, number
 @pytest.mark.parametrize(
     ("usual", "given", "options"),
     [
-        (["/x/hosts"], ["/x/hosts"], ""),
-        (["/x/hosts"], ["/y/hosts"], "-i /y/hosts "),
-        (["{here}/hosts"], ["hosts"], ""),
-        (None, [], ""),
-        (None, ["{here}er/hosts", "{here}/a/b"], "-i {here}er/hosts -i a/b "),
+        (["/x/hosts"], ["/x/hosts"], []),
+        (["/x/hosts"], ["/y/hosts"], ["-i", "/y/hosts"]),
+        (["{here}/hosts"], ["hosts"], []),
+        (None, [], []),
+        (None, ["{here}er/hosts", "{here}/a/b"], ["-i", "{here}er/hosts", "-i", "a/b"]),
+        (None, ["/my site/it's; id"], ["-i", "/my site/it's; id"]),
     ],
 )
-def test_an_inventory_is_named_unless_it_is_the_usual_one(
-    monkeypatch: pytest.MonkeyPatch, usual: list[str] | None, given: list[str], options: str
+def test_an_inventory_is_named_as_a_shell_takes_it_unless_it_is_the_usual_one(
+    monkeypatch: pytest.MonkeyPatch, usual: list[str] | None, given: list[str], options: list[str]
 ) -> None:
     here = os.getcwd()
     monkeypatch.setattr(
         constants, "DEFAULT_HOST_LIST", usual and [one.format(here=here) for one in usual], raising=False
     )
-    assert inventory_options([one.format(here=here) for one in given]) == options.format(here=here)
+    found = inventory_options([one.format(here=here) for one in given])
+    assert shlex.split(found) == [one.format(here=here) for one in options]
+    assert found == "" or found.endswith(" ")
 
 
 def test_findings_that_came_through_json_count(begun: Any) -> None:

@@ -107,7 +107,7 @@ def test_completion_knows_all_commands_and_the_roles_that_promise_something(
         assert cli.main(["completion", shell]) == 0
         text = capsys.readouterr().out
         assert mark in text
-        assert "run show adopt completion" in text
+        assert "run show adopt accept timer completion" in text
         (roles,) = {line for line in text.splitlines() if "--role)" in line}
         assert " munge " in roles
         assert "%(" not in text
@@ -126,7 +126,7 @@ def run(monkeypatch: pytest.MonkeyPatch, document: dict[str, Any] = DOCUMENT, /,
         return document
 
     monkeypatch.setattr(running, "audit", audit)
-    given = {"sources": [], "limit": "", "rest": [], "roles": [], "forks": 0, "as_json": False, **more}
+    given = {"sources": [], "limit": "", "rest": [], "roles": [], "forks": 0, "deep": False, "as_json": False, **more}
     status = running.run(argparse.Namespace(**given))
     (command,) = commands
     return status, command
@@ -141,6 +141,9 @@ def test_an_audit_plays_its_playbook(monkeypatch: pytest.MonkeyPatch, capsys: py
     words = ["/bin/ansible-playbook", "-i", "i", "--limit", "n1", "-v", *roles, site]
     assert run(monkeypatch, as_json=True, **chosen) == (3, words)
     assert json.loads(capsys.readouterr().out) == DOCUMENT
+    assert run(monkeypatch, deep=True)[1] == ["/bin/ansible-playbook", "-e", '{"audit_deep": true}', site]
+    with pytest.raises(AuditError, match=r"^--deep looks at what no role manages: without --role$"):
+        run(monkeypatch, deep=True, roles=["time"])
 
 
 CHILD = """

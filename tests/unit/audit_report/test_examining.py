@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
 
-from hal_audit import examine
+from hal_audit import examine, report
+from hal_audit.document import Audit
 from hal_audit.errors import AuditError
 from hal_audit.examine import Examination
 from hal_audit.store import Store, pack
@@ -38,8 +40,9 @@ def test_a_host_is_asked_for_everything_with_the_copy_of_its_record(tmp_path: Pa
         {**each, "accepted": each.get("accepted", [])} for each in examine.default_watched()
     ]
     assert asked == {
-        **{"node": "n1", "record": pack(RECORD), "questions": [], "roles": []},
+        **{"node": "n1", "record": pack(RECORD), "questions": [], "roles": [], "accepted": []},
         "checks": ["uid_0", "kernel", "packages", "clock"],
+        **{"tree": True, "deep": False},
     }
     assert (one.copy, one.roles) == (RECORD, [])
 
@@ -48,6 +51,7 @@ def test_of_a_host_without_a_copy_and_for_some_roles_less_is_asked(tmp_path: Pat
     one = examined(tmp_path, ("time",))
     assert one.arguments() == {
         **{"node": "n1", "record": "", "questions": [], "roles": ["time"], "watched": [], "checks": []},
+        **{"tree": False, "deep": False, "accepted": []},
     }
     assert one.copy == b""
 
@@ -99,6 +103,32 @@ def test_answers_that_are_none_say_why(tmp_path: Path, healthy: Answer) -> None:
     for said, kind in ((one.unreachable("a  b"), "unreachable"), (one.unreadable("a  b"), "unreadable")):
         assert [(each["kind"], each["summary"]) for each in said["findings"]] == [(kind, "a b")]
         assert said["node"] == {"roles": []}
+
+
+MUCH = {
+    "counts": ({"resources": 10**4299}, f"the module's answer cannot be used: ValueError: 1{'0' * 50}"),
+    "seconds": ("nan", "the module's answer cannot be used: ValueError: it took nan"),
+    "software": ({"slurm": "x" * 4 * 1024 * 1024}, "it answered more than 4 MiB: not read"),
+    "packages": ({"extra": ["a-1-1"] * 201}, "the module's answer has 201 packages, and 200 at the most: not read"),
+    "more": (dict.fromkeys(map(str, range(201)), 1), "the module's answer has 20"),
+}
+
+
+@pytest.mark.parametrize("name", MUCH)
+def test_an_answer_that_says_too_much_is_a_finding_and_the_other_nodes_have_their_report(
+    tmp_path: Path, healthy: Answer, name: str
+) -> None:
+    said, words = MUCH[name]
+    one = examined(tmp_path)
+    one.arguments()
+    payload = one.payload({**healthy, name: {**healthy[name], **said} if isinstance(said, dict) else said})
+    assert [(each["kind"], each["summary"].startswith(words)) for each in payload["findings"]] == [("unreadable", True)]
+    audit = Audit(groups={"all": ["n1", "n2"]})
+    audit.add("n1", payload)
+    audit.add("n2", {"node": {"roles": [], "resources": 9 * 10**3}})
+    document = audit.document(1.0)
+    assert len(json.dumps(document, allow_nan=False)) < 5000
+    assert "9,000 resources" in report.text(document)
 
 
 def test_a_payload_has_what_the_report_needs(tmp_path: Path, healthy: Answer) -> None:

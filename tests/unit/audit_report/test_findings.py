@@ -195,6 +195,20 @@ def test_an_expectation_follows_what_it_looked_at(
     assert found[1].follows == ("file:/etc/chrony.conf" if follows else "")
 
 
+def test_an_expectation_follows_the_first_cause_and_not_what_follows_itself(healthy: Answer) -> None:
+    """Another name is one thing that differs, although a file and a promise say so, too."""
+    failed = expectation(status="fail", id="x")
+    asked = {"expectation:time: x": {"file": {"path": "/etc/hostname"}}}
+    name, file = (
+        Finding("hal05", "changed", resource, cause="node", attribute="static")
+        for resource in ("hostname:static", "file:/etc/hostname")
+    )
+    found = [name, replace(file, follows=name.resource), *findings(healthy, failed)]
+    assert [one.follows for one in subject.followed(found, asked)] == ["", "hostname:static", "hostname:static"]
+    more = replace(file, kind="mode", attribute="mode")
+    assert [one.follows for one in subject.followed([*found, more], asked)][2] == "file:/etc/hostname"
+
+
 @pytest.mark.parametrize(
     ("kind", "path", "follows"),
     [

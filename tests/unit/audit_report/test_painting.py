@@ -48,8 +48,8 @@ def test_nodes_have_a_line_of_their_own_where_one_line_is_too_short() -> None:
     one = replace(MODE, summary="x" * 20 + " " + "y" * 19)
     assert len("  hal05  file /x: " + one.summary) == 58
     assert painted(one, 58) == [f"  hal05  file /x: {one.summary}"]
-    assert painted(one, 57) == ["  hal05", f"    file /x: {one.summary}"]
-    assert painted(one, 52) == ["  hal05", f"    file /x: {'x' * 20}", f"    {'y' * 19}"]
+    assert painted(one, 57) == ["  hal05", f"      file /x: {one.summary}"]
+    assert painted(one, 54) == ["  hal05", f"      file /x: {'x' * 20}", f"      {'y' * 19}"]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_drift_is_of_another_colour_than_what_does_not_count(changes: dict[str, 
             {"commits": ("a",), "since": ("2026-11-20T18:02:00Z", "2026-11-21T19:03:00.123Z")},
             ["             commit a, converged 2026-11-21 19:03 UTC"],
         ),
-        ({}, {"since": ("yesterday",)}, ["             converged yesterday"]),
+        ({}, {"since": ("yesterday",)}, ["             last changed yesterday"]),
     ],
 )
 def test_what_is_known_of_a_finding_stands_below_it(
@@ -94,14 +94,17 @@ def test_items_of_a_loop_stand_for_the_words() -> None:
 
 def test_lines_of_a_diff_have_their_colours_and_are_cut() -> None:
     paint = report.Painter(80, True)
-    report._values(paint, replace(MODE, diff=("@@", "-a", "+b", "+" + "x " * 200, "-" + "y" * 400)))
-    colours = ["\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[32m", "\x1b[31m"]
+    report._values(paint, replace(MODE, diff=("@@", "-a", "+b", "", "+" + "x " * 40, "-" + "y" * 66)))
+    colours = ["\x1b[2m", "\x1b[31m", "\x1b[32m", "", "\x1b[32m", "\x1b[32m", "\x1b[31m"]
     assert [one for line, one in zip(paint.lines, colours, strict=True) if one not in line] == []
     plain = report.Painter(80, False)
-    report._values(plain, replace(MODE, diff=("+" + "x " * 199 + "x", "+" + "x " * 200 + "x")))
-    assert plain.lines[0] == "    diff     +" + "x " * 199 + "x"
-    assert plain.lines[1].endswith("x [...]")
-    assert len(plain.lines[1]) <= 13 + 400
+    report._values(plain, report._printable(replace(MODE, diff=("+" + "x " * 199 + "x", "+" + "x " * 200 + "x"))))
+    first, second = ("".join(f"{line[13:]:<67}" for line in plain.lines[at : at + 6]).rstrip() for at in (0, 6))
+    assert plain.lines[0] == "    diff     +" + "x " * 32 + "x"
+    assert first == "+" + "x " * 199 + "x"
+    assert second.endswith("x ...")
+    assert len(second) == 400
+    assert len(plain.lines) == 12
 
 
 def document(*found: Finding, groups: Any = None) -> dict[str, Any]:
@@ -113,19 +116,19 @@ def document(*found: Finding, groups: Any = None) -> dict[str, Any]:
 
 
 def test_each_finding_says_what_repairs_it_and_a_rollout_is_said_once() -> None:
-    one = replace(MODE, role="web", since="", units=())
+    one = replace(MODE, role="hosts", since="", units=())
     restart = replace(one, kind="not-effective", resource="service:a.service", units=("a.service",))
     text = report.text(document(one, replace(one, host="hal06"), restart, replace(one, kind="orphaned")), width=120)
     command = "--become -m ansible.builtin.systemd_service -a 'name=a.service state=restarted' hal05"
     assert text == (
-        "web\n"
+        "hosts\n"
         "  hal[05-06]  file /x: the mode differs\n"
         "  hal05  service a.service: the mode differs\n"
         f"    repair   ansible -i x {command}\n"
         "  hal05  file /x: the mode differs\n"
         "    repair   nobody manages it: remove it from the node, or declare it again\n"
         "  repair:\n"
-        "    ansible-playbook -i x playbooks/site.yml --limit hal05,hal06 --tags web\n"
+        "    ansible-playbook -i x playbooks/site.yml --limit hal05,hal06 --tags hosts\n"
         "\n"
         "Drift: 4 differences on hal[05-06] (1 node, 1 resources, 1 expectations, 1 s)\n"
     )
@@ -145,6 +148,6 @@ def test_a_report_is_no_narrower_and_no_wider_than_people_read(width: int, longe
 
 
 def test_sections_are_apart_and_begin_with_their_titles() -> None:
-    text = report.text(document(replace(MODE, role="a"), replace(MODE, role="b")), colour=True)
-    assert "\n\n\x1b[1mb\x1b[0m\n" in text
-    assert text.startswith("\x1b[1ma\x1b[0m\n")
+    text = report.text(document(replace(MODE, role="base"), replace(MODE, role="time")), colour=True)
+    assert "\n\n\x1b[1mtime\x1b[0m\n" in text
+    assert text.startswith("\x1b[1mbase\x1b[0m\n")

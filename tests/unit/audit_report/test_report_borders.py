@@ -48,9 +48,10 @@ def test_warnings_are_counted_at_the_end(number: int, words: str) -> None:
     assert report.closing(document) == f"Clean: 2 nodes, 1,234 resources, 1 expectations, 1 s{words}"
 
 
-def test_a_name_is_not_broken_at_its_hyphens_or_where_it_is_too_long() -> None:
-    assert report._wrap("see the-name-with-hyphens there", 20) == ["see", "the-name-with-hyphens", "there"]
-    assert report._wrap("x" * 30, 20) == ["x" * 30]
+def test_a_name_is_broken_only_where_a_terminal_would_do_it() -> None:
+    assert report._wrap("see the-name-with-hyphens there", 21) == ["see", "the-name-with-hyphens", "there"]
+    assert report._wrap("see the-name-with-hyphens there", 20) == ["see", "the-name-with-hyphen", "s", "there"]
+    assert report._wrap("x" * 30, 20) == ["x" * 20, "x" * 10]
     assert report._wrap("", 20) == [""]
     assert report._wrap("a " * 10, 5) == ["a a a a a a a a a a"]
 

@@ -15,7 +15,7 @@ from hal_audit.findings import Finding
 
 def test_a_document_has_the_sums_of_its_nodes() -> None:
     audit = Audit(expected=["a", "b"], groups={"g": ["b", "a"]}, inventory=["i"], options="-i i ")
-    drift = Finding("a", "mode", "file:/x", cause="node", role="r")
+    drift = Finding("a", "mode", "file:/x", cause="node", role="time")
     follows = replace(drift, kind="expectation", follows="file:/x", severity="warning")
     unknown = Finding("b", "unreadable", "node", "unknown")
     counts = {"resources": 2, "expectations": 3, "watched_files": 4, "software": {"p": "1"}}
@@ -35,7 +35,7 @@ def test_a_document_has_the_sums_of_its_nodes() -> None:
         },
     }
     assert [one["host"] for one in document["findings"]] == ["a", "a", "b"]
-    assert document["findings"][0]["repair"] == "ansible-playbook -i i playbooks/site.yml --limit a --tags r"
+    assert document["findings"][0]["repair"] == "ansible-playbook -i i playbooks/site.yml --limit a --tags time"
     assert differences([drift, follows, unknown]) == 1
 
 
@@ -122,11 +122,12 @@ def test_sections_are_roles_by_name_then_nobody_then_nodes() -> None:
         Finding("a", "x", "node"),
         Finding("a", "x", "record:node"),
         Finding("a", "x", "file:/x"),
+        Finding("a", "x", "file:/x", role="time"),
+        Finding("a", "x", "node", role="base"),
         Finding("a", "x", "file:/x", role="z"),
-        Finding("a", "x", "node", role="b"),
     ]
     assert [(title, len(groups)) for title, groups in report.sections(found)] == [
-        *[("b", 1), ("z", 1), ("no role", 1), ("nodes", 2)],
+        *[('"z" (this project has no such role)', 1), ("base", 1), ("time", 1), ("no role", 1), ("nodes", 2)],
     ]
 
 

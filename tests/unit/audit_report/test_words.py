@@ -54,7 +54,9 @@ def test_each_kind_of_difference_has_its_words(healthy: Answer, kind: str) -> No
 )
 def test_a_difference_may_have_words_of_its_own(healthy: Answer, more: Any, words: str) -> None:
     healthy["differences"] = [difference(**more)]
-    assert findings(healthy)[0].summary == words
+    (one,) = findings(healthy)
+    assert one.summary == words
+    assert one.kind in subject.WORDS, "the schema has no other"
 
 
 def test_a_difference_of_which_little_is_known(healthy: Answer) -> None:
@@ -129,7 +131,10 @@ def test_extra_files_packages_checks_and_problems(healthy: Answer) -> None:
             summary="which packages nobody declared cannot be told: why not",
         ),
         Finding("hal05", "clock", "check:clock", *node, "it went back", should=2, is_=1),
-        Finding("hal05", "other", "check:other", "unknown", "node"),
+        Finding(
+            *("hal05", "unreadable", "node", "unknown"),
+            summary='it answered a check that nobody asks for: "other"',
+        ),
         Finding("hal05", "unreadable", "node", "unknown", summary="a b"),
         Finding("hal05", "changed", "node", *node, words.format("1 more differences")),
         Finding("hal05", "changed", "node", *node, words.format("2 more extra")),
@@ -193,12 +198,13 @@ def test_why_an_answer_is_none(answer: Any, words: str) -> None:
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
-        *((Finding("h", kind, "x", role="r"), advice) for kind, advice in subject._ADVICE.items()),
-        *((Finding("h", kind, "x", role="r"), SITE) for kind in ("no-record", "nothing-checked")),
+        *((Finding("h", kind, "x", role="time"), advice) for kind, advice in subject._ADVICE.items()),
+        *((Finding("h", kind, "x", role="time"), SITE) for kind in ("no-record", "nothing-checked")),
         (Finding("h", "unreadable", "x"), ""),
-        (Finding("h", "unreadable", "x", role="r"), f"{SITE} --tags r"),
-        (Finding("h", "not-effective", "x", role="r"), f"{SITE} --tags r"),
+        (Finding("h", "unreadable", "x", role="time"), f"{SITE} --tags time"),
+        (Finding("h", "not-effective", "x", role="time"), f"{SITE} --tags time"),
         (Finding("h", "mode", "x"), ""),
+        (Finding("h", "mode", "x", role="r"), 'no rollout does: this project has no role "r"'),
     ],
 )
 def test_what_repairs_a_finding(one: Finding, expected: str) -> None:

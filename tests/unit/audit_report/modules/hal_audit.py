@@ -10,7 +10,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 def main() -> None:
     """Answer once."""
-    names = ("node", "record", "questions", "roles", "watched", "checks")
+    names = ("node", "record", "questions", "roles", "watched", "accepted", "checks", "tree", "deep")
     module = AnsibleModule(argument_spec={name: {"type": "raw", "no_log": False} for name in names})
     folder = os.environ["STAND_IN_ANSWERS"]
     with open(os.path.join(folder, f"asked-{module.params['node']}.json"), "w") as stream:

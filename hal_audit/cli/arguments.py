@@ -1,0 +1,20 @@
+"""What ``hal-audit accept`` and ``hal-audit timer`` take. Here, so that what they import is read only when they run."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def accept(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``accept``."""
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="path of a finding of the last audit")
+    parser.add_argument("--reason", required=True, help="why it is right")
+    parser.add_argument("--until", required=True, metavar="DAY", help="last day on which that holds, as 2027-01-31")
+    parser.add_argument("--limit", metavar="PATTERN", default="", help="only on these nodes")
+
+
+def timer(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``timer``."""
+    parser.add_argument("--at", metavar="TIME", default="03:30", help="time of day, or systemd's OnCalendar (03:30)")
+    parser.add_argument("--remove", action="store_true", help="take the timer away")
+    parser.add_argument("rest", nargs="*", metavar="-- OPTION", help="options for ansible-playbook, after --")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import subprocess
 import tarfile
 from pathlib import Path
@@ -69,6 +71,29 @@ def test_the_archives_hold_what_the_nodes_have(node: Node, server: Host, tmp_pat
         assert archive.getmember("slurm_state/state/clustername").uname == "slurm"
         public = node("hal-login").check_output("cat /etc/ssh/ssh_host_ed25519_key.pub")
         assert text(archive, "host_keys/etc/ssh/ssh_host_ed25519_key.pub").decode().strip() == public
+
+
+@pytest.mark.parametrize("name", sorted(SAVED))
+def test_an_archive_is_signed_by_the_key_that_the_controller_has(
+    node: Node, server: Host, tmp_path: Path, name: str
+) -> None:
+    """Asked of openssl: over the line that says whose the archive is, when it was made, and what it is."""
+    path = f"{STORE}/{name}/{newest(server, name)}"
+    beside = json.loads(server.check_output(f"cat {path}.json"))
+    with contents(server, name, tmp_path) as archive:
+        made = json.loads(text(archive, "MANIFEST.json"))["made"]
+    digest = server.check_output(f"sha256sum {path}").split()[0]
+    (tmp_path / "signature").write_bytes(base64.b64decode(beside["signature"]))
+    key = STATE / "ca/backup/signers" / name / f"{status(node(name))['signer']}.pem"
+    ask = ["openssl", "dgst", "-sha256", "-verify", str(key), "-signature", str(tmp_path / "signature")]
+    for line, answer in ((f"hal {name} {made} {digest}", 0), (f"hal {name} {made + 1} {digest}", 1)):
+        done = subprocess.run(ask, input=f"hal-backup {line}\n".encode(), check=False, capture_output=True)
+        assert done.returncode == answer, done.stdout
+
+
+def test_the_key_that_signs_is_its_owners_alone(node: Node) -> None:
+    for name in SAVED:
+        assert node(name).check_output("stat -c '%a %U' /etc/hal-backup/signing_key") == "600 root"
 
 
 def test_the_authorities_of_the_site_are_saved(server: Host, tmp_path: Path) -> None:
@@ -141,6 +166,8 @@ def test_a_nodes_key_can_add_archives_and_nothing_else(node: Node, server: Host,
         assert done.stderr.strip().endswith("only 'put NAME SIZE SHA256' is answered here")
     assert "is no name of an archive of hal-mgmt1" in ask(host, f"put {others} 1 {'0' * 64}", address).stderr
     assert "is there already" in ask(host, f"put {own} 1 {'0' * 64}", address).stderr
+    old = f"hal-mgmt1-20200101T000000Z.tar.gz.gpg 1 {'0' * 64}"
+    assert "and the store's clock says" in ask(host, f"put {old}", address).stderr, "of today, as an old one"
     assert "Permission denied" in ask(host, "id", address, account="root").stderr
     assert store(server)["nodes"] == before
 

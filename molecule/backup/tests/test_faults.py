@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from backup_cluster import KEEP, SCENARIO, STORE, newest, save, status, store
+from backup_cluster import KEEP, SCENARIO, STORE, save, status, store
 from promises import Rollout
 from testinfra.host import Host
 
@@ -93,11 +93,12 @@ def test_a_database_that_does_not_answer(database: Host, server: Host) -> None:
 
 
 def test_what_is_wrong_in_the_store_is_seen_from_the_server(server: Host, broken: Broken) -> None:
-    name = f"{STORE}/hal-mgmt1/{newest(server, 'hal-mgmt1')}"
-    with planted(server, f"cp -p {name} /run/whole && truncate -s -1 {name}", f"cp -p /run/whole {name}"):
+    folder = f"{STORE}/hal-mgmt1"
+    cut = f"cp -a {folder} /run/whole && truncate -s -1 {folder}/*.gpg"
+    with planted(server, cut, f"rm -r {folder} && mv /run/whole {folder}"):
         assert server.run("systemctl start hal-backup-check.service").rc != 0
         assert broken("hal-data") == [
-            "every node that is saved has an archive of the last days [hal-mgmt1]",  # of today one was kept
+            "every node that is saved has an archive of the last days [hal-mgmt1]",
             "no archive is damaged",
         ]
     server.check_output(f"{KEEP} check")
@@ -105,3 +106,28 @@ def test_what_is_wrong_in_the_store_is_seen_from_the_server(server: Host, broken
         assert broken("hal-data") == ["every node that is saved has an archive of the last days [hal-login]"]
     with planted(server, f"mv {STORE}/controller /run/", f"mv /run/controller {STORE}/"):
         assert broken("hal-data") == ["the site's authorities are saved"]
+
+
+def test_what_a_killed_run_or_an_administrator_left_is_set_aside(server: Host, broken: Broken) -> None:
+    """Nothing is written beside it. It stays until somebody looked at it, and is seen from the server."""
+    folder, name = f"{STORE}/hal-login", "hal-login-20200101T000000Z.tar.gz.gpg"
+    with planted(server, f"echo no archive >{folder}/{name}", f"rm -r {folder}/aside"):
+        assert server.run(f"{KEEP} check").rc == 0
+        assert server.check_output(f"cat {folder}/aside/{name}") == "no archive"
+        assert store(server)["nodes"]["hal-login"]["aside"] == [name]
+        assert broken("hal-data") == ["no archive lies aside that nobody said anything about"]
+    assert broken("hal-data") == []
+
+
+def test_what_a_restore_would_refuse_is_told_on_the_night_that_it_is_saved(
+    database: Host, server: Host, broken: Broken
+) -> None:
+    """It is stored all the same: by hand it can be opened."""
+    before = store(server)["nodes"]["hal-mgmt1"]["archives"]
+    with planted(database, "ln -s /var/log /var/lib/hal/logs", "rm /var/lib/hal/logs"):
+        assert save(database).rc != 0
+        said = "is stored, and a restore would refuse it: node_record: /var/lib/hal/logs in the archive is a link that"
+        assert said in status(database)["error"]
+        assert broken("hal-mgmt1") == ["the last backup was not killed", "the last backup went well"]
+    assert len(store(server)["nodes"]["hal-mgmt1"]["archives"]) == len(before) + 1
+    assert save(database).rc == 0

@@ -26,6 +26,7 @@ from backup_cluster import (
     play,
     restore,
     save,
+    status,
     submit,
 )
 from testinfra.host import Host
@@ -81,18 +82,76 @@ def test_a_restore_refuses_what_it_should(database: Host, login: Host, server: H
     stranger = restore("hal-mgmt1", restore_archive=str(foreign))
     refused(database, "is an archive of hal-login of site hal, not of hal-mgmt1 of site hal", stranger)
 
+    # A copy alone, with nothing of the store beside it: anybody has the public key.
+    alone = tmp_path / name
+    alone.write_bytes(base64.b64decode(server.check_output(f"base64 -w0 {path}")))
+    unsigned = restore("hal-mgmt1", restore_archive=str(alone))
+    refused(database, f"{name} may be of anybody: nobody signed it.", unsigned)
+    chosen = {"restore_archive": str(alone), "restore_sources": ["munge_key"]}
+    permitted = restore("hal-mgmt1", restore_unsigned_ok=True, **chosen)
+    refused(database, "SIGNED BY NOBODY that this controller knows", permitted)
+    assert code_of(permitted)
+
+    # The same under a newer name: who has the store has its signature as well.
+    newer, folder = "hal-mgmt1-20991231T000000Z.tar.gz.gpg", f"{STORE}/hal-mgmt1"
+    server.check_output(f"cp -p {path} {folder}/{newer} && cp -p {path}.json {folder}/{newer}.json")
+    try:
+        refused(database, f"{newer} was made at ", restore("hal-mgmt1", restore_archive=newer))
+    finally:
+        server.check_output(f"rm {folder}/{newer} {folder}/{newer}.json")
+
     # Something happens after the archive was made.
     number = submit(login, "--nodelist=hal01 --begin=now+1hour")
     row = wait_for("accounting", lambda: login.check_output(f"sacct -a -X -n -P -j {number} -o JobID"), bool)
     assert row == number
-    newer = restore("hal-mgmt1", restore_archive=name)
-    assert "slurm_database: " in newer.words
-    assert "NEWER than the archive; stops slurmdbd meanwhile" in newer.words
-    refused(database, "slurm_database on hal-mgmt1 changed after the archive was made", newer)
+    later = restore("hal-mgmt1", restore_archive=name)
+    assert "slurm_database: " in later.words
+    assert "NEWER than the archive; stops slurmdbd meanwhile" in later.words
+    refused(database, "slurm_database on hal-mgmt1 changed after the archive was made", later)
     login.check_output(f"scancel {number}")
 
     assert pids(database) == before
     assert int(server.check_output(f"find {STORE} -name '*.part' | wc -l")) == 0
+
+
+def test_what_root_of_a_broken_into_node_stored_is_not_restored(database: Host, server: Host) -> None:
+    """It declares what it likes, its own key signs it, and the store takes it. The node was made anew meanwhile."""
+    evil, job = "/etc/cron.d/hal-evil", "/usr/libexec/hal-backup/backup_job.py"
+    database.check_output(f"echo '* * * * * root touch /run/owned' >{evil}")
+    change = (
+        "import json; job = json.load(open('/etc/hal-backup/job.json'));"
+        "job['sources'] = [{'name': 'node_record', 'kind': 'files', 'paths': ['/etc/cron.d'], 'stops': ['sshd']}];"
+        "json.dump(job, open('/run/evil.json', 'w'))"
+    )
+    database.check_output(f'python3 -c "{change}" && python3 -B {job} /run/evil.json save && rm {evil} /run/evil.json')
+    name = newest(server, "hal-mgmt1")
+    try:
+        words = "node_record: /etc in the archive is none of what backup_sources declares. Nothing was touched."
+        anybody = {"restore_unsigned_ok": True, "restore_revoked_ok": True}
+        permissions: list[dict[str, Any]] = [{}, anybody, {"restore_sources": ["node_record"]}]
+        for permission in permissions:
+            refused(database, words, restore("hal-mgmt1", restore_archive=name, **permission))
+        assert not database.file(evil).exists
+    finally:
+        server.check_output(f"rm {STORE}/hal-mgmt1/{name} {STORE}/hal-mgmt1/{name}.json")
+    assert save(database).rc == 0
+
+
+def test_a_key_that_was_revoked_signed_nothing(database: Host, server: Host) -> None:
+    """As playbooks/revoke.yml leaves it, for a node whose disk is in other hands."""
+    key = PROJECT / ".state/virtual/ca/backup/signers/hal-mgmt1" / f"{status(database)['signer']}.pem"
+    name = newest(server, "hal-mgmt1")
+    key.rename(f"{key}.revoked")
+    try:
+        words = f"{name} may be of anybody: it was signed by a key that was revoked since."
+        refused(database, words, restore("hal-mgmt1", restore_archive=name, restore_unsigned_ok=True))
+        permitted = restore("hal-mgmt1", restore_archive=name, restore_revoked_ok=True)
+        refused(database, "SIGNED BY A KEY THAT WAS REVOKED", permitted)
+        again = play(SCENARIO / "tests/backup.yml", "--limit", "hal-mgmt1")
+        assert again.status != 0
+        assert "The key by which hal-mgmt1 signs archives was revoked" in again.words, again.explain()
+    finally:
+        key.with_name(f"{key.name}.revoked").rename(key)
 
 
 def test_what_is_newer_is_replaced_when_that_is_permitted(database: Host, login: Host, server: Host) -> None:

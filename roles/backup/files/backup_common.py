@@ -3,23 +3,32 @@
 
 from __future__ import absolute_import, division, print_function
 
+import calendar
+import contextlib
+import errno
+import fcntl
 import hashlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
+
+import hal_printable
 
 FORMAT = 1
 SUFFIX = ".tar.gz.gpg"
 MEGABYTE = 1024 * 1024
+WORD = type(u"")
 
 
 class Problem(Exception):
     """What went wrong, in one line for the administrator."""
 
 
-NUMBERS = ("reserve_mb", "max_age_hours", "keep_daily", "keep_weekly")  # Ansible's templates give them as text
+# Ansible's templates give them as text.
+NUMBERS = ("reserve_mb", "max_age_hours", "keep_daily", "keep_weekly", "quota_mb")
 
 
 def configuration(path):
@@ -28,21 +37,67 @@ def configuration(path):
 
 
 def native(value):
-    """Return what JSON gave with Python's own strings: names of files are bytes in Python 2, whatever the locale."""
+    """Return what JSON gave with this Python's own strings: they name the same files in every locale."""
     if isinstance(value, dict):
         return {native(key): native(item) for key, item in value.items()}
     if isinstance(value, list):
         return [native(item) for item in value]
-    if str is bytes and isinstance(value, type(u"")):
-        return value.encode("utf-8")
-    return value
+    if not isinstance(value, WORD):
+        return value
+    encoded = value.encode("utf-8", "replace")
+    return encoded if str is bytes else os.fsdecode(encoded)
 
 
 def text(name):
     """Return a file's name as JSON can hold it, the same in Python 2 and 3; what is no UTF-8 is replaced."""
     if not isinstance(name, bytes):
-        name = name.encode("utf-8", "surrogateescape")
+        name = name.encode("utf-8") if str is bytes else os.fsencode(name)
     return name.decode("utf-8", "replace")
+
+
+def dumped(content):
+    """Return content with names of files as JSON."""
+    return json.dumps(_texts(content), indent=1, sort_keys=True)
+
+
+def _texts(value):
+    if isinstance(value, dict):
+        return {_texts(key): _texts(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_texts(item) for item in value]
+    return text(value) if isinstance(value, str) else value
+
+
+def known(name):
+    """Return a file's name as what JSON gave has it."""
+    return native(text(name))
+
+
+def shown(name, kept=u""):
+    """Return a name from an archive as a terminal may have it: what it would obey or hide is an escape.
+
+    `kept`: what stays as it is, too; backslashes in words that may have escapes already.
+    """
+    return native(hal_printable.shown(name, kept).decode("utf-8"))
+
+
+def archive_name(node, made):
+    """Return the name of the archive that a node made, at seconds since 1970."""
+    return node + time.strftime("-%Y%m%dT%H%M%SZ", time.gmtime(made)) + SUFFIX
+
+
+def made_at(node, name):
+    """Return when an archive was made, by its name, in seconds since 1970; None for what is no archive of the node."""
+    try:
+        made = calendar.timegm(time.strptime(name, node + "-%Y%m%dT%H%M%SZ" + SUFFIX))
+        return made if name == archive_name(node, made) else None
+    except ValueError:
+        return None
+
+
+def clock(stamp):
+    """Return a time, in seconds since 1970, as people read it."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(stamp))
 
 
 def load(path):
@@ -59,8 +114,7 @@ def save(path, content, mode=0o600):
     handle, temporary = tempfile.mkstemp(prefix=".", dir=os.path.dirname(path))
     try:
         with os.fdopen(handle, "w") as target:
-            json.dump(content, target, indent=1, sort_keys=True)
-            target.write("\n")
+            target.write(dumped(content) + "\n")
             target.flush()
             os.fsync(target.fileno())
         os.chmod(temporary, mode)
@@ -68,6 +122,32 @@ def save(path, content, mode=0o600):
     except Exception:
         os.unlink(temporary)
         raise
+
+
+@contextlib.contextmanager
+def locked(path, otherwise):
+    """Hold a file that only its owner may open. `otherwise`: the error when another process holds it."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise Problem("%s cannot be opened: %s" % (path, error.strerror))
+    try:
+        if not _is_taken(handle, path):
+            raise Problem(otherwise)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _is_taken(handle, path):
+    """Whether the lock is ours, and still that of this path."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except (IOError, OSError) as error:
+        if error.errno not in (errno.EAGAIN, errno.EACCES, errno.ENOENT):
+            raise
+        return False
 
 
 def sha256(path):
@@ -115,6 +195,7 @@ def run(argv, stdin=None, stdout=None):
                 stdout=subprocess.PIPE if stdout is None else stdout,
                 stderr=subprocess.PIPE,
                 env=dict(os.environ, LC_ALL="C"),
+                close_fds=True,
             )
     except OSError as error:
         raise Problem("%s cannot be started: %s" % (argv[0], error.strerror))
@@ -123,20 +204,20 @@ def run(argv, stdin=None, stdout=None):
         said = last_line(errors) or "exit status %d" % process.returncode
         own = os.path.basename(argv[0]) + ": "
         raise Problem(said if said.startswith(own) else own + said)
-    return (output or b"").decode("utf-8", "replace")
+    return native((output or b"").decode("utf-8", "replace"))
 
 
-def last_line(text):
-    """Return the last line that says something."""
-    lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+def last_line(output):
+    """Return the last line that says something, as a terminal may have it."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return shown(lines[-1], u"\\") if lines else ""
 
 
 def main(function):
-    """Run a program's function with its arguments; a Problem is one line and exit status 1."""
+    """Run a program's function with its arguments; a Problem, or a disk's, is one line and exit status 1."""
     os.umask(0o077)
     try:
         sys.exit(function(sys.argv[1:]))
-    except Problem as error:
-        sys.stderr.write("%s\n" % error)
+    except (Problem, EnvironmentError) as error:
+        hal_printable.write(hal_printable.shown("%s" % error, u"\\") + b"\n", sys.stderr)
         sys.exit(1)

@@ -2,13 +2,13 @@
 """The nightly job: save what is declared, encrypt it, hand it over, remember what came of it. Python 2.7 and 3.
 
 backup_job.py CONFIG save          make an archive and send it
-backup_job.py CONFIG save FILE     make an archive at this place
+backup_job.py CONFIG save FILE     make an archive at this place, unsigned
+backup_job.py CONFIG key           the public half of the key that signs, PEM; makes the key when there is none
 backup_job.py CONFIG status        what is stored, as JSON
 """
 
 from __future__ import absolute_import, division, print_function
 
-import fcntl
 import json
 import os
 import re
@@ -18,19 +18,31 @@ import tempfile
 import time
 
 import backup_archive
+import backup_contents
+import backup_dump
+import backup_sign
 import backup_sources
-from backup_common import SUFFIX, Problem, configuration, load, main, need_room, run, save, sha256
+from backup_common import (
+    Problem,
+    archive_name,
+    configuration,
+    dumped,
+    load,
+    locked,
+    main,
+    need_room,
+    run,
+    save,
+    sha256,
+    shown,
+)
 
 NEVER = {"archive": "", "sources": [], "key_sha256": "", "at": 0, "room": 0}
 
 
 def save_now(config, output=None):
     """Make one archive; nothing but the archive is left behind."""
-    with open(os.path.join(config["work"], "lock"), "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (IOError, OSError):
-            raise Problem("another backup runs on %s" % config["node"])
+    with locked(os.path.join(config["work"], "lock"), "another backup, or a restore, runs on %s" % config["node"]):
         sweep(config["work"])
         folder = tempfile.mkdtemp(prefix="run-", dir=config["work"])
         began = int(time.time())
@@ -54,15 +66,20 @@ def _save(config, folder, began, output):
     need_room(config["work"], remembered(config)["stored"].get("room", 0), config["reserve_mb"], "an archive")
     stage = os.path.join(folder, "stage")
     os.mkdir(stage)
-    done = []
-    for source in config["sources"]:
-        done.append(dict(source, **backup_sources.save(source, os.path.join(stage, source["name"]))))
+    done, sources = [], backup_sources.declared(config["sources"])
+    for source in sources:
+        for path in source.get("paths", ()):
+            if backup_contents.is_within(config["work"], path):
+                raise Problem("%s: archives are made in %s, which is in %s" % (source["name"], config["work"], path))
+        facts = backup_sources.save(source, os.path.join(stage, source["name"]))
+        done.append(dict(facts, name=source["name"], kind=source["kind"]))
     plain = os.path.join(folder, "archive.tar.gz")
     manifest = {"site": config["site"], "node": config["node"], "made": began, "sources": done}
-    backup_archive.pack(stage, manifest, plain)
+    manifest, entries = backup_archive.pack(stage, manifest, plain)
+    refused = _refused(manifest, entries, sources, stage)
     room = _size(stage) + 2 * os.path.getsize(plain)
     shutil.rmtree(stage)
-    name = config["node"] + time.strftime("-%Y%m%dT%H%M%SZ", time.gmtime(began)) + SUFFIX
+    name = archive_name(config["node"], began)
     sealed = os.path.join(folder, name)
     with open(config["key"], "rb") as key:
         backup_archive.encrypt(plain, sealed, key.read())
@@ -72,15 +89,32 @@ def _save(config, folder, began, output):
         "at": began,
         "sha256": sha256(sealed),
         "size": os.path.getsize(sealed),
+        "signature": "",
+        "signer": "",
         "sources": [source["name"] for source in done],
         "key_sha256": sha256(config["key"]),
         "room": room,
+        "refused": refused,
     }
     if output:
         shutil.move(sealed, output)
     else:
+        words = backup_sign.statement(config["site"], config["node"], began, stored["sha256"])
+        stored.update(signature=backup_sign.sign(config["signing_key"], words), signer=signer(config))
         send(config["server"], sealed, stored)
     return stored
+
+
+def _refused(manifest, entries, sources, stage):
+    """Why a restore would refuse the archive, known before somebody needs it; empty when it would not."""
+    try:
+        backup_contents.chosen(manifest, entries, sources, [])
+        for source in sources:
+            if source["kind"] == "mariadb":
+                backup_dump.refuse_commands(os.path.join(stage, source["name"], backup_sources.DUMP))
+    except Problem as error:
+        return str(error)
+    return ""
 
 
 def _size(folder):
@@ -102,16 +136,15 @@ def send(server, path, stored):
     }
     for name in sorted(options):
         argv += ["-o", "%s=%s" % (name, options[name])]
-    argv += [server["address"], "put %(archive)s %(size)d %(sha256)s" % stored]
+    argv += [server["address"], "put %(archive)s %(size)d %(sha256)s signature=%(signature)s" % stored]
     try:
         with open(path, "rb") as archive:
             answer = run(argv, stdin=archive).split()
     except Problem as error:
         raise Problem("%s did not take the archive: %s" % (server["name"], error))
     if answer != ["stored", stored["archive"], stored["sha256"]]:
-        raise Problem(
-            "%s did not say that it stored the archive: %s" % (server["name"], " ".join(answer)[:200] or "no answer")
-        )
+        said = shown(" ".join(answer))[:200] or "no answer"
+        raise Problem("%s did not say that it stored the archive: %s" % (server["name"], said))
 
 
 def remembered(config):
@@ -139,6 +172,8 @@ def due(config, stored, age_hours):
         reasons.append("other sources are declared than it has")
     if stored["key_sha256"] != sha256(config["key"]):
         reasons.append("it was encrypted for another key")
+    if stored.get("signer") != signer(config):
+        reasons.append("it was not signed by the key of this node")
     return reasons
 
 
@@ -163,19 +198,30 @@ def status(config):
         "certificate_days_left": days_left(config["server"]["identity"] + "-cert.pub"),
         "due": due(config, stored, age_hours),
         "error": seen["last"].get("error", ""),
+        "signer": signer(config),
         "sources": stored["sources"],
     }
+
+
+def signer(config):
+    """The name that the controller gives to the key by which this node signs; empty when there is none."""
+    if not os.path.exists(config["signing_key"]):
+        return ""
+    return backup_sign.name_of(backup_sign.public(config["signing_key"]))
 
 
 def command(arguments):
     """Do what the command line says."""
     config = configuration(arguments[0])
     if arguments[1:] == ["status"]:
-        json.dump(status(config), sys.stdout, indent=1, sort_keys=True)
-        sys.stdout.write("\n")
+        sys.stdout.write(dumped(status(config)) + "\n")
         return 0
-    if arguments[1] != "save" or len(arguments) > 3:
-        raise Problem("save, save FILE or status, not %s" % " ".join(arguments[1:]))
+    if arguments[1:] == ["key"]:
+        backup_sign.make_key(config["signing_key"])
+        sys.stdout.write(backup_sign.public(config["signing_key"]))
+        return 0
+    if arguments[1:2] != ["save"] or len(arguments) > 3:
+        raise Problem("save, save FILE, key or status, not %s" % " ".join(arguments[1:]))
     if len(arguments) == 3:
         print(json.dumps(save_now(config, arguments[2])))
         return 0
@@ -184,7 +230,10 @@ def command(arguments):
     except Exception as error:
         remember(config, str(error) or error.__class__.__name__, None)
         raise
-    remember(config, "", stored)
+    refused = stored["refused"] and "%(archive)s is stored, and a restore would refuse it: %(refused)s" % stored
+    remember(config, refused, stored)
+    if refused:
+        raise Problem(refused)
     print("%(archive)s is stored, %(size)d bytes" % stored)
     return 0
 

@@ -1,8 +1,9 @@
 # -*- coding: utf-8 -*-
-"""Copy what a source has into a folder, so that what is copied belongs together. Python 2.7 and 3."""
+"""What a source is, and its copy in a folder, so that what is copied belongs together. Python 2.7 and 3."""
 
 from __future__ import absolute_import, division, print_function
 
+import contextlib
 import errno
 import os
 import re
@@ -10,12 +11,41 @@ import shutil
 import stat
 import time
 
-from backup_common import Problem, run
+from backup_common import Problem, native, run
 
 DUMP = "dump.sql"
 STATE = "state"
 END_OF_DUMP = b"-- Dump completed"
 TRIES = 40  # of 50 ms: how long a file may be away while its daemon exchanges it
+NEEDED = {"files": ("paths",), "slurm_state": ("conf",), "mariadb": ("database", "socket")}
+LISTS = ("paths", "left_out", "stops")
+"""What a source of a kind has to say, and what of it is a list. Beside that: location, of kind slurm_state."""
+
+
+def declared(sources):
+    """Return the sources of `backup_sources` with normal paths; refuse what says nothing, or something twice."""
+    names = [source.get("name") for source in sources]
+    for source in sources:
+        name, kind = source.get("name"), source.get("kind")
+        if kind not in NEEDED or not isinstance(name, str) or not re.match(r"[\w.-]+\Z", name) or name in (".", ".."):
+            raise Problem("backup_sources: %s of kind %s; kinds are %s" % (name, kind, ", ".join(sorted(NEEDED))))
+        if names.count(name) > 1:
+            raise Problem("backup_sources declares %s twice for this node, and not alike" % name)
+        for key in NEEDED[kind]:
+            if not source.get(key):
+                raise Problem("backup_sources: %s of kind %s does not say its %s" % (name, kind, key))
+        for key in LISTS:
+            if not isinstance(source.get(key, []), list):
+                raise Problem("backup_sources: %s of %s has to be a list, not %s" % (key, name, source[key]))
+        for path in source.get("paths", []):
+            if not isinstance(path, str) or not path.startswith("/") or ".." in path.split("/") or not path.strip("/."):
+                raise Problem("backup_sources: %s of %s has to begin with / and be below it, without .." % (path, name))
+    return [
+        dict(source, paths=[os.path.normpath("/" + path.lstrip("/")) for path in source["paths"]])
+        if "paths" in source
+        else source
+        for source in sources
+    ]
 
 
 def give(path, seen):
@@ -25,15 +55,30 @@ def give(path, seen):
 
 
 def copy_file(source, target):
-    """Copy a file or link with owner, mode and time."""
+    """Copy a file or link with owner, mode and time. The target is new: nothing is written through what is there."""
     seen = os.lstat(source)
     if stat.S_ISLNK(seen.st_mode):
+        forget(target)
         os.symlink(os.readlink(source), target)
+        give(target, seen)
     elif stat.S_ISREG(seen.st_mode):
-        shutil.copy2(source, target)
-    else:
-        return  # a socket or a pipe has nothing to keep
-    give(target, seen)
+        forget(target)
+        # Not to wait for a writer: a pipe may have come instead.
+        with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as content:
+            handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(handle, "wb") as copy:
+                shutil.copyfileobj(content, copy)
+                copy.flush()
+                if os.geteuid() == 0:
+                    os.fchown(copy.fileno(), seen.st_uid, seen.st_gid)
+                os.fchmod(copy.fileno(), stat.S_IMODE(seen.st_mode))
+                os.utime("/proc/self/fd/%d" % copy.fileno(), (seen.st_atime, seen.st_mtime))
+
+
+def forget(path):
+    """Remove a file or link that may be there."""
+    if os.path.lexists(path):
+        os.unlink(path)
 
 
 def make_like(model, folder):
@@ -42,29 +87,54 @@ def make_like(model, folder):
         make_like(os.path.dirname(model), os.path.dirname(folder))
     seen = os.stat(model)
     os.mkdir(folder)
-    os.chmod(folder, stat.S_IMODE(seen.st_mode))
-    give(folder, seen)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.geteuid() == 0:
+            os.fchown(handle, seen.st_uid, seen.st_gid)
+        os.fchmod(handle, stat.S_IMODE(seen.st_mode))
+    finally:
+        os.close(handle)
+
+
+def _is_folder(path):
+    """Whether it is a folder, and no link to one."""
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+@contextlib.contextmanager
+def _held(folder):
+    """A name that leads to a folder whatever its owner puts there meanwhile: a link would have root read his own."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    here = "/proc/self/fd/%d" % handle
+    try:
+        yield here
+    except EnvironmentError as error:
+        if error.filename:
+            error.filename = error.filename.replace(here + "/", folder + "/")
+        raise
+    finally:
+        os.close(handle)
 
 
 def copy_tree(source, target, left_out=()):
     """Copy a folder; what vanishes meanwhile was temporary. `left_out`: names at its top."""
-    seen = os.lstat(source)
     if not os.path.isdir(target):
         os.makedirs(target)
-    for name in sorted(os.listdir(source)):
-        if name in left_out:
-            continue
-        below = os.path.join(source, name)
-        try:
-            if os.path.isdir(below) and not os.path.islink(below):
-                copy_tree(below, os.path.join(target, name))
-            else:
-                copy_file(below, os.path.join(target, name))
-        except (IOError, OSError) as error:
-            if error.errno != errno.ENOENT:
-                raise
-    shutil.copystat(source, target)
-    give(target, seen)
+    with _held(source) as here:
+        for name in sorted(os.listdir(here)):
+            if name in left_out:
+                continue
+            below = os.path.join(here, name)
+            try:
+                if _is_folder(below):
+                    copy_tree(below, os.path.join(target, name))
+                else:
+                    copy_file(below, os.path.join(target, name))
+            except (IOError, OSError) as error:
+                if error.errno != errno.ENOENT:
+                    raise
+        shutil.copystat(here, target)
+        give(target, os.stat(here))
 
 
 def save_files(source, into):
@@ -77,7 +147,7 @@ def save_files(source, into):
         if not os.path.isdir(os.path.dirname(target)):
             make_like(os.path.dirname(path), os.path.dirname(target))
         if os.path.isdir(path):
-            copy_tree(path, target, left_out)
+            copy_tree(os.path.realpath(path), target, left_out)
         else:
             copy_file(path, target)
     return {}
@@ -86,13 +156,13 @@ def save_files(source, into):
 def setting(path, name):
     """Return a value of slurm.conf."""
     try:
-        with open(path) as conf:
-            found = re.findall(r"(?im)^\s*%s\s*=\s*(\S+)" % name, conf.read())
+        with open(path, "rb") as conf:
+            found = re.findall(r"(?im)^\s*%s\s*=\s*(\S+)" % name, conf.read().decode("utf-8", "replace"))
     except (IOError, OSError) as error:
         raise Problem("%s cannot be read: %s" % (path, error.strerror))
     if not found:
         raise Problem("%s has no %s" % (path, name))
-    return found[-1]
+    return native(found[-1])
 
 
 def save_slurm_state(source, into):
@@ -108,7 +178,7 @@ def save_slurm_state(source, into):
         raise Problem("%s: %s, the StateSaveLocation of %s, is not there" % (source["name"], folder, source["conf"]))
     target = os.path.join(into, STATE)
     os.makedirs(target)
-    names = [name for name in os.listdir(folder) if not os.path.isdir(os.path.join(folder, name))]
+    names = [name for name in os.listdir(folder) if not _is_folder(os.path.join(folder, name))]
     wanted = {name[:-4] if name.endswith((".old", ".new")) else name for name in names}
     for name in sorted(wanted):
         _copy_exchanged(folder, name, target)
@@ -118,12 +188,12 @@ def save_slurm_state(source, into):
     if "job_state" in wanted and not os.path.exists(os.path.join(target, "job_state")):
         raise Problem("%s: %s has no job_state but a former one: look at slurmctld's log" % (source["name"], folder))
     for name in sorted(os.listdir(folder)):
-        if os.path.isdir(os.path.join(folder, name)):
+        if _is_folder(os.path.join(folder, name)):
             copy_tree(os.path.join(folder, name), os.path.join(target, name))
     seen = os.lstat(folder)
     shutil.copystat(folder, target)
     give(target, seen)
-    return {"location": folder}
+    return {}
 
 
 def _copy_exchanged(folder, name, target):

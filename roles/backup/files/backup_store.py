@@ -6,24 +6,41 @@
     backup_store.py CONFIG check           read every archive again (nightly)
     backup_store.py CONFIG status          JSON
 
-A node can add an archive to its own folder and nothing else: it cannot read, name or remove one.
+A node can add an archive to its own folder and nothing else: it cannot read, list or remove one.
 """
 
 from __future__ import absolute_import, division, print_function
 
-import datetime
 import errno
-import fcntl
 import hashlib
-import json
 import os
 import re
+import select
 import sys
 import time
 
-from backup_common import MEGABYTE, SUFFIX, Problem, configuration, free_mb, load, main, need_room, save, sha256
+import backup_folder
+from backup_common import (
+    MEGABYTE,
+    Problem,
+    configuration,
+    dumped,
+    free_mb,
+    locked,
+    made_at,
+    main,
+    save,
+    sha256,
+    sha256_of,
+)
+from backup_folder import BESIDE, PART, archives
 
-ASKED = re.compile(r"put (?P<name>[\w.-]+) (?P<size>\d{1,15}) (?P<sha256>[0-9a-f]{64})(?: (?P<word>[0-9a-f]{64}))?")
+ASKED = re.compile(
+    r"put (?P<name>[A-Za-z0-9_.-]+) (?P<size>[0-9]{1,15}) (?P<sha256>[0-9a-f]{64})"
+    r"(?: signature=(?P<signature>[A-Za-z0-9+/]{1,400}={0,2}))?(?: (?P<word>[0-9a-f]{64}))?"
+)
+SILENCE_SECONDS = 600
+"""How long a sender may send nothing: one that is gone must not keep its node's place."""
 
 
 def put(config, node, asked, stream):
@@ -32,23 +49,32 @@ def put(config, node, asked, stream):
     if not found or found.end() != len(asked):
         raise Problem("only 'put NAME SIZE SHA256' is answered here")
     name, size = found.group("name"), int(found.group("size"))
-    if not re.match(r"%s-\d{8}T\d{6}Z%s$" % (re.escape(node), re.escape(SUFFIX)), name):
+    if made_at(node, name) is None:
         raise Problem("%s is no name of an archive of %s" % (name, node))
     folder = os.path.join(config["root"], node)
     if not os.path.isdir(folder):
         os.mkdir(folder, 0o700)
-    with open(os.path.join(folder, ".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        sweep(folder)
-        path = os.path.join(folder, name)
-        if os.path.exists(path):
-            raise Problem("%s is there already" % name)
-        need_room(folder, size, config["reserve_mb"], name)
-        _receive(stream, path + ".part", size, found.group("sha256"))
-        os.rename(path + ".part", path)
-        beside = {"archive": name, "at": int(time.time()), "sha256": found.group("sha256"), "size": size}
-        save(path + ".json", dict(beside, word=found.group("word") or "", damaged=""))
-        retain(config, folder)
+    path, part = os.path.join(folder, name), os.path.join(folder, PART)
+    with locked(part, "another archive of %s arrives just now" % node):
+        try:
+            with backup_folder.changing(folder):
+                backup_folder.sweep(folder)
+                backup_folder.retain(config, folder)
+                backup_folder.admit(config, node, folder, name, size)
+            _receive(stream, part, size, found.group("sha256"))
+            beside = {"archive": name, "at": int(time.time()), "sha256": found.group("sha256"), "size": size}
+            for key in ("word", "signature"):
+                beside[key] = found.group(key) or ""
+            with backup_folder.changing(folder):
+                os.rename(part, path)
+                try:
+                    save(path + BESIDE, dict(beside, damaged=""))
+                except BaseException:
+                    os.rename(path, part)
+                    raise
+        except BaseException:
+            os.unlink(part)
+            raise
     print("stored %s %s" % (name, found.group("sha256")))
 
 
@@ -56,7 +82,7 @@ def _receive(stream, part, size, wanted):
     digest, got = hashlib.sha256(), 0
     try:
         with open(part, "wb") as target:
-            for block in iter(lambda: stream.read(MEGABYTE), b""):
+            for block in iter(lambda: _block(stream), b""):
                 got += len(block)
                 if got > size:
                     break
@@ -64,62 +90,21 @@ def _receive(stream, part, size, wanted):
                 target.write(block)
             target.flush()
             os.fsync(target.fileno())
-        if got != size or digest.hexdigest() != wanted:
-            raise Problem("%d bytes came, %d were announced: nothing is stored" % (got, size))
-        if sha256(part) != wanted:
-            raise Problem("what was written reads differently: the disk of the store is faulty")
-    except Exception as error:
-        if os.path.exists(part):
-            os.unlink(part)
-        if isinstance(error, (IOError, OSError)) and error.errno == errno.ENOSPC:
+    except (IOError, OSError) as error:
+        if error.errno == errno.ENOSPC:
             raise Problem("the disk is full: nothing is stored")
         raise
+    if got != size or digest.hexdigest() != wanted:
+        raise Problem("%d bytes came, %d were announced: nothing is stored" % (got, size))
+    if sha256(part) != wanted:
+        raise Problem("what was written reads differently: the disk of the store is faulty")
 
 
-def sweep(folder):
-    """Remove what a broken connection left: a part, or an archive nothing is written beside."""
-    names = set(os.listdir(folder))
-    for name in names:
-        if name.endswith(".part") or (name.endswith(SUFFIX) and name + ".json" not in names):
-            os.unlink(os.path.join(folder, name))
-
-
-def archives(folder):
-    """Return what is written beside the archives of a folder, newest first."""
-    found = [load(os.path.join(folder, name)) for name in os.listdir(folder) if name.endswith(SUFFIX + ".json")]
-    return sorted(found, key=lambda one: (one["at"], one["archive"]), reverse=True)
-
-
-def kept(stamps, daily, weekly):
-    """Of times of archives, return those to keep: the newest of each of so many days and weeks that have one.
-
-    Days and weeks without an archive do not count, so archives that stopped coming are not thrown away one by one.
-    """
-    keep = set()
-    for number, period in ((daily, _day), (weekly, _week)):
-        periods = {}
-        for stamp in sorted(stamps):
-            periods[period(stamp)] = stamp
-        keep.update(periods[name] for name in sorted(periods, reverse=True)[:number])
-    return keep
-
-
-def _day(stamp):
-    return datetime.date.fromtimestamp(stamp).isoformat()
-
-
-def _week(stamp):
-    return "%04d-%02d" % datetime.date.fromtimestamp(stamp).isocalendar()[:2]
-
-
-def retain(config, folder):
-    """Remove archives beyond those to keep; damaged ones stay until somebody looked at them."""
-    whole = [one for one in archives(folder) if not one["damaged"]]
-    keep = kept([one["at"] for one in whole], config["keep_daily"], config["keep_weekly"])
-    for one in whole[1:]:
-        if one["at"] not in keep:
-            os.unlink(os.path.join(folder, one["archive"]))
-            os.unlink(os.path.join(folder, one["archive"] + ".json"))
+def _block(stream):
+    """Return what came next; empty at the end."""
+    if not select.select([stream], [], [], SILENCE_SECONDS)[0]:
+        raise Problem("nothing came for %d s: nothing is stored" % SILENCE_SECONDS)
+    return os.read(stream.fileno(), MEGABYTE)
 
 
 def folders(config):
@@ -128,41 +113,57 @@ def folders(config):
 
 
 def check(config):
-    """Read every archive again."""
-    damaged = []
+    """Read every archive again. One that is removed meanwhile is not missing."""
+    wrong = []
     for node in folders(config):
         folder = os.path.join(config["root"], node)
+        with backup_folder.changing(folder):
+            backup_folder.sweep(folder)
         for one in archives(folder):
             path = os.path.join(folder, one["archive"])
-            if not os.path.exists(path):
-                found = "it is not there"
-            else:
-                found = "" if sha256(path) == one["sha256"] else "its content changed"
-            if found != one["damaged"]:
-                save(path + ".json", dict(one, damaged=found))
+            found = _damage(path, one["sha256"])
+            with backup_folder.changing(folder):
+                if not os.path.exists(path + BESIDE):
+                    continue
+                if found != one["damaged"]:
+                    save(path + BESIDE, dict(one, damaged=found))
             if found:
-                damaged.append("%s: %s" % (one["archive"], found))
-    save(os.path.join(config["root"], "checked.json"), {"at": int(time.time()), "damaged": damaged})
-    if damaged:
-        raise Problem("%d damaged: %s" % (len(damaged), "; ".join(damaged)))
+                wrong.append("%s: %s" % (one["archive"], found))
+    if wrong:
+        raise Problem("%d damaged: %s" % (len(wrong), "; ".join(wrong)))
     print("every archive is whole")
+
+
+def _damage(path, wanted):
+    """What is wrong with an archive; empty when nothing is."""
+    try:
+        with open(path, "rb") as archive:
+            return "" if sha256_of(archive) == wanted else "its content changed"
+    except (IOError, OSError) as error:
+        return "it is not there" if error.errno == errno.ENOENT else "it cannot be read: %s" % error.strerror
 
 
 def status(config):
     """Return what there is, and how old."""
     nodes = {}
     for node in folders(config):
-        found = archives(os.path.join(config["root"], node))
+        folder = os.path.join(config["root"], node)
+        found = archives(folder)
         whole = [one for one in found if not one["damaged"]]
         nodes[node] = {
             "age_hours": round((time.time() - whole[0]["at"]) / 3600.0, 1) if whole else None,
             "archives": [one["archive"] for one in found],
+            "aside": backup_folder.aside(folder),
             "damaged": len(found) - len(whole),
             "megabytes": sum(one["size"] for one in found) // MEGABYTE,
             "newest": whole[0]["archive"] if whole else None,
         }
-    damaged = sum(one["damaged"] for one in nodes.values())
-    return {"nodes": nodes, "damaged": damaged, "free_mb": free_mb(config["root"])}
+    return {
+        "nodes": nodes,
+        "aside": sum(len(one["aside"]) for one in nodes.values()),
+        "damaged": sum(one["damaged"] for one in nodes.values()),
+        "free_mb": free_mb(config["root"]),
+    }
 
 
 def has(config, node, word):
@@ -175,14 +176,13 @@ def command(arguments):
     """Do what the command line says."""
     config, what = configuration(arguments[0]), arguments[1]
     if what == "put":
-        stream = getattr(sys.stdin, "buffer", sys.stdin)
-        put(config, arguments[2], os.environ.get("SSH_ORIGINAL_COMMAND", ""), stream)
+        put(config, arguments[2], os.environ.get("SSH_ORIGINAL_COMMAND", ""), sys.stdin)
     elif what == "has":
         return 0 if has(config, arguments[2], arguments[3]) else 3
     elif what == "check":
         check(config)
     elif what == "status":
-        json.dump(status(config), sys.stdout, indent=1, sort_keys=True)
+        sys.stdout.write(dumped(status(config)))
     else:
         raise Problem("put, has, check or status, not %s" % what)
     return 0

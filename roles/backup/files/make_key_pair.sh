@@ -5,6 +5,7 @@ set -eu
 umask 077
 home=$(mktemp -d)
 trap 'gpgconf --homedir "$home" --kill gpg-agent; rm -rf "$home"' EXIT
+trap 'exit 1' HUP INT TERM  # else dash would leave the private key there
 mkdir -p "$1"
 gpg --homedir "$home" --batch --quiet --passphrase '' --pinentry-mode loopback --quick-generate-key "backup of $2" rsa4096 encr never
 gpg --homedir "$home" --batch --quiet --passphrase '' --pinentry-mode loopback --armor --export-secret-keys >"$1/private.asc.new"

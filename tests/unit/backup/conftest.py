@@ -1,4 +1,4 @@
-"""The programs of role backup as modules, and real pairs of keys."""
+"""The programs of role backup as modules, real pairs of keys, and what the tests of a restore begin with."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 
 FILES = Path(__file__).resolve().parents[3] / "roles" / "backup" / "files"
+PROGRAMS = ("archive", "common", "contents", "dump", "folder", "job", "open", "restore", "sign", "sources", "store")
+RESTORES = ("common", "files", "mariadb", "slurm_state")
 
 
 @pytest.fixture(scope="session")
 def programs() -> Any:
-    """The modules that are installed on nodes: .common, .sources, .archive, .job, .store, .open, .restore."""
+    """The programs as modules: .archive is backup_archive.py, .restore_files is restore_files.py."""
     sys.path.insert(0, str(FILES))
-    names = ("common", "sources", "archive", "job", "store", "open", "restore")
-    return SimpleNamespace(**{name: importlib.import_module(f"backup_{name}") for name in names})
+    names = {name: f"backup_{name}" for name in PROGRAMS} | {f"restore_{name}": f"restore_{name}" for name in RESTORES}
+    return SimpleNamespace(**{name: importlib.import_module(module) for name, module in names.items()})
 
 
 def pair(folder: Path) -> SimpleNamespace:
@@ -38,3 +40,19 @@ def key(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 def other_key(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     """The key of another site."""
     return pair(tmp_path_factory.mktemp("other"))
+
+
+@pytest.fixture
+def any_time(programs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store takes archives of any time, by their names."""
+    monkeypatch.setattr(programs.folder, "LATE_SECONDS", 2**40)
+
+
+@pytest.fixture
+def node(programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A node: what is replaced is set aside in tmp_path/aside, network's folder is tmp_path/network, no unit runs."""
+    monkeypatch.setattr(programs.restore, "ASIDE", str(tmp_path / "aside"))
+    monkeypatch.setattr(programs.contents, "NEVER", str(tmp_path / "network"))
+    monkeypatch.setattr(programs.restore, "active", lambda unit: False)
+    (tmp_path / "work").mkdir()
+    return tmp_path

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,18 +14,33 @@ from typing import Any
 
 import pytest
 
+FILES = Path(__file__).resolve().parents[3] / "roles" / "backup" / "files"
+
 
 def test_numbers_of_a_configuration_are_numbers_however_they_were_written(programs: Any, tmp_path: Path) -> None:
     written = {"reserve_mb": "1", "max_age_hours": "2", "keep_daily": "3", "keep_weekly": "4", "node": "5", "x": ["6"]}
+    written["quota_mb"] = "7"
     (tmp_path / "config.json").write_text(json.dumps(written))
     assert programs.common.configuration(str(tmp_path / "config.json")) == {
         "reserve_mb": 1,
         "max_age_hours": 2,
         "keep_daily": 3,
         "keep_weekly": 4,
+        "quota_mb": 7,
         "node": "5",
         "x": ["6"],
     }
+
+
+def test_a_name_says_when_an_archive_was_made(programs: Any) -> None:
+    made_at = programs.common.made_at
+    assert made_at("hal-mgmt1", programs.common.archive_name("hal-mgmt1", 1764000000)) == 1764000000
+    name = "hal01-20261121T023001Z.tar.gz.gpg"
+    assert made_at("hal01", name) == 1795228201
+    others = ["HAL01-20261121T023001Z.tar.gz.gpg", f"{name}\n", f"{name}.json", name.replace("1121T", "1321T"), ""]
+    others += ["hal01-20261121T023061Z.tar.gz.gpg", "hal01-2026112T0230010Z.tar.gz.gpg", name.replace("2026", "0000")]
+    assert [made_at("hal01", other) for other in others] == [None] * len(others)
+    assert made_at("hal0", name) is None
 
 
 def test_a_file_that_cannot_be_read_is_named(programs: Any, tmp_path: Path) -> None:
@@ -64,6 +81,80 @@ def test_what_cannot_be_written_changes_nothing(programs: Any, tmp_path: Path) -
 def test_a_name_is_the_same_text_whatever_it_was_read_as(programs: Any) -> None:
     assert [programs.common.text(name) for name in ("é", "é".encode(), b"a\xff", "a\udcff")] == ["é", "é", "a�", "a�"]
     assert programs.common.native({"a": ["b", 1], "c": None}) == {"a": ["b", 1], "c": None}
+    assert programs.common.native("a\ud800") == "a?", "no file has half a character in its name"
+
+
+def test_names_are_the_same_in_json_and_on_disk_whatever_the_locale(programs: Any, tmp_path: Path) -> None:
+    """In the locale C, which a unit of systemd has, Python 3.6 takes names for ASCII; here one that is told to."""
+    content = {"größe": ["ü\u2028", 1, True, None, ("ß",)]}
+    path = tmp_path / "x.json"
+    programs.common.save(str(path), content)
+    assert path.read_bytes().isascii()
+    assert (
+        programs.common.load(str(path)) == json.loads(path.read_text()) == {"größe": ["ü\u2028", 1, True, None, ["ß"]]}
+    )
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import backup_common as common\n"
+        "there = common.load(sys.argv[2]); (name,) = there; open(sys.argv[3] + name, 'w').close()\n"
+        "common.save(sys.argv[2], there); sys.stdout.write(common.shown(name) + common.dumped(name))\n"
+    )
+    argv = [sys.executable, "-B", "-X", "utf8=0", "-c", script, str(FILES), str(path), f"{tmp_path}/"]
+    environment = {**os.environ, "LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(argv, capture_output=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode() == 'größe"gr\\u00f6\\u00dfe"'
+    assert (tmp_path / "größe").exists()
+    assert programs.common.load(str(path)) == {"größe": ["ü\u2028", 1, True, None, ["ß"]]}
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        ("größe 5", "größe 5"),
+        ("a\x1b[2J\n\r\t\x7f", r"a\x1b[2J\x0a\x0d\x09\x7f"),
+        ("\u202eexe.txt\u2028\xa0\u200b", r"\u202eexe.txt\u2028\u00a0\u200b"),
+        (b"a\xff", r"a\xff"),
+        ("\u3164\u115f\u2800\u034f\ufe0f\U000e0061", r"\u3164\u115f\u2800\u034f\ufe0f\U000e0061"),
+    ],
+)
+def test_a_name_is_shown_without_what_a_terminal_obeys(programs: Any, name: Any, seen: str) -> None:
+    assert programs.common.shown(name) == seen
+
+
+def test_a_lock_is_held_by_one(programs: Any, tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with programs.common.locked(str(path), "held"):
+        assert path.stat().st_mode & 0o777 == 0o600
+        with pytest.raises(programs.common.Problem, match=r"^held$"), programs.common.locked(str(path), "held"):
+            pytest.fail("two hold it")
+    with programs.common.locked(str(path), "held"):
+        path.unlink()  # as what came does, when it gets its name
+        with programs.common.locked(str(path), "held"):
+            pass
+    path.unlink()
+    path.symlink_to("elsewhere")
+    with pytest.raises(programs.common.Problem) as refused, programs.common.locked(str(path), "held"):
+        pytest.fail("it leads elsewhere")
+    assert str(refused.value) == f"{path} cannot be opened: Too many levels of symbolic links"
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_lock_that_went_away_meanwhile_is_not_taken(
+    programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between opening it and holding it its owner gave it another name: it is then another file's."""
+    flock = programs.common.fcntl.flock
+
+    def renamed(handle: int, how: int) -> None:
+        (tmp_path / "lock").rename(tmp_path / "archive")
+        flock(handle, how)
+
+    monkeypatch.setattr(programs.common.fcntl, "flock", renamed)
+    with (
+        pytest.raises(programs.common.Problem, match=r"^held$"),
+        programs.common.locked(str(tmp_path / "lock"), "held"),
+    ):
+        pytest.fail("it is another file's")
 
 
 def test_all_of_a_file_is_in_its_digest(programs: Any, tmp_path: Path) -> None:
@@ -117,6 +208,8 @@ def test_a_program_gets_what_it_is_given_and_speaks_english(
         ("echo 'sh: said by itself' >&2; exit 1", "sh: said by itself"),
         ("echo ignored; exit 3", "sh: exit status 3"),
         ("kill -9 $$", "sh: exit status -9"),
+        ("printf 'near \\033[2Jx\\n' >&2; exit 1", r"sh: near \x1b[2Jx"),
+        (r"printf 'near \\x1b[2Jx\n' >&2; exit 1", r"sh: near \x1b[2Jx"),
     ],
 )
 def test_a_program_that_fails_is_told_in_its_last_words(programs: Any, script: str, said: str) -> None:
@@ -141,9 +234,20 @@ def test_a_problem_is_one_line_and_exit_status_1(
     def refuse(arguments: list[str]) -> int:
         raise programs.common.Problem("no " + " ".join(arguments))
 
-    with pytest.raises(SystemExit) as refused:
-        programs.common.main(refuse)
-    assert (refused.value.code, capsys.readouterr().err, masks) == (1, "no one two\n", [0o077])
+    def fail(arguments: list[str]) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", "/x")
+
+    def drive(arguments: list[str]) -> int:
+        raise programs.common.Problem("no \x1b[2J\u202e\u3164\n\udcff größe, \\x1b")
+
+    for function, said in (
+        (refuse, "no one two\n"),
+        (fail, "[Errno 28] No space left on device: '/x'\n"),
+        (drive, r"no \x1b[2J\u202e\u3164\x0a\xff größe, \x1b" + "\n"),
+    ):
+        with pytest.raises(SystemExit) as refused:
+            programs.common.main(function)
+        assert (refused.value.code, capsys.readouterr().err, masks.pop()) == (1, said, 0o077)
     with pytest.raises(SystemExit) as done:
         programs.common.main(len)
     assert (done.value.code, capsys.readouterr().err) == (2, "")

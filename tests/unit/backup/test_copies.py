@@ -17,6 +17,10 @@ def owners(programs: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, in
     given: list[tuple[str, int, int]] = []
     monkeypatch.setattr(programs.sources.os, "geteuid", lambda: 0)
     monkeypatch.setattr(programs.sources.os, "lchown", lambda *words: given.append(words))
+    own = "/proc/self/fd/{}".format
+    monkeypatch.setattr(
+        programs.sources.os, "fchown", lambda handle, *words: given.append((os.readlink(own(handle)), *words))
+    )
     return given
 
 
@@ -91,14 +95,14 @@ def test_files_of_several_folders_keep_their_paths(programs: Any, tree: Path, tm
 def test_what_vanishes_meanwhile_was_temporary(
     programs: Any, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy2 = programs.sources.shutil.copy2
+    opened = os.open
 
-    def vanishes(source: str, target: str) -> None:
-        if source.endswith("tree/file"):
-            raise FileNotFoundError(errno.ENOENT, "No such file or directory", source)
-        copy2(source, target)
+    def vanishes(path: Any, *words: Any) -> int:
+        if os.path.realpath(path) == str(tree / "file"):
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        return opened(path, *words)
 
-    monkeypatch.setattr(programs.sources.shutil, "copy2", vanishes)
+    monkeypatch.setattr(programs.sources.os, "open", vanishes)
     copy = saved(programs, tmp_path, tree) / "deep" / "tree"
     assert sorted(os.listdir(copy)) == ["below", "link", "linked", "out"]
 
@@ -107,13 +111,110 @@ def test_what_vanishes_meanwhile_was_temporary(
 def test_what_cannot_be_copied_is_named(
     programs: Any, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str | None
 ) -> None:
-    def broken(source: str, target: str) -> None:
+    def broken(content: Any, copy: Any) -> None:
         raise OSError(errno.EIO, "Input/output error", named)
 
-    monkeypatch.setattr(programs.sources.shutil, "copy2", broken)
+    monkeypatch.setattr(programs.sources.shutil, "copyfileobj", broken)
     with pytest.raises(programs.common.Problem) as failed:
         saved(programs, tmp_path, tree)
     assert str(failed.value) == f"a_source: {named or tmp_path / 'copy'}: Input/output error"
+
+
+def test_a_folder_that_becomes_a_link_is_not_read(
+    programs: Any, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may write above it would find in the archive what only root may read."""
+    is_folder = programs.sources._is_folder
+    out = tree / "below" / "out"
+
+    def exchanged(path: str) -> bool:
+        found = bool(is_folder(path))
+        if path.endswith("/out") and not out.is_symlink():
+            out.rename(tmp_path / "moved")
+            out.symlink_to(tmp_path)
+        return found
+
+    monkeypatch.setattr(programs.sources, "_is_folder", exchanged)
+    with pytest.raises(programs.common.Problem) as failed:
+        saved(programs, tmp_path, tree)
+    assert str(failed.value) in [f"a_source: {out}: {why}" for why in ("Not a directory", os.strerror(errno.ELOOP))]
+    assert not list((tmp_path / "copy").rglob("moved"))
+
+
+def test_a_declared_folder_may_be_a_link_itself(programs: Any, tree: Path, tmp_path: Path) -> None:
+    """What is there belongs to the administrator."""
+    (tmp_path / "named").symlink_to("deep/tree")
+    copy = saved(programs, tmp_path, tmp_path / "named") / "named"
+    assert not copy.is_symlink()
+    assert (mode(copy), (copy / "file").read_text()) == (0o711, "content")
+
+
+def test_a_copy_is_a_file_of_its_own(programs: Any, tmp_path: Path) -> None:
+    """Nothing is written through what is there: a link, a second name, or a file that somebody holds open."""
+    (tmp_path / "source").write_text("content")
+    (tmp_path / "source").chmod(0o640)
+    os.utime(tmp_path / "source", (1000, 1000))
+    (tmp_path / "precious").write_text("precious")
+    for name in ("link", "hard"):
+        target = tmp_path / name
+        target.symlink_to("precious") if name == "link" else target.hardlink_to(tmp_path / "precious")
+        programs.sources.copy_file(str(tmp_path / "source"), str(target))
+        assert (target.read_text(), mode(target), target.stat().st_mtime) == ("content", 0o640, 1000)
+        assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_a_file_that_became_something_else_is_not_copied(
+    programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look and the copy: a link to another's file is refused, a pipe is not waited for."""
+    (tmp_path / "file").write_text("content")
+    (tmp_path / "secret").write_text("secret")
+    lstat, seen = os.lstat, os.lstat(tmp_path / "file")
+    (tmp_path / "file").unlink()
+    (tmp_path / "file").symlink_to("secret")
+    former = str(tmp_path / "file")
+    monkeypatch.setattr(programs.sources.os, "lstat", lambda path: seen if path == former else lstat(path))
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        programs.sources.copy_file(str(tmp_path / "file"), str(tmp_path / "copy"))
+    (tmp_path / "file").unlink()
+    os.mkfifo(tmp_path / "file")
+    programs.sources.copy_file(str(tmp_path / "file"), str(tmp_path / "copy"))
+    assert (tmp_path / "copy").read_text() == ""
+
+
+def test_what_becomes_a_link_while_it_is_written_leads_nowhere(
+    programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who owns the folder exchanges the copy: mode, owner and time are those of what was opened."""
+    precious, target, folder = tmp_path / "precious", tmp_path / "copy", tmp_path / "folder"
+    precious.touch(0o600)
+    os.utime(precious, (5, 5))
+    (tmp_path / "source").touch(0o755)
+    fchmod, mkdir = os.fchmod, os.mkdir
+
+    def exchanged(*words: Any) -> None:
+        fchmod(*words)
+        target.unlink()
+        target.symlink_to(precious)
+
+    def replaced(path: str) -> None:
+        mkdir(path)
+        os.rmdir(path)
+        os.symlink(tmp_path / "source", path)
+
+    monkeypatch.setattr(programs.sources.os, "fchmod", exchanged)
+    programs.sources.copy_file(str(tmp_path / "source"), str(target))
+    monkeypatch.setattr(programs.sources.os, "mkdir", replaced)
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        programs.sources.make_like(str(tmp_path), str(folder))
+    assert (mode(precious), precious.stat().st_mtime) == (0o600, 5)
+    assert mode(tmp_path / "source") == 0o755
+
+
+def test_a_setting_is_found_among_bytes_that_are_no_text(programs: Any, tmp_path: Path) -> None:
+    conf = tmp_path / "slurm.conf"
+    conf.write_bytes(b"# \xff Gr\xc3\xb6\xc3\x9fe\nStateSaveLocation=/gr\xc3\xb6\xc3\x9fe\n")
+    assert programs.sources.setting(str(conf), "StateSaveLocation") == "/größe"
 
 
 def test_the_last_setting_counts_however_it_is_written(programs: Any, tmp_path: Path) -> None:
@@ -146,6 +247,16 @@ def test_a_state_keeps_its_mode_time_and_owner(
     copy = tmp_path / "copy" / "state"
     assert (mode(copy), copy.stat().st_mtime) == (0o750, 1000)
     assert owners[-1] == (str(copy), state.stat().st_uid, state.stat().st_gid)
+
+
+def test_a_state_has_nothing_that_a_link_leads_to(programs: Any, slurm: dict[str, Any], tmp_path: Path) -> None:
+    """The account slurm would get it from a restore, which gives it the whole state: the keys of root."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "key").write_text("secret")
+    (tmp_path / "slurmctld" / "hash.1").symlink_to(tmp_path / "root")
+    programs.sources.save(slurm, str(tmp_path / "copy"))
+    assert sorted(os.listdir(tmp_path / "copy" / "state")) == ["clustername", "hash.1"]
+    assert (tmp_path / "copy" / "state" / "hash.1").is_symlink()
 
 
 def test_a_state_that_is_not_there_is_no_backup(programs: Any, slurm: dict[str, Any], tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import json
+import fcntl
 import os
 import pwd
 import re
@@ -17,6 +17,18 @@ import yaml
 ROOT = Path(__file__).resolve().parents[3]
 
 
+def result_of(programs: Any, stage: Path, sources: list[dict[str, Any]], made: int, archive: Path) -> dict[str, Any]:
+    """Pack what was saved; return what the controller finds in it."""
+    kept = [{"name": source["name"], "kind": source["kind"]} for source in sources]
+    said = {"site": "hal", "node": "x", "made": made, "sources": kept}
+    manifest, entries = programs.archive.pack(str(stage), said, str(archive))
+    return {
+        "made": made,
+        "plain_sha256": programs.common.sha256(str(archive)),
+        "sources": programs.contents.chosen(manifest, entries, sources, []),
+    }
+
+
 @pytest.fixture
 def node(programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A node with a key file and a state folder, an archive of both, and systemctl that writes down what it is told."""
@@ -26,9 +38,9 @@ def node(programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simp
     program.write_text(f'#!/bin/sh\necho "$*" >>{told}\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
-    monkeypatch.setattr(programs.restore.pwd, "getpwnam", lambda name: pwd.getpwuid(os.getuid()))
+    monkeypatch.setattr(programs.restore_slurm_state.pwd, "getpwnam", lambda name: pwd.getpwuid(os.getuid()))
     monkeypatch.setattr(programs.restore, "ASIDE", str(tmp_path / "aside"))
-    monkeypatch.setattr(programs.restore, "NEVER", str(tmp_path / "etc" / "network"))
+    monkeypatch.setattr(programs.contents, "NEVER", str(tmp_path / "etc" / "network"))
     state = tmp_path / "slurmctld"
     (state / "hash.1").mkdir(parents=True)
     (state / "job_state").write_text("saved")
@@ -45,14 +57,14 @@ def node(programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simp
     stage = tmp_path / "stage"
     stage.mkdir()
     for source in sources:
-        source.update(programs.sources.save(source, str(stage / str(source["name"]))))
+        programs.sources.save(source, str(stage / str(source["name"])))
     archive = tmp_path / "archive.tar.gz"
     made = int(os.stat(state / "job_state").st_mtime) + 10
-    programs.archive.pack(str(stage), {"site": "hal", "node": "x", "made": made, "sources": sources}, str(archive))
     work = tmp_path / "work"
     work.mkdir()
     return SimpleNamespace(
         archive=archive,
+        result=result_of(programs, stage, sources, made, archive),
         work=work,
         state=state,
         conf=tmp_path / "slurm.conf",
@@ -84,8 +96,13 @@ def running_again(node: SimpleNamespace) -> dict[str, str]:
     return {words[1]: words[0] for words in lines if words[0] in ("start", "stop")}
 
 
+def only(node: SimpleNamespace, *names: str) -> dict[str, Any]:
+    """What the controller finds when these were asked for."""
+    return {**node.result, "sources": [one for one in node.result["sources"] if one["name"] in names]}
+
+
 def put(programs: Any, node: SimpleNamespace, *names: str, newer_ok: bool = False) -> list[str]:
-    done: list[str] = programs.restore.put(str(node.archive), str(node.work), newer_ok, list(names))
+    done: list[str] = programs.restore.put(only(node, *names), str(node.archive), str(node.work), newer_ok)
     return done
 
 
@@ -109,11 +126,13 @@ def test_what_was_there_is_replaced_and_set_aside(programs: Any, node: SimpleNam
     assert list(node.work.iterdir()) == []
 
 
-def test_an_empty_node_gets_folders_as_they_were(programs: Any, node: SimpleNamespace) -> None:
+def test_an_empty_node_gets_what_was_declared(programs: Any, node: SimpleNamespace) -> None:
+    """In a folder that everybody may enter: of what is above a declared path the archive has no say."""
     node.key.unlink()
     node.key.parent.rmdir()
     assert put(programs, node, "munge_key") == ["munge_key: 1 files replaced"]
-    assert node.key.parent.stat().st_mode & 0o777 == 0o700
+    assert node.key.stat().st_mode & 0o777 == 0o400
+    assert node.key.parent.stat().st_mode & 0o777 == 0o755
 
 
 @pytest.mark.parametrize("later", [60, 0])
@@ -126,20 +145,6 @@ def test_what_is_newer_is_not_replaced_unless_permitted(programs: Any, node: Sim
     assert put(programs, node, "slurm_state", newer_ok=True)[0].startswith("slurm_state: restored")
 
 
-@pytest.mark.parametrize(("later", "newer"), [(-1, False), (0, True), (1, True)])
-def test_a_database_is_newer_from_the_second_of_the_archive_on(
-    programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: int, newer: bool
-) -> None:
-    def run(argv: list[str], **_: Any) -> str:
-        return "txn_table" if "information_schema" in argv[-1] else str(1000 + later)
-
-    monkeypatch.setattr(programs.restore, "run", run)
-    monkeypatch.setattr(programs.restore, "active", lambda unit: False)
-    (tmp_path / "mysql.sock").touch()
-    source = {"socket": str(tmp_path / "mysql.sock"), "database": "slurm_acct_db"}
-    assert programs.restore.look_at_mariadb(source, {"made": 1000})[1] is newer
-
-
 def test_nothing_is_replaced_when_one_source_is_not_ready(
     programs: Any, node: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +155,7 @@ def test_nothing_is_replaced_when_one_source_is_not_ready(
     def full(source: Any, folder: str) -> None:
         raise OSError(28, "No space left on device", "/var/spool/slurmctld.restoring")
 
-    monkeypatch.setitem(programs.restore.PREPARE, "slurm_state", full)
+    monkeypatch.setattr(programs.restore_slurm_state, "prepare", full)
     with pytest.raises(programs.common.Problem, match=r"the disk is full: /var/spool/slurmctld\.restoring"):
         put(programs, node, "munge_key", "slurm_state")
     assert node.key.read_text() == "another key"
@@ -159,26 +164,53 @@ def test_nothing_is_replaced_when_one_source_is_not_ready(
     assert "stop" not in node.told.read_text()
 
 
-def test_the_plan_says_what_is_there(programs: Any, node: SimpleNamespace, tmp_path: Path) -> None:
-    manifest = json.loads((tmp_path / "stage" / "MANIFEST.json").read_text())
-    plan = programs.restore.look(manifest, [])
+def test_the_plan_says_what_is_there_and_what_happens_to_each_path(
+    programs: Any, node: SimpleNamespace, tmp_path: Path
+) -> None:
+    plan = programs.restore.look(node.result)
     assert [one["name"] for one in plan["sources"]] == ["munge_key", "slurm_state"]
-    assert "1 files, the same as in the archive; stops munge" in plan["sources"][0]["line"]
-    assert "slurmctld runs; stops slurmctld meanwhile" in plan["sources"][1]["line"]
+    assert plan["sources"][0]["lines"] == ["munge_key: 1 files, the same as in the archive; stops munge meanwhile"]
+    first, second = plan["sources"][1]["lines"]
+    assert "slurmctld runs; stops slurmctld meanwhile" in first
+    assert second == f"  {node.state}: exchanged as a whole, 2 files of slurm"
     (tmp_path / "bin" / "squeue").write_text("#!/bin/sh\necho 1\necho 2\n")
     (tmp_path / "bin" / "squeue").chmod(0o755)
-    assert "slurmctld runs with 2 jobs; stops" in programs.restore.look(manifest, [])["sources"][1]["line"]
+    assert "slurmctld runs with 2 jobs; stops" in programs.restore.look(node.result)["sources"][1]["lines"][0]
     assert not any(one["newer"] for one in plan["sources"])
-    with pytest.raises(programs.common.Problem, match="the archive has no ldap; it has munge_key, slurm_state"):
-        programs.restore.look(manifest, ["ldap"])
+    changed(node)
+    user = pwd.getpwuid(os.getuid()).pw_name
+    line = programs.restore.look(node.result)["sources"][0]["lines"][1]
+    assert line.startswith(f"  {node.key}: replaced, 0400 {user}:")
+    assert f" instead of 0600 {user}:" in line
+
+
+def test_a_plan_is_of_what_is_declared_now(programs: Any, node: SimpleNamespace) -> None:
+    """What is confirmed is another thing when something else would be stopped, replaced or written."""
+
+    def code() -> str:
+        return str(programs.restore.look(node.result)["sources"][0]["id"])
+
+    seen = {code()}
+    (source,) = only(node, "munge_key")["sources"]
+    (entry,) = source["entries"].values()
+    for kept, name, value in ((source, "stops", ["sshd"]), (source, "left_out", ["x"]), (entry, "mode", "0444")):
+        kept[name] = value
+        seen.add(code())
+    assert len(seen) == 4
 
 
 def test_a_node_that_was_made_anew_has_no_slurm_conf_yet(programs: Any, node: SimpleNamespace, tmp_path: Path) -> None:
-    manifest = json.loads((tmp_path / "stage" / "MANIFEST.json").read_text())
+    """What is shown then is declared, or where Slurm has it when nothing is."""
+    (source,) = only(node, "slurm_state")["sources"]
     node.conf.unlink()
-    assert programs.restore.look(manifest, ["slurm_state"])["sources"][0]["there"].startswith("state of ")
+    source["location"] = str(node.state)
+    there, _, lines = programs.restore_slurm_state.look(source, node.made)
+    assert there.startswith("state of ")
+    assert lines == [f"{node.state}: exchanged as a whole, 2 files of slurm"]
     (node.state / "job_state").unlink()
-    assert programs.restore.look(manifest, ["slurm_state"])["sources"][0]["there"] == "no state is there"
+    assert programs.restore_slurm_state.look(source, node.made)[0] == "no state is there"
+    del source["location"]
+    assert programs.restore_slurm_state.look(source, node.made)[2][0].startswith("/var/spool/slurmctld: ")
 
 
 def test_a_unit_that_cannot_be_stopped_leaves_none_stopped(programs: Any, node: SimpleNamespace) -> None:
@@ -202,17 +234,20 @@ def test_each_unit_is_started_when_another_does_not_start(programs: Any, node: S
     assert running_again(node) == {"munge": "start", "slurmctld": "start"}
 
 
+@pytest.mark.parametrize(
+    "error", [ValueError("embedded null byte"), OSError(errno.EIO, "Input/output error"), KeyError()]
+)
 def test_what_cannot_be_taken_back_does_not_keep_the_rest(
-    programs: Any, node: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    programs: Any, node: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """As when MariaDB went away: what was decrypted is removed, and units are started."""
+    """As when MariaDB went away: what was decrypted is removed, and units are started, whatever it was."""
 
     def gone(source: Any, what: Any) -> None:
-        raise programs.common.Problem("mysql: ERROR 2002 (HY000): Can't connect to local MySQL server")
+        raise error
 
-    monkeypatch.setitem(programs.restore.FORGET, "files", gone)
+    monkeypatch.setattr(programs.restore_files, "forget", gone)
     changed(node)
-    with pytest.raises(programs.common.Problem, match="munge_key: what was prepared is left: mysql: ERROR 2002"):
+    with pytest.raises(programs.common.Problem, match=r"^munge_key: what was prepared is left: \w+"):
         put(programs, node, "munge_key", "slurm_state")
     assert list(node.work.iterdir()) == []
     assert running_again(node) == {"munge": "start", "slurmctld": "start"}
@@ -240,7 +275,7 @@ def test_an_error_says_what_was_replaced_before_it(
             raise OSError(errno.EBUSY, "Device or resource busy", source)
         rename(source, target)
 
-    monkeypatch.setattr(programs.restore.os, "rename", busy)
+    monkeypatch.setattr(programs.restore_slurm_state.os, "rename", busy)
     changed(node)
     with pytest.raises(programs.common.Problem) as failed:
         put(programs, node, "munge_key", "slurm_state")
@@ -264,11 +299,41 @@ def test_slurmctld_is_never_started_without_a_state(
             raise OSError(errno.EIO, "Input/output error", source)
         rename(source, target)
 
-    monkeypatch.setattr(programs.restore.os, "rename", fails)
+    monkeypatch.setattr(programs.restore_slurm_state.os, "rename", fails)
     changed(node)
     with pytest.raises(programs.common.Problem, match=r"slurm_state: .*Input/output error"):
         put(programs, node, "slurm_state")
     assert (node.state / "job_state").read_text() == "another"
+
+
+def test_another_archive_than_the_controller_read_is_refused(programs: Any, node: SimpleNamespace) -> None:
+    changed(node)
+    with open(node.archive, "ab") as archive:
+        archive.write(b"\0")
+    with pytest.raises(programs.common.Problem) as refused:
+        put(programs, node, "munge_key")
+    assert str(refused.value) == f"{node.archive} is not what the controller has read"
+    assert node.key.read_text() == "another"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("mode", "0644"), ("type", "link"), ("user", "alice"), ("size", 1), ("sha256", "0" * 64)]
+)
+def test_what_this_python_reads_otherwise_is_refused(
+    programs: Any, node: SimpleNamespace, name: str, value: Any
+) -> None:
+    """The controller has another one, which permitted it for what it took it for."""
+    changed(node)
+    (source,) = only(node, "munge_key")["sources"]
+    (entry,) = source["entries"].values()
+    entry[name] = value
+    with pytest.raises(programs.common.Problem) as refused:
+        programs.restore._check(str(node.archive), only(node, "munge_key"))
+    said = f"this node reads munge_key{node.key} of the archive otherwise than the controller did"
+    assert str(refused.value) == said
+    source["entries"] = {"munge_key/x": {**entry, "size": 0}}
+    with pytest.raises(programs.common.Problem, match="this node reads munge_key/x of the archive otherwise"):
+        programs.restore._check(str(node.archive), only(node, "munge_key"))
 
 
 @pytest.fixture
@@ -277,7 +342,7 @@ def record(programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Si
     folder = tmp_path / "lib" / "hal"
     (folder / "network" / "rollback").mkdir(parents=True)
     monkeypatch.setattr(programs.restore, "ASIDE", str(tmp_path / "aside"))
-    monkeypatch.setattr(programs.restore, "NEVER", str(folder / "network"))
+    monkeypatch.setattr(programs.contents, "NEVER", str(folder / "network"))
     for name in ("record.json", "network/rollback/absent"):
         (folder / name).write_text("saved")
     source: dict[str, Any] = {"name": "node_record", "kind": "files", "paths": [str(folder)]}
@@ -285,16 +350,14 @@ def record(programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Si
     stage.mkdir()
     work.mkdir()
     programs.sources.save(source, str(stage / "node_record"))
+    assert (stage / "node_record" / str(folder)[1:] / "network" / "rollback" / "absent").exists(), "the archive has it"
     made = int(os.stat(folder / "record.json").st_mtime) + 10
-    manifest = programs.archive.pack(
-        str(stage), {"site": "hal", "node": "x", "made": made, "sources": [source]}, str(archive)
-    )
-    return SimpleNamespace(folder=folder, archive=archive, work=work, made=made, manifest=manifest)
+    result = result_of(programs, stage, [source], made, archive)
+    return SimpleNamespace(folder=folder, archive=archive, work=work, made=made, result=result)
 
 
 def test_a_network_change_of_then_is_not_restored(programs: Any, record: SimpleNamespace) -> None:
     """From an archive that has it, as those made before it was left out."""
-    assert any("network/rollback" in name for name in record.manifest["files"]), "the archive has it"
     (record.folder / "record.json").write_text("another")
     (record.folder / "network" / "rollback" / "absent").unlink()
     (record.folder / "network" / "rollback").rmdir()
@@ -307,7 +370,7 @@ def test_a_network_change_of_now_makes_nothing_newer(programs: Any, record: Simp
     waits = record.folder / "network" / "rollback" / "absent"
     waits.write_text("of now")
     os.utime(waits, (record.made + 60, record.made + 60))
-    seen = programs.restore.look(record.manifest, [])["sources"][0]
+    seen = programs.restore.look(record.result)["sources"][0]
     assert (seen["there"], seen["newer"]) == ("1 files, the same as in the archive", False)
     put(programs, record, "node_record")
     assert waits.read_text() == "of now"
@@ -315,7 +378,7 @@ def test_a_network_change_of_now_makes_nothing_newer(programs: Any, record: Simp
 
 def test_what_role_network_keeps_is_left_out_of_archives(programs: Any, tmp_path: Path) -> None:
     state = re.findall(r"(?m)^state=(\S+)$", (ROOT / "roles/network/files/rollback.sh").read_text())
-    assert state == [programs.restore.NEVER]
+    assert state == [programs.contents.NEVER]
     declared = yaml.safe_load((ROOT / "roles/backup/defaults/main.yml").read_text())["backup_sources"]
     records = [one for group in declared.values() for one in group if one["name"] == "node_record"]
     assert len(records) == 4
@@ -326,3 +389,60 @@ def test_what_role_network_keeps_is_left_out_of_archives(programs: Any, tmp_path
     (folder / "record.json").touch()
     programs.sources.save(dict(records[0], paths=[str(folder)]), str(tmp_path / "copy"))
     assert os.listdir(tmp_path / "copy" / str(folder)[1:]) == ["record.json"]
+
+
+def test_what_the_role_declares_is_a_declaration(programs: Any) -> None:
+    declared = yaml.safe_load((ROOT / "roles/backup/defaults/main.yml").read_text())["backup_sources"]
+    for sources in declared.values():
+        assert programs.sources.declared(sources) == sources
+
+
+def test_one_restore_at_a_time_and_no_backup_meanwhile(programs: Any, node: SimpleNamespace) -> None:
+    """Each would remove, or exchange, what the other has prepared. By the lock that the nightly job takes."""
+    changed(node)
+    with open(node.aside.parent / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(programs.common.Problem) as refused:
+            put(programs, node, "munge_key")
+    assert str(refused.value) == "a backup, or another restore, runs on this node: wait for its end"
+    assert node.key.read_text() == "another"
+    assert put(programs, node, "munge_key") == ["munge_key: 1 files replaced"]
+
+
+def test_the_lock_is_in_the_folder_of_the_job(programs: Any) -> None:
+    work = yaml.safe_load((ROOT / "roles/backup/vars/main.yml").read_text())["__backup_work_dir"]
+    assert os.path.dirname(programs.restore.ASIDE) == work
+
+
+def test_a_node_that_was_made_anew_has_no_folder_of_the_job_yet(
+    programs: Any, node: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs.restore, "ASIDE", str(node.aside / "hal-backup" / "before"))
+    node.aside.mkdir()
+    put(programs, node, "munge_key")
+    assert (node.aside / "hal-backup").stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in (node.aside / "hal-backup").iterdir()] == ["lock"]
+
+
+def test_what_is_stopped_is_stopped_after_all_is_ready(
+    programs: Any, node: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    run = programs.restore.run
+
+    def told(argv: list[str]) -> Any:
+        order.append(" ".join(argv[1:]))
+        return run(argv)
+
+    monkeypatch.setattr(programs.restore, "run", told)
+    for module in (programs.restore_files, programs.restore_slurm_state):
+        prepare = module.prepare
+
+        def noted(*words: Any, prepare: Any = prepare) -> Any:
+            order.append("prepare")
+            return prepare(*words)
+
+        monkeypatch.setattr(module, "prepare", noted)
+    changed(node)
+    put(programs, node, "munge_key", "slurm_state")
+    assert order == ["prepare", "prepare", "stop munge", "stop slurmctld", "start munge", "start slurmctld"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import io
 import json
 import os
 import time
@@ -14,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from tests.unit.backup.archives import sent
+
+pytestmark = pytest.mark.usefixtures("any_time")
 DAY = 86400
 NOON = int(time.mktime((2026, 11, 21, 12, 0, 0, 0, 0, -1)))  # a Saturday
 
@@ -21,7 +23,7 @@ NOON = int(time.mktime((2026, 11, 21, 12, 0, 0, 0, 0, -1)))  # a Saturday
 @pytest.fixture
 def config(tmp_path: Path) -> dict[str, Any]:
     (tmp_path / "store").mkdir()
-    return {"root": str(tmp_path / "store"), "reserve_mb": 0, "keep_daily": 3, "keep_weekly": 2}
+    return {"root": str(tmp_path / "store"), "reserve_mb": 0, "keep_daily": 3, "keep_weekly": 2, "quota_mb": 9}
 
 
 def name(number: int, node: str = "hal01") -> str:
@@ -32,7 +34,7 @@ def put(
     programs: Any, config: dict[str, Any], content: bytes, number: int = 1, node: str = "hal01", word: str = ""
 ) -> None:
     asked = f"put {name(number, node)} {len(content)} {hashlib.sha256(content).hexdigest()} {word}".strip()
-    programs.store.put(config, node, asked, io.BytesIO(content))
+    programs.store.put(config, node, asked, sent(content))
 
 
 def has(programs: Any, config: dict[str, Any], *stamps: int, damaged: tuple[int, ...] = ()) -> Path:
@@ -59,15 +61,17 @@ def test_what_is_written_beside_an_archive(
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / name(1)).read_bytes() == b"content"
     beside = {"archive": name(1), "at": 1000, "size": 7, "sha256": hashlib.sha256(b"content").hexdigest()}
-    assert json.loads((folder / f"{name(1)}.json").read_text()) == {**beside, "word": "a" * 64, "damaged": ""}
-    put(programs, config, b"content", number=2)
-    assert json.loads((folder / f"{name(2)}.json").read_text())["word"] == ""
+    written = {**beside, "word": "a" * 64, "signature": "", "damaged": ""}
+    assert json.loads((folder / f"{name(1)}.json").read_text()) == written
+    put(programs, config, b"content", number=2, word="signature=MEUCIQ+/==")
+    written = json.loads((folder / f"{name(2)}.json").read_text())
+    assert (written["word"], written["signature"]) == ("", "MEUCIQ+/==")
 
 
-def test_two_who_come_at_once_come_one_after_the_other(
+def test_an_archive_has_its_name_when_it_is_whole(
     programs: Any, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And an archive has its name when it is whole; older ones go when it is there."""
+    """What is old goes before it comes; nobody holds the folder meanwhile, and its name is on the disk at the end."""
     order: list[str] = []
 
     def noted(owner: Any, what: str) -> None:
@@ -79,36 +83,48 @@ def test_two_who_come_at_once_come_one_after_the_other(
 
         monkeypatch.setattr(owner, what, step)
 
-    for what in ("sweep", "need_room", "_receive", "save", "retain"):
+    for what in ("sweep", "retain", "admit"):
+        noted(programs.folder, what)
+    for what in ("_receive", "save"):
         noted(programs.store, what)
-    noted(programs.store.fcntl, "flock")
-    noted(programs.store.os, "fsync")
+    for what in ("fsync", "close"):
+        noted(programs.folder.os, what)
+    noted(programs.folder.fcntl, "flock")
     put(programs, config, b"content")
-    assert order == ["flock", "sweep", "need_room", "_receive", "fsync", "save", "fsync", "retain"]
+    order = [what for number, what in enumerate(order) if order[number : number + 2] != ["close", "close"]]
+    first = ["flock", "flock", "sweep", "retain", "admit", "fsync", "close"]  # of what arrives, and of the folder
+    assert order[: len(first)] == first
+    assert order[len(first) :] == ["_receive", "fsync", "flock", "save", "fsync", "fsync", "close"]
 
 
 def test_the_content_is_on_the_disk_before_it_is_believed(
     programs: Any, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sizes: list[int] = []
-    monkeypatch.setattr(programs.store.os, "fsync", lambda handle: sizes.append(os.fstat(handle).st_size))
+    names: list[tuple[str, int]] = []
+    own = "/proc/self/fd/{}".format
+    monkeypatch.setattr(
+        programs.store.os,
+        "fsync",
+        lambda handle: names.append((os.path.basename(os.readlink(own(handle))), os.fstat(handle).st_size)),
+    )
     put(programs, config, b"content")
-    assert sizes[0] == 7
+    assert names[1] == (".part", 7)
+    assert [name for name, _ in names][::3] == ["hal01", "hal01"], "so is its name"
 
 
 @pytest.mark.parametrize(("came", "length"), [(b"conten", 6), (b"contenT", 7), (b"content!", 8)])
 def test_what_came_is_counted(programs: Any, config: dict[str, Any], came: bytes, length: int) -> None:
     asked = f"put {name(1)} 7 {hashlib.sha256(b'content').hexdigest()}"
     with pytest.raises(programs.common.Problem) as refused:
-        programs.store.put(config, "hal01", asked, io.BytesIO(came))
+        programs.store.put(config, "hal01", asked, sent(came))
     assert str(refused.value) == f"{length} bytes came, 7 were announced: nothing is stored"
 
 
 def test_who_sends_more_than_announced_is_not_heard_out(programs: Any, config: dict[str, Any]) -> None:
-    stream = io.BytesIO(b"x" * (5 * 1024**2))
+    stream = sent(b"x" * (5 * 1024**2))
     with pytest.raises(programs.common.Problem, match=r"^1048576 bytes came, 7 were announced: nothing is stored$"):
         programs.store.put(config, "hal01", f"put {name(1)} 7 {'0' * 64}", stream)
-    assert stream.tell() == 1024**2
+    assert os.lseek(stream.fileno(), 0, os.SEEK_CUR) == 1024**2
 
 
 def test_a_large_archive_is_stored_whole(programs: Any, config: dict[str, Any]) -> None:
@@ -123,7 +139,7 @@ def test_a_disk_that_reads_otherwise_is_said(
     monkeypatch.setattr(programs.store, "sha256", lambda path: "0" * 64)
     with pytest.raises(programs.common.Problem, match="what was written reads differently: the disk of the store is"):
         put(programs, config, b"content")
-    assert os.listdir(Path(config["root"]) / "hal01") == [".lock"]
+    assert os.listdir(Path(config["root"]) / "hal01") == []
 
 
 @pytest.mark.parametrize(
@@ -131,16 +147,30 @@ def test_a_disk_that_reads_otherwise_is_said(
     [OSError(errno.EIO, "Input/output error"), OSError(errno.EROFS, "Read-only file system"), ValueError("closed")],
 )
 def test_another_error_is_what_it_is_and_leaves_nothing(
-    programs: Any, config: dict[str, Any], error: Exception
+    programs: Any, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    class Broken(io.BytesIO):
-        def read(self, size: int | None = -1) -> bytes:
-            raise error
+    def broken(stream: Any) -> bytes:
+        raise error
 
+    monkeypatch.setattr(programs.store, "_block", broken)
     with pytest.raises(type(error)) as raised:
-        programs.store.put(config, "hal01", f"put {name(1)} 7 {'0' * 64}", Broken())
+        programs.store.put(config, "hal01", f"put {name(1)} 7 {'0' * 64}", sent(b""))
     assert raised.value is error
-    assert os.listdir(Path(config["root"]) / "hal01") == [".lock"]
+    assert os.listdir(Path(config["root"]) / "hal01") == []
+
+
+def test_what_cannot_be_written_down_is_not_there(
+    programs: Any, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would lie there as somebody else's."""
+
+    def full(path: str, content: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(programs.store, "save", full)
+    with pytest.raises(OSError, match="No space left"):
+        put(programs, config, b"content")
+    assert os.listdir(Path(config["root"]) / "hal01") == []
 
 
 @pytest.mark.parametrize(
@@ -153,54 +183,9 @@ def test_another_error_is_what_it_is_and_leaves_nothing(
 )
 def test_what_is_refused_leaves_no_folder(programs: Any, config: dict[str, Any], asked: str, said: str) -> None:
     with pytest.raises(programs.common.Problem) as refused:
-        programs.store.put(config, "hal01", asked, io.BytesIO(b"x"))
+        programs.store.put(config, "hal01", asked, sent(b"x"))
     assert str(refused.value) == said
     assert os.listdir(config["root"]) == []
-
-
-def test_a_sweep_leaves_what_is_whole(programs: Any, config: dict[str, Any]) -> None:
-    folder = has(programs, config, 1000, 2000)
-    (folder / f"{name(0)}.json").unlink()
-    (folder / f"{name(9)}.part").touch()
-    (folder / "other").touch()
-    programs.store.sweep(str(folder))
-    assert sorted(os.listdir(folder)) == [name(1), f"{name(1)}.json", "other"]
-
-
-def test_archives_are_listed_newest_first(programs: Any, config: dict[str, Any]) -> None:
-    """And of one second by their names."""
-    folder = has(programs, config, 1000, 3000, 2000, 2000)
-    listed = programs.store.archives(str(folder))
-    assert [one["archive"] for one in listed] == [name(1), name(3), name(2), name(0)]
-
-
-def test_what_is_beyond_those_to_keep_is_removed(programs: Any, config: dict[str, Any]) -> None:
-    folder = has(programs, config, *(NOON - DAY * back for back in range(10)))
-    programs.store.retain(config, str(folder))
-    # Three days; and the newest of the week before (Sunday the 15th).
-    assert numbers(folder) == [0, 1, 2, 6]
-    assert len(os.listdir(folder)) == 8
-
-
-def test_the_newest_stays_whatever_is_declared(programs: Any, config: dict[str, Any]) -> None:
-    folder = has(programs, config, NOON, NOON - DAY, NOON - 2 * DAY)
-    programs.store.retain({**config, "keep_daily": 0, "keep_weekly": 0}, str(folder))
-    assert numbers(folder) == [0]
-
-
-def test_damaged_ones_stay_and_count_as_none(programs: Any, config: dict[str, Any]) -> None:
-    folder = has(programs, config, *(NOON - DAY * back for back in range(6)), damaged=(0, 4))
-    programs.store.retain({**config, "keep_weekly": 0}, str(folder))
-    assert numbers(folder) == [0, 1, 2, 3, 4]
-
-
-def test_a_week_is_that_of_the_calendar_and_its_year(programs: Any) -> None:
-    """2027-01-01 is a Friday of the week 53 of 2026, and 2026-01-01 a Thursday of the first."""
-    new_year, week = int(time.mktime((2027, 1, 1, 12, 0, 0, 0, 0, -1))), 7 * DAY
-    assert programs.store.kept([new_year - DAY, new_year], 0, 9) == {new_year}
-    stamps = [new_year - 52 * week, new_year - week, new_year, new_year + week]
-    assert programs.store.kept(stamps, 0, 9) == set(stamps)
-    assert programs.store.kept(stamps, 0, 3) == set(stamps[1:])
 
 
 def test_a_check_says_what_is_wrong_and_remembers_it(
@@ -213,7 +198,6 @@ def test_a_check_says_what_is_wrong_and_remembers_it(
     capsys.readouterr()
     programs.store.check(config)
     assert capsys.readouterr().out == "every archive is whole\n"
-    assert json.loads((root / "checked.json").read_text()) == {"at": NOON, "damaged": []}
     (root / "hal01" / name(1)).unlink()
     (root / "hal01" / name(2)).write_bytes(b"c0ntent")
     wrong = [f"{name(2)}: its content changed", f"{name(1)}: it is not there"]
@@ -221,13 +205,12 @@ def test_a_check_says_what_is_wrong_and_remembers_it(
         with pytest.raises(programs.common.Problem) as damaged:
             programs.store.check(config)
         assert str(damaged.value) == "2 damaged: " + "; ".join(wrong)
-        assert json.loads((root / "checked.json").read_text()) == {"at": NOON, "damaged": wrong}
-        seen = [one["damaged"] for one in programs.store.archives(str(root / "hal01"))]
+        seen = [one["damaged"] for one in programs.folder.archives(str(root / "hal01"))]
         assert seen == ["", "its content changed", "it is not there"]
     for number in (1, 2):
         (root / "hal01" / name(number)).write_bytes(b"content")
     programs.store.check(config)
-    assert [one["damaged"] for one in programs.store.archives(str(root / "hal01"))] == ["", "", ""]
+    assert [one["damaged"] for one in programs.folder.archives(str(root / "hal01"))] == ["", "", ""]
 
 
 def test_a_check_writes_only_what_is_new(
@@ -237,31 +220,35 @@ def test_a_check_writes_only_what_is_new(
     saved: list[str] = []
     monkeypatch.setattr(programs.store, "save", lambda path, content: saved.append(os.path.basename(path)))
     programs.store.check(config)
-    assert saved == ["checked.json"]
+    assert saved == []
 
 
 def test_status_counts_what_is_there(programs: Any, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     root = Path(config["root"])
-    (root / "checked.json").write_text("{}")
+    (root / "checked.json").write_text("{}")  # of a store of before
     (root / "hal03").mkdir()
     folder = has(programs, config, NOON, NOON - DAY, NOON - 2 * DAY, damaged=(0,))
+    (folder / "aside").mkdir()
+    (folder / "aside" / name(7)).touch()
     for number, size in ((0, 1024**2), (1, 1024**2 - 1), (2, 5)):
         path = f"{folder / name(number)}.json"
         programs.common.save(path, dict(programs.common.load(path), size=size))
     monkeypatch.setattr(programs.store.time, "time", lambda: NOON - DAY + 5544)
     monkeypatch.setattr(programs.store, "free_mb", lambda path: 77 if path == str(root) else 0)
     assert programs.store.status(config) == {
+        "aside": 1,
         "damaged": 1,
         "free_mb": 77,
         "nodes": {
             "hal01": {
                 "age_hours": 1.5,
                 "archives": [name(0), name(1), name(2)],
+                "aside": [name(7)],
                 "damaged": 1,
                 "megabytes": 2,
                 "newest": name(1),
             },
-            "hal03": {"age_hours": None, "archives": [], "damaged": 0, "megabytes": 0, "newest": None},
+            "hal03": {"age_hours": None, "archives": [], "aside": [], "damaged": 0, "megabytes": 0, "newest": None},
         },
     }
 
@@ -283,7 +270,7 @@ def test_what_the_command_line_says_is_done(
 ) -> None:
     digest = hashlib.sha256(b"content").hexdigest()
     monkeypatch.setenv("SSH_ORIGINAL_COMMAND", f"put {name(1)} 7 {digest} {'a' * 64}")
-    monkeypatch.setattr(programs.store.sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"content")))
+    monkeypatch.setattr(programs.store.sys, "stdin", sent(b"content"))
     assert programs.store.command([said.config, "put", "hal01"]) == 0
     assert capsys.readouterr().out == f"stored {name(1)} {digest}\n"
     assert programs.store.command([said.config, "has", "hal01", "a" * 64]) == 0

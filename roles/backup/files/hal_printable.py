@@ -1,0 +1,1 @@
+../../../plugins/module_utils/hal_printable.py

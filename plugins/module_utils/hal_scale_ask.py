@@ -65,7 +65,7 @@ def change(argv):
 
 
 def refuse_beside(command):
-    """Raise ScaleError while such a command runs on this node, whoever started it."""
+    """Raise ScaleError while root runs such a command on this node: users name their processes as they like."""
     program = os.path.join(FOLDER, command).encode()
     for number in os.listdir("/proc"):
         try:
@@ -73,9 +73,19 @@ def refuse_beside(command):
                 found = program in words.read().split(b"\0")[:3]  # after the shell that runs it
         except (ValueError, IOError):  # no process, or none any more
             continue
-        if found:
+        if found and _is_root_s(number):
             raise ScaleError("%s runs already (process %s): nothing was changed; run this again when it has ended" % (
                 command, number))
+
+
+def _is_root_s(number):
+    """Whether a process is root's, or ours. The owner of its folder in /proc may be root's without that (proc(5))."""
+    try:
+        with open("/proc/%s/status" % number, "rb") as lines:
+            return any(line.split()[1:2] in ([b"0"], [str(os.geteuid()).encode()]) for line in lines
+                       if line.startswith(b"Uid:"))
+    except (IOError, OSError):
+        return False  # it has ended
 
 
 def start(argv, out, err):

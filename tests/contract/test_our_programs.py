@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.contract.project import PROJECT
 from tests.contract.rules.centos7_tools import every_command
@@ -71,3 +74,26 @@ def test_a_limit_of_time_has_its_seconds_and_its_program() -> None:
         if path.suffix == ".yml" and (limited or (words[0].isdigit() and words[0] != HELD)):
             wrong.append(f"{path.relative_to(PROJECT)}:{line}: {shlex.join(words)}")
     assert wrong == []
+
+
+def test_what_is_written_to_be_started_says_by_what() -> None:
+    """A Python file without its first line is read by the shell of whoever types its name."""
+    started, silent = 0, []
+    for path in sorted(PROJECT.glob("roles/*/vars/main.yml")):
+        for one in written(yaml.safe_load(path.read_text())):
+            found = re.search(r"'(?:/files/)?([\w.-]+\.(?:py|sh|j2))'", one["content"])
+            if one.get("mode") == "0755" and found:
+                kind = "templates" if found[1].endswith(".j2") else "files"
+                started += 1
+                if not (path.parents[1] / kind / found[1]).read_text().startswith("#!/"):
+                    silent.append(f"{path.parents[1].name}: {one['path']}")
+    assert started > 10
+    assert silent == []
+
+
+def written(value: Any) -> Iterator[dict[str, Any]]:
+    """Every file in a role's variables that has its content there."""
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from written(inner)
+    if isinstance(value, dict) and {"path", "content"} <= set(value):
+        yield value

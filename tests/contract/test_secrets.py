@@ -90,6 +90,46 @@ PLANTED = (
         ],
     ),
     Planted(
+        secrets.a_file_with_a_secret_is_not_for_all,
+        {
+            "roles/slurm/templates/dbd.conf.j2": "StoragePass={{ slurm_database_password }}\n",
+            TASKS: """
+                - name: For all
+                  ansible.builtin.template: {src: dbd.conf.j2, dest: /etc/x, mode: "0644"}
+                - name: As umask has it
+                  ansible.builtin.copy: {content: "{{ slurm_database_password }}", dest: /etc/x}
+                - name: For its owner
+                  ansible.builtin.template: {src: dbd.conf.j2, dest: /etc/x, mode: "0600"}
+                - name: For a service
+                  ansible.builtin.copy: {content: "{{ munge_key }}", dest: /etc/x, mode: "0640"}
+                - name: Without a secret
+                  ansible.builtin.copy: {content: x, dest: /etc/x, mode: "0644"}
+                """,
+        },
+        [
+            f'{TASKS}:1: writes slurm_database_password with the mode 0644: other users may read it; mode: "0600"',
+            f"{TASKS}:3: writes slurm_database_password with the mode that umask gives: other users may read it;"
+            ' mode: "0600"',
+        ],
+    ),
+    Planted(
+        secrets.no_secret_is_on_a_command_line,
+        {
+            TASKS: """
+                - name: As a word
+                  ansible.builtin.command: {argv: [mysql, "--password={{ slurm_database_password }}"]}
+                - name: In a line
+                  ansible.builtin.shell: echo {{ munge_key }} | base64 -d >/etc/munge/munge.key
+                - name: By its input
+                  ansible.builtin.command: {argv: [mysql], stdin: "{{ slurm_database_password }}"}
+                """,
+        },
+        [
+            f"{TASKS}:2: slurm_database_password would be in the list of processes; give it by stdin",
+            f"{TASKS}:4: munge_key would be in the list of processes; give it by stdin",
+        ],
+    ),
+    Planted(
         secrets.silent_results_are_not_printed,
         {
             TASKS: """

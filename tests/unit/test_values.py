@@ -34,6 +34,7 @@ VALUES = {
     "hal_expect.prepare": "Prepared",
     "hal_expect.roles": "Layers",
     "hal_firewall.openings": "Opening Ports",
+    "hal_firewall.shares": "Share",
     "hal_firewall.zones": "Zone",
     "hal_inventory.capture.adopt": "Adoption Row Told",
     "hal_inventory.capture.edit": "Value",

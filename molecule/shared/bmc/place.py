@@ -126,7 +126,7 @@ class Container:
                 f"--network={boot.network}:{plug}",
                 f"--volume={disk}:{DISK}",
                 f"--volume={Path(__file__).parent}:{PROGRAMS}/bmc:ro",
-                "--tmpfs=/run",
+                "--tmpfs=/run:mode=755",
                 boot.image,
                 "sleep",
                 "infinity",

@@ -112,7 +112,8 @@ class Sysimage:
     def open(self) -> None:
         """Let programs run in it: devices and processes are the installer's, /run is in memory."""
         lines = [f'mkdir -p "{DISK}/{one}"; mount --rbind "/{one}" "{DISK}/{one}"' for one in BINDS]
-        self.do("the new system", "; ".join([*lines, f'mkdir -p "{DISK}/run"; mount -t tmpfs tmpfs "{DISK}/run"']))
+        lines.append(f'mkdir -p "{DISK}/run"; mount -t tmpfs -o mode=755 tmpfs "{DISK}/run"')
+        self.do("the new system", "; ".join(lines))
 
     def close(self) -> None:
         """Take that away again."""

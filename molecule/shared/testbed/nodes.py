@@ -244,6 +244,7 @@ def _container_devices(node: Node) -> list[str]:
     """Return the options that make a container do for a machine: systemd, capabilities, devices."""
     return [
         "--systemd=always",
+        "--tmpfs=/run:mode=755,nosuid,nodev",  # as systemd has it; podman's own is for all to write to
         f"--cap-add={CAPABILITIES}",
         "--device=/dev/fuse",
         *([f"--device={AUTOFS}"] if AUTOFS.exists() else []),  # systemd's automounts

@@ -12,6 +12,7 @@ Reads /proc/self/mounts and /etc/fstab alone: whoever looks at a mount itself wa
 from __future__ import absolute_import, division, print_function
 
 import json
+import os
 import re
 import sys
 
@@ -154,10 +155,11 @@ def shown(words, kind):
 def read(path):
     """Return the text of a file, or nothing where it is not there."""
     try:
-        with open(path) as stream:
-            return stream.read()
+        with open(path, "rb") as stream:
+            content = stream.read()
     except IOError:
         return ""
+    return content if str is bytes else os.fsdecode(content)  # a user's mount may have a name that is no text
 
 
 def main(words):

@@ -148,6 +148,29 @@ def tasks_with_secrets_are_silent(root: Path) -> Iterator[Finding]:
 
 
 @rule
+def a_file_with_a_secret_is_not_for_all(root: Path) -> Iterator[Finding]:
+    """Its mode, which the task names, gives nothing to other users."""
+    for task in all_tasks(root):
+        used = sorted(_used(task)) if task.short in RENDERS else []
+        mode = str(task.arguments.get("mode", "")) if isinstance(task.arguments, Map) else ""
+        if used and not mode.endswith("0"):
+            text = f"writes {', '.join(used)} with the mode {mode or 'that umask gives'}"
+            yield task.finding(f'{text}: other users may read it; mode: "0600"')
+
+
+@rule
+def no_secret_is_on_a_command_line(root: Path) -> Iterator[Finding]:
+    """Every user reads what a program was called with in the list of processes. Its input nobody sees."""
+    for task in all_tasks(root):
+        if task.short not in ("command", "shell", "raw", "script"):
+            continue
+        given = task.arguments
+        words = [value for key, value in given.items() if key != "stdin"] if isinstance(given, Map) else given
+        for name in sorted(_secret_names(words)):
+            yield task.finding(f"{name} would be in the list of processes; give it by stdin", task.module)
+
+
+@rule
 def silent_results_are_not_printed(root: Path) -> Iterator[Finding]:
     """What a no_log task registers, and secrets themselves, appear in no message."""
     for role in roles(root):

@@ -193,6 +193,13 @@ def test_with_the_mark_or_the_source_it_is_ours() -> None:
     assert by_hand["lines"] == [f"{MODULES} has another line in /etc/fstab"]
 
 
+def test_a_user_s_mount_whose_name_is_no_text_hides_no_other(tmp_path: Path) -> None:
+    """The health check asks by this program, and what does not answer drains the node."""
+    table = tmp_path / "mounts"
+    table.write_bytes(b"me:/ /tmp/\xff\xfe fuse.sshfs rw 0 0\n" + LIVE.encode())
+    assert found(mounts.read(str(table))) == found()
+
+
 def test_so_it_is_where_a_folder_of_the_node_is_to_be_bound() -> None:
     binds = {"/own": {"source": "/disk/own"}}
     said = {"/own": "/own is of somebody else, from filer:/old, declared /disk/own"}

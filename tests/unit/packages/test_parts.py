@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import hashlib
 import io
+import lzma
 import shutil
 import subprocess
 import urllib.error
 import urllib.request
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from hal_packages import resolve, signatures
+from hal_packages import repodata, resolve, signatures
 from hal_packages.declared import Nodes, Origin, Repository
 from hal_packages.errors import HalPackagesError
 from hal_packages.metadata import AtHand, gather
@@ -31,7 +34,7 @@ def repository(folder: Path, *, kinds: tuple[str, ...] = ("primary", "filelists"
     """Make the metadata of an empty repository; ``changes`` of what stands there of each file."""
     data = []
     for kind in kinds:
-        content = f"content of {kind}".encode()
+        content = gzip.compress(changes.get("content", f"content of {kind}").encode())[: int(changes.get("end", 999))]
         (folder / "repodata").mkdir(parents=True, exist_ok=True)
         (folder / f"repodata/x-{kind}.xml.gz").write_bytes(content)
         checksum = changes.get(
@@ -49,7 +52,7 @@ def test_metadata_is_kept_by_its_kind(tmp_path: Path) -> None:
     repomd = (place / "repodata/repomd.xml").read_bytes()
     files = {kind: tmp_path / f"{kind}-x-{kind}.xml.gz" for kind in ("primary", "filelists")}
     assert found == Metadata(str(place), hashlib.sha256(repomd).hexdigest(), files)
-    assert {path.name: path.read_text() for path in tmp_path.glob("*.gz")} == {
+    assert {path.name: gzip.decompress(path.read_bytes()).decode() for path in tmp_path.glob("*.gz")} == {
         "primary-x-primary.xml.gz": "content of primary",
         "filelists-x-filelists.xml.gz": "content of filelists",
     }
@@ -86,6 +89,67 @@ def test_metadata_that_lacks_something_is_refused(
     with pytest.raises(HalPackagesError) as caught:
         obtain(str(place), tmp_path)
     assert str(caught.value) == f"{place}{words}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"content": "a" * 2001}, "more than 0.00190735 MiB when it is unpacked: not read"),
+        ({"end": "30"}, "cannot be unpacked: Compressed file ended before the end-of-stream marker was reached"),
+    ],
+)
+def test_metadata_is_unpacked_to_a_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], words: str
+) -> None:
+    """Who has the mirror has its checksums, too: 1 MB becomes 1 GB, and libsolv takes all of it."""
+    monkeypatch.setattr(repodata, "MOST_UNPACKED", 2000)
+    obtain(str(repository(tmp_path / "right", content="a" * 2000)), tmp_path)
+    place = repository(tmp_path / "base", kinds=("primary",), **changes)
+    with pytest.raises(HalPackagesError) as caught:
+        obtain(str(place), tmp_path)
+    assert str(caught.value) == f"{place}/repodata/x-primary.xml.gz: {words}"
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, lzma.compress, bytes])
+def test_every_packing_that_nodes_read_is_looked_into(
+    monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(repodata, "MOST_UNPACKED", 2000)
+    name = "x.xml" + {bz2.compress: ".bz2", lzma.compress: ".xz"}.get(pack, "")
+    repodata._refuse_bomb(name, pack(b"a" * 2000))
+    with pytest.raises(HalPackagesError, match=f"^{name}: more than .* when it is unpacked: not read$"):
+        repodata._refuse_bomb(name, pack(b"a" * 2001))
+
+
+def test_what_is_packed_otherwise_is_not_handed_on() -> None:
+    with pytest.raises(HalPackagesError) as caught:
+        repodata._refuse_bomb("x.xml.zst", b"")
+    assert str(caught.value) == "x.xml.zst: is packed in a way that nodes do not read; they read .xml, .gz, .bz2, .xz"
+
+
+def test_a_file_is_read_to_a_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repodata, "MOST_FILE", 1024)
+    asked: list[int] = []
+
+    class Endless(io.BytesIO):
+        """A mirror's answer that never ends."""
+
+        def read(self, size: int | None = -1) -> bytes:
+            """So many bytes."""
+            assert size is not None
+            asked.append(size)
+            return b"a" * (10**6 if size < 0 else size)
+
+    monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: Endless())
+    (tmp_path / "a").write_bytes(b"a" * 1025)
+    for place in ("http://x/base", str(tmp_path)):
+        for size in (None, 10**9):
+            with pytest.raises(HalPackagesError) as caught:
+                read(place, "a", size)
+            assert str(caught.value) == f"{place}/a: more than 0.000976562 MiB: not read"
+    assert asked == [1025, 1025]
+    (tmp_path / "a").write_bytes(b"a" * 1024)
+    assert len(read(str(tmp_path), "a")) == 1024
 
 
 def test_what_is_no_xml_is_no_metadata(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import io
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -41,7 +42,9 @@ FEW = st.lists(TEXT, min_size=1, max_size=3)
 def printed(work: Callable[[], Any], **patches: Any) -> str:
     """Return what a program's function prints on both streams. ``patches``: of module__name, what stands for it."""
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2)]
-    with pytest.MonkeyPatch.context() as patch:
+    mask = os.umask(0o022)  # programs that keep secrets set it for themselves
+    with contextlib.ExitStack() as after, pytest.MonkeyPatch.context() as patch:
+        after.callback(os.umask, mask)
         for name, value in patches.items():
             module, _, attribute = name.partition("__")
             patch.setattr(globals()[module], attribute, value)

@@ -3,6 +3,7 @@ allowed is a failure."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -19,6 +20,18 @@ from tests.as_root import pytest_pyfunc_call as pytest_pyfunc_call
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+
+UMASK = os.umask(0)
+os.umask(UMASK)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """A test leaves the umask as it was: programs set one for themselves, and others come after in this process."""
+    left = os.umask(UMASK)
+    if left != UMASK:
+        pytest.fail(f"the umask is {left:04o} after this test, and was {UMASK:04o}", pytrace=False)
 
 
 def pytest_configure(config: pytest.Config) -> None:

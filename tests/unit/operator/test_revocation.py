@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -23,6 +24,7 @@ from hal_certificates.errors import CertificateError
 from hal_certificates.keygen import fingerprint, let_in, public_key
 from hal_inventory import lock
 from tests.unit import playing
+from tests.unit.interpreters import LOCAL
 from tests.unit.modules import PROJECT
 from tests.unit.operator.test_certificates import make_key
 
@@ -681,13 +683,14 @@ def test_the_promise_asks_the_nodes_list_for_what_the_register_has(
             }
         ]
     )
+    certificates = f"{shlex.quote(sys.executable)} -m hal_certificates"
     variables = {
         "ansible_connection": "local",
-        "ansible_python_interpreter": sys.executable,
+        "ansible_python_interpreter": LOCAL,
         "ssh_authority_dir": str(folder),
         "__ssh_revoked_keys": str(node),
         "list": str(folder / "revoked_keys"),
-        "revoke": f"{sys.executable} -m hal_certificates --authority {folder} revoke --serial 2 --reason lost",
+        "revoke": f"{certificates} --authority {folder} revoke --serial 2 --reason lost",
         "add": f"sed -i '$a serial: 9' {folder}/revoked_users",
     }
     done = playing.play_text(tmp_path, text, "hal01", **variables)

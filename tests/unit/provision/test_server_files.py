@@ -206,8 +206,11 @@ def test_words_are_told_whatever_they_are(number: int, capsysbinary: pytest.Capt
     assert str(Problem(words)) == told
 
 
-def test_a_problem_with_others_words_drives_no_terminal(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_a_problem_with_others_words_drives_no_terminal(
+    capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Slurm's own words are in them; escapes that were made before stay as they are."""
+    monkeypatch.setattr(common.os, "umask", lambda _mask: 0)
     slurm = "hal05: not drained in Slurm: \x1b[2J\u202e\u200b\u3164\nhal06: größe \\x1b"
 
     def work() -> str:

@@ -31,7 +31,7 @@ PLAY = f"""
       ansible.builtin.debug: {{msg: "one {EVIL}\\ntwo {EVIL}\\n"}}
     - name: Fail
       ansible.builtin.fail: {{msg: "{EVIL}\\n{EVIL}"}}
-      ignore_errors: true
+      ignore_errors: true  # the case of this test: the words of a failure that is ignored are printed as well
     - name: Say something else
       ansible.builtin.command: {{argv: [printf, "{EVIL}\\r\\n{EVIL}"]}}
       failed_when: true

@@ -19,18 +19,16 @@ from typing import IO, Any
 import pytest
 
 from tests.unit.backup.archives import sent
+from tests.unit.backup.stored import DAY, NOON, has, name, numbers, settings
 
 FILES = Path(__file__).resolve().parents[3] / "roles" / "backup" / "files"
 pytestmark = pytest.mark.usefixtures("any_time")
-DAY = 86400
-NOON = int(time.mktime((2026, 11, 21, 12, 0, 0, 0, 0, -1)))  # a Saturday
 LONG_SECONDS = 600  # what has not ended by then never will
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> dict[str, Any]:
-    (tmp_path / "store").mkdir()
-    return {"root": str(tmp_path / "store"), "reserve_mb": 0, "keep_daily": 3, "keep_weekly": 2, "quota_mb": 9}
+    return settings(tmp_path)
 
 
 @pytest.fixture
@@ -38,10 +36,6 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a test has made is two days old."""
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + 2 * DAY)
-
-
-def name(number: int) -> str:
-    return f"hal01-20261121T0230{number:02d}Z.tar.gz.gpg"
 
 
 def asked(content: bytes, number: int) -> str:
@@ -60,21 +54,6 @@ def refused(programs: Any, config: dict[str, Any], number: int, content: bytes =
         put(programs, config, number, content)
     assert sorted(folder.rglob("*")) == before
     return str(problem.value)
-
-
-def has(programs: Any, config: dict[str, Any], *stamps: int, damaged: tuple[int, ...] = ()) -> Path:
-    """Archives of these times are there."""
-    folder = Path(config["root"]) / "hal01"
-    folder.mkdir(exist_ok=True)
-    for number, stamp in enumerate(stamps):
-        beside = {"archive": name(number), "at": stamp, "sha256": "", "size": 0, "word": ""}
-        (folder / name(number)).touch()
-        programs.common.save(f"{folder / name(number)}.json", dict(beside, damaged="x" if number in damaged else ""))
-    return folder
-
-
-def numbers(folder: Path) -> list[int]:
-    return [number for number in range(60) if (folder / name(number)).exists()]
 
 
 # ---------------------------------------------------------------- what the store forgot: four cases that were seen

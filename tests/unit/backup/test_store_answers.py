@@ -6,7 +6,6 @@ import errno
 import hashlib
 import json
 import os
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,20 +13,14 @@ from typing import Any
 import pytest
 
 from tests.unit.backup.archives import sent
+from tests.unit.backup.stored import DAY, NOON, has, name, settings
 
 pytestmark = pytest.mark.usefixtures("any_time")
-DAY = 86400
-NOON = int(time.mktime((2026, 11, 21, 12, 0, 0, 0, 0, -1)))  # a Saturday
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> dict[str, Any]:
-    (tmp_path / "store").mkdir()
-    return {"root": str(tmp_path / "store"), "reserve_mb": 0, "keep_daily": 3, "keep_weekly": 2, "quota_mb": 9}
-
-
-def name(number: int, node: str = "hal01") -> str:
-    return f"{node}-20261121T0230{number:02d}Z.tar.gz.gpg"
+    return settings(tmp_path)
 
 
 def put(
@@ -35,21 +28,6 @@ def put(
 ) -> None:
     asked = f"put {name(number, node)} {len(content)} {hashlib.sha256(content).hexdigest()} {word}".strip()
     programs.store.put(config, node, asked, sent(content))
-
-
-def has(programs: Any, config: dict[str, Any], *stamps: int, damaged: tuple[int, ...] = ()) -> Path:
-    """Archives of these times are there."""
-    folder = Path(config["root"]) / "hal01"
-    folder.mkdir()
-    for number, stamp in enumerate(stamps):
-        beside = {"archive": name(number), "at": stamp, "sha256": "", "size": 0, "word": ""}
-        (folder / name(number)).touch()
-        programs.common.save(f"{folder / name(number)}.json", dict(beside, damaged="x" if number in damaged else ""))
-    return folder
-
-
-def numbers(folder: Path) -> list[int]:
-    return [number for number in range(20) if (folder / name(number)).exists()]
 
 
 def test_what_is_written_beside_an_archive(

@@ -24,14 +24,19 @@ def make_key(path: Path) -> Path:
     return path.with_name(f"{path.name}.pub")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "state" / "ca"
+def authorities(place: Path) -> Path:
+    """Make the authorities of a site; return their folder."""
+    folder = place / "state" / "ca"
     (folder / "hosts").mkdir(parents=True)
     for name in ("host_ca", "user_ca", "admin"):
         make_key(folder / name)
     Authority(folder).build()
     return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return authorities(tmp_path)
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from hal_inventory import lock
 from tests.unit import playing
 from tests.unit.interpreters import LOCAL
 from tests.unit.modules import PROJECT
-from tests.unit.operator.test_certificates import make_key
+from tests.unit.operator.test_certificates import authorities, make_key
 
 Program = Callable[..., tuple[int, list[str], str]]
 REFUSED = PROJECT / "roles/ssh/files/refused.sh"
@@ -35,11 +35,7 @@ REFUSED = PROJECT / "roles/ssh/files/refused.sh"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The authorities of a site, and certificates 1 and 2 of alice and bob."""
-    folder = tmp_path / "state" / "ca"
-    (folder / "hosts").mkdir(parents=True)
-    for name in ("host_ca", "user_ca", "admin"):
-        make_key(folder / name)
-    Authority(folder).build()
+    folder = authorities(tmp_path)
     for name in ("alice", "bob"):
         Authority(folder).issue(name, make_key(tmp_path / name), [name], 1)
     return folder

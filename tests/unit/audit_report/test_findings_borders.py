@@ -159,3 +159,10 @@ def test_only_what_does_not_run_yet_is_repaired_by_a_restart_of_its_first_unit(k
 
 def test_every_node_needs_no_limit() -> None:
     assert subject.repair(NODE, came("all"), "") == "ansible-playbook playbooks/site.yml --tags time"
+
+
+@pytest.mark.parametrize(("sent", "last"), [(40, "+40"), (41, "... 2 more lines"), (100_000, "... 99961 more lines")])
+def test_a_diff_has_no_more_lines_than_an_honest_node_sends(healthy: Answer, sent: int, last: str) -> None:
+    healthy["differences"] = [difference(diff=[f"+{number}" for number in range(1, sent + 1)])]
+    (one,) = findings(came(healthy))
+    assert (len(one.diff), one.diff[0], one.diff[-1]) == (40, "+1", last)

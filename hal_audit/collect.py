@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from ansible import context
 from ansible.errors import AnsibleError
 
-from hal_audit import examine, findings, report
+from hal_audit import examine, findings, history, report
 from hal_audit.document import Audit
 from hal_audit.errors import AuditError
 from hal_audit.store import Store, write_json
@@ -35,6 +35,7 @@ class Collector:
         self.started = time.monotonic()
         self._play: Any = None
         self._stores: set[str] = set()
+        self._roles: set[str] = set()
         self._progress = _pipe()
 
     def play_starts(self, play: Any) -> None:
@@ -70,6 +71,7 @@ class Collector:
         if isinstance(payload, dict):
             self.audit.add(host, payload)
             self._stores.add(str(payload.get("audit_dir") or ""))
+            self._roles.update(payload.get("only") or ())
         else:
             words = str(result._result.get("msg") or "no reason given")
             self.audit.lost((findings.unreachable if unreachable else findings.unreadable)(host, words))
@@ -83,7 +85,9 @@ class Collector:
         warning = ""
         for folder in sorted(self._stores - {""}):
             try:
-                write_json(Store(folder).last, document)
+                store = Store(folder)
+                write_json(store.last, document)
+                history.add(store, history.entry(document, sorted(self._roles)))
             except (OSError, AuditError) as error:
                 warning = f"the result of the audit could not be kept: {error}"
         elsewhere = os.environ.get(DOCUMENT)

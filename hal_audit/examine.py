@@ -142,6 +142,7 @@ class Examination:
             **kept,
             "in_step": [one for one in steps if groups.intersection(one)],
             "audit_dir": str(self.store.folder) if self.store else "",
+            "only": list(self.only),
         }
 
     def _expectations(self, answers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

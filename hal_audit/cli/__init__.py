@@ -75,6 +75,7 @@ def _parser() -> Parser:
     show = command("show", "show the record of a node as the controller has it")
     show.add_argument("node", metavar="NODE")
     show.add_argument("--role", metavar="ROLE", dest="roles", action="append", default=[], help="only this; repeatable")
+    takes.history(command("history", "show what became of the audits so far, the newest last"))
     adopt = command("adopt", "propose records for nodes that this toolkit never rolled out")
     adopt.add_argument("--limit", metavar="PATTERN", default="", help="only these nodes")
     adopt.add_argument("--accept", action="store_true", help="record on the nodes what was proposed last")
@@ -97,6 +98,12 @@ def _show(options: argparse.Namespace) -> int:
     from hal_audit.cli.show import show
 
     return show(options)
+
+
+def _history(options: argparse.Namespace) -> int:
+    from hal_audit.cli.history import history
+
+    return history(options)
 
 
 def _adopt(options: argparse.Namespace) -> int:
@@ -127,6 +134,7 @@ def _completion(options: argparse.Namespace) -> int:
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "show": _show,
+    "history": _history,
     "adopt": _adopt,
     "accept": _accept,
     "timer": _timer,

@@ -1,4 +1,4 @@
-"""What ``hal-audit accept`` and ``hal-audit timer`` take. Here, so that what they import is read only when they run."""
+"""What ``hal-audit accept``, ``history`` and ``timer`` take. Here, so that what they import is read when they run."""
 
 from __future__ import annotations
 
@@ -18,3 +18,16 @@ def timer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--at", metavar="TIME", default="03:30", help="time of day, or systemd's OnCalendar (03:30)")
     parser.add_argument("--remove", action="store_true", help="take the timer away")
     parser.add_argument("rest", nargs="*", metavar="-- OPTION", help="options for ansible-playbook, after --")
+
+
+def history(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``history``."""
+    parser.add_argument("node", metavar="NODE", nargs="?", default="", help="only audits that looked at this node")
+    parser.add_argument("--last", metavar="N", type=_number, default=20, help="how many, the newest (default: 20)")
+
+
+def _number(text: str) -> int:
+    """Return a number of things to show; argparse says what is wrong with another."""
+    if not text.isascii() or not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number; write 1 or more")
+    return int(text)

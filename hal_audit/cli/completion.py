@@ -26,10 +26,11 @@ _hal_audit() {
                 :*) choices="%(commands)s" ;;
                 run:-*) choices="-i --inventory --json --limit --role --forks --deep --help" ;;
                 show:-*) choices="-i --inventory --json --role --help" ;;
+                history:-*) choices="-i --inventory --json --last --help" ;;
                 adopt:-*) choices="-i --inventory --json --limit --accept --help" ;;
                 accept:-*) choices="-i --inventory --json --reason --until --limit --help" ;;
                 timer:-*) choices="-i --inventory --at --remove --help" ;;
-                show:*) choices=$(hal-inventory "${sources[@]}" nodes all --expand 2>/dev/null) ;;
+                show:*|history:*) choices=$(hal-inventory "${sources[@]}" nodes all --expand 2>/dev/null) ;;
                 completion:*) choices="bash zsh" ;;
             esac ;;
     esac
@@ -60,10 +61,11 @@ _hal_audit() {
                 :*) choices=(%(commands)s) ;;
                 run:-*) choices=(-i --inventory --json --limit --role --forks --deep --help) ;;
                 show:-*) choices=(-i --inventory --json --role --help) ;;
+                history:-*) choices=(-i --inventory --json --last --help) ;;
                 adopt:-*) choices=(-i --inventory --json --limit --accept --help) ;;
                 accept:-*) choices=(-i --inventory --json --reason --until --limit --help) ;;
                 timer:-*) choices=(-i --inventory --at --remove --help) ;;
-                show:*) choices=(${(f)"$(hal-inventory $sources nodes all --expand 2>/dev/null)"}) ;;
+                show:*|history:*) choices=(${(f)"$(hal-inventory $sources nodes all --expand 2>/dev/null)"}) ;;
                 completion:*) choices=(bash zsh) ;;
             esac ;;
     esac

@@ -77,7 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     graph = command("graph", "show groups and their nodes")
     graph.add_argument("group", nargs="?", metavar="GROUP", help="only this one")
     nodes = command("nodes", "print the nodes that an expression selects, as a range")
-    nodes.add_argument("expression", metavar="EXPRESSION", help="such as 'gpu and not hal05'")
+    nodes.add_argument(
+        "expression", nargs="?", default="all", metavar="EXPRESSION", help="such as 'gpu and not hal05' (default: all)"
+    )
     nodes.add_argument("--expand", action="store_true", help="one name a line")
     command("names", "print the names that an expression may use, one a line")
     validate = command("validate", "check sources and models; findings, then a summary")

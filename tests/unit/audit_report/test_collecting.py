@@ -142,10 +142,12 @@ def test_the_result_is_kept_where_the_nodes_records_are(
     one, _ = begun
     monkeypatch.setattr(time, "monotonic", lambda: one.started + 12.34)
     for host, folder in (("a", tmp_path / "one"), ("b", tmp_path / "two"), ("c", None)):
-        one.answered(result(host, payload(str(folder) if folder else None)))
+        one.answered(result(host, payload(str(folder) if folder else None, only=["time", "ssh"])))
     text, warning = one.finish(io.StringIO())
     assert (text.startswith("Clean: 3 nodes, 3 resources"), warning) == (True, "")
     kept = [json.loads(Store(tmp_path / name).last.read_text()) for name in ("one", "two")]
+    past = [(tmp_path / name / "history.jsonl").read_text().splitlines() for name in ("one", "two")]
+    assert [[json.loads(line)["only"] for line in lines] for lines in past] == [[["ssh", "time"]]] * 2
     assert kept[0] == kept[1]
     assert kept[0]["summary"]["seconds"] == 12.3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]

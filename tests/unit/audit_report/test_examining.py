@@ -143,6 +143,7 @@ def test_a_payload_has_what_the_report_needs(tmp_path: Path, healthy: Answer) ->
         "findings": [],
         "in_step": [["login", "compute"]],
         "audit_dir": str(tmp_path),
+        "only": [],
     }
     assert examined(tmp_path, group_names=["login"]).unreadable("x")["in_step"] == [["login", "compute"]]
     assert examined(tmp_path).unreadable("x")["audit_dir"] == ""

@@ -55,6 +55,11 @@ def test_nodes_in_and_out(hal_inventory: Run, source: Path, expression: str, exp
     assert hal_inventory("-i", source, "nodes", expression).stdout == expected
 
 
+def test_without_an_expression_all_nodes_are_meant(hal_inventory: Run, source: Path) -> None:
+    every = hal_inventory("-i", source, "nodes", "all").stdout
+    assert (hal_inventory("-i", source, "nodes").stdout, "worker[1" in every) == (every, True)
+
+
 def test_nodes_one_a_line(hal_inventory: Run, source: Path) -> None:
     assert hal_inventory("-i", source, "nodes", "worker[1-2]", "--expand").stdout == "worker1\nworker2\n"
 

@@ -37,6 +37,9 @@ CODES = {"": "", "bold": "1", "drift": "31", "unknown": "33", "good": "32", "dim
 ITEM = re.compile(r"(expectation:.*) \[(.*)\]", re.DOTALL)
 ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
 OWN_NAME = "(the node's name)"
+DECLARED, RECORDED, FOUND = "declared", "recorded", "found"
+HEADERS = ("--- recorded", "+++ now")
+PLACE = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)")
 NOBODY = "no role"
 NO_ROLE = "(this project has no such role)"
 NODES = "nodes"
@@ -286,10 +289,7 @@ def _summary(one: Finding) -> str:
 
 def _values(paint: Painter, one: Finding) -> None:
     if one.diff:
-        styles = ["good" if line[:1] == "+" else "drift" if line[:1] == "-" else "dim" for line in one.diff]
-        parts = [_fitting(line, paint.width - 4 - LABEL) for line in one.diff]
-        every = [style for style, lines in zip(styles, parts, strict=True) for _ in lines]
-        paint.labelled("diff", itertools.chain(*parts), every)
+        _diff(paint, one)
         return
     if one.attribute in HASHES:
         return  # a digest tells nobody anything
@@ -298,11 +298,33 @@ def _values(paint: Painter, one: Finding) -> None:
         return  # the summary says it
     if isinstance(should, Mapping) and one.resource.startswith("expectation:") and len(should) == 1:
         matcher, wanted = next(iter(should.items()))
-        paint.paragraph("should", f"{matcher.replace('_', ' ')} {_value(wanted)}")
+        paint.paragraph(_before(one), f"{matcher.replace('_', ' ')} {_value(wanted)}")
     elif should is not None:
-        paint.paragraph("should", _value(should))
+        paint.paragraph(_before(one), _value(should))
     if is_ is not None:
-        paint.paragraph("is", _value(is_))
+        paint.paragraph(RECORDED if one.cause == "declaration" else FOUND, _value(is_))
+
+
+def _before(one: Finding) -> str:
+    """A file that no role manages is declared by nobody: it is what was recorded."""
+    return DECLARED if one.role or not one.resource.startswith("file:") else RECORDED
+
+
+def _diff(paint: Painter, one: Finding) -> None:
+    """Show a unified diff in words: what is declared, what was found, and where."""
+    kinds = {"-": (_before(one), "good"), "+": (FOUND, "drift"), " ": ("", "dim")}
+    for (label, style), same in itertools.groupby(_changes(one.diff), lambda line: kinds.get(line[:1], kinds[" "])):
+        parts = [part for line in same for part in _fitting(line[1:], paint.width - 4 - LABEL)]
+        paint.labelled(label, parts, [style] * len(parts))
+
+
+def _changes(lines: Iterable[str]) -> Iterator[str]:
+    """Yield a diff's lines with their sign; instead of its headers the line where each part begins."""
+    for number, line in enumerate(lines):
+        if number < len(HEADERS) and line == HEADERS[number]:
+            continue
+        place = PLACE.match(line)
+        yield f" line {place[1]}:" if place else line if line[:1] in tuple("-+ ") else f" {line}"
 
 
 def _value(value: Any) -> str:

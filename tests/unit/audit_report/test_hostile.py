@@ -60,8 +60,8 @@ def test_no_line_of_a_report_drives_a_terminal_whoever_adds_it() -> None:
     paint = report.Painter(80, True)
     paint.line(EVIL, "drift")
     paint.wrapped(EVIL, "", "good")
-    paint.labelled("is", [EVIL])
-    assert paint.lines == [f"\x1b[31m{SHOWN}\x1b[0m", f"\x1b[32m{SHOWN}\x1b[0m", f"    \x1b[2mis       \x1b[0m{SHOWN}"]
+    paint.labelled("found", [EVIL])
+    assert paint.lines == [f"\x1b[31m{SHOWN}\x1b[0m", f"\x1b[32m{SHOWN}\x1b[0m", f"    \x1b[2mfound    \x1b[0m{SHOWN}"]
 
 
 @pytest.mark.parametrize("filler", ["." * 160, "日" * 80, "日" * 37], ids=["dots", "wide", "less"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -65,7 +66,7 @@ def test_drift_is_of_another_colour_than_what_does_not_count(changes: dict[str, 
 @pytest.mark.parametrize(
     ("changes", "group", "lines"),
     [
-        ({"should": "0644", "is_": "0600"}, {}, ["    should   0644", "    is       0600"]),
+        ({"should": "0644", "is_": "0600"}, {}, ["    recorded 0644", "    found    0600"]),
         ({"should": "0644", "is_": "0600"}, {"items": ("a", "b")}, []),
         ({"why": "others write"}, {}, ["    because  others write"]),
         ({"why": "the mode differs"}, {}, []),
@@ -94,16 +95,29 @@ def test_items_of_a_loop_stand_for_the_words() -> None:
 
 def test_lines_of_a_diff_have_their_colours_and_are_cut() -> None:
     paint = report.Painter(80, True)
-    report._values(paint, replace(MODE, diff=("@@", "-a", "+b", "", "+" + "x " * 40, "-" + "y" * 66)))
-    colours = ["\x1b[2m", "\x1b[31m", "\x1b[32m", "", "\x1b[32m", "\x1b[32m", "\x1b[31m"]
+    given = ("--- recorded", "+++ now", "@@ -7 +7,2 @@", " c", "-a", "+b", "", "+" + "x " * 40, "-" + "y" * 66)
+    report._values(paint, replace(MODE, role="time", diff=given))
+    colours = ["\x1b[2m", "\x1b[2m", "\x1b[32m", "\x1b[31m", "", "\x1b[31m", "\x1b[31m", "\x1b[32m"]
     assert [one for line, one in zip(paint.lines, colours, strict=True) if one not in line] == []
+    bare = [re.sub(r"\x1b\[\d*m", "", line) for line in paint.lines]
+    assert [line[:14].strip() for line in bare] == [
+        "l",
+        "c",
+        "declared a",
+        "found    b",
+        "",
+        "found    x",
+        "",
+        "declared y",
+    ]
+    assert bare[0] == " " * 13 + "line 7:"
     plain = report.Painter(80, False)
     report._values(plain, report._printable(replace(MODE, diff=("+" + "x " * 199 + "x", "+" + "x " * 200 + "x"))))
     first, second = ("".join(f"{line[13:]:<67}" for line in plain.lines[at : at + 6]).rstrip() for at in (0, 6))
-    assert plain.lines[0] == "    diff     +" + "x " * 32 + "x"
-    assert first == "+" + "x " * 199 + "x"
+    assert plain.lines[0] == "    found    " + "x " * 33 + "x"
+    assert first == "x " * 199 + "x"
     assert second.endswith("x ...")
-    assert len(second) == 400
+    assert len(second) == 399
     assert len(plain.lines) == 12
 
 

@@ -30,8 +30,8 @@ def test_equal_findings_are_one_with_a_range(healthy: Answer, documented: Docume
     assert text == (
         "time\n"
         "  hal[03-05]  file /etc/chrony.conf: the mode differs\n"
-        "    should   0644\n"
-        "    is       0666\n"
+        "    declared 0644\n"
+        "    found    0666\n"
         "    task     Write the configuration of chronyd,\n"
         "             roles/time/tasks/configure.yml:2\n"
         "             commit abc1234, converged 2026-11-20 18:02 UTC\n"
@@ -54,7 +54,7 @@ def test_what_differs_in_anything_is_not_folded(healthy: Answer, documented: Doc
 def test_a_value_that_is_the_nodes_name_is_folded(healthy: Answer, documented: Documented) -> None:
     healthy["differences"] = [difference(resource="hostname:static", attribute="name", should="x", **{"is": "HOST"})]
     found = [replace(one, is_=one.host) for one in on(findings(healthy), "hal03", "hal04")]
-    assert "is       (the node's name)" in report.text(documented(found))
+    assert "found    (the node's name)" in report.text(documented(found))
 
 
 def test_nodes_that_do_not_answer_are_one_finding(documented: Documented) -> None:
@@ -88,7 +88,7 @@ def test_a_diff_is_shown_and_digests_are_not(healthy: Answer, documented: Docume
     hidden = {"attribute": "sha256", "should": "1" * 64, "is": "2" * 64}
     healthy["differences"] = [difference(kind="changed", diff=["-server a", "+server b"], **hidden)]
     text = report.text(documented(findings(healthy)))
-    assert "diff     -server a\n             +server b\n" in text
+    assert "declared server a\n    found    server b\n" in text
     healthy["differences"] = [difference(kind="changed", **hidden)]
     assert "1111" not in report.text(documented(findings(healthy)))
 
@@ -96,7 +96,7 @@ def test_a_diff_is_shown_and_digests_are_not(healthy: Answer, documented: Docume
 def test_a_secret_expectation_shows_neither_side(healthy: Answer, documented: Documented) -> None:
     failed = expectation(status="fail", expected="(secret)", observed="(secret)", reason="differs")
     text = report.text(documented(findings(healthy, failed)))
-    assert "should   (secret)\n    is       (secret)" in text
+    assert "declared (secret)\n    found    (secret)" in text
 
 
 def test_a_warning_is_shown_and_does_not_count(healthy: Answer, documented: Documented) -> None:

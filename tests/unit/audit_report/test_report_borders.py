@@ -32,13 +32,13 @@ def test_only_nodes_that_do_not_answer_are_alike_but_for_their_names(kind: str, 
 @pytest.mark.parametrize(
     ("should", "lines"),
     [
-        ({"at_most": 5}, ["    should   at most 5"]),
-        ({}, ["    should   {}"]),
-        ({"at_least": 1, "at_most": 5}, ['    should   {"at_least": 1, "at_most": 5}']),
+        ({"at_most": 5}, ["    declared at most 5"]),
+        ({}, ["    declared {}"]),
+        ({"at_least": 1, "at_most": 5}, ['    declared {"at_least": 1, "at_most": 5}']),
     ],
 )
 def test_a_promise_with_one_condition_is_said_in_words(should: dict[str, Any], lines: list[str]) -> None:
-    assert painted(replace(PROMISE, should=should, is_=7))[1:] == [*lines, "    is       7"]
+    assert painted(replace(PROMISE, should=should, is_=7))[1:] == [*lines, "    found    7"]
 
 
 @pytest.mark.parametrize(("number", "words"), [(0, ""), (1, ", 1 warning"), (2, ", 2 warnings")])

@@ -149,13 +149,13 @@ def test_a_command_is_broken_where_a_shell_takes_it(words: str, width: int, line
     ("more", "lines"),
     [
         ({"summary": "the unit is masked", "should": {"equal": True}, "is_": False}, []),
-        ({"summary": "differs", "should": {"equal": True}, "is_": False}, ["should   equal true", "is       false"]),
-        ({"summary": "it is 5", "should": {"at_least": 6}, "is_": 5}, ["should   at least 6", "is       5"]),
-        ({"summary": "x", "should": {"a": 1, "b": 2}}, ['should   {"a": 1, "b": 2}']),
-        ({"summary": "x", "is_": ["a", "b"]}, ["is       a, b"]),
-        ({"summary": "x", "is_": []}, ["is       []"]),
+        ({"summary": "differs", "should": {"equal": True}, "is_": False}, ["declared equal true", "found    false"]),
+        ({"summary": "it is 5", "should": {"at_least": 6}, "is_": 5}, ["declared at least 6", "found    5"]),
+        ({"summary": "x", "should": {"a": 1, "b": 2}}, ['declared {"a": 1, "b": 2}']),
+        ({"summary": "x", "is_": ["a", "b"]}, ["found    a, b"]),
+        ({"summary": "x", "is_": []}, ["found    []"]),
         ({"summary": "x", "attribute": "sha256", "should": "a", "is_": "b"}, []),
-        ({"summary": "x", "diff": ("-a", "+b"), "should": "a"}, ["diff     -a", "+b"]),
+        ({"summary": "x", "diff": ("-a", "+b"), "should": "a"}, ["declared a", "found    b"]),
     ],
 )
 def test_values_are_shown_unless_the_words_say_them(more: dict[str, Any], lines: list[str]) -> None:

@@ -129,7 +129,7 @@ def test_equal_changes_of_many_nodes_are_one_and_the_report_says_when(
         every += unmanaged.added([], host, answer, ())
     text = " ".join(report.text(documented(every, hosts=["hal05", "hal06"])).split())
     assert "hal[05-06]" in text
-    assert "should wheel: gid 10, members alice is wheel: gid 10, members alice mallory" in text
+    assert "recorded wheel: gid 10, members alice found wheel: gid 10, members alice mallory" in text
     assert "last changed 2026-11-26 01:00 UTC" in text
     assert "converged" not in text
 

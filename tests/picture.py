@@ -23,14 +23,17 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 WIDTH = 96
 # Rich's own frame without its web font: a picture asks nobody for anything.
 FRAME = """\
-<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="An audit that found drift">
+<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img"
+ aria-label="An audit that found drift">
 <style>
-.{unique_id}-matrix {{ font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: {char_height}px;
-line-height: {line_height}px; font-variant-east-asian: full-width }}
+.{unique_id}-matrix {{ font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
+font-size: {char_height}px; line-height: {line_height}px; font-variant-east-asian: full-width }}
 .{unique_id}-title {{ font-size: 18px; font-weight: bold; font-family: sans-serif }}
 {styles}
 </style>
-<defs><clipPath id="{unique_id}-clip-terminal"><rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" /></clipPath>{lines}</defs>
+<defs><clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
+</clipPath>{lines}</defs>
 {chrome}
 <g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
 {backgrounds}

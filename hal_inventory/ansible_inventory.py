@@ -1,14 +1,44 @@
-"""Puts a packed inventory into Ansible's inventory data. Imports nothing of Ansible."""
+"""Puts a packed inventory into Ansible's inventory data, and node ranges into patterns. Imports nothing of Ansible."""
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
+from hal_inventory import patterns
+from hal_inventory.errors import RangeError
 from hal_inventory.packed import Packed, group_members, host_vars
 
 _added: WeakKeyDictionary[Any, dict[str, set[str]]] = WeakKeyDictionary()
 """For each inventory data object: the groups that earlier sources of ours filled, with the hosts they put there."""
+_latest: list[ref[Any]] = []
+"""The inventory data object that was filled last: the one whose names a pattern is about."""
+
+
+def understand_ranges(manager: ModuleType) -> None:
+    """Make ``ansible.inventory.manager`` read node ranges in every pattern: --limit, hosts, those of ad hoc commands.
+
+    Ansible has no hook for it: a pattern is split by this function before anything else looks at it, and cut at the
+    commas of hal[01-04,08]. May be called again. From then on a pattern may raise ``RangeError`` as an AnsibleError.
+    """
+    ansibles = manager.split_host_pattern
+    if hasattr(ansibles, "understands_ranges"):
+        return
+
+    def split_host_pattern(pattern: Any) -> list[str]:
+        inventory = _latest[0]() if _latest else None
+        if inventory is None or not isinstance(pattern, str):
+            if isinstance(pattern, list):
+                return [one for part in pattern for one in split_host_pattern(part)]
+            return list(ansibles(pattern))
+        try:
+            return patterns.split(pattern, inventory.hosts, inventory.groups, ansibles)
+        except RangeError as error:
+            raise manager.AnsibleError(str(error)) from None
+
+    split_host_pattern.understands_ranges = True  # type: ignore[attr-defined]
+    manager.split_host_pattern = split_host_pattern  # type: ignore[attr-defined]
 
 
 def fill(inventory: Any, packed: Packed) -> None:
@@ -17,6 +47,7 @@ def fill(inventory: Any, packed: Packed) -> None:
     What earlier sources of ours added and this one does not have is taken away again: hosts, memberships and groups.
     Other plugins' hosts, groups and memberships stay.
     """
+    _latest[:] = [ref(inventory)]
     variables = host_vars(packed)
     groups = group_members(packed)
     earlier = _added.get(inventory)

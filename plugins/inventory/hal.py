@@ -8,13 +8,14 @@ from typing import Any
 
 from ansible import constants
 from ansible.errors import AnsibleParserError
+from ansible.inventory import manager
 from ansible.plugins.inventory import BaseInventoryPlugin
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_inventory.ansible_inventory import fill  # noqa: E402  found only now
+from hal_inventory.ansible_inventory import fill, understand_ranges  # noqa: E402  found only now
 from hal_inventory.compiled import inventory_of  # noqa: E402  found only now
 from hal_inventory.errors import FindingsError, HalInventoryError  # noqa: E402  found only now
 
@@ -27,6 +28,7 @@ description:
   - Groups are the nodes' roles, profiles and architectures, C(gpu), the services, and what the model declares under
     C(groups).
   - Of several sources the last one decides. Hosts that an earlier one added and the last one does not have are removed.
+  - Patterns may have ranges of nodes, as in C(--limit 'hal[05-06]'). One with a name that no node has is refused.
   - A model with a fault is refused as a whole, with every finding. Nothing in a model is ever evaluated as a template.
 options:
   plugin:
@@ -95,3 +97,4 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]
         except HalInventoryError as error:
             raise AnsibleParserError(str(error)) from error
         fill(inventory, packed)
+        understand_ranges(manager)

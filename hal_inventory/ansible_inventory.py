@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -9,11 +10,27 @@ from weakref import WeakKeyDictionary, ref
 from hal_inventory import patterns
 from hal_inventory.errors import RangeError
 from hal_inventory.packed import Packed, group_members, host_vars
+from hal_inventory.sources import Source
 
 _added: WeakKeyDictionary[Any, dict[str, set[str]]] = WeakKeyDictionary()
 """For each inventory data object: the groups that earlier sources of ours filled, with the hosts they put there."""
 _latest: list[ref[Any]] = []
 """The inventory data object that was filled last: the one whose names a pattern is about."""
+
+_bases: dict[str, tuple[str, ...]] = {}
+"""For the folder of each source that was read: the folders of those that it begins with."""
+
+
+def remember_bases(source: Source) -> None:
+    """Keep which folders' group_vars belong to a source beside those of its own folder."""
+    own = os.path.abspath(source.path.parent)
+    folders = dict.fromkeys(os.path.abspath(path.parent) for path in source.bases)
+    _bases[own] = tuple(folder for folder in folders if folder != own)
+
+
+def folders_before(folder: str) -> tuple[str, ...]:
+    """Return the folders whose group_vars and host_vars come before those of this folder, which has a source in it."""
+    return _bases.get(os.path.abspath(folder), ())
 
 
 def understand_ranges(manager: ModuleType) -> None:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from hal_inventory import cache
-from hal_inventory.errors import FindingsError, HalInventoryError, RenumberError, SourceFileError
+from hal_inventory.errors import Finding, FindingsError, HalInventoryError, RenumberError, SourceFileError
 from hal_inventory.packed import Packed
-from hal_inventory.reader import display_name, parse, read_bytes
+from hal_inventory.reader import Path_, display_name, parse, read_bytes
 from hal_inventory.sources import Source, read_source
 
 if TYPE_CHECKING:
@@ -74,18 +74,25 @@ def _viewed(site: Site, source: Source) -> Site:
 
     from hal_inventory.restrict import only, renumber
 
-    document = parse(read_bytes(source.path), display_name(source.path))
+    findings: list[Finding] = []
+
+    def fault(field: Path_, error: HalInventoryError) -> None:
+        path = source.said[str(field[0])]
+        document = parse(read_bytes(path), display_name(path))
+        document.add(field, str(error))
+        findings.extend(document.findings)
+
     try:
         site = renumber(site, source.networks)
     except RenumberError as error:
-        document.add(("networks", error.network), str(error))
+        fault(("networks", error.network), error)
     if source.only is not None:
         try:
             site = only(site, source.only)
         except HalInventoryError as error:
-            document.add(("only",), str(error))
-    if document.findings:
-        raise SourceFileError(document.findings)
+            fault(("only",), error)
+    if findings:
+        raise SourceFileError(findings)
     return replace(site, virtual=source.virtual)
 
 

@@ -1,6 +1,7 @@
 """Inventory sources: the small files that say which cluster.yml, and which view of it. Imports nothing slow.
 
 plugin: hal
+base: ../hal/hal.yml                    # another source; what this one does not say, that one does
 cluster: cluster.yml                    # relative to this file
 virtual: true                           # the nodes are containers; placeholders may be used
 only: login or hal[01-02]               # part of the site
@@ -13,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from hal_inventory.suggest import did_you_mean
 SOURCE_NAME = "hal.yml"
 MODEL_NAME = "cluster.yml"
 USERS_NAME = "users.yml"
-FIELDS = ("plugin", "cluster", "virtual", "only", "networks", "users")
+FIELDS = ("plugin", "base", "cluster", "virtual", "only", "networks", "users")
 PLUGINS = ("hal",)
 
 
@@ -38,6 +39,10 @@ class Source:
     only: str | None = None
     networks: Mapping[str, str] = field(default_factory=dict)
     users: Path | None = None
+    said: Mapping[str, Path] = field(default_factory=dict)
+    """Which file says a field: this one, or one that it begins with."""
+    bases: tuple[Path, ...] = ()
+    """The sources that this one begins with, first to last: their group_vars count in this order, this one's last."""
 
     @property
     def users_file(self) -> Path | None:
@@ -51,28 +56,43 @@ class Source:
 
 
 def read_source(path: str | os.PathLike[str]) -> Source:
-    """Return a source; SourceFileError with every finding when it cannot be used."""
+    """Return a source; SourceFileError with every finding when it, or one that it begins with, cannot be used."""
+    return _read(Path(path), ())
+
+
+def _read(path: Path, above: tuple[Path, ...]) -> Source:
+    """Return a source that those above begin with."""
     try:
         document = parse(read_bytes(path), display_name(path))
     except ClusterFileError as error:
         raise SourceFileError(error.findings) from None
-    source = _checked(Path(path), document)
+    given, base = _checked(path, document)
     if document.findings:
         raise SourceFileError(document.findings)
-    return source
+    if base is None:
+        return Source(path, said=dict.fromkeys(given, path), **given)
+    above = (*above, path)
+    if any(os.path.realpath(base) == os.path.realpath(one) for one in above):
+        document.add(("base",), f"{display_name(base)} begins with this one: that is a circle")
+        raise SourceFileError(document.findings)
+    below = _read(base, above)
+    said = {**below.said, **dict.fromkeys(given, path)}
+    return replace(below, path=path, said=said, bases=(*below.bases, base), **given)
 
 
-def _checked(path: Path, document: Document) -> Source:
+def _checked(path: Path, document: Document) -> tuple[dict[str, Any], Path | None]:
+    """Return the fields that a source says, and the source that it begins with. Faults are added to the document."""
     data: dict[str, Any] = document.plain()
     if data.get("plugin") not in PLUGINS:
         what = "this is a site model; name a source for it, a hal.yml" if "format" in data else "must be hal"
         document.add(("plugin",), f"{what} (plugin: hal, cluster: {MODEL_NAME})")
-        return Source(path, path)
+        return {}, None
     for name in data:
         if name not in FIELDS:
             document.add((name,), f"unknown field{did_you_mean(name, FIELDS, kind='fields')}")
+    base = _text(document, data, "base", "the path of another source, such as ../hal/hal.yml")
     cluster = _text(document, data, "cluster", "the path of a cluster.yml")
-    if cluster is None and "cluster" not in data:
+    if "cluster" not in data and "base" not in data:
         document.add(("cluster",), "is missing; name the cluster.yml, relative to this file")
     virtual = data.get("virtual", False)
     if not isinstance(virtual, bool):
@@ -86,8 +106,14 @@ def _checked(path: Path, document: Document) -> Source:
             document.add(("networks", name), "must be a network such as 10.65.3.0/24")
     only = _text(document, data, "only", "an expression such as login or hal[01-02]")
     users = _text(document, data, "users", "the path of a users.yml")
-    named = path.parent / users if users else None
-    return Source(path, path.parent / (cluster or ""), virtual is True, only, networks, named)
+    read = {
+        "cluster": path.parent / (cluster or ""),
+        "virtual": virtual,
+        "only": only,
+        "networks": networks,
+        "users": path.parent / users if users else None,
+    }
+    return {name: value for name, value in read.items() if name in data}, path.parent / base if base else None
 
 
 def _text(document: Document, data: Mapping[str, Any], name: str, what: str) -> str | None:

@@ -34,7 +34,7 @@ from tests.register import witness  # noqa: E402
 from tests.register.depends import Tree  # noqa: E402
 from tests.register.proofs import FOLDER, Proof, Register  # noqa: E402
 
-VIRTUAL = ("-i", "inventory/hal/hal.yml", "-i", "inventory/virtual/hal.yml")
+VIRTUAL = ("-i", "inventory/virtual/hal.yml")
 PARTS = ("lint", "unit", "rollout", "scenarios", "prove", "slow")
 ROLLOUT = "tests/rollout"
 REPORTS = PROJECT / ".state" / "reports"

@@ -19,7 +19,6 @@ from typing import Any
 import strategy
 
 PROJECT = Path(__file__).resolve().parents[2]
-VIRTUAL = (PROJECT / "inventory/hal/hal.yml", PROJECT / "inventory/virtual/hal.yml")
 
 RECAP = re.compile(r"^(\S+) +: (ok=\d+ .*)$", re.MULTILINE)
 # Below a failure its message is indented.
@@ -129,4 +128,4 @@ class Ansible:
 
 def of_scenario(folder: Path, source: str = "hal.yml") -> Ansible:
     """Ansible on the nodes of a molecule scenario, as molecule calls it."""
-    return Ansible([*VIRTUAL, folder / source], virtual_name=folder.name)
+    return Ansible([folder / source], virtual_name=folder.name)

@@ -127,7 +127,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", choices=sorted(OVERLAYS), default="full")
     options = parser.parse_args()
-    sources = ["inventory/hal/hal.yml", f"inventory/virtual/{OVERLAYS[options.nodes]}"]
+    sources = [f"inventory/virtual/{OVERLAYS[options.nodes]}"]
     ansible = Ansible(sources)
     surroundings.take_ours()
     cluster = Cluster([PROJECT / source for source in sources])

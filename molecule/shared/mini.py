@@ -16,12 +16,12 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
-from ansible_run import VIRTUAL, Ansible, Run  # noqa: E402  found through the line above
+from ansible_run import Ansible, Run  # noqa: E402  found through the line above
 from ssh_config import Cluster  # noqa: E402
 
 NODES = ("molecule/shared/create.yml", "molecule/shared/locks.yml")
 """Playbooks that make virtual nodes with all that a rollout of site.yml asks of them."""
-SOURCES = (*VIRTUAL, PROJECT / "tests/rollout/site.yml")
+SOURCES = (PROJECT / "tests/rollout/site.yml",)
 INSTANCE = "mini-rollout"
 WITNESS = "/run/witness"
 

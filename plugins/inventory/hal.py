@@ -15,8 +15,8 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_inventory.ansible_inventory import fill, understand_ranges  # noqa: E402  found only now
-from hal_inventory.compiled import inventory_of  # noqa: E402  found only now
+from hal_inventory.ansible_inventory import fill, remember_bases, understand_ranges  # noqa: E402  found only now
+from hal_inventory.compiled import Compiled  # noqa: E402  found only now
 from hal_inventory.errors import FindingsError, HalInventoryError  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
@@ -36,10 +36,14 @@ options:
     type: str
     required: true
     choices: [hal]
-  cluster:
-    description: The site model, relative to this file.
+  base:
+    description:
+      - Another source, relative to this file. What this one does not say, that one does.
+      - Its group_vars and host_vars apply, and those beside this file after them.
     type: str
-    required: true
+  cluster:
+    description: The site model, relative to this file. Required where there is no O(base).
+    type: str
   virtual:
     description:
       - The nodes are virtual ones, so placeholder addresses may be contacted.
@@ -67,11 +71,12 @@ cluster: cluster.yml
 ---
 # a part of it, virtual and on networks of its own
 plugin: hal
-cluster: ../../inventory/hal/cluster.yml
-virtual: true
+base: ../../inventory/virtual/hal.yml
 only: login or hal[01-02]
 networks: {management: 10.65.3.0/24}
 """
+
+VARS_PLUGIN = "hal_base"
 
 
 class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]
@@ -87,7 +92,8 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]
         """Add hosts and groups. A model that cannot be used: all findings, one a line, then AnsibleParserError."""
         super().parse(inventory, loader, path, cache)
         try:
-            packed = inventory_of(path)
+            compiled = Compiled(path)
+            packed = compiled.inventory()
         except FindingsError as error:
             # Ansible wraps the text of an exception into a paragraph; a finding is a line, to be read and searched.
             for finding in error.findings:
@@ -96,5 +102,11 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]
             raise AnsibleParserError(f"{number} finding{'s' if number > 1 else ''}, said above") from error
         except HalInventoryError as error:
             raise AnsibleParserError(str(error)) from error
+        if compiled.source.bases and VARS_PLUGIN not in constants.VARIABLE_PLUGINS_ENABLED:
+            raise AnsibleParserError(
+                f"{path} has a base, whose group_vars the vars plugin {VARS_PLUGIN} loads: write vars_plugins_enabled ="
+                f" {VARS_PLUGIN}, host_group_vars into {constants.CONFIG_FILE or 'ansible.cfg'}"
+            )
+        remember_bases(compiled.source)
         fill(inventory, packed)
         understand_ranges(manager)

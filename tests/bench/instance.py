@@ -16,7 +16,7 @@ if str(PROJECT / "molecule" / "shared") not in sys.path:
     sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
 import strategy  # noqa: E402  found through the line above
-from ansible_run import VIRTUAL, Ansible  # noqa: E402
+from ansible_run import Ansible  # noqa: E402
 from mini import NODES  # noqa: E402
 from ssh_config import STATE, Cluster  # noqa: E402
 from stages import Runner, Stage  # noqa: E402
@@ -36,14 +36,13 @@ class Instance:
         source = state / "hal.yml"
         content = {
             "plugin": "hal",
-            "cluster": str(PROJECT / "inventory/hal/cluster.yml"),
-            "virtual": True,
+            "base": str(PROJECT / "inventory/virtual/hal.yml"),
             "networks": NETWORKS,
             **({"only": MINI} if nodes == "mini" else {}),
         }
         state.mkdir(parents=True, exist_ok=True)
         source.write_text(json.dumps(content))  # JSON is YAML
-        sources = [*VIRTUAL, source]
+        sources = [source]
         self.ansible = Ansible(sources, virtual_name=NAME)
         self.cluster = Cluster(sources)
         self.names: list[str] = self.cluster.slice("nodes")

@@ -23,7 +23,7 @@ REAL = "HAL"
 OTHERWISE = "HAL with other values"
 INVENTORIES = {
     REAL: ("inventory/hal/hal.yml",),
-    "the virtual HAL": ("inventory/hal/hal.yml", "inventory/virtual/hal.yml"),
+    "the virtual HAL": ("inventory/virtual/hal.yml",),
 }
 SITES = tuple(INVENTORIES)
 SECRET = re.compile(r"\bvault_\w+")

@@ -27,6 +27,7 @@ RUNS = (
     "plugins/connection",
     "plugins/doc_fragments",
     "plugins/inventory",
+    "plugins/vars",
 )
 """What every scenario runs, with all that this names."""
 STANDS_ON = (

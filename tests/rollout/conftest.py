@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "molecule" / "shared"))
 
-from ansible_run import VIRTUAL, Ansible
+from ansible_run import Ansible
 from mini import Mini
 from ssh_config import Cluster
 
@@ -21,7 +21,7 @@ def mini() -> Iterator[Mini]:
     """Fresh nodes, nothing rolled out. HAL_ROLLOUT_SITE: another inventory source, for slow nodes beside these."""
     mini = Mini()
     if site := os.environ.get("HAL_ROLLOUT_SITE"):
-        sources = (*VIRTUAL, Path(site))
+        sources = (Path(site),)
         mini.cluster, mini.ansible = Cluster(sources), Ansible(sources, virtual_name=Path(site).parent.name)
     mini.destroy()
     created = mini.create()

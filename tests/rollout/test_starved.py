@@ -73,8 +73,7 @@ def beside() -> Path:
     """The site of test_site.py under another name, in other networks; in the checkout, as the lab wants it."""
     source = Path(__file__).with_name("site.yml")
     site = yaml.safe_load(source.read_text())
-    for key in ("cluster", "users"):
-        site[key] = str((source.parent / site[key]).resolve())
+    site["base"] = str((source.parent / site["base"]).resolve())
     site["networks"] = {name: f"10.64.{12 + number}.0/24" for number, name in enumerate(site["networks"])}
     path = PROJECT / ".state" / "starved" / "hal.yml"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_run import PROJECT, VIRTUAL, Ansible, Run, of_scenario
+from ansible_run import PROJECT, Ansible, Run, of_scenario
 from ssh_config import STATE, Cluster
 from testinfra.host import Host
 
@@ -107,7 +107,8 @@ def test_a_wrong_password_is_refused_and_nothing_is_changed(node: Node, stranger
 def test_a_node_of_a_real_site_with_placeholders_is_refused_before_it_is_asked(node: Node) -> None:
     """The same two addresses, but the source does not say that they are virtual."""
     before = node("hal05").check_output(LOOK)
-    done = Ansible([VIRTUAL[0]]).playbook("playbooks/bootstrap.yml", "--limit", "hal05", bootstrap_password="no")
+    real = Ansible(["inventory/hal/hal.yml"])
+    done = real.playbook("playbooks/bootstrap.yml", "--limit", "hal05", bootstrap_password="no")
     assert done.status != 0
     assert "hal05 still has placeholders: nodes.hal[01-16].serial" in done.words
     assert node("hal05").check_output(LOOK) == before

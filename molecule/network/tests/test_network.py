@@ -173,7 +173,7 @@ def test_a_new_address_is_confirmed_at_the_new_address(node: Node, rollout: Roll
     """Ansible comes in by the old one, and goes on by the new one; then back."""
     model = (SCENARIO / "cluster.yml").read_text()
     (tmp_path / "cluster.yml").write_text(model.replace("management: 10.65.58.101,", "management: 10.65.58.150,"))
-    (tmp_path / "hal.yml").write_text("plugin: hal\ncluster: cluster.yml\nvirtual: true\n")
+    (tmp_path / "hal.yml").write_text(f"plugin: hal\nbase: {SCENARIO}/hal.yml\ncluster: cluster.yml\n")
     both = {"network_apply_ok": True, "network_apply_contact_ok": True}
     moved = rollout.converge("-i", str(tmp_path / "hal.yml"), "--limit", PLAIN, ansible_host="10.65.58.101", **both)
     assert moved.status == 0, moved.explain()

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_run import PROJECT, VIRTUAL, Ansible, Run, of_scenario
+from ansible_run import PROJECT, Ansible, Run, of_scenario
 from promises import Rollout
 from testinfra.backend.base import CommandResult
 from testinfra.host import Host
@@ -365,7 +365,7 @@ def with_users(tmp_path: Path, change: Callable[[dict[str, Any]], None]) -> Ansi
     source = (SCENARIO / "hal.yml").read_text().replace("../../", f"{PROJECT}/")
     (tmp_path / "hal.yml").write_text(source)
     variables = yaml.safe_load((SCENARIO / "group_vars/all/singularity.yml").read_text())
-    return Ansible([*VIRTUAL, tmp_path / "hal.yml"], virtual_name=SCENARIO.name, **variables)
+    return Ansible([tmp_path / "hal.yml"], virtual_name=SCENARIO.name, **variables)
 
 
 def test_a_slot_that_was_given_is_never_given_again(login: Host, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ sys.path.insert(0, ".")
 from hal_audit import questions
 
 init_plugin_loader()
-sources = ["inventory/hal/hal.yml", "inventory/virtual/hal.yml"]
+sources = ["inventory/virtual/hal.yml"]
 context.CLIARGS = ImmutableDict(inventory=sources)
 loader = DataLoader()
 loader.set_basedir("playbooks")

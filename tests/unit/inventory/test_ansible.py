@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.inventory.conftest import Folder
+from tests.unit.inventory.conftest import SMALL, Folder
 
 PLAY = """\
 - name: Show what a play sees
@@ -33,10 +33,9 @@ def without_empty(listed: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("which", ["hal/hal.yml", "virtual/hal.yml", "virtual/mini.yml"])
 def test_the_plugin_the_script_and_the_program_say_the_same(folder: Folder, root: Path, which: str) -> None:
     # Beside a copy without group_vars, whose variables ansible-inventory would add.
-    folder.write("hal/cluster.yml", (root / "inventory/hal/cluster.yml").read_text())
-    source = folder.write(f"copy/{which}", (root / "inventory" / which).read_text())
-    folder.write("copy/hal/cluster.yml", (root / "inventory/hal/cluster.yml").read_text())
-    folder.write("copy/virtual/users.yml", (root / "inventory/virtual/users.yml").read_text())
+    for name in ("hal/hal.yml", "hal/cluster.yml", "virtual/hal.yml", "virtual/mini.yml", "virtual/users.yml"):
+        folder.write(f"copy/{name}", (root / "inventory" / name).read_text())
+    source = folder.path / "copy" / which
     script = root / "inventory" / "hal_inventory.py"
 
     by_plugin = folder.listed(source)
@@ -265,3 +264,33 @@ def test_the_documented_options_are_the_accepted_ones(folder: Folder) -> None:
     assert set(options["inventory"]) == set(FIELDS)
     description = options["lookup"]["_terms"]["description"]
     assert [name for name in SLICES if f"V({name})" not in "".join(description)] == []
+
+
+def test_one_source_has_the_variables_of_all_that_it_begins_with(folder: Folder) -> None:
+    folder.write("sites/cluster.yml", SMALL)
+    first = folder.write("sites/hal.yml", "plugin: hal\ncluster: cluster.yml\n")
+    folder.write("sites/group_vars/all.yml", "a: hal\nb: hal\nc: hal\n")
+    folder.write("sites/group_vars/compute/x.yml", "e: hal of compute\n")
+    folder.write("sites/host_vars/worker1.yml", "d: hal\n")
+    second = folder.write("sites/virtual/hal.yml", "plugin: hal\nbase: ../hal.yml\nvirtual: true\n")
+    folder.write("sites/virtual/group_vars/all/x.yml", "b: virtual\nc: virtual\ne: virtual\n")
+    third = folder.write("sites/virtual/parts/hal.yml", "plugin: hal\nbase: ../hal.yml\nonly: worker1\n")
+    folder.write("sites/virtual/parts/group_vars/all.yml", "c: part\n")
+    alone, together = folder.listed(third), folder.listed(first, second, third)
+    variables = alone["_meta"]["hostvars"]["worker1"]
+    assert [variables[name] for name in "abcde"] == ["hal", "virtual", "part", "hal", "hal of compute"]
+    assert together == alone
+
+
+def test_a_base_whose_variables_nobody_loads_is_refused(folder: Folder, root: Path) -> None:
+    folder.site()
+    part = folder.write("part.yml", "plugin: hal\nbase: hal.yml\n")
+    folder.write(
+        "ansible.cfg",
+        f"[defaults]\ninventory_plugins = {root}/plugins/inventory\n[inventory]\n"
+        "enable_plugins = hal\nany_unparsed_is_failed = True\n",
+    )
+    done = folder.ansible("ansible-inventory", "--list", "-i", part, config="ansible.cfg")
+    assert done.returncode != 0
+    said = "part.yml has a base, whose group_vars the vars plugin hal_base loads: write vars_plugins_enabled ="
+    assert "".join(said.split()) in "".join(done.stderr.split())  # Ansible breaks lines anywhere

@@ -182,7 +182,7 @@ def test_what_is_no_finding_is_said_as_it_is(
     def refuse(_path: str) -> Packed:
         raise HalInventoryError("the disk is full")
 
-    monkeypatch.setattr(module, "inventory_of", refuse)
+    monkeypatch.setattr(module, "Compiled", refuse)
     source = str(folder.site())
     with pytest.raises(AnsibleParserError) as caught:
         module.InventoryModule().parse(data, DataLoader(), source)

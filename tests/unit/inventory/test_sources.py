@@ -28,6 +28,10 @@ START = "plugin: hal\ncluster: cluster.yml\n"
         ),
         ("plugin: hal\n", "hal.yml:1: cluster: is missing; name the cluster.yml, relative to this file"),
         ("plugin: hal\ncluster: 5\n", "hal.yml:2: cluster: must be the path of a cluster.yml"),
+        ("plugin: hal\nbase: ''\n", "hal.yml:2: base: must be the path of another source, such as ../hal/hal.yml"),
+        ("plugin: hal\nbase: other.yml\n", "other.yml: no such file"),
+        ("plugin: hal\nbase: cluster.yml\n", "cluster.yml:1: plugin: this is a site model; name a source for it"),
+        ("plugin: hal\nbase: hal.yml\n", "hal.yml:2: base: hal.yml begins with this one: that is a circle"),
         (START + "onyl: front\n", 'hal.yml:3: onyl: unknown field; did you mean "only"?'),
         (START + "virtual: yes\n", "hal.yml:3: virtual: must be true or false"),
         (START + "only: ''\n", "hal.yml:3: only: must be an expression such as login or hal[01-02]"),
@@ -67,6 +71,35 @@ def test_a_fault_of_a_source_is_a_finding(
     with pytest.raises(SourceFileError) as caught:
         Compiled("hal.yml").site()
     assert str(caught.value).startswith(expected)
+
+
+def test_a_source_says_what_its_base_does_not(folder: Folder, small: str) -> None:
+    folder.site(small, source=START + "only: compute\nnetworks: {bmc: 10.9.0.0/24}\n")
+    folder.write("virtual/all.yml", "plugin: hal\nbase: ../hal.yml\nvirtual: true\n")
+    part = folder.write("virtual/parts/one.yml", "plugin: hal\nbase: ../all.yml\nonly: worker1\n")
+    hosts = host_vars(inventory_of(part))
+    assert list(hosts) == ["worker1"]
+    assert hosts["worker1"]["hal_node"]["virtual"] is True
+    assert hosts["worker1"]["hal_node"]["bmc"]["address"] == "10.9.0.101"
+    assert list(host_vars(inventory_of(folder.path / "virtual/all.yml"))) == [f"worker{at}" for at in range(1, 5)]
+
+
+def test_what_is_wrong_with_a_base_is_said_where_it_is(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.site(source=START + "only: data\n")
+    part = folder.write("part.yml", "plugin: hal\nbase: hal.yml\nvirtual: true\n")
+    monkeypatch.chdir(folder.path)
+    with pytest.raises(SourceFileError) as caught:
+        Compiled(part.name).site()
+    assert str(caught.value) == 'hal.yml:3: only: "data" selects no node of small'
+
+
+def test_sources_that_begin_with_each_other_are_refused(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.write("a.yml", "plugin: hal\nbase: b.yml\n")
+    folder.write("b.yml", "plugin: hal\nbase: ./a.yml\n")
+    monkeypatch.chdir(folder.path)
+    with pytest.raises(SourceFileError) as caught:
+        Compiled("a.yml")
+    assert str(caught.value) == "b.yml:2: base: a.yml begins with this one: that is a circle"
 
 
 def test_a_source_whose_model_is_missing(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from hal_inventory import patterns
+from hal_inventory.connection import Connection
 from hal_inventory.errors import RangeError
 from hal_inventory.packed import Packed, group_members, host_vars
 from hal_inventory.sources import Source
@@ -28,9 +29,13 @@ def remember_bases(source: Source) -> None:
     _bases[own] = tuple(folder for folder in folders if folder != own)
 
 
-def folders_before(folder: str) -> tuple[str, ...]:
-    """Return the folders whose group_vars and host_vars come before those of this folder, which has a source in it."""
-    return _bases.get(os.path.abspath(folder), ())
+def variable_folders(folder: str) -> tuple[str, ...]:
+    """Return the folders whose group_vars and host_vars are those of the source in this one, which is the last of them.
+
+    None where no source was read.
+    """
+    own = os.path.abspath(folder)
+    return (*_bases[own], own) if own in _bases else ()
 
 
 def understand_ranges(manager: ModuleType) -> None:
@@ -58,14 +63,18 @@ def understand_ranges(manager: ModuleType) -> None:
     manager.split_host_pattern = split_host_pattern  # type: ignore[attr-defined]
 
 
-def fill(inventory: Any, packed: Packed) -> None:
+def fill(inventory: Any, packed: Packed, reached: Connection | None = None) -> None:
     """Add hosts, variables and groups to an ``ansible.inventory.data.InventoryData``.
 
     What earlier sources of ours added and this one does not have is taken away again: hosts, memberships and groups.
-    Other plugins' hosts, groups and memberships stay.
+    Other plugins' hosts, groups and memberships stay. ``reached``: without it nothing is said of how nodes are reached.
     """
     _latest[:] = [ref(inventory)]
     variables = host_vars(packed)
+    if reached is not None:
+        variables = {name: {**own, **reached.of(name)} for name, own in variables.items()}
+        for variable, value in reached.everywhere().items():
+            inventory.groups["all"].set_variable(variable, value)
     groups = group_members(packed)
     earlier = _added.get(inventory)
     if earlier:

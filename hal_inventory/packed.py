@@ -7,12 +7,19 @@ positions in the order of the model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
+
+if TYPE_CHECKING:
+    from hal_inventory.connection import Connection
 
 
 class Packed(TypedDict):
-    """``hosts``: name, ansible_host, profile and the node's own part of hal_node. ``groups``: [first, behind last]."""
+    """``site``: its name. ``hosts``: name, ansible_host, profile, the node's own part of hal_node.
 
+    ``groups``: [first, behind last].
+    """
+
+    site: str
     common: dict[str, dict[str, Any]]
     hosts: list[tuple[str, str, str, dict[str, Any]]]
     groups: dict[str, list[tuple[int, int]]]
@@ -45,12 +52,12 @@ def group_members(packed: Packed) -> dict[str, list[str]]:
     return {group: [name for a, b in parts for name in names[a:b]] for group, parts in packed["groups"].items()}
 
 
-def as_list(packed: Packed) -> dict[str, Any]:
+def as_list(packed: Packed, reached: Connection) -> dict[str, Any]:
     """Return the document that an inventory script prints for --list."""
     groups = group_members(packed)
     return {
-        "_meta": {"hostvars": host_vars(packed)},
+        "_meta": {"hostvars": {name: {**own, **reached.of(name)} for name, own in host_vars(packed).items()}},
         # Ansible drops a host that is in no group: every node has a role, so every node is in one.
-        "all": {"children": ["ungrouped", *groups]},
+        "all": {"children": ["ungrouped", *groups], "vars": reached.everywhere()},
         **{name: {"hosts": members} for name, members in groups.items()},
     }

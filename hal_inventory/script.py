@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hal_inventory.compiled import inventory_of
+from hal_inventory.compiled import Compiled
+from hal_inventory.connection import Connection, connection
 from hal_inventory.errors import HalInventoryError, UnknownNameError
-from hal_inventory.packed import as_list, host_vars
+from hal_inventory.packed import Packed, as_list, host_vars
 from hal_inventory.printable import complain
 from hal_inventory.settings import configured_sources
 from hal_inventory.sources import last_source
@@ -32,15 +33,24 @@ def source_of(paths: Sequence[str]) -> Path:
 
 def list_text(source: str | os.PathLike[str]) -> str:
     """Return what --list prints: the same bytes for the same input."""
-    return json.dumps(as_list(inventory_of(source)), sort_keys=True, separators=(",", ":")) + "\n"
+    packed, reached = _read(source)
+    return json.dumps(as_list(packed, reached), sort_keys=True, separators=(",", ":")) + "\n"
 
 
 def host_text(source: str | os.PathLike[str], name: str) -> str:
     """Return what --host prints; UnknownNameError for a host that does not exist."""
-    variables: dict[str, Any] = host_vars(inventory_of(source))
+    packed, reached = _read(source)
+    variables: dict[str, Any] = host_vars(packed)
     if name not in variables:
         raise UnknownNameError(f'unknown node "{name}"{did_you_mean(name, variables, kind="nodes")}')
-    return json.dumps(variables[name], sort_keys=True, indent=2) + "\n"
+    whole = {**reached.everywhere(), **reached.of(name), **variables[name]}
+    return json.dumps(whole, sort_keys=True, indent=2) + "\n"
+
+
+def _read(source: str | os.PathLike[str]) -> tuple[Packed, Connection]:
+    compiled = Compiled(source)
+    packed = compiled.inventory()
+    return packed, connection(compiled.source, packed["site"])
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""Where sources come from when nobody names one: the environment, else ansible.cfg. Imports nothing slow."""
+"""Where sources come from when nobody names one, and the folder of ansible.cfg. Imports nothing slow."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ ENVIRONMENT = "HAL_INVENTORY_SOURCES"
 DEFAULT = "inventory/hal/hal.yml"
 
 
+def root() -> Path:
+    """Return the folder of the ansible.cfg that counts, else this project's."""
+    project = Path(__file__).resolve().parent.parent
+    configuration = _configuration(project)
+    return configuration.parent if configuration is not None else project
+
+
 def configured_sources() -> list[str]:
     """Return HAL_INVENTORY_SOURCES, else the inventory of ansible.cfg as Ansible finds it, else HAL's own source."""
     named = os.environ.get(ENVIRONMENT)
@@ -19,19 +26,19 @@ def configured_sources() -> list[str]:
     inventory = os.environ.get("ANSIBLE_INVENTORY")
     if inventory:
         return [part.strip() for part in inventory.split(",") if part.strip()]
-    root = Path(__file__).resolve().parent.parent
-    configuration = _configuration(root)
+    project = Path(__file__).resolve().parent.parent
+    configuration = _configuration(project)
     if configuration is not None:
         found = _inventory_of(configuration)
         if found:
             return found
-    return [str(root / DEFAULT)]
+    return [str(project / DEFAULT)]
 
 
-def _configuration(root: Path) -> Path | None:
+def _configuration(project: Path) -> Path | None:
     named = os.environ.get("ANSIBLE_CONFIG")
     places = [Path(named).expanduser()] if named else []
-    places += [Path("ansible.cfg"), root / "ansible.cfg"]
+    places += [Path("ansible.cfg"), project / "ansible.cfg"]
     for place in places:
         path = place / "ansible.cfg" if place.is_dir() else place
         if path.is_file():

@@ -6,6 +6,8 @@ cluster: cluster.yml                    # relative to this file
 virtual: true                           # the nodes are containers; placeholders may be used
 only: login or hal[01-02]               # part of the site
 networks: {management: 10.65.3.0/24}    # other networks, the same host parts
+state: ../../.state/virtual             # the controller's folder for the site; else .state/<name> beside ansible.cfg
+ssh: {user: root, key: FILE, known_hosts: FILE}  # how nodes are reached; else as root, with the files in state
 users: users.yml                        # relative to this file; without it the one beside the cluster.yml, if any
 """
 
@@ -25,7 +27,8 @@ from hal_inventory.suggest import did_you_mean
 SOURCE_NAME = "hal.yml"
 MODEL_NAME = "cluster.yml"
 USERS_NAME = "users.yml"
-FIELDS = ("plugin", "base", "cluster", "virtual", "only", "networks", "users")
+FIELDS = ("plugin", "base", "cluster", "virtual", "only", "networks", "users", "state", "ssh")
+SSH_FIELDS = ("user", "key", "known_hosts")
 PLUGINS = ("hal",)
 
 
@@ -39,6 +42,8 @@ class Source:
     only: str | None = None
     networks: Mapping[str, str] = field(default_factory=dict)
     users: Path | None = None
+    state: Path | None = None
+    ssh: Mapping[str, str | Path] = field(default_factory=dict)
     said: Mapping[str, Path] = field(default_factory=dict)
     """Which file says a field: this one, or one that it begins with."""
     bases: tuple[Path, ...] = ()
@@ -106,14 +111,40 @@ def _checked(path: Path, document: Document) -> tuple[dict[str, Any], Path | Non
             document.add(("networks", name), "must be a network such as 10.65.3.0/24")
     only = _text(document, data, "only", "an expression such as login or hal[01-02]")
     users = _text(document, data, "users", "the path of a users.yml")
+    state = _text(document, data, "state", "the path of a folder")
     read = {
         "cluster": path.parent / (cluster or ""),
         "virtual": virtual,
         "only": only,
         "networks": networks,
         "users": path.parent / users if users else None,
+        "state": path.parent / state if state else None,
+        "ssh": _ssh(path, document, data.get("ssh", {})),
     }
     return {name: value for name, value in read.items() if name in data}, path.parent / base if base else None
+
+
+def _ssh(path: Path, document: Document, data: Any) -> dict[str, str | Path]:
+    """Return how nodes are reached, paths joined with the folder of the source."""
+    if not isinstance(data, dict):
+        document.add(("ssh",), "must be a mapping such as {user: root, key: FILE, known_hosts: FILE}")
+        return {}
+    found: dict[str, str | Path] = {}
+    for name, value in data.items():
+        if name not in SSH_FIELDS:
+            document.add(("ssh", name), f"unknown field{did_you_mean(name, SSH_FIELDS, kind='fields')}")
+        elif not isinstance(value, str) or not value.strip():
+            document.add(("ssh", name), "must be " + ("a name" if name == "user" else "the path of a file"))
+        elif name == "user" and not _USER.fullmatch(value):
+            document.add(("ssh", name), f'"{value}" is not the name of a user')
+        elif '"' in value:
+            document.add(("ssh", name), "has a quotation mark, which ssh takes for the end of a path")
+        else:
+            found[name] = value if name == "user" else path.parent / value
+    return found
+
+
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 def _text(document: Document, data: Mapping[str, Any], name: str, what: str) -> str | None:

@@ -20,7 +20,7 @@ from hal_audit.errors import AuditError
 from hal_audit.findings import Finding
 from hal_audit.store import Store, read_json
 from hal_audit.unmanaged import KINDS, is_missing
-from hal_inventory.ansible_inventory import folders_before
+from hal_inventory.ansible_inventory import variable_folders
 from hal_inventory.cli.output import Answer
 from hal_inventory.cli.output import show as print_answer
 from hal_inventory.printable import one_line
@@ -170,7 +170,7 @@ def _file(inventory: Inventory, nodes: Sequence[str]) -> tuple[Path, str]:
     AuditError where another one would count.
     """
     own = [Path(one).parent if Path(one).is_file() else Path(one) for one in inventory.sources]
-    folders = [folder for one in own for folder in (*map(Path, folders_before(str(one))), one)]
+    folders = [Path(folder) for one in own for folder in variable_folders(str(one)) or (str(one),)]
     every = [path for folder in reversed(folders) for path in sorted((folder / "group_vars" / "all").glob("*.yml"))]
     texts = {path: path.read_text(encoding="utf-8") for path in every}
     chosen = next((path for path, text in texts.items() if f"\n{accepted.PATHS}:" in f"\n{text}"), folders[-1] / FILE)

@@ -81,6 +81,9 @@ def _parser() -> argparse.ArgumentParser:
         "expression", nargs="?", default="all", metavar="EXPRESSION", help="such as 'gpu and not hal05' (default: all)"
     )
     nodes.add_argument("--expand", action="store_true", help="one name a line")
+    config = command("ssh-config", "print a configuration for ssh, rsync, clush and testinfra")
+    config.add_argument("expression", nargs="?", default="all", metavar="EXPRESSION", help="which nodes (default: all)")
+    config.add_argument("--write", metavar="FILE", dest="write_to", help="write it there, for you alone (0600)")
     command("names", "print the names that an expression may use, one a line")
     validate = command("validate", "check sources and models; findings, then a summary")
     validate.add_argument("files", nargs="*", metavar="FILE", help="a cluster.yml or a source (default: the sources)")
@@ -214,6 +217,18 @@ def _nodes(options: argparse.Namespace, sources: Sequence[str]) -> int:
     return _print(Answer({"nodes": names, "nodeset": fold(names)}, [text] if text else []), options)
 
 
+def _ssh_config(options: argparse.Namespace, sources: Sequence[str]) -> int:
+    from hal_inventory.cli.ssh_config import write
+    from hal_inventory.connection import ssh_config_of
+
+    text = ssh_config_of(source_of(sources), options.expression)
+    if options.write_to is None:
+        sys.stdout.write(text)
+    else:
+        write(options.write_to, text)
+    return OK
+
+
 def _names(options: argparse.Namespace, sources: Sequence[str]) -> int:
     from hal_inventory.cli.output import Answer
     from hal_inventory.compiled import Compiled
@@ -313,6 +328,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {
     "graph": _graph,
     "nodes": _nodes,
     "names": _names,
+    "ssh-config": _ssh_config,
     "validate": _validate,
     "capture": _capture,
     "adopt": _adopt,

@@ -23,7 +23,8 @@ _hal_inventory() {
                 *:-*) choices="%(options)s" ;;
                 :*) choices="%(commands)s" ;;
                 show:*) choices="%(kinds)s $(hal-inventory "${sources[@]}" names 2>/dev/null)" ;;
-                list:*|nodes:*|graph:*) choices="and or not all $(hal-inventory "${sources[@]}" names 2>/dev/null)" ;;
+                list:*|nodes:*|graph:*|ssh-config:*)
+                    choices="and or not all $(hal-inventory "${sources[@]}" names 2>/dev/null)" ;;
                 completion:*) choices="bash zsh" ;;
                 validate:*|capture:*) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
             esac ;;
@@ -56,7 +57,8 @@ _hal_inventory() {
                 case $command in
                     "") choices=(%(commands)s) ;;
                     show) choices=(%(kinds)s ${(f)"$(hal-inventory $sources names 2>/dev/null)"}) ;;
-                    list|nodes|graph) choices=(and or not all ${(f)"$(hal-inventory $sources names 2>/dev/null)"}) ;;
+                    list|nodes|graph|ssh-config)
+                        choices=(and or not all ${(f)"$(hal-inventory $sources names 2>/dev/null)"}) ;;
                     completion) choices=(bash zsh) ;;
                     validate|capture) _files; return ;;
                 esac

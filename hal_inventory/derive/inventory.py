@@ -11,7 +11,7 @@ from hal_inventory.packed import Packed, runs
 
 
 def pack(site: Site) -> Packed:
-    """Return the inventory of a site. A host gets ``hal_node`` and ``ansible_host``, nothing else.
+    """Return the inventory of a site. A host gets ``hal_node`` and ``ansible_host``; the rest is ``connection``'s.
 
     Hosts are in the order of the model, groups sorted by name; a group without nodes is there too.
     """
@@ -22,6 +22,7 @@ def pack(site: Site) -> Packed:
     bmc_networks = [network.name for network in site.networks.values() if network.kind == "bmc"]
     position = {name: at for at, name in enumerate(site.nodes)}
     return {
+        "site": site.name,
         "common": {
             name: {**_profile(name, profile), "virtual": site.virtual} for name, profile in site.profiles.items()
         },

@@ -1,4 +1,4 @@
-"""OpenSSH's view of a virtual cluster: one configuration file for people, for tests and for the demo.
+"""Commands on the nodes of a virtual cluster, by the configuration of ssh that hal-inventory ssh-config prints.
 
 Nodes are trusted by the site's certificate authority, under their inventory names; host-key checking stays on.
 """
@@ -17,6 +17,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(PROJECT))
 
 from hal_inventory.compiled import inventory_of, slice_of  # noqa: E402  found through the line above
+from hal_inventory.connection import ssh_config_of  # noqa: E402
 from hal_inventory.errors import HalInventoryError  # noqa: E402
 from hal_inventory.packed import host_vars  # noqa: E402
 from hal_inventory.sources import last_source  # noqa: E402
@@ -57,23 +58,11 @@ class Cluster:
     @cached_property
     def ssh_config(self) -> Path:
         """The configuration file, written anew for these sources."""
-        name = "-".join((*self.source.resolve().relative_to(PROJECT).parts[-2:-1], self.source.stem))
+        name = f"{self.source.resolve().parent.name}-{self.source.stem}"
         path = STATE / "ssh" / f"{name}.config"
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        text = "".join(
-            f"Host {name} {variables['hal_node']['fqdn']}\n"
-            f"  HostName {variables['ansible_host']}\n"
-            f"  HostKeyAlias {name}\n"
-            for name, variables in self._hosts.items()
-        ) + (
+        text = ssh_config_of(self.source, "all") + (
             "Host *\n"
-            "  User root\n"
-            f'  IdentityFile "{STATE}/ca/admin"\n'
-            "  IdentitiesOnly yes\n"
-            f'  UserKnownHostsFile "{STATE}/known_hosts"\n'
-            "  GlobalKnownHostsFile none\n"
-            "  StrictHostKeyChecking yes\n"
-            "  PreferredAuthentications publickey\n"
             "  ControlMaster auto\n"
             "  ControlPersist 60s\n"
             # %C is a hash: the path stays short enough for a socket, wherever the project is.

@@ -17,6 +17,7 @@ if _ROOT not in sys.path:
 
 from hal_inventory.ansible_inventory import fill, remember_bases, understand_ranges  # noqa: E402  found only now
 from hal_inventory.compiled import Compiled  # noqa: E402  found only now
+from hal_inventory.connection import connection  # noqa: E402  found only now
 from hal_inventory.errors import FindingsError, HalInventoryError  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
@@ -24,7 +25,7 @@ name: hal
 short_description: Hosts and groups from a site model (cluster.yml)
 description:
   - Reads the site model that O(cluster) names, checks it, and gives every node the variables C(hal_node) and
-    C(ansible_host).
+    C(ansible_host), and how it is reached by ssh, as plain values.
   - Groups are the nodes' roles, profiles and architectures, C(gpu), the services, and what the model declares under
     C(groups).
   - Of several sources the last one decides. Hosts that an earlier one added and the last one does not have are removed.
@@ -55,6 +56,17 @@ options:
     type: str
   networks:
     description: Moves networks, by name, to another CIDR of the same size. The host parts of all addresses stay.
+    type: dict
+    default: {}
+  state:
+    description:
+      - Folder of the controller for this site, relative to this file. It has the authorities and known_hosts.
+      - Without it C(.state/<name of the site>) beside ansible.cfg. Every host has it as C(hal_state_dir).
+    type: str
+  ssh:
+    description:
+      - How nodes are reached. C(user), by default V(root); C(key), by default C(ca/admin) in O(state);
+        C(known_hosts), by default C(known_hosts) in O(state). Paths are relative to this file.
     type: dict
     default: {}
   users:
@@ -108,5 +120,5 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]
                 f" {VARS_PLUGIN}, host_group_vars into {constants.CONFIG_FILE or 'ansible.cfg'}"
             )
         remember_bases(compiled.source)
-        fill(inventory, packed)
+        fill(inventory, packed, connection(compiled.source, packed["site"]))
         understand_ranges(manager)

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+from ansible.errors import AnsibleError
 from ansible.plugins.loader import vars_loader
 from ansible.plugins.vars import BaseVarsPlugin
 from ansible.utils.vars import combine_vars
@@ -14,7 +15,8 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_inventory.ansible_inventory import folders_before  # noqa: E402  found only now
+from hal_inventory.ansible_inventory import variable_folders  # noqa: E402  found only now
+from hal_inventory.connection import MOVED  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal_base
@@ -39,8 +41,26 @@ class VarsModule(BaseVarsPlugin):  # type: ignore[misc]
     is_stateless = True
 
     def get_vars(self, loader: Any, path: str, entities: Any) -> dict[str, Any]:
-        """Return the variables of hosts and groups from the folders before ``path``, the first of them first."""
+        """Return the variables of hosts and groups from the folders before ``path``, the first of them first.
+
+        AnsibleError where they, or those beside the source, set what the source itself decides.
+        """
+        *before, own = variable_folders(path) or (None,)
+        if own is None:
+            return {}
+        read = vars_loader.get("host_group_vars").get_vars
         found: dict[str, Any] = {}
-        for folder in folders_before(path):
-            found = combine_vars(found, vars_loader.get("host_group_vars").get_vars(loader, folder, entities))
+        for folder in before:
+            values = read(loader, folder, entities)
+            _refuse_moved(folder, values)
+            found = combine_vars(found, values)
+        _refuse_moved(own, read(loader, path, entities))
         return found
+
+
+def _refuse_moved(folder: str, values: dict[str, Any]) -> None:
+    for name in sorted(values.keys() & MOVED.keys()):
+        raise AnsibleError(
+            f"{folder}: {name} in group_vars or host_vars does not count for all that uses it: take it away, and write"
+            f" {MOVED[name]} into the source, hal.yml, where the default is not right"
+        )

@@ -85,9 +85,8 @@ class Site:
         self.bmcs: dict[str, Emulated] = {}
         (folder / "group_vars" / "all").mkdir(parents=True)
         self.model(MODEL)
-        (folder / "hal.yml").write_text("plugin: hal\ncluster: cluster.yml\n")
+        (folder / "hal.yml").write_text("plugin: hal\ncluster: cluster.yml\nstate: state\n")
         policy = yaml.safe_load((ROOT / "inventory/hal/group_vars/all/bmc.yml").read_text())
-        policy["hal_state_dir"] = str(folder / "state")
         self.policy(**policy, vault_bmc_password=SECRET)
         (folder / "state").mkdir()
         (folder / "state" / "ca").symlink_to(emulation.authority)

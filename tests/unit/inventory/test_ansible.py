@@ -26,8 +26,14 @@ PLAY = """\
 
 
 def without_empty(listed: dict[str, Any]) -> dict[str, Any]:
-    """Return a --list document as ansible-inventory prints it: it leaves out groups without hosts."""
-    return {name: group for name, group in listed.items() if name in ("_meta", "all") or group["hosts"]}
+    """Return a --list document as ansible-inventory prints it.
+
+    It leaves out groups without hosts, and hosts have the variables of their groups.
+    """
+    everywhere = listed["all"].pop("vars")
+    hosts = {name: {**everywhere, **own} for name, own in listed["_meta"]["hostvars"].items()}
+    kept = {name: group for name, group in listed.items() if name == "all" or group.get("hosts")}
+    return {**kept, "_meta": {**listed["_meta"], "hostvars": hosts}}
 
 
 @pytest.mark.parametrize("which", ["hal/hal.yml", "virtual/hal.yml", "virtual/mini.yml"])
@@ -57,7 +63,7 @@ def test_the_script_answers_for_one_host(folder: Folder, root: Path) -> None:
     script = root / "inventory" / "hal_inventory.py"
     listed = json.loads(folder.run(sys.executable, script, "--list", HAL_INVENTORY_SOURCES=str(source)).stdout)
     one = folder.run(sys.executable, script, "--host", "worker3", HAL_INVENTORY_SOURCES=str(source))
-    assert json.loads(one.stdout) == listed["_meta"]["hostvars"]["worker3"]
+    assert json.loads(one.stdout) == {**listed["all"]["vars"], **listed["_meta"]["hostvars"]["worker3"]}
     none = folder.run(sys.executable, script, "--host", "worker9", HAL_INVENTORY_SOURCES=str(source))
     assert (none.returncode, none.stdout) == (2, "")
     assert none.stderr == 'unknown node "worker9"; did you mean "worker1"?\n'

@@ -219,6 +219,7 @@ COMPLETED = [
     ("hal-inventory -i hal.yml show work", ["worker1", "worker2", "worker3", "worker4", "worker"]),
     ("hal-inventory -i hal.yml --host wo", ["worker1", "worker2", "worker3", "worker4"]),
     ("hal-inventory -i hal.yml nodes slurm_n", ["slurm_node"]),
+    ("hal-inventory -i hal.yml ssh-config worker1", ["worker1"]),
     ("hal-inventory --js", ["--json"]),
     ("hal-inventory completion ", ["bash", "zsh"]),
     ("hal-inventory -i ha", ["hal.yml"]),

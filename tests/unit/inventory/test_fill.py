@@ -24,11 +24,17 @@ PLUGINS = {
     "lookup": Path("plugins/lookup/hal.py"),
 }
 BOTH = Packed(
+    site="small",
     common={"p": {"gpus": 4}},
     hosts=[("one", "10.0.0.1", "p", {"name": "one"}), ("two", "10.0.0.2", "p", {"name": "two"})],
     groups={"compute": [(0, 2)], "gpu": [(0, 1)], "login": [(1, 2)]},
 )
-FIRST = Packed(common=BOTH["common"], hosts=BOTH["hosts"][:1], groups={"compute": [(0, 1)]})
+FIRST = Packed(site="small", common=BOTH["common"], hosts=BOTH["hosts"][:1], groups={"compute": [(0, 1)]})
+
+
+def with_groups(groups: dict[str, list[tuple[int, int]]]) -> Packed:
+    """The same hosts in other groups."""
+    return Packed(site="small", common=BOTH["common"], hosts=BOTH["hosts"], groups=groups)
 
 
 @pytest.fixture
@@ -66,19 +72,19 @@ def test_hosts_have_their_variables_and_groups_their_hosts(data: Any) -> None:
 def test_what_ansible_remembers_of_the_groups_is_as_new_as_the_source(data: Any) -> None:
     fill(data, BOTH)
     assert data.get_groups_dict()["compute"] == ["one", "two"]
-    fill(data, Packed(common=BOTH["common"], hosts=BOTH["hosts"], groups={"compute": [(0, 2)], "gpu": [(0, 2)]}))
+    fill(data, with_groups({"compute": [(0, 2)], "gpu": [(0, 2)]}))
     assert data.get_groups_dict()["gpu"] == ["one", "two"]
 
 
 def test_variables_are_replaced_where_ansible_would_merge_them(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "DEFAULT_HASH_BEHAVIOUR", "merge")
     fill(data, BOTH)
-    fill(data, Packed(common={"p": {"cpus": 8}}, hosts=BOTH["hosts"], groups=BOTH["groups"]))
+    fill(data, Packed(site="small", common={"p": {"cpus": 8}}, hosts=BOTH["hosts"], groups=BOTH["groups"]))
     assert data.hosts["one"].vars["hal_node"] == {"name": "one", "cpus": 8}
 
 
 def test_a_group_whose_name_comes_first_is_taken_away_like_others(data: Any) -> None:
-    fill(data, Packed(common=BOTH["common"], hosts=BOTH["hosts"], groups={"a100": [(0, 2)], "zen": [(0, 2)]}))
+    fill(data, with_groups({"a100": [(0, 2)], "zen": [(0, 2)]}))
     fill(data, FIRST)
     assert sorted(data.groups) == ["all", "compute", "ungrouped"]
 
@@ -100,7 +106,7 @@ def test_a_third_source_takes_away_what_the_second_had(data: Any) -> None:
 
 def test_a_host_that_is_kept_leaves_the_groups_that_it_is_not_in_any_more(data: Any) -> None:
     fill(data, BOTH)
-    fill(data, Packed(common=BOTH["common"], hosts=BOTH["hosts"], groups={"compute": [(1, 2)], "gpu": [(0, 1)]}))
+    fill(data, with_groups({"compute": [(1, 2)], "gpu": [(0, 1)]}))
     assert members(data) == {"all": [], "ungrouped": [], "compute": ["two"], "gpu": ["one"]}
 
 
@@ -114,7 +120,7 @@ def test_a_group_that_others_use_stays(data: Any, why: str) -> None:
         data.add_child("gpu", "below")
     else:
         data.groups["gpu"].set_variable("mine", 1)
-    fill(data, Packed(common=BOTH["common"], hosts=BOTH["hosts"], groups={"compute": [(0, 2)]}))
+    fill(data, with_groups({"compute": [(0, 2)]}))
     assert members(data).get("gpu") == (["other"] if why == "host" else [])
     assert "login" not in data.groups
 

@@ -48,7 +48,6 @@ class Calls:
         (folder / "group_vars/all").mkdir(parents=True)
         policy = {
             "ansible_connection": "local",
-            "hal_state_dir": str(folder / "state"),
             "hal_audit_dir": str(folder / "state/audit"),
             "provision_server_image_key": str(folder / "image_key.pem"),
             "provision_server_images_folder": str(folder / "images"),
@@ -65,7 +64,7 @@ class Calls:
             assert old in text
             text = text.replace(old, new)
         (self.folder / "cluster.yml").write_text(text)
-        (self.folder / "hal.yml").write_text("plugin: hal\ncluster: cluster.yml\nvirtual: true\n")
+        (self.folder / "hal.yml").write_text("plugin: hal\ncluster: cluster.yml\nvirtual: true\nstate: state\n")
 
     def play(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"

@@ -99,7 +99,10 @@ def test_virtual_nodes_are_reached_where_the_users_home_has_a_blank(
     home = tmp_path / "you know"
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr(ssh_config, "STATE", home / "hal cluster/.state/virtual")
-    argv = ssh_config.Cluster([ROOT / "inventory/virtual/hal.yml"]).ssh_argv("hal01", "true")
+    source = home / "hal cluster/hal.yml"
+    source.parent.mkdir(parents=True)
+    source.write_text(f"plugin: hal\nbase: {ROOT}/inventory/virtual/hal.yml\nstate: .state/virtual\n")
+    argv = ssh_config.Cluster([source]).ssh_argv("hal01", "true")
     done = subprocess.run([argv[0], "-G", *argv[1:]], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     asked = dict(line.split(" ", 1) for line in done.stdout.splitlines())

@@ -19,7 +19,7 @@ PYTHON := .venv/bin/python
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 
-.PHONY: help setup wheelhouse demo site ssh secrets certificate clean distclean lint unit check molecule test prove test-full \
+.PHONY: help setup wheelhouse demo site ssh shell secrets certificate clean distclean lint unit check molecule test prove test-full \
   written flaky mutate bench
 
 help: ## what there is
@@ -39,6 +39,10 @@ site: setup ## roll the running virtual HAL out again
 
 ssh: setup ## log in to a virtual node: make ssh NODE=hal05
 	@$(PYTHON) molecule/shared/ssh_config.py $(INVENTORY) --login '$(NODE)'
+
+shell: setup ## a shell in which ansible-playbook, hal-audit and the others are for the virtual HAL that make demo left running
+	@test -f .state/env || { echo 'make shell: no virtual HAL is running here; make demo makes one' >&2; exit 2; }
+	@. .state/env && exec bash
 
 secrets: setup ## the secrets of a site that are missing: make secrets SITE=hal VAULT_PASSWORD_FILE=FILE (ROTATE=NAME)
 	@$(PYTHON) -m hal_secrets --site '$(SITE)' $(if $(VAULT_PASSWORD_FILE),--vault-password-file '$(VAULT_PASSWORD_FILE)') --rotate '$(ROTATE)'

@@ -19,8 +19,14 @@ from hal_audit.errors import AuditError
 NAME = "hal-audit"
 TIME = re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d")
 # What a run needs to know of the one who set it up, beside the folder, which may have an ansible.cfg: which
-# configuration, and where the vault's password is.
-TAKEN = ("ANSIBLE_CONFIG", "ANSIBLE_VAULT_PASSWORD_FILE", "ANSIBLE_VAULT_IDENTITY_LIST", "SSH_AUTH_SOCK")
+# configuration, which nodes, and where the vault's password is.
+TAKEN = (
+    "ANSIBLE_CONFIG",
+    "ANSIBLE_INVENTORY",
+    "ANSIBLE_VAULT_PASSWORD_FILE",
+    "ANSIBLE_VAULT_IDENTITY_LIST",
+    "SSH_AUTH_SOCK",
+)
 # A night that finds something leaves the unit failed: systemctl --failed names it, the journal has the report.
 SERVICE = """\
 # Written by hal-audit timer; changes made here are lost.

@@ -20,6 +20,7 @@ sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 import surroundings  # noqa: E402  found through the line above
 from ansible_run import Ansible  # noqa: E402
 from ClusterShell.NodeSet import NodeSet  # noqa: E402
+from demo_environment import leave  # noqa: E402
 from demo_reimage import image_key, reimage  # noqa: E402
 from mini import NODES  # noqa: E402
 from ssh_config import Cluster  # noqa: E402
@@ -142,6 +143,7 @@ def main() -> int:
     done = (
         built
         and runner.run(Stage(f"{len(names)} nodes", ansible.command(*NODES, virtual_bmcs=True)))
+        and leave(PROJECT / sources[0])
         and runner.run(image_key())
         and runner.run(Stage("rollout of site.yml", ansible.command("playbooks/site.yml"), env=environment()))
         and job(cluster, runner)
@@ -156,8 +158,9 @@ def main() -> int:
         "Next:\n"
         f"  make ssh NODE=hal01{mini}                 a shell on a node; on hal-login try: sinfo, squeue, su - {USER}\n"
         f"  make site{mini}                           roll out again: nothing changes\n"
-        f"  .venv/bin/hal-audit run -i {' -i '.join(sources)} --limit hal01\n"
-        f"  .venv/bin/ansible-playbook -i {' -i '.join(sources)} playbooks/site.yml --limit hal01 --tags slurm\n"
+        "  make shell                              a shell in which commands of README and docs are for these nodes:\n"
+        "                                            hal-audit run --limit hal01\n"
+        "                                            ansible-playbook playbooks/site.yml --limit hal01 --tags slurm\n"
         "  make clean                              remove every container, network and mount"
     )
     return 0

@@ -38,7 +38,8 @@ def reimage(cluster: Cluster, runner: Runner, sources: Sequence[str]) -> bool:
         prepared = runner.run(
             # Their passwords are those of the factory; from here on they have the site's, and a certificate.
             Stage(
-                "BMCs", ansible.command("playbooks/bmc.yml", "-e", f"@{site.former_passwords()}", **_bmcs(site, target))
+                "BMCs",
+                ansible.command("playbooks/bmc.yml", "-e", f"@{site.former_passwords()}", **_bmcs(site, cluster)),
             ),
             Stage("an image of ac922", ansible.command("playbooks/image.yml", image_profile="ac922")),
         )
@@ -61,8 +62,14 @@ def reimage(cluster: Cluster, runner: Runner, sources: Sequence[str]) -> bool:
     return done
 
 
-def _bmcs(site: ReimageSite, node: str) -> dict[str, Any]:
-    return {"bmc_nodes": node, "bmc_certificate_days": 365, "bmc_fingerprints": site.fingerprints([node])}
+def _bmcs(site: ReimageSite, cluster: Cluster) -> dict[str, Any]:
+    """Those of all nodes: power.yml, and a reimage of any of them, ask for the certificate."""
+    names = [name for name in cluster.slice("nodes") if cluster.node(name)["bmc"]]
+    return {
+        "bmc_nodes": " or ".join(names),
+        "bmc_certificate_days": 365,
+        "bmc_fingerprints": site.fingerprints(names),
+    }
 
 
 def _reimaged(ansible: Ansible, runner: Runner, sources: Sequence[str], node: str) -> bool:

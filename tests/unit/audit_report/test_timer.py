@@ -49,6 +49,7 @@ def test_it_is_written_and_begun_and_taken_away_again(
 ) -> None:
     folder = tmp_path / "systemd" / "user"
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ANSIBLE_INVENTORY", "/a site/hal.yml")
     assert timer() == 0
     assert said == [
         ["systemctl", "--user", "daemon-reload"],
@@ -58,6 +59,8 @@ def test_it_is_written_and_begun_and_taken_away_again(
     service = unit(folder / "hal-audit.service")["Service"]
     assert service["ExecStart"] == '"/bin with blank/hal-audit" "run" "--deep"'
     assert service["WorkingDirectory"] == str(tmp_path), "its ansible.cfg counts, as now"
+    text = (folder / "hal-audit.service").read_text()
+    assert 'Environment="ANSIBLE_INVENTORY=/a site/hal.yml"\n' in text
     assert "loginctl enable-linger" in capsys.readouterr().out
     said.clear()
     assert timer(remove=True) == 0

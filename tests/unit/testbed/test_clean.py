@@ -67,8 +67,11 @@ def asked(cache: Path) -> list[str]:
 
 @pytest.mark.root  # whose files they are
 def test_what_BMCs_remember_goes_after_their_container(tmp_path: Path, cache: Path) -> None:
+    (tmp_path.parent / ".state").mkdir()
+    (tmp_path.parent / ".state/env").touch()  # what make shell opens
     done = clean(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path.parent / ".state/env").exists()
     assert f"removed {cache}/bmc/mini" in done.stdout.splitlines()
     assert not (cache / "bmc/mini").exists()
     assert (cache / "packages").exists()

@@ -10,7 +10,7 @@ from typing import Any
 REQUIRED = ("name", "version", "title", "owner_role")
 TEXTS = ("help", "retired", "deprecated", "family", "settings_file")
 FLAGS = ("default", "hidden")
-LISTS = ("conflicts", "requires", "roots")
+LISTS = ("conflicts", "requires", "roots", "extensions")
 VARIABLES = ("set", "prepend", "append")
 FIELDS = (*REQUIRED, *TEXTS, *FLAGS, *LISTS, *VARIABLES)
 
@@ -107,6 +107,7 @@ def _lists(one: Module) -> Iterator[str]:
         ("conflicts", MODULE, "names of modules, NAME or NAME/VERSION"),
         ("requires", MODULE, "names of modules, NAME or NAME/VERSION"),
         ("roots", PATH, "absolute paths"),
+        ("extensions", MODULE, "what is in it, NAME or NAME/VERSION"),
     ):
         yield from _entries(field, one.get(field, []), form, words)
     for field in ("conflicts", "requires"):

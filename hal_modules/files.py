@@ -1,7 +1,7 @@
 """The files of declared modules. Same modules, same bytes.
 
 Written for Lmod 8.2.7 and later; its functions are in src/sandbox.lua and src/mrc_sandbox.lua of TACC/Lmod at that tag.
-`depends_on` is of Lmod 7.6, `.modulerc.lua` of 7.8. Nothing later is used.
+`depends_on` is of Lmod 7.6, `.modulerc.lua` of 7.8, `extensions` of 8.2. Nothing later is used.
 """
 
 from __future__ import annotations
@@ -69,6 +69,9 @@ def _lines(one: Module) -> Iterator[str]:
     yield call("whatis", f"Name: {one['name']}")
     yield call("whatis", f"Version: {one['version']}")
     yield call("whatis", f"Description: {title}")
+    if one.get("extensions") and not one.get("retired"):
+        # One text: a call of Lua 5.1 takes no more than 250 values. What `module spider` finds beside the module.
+        yield call("extensions", ",".join(one["extensions"]))
     yield from _refusals(one)
     if one.get("family"):
         yield call("family", one["family"])

@@ -22,7 +22,7 @@ from ansible_run import Ansible  # noqa: E402
 from ClusterShell.NodeSet import NodeSet  # noqa: E402
 from demo_environment import leave  # noqa: E402
 from demo_reimage import image_key, reimage  # noqa: E402
-from mini import NODES  # noqa: E402
+from mini import IMAGE_OF_ALL, IMAGE_VARIABLES, IMAGES, NODES  # noqa: E402
 from ssh_config import Cluster  # noqa: E402
 from stages import Runner, Stage, say  # noqa: E402
 from strategy import environment  # noqa: E402
@@ -74,6 +74,13 @@ def job(cluster: Cluster, runner: Runner) -> bool:
         say(f"\nthe job held {held} GPUs with {len(rows)} tasks; the model has {gpus}")
         return False
     return True
+
+
+def image_of_all(cluster: Cluster, runner: Runner, ansible: Ansible) -> bool:
+    """Build the image that docs/users.md names, as an administrator does, unless it is there."""
+    if cluster.run(LOGIN, f"test ! -e {IMAGE_OF_ALL} || echo there"):
+        return True
+    return runner.run(Stage("container image", ansible.command(*IMAGES, **IMAGE_VARIABLES)))
 
 
 def audit(cluster: Cluster, runner: Runner, sources: Sequence[str]) -> bool:
@@ -146,6 +153,7 @@ def main() -> int:
         and leave(PROJECT / sources[0])
         and runner.run(image_key())
         and runner.run(Stage("rollout of site.yml", ansible.command("playbooks/site.yml"), env=environment()))
+        and image_of_all(cluster, runner, ansible)
         and job(cluster, runner)
         and audit(cluster, runner, sources)
         and reimage(cluster, runner, sources)

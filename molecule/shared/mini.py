@@ -21,6 +21,13 @@ from ssh_config import Cluster  # noqa: E402
 
 NODES = ("molecule/shared/create.yml", "molecule/shared/locks.yml")
 """Playbooks that make virtual nodes with all that a rollout of site.yml asks of them."""
+IMAGES = ("molecule/shared/image_base.yml", "playbooks/containers.yml")
+"""Playbooks that build the image which docs/users.md names, of a node's own files."""
+IMAGE_VARIABLES: Mapping[str, Any] = {
+    "container_image": "pytorch",
+    "container_definition": str(PROJECT / "molecule/shared/pytorch.def"),
+}
+IMAGE_OF_ALL = "/opt/container/singularity/pytorch.sif"
 SOURCES = (PROJECT / "tests/rollout/site.yml",)
 INSTANCE = "mini-rollout"
 WITNESS = "/run/witness"

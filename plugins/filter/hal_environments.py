@@ -24,6 +24,7 @@ def hal_environment_modules(
             "default": one["default"],
             "title": one["title"] or f"{one['name']} {one['version']}, Python {one['python']}",
             "roots": [one["link"]], "settings_file": _settings(one["link"]), "owner_role": owner_role,
+            "extensions": _extensions(one["packages"]),
             **{field: one[field] for field in ("hidden", "deprecated") if one[field]},
             **({"family": family} if family else {}), **({"help": help} if help else {}), **more,
         }
@@ -48,6 +49,19 @@ def hal_environment_retired(
         for one in declared
         if isinstance(one, Mapping) and one.get("retired") and one.get("version")
     ]  # fmt: skip
+
+
+def _extensions(packages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return NAME/VERSION of Python and of each locked package that needs it: what users look for by name.
+
+    conda's names: PyTorch's is pytorch, which `module spider torch` finds, too. An epoch ("1!2.0") is left out.
+    """
+    return sorted(
+        f"{one['name']}/{one['version'].rpartition('!')[2]}"
+        for one in packages
+        if not one["name"].startswith("_")
+        and (one["name"] == "python" or any(words.split()[0] == "python" for words in one["depends"]))
+    )
 
 
 def _settings(link: str) -> str:

@@ -52,6 +52,26 @@ PLANTED = (
         ],
     ),
     Planted(
+        provenance.what_lasts_for_one_run_is_not_recorded,
+        {
+            TASKS: """
+                - name: Place
+                  ansible.builtin.tempfile: {state: directory}
+                  register: __x_place
+                - name: Recorded
+                  ansible.builtin.copy: {content: x, dest: "{{ __x_place.path }}/x"}
+                - name: Not recorded
+                  ansible.builtin.copy: {content: x, dest: "{{ __x_place.path }}/y"}
+                  vars: {hal_manages: []}
+                - name: Elsewhere
+                  ansible.builtin.copy: {content: x, dest: /etc/__x_places}
+                - name: Look
+                  ansible.builtin.stat: {path: "{{ __x_place.path }}"}
+                """
+        },
+        [f"{TASKS}:5: __x_place is a place for this run alone: hal_manages: [] in its vars"],
+    ),
+    Planted(
         provenance.what_is_said_can_be_read,
         {
             TASKS: """

@@ -171,7 +171,9 @@ def test_what_would_let_in_others_is_refused(node: Node) -> None:
     assert "lets in everybody" in user(host, "module load jupyter; hal-notebook --NotebookApp.token=")
     assert "say --public" in user(host, "module load jupyter; hal-notebook --ip=0.0.0.0")
     assert "-hash_login is set here" in user(host, "module load h2o; hal-h2o -hash_login")
-    assert "there is no jupyter-notebook: module load jupyter" in user(host, "hal-notebook")
+    assert "there is no jupyter-notebook: module load jupyter" in user(host, "hal-notebook --here")
+    told = user(host, "module load jupyter; hal-notebook")
+    assert "--pty bash -lc 'module load jupyter && hal-notebook'" in told, "on the login node: what to type instead"
     assert "not as root" in host.run("hal-notebook").stderr
 
 

@@ -36,7 +36,8 @@ SITE = '''"""Stand-in of the virtual HAL: this interpreter looks for dist-packag
 import os
 import site
 import sys
-site.addsitedir(os.path.join(sys.prefix, "lib", "python%d.%d" % sys.version_info[:2], "site-packages"))
+for prefix in site.PREFIXES:  # of a virtual environment its own, and the environment's where that was asked for
+    site.addsitedir(os.path.join(prefix, "lib", "python%d.%d" % sys.version_info[:2], "site-packages"))
 '''
 NO_INTERPRETER = "#!/bin/sh\necho 'stand-in of the virtual HAL: there is no interpreter for this machine' >&2; exit 1\n"
 
@@ -58,6 +59,7 @@ class Recipe(BaseModel):
     payload: Mapping[str, str] = Field(default_factory=dict)
     libraries: Mapping[str, str] = Field(default_factory=dict)
     wheels: Mapping[str, str] = Field(default_factory=dict)
+    wheel_files: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
 
 
 def location(arch: str = "x86_64") -> Path:
@@ -149,6 +151,9 @@ def _package(
         files.update(libraries(recipe, debs))
         for wheel, sha256 in recipe.wheels.items():
             files.update(wheels.files_of(wheels.bring(wheel, sha256, python or "3.7", debs), python, PLACEHOLDER))
+        for folder, kept in recipe.wheel_files.items():
+            for wheel, sha256 in kept.items():
+                files[f"{folder}/{wheel}"] = File(wheels.bring(wheel, sha256, python or "3.7", debs).read_bytes())
     return f"{recipe.name}-{recipe.version}-{build}.tar.bz2", index, _archive(recipe, index, files)
 
 
@@ -183,6 +188,10 @@ def interpreter(recipe: Recipe, debs: Path | None) -> dict[str, File]:
             below = path.relative_to(library)
             if path.is_file() and not path.is_symlink() and below.parts[0] not in LEFT_OUT:
                 files[f"lib/python{release}/{below}"] = File(path.read_bytes())
+        ensurepip = f"lib/python{release}/ensurepip"
+        if f"{ensurepip}/_bundled" in recipe.wheel_files:
+            files[f"{ensurepip}/__init__.py"] = File(b"")
+            files[f"{ensurepip}/__main__.py"] = File((RECIPES / "ensurepip.py").read_bytes())
         files[f"lib/python{release}/sitecustomize.py"] = File(SITE.encode())
         files[f"lib/python{release}/site-packages/README"] = File(b"Packages of this environment.\n")
         files[program] = File((root / "bin" / f"python{release}").read_bytes(), True)

@@ -381,9 +381,9 @@ def _scale(plan: Plan) -> None:
         [PODMAN, "volume", "create", f"--label={LABEL}={plan.instance}", f"--label=hal.definition={made_from}", name]
     )
     try:
-        homes = scale.homes(plan.scale)
-        files = {**scale.files(cluster), **dict.fromkeys(homes, (0o700, b""))}
-        capture([PODMAN, "volume", "import", name, "-"], stdin=_archive(files, homes))
+        homes, owners = scale.homes(plan.scale)
+        files = {**scale.files(cluster), **homes}
+        capture([PODMAN, "volume", "import", name, "-"], stdin=_archive(files, owners))
     except BaseException:
         subprocess.run([PODMAN, "volume", "rm", name], capture_output=True, check=False)
         raise

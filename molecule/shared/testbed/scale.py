@@ -14,6 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from testbed.run import SHARED
+
 FOLDER = "/srv/virtual-scale"
 NODE_FILE = "var/lib/virtual-node/scale.json"
 SERVED = "file systems"  # below it; the stand-in says why it has a blank
@@ -25,6 +27,7 @@ NSDS_PER_ARRAY = 2
 SERVERS = "nsdservers"
 HOME = "/home"
 ACCOUNTS = {"alice": (5001, 5000), "bob": (5002, 5000)}  # the users of the node image
+SKEL = SHARED / "image" / "files" / "etc" / "skel"
 Files = dict[str, tuple[int, bytes]]
 
 
@@ -165,7 +168,17 @@ def files(content: Mapping[str, Any]) -> Files:
     return made
 
 
-def homes(scale: Scale) -> dict[str, tuple[int, int]]:
-    """Return the homes on the file system that is mounted over the image's own, each with its owner and group."""
+def homes(scale: Scale) -> tuple[Files, dict[str, tuple[int, int]]]:
+    """Return the homes on the file system that is mounted over the image's own: what is in them, and whose it is.
+
+    A home has what the image has in /etc/skel, as useradd and pam_mkhomedir leave it.
+    """
     folders = [f"{SERVED}/{name}/" for name, one in scale.used.items() if one.mount == HOME]
-    return {f"{folder}{user}/": numbers for folder in folders for user, numbers in ACCOUNTS.items()}
+    made: Files = {}
+    owners: dict[str, tuple[int, int]] = {}
+    for path, numbers in ((f"{folder}{user}/", numbers) for folder in folders for user, numbers in ACCOUNTS.items()):
+        own: Files = {path: (0o700, b"")}
+        own |= {f"{path}{one.name}": (0o644, one.read_bytes()) for one in sorted(SKEL.iterdir())}
+        made |= own
+        owners |= dict.fromkeys(own, numbers)
+    return made, owners

@@ -4,7 +4,8 @@
 Runs on nodes: Python 2.7 and 3.
 
 Each listens on 127.0.0.1 unless --public is said, at a port of its own, and asks for a token or a password, except
-TensorBoard, which has neither.
+TensorBoard, which has neither. On a login node nothing but TensorBoard is started unless --here is said: that node has
+no GPU, and everybody is on it.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -32,6 +33,7 @@ H2O_LETS_IN = re.compile(r"--?((hash|ldap|kerberos|pam|spnego)_login|login_conf)
 # "Port number for this node (note: port+1 is also used)", usage text of H2O.
 PORTS = {"h2o": 2}
 KINDS = ("notebook", "lab", "tensorboard", "h2o")
+NAMES = {"notebook": "Jupyter", "lab": "JupyterLab", "tensorboard": "TensorBoard", "h2o": "H2O"}
 MODULES = {"notebook": "jupyter", "lab": "jupyterlab", "tensorboard": "tensorboard", "h2o": "h2o"}
 
 
@@ -78,6 +80,32 @@ def refused(words, kind="notebook"):
         if LISTEN.match(word):
             return "%s: say --public to listen on the node's own address" % word
     return ""
+
+
+def job(kind, settings):
+    """Return the line to type on the login node: it is started in a job, and says there how to reach it."""
+    return "srun %s --pty bash -lc 'module load %s && hal-%s'" % (settings["job_options"], MODULES[kind], kind)
+
+
+def not_here(kind, settings):
+    """Return why it is not started on a login node, and what to type instead; "" where it may run."""
+    if not settings["login_node"] or kind == "tensorboard":  # which only reads a few files
+        return ""
+    return "\n".join([
+        "not on the login node: it has no GPU, and everybody shares it. %s belongs into a job. Type:" % NAMES[kind],
+        "    " + job(kind, settings),
+        "It says then how to reach it from your own computer, and runs until Ctrl-C or the end of the job's time.",
+        "For a small thing here: hal-%s --here. More: hal-%s --help" % (kind, kind)])
+
+
+def epilog(kind, settings):
+    """Return the end of the help: where to start it, what else it takes, how it ends."""
+    where = "On a login node: %s\n" % job(kind, settings) if settings else ""
+    return where + (
+        "In a job: module load %s, then hal-%s. It prints the ssh line for your own computer and the address for your\n"
+        "browser, and runs until you end it. Other options go to the program itself.\n\n"
+        "Exit status: 1 if it was not started (it says why), 2 for an option that cannot be; else the program's own."
+        % (MODULES[kind], kind))
 
 
 def reach(address, port, settings, host):
@@ -180,14 +208,26 @@ def _jar(python):
     return ""
 
 
+def _settings_if_there(path):
+    """Return the settings for a help that does without them, None."""
+    try:
+        with io.open(path, encoding="utf-8") as stream:
+            return json.load(stream)
+    except (OSError, IOError, ValueError):
+        return None
+
+
 def main():
     """Run the program."""
     kind, words = (sys.argv[1], sys.argv[2:]) if sys.argv[1:2] and sys.argv[1] in KINDS else ("notebook", sys.argv[1:])
     parser = argparse.ArgumentParser(
-        prog="hal-" + kind, description=__doc__.split("\n")[0],
-        epilog="Other options go to the program itself.")
+        prog="hal-" + kind, usage="hal-%s [--port PORT] [--public] [--here] [--show] [OPTION...]" % kind,
+        description="Start %s where nobody else listens, and say how to get there." % NAMES[kind],
+        formatter_class=argparse.RawDescriptionHelpFormatter, add_help=False)
+    parser.add_argument("-h", "--help", action="store_true", help="show this")
     parser.add_argument("--public", action="store_true", help="listen on the node's own address, not only on 127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="listen there; default: a free one")
+    parser.add_argument("--here", action="store_true", help="start it here although this is a login node")
     parser.add_argument("--show", action="store_true", help="only say what would be started")
     parser.add_argument("--settings", default=SETTINGS, help=argparse.SUPPRESS)
     try:
@@ -195,10 +235,16 @@ def main():
             raise Problem(refused(words, kind))
         asked, words = parser.parse_known_args(words)
         words = [word for word in words if word != "--"]
+        if asked.help:
+            parser.epilog = epilog(kind, _settings_if_there(asked.settings))
+            parser.print_help()
+            return
         if os.getuid() == 0:
             raise Problem("not as root: a notebook is a way in for who has its token")
         with io.open(asked.settings, encoding="utf-8") as stream:
             settings = json.load(stream)
+        if not (asked.here or asked.show) and not_here(kind, settings):
+            raise Problem(not_here(kind, settings))
         host = socket.gethostname()
         address = socket.gethostbyname(host) if asked.public else LOOPBACK
         first, span = int(float(settings["first_port"])), int(float(settings["ports"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from hal_audit.resources import COMMANDS, MANAGING, READ_ONLY, module_name
 from tests.contract.project import Finding, Task, load, roles, rule, tasks_in
 
 SAID = "hal_manages"
+WORD = re.compile(r"\w+")
 
 
 @rule
@@ -47,6 +49,24 @@ def what_is_said_can_be_read(root: Path) -> Iterator[Finding]:
             yield task.finding(
                 f'{SAID}: a list of "kind:name" or of {{resource: "kind:name", declared: {{...}}}}', "vars"
             )
+
+
+@rule
+def what_lasts_for_one_run_is_not_recorded(root: Path) -> Iterator[Finding]:
+    """A task at a place that tempfile made says hal_manages: []; an audit would look for it for good."""
+    places: dict[Path, set[str]] = {}
+    for task in _tasks(root):
+        made = places.setdefault(task.path, set())
+        if task.short == "tempfile":
+            made.add(str(task.keyword("register")))
+            continue
+        if module_name(task.module) not in MANAGING or (task.body.get("vars") or {}).get(SAID) == []:
+            continue
+        words = set(WORD.findall(str(task.arguments)))
+        yield from (
+            task.finding(f"{one} is a place for this run alone: {SAID}: [] in its vars", task.module)
+            for one in sorted(made & words)
+        )
 
 
 def _is_resource(one: Any) -> bool:

@@ -132,6 +132,19 @@ def test_modules_of_environments_can_be_written(site: Site) -> None:
     assert 'hide_version("tools/2")' in written["/modules/tools/.modulerc.lua"]
 
 
+def test_a_module_names_python_and_what_needs_it_by_conda_s_names(site: Site) -> None:
+    (one,) = site.environments()
+    python = ("python >=3.7,<3.8.0a0",)
+    packages = [
+        ("pytorch", "1.3.1", ("numpy", *python)), ("six", "1.14.0", ("python",)), ("python", "3.7.5", ("openssl",)),
+        ("openssl", "1.1.1d", ()), ("python-dateutil", "1!2.8", python), ("_select", "2", python),
+        ("zlib", "1", ("pythonx",)),
+    ]  # fmt: skip
+    locked = [{"name": name, "version": version, "depends": depends} for name, version, depends in packages]
+    (module,) = filters().hal_environment_modules([{**one, "packages": locked}], owner_role="tools")
+    assert module["extensions"] == ["python-dateutil/2.8", "python/3.7.5", "pytorch/1.3.1", "six/1.14.0"]
+
+
 def test_nodes_are_told_what_they_compare(site: Site) -> None:
     found = filters().hal_environment_declared(site.environments())
     assert set(found[0]) == {"id", "at", "name", "version", "link", "prefix", "digest", "python", "metas"}

@@ -26,6 +26,7 @@ def test_what_can_be_loaded_has_no_fault() -> None:
         set={"CUDA_HOME": "/usr/local/cuda-10.2"},
         prepend={"PATH": ["/usr/local/cuda-10.2/bin"]},
         append={"MANPATH": ["/usr/local/cuda-10.2/doc/man"]},
+        extensions=["nvcc/10.2", "cufft"],
         settings_file="/home/apps/x/settings.lua",
         deprecated="in May",
     )
@@ -54,6 +55,7 @@ def test_what_can_be_loaded_has_no_fault() -> None:
         ({"family": "my cuda"}, 'family is "my cuda"; write letters, digits and _'),
         ({"settings_file": "x.lua"}, "settings_file is x.lua; write an absolute path"),
         ({"roots": "/usr"}, "roots is no list; write [absolute paths]"),
+        ({"extensions": ["a,b"]}, "extensions has 'a,b'; write what is in it, NAME or NAME/VERSION"),
         ({"roots": ["usr"]}, "roots has 'usr'; write absolute paths"),
         ({"conflicts": ["a b"]}, "conflicts has 'a b'; write names of modules"),
         ({"conflicts": ["cuda"]}, "conflicts names the module itself"),

@@ -26,6 +26,7 @@ FULL = module(
     conflicts=["at"],
     requires=["gcc/9"],
     roots=["/usr/local/cuda-10.2"],
+    extensions=["nvcc/10.2", "cufft"],
     set={"CUDA_HOME": "/usr/local/cuda-10.2"},
     prepend={"PATH": ["/usr/local/cuda-10.2/bin", "/usr/local/cuda-10.2/nvvm/bin"]},
     append={"MANPATH": ["/a", "/b"]},
@@ -61,6 +62,7 @@ def test_a_module_does_what_is_declared_in_this_order() -> None:
     wanted = [
         'help("The \\"CUDA\\" toolkit\\n\\nTwo\\nlines \\\\ %d ]] größer\\n")',
         'whatis("Description: The \\"CUDA\\" toolkit")',
+        'extensions("nvcc/10.2,cufft")',
         '  for _, path in ipairs({"/usr/local/cuda-10.2", "/home/apps/x/settings.lua"}) do',
         'if (mode() == "load") then LmodMessage("cuda/10.2 will be removed: \\"soon\\"") end',
         'family("cuda")',
@@ -80,7 +82,7 @@ def test_a_module_does_what_is_declared_in_this_order() -> None:
 
 
 def test_a_retired_version_fails_with_its_words_needs_nothing_and_can_be_unloaded() -> None:
-    gone = module(retired="use 10.2", roots=["/gone"], set={"A": "b"}, settings_file="/settings.lua")
+    gone = module(retired="use 10.2", roots=["/gone"], set={"A": "b"}, settings_file="/settings.lua", extensions=["a"])
     lines = text(gone, "cuda/10.2.lua")
     assert 'if (mode() == "load") then LmodError("cuda/10.2 is retired: use 10.2") end' in lines
     assert 'setenv("A", "b")' in lines

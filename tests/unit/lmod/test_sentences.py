@@ -128,6 +128,7 @@ help("The \\"CUDA\\" toolkit\\n\\nTwo\\nlines \\\\ %d ]] größer\\n")
 whatis("Name: cuda")
 whatis("Version: 10.2")
 whatis("Description: The \\"CUDA\\" toolkit")
+extensions("nvcc/10.2,cufft")
 if (mode() == "load") then
   for _, path in ipairs({"/usr/local/cuda-10.2", "/home/apps/x/settings.lua"}) do
     if not (isDir(path) or isFile(path)) then

@@ -35,9 +35,10 @@ class User:
             self.write(f"bin/{name}", "#!/bin/sh\n").chmod(0o755)
         self.home.mkdir()
         self.jar = self.write("lib/python3.7/site-packages/h2o/backend/bin/h2o.jar", "")
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "first_port": "20000", "ports": "100", "login": "login.hal.example", "kernels": "/opt/kernels",
-            "java": str(folder / "bin/java"), "h2o_memory_gb": "8.5",
+            "java": str(folder / "bin/java"), "h2o_memory_gb": "8.5", "login_node": False,
+            "job_options": "--partition=gpu --time=4:00:00",
         }  # fmt: skip
         me = self.program.pwd.struct_passwd(("alice", "x", UID, 100, "", str(self.home), "/bin/sh"))
         for where, name, value in (
@@ -83,6 +84,10 @@ class User:
         path, started = self.started[0] if self.started else ("", [])
         assert path == "".join(started[:1])
         return started, said.out.splitlines(), said.err
+
+    def said(self) -> str:
+        """What was printed since the last call."""
+        return self._capsys.readouterr().out
 
 
 @pytest.fixture
@@ -175,6 +180,43 @@ def test_settings_that_cannot_be_used_and_what_lets_in_everybody_are_refused(use
     assert user()[2].startswith("hal-notebook: could not convert string to float")
     del user.settings["ports"]
     assert user()[2] == "hal-notebook: 'ports'\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "name"),
+    [("notebook", "jupyter", "Jupyter"), ("lab", "jupyterlab", "JupyterLab"), ("h2o", "h2o", "H2O")],
+)
+def test_on_a_login_node_the_line_to_type_is_said_and_nothing_started(
+    user: User, kind: str, module: str, name: str
+) -> None:
+    assert user(kind)[0], "in a job"
+    user.settings["login_node"] = True
+    started, said, errors = user(kind)
+    assert (started, said) == ([], [])
+    first, line, *_, last = errors.splitlines()
+    assert first.startswith(f"hal-{kind}: not on the login node: ")
+    assert f"{name} belongs into a job" in first
+    typed = f"srun --partition=gpu --time=4:00:00 --pty bash -lc 'module load {module} && hal-{kind}'"
+    assert line.strip() == typed
+    assert last == f"For a small thing here: hal-{kind} --here. More: hal-{kind} --help"
+    for words in (["--help"], ["-h"], ["x", "--help"]):
+        started, said, errors = user(kind, *words)
+        assert (started, errors) == ([], "")
+        assert said[0].startswith(f"usage: hal-{kind} ")
+        assert f"On a login node: {typed}" in said
+        assert any(one.startswith("Exit status: 1 ") for one in said)
+    started, said, errors = user(kind, "--here", "x")
+    assert (started[-1], errors) == ("x", "")
+    assert "--here" not in started
+
+
+def test_tensorboard_may_run_on_a_login_node_and_help_needs_no_settings(user: User) -> None:
+    user.settings["login_node"] = True
+    assert user("tensorboard", "--logdir=x")[0]
+    assert "--here" in "".join(user("tensorboard", "-h")[1])
+    user.program.main.__globals__["sys"].argv = ["hal-notebook", "lab", "--help", "--settings", "/nowhere"]
+    user.program.main()
+    assert "On a login node" not in user.said()
 
 
 def test_a_container_needs_a_program_that_runs_it(user: User, monkeypatch: pytest.MonkeyPatch) -> None:

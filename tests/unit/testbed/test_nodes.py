@@ -182,13 +182,20 @@ def test_an_image_that_does_not_exist_is_refused(arch: str, variant: str, monkey
 def test_users_find_their_homes_on_the_arrays_and_own_them() -> None:
     home, work = (FileSystem(kind="spectrum_scale", mount=mount, arrays=("flash1",)) for mount in ("/home", "/work"))
     declared = Scale(file_systems={"home": home, "work": work})
-    homes = scale.homes(declared)
-    assert homes == {"file systems/home/alice/": (5001, 5000), "file systems/home/bob/": (5002, 5000)}
+    homes, owners = scale.homes(declared)
     # Where what is mounted there is served from.
     assert "file systems/home/" in scale.files(scale.cluster(declared, "", {"flash1": "10.64.0.2"}, ()))
-    content = nodes._archive(dict.fromkeys(homes, (0o700, b"")), homes)
+    content = nodes._archive(homes, owners)
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-        assert [(one.name, one.isdir(), one.mode, one.uid) for one in tar] == [
-            ("file systems/home/alice", True, 0o700, 5001),
-            ("file systems/home/bob", True, 0o700, 5002),
+        assert [(one.name, one.isdir(), one.mode, one.uid, one.gid) for one in tar] == [
+            entry
+            for user, uid in (("alice", 5001), ("bob", 5002))
+            for entry in (
+                (f"file systems/home/{user}", True, 0o700, uid, 5000),
+                (f"file systems/home/{user}/.bash_profile", False, 0o644, uid, 5000),
+                (f"file systems/home/{user}/.bashrc", False, 0o644, uid, 5000),
+            )
         ]
+        shell = tar.extractfile("file systems/home/bob/.bashrc")
+        assert shell
+        assert b". /etc/bashrc" in shell.read()

@@ -44,6 +44,8 @@ class Connection:
             "hal_ssh_user": self.user,
             "hal_ssh_key_file": str(self.key),
             "ansible_user": self.user,
+            # Whatever the environment says: ansible-runner, and so AWX, switches the check off, ahead of options below.
+            "ansible_host_key_checking": "true",
             "ansible_ssh_private_key_file": str(self.key),
         }
 

@@ -13,7 +13,8 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit.errors import AuditError  # noqa: E402  found through the lines above
+from hal_audit import active  # noqa: E402  found through the lines above
+from hal_audit.errors import AuditError  # noqa: E402
 from hal_audit.examine import Examination  # noqa: E402
 from hal_audit.findings import CLEAN, Finding, exit_status  # noqa: E402
 from hal_audit.redeclare import declared_now  # noqa: E402
@@ -37,6 +38,8 @@ class ActionModule(BoundedAction):
         variables = task_vars or {}
         result: dict[str, Any] = super().run(tmp, variables)
         _valid, options = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        if why := active.problem("hal_audit_report"):
+            return {**result, "failed": True, "msg": why}
         host = str(variables["inventory_hostname"])
         one = Examination(host, self._loader, variables, self._task.get_vars(), tuple(options["roles"]))
         unreachable = False

@@ -41,6 +41,8 @@ ARGUMENTS = {
 }
 REFUSED = (Conflict, ReimageError, Trouble, ProvisionError, HalInventoryError, BmcError)
 ENDED = "hal_outcome"
+# The last is ansible-runner's, whose events are this run's.
+NOT_PASSED_ON = ("ANSIBLE_FORCE_COLOR", "ANSIBLE_CHECK_MODE", "ANSIBLE_STDOUT_CALLBACK")
 PASSED_ON = {
     "remote_user": "--user",
     "private_key_file": "--private-key",
@@ -199,13 +201,12 @@ def _from_here(secret: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    kept = {
-        name: value for name, value in os.environ.items() if name not in ("ANSIBLE_FORCE_COLOR", "ANSIBLE_CHECK_MODE")
-    }
+    kept = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
     enabled = [*constants.CALLBACKS_ENABLED, ENDED]
     return {
         **kept,
         "ANSIBLE_CONFIG": str(constants.CONFIG_FILE),
+        "ANSIBLE_CALLBACK_PLUGINS": str(Path(PROJECT, "plugins", "callback")),
         "ANSIBLE_CALLBACKS_ENABLED": ",".join(dict.fromkeys(enabled)),
         "ANSIBLE_NOCOLOR": "1",
     }

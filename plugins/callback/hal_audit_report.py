@@ -12,7 +12,8 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit.collect import Collector  # noqa: E402  found through the lines above
+from hal_audit import active  # noqa: E402  found through the lines above
+from hal_audit.collect import Collector  # noqa: E402
 
 DOCUMENTATION = r"""
 name: hal_audit_report
@@ -40,6 +41,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
         """Nothing gathered yet."""
         super().__init__()
         self.collector = Collector()
+        active.takes_part(self.CALLBACK_NAME)
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         """Which nodes will be looked at."""

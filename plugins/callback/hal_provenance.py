@@ -14,7 +14,7 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit import sealing  # noqa: E402  found through the lines above
+from hal_audit import active, sealing  # noqa: E402  found through the lines above
 from hal_audit.observer import Observer, in_check_mode  # noqa: E402
 
 DOCUMENTATION = r"""
@@ -50,6 +50,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
         self.observer = Observer(proposing=proposing)
         if not self.disabled:
             atexit.register(self.observer.spool)
+        active.takes_part(self.CALLBACK_NAME)
 
     def set_play_context(self, play_context: Any) -> None:
         """Keep the passwords that were asked for: the closing step logs in with them, too."""

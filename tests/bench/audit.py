@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from tests.bench.calls import Counting
+from tests.bench.calls import CALLBACK, UNRECORDED, Counting
 from tests.bench.instance import PROJECT, Instance
 from tests.bench.part import Goal, Measured, NotMeasured, Session
 
@@ -164,9 +164,9 @@ def record(instance: Instance, measuring: Measuring, number: int) -> dict[str, l
         def play(more: Mapping[str, str]) -> Run:
             return instance.ansible.playbook("playbooks/site.yml", environment=more)
 
-        return lambda: measuring.cost(play, {CALLBACKS: callbacks})
+        return lambda: measuring.cost(play, {CALLBACKS: callbacks, "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACK)})
 
-    return rounds(number, {ON: rollout("hal_provenance"), OFF: rollout("")})
+    return rounds(number, {ON: rollout("hal_provenance"), OFF: rollout(UNRECORDED)})
 
 
 def recording_table(costs: Mapping[str, Sequence[Cost]], nodes: int) -> str:

@@ -43,9 +43,9 @@ class Site:
             f"[web]\nn1\nn2\n[all:vars]\nansible_connection=local\nansible_python_interpreter={LOCAL}\n"
             f"hal_audit_dir={json.dumps(str(self.folder / 'state'))}\n",
         )
-        settings = ["inventory = hosts", "roles_path = roles", f"library = {MODULES}", "retry_files_enabled = False"]
+        settings = ["inventory = hosts", "roles_path = roles", f"library = {MODULES}", "callback_result_format = yaml"]
         settings += [f"action_plugins = {PROJECT}/plugins/action", "callbacks_enabled = hal_audit_report"]
-        settings += [f"callback_plugins = {PROJECT}/plugins/callback", "callback_result_format = yaml"]
+        settings += [f"{kind}_plugins = {PROJECT}/plugins/{kind}" for kind in ("callback", "lookup")]
         connection = ["[ssh_connection]", "ssh_args = -F none"]  # whatever the user's says
         self.write("ansible.cfg", "\n".join(["[defaults]", *settings, *connection, ""]))
         for node in ("n1", "n2"):

@@ -1,0 +1,56 @@
+"""Ansible lookup plugin: why a run must not begin, because a callback is not loaded. Decided in hal_audit.active."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+if _ROOT not in sys.path:
+    sys.path.insert(0, _ROOT)
+
+from hal_audit import active  # noqa: E402  found only now
+
+DOCUMENTATION = r"""
+name: hal_callback_problem
+author: HAL toolkit
+short_description: Why a run must not begin, because a callback is not loaded
+description:
+  - >-
+    Programs that start Ansible themselves, as ansible-runner does, replace the folders that it looks for callbacks in.
+    Ansible warns, and goes on: nothing is recorded, no audit has a verdict. This says so before anything is done.
+options:
+  _terms:
+    description: The callback that has to take part in the run.
+    type: str
+    choices: [hal_provenance, hal_audit_report]
+    required: true
+"""
+
+EXAMPLES = r"""
+- ansible.builtin.assert:
+    that: lookup('hal_callback_problem', 'hal_provenance') | length == 0
+    fail_msg: "{{ lookup('hal_callback_problem', 'hal_provenance') }}"
+"""
+
+RETURN = r"""
+_raw:
+  description: For each callback one line, empty where it is loaded.
+  type: list
+  elements: str
+"""
+
+
+class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+    """Thin: asks hal_audit.active."""
+
+    def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
+        """Return a line for each callback."""
+        for name in terms:
+            if name not in active.WITHOUT:
+                raise AnsibleError(f"lookup hal_callback_problem: {name} is not one of {', '.join(active.WITHOUT)}")
+        return [active.problem(str(name)) for name in terms]

@@ -1,0 +1,58 @@
+"""Ansible vars plugin: refuse to run our playbooks with another configuration. It has no variables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible import constants, context
+from ansible.errors import AnsibleError
+from ansible.plugins.loader import action_loader
+from ansible.plugins.vars import BaseVarsPlugin
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+DOCUMENTATION = r"""
+name: hal_configured
+author: HAL toolkit
+short_description: Refuse to run the playbooks with another configuration
+description:
+  - >-
+    Ansible finds ansible.cfg in the working directory or through E(ANSIBLE_CONFIG), and goes on without: the inventory
+    is empty then, and it says that a role was not found. This says which configuration is missing.
+  - >-
+    C(ansible-pull) says C(--connection local) to Ansible, and each node would be the machine that it runs on. That is
+    refused, too.
+  - It is found beside the playbooks, whatever the configuration, and only looks.
+options:
+  stage:
+    description: When it looks.
+    type: str
+    choices: [inventory]
+    default: inventory
+"""
+
+
+class VarsModule(BaseVarsPlugin):  # type: ignore[misc]  # Ansible has no types
+    """Our modules are found, or the run ends."""
+
+    REQUIRES_ENABLED = False
+    is_stateless = True
+
+    def get_vars(self, loader: Any, path: str, entities: Any) -> dict[str, Any]:
+        """Return nothing. AnsibleError where our plugins are not found, or nodes would be this machine."""
+        super().get_vars(loader, path, entities)
+        if not action_loader.has_plugin("hal_audit"):
+            used = f"{constants.CONFIG_FILE} is in use" if constants.CONFIG_FILE else "no ansible.cfg is in use"
+            raise AnsibleError(
+                f"{used}, so the plugins of {PROJECT} are not found: cd there, or set"
+                f" ANSIBLE_CONFIG={PROJECT / 'ansible.cfg'}"
+            )
+        if context.CLIARGS.get("connection") == "local" and "ansible_connection" not in str(
+            context.CLIARGS.get("extra_vars")
+        ):
+            raise AnsibleError(
+                "with --connection local, which ansible-pull sets, this machine would be rolled out in place of each"
+                " node: add -e ansible_connection=ssh"
+            )
+        return {}

@@ -264,13 +264,14 @@ class External(Declared):
 
 
 class Partition(Declared):
-    """A Slurm partition."""
+    """A Slurm partition. Without ``gpus`` its jobs get none; with them, a GPU brings its share of the node."""
 
     nodes: Expression
     max_time: Duration
     default_time: Duration
     default: bool = False
     max_cpus_per_node: Positive | None = None
+    gpus: bool = True
     priority: Annotated[int, Field(ge=0, le=65533)] = 1
     hidden: bool = False
 

@@ -90,7 +90,11 @@ def _services(site: Site) -> dict[str, Any]:
 
 
 def _partitions(site: Site) -> dict[str, Any]:
-    return {one["name"]: {key: value for key, value in one.items() if key != "name"} for one in slurm.partitions(site)}
+    # The memory of a GPU depends on what Slurm's policy keeps back, which is not the model's.
+    hidden = ("name", "memory_per_gpu_mb")
+    return {
+        one["name"]: {key: value for key, value in one.items() if key not in hidden} for one in slurm.partitions(site)
+    }
 
 
 def _raid_sets(site: Site) -> dict[str, Any]:

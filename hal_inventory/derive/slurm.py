@@ -34,11 +34,7 @@ def nodes(site: Site, *, memory_reserve_mb: int = 0) -> list[dict[str, Any]]:
     entries = []
     for profile_name, names in _runs(site):
         profile = site.profiles[profile_name]
-        memory_mb = profile.memory_mb - memory_reserve_mb
-        if memory_mb <= 0:
-            raise HalInventoryError(
-                f"memory_reserve_mb={memory_reserve_mb} leaves nothing of the {profile.memory_mb} MB of {profile_name}"
-            )
+        memory_mb = _memory_mb(site, profile_name, memory_reserve_mb)
         entries.append(
             {
                 "names": fold_in_order(names),
@@ -77,8 +73,13 @@ def gres(site: Site, *, slurm_version: str = "22.05.8") -> list[dict[str, Any]]:
     ]
 
 
-def partitions(site: Site) -> list[dict[str, Any]]:
-    """Return the partitions in the order of the model."""
+def partitions(site: Site, *, memory_reserve_mb: int = 0) -> list[dict[str, Any]]:
+    """Return the partitions in the order of the model.
+
+    ``cpus_per_gpu`` and ``memory_per_gpu_mb`` are what a GPU brings when a job says nothing: the node divided by its
+    GPUs, in whole cores, without ``memory_reserve_mb``; of several kinds of nodes the least. None where jobs get none.
+    ``refuses_gpus``: its nodes have GPUs, and its jobs are not to get any.
+    """
     return [
         {
             "name": name,
@@ -87,6 +88,8 @@ def partitions(site: Site) -> list[dict[str, Any]]:
             "max_time": declared.max_time,
             "default_time": declared.default_time,
             "max_cpus_per_node": declared.max_cpus_per_node,
+            "refuses_gpus": not declared.gpus and any(site.profiles[site.nodes[node].profile].gpus for node in names),
+            **_share_of_a_gpu(site, names if declared.gpus else (), memory_reserve_mb),
             "priority": declared.priority,
             "hidden": declared.hidden,
         }
@@ -109,6 +112,27 @@ def topology(site: Site) -> list[dict[str, Any]]:
         elif alive(name):
             entries.append({"switch": name, "switches": fold_in_order([other for other in below if alive(other)])})
     return entries
+
+
+def _share_of_a_gpu(site: Site, names: Iterable[str], memory_reserve_mb: int) -> dict[str, int | None]:
+    found = {name: site.profiles[name] for name in dict.fromkeys(site.nodes[node].profile for node in names)}
+    with_gpus = {name: profile for name, profile in found.items() if profile.gpus}
+    cpus, memory = [], []
+    for name, profile in with_gpus.items():
+        threads = profile.cpus.threads_per_core
+        # Slurm gives whole cores away (CR_Core): what is no multiple of one would not fit as often as there are GPUs.
+        cpus.append(max(profile.cpus.total // threads // len(profile.gpus), 1) * threads)
+        memory.append(max(_memory_mb(site, name, memory_reserve_mb) // len(profile.gpus), 1))
+    return {"cpus_per_gpu": min(cpus, default=None), "memory_per_gpu_mb": min(memory, default=None)}
+
+
+def _memory_mb(site: Site, profile_name: str, memory_reserve_mb: int) -> int:
+    memory_mb = site.profiles[profile_name].memory_mb
+    if memory_mb <= memory_reserve_mb:
+        raise HalInventoryError(
+            f"memory_reserve_mb={memory_reserve_mb} leaves nothing of the {memory_mb} MB of {profile_name}"
+        )
+    return memory_mb - memory_reserve_mb
 
 
 def _runs(site: Site) -> Iterable[tuple[str, list[str]]]:

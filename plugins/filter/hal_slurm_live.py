@@ -55,6 +55,8 @@ OTHER = {
     "DefMemPerCPU": "DefMemPerNode",
     "MaxMemPerCPU": "MaxMemPerNode",
 }
+# What a GPU brings to a job that says nothing.
+JOB_DEFAULTS = ("DefCpuPerGPU", "DefMemPerGPU")
 SHARED = {"YES": "YES:4", "FORCE": "FORCE:4"}
 LEVELS = ("operator", "administrator")
 
@@ -66,7 +68,7 @@ def hal_slurm_partition_limits(
 ) -> list[dict[str, str]]:
     """Return [{id, partition, key, value}]: each limit of each partition, as scontrol prints it.
 
-    `more` are further settings by partition, `settings` those of the whole cluster.
+    `more` are further settings by partition (hal_slurm_partition_settings), `settings` those of the whole cluster.
     """
     wide = {one["key"].lower() for one in settings}
     found = []
@@ -86,6 +88,10 @@ def hal_slurm_partition_limits(
             if key and value is not None:
                 limits.pop(OTHER.get(key, ""), None)
                 limits[key] = shown(key, value, str(partition["name"]))
+        # src/common/read_config.c and slurm_sprint_partition_info(): in this order, from 19.05 to 22.05.
+        given = {name.lower(): value for name, value in declared.items() if value is not None}
+        shares = [f"{name}={given[name.lower()]}" for name in JOB_DEFAULTS if name.lower() in given]
+        limits["JobDefaults"] = ",".join(shares) or "(null)"
         limits["TotalNodes"] = str(len(_expanded(partition["nodes"])))
         found += [
             {"id": f"{partition['name']} {key}", "partition": str(partition["name"]), "key": key, "value": limits[key]}

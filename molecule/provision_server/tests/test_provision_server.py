@@ -171,6 +171,29 @@ def test_what_somebody_else_set_up_is_not_taken_over(node: Node, rollout: Rollou
     assert rollout.broken_promises("provision_server", SERVER) == []
 
 
+@pytest.mark.parametrize(
+    ("given", "path", "why"),
+    [
+        ({"provision_server_tftp_root": '/var/lib/tft"p'}, "/etc/dnsmasq.d/hal.conf", 'missing "'),
+        ({"provision_server_images_folder": '/srv/im"ages'}, "/etc/httpd/conf.d/hal-images.conf", "Alias takes"),
+    ],
+)
+def test_a_file_that_its_program_cannot_read_replaces_nothing(
+    node: Node, rollout: Rollout, given: dict[str, str], path: str, why: str
+) -> None:
+    """Asked before the file is replaced: a reboot between the two would leave the site without the service."""
+    server = node(SERVER)
+    before = server.file(path).content_string
+    try:
+        done = rollout.converge(**given)
+        assert done.status != 0
+        assert "failed to validate" in done.words
+        assert why in done.words
+        assert server.file(path).content_string == before
+    finally:
+        server.check_output("rm --force --recursive '/srv/im\"ages'")
+
+
 def test_the_service_is_not_root(node: Node) -> None:
     server = node(SERVER)
     pid = server.check_output("systemctl show -p MainPID hal-provision").partition("=")[2]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
 from slurm_cluster import as_user
 from testinfra.host import Host
 from waiting import wait_for
 
+# A GPU job of swsuite's size that leaves room for others: it says how many threads a GPU is to bring.
+SMALL = "--nodelist=hal01 --ntasks-per-node=16 --gres=gpu:v100:1 --cpus-per-gpu=16 --mem-per-cpu=1200"
 GONE = "Requested node configuration is not available"
 TIME = "Requested time limit is invalid"
 
@@ -43,10 +48,71 @@ def test_two_jobs_share_a_node_and_get_different_gpus(login: Host) -> None:
     assert set(given) <= {"0", "1", "2", "3"}
 
 
+def allocated(login: Host, job: str) -> str:
+    """Return what a running job has been given: "cpu=40,mem=60000M,gres/gpu=1"."""
+    tres = re.findall(r" TRES=(\S+)", login.check_output(f"scontrol --oneliner show job {job}"))[0].split(",")
+    return ",".join(one for one in tres if not one.startswith(("node=", "billing=")))
+
+
+def in_use(login: Host) -> str:
+    """Return what hal01 has given away."""
+    found = re.search(r" AllocTRES=(\S*)", login.check_output("scontrol --oneliner show node hal01"))
+    return found[1] if found else "?"
+
+
+@pytest.mark.parametrize("partition", ["gpu", "debug"])
+def test_a_gpu_brings_a_quarter_of_the_node_and_four_fill_it(
+    login: Host, submit: Callable[..., str], partition: str
+) -> None:
+    jobs = [submit(f"--nodelist=hal01 --partition={partition} --gres=gpu:v100:1") for _ in range(4)]
+    assert {allocated(login, job) for job in jobs} == {"cpu=40,mem=60000M,gres/gpu=1"}
+    assert in_use(login) == "cpu=160,mem=240000M,gres/gpu=4"
+
+
+def test_the_first_job_of_the_users_guide_gets_a_whole_node(login: Host, submit: Callable[..., str]) -> None:
+    job = submit("--partition=gpu --gres=gpu:v100:4 --nodes=1 --ntasks-per-node=4 --time=00:30:00")
+    assert allocated(login, job) == "cpu=160,mem=240000M,gres/gpu=4"
+
+
+def test_what_a_job_says_itself_wins_over_the_share(login: Host, submit: Callable[..., str]) -> None:
+    job = submit("--partition=gpu --gpus=v100:1 --cpus-per-gpu=8 --mem=4000")
+    assert allocated(login, job) == "cpu=8,mem=4000M,gres/gpu=1"
+
+
+def test_a_job_without_gpus_gets_1200_mb_a_cpu_in_every_partition(login: Host, submit: Callable[..., str]) -> None:
+    for partition in ("cpu", "gpu", "debug"):
+        job = submit(f"--partition={partition} --ntasks=1 --cpus-per-task=8")
+        assert allocated(login, job) == "cpu=8,mem=9600M"
+
+
+def test_a_processor_job_and_four_small_gpu_jobs_fill_a_node(login: Host, submit: Callable[..., str]) -> None:
+    """96 threads and 4 x 16, 115200 MB and 4 x 19200: swsuite's sizes."""
+    submit("--nodelist=hal01 --partition=cpu --ntasks=1 --cpus-per-task=96")
+    for _ in range(4):
+        submit(SMALL)
+    assert in_use(login) == "cpu=160,mem=187.50G,gres/gpu=4"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *("--gres=gpu:1", "--gres=gpu", "--gres=gpu:v100:1", "--gpus=1", "--gpus=v100:1", "--gpus-per-node=1"),
+        *("--gpus-per-task=1 --ntasks=1", "--gpus-per-socket=1 --sockets-per-node=1"),
+    ],
+)
+def test_gpus_are_refused_in_partition_cpu(login: Host, options: str) -> None:
+    for partition in ("cpu", "cpu,gpu", "gpu,cpu"):
+        done = as_user(login, "alice", f"sbatch --output=/dev/null --partition={partition} {options} --wrap true")
+        assert done.rc != 0, partition
+        assert "QOSMaxGRESPerJob" in done.stderr, partition
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
         ("--nodes=1 --gres=gpu:v100:5", GONE),
+        ("--partition=debug --nodes=5 --gres=gpu:v100:4", "QOSMaxGRESPerUser"),
+        ("--partition=debug --nodes=1 --ntasks=641", "QOSMaxCpuPerUserLimit"),
         ("--partition=cpu --nodes=1 --ntasks=1 --cpus-per-task=97", GONE),
         ("--partition=gpu --time=24:01:00", TIME),
         ("--partition=debug --time=4:01:00", TIME),

@@ -62,6 +62,40 @@ def test_gpus_are_grouped_by_type_and_socket(small: str) -> None:
     assert (node["gres"], node["features"]) == ("gpu:a2:1,gpu:t4:3", ["server", "x86_64", "a2", "t4"])
 
 
+def test_a_gpu_brings_its_share_of_the_least_node_in_whole_cores(small: str) -> None:
+    """worker: 2 GPUs, 262144 MB. front: 4 GPUs on 16 threads of 8 cores, 65536 MB."""
+    times = 'max_time: "1:00:00", default_time: "1:00:00"'
+    more = f"\n  both: {{nodes: compute or login, {times}}}\n  none: {{nodes: login, {times}, gpus: false}}"
+    edits = {"  slurm_node: compute": "  slurm_node: compute or login", "default: true}": f"default: true}}{more}"}
+    site = site_of(small, {SERVER: OF_TWO, **edits})
+
+    def share(reserve: int) -> list[tuple[str, int | None, int | None, bool]]:
+        found = derive(site, "slurm.partitions", {"memory_reserve_mb": reserve})
+        return [(one["name"], one["cpus_per_gpu"], one["memory_per_gpu_mb"], one["refuses_gpus"]) for one in found]
+
+    (worker,) = (one for one in derive(site, "slurm.nodes", {}) if "worker" in one["names"])
+    assert share(0) == [("gpu", 16, 131072, False), ("both", 4, 16384, False), ("none", None, None, True)]
+    assert worker["cpus"] == 2 * 16
+    assert [one[2] for one in share(536)] == [(262144 - 536) // 2, 65000 // 4, None]
+    said = "memory_reserve_mb=65536 leaves nothing of the 65536 MB of server"
+    assert refusal(site, "slurm.partitions", {"memory_reserve_mb": 65536}) == said
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "gpus", "share"), [(10, 4, 4, 8), (40, 4, 4, 40), (2, 2, 3, 2), (8, 1, 3, 2)]
+)
+def test_cores_that_do_not_divide_evenly_leave_some_over(
+    small: str, cores: int, threads: int, gpus: int, share: int
+) -> None:
+    lines = "".join(
+        f"      - {{index: {at}, type: t4, model: T4, memory_mb: 15000, socket: 0}}\n" for at in range(gpus)
+    )
+    cpus = f"    cpus: {{model: Xeon, sockets: 1, cores_per_socket: {cores}, threads_per_core: {threads}}}\n    gpus:\n"
+    site = site_of(small, {SERVER: cpus + lines, "  slurm_node: compute": "  slurm_node: login",
+                           "gpu: {nodes: compute": "gpu: {nodes: login"})  # fmt: skip
+    assert [one["cpus_per_gpu"] for one in derive(site, "slurm.partitions", {})] == [share]
+
+
 @pytest.mark.parametrize("version", ["22", "22.", "22.055", "12345.1", "v22.05", ""])
 def test_what_is_no_version_of_slurm_is_refused(small: str, version: str) -> None:
     said = f'slurm_version="{version}" is not a version; write one such as "22.05.8"'

@@ -104,7 +104,7 @@ def limits(live: ModuleType, **more: Any) -> list[dict[str, str]]:
 # ---------------------------------------------------------------- partitions
 def test_partitions_as_slurm_shows_them_keep_the_promise(live: ModuleType, says: Any) -> None:
     says("scontrol", PARTITIONS)
-    assert len(limits(live)) == 4 * 24
+    assert len(limits(live)) == 4 * 25
     assert broken("partition is as declared", limits(live)) == {}
 
 
@@ -118,6 +118,13 @@ def test_settings_as_slurm_shows_them_keep_the_promise(live: ModuleType, says: A
     assert broken("partition is as declared", asked).keys() >= {"gpu DenyQos", "cpu QoS", "test OverSubscribe"}
 
 
+def test_what_a_gpu_brings_is_shown_in_slurms_order(live: ModuleType, says: Any) -> None:
+    """Seen of Slurm 22.05.8."""
+    says("scontrol", PARTITIONS.replace("JobDefaults=(null)", "JobDefaults=DefCpuPerGPU=40,DefMemPerGPU=60000", 1))
+    asked = limits(live, gpu={"DefMemPerGPU": 60000, "defcpupergpu": 40})
+    assert broken("partition is as declared", asked) == {}
+
+
 @pytest.mark.parametrize(
     ("was", "is_now", "named"),
     [
@@ -129,6 +136,7 @@ def test_settings_as_slurm_shows_them_keep_the_promise(live: ModuleType, says: A
         ("AllowQos=ALL", "DenyQos=normal", {"gpu AllowQos": None}),
         ("DefMemPerNode=UNLIMITED", "DefMemPerCPU=1", {"gpu DefMemPerNode": None}),
         ("MaxMemPerNode=UNLIMITED", "MaxMemPerNode=1", {"gpu MaxMemPerNode": "1"}),
+        ("JobDefaults=(null)", "JobDefaults=DefMemPerGPU=1", {"gpu JobDefaults": "DefMemPerGPU=1"}),
         ("State=UP", "State=DOWN", {}),  # an administrator's
     ],
 )
@@ -147,7 +155,7 @@ def test_a_partition_that_was_made_live_is_named_and_one_that_is_gone(live: Modu
     says("scontrol", PARTITIONS)
     assert broken(promise, __slurm_partitions=HAL) == {}
     says("scontrol", PARTITIONS[: PARTITIONS.index("PartitionName=test ")])
-    assert len(broken("partition is as declared", limits(live))) == 24
+    assert len(broken("partition is as declared", limits(live))) == 25
 
 
 @pytest.mark.parametrize(

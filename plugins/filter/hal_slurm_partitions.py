@@ -1,0 +1,125 @@
+"""Filters of the role slurm: what partitions have beside the model's limits, and how those without GPUs refuse them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+NO_GPUS = "no-gpus"
+"""The QOS of partitions whose jobs get no GPU, where the site names none."""
+GPU = "gres/gpu"
+LIMITS = ("limits", "safe", "all")
+"""Words of AccountingStorageEnforce with which limits hold (slurm.conf(5); ``safe`` implies limits)."""
+
+
+def hal_slurm_partition_settings(
+    partitions: Iterable[Mapping[str, Any]], more: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Return {partition: {name: value}} for the end of each PartitionName= line.
+
+    What the model gives is a GPU's share of its node, in CPUs and MB, and the QOS that refuses GPUs. ``more`` are the
+    site's settings, which win; names compare without case, and a null withdraws.
+    """
+    found = {}
+    for partition in partitions:
+        name = str(partition["name"])
+        settings: dict[str, Any] = {
+            "DefCpuPerGPU": partition.get("cpus_per_gpu"),
+            "DefMemPerGPU": partition.get("memory_per_gpu_mb"),
+            "QOS": NO_GPUS if partition.get("refuses_gpus") else None,
+        }
+        spelling = {key.lower(): key for key in settings}
+        for key, value in (more.get(name) or {}).items():
+            settings[spelling.setdefault(key.lower(), key)] = value
+        found[name] = {key: value for key, value in settings.items() if value is not None}
+    return found
+
+
+def hal_slurm_qos_first(
+    declared: Sequence[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, str]]:
+    """Return [{name}] of the declared QOS that partitions name: what slurmctld needs to find when it starts.
+
+    No limits: a database does not know gres/gpu before slurmctld has started once (AccountingStorageTRES).
+    """
+    named = _named(settings)
+    found = [one for one in declared if one.get("state", "present") == "present"]
+    return [{"name": str(one["name"])} for one in found if str(one["name"]) in named]
+
+
+def hal_slurm_qos_declared(
+    declared: Sequence[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return the site's QOS, and the one that refuses GPUs if a partition has it and the site did not declare it."""
+    names = {str(one.get("name")) for one in declared}
+    if NO_GPUS in names or NO_GPUS not in _named(settings):
+        return list(declared)
+    ours = {"description": "jobs without GPUs", "flags": ["DenyOnLimit"], "max_tres_per_job": {GPU: 0}}
+    return [{"name": NO_GPUS, **ours}, *declared]
+
+
+def hal_slurm_gpu_problems(
+    partitions: Iterable[Mapping[str, Any]],
+    settings: Mapping[str, Mapping[str, Any]],
+    qos: Iterable[Mapping[str, Any]],
+    cluster: Sequence[Mapping[str, str]],
+) -> list[str]:
+    """Return a line for each reason why a partition without GPUs would give some all the same.
+
+    ``qos`` and ``settings`` are what the other filters here return, ``cluster`` what hal_slurm_settings does.
+    """
+    refusing = [str(one["name"]) for one in partitions if one.get("refuses_gpus")]
+    if not refusing:
+        return []
+    wide = {one["key"].lower(): one["value"].lower().replace(" ", "").split(",") for one in cluster}
+    problems = []
+    if not set(wide.get("accountingstorageenforce", [])) & set(LIMITS):
+        problems.append(
+            f"AccountingStorageEnforce has no limits, so nothing refuses GPUs in {', '.join(refusing)}: add limits, or "
+            "take gpus: false from cluster.yml."
+        )
+    if GPU not in wide.get("accountingstoragetres", []):
+        problems.append(
+            f"AccountingStorageTRES has no {GPU}, so Slurm does not count GPUs in {', '.join(refusing)}: add it."
+        )
+    known = {str(one.get("name")): one for one in qos if one.get("state", "present") == "present"}
+    for name in refusing:
+        used = settings[name].get("QOS")
+        if used is None:
+            problems.append(
+                f"partition {name} has gpus: false and no QOS that refuses them: leave QOS out, or name one."
+            )
+        elif not _refuses(known.get(str(used), {})):
+            problems.append(
+                f"partition {name} has gpus: false, and its QOS {used} of slurm_qos does not refuse them: it needs "
+                f"max_tres_per_job: {{{GPU}: 0}} and the flag DenyOnLimit."
+            )
+    return problems
+
+
+def _named(settings: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    return {str(one["QOS"]) for one in settings.values() if one.get("QOS")}
+
+
+def _refuses(qos: Mapping[str, Any]) -> bool:
+    limits = qos.get("max_tres_per_job")
+    flags = qos.get("flags")
+    return (
+        isinstance(limits, Mapping)
+        and str(limits.get(GPU)) == "0"
+        and isinstance(flags, (list, tuple))
+        and "denyonlimit" in {str(flag).lower() for flag in flags}
+    )
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters by name."""
+        return {
+            "hal_slurm_partition_settings": hal_slurm_partition_settings,
+            "hal_slurm_qos_first": hal_slurm_qos_first,
+            "hal_slurm_qos_declared": hal_slurm_qos_declared,
+            "hal_slurm_gpu_problems": hal_slurm_gpu_problems,
+        }

@@ -1,0 +1,46 @@
+"""Filters of the role time: a parser of the lines that it writes for chronyd. It is a parser, not the program.
+
+chronyd reads a file without starting from release 4.0 on (option -p); CentOS 7.7 has 3.4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+SERVER = r"[A-Za-z0-9_](?:[A-Za-z0-9._:-]*[A-Za-z0-9_])?"
+NUMBER = r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+FOLDER = r"/\S*"
+LINES = {
+    "server": (rf"{SERVER} iburst", "a name or an address"),
+    "driftfile": (FOLDER, "a path"),
+    "logdir": (FOLDER, "a path"),
+    "makestep": (rf"{NUMBER} -?[0-9]+", "a number of seconds, and a whole number of updates"),
+    "rtcsync": ("", "nothing"),
+    "allow": (r"[0-9a-fA-F.:]+/[0-9]{1,3}", "a network"),
+    "local": (r"stratum (?:[1-9]|1[0-5]) orphan", "stratum 1 to 15 orphan"),
+}
+"""Directives that the template uses, what may follow, and that in words: chrony.conf(5) of chrony 3.4."""
+
+
+def hal_chrony_problems(text: str) -> list[str]:
+    """Return a sentence for each line that chronyd 3.4 would not start with. Comments and empty lines are none."""
+    problems = []
+    for number, line in enumerate(text.splitlines(), 1):
+        directive, _, rest = line.strip().partition(" ")
+        if not directive or directive[0] in "#!;%":
+            continue
+        form = LINES.get(directive)
+        if form is None:
+            problems.append(f"chrony.conf, line {number}: {directive!r} is no directive that this role writes")
+        elif re.fullmatch(form[0], rest) is None:
+            problems.append(f"chrony.conf, line {number}: {directive} {rest!r}: {form[1]} should follow {directive}")
+    return problems
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., list[str]]]:
+        """Return the filters by name."""
+        return {"hal_chrony_problems": hal_chrony_problems}

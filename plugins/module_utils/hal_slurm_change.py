@@ -22,6 +22,9 @@ from ansible.module_utils.hal_slurm_conf import (SlurmConfError, fold, logical_l
 NOTHING, RECONFIGURE, RESTART, START = "nothing", "reconfigure", "restart", "start"
 DAEMONS = ("slurmctld", "slurmd")
 _ORDER = {NOTHING: 0, RECONFIGURE: 1, RESTART: 2}
+# For people: what a daemon does, and what it has to do.
+_DOES = {RECONFIGURE: "is reconfigured", RESTART: "restarts"}
+_TO_DO = {RECONFIGURE: "be reconfigured", RESTART: "restart"}
 
 # One difference between two configurations.
 #
@@ -310,13 +313,18 @@ def needed(changes, daemon):
     return max(actions, key=_ORDER.get) if actions else NOTHING
 
 
-def describe(change):
-    """Return one line for people: where, what, from what to what, and why it needs what it needs."""
+def _difference(change):
+    """Return where, what, and from what to what."""
     values = ""
     if change.old is not None or change.new is not None:
         values = ": %s -> %s" % (change.old if change.old is not None else "(not set)",
                                  change.new if change.new is not None else "(not set)")
-    return "%s %s%s (%s; %s)" % (change.file, change.subject, values, change.reason, change.source)
+    return "%s %s%s" % (change.file, change.subject, values)
+
+
+def describe(change):
+    """Return one line for people: where, what, from what to what, and why it needs what it needs."""
+    return "%s (%s; %s)" % (_difference(change), change.reason, change.source)
 
 
 # What to do with a daemon now.
@@ -376,6 +384,30 @@ def decide(daemon, running, changes, causes, restart_ok, jobs_on_node=None, jobs
     if refused:
         return Plan(NOTHING, need, refused, why)
     return Plan(need, NOTHING, "", why)
+
+
+def foretell(daemon, plan, changes, causes, how=""):
+    """Return lines for people: what would happen to a daemon and when, and for each reason what it needs.
+
+    plan: the Plan for it, made of these changes and causes. how: what happens in words, where a plan has none for it.
+    """
+    if how:
+        head = how
+    elif plan.action == START:
+        head = "does not run: it is started"
+    elif plan.action != NOTHING:
+        head = "%s now" % _DOES[plan.action]
+    elif plan.pending != NOTHING:
+        head = "has to %s and waits: %s" % (_TO_DO[plan.pending], plan.blocked)
+    else:
+        return ["goes on as it is"]
+    lines = ["%s: restart" % cause for cause in causes]
+    for change in changes:
+        need = getattr(change, daemon)
+        if need != NOTHING:
+            careful = " when no job runs" if daemon in change.unsafe else ""
+            lines.append("%s: %s%s (%s; %s)" % (_difference(change), need, careful, change.reason, change.source))
+    return [head] + lines
 
 
 def stops_first(changes):

@@ -11,6 +11,11 @@ import re
 AWAY = frozenset(("DRAIN", "DRAINED", "DRAINING", "DOWN", "FAIL", "FAILING", "NOT_RESPONDING", "UNKNOWN", "INVAL",
                   "INVALID_REG", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED", "POWERED_DOWN", "POWERING_DOWN",
                   "POWER_DOWN", "POWERING_UP", "FUTURE"))
+# slurmctld's own reason for a node that did not answer for SlurmdTimeout (slurmctld/ping_nodes.c, node_mgr.c).
+NOT_RESPONDING = "Not responding"
+# How a node stands: it takes jobs; somebody keeps it from them; slurmctld set it DOWN for silence; slurmctld has not
+# heard of it yet; something is missing that no rollout does.
+SERVES, KEPT, SILENCED, UNHEARD, LACKS = "serves", "kept", "silenced", "unheard", "lacks"
 SILENT = frozenset(("NOT_RESPONDING", "UNKNOWN", "INVAL", "INVALID_REG", "REBOOT", "REBOOT_ISSUED"))
 
 
@@ -44,6 +49,7 @@ def read_node(line):
         "answers": not flags & SILENT,
         "reason": why.group(1).strip() if why else "",
         "by": why.group(2) if why else "",
+        "since": why.group(3) if why else "",
         "slurmd_start": started.group(1) if started else "",
         "partitions": partitions.group(1).split(",") if partitions else [],
         "maintained": bool(flags & {"MAINT", "MAINTENANCE"}) or "$" in word,  # 20.02 and 22.05
@@ -65,6 +71,51 @@ def _reboot(word, flags, reason):
     if "REBOOT" in flags or "@" in word:
         return "issued" if "reboot issued" in reason else "asked"
     return ""
+
+
+def standing(node, slurm_user):
+    """Return how a node of read_node stands: serves, kept, silenced, unheard or lacks.
+
+    slurm_user: SlurmUser, who is behind the reasons that slurmctld itself gives. A node is silenced only by exactly
+    slurmctld's own words, without a drain: an administrator's DOWN, a drain and a reboot by Slurm are not ours to end.
+    """
+    if node["usable"]:
+        return SERVES
+    if node["reboot"]:
+        return KEPT
+    if node["failing"] or "INVAL" in node["state"]:
+        return LACKS
+    if node["drained"]:
+        return KEPT if node["answers"] else UNHEARD
+    if node["down"]:
+        silenced = node["reason"] == NOT_RESPONDING and node["by"] == slurm_user
+        return SILENCED if silenced else LACKS
+    return UNHEARD if not node["answers"] else KEPT
+
+
+def has_to_register(node):
+    """Whether slurmctld waits for a node's slurmd to register.
+
+    slurmctld pings no node that is DOWN and silent (ping_nodes.c, ping_nodes); it asks it to register once in many
+    pings, which may be half an hour. A slurmd that starts registers at once.
+    """
+    silenced = node["reason"] == NOT_RESPONDING or node["drained"]
+    return bool(node["down"] and not node["answers"] and not node["reboot"] and silenced)
+
+
+def missing(node, slurm_user):
+    """Return one line: how a node stands that takes no jobs, by whom, and what is to be done."""
+    line = "%s is %s: %s" % (node["name"], node["state"], node["reason"] or "no reason given")
+    if node["by"]:
+        line += " [%s@%s]" % (node["by"], node["since"])
+    how = standing(node, slurm_user)
+    resume = "scontrol update NodeName=%s State=RESUME" % node["name"]
+    if how in (SILENCED, UNHEARD):
+        line += "; slurmctld does not hear of its slurmd: look at slurmd, munge, the clock and the firewall there"
+        return line + (", then repeat, or %s" % resume if how == SILENCED else ", then repeat")
+    if "INVAL" in node["state"]:
+        return line + "; it registered with less than its line in slurm.conf says: mend it, then restart slurmd there"
+    return line + "; resume it when that is settled: %s" % resume
 
 
 def read_jobs(text):

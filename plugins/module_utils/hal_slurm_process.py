@@ -10,6 +10,13 @@ __metaclass__ = type
 
 import time
 
+# Where systemctl takes another limit than its own 25 s for an answer (systemd 240 and later; 219 goes on with 25 s).
+LONGER = {"SYSTEMD_BUS_TIMEOUT": "300"}
+
+
+class NoAnswer(Exception):
+    """systemd did not say what it was asked; the message is one line. What it would have said is not known."""
+
 
 def monotonic_seconds():
     """Return the clock of systemd's ...Monotonic properties, in seconds. Python 2.7 has no clock_gettime."""
@@ -20,14 +27,26 @@ def monotonic_seconds():
 
 
 def unit_properties(module, unit, names):
-    """Return {property: text} of a unit; a missing unit has LoadState not-found and empty texts. Needs systemctl."""
-    _status, out, _err = module.run_command(["systemctl", "show", "--property", ",".join(names), unit])
-    properties = dict.fromkeys(names, "")
-    properties.update(line.split("=", 1) for line in out.splitlines() if "=" in line)
-    return properties
+    """Return {property: text} of a unit; a missing unit has LoadState not-found and empty texts. Needs systemctl.
+
+    A busy systemd may not answer in time, so it is asked three times, with a longer limit from the second time on.
+    Raises NoAnswer when it still does not say: that is not the answer of a unit which is missing or dead.
+    """
+    argv = ["systemctl", "show", "--property", ",".join(names), unit]
+    said = ""
+    for environ in ({}, LONGER, LONGER):
+        if environ:
+            time.sleep(2)
+        status, out, err = module.run_command(argv, environ_update=environ)
+        found = dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
+        properties = {name: found.get(name, "") for name in names}
+        if status == 0 and any(properties.values()):
+            return properties
+        said = ((err or out).strip().splitlines() or ["it said nothing"])[-1]
+    raise NoAnswer("systemd did not answer, asked 3 times (systemctl show %s: %s); the state of the unit is not known"
+                   % (unit, said))
 
 
 def epoch(monotonic_microseconds):
     """Return a ...Monotonic property as seconds since the epoch, good to about 10 ms."""
     return time.time() - (monotonic_seconds() - int(monotonic_microseconds) / 1e6)
-

@@ -61,7 +61,7 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hal_munge_key_text import KeyTextError, decode
 from ansible.module_utils.hal_node_files import content_of, has_user, replace_content
-from ansible.module_utils.hal_slurm_process import epoch, unit_properties
+from ansible.module_utils.hal_slurm_process import NoAnswer, epoch, unit_properties
 
 
 def main():
@@ -87,12 +87,18 @@ def main():
     if os.path.exists(path) and (not module.check_mode or has_user(module.params["owner"])):
         changed = module.set_fs_attributes_if_different(
             module.load_file_common_arguments(dict(module.params, mode="0400", attributes=None)), changed)
-    unit = unit_properties(module, "munge.service",
-                           ("LoadState", "ActiveState", "MainPID", "ExecMainStartTimestampMonotonic"))
+    try:
+        unit = unit_properties(module, "munge.service",
+                               ("LoadState", "ActiveState", "MainPID", "ExecMainStartTimestampMonotonic"))
+    except NoAnswer as error:
+        # The next run makes up for the restart: it compares times.
+        key = "not written in check mode" if module.check_mode else "written"
+        module.fail_json(msg="munge: %s; the key is %s, whether munged has to restart for it is seen by the next run"
+                         % (error, key), changed=changed)
     running = unit["ActiveState"] in ("active", "reloading") and unit["MainPID"] not in ("", "0")
     older = running and os.path.exists(path) and os.path.getmtime(path) > epoch(unit["ExecMainStartTimestampMonotonic"])
     module.exit_json(changed=changed, restart_needed=bool(running and (older or found != wanted)),
-                     unit_missing=unit["LoadState"] in ("", "not-found"))
+                     unit_missing=unit["LoadState"] == "not-found")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ description:
     cluster for slurmctld). A change that would lose running jobs waits until none runs, whatever I(restart_ok) says.
   - What is not allowed now is returned as C(pending); the daemon goes on with the configuration it has.
   - A stopped daemon is unmasked, enabled and started.
+  - A slurmd whose node slurmctld set DOWN because it did not answer is restarted by the same rules: then it registers.
   - What the daemon runs with is known from copies in I(record_dir), which a drop-in of its unit writes at every start
     and this module after a reconfigure. Without valid copies the times of daemon and files decide.
 options:
@@ -66,6 +67,14 @@ options:
         began since, unless it would lose them; one that was not announced is not done.
     type: str
     choices: [nothing, start, reconfigure, restart]
+  planned:
+    description:
+      - In check mode, the files that the run would write, as C(files) of M(hal_files); those among I(files) and
+        I(unit_files) are taken for what is there. One without C(content) changes, and nobody says to what.
+      - Ignored otherwise.
+    type: list
+    elements: dict
+    default: []
   wait_seconds:
     description: How long a started daemon may take until it answers, and slurmctld until it has heard of a slurmd.
     type: int
@@ -73,7 +82,7 @@ options:
 author: [HAL toolkit]
 attributes:
   check_mode: {support: full, description: Says what would be done and changes nothing.}
-  diff_mode: {support: none, description: The reasons are in C(why).}
+  diff_mode: {support: full, description: Shows what happens to the daemon for which line.}
 """
 
 EXAMPLES = r"""
@@ -106,6 +115,12 @@ why:
   type: list
   elements: str
   returned: always
+foretold:
+  description:
+    - For people, what would happen to the daemon and when, and then for which line of which file.
+  type: list
+  elements: str
+  returned: in check mode, with C(apply)
 unit_changes:
   description: What was changed on the unit; unmasked, enabled.
   type: list
@@ -118,9 +133,12 @@ import re
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.hal_slurm_change import NOTHING, RESTART, START, Plan, classify, decide, stops_first
+from ansible.module_utils.common.text.converters import to_text
+from ansible.module_utils.hal_slurm_change import (NOTHING, RESTART, START, Plan, classify, decide, foretell,
+                                                  stops_first)
 from ansible.module_utils.hal_slurm_conf import expand, parse
-from ansible.module_utils.hal_slurm_process import epoch, unit_properties
+from ansible.module_utils.hal_slurm_nodes import has_to_register, read_nodes
+from ansible.module_utils.hal_slurm_process import NoAnswer, epoch, unit_properties
 
 PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "MainPID", "ExecMainStartTimestampMonotonic",
               "NeedDaemonReload")
@@ -129,7 +147,7 @@ BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 SHOWN = {"cpus": "CPUTot", "realmemory": "RealMemory", "gres": "Gres", "sockets": "Sockets",
          "corespersocket": "CoresPerSocket", "threadspercore": "ThreadsPerCore"}
 # States of a node that slurmctld has not heard of since its slurmd started; 20.02 writes the mark, 22.05 the word.
-SILENT = re.compile(r"DOWN|NOT_RESPONDING|UNK|\*")
+SILENT = re.compile(r"NOT_RESPONDING|UNK|\*")
 
 
 def read(path):
@@ -153,6 +171,11 @@ class Daemon(object):
         self.node = params["node"]
         self.restart_ok = params["restart_ok"]
         self.announced = params["announced"] or ""
+        self.unit_files = params["unit_files"]
+        self.planned = {}
+        if module.check_mode:
+            self.planned = {one["path"]: one.get("content") for one in params["planned"]
+                            if one["path"] in self.files + self.unit_files}
         self.state = self.unit_state()
 
     # --- commands
@@ -178,8 +201,11 @@ class Daemon(object):
         self.module.fail_json(msg="%s: %s" % (self.name, message), log=out.splitlines()[-15:])
 
     def unit_state(self):
-        """Return systemd's properties of the unit; a missing one is "not-found"."""
-        return unit_properties(self.module, self.unit, PROPERTIES)
+        """Return systemd's properties of the unit; a missing one is "not-found". Without an answer the module ends."""
+        try:
+            return unit_properties(self.module, self.unit, PROPERTIES)
+        except NoAnswer as error:
+            return self.fail("%s. Repeat the run when the machine is less busy" % error)
 
     # --- what it runs with
 
@@ -218,9 +244,23 @@ class Daemon(object):
                 stream.write(read(path).encode("utf-8"))
             os.rename(temporary, self.copy(path))
 
+    def text(self, path):
+        """Return a file's text; in check mode the one that would be written."""
+        content = self.planned.get(path)
+        return read(path) if content is None else to_text(content)
+
+    def would_be_written(self, path):
+        """Return whether check mode leaves a file as it is that would be another."""
+        return path in self.planned and (self.planned[path] is None or self.text(path) != read(path))
+
+    def newness(self, path):
+        """Say of a file of newer_than_daemon that it is newer."""
+        return "%s %s" % (path, "would be written anew" if self.would_be_written(path) else "is newer than the daemon")
+
     def newer_than_daemon(self, paths):
-        """Return those of the files that were written after the daemon started."""
-        return [path for path in paths if os.path.exists(path) and os.path.getmtime(path) > self.started]
+        """Return those of the files that were (or would be) written after the daemon started."""
+        return [path for path in paths if self.would_be_written(path)
+                or (os.path.exists(path) and os.path.getmtime(path) > self.started)]
 
     def compare(self):
         """Return (changes, causes): what differs from the running configuration, and other reasons to restart."""
@@ -232,16 +272,16 @@ class Daemon(object):
         # it too, but cannot be read of a daemon that changed its user where root lacks CAP_SYS_PTRACE.
         if program and os.stat(program).st_ctime > self.started:
             causes.append("%s was replaced after the daemon started" % program)
-        causes += ["%s is newer than the daemon" % path
-                   for path in self.newer_than_daemon(self.module.params["unit_files"])]
+        causes += [self.newness(path) for path in self.newer_than_daemon(self.unit_files)]
+        causes += self.unregistered()
         before = self.recorded()
         if before is None:
             newer = self.newer_than_daemon(self.files)
-            causes += ["%s is newer than the daemon, and what it read is not recorded" % path for path in newer]
+            causes += ["%s, and what it read is not recorded" % self.newness(path) for path in newer]
             if not newer:
                 self.record()
             return [], causes
-        now = {os.path.basename(path): read(path) for path in self.files}
+        now = {os.path.basename(path): self.text(path) for path in self.files}
         return classify(before, now, self.module.params["version"], self.node), causes
 
     # --- jobs and the controller
@@ -261,6 +301,17 @@ class Daemon(object):
             return dict(re.findall(r"(\w+)=(\S+)", out))
         return {} if "not found" in out + err or "Invalid node name" in out + err else None
 
+    def unregistered(self):
+        """Return why slurmd has to register with slurmctld again, as lines: by a restart, there is no other way."""
+        if self.name != "slurmd" or self.module.params["phase"] != "apply":
+            return []
+        status, out, _err = self.run(["scontrol", "--oneliner", "show", "node", self.node])
+        node = read_nodes(out).get(self.node) if status == 0 else None
+        if not node or not has_to_register(node):
+            return []
+        return ["slurmctld has %s %s (%s) and asks it no more: slurmd registers again when it starts" % (
+            self.node, node["state"], node["reason"])]
+
     def out_of_order(self, changes):
         """Return why slurmd has to wait for slurmctld, or "".
 
@@ -268,7 +319,7 @@ class Daemon(object):
         """
         if not changes or not any(change.slurmd == RESTART for change in changes):
             return ""
-        nodes = parse(read(self.files[0])).nodes
+        nodes = parse(self.text(self.files[0])).nodes
         for change in changes:
             if change.subject == "nodes added" and self.seen_by_controller(expand(change.new)[0]) == {}:
                 return "slurmctld does not know %s yet: it has to restart first" % change.new
@@ -351,19 +402,25 @@ class Daemon(object):
         self.record()
 
     def plan(self):
-        """Return (Plan, changes) for what is there now."""
+        """Return (Plan, changes, causes) for what is there now."""
         changes, causes = self.compare()
         if self.name == "slurmdbd":
             # slurmctld keeps what it cannot deliver, so a restart of slurmdbd hurts no job.
             if not self.running:
-                return Plan(START, NOTHING, "", ["slurmdbd does not run"]), []
-            return Plan(RESTART if causes else NOTHING, NOTHING, "", causes), []
+                return Plan(START, NOTHING, "", ["slurmdbd does not run"]), [], []
+            return Plan(RESTART if causes else NOTHING, NOTHING, "", causes), [], causes
         if not self.running or not (changes or causes):
-            return decide(self.name, self.running, changes, causes, self.restart_ok), changes
+            return decide(self.name, self.running, changes, causes, self.restart_ok), changes, causes
         on_node = self.jobs(self.node) if self.name == "slurmd" else None
-        order = self.out_of_order(changes) if self.name == "slurmd" and self.module.params["phase"] == "apply" else ""
+        announced, order = self.announced, ""
+        if self.name == "slurmd" and self.module.params["phase"] == "apply":
+            # Only check mode says here what was announced: by now slurmctld would have its new lines, and a slurmd that
+            # stops first would be down.
+            ahead = self.module.check_mode and announced in (START, RESTART)
+            order = "" if ahead else self.out_of_order(changes)
+            announced = announced if ahead and stops_first(changes) else ""
         return decide(self.name, True, changes, causes, self.restart_ok, on_node, self.jobs(), order,
-                      self.announced), changes
+                      announced), changes, causes
 
     def stops_now(self, plan, changes):
         """Return whether slurmd has to be down because slurmctld is about to learn another line for its node."""
@@ -384,6 +441,7 @@ def main():
             "restart_ok": {"type": "bool", "default": False},
             "phase": {"type": "str", "choices": ["apply", "plan", "stop_first"], "default": "apply"},
             "announced": {"type": "str", "choices": [NOTHING, START, "reconfigure", RESTART]},
+            "planned": {"type": "list", "elements": "dict", "default": []},
             "wait_seconds": {"type": "int", "default": 45},
         },
         required_if=[("name", "slurmd", ("node", "record_dir")), ("name", "slurmctld", ("record_dir",))],
@@ -398,10 +456,11 @@ def main():
             module.fail_json(msg="%s: there is no unit %s; is its package installed?" % (daemon.name, daemon.unit))
         if phase == "apply":
             result.update(changed=True, action=START, unit_changes=["enabled"],
-                          why=["%s is not installed" % daemon.name])
+                          why=["%s is not installed" % daemon.name],
+                          foretold=["is not installed: it is installed and started"])
         module.exit_json(**result)
 
-    plan, changes = daemon.plan()
+    plan, changes, causes = daemon.plan()
     if phase == "plan":
         result.update(action=plan.action, pending=plan.pending, blocked=plan.blocked, why=plan.why)
         module.exit_json(**result)
@@ -412,6 +471,12 @@ def main():
             result.update(changed=True, action="stop", why=plan.why)
         module.exit_json(**result)
 
+    stopped = "stops before slurmctld restarts, and is started after it" if daemon.stops_now(plan, changes) else ""
+    foretold = foretell(daemon.name, plan, changes, causes, stopped)
+    if module.check_mode:
+        result["foretold"] = foretold
+    if module._diff:
+        result["diff"] = {"prepared": "%s %s\n" % (daemon.name, "\n  ".join(foretold))}
     result["unit_changes"] = daemon.prepare_unit()
     if plan.action != NOTHING and not module.check_mode:
         daemon.act(plan.action)

@@ -11,7 +11,8 @@ DOCUMENTATION = r"""
 module: hal_slurm_node
 short_description: Drain Slurm nodes, look at them, give them back
 description:
-  - Runs where slurmctld runs. The reason of a drain says who drained; one that begins with I(mark) is ours.
+  - Runs where slurmctld runs; C(serving) on the node itself.
+  - The reason of a drain says who drained; one that begins with I(mark) is ours.
   - What an administrator, or slurmctld itself, has drained is left as it is.
 options:
   nodes:
@@ -24,8 +25,11 @@ options:
       - C(seen) only looks.
       - C(drained) drains those that are not drained yet.
       - C(resumed) gives those back that are drained or down, whoever drained them.
+      - C(serving) waits until slurmctld has heard of them, and gives those back that slurmctld itself had set DOWN
+        because they did not answer, once they have registered. One that somebody else keeps from jobs by a drain or a
+        reboot stays so; any other that takes no jobs is a failure, which says what is missing.
     type: str
-    choices: [seen, drained, resumed]
+    choices: [seen, drained, resumed, serving]
     default: seen
   mark:
     description: How the reasons of our drains begin.
@@ -41,6 +45,16 @@ options:
   over:
     description: For C(drained), how reasons begin that are replaced, so that the drain is ours.
     type: str
+  slurm_user:
+    description: For C(serving), the SlurmUser of slurm.conf, who is behind what slurmctld itself sets.
+    type: str
+    default: slurm
+  wait_seconds:
+    description:
+      - For C(serving), how long slurmctld may take until it has heard of a node; a limit for what hangs. slurmctld asks
+        a silent node once in a third of SlurmdTimeout.
+    type: int
+    default: 300
 author: [HAL toolkit]
 attributes:
   check_mode: {support: full, description: Says what would be done and changes nothing.}
@@ -55,20 +69,39 @@ EXAMPLES = r"""
     mark: hal-reboot
     reason: "hal-reboot: new kernel"
     keep: 8
+
+- name: See that the node takes jobs again
+  hal_slurm_node:
+    nodes: [hal05]
+    state: serving
 """
 
 RETURN = r"""
 nodes:
   description:
     - By name, after what was done; C(state) as Slurm writes it, C(usable), C(drained), C(down), C(failing), C(answers),
-      C(reason), C(by), C(slurmd_start), C(partitions), C(maintained) (in a reservation for maintenance), C(reboot)
-      (asked or issued), C(next_state) after that, C(ours) (drained, with our mark), and C(jobs) that are on it.
+      C(reason), C(by), C(since), C(slurmd_start), C(partitions), C(maintained) (in a reservation for maintenance),
+      C(reboot) (asked or issued), C(next_state) after that, C(ours) (drained, with our mark), and C(jobs) that are on
+      it.
   type: dict
-  returned: always
+  returned: always, but for C(serving)
+resumed:
+  description: The nodes that were given back (or would be, in check mode).
+  type: list
+  elements: str
+  returned: with C(serving)
+missing:
+  description: In check mode, one line for each node that takes no jobs; without it that is a failure.
+  type: list
+  elements: str
+  returned: with C(serving)
 """
 
+import time
+
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.hal_slurm_nodes import read_jobs, read_nodes, too_few
+from ansible.module_utils.hal_slurm_nodes import (KEPT, LACKS, SERVES, SILENCED, missing, read_jobs, read_nodes,
+                                                  standing, too_few)
 
 BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 
@@ -79,12 +112,19 @@ class Slurm(object):
     def __init__(self, module):
         self.module = module
 
+    def ask(self, *argv):
+        """Return (what a command prints, ""), or ("", what went wrong) when it fails."""
+        status, out, err = self.module.run_command(["timeout", "30"] + list(argv), environ_update={"LC_ALL": "C"})
+        if status == 0:
+            return out, ""
+        said = (err or out).strip().splitlines()
+        return "", "%s: %s" % (" ".join(argv[:3]), said[-1] if said else "no answer within 30 s")
+
     def run(self, *argv):
         """Return what a command prints; the module ends when it fails, with its last line."""
-        status, out, err = self.module.run_command(["timeout", "30"] + list(argv), environ_update={"LC_ALL": "C"})
-        if status != 0:
-            said = (err or out).strip().splitlines()
-            self.module.fail_json(msg="%s: %s" % (" ".join(argv[:3]), said[-1] if said else "no answer within 30 s"))
+        out, problem = self.ask(*argv)
+        if problem:
+            self.module.fail_json(msg=problem)
         return out
 
     def nodes(self):
@@ -100,6 +140,57 @@ class Slurm(object):
         self.run("scontrol", "update", "NodeName=" + node, *settings)
 
 
+class Serving(object):
+    """Nodes that are to take jobs again."""
+
+    def __init__(self, slurm, params):
+        self.slurm, self.user = slurm, params["slurm_user"]
+        self.end = time.time() + params["wait_seconds"]
+        self.resumed = []
+
+    def look(self, name):
+        """Return (a node, ""), or (None, why it is not known). A slurmctld that says nothing is asked three times."""
+        problem = ""
+        for again in range(3):
+            if again:
+                time.sleep(2)
+            out, problem = self.slurm.ask("scontrol", "--oneliner", "show", "node", name)
+            if "not found" in problem or "Invalid node name" in problem:
+                return None, "slurmctld does not know %s: it has to restart with the new slurm.conf first" % name
+            found = read_nodes(out).get(name)
+            if found:
+                return found, ""
+        return None, "whether %s takes jobs is not known: %s" % (name, problem or "scontrol shows no node")
+
+    def problem(self, name):
+        """See one node through; return what is missing, "" when it takes jobs or somebody keeps it from them."""
+        while True:
+            node, unknown = self.look(name)
+            if unknown:
+                return unknown
+            how = standing(node, self.user)
+            if how in (SERVES, KEPT):
+                return ""
+            # It has registered, so that slurmctld has looked at what it has; and slurmctld did not bring it back.
+            if how == SILENCED and node["answers"] and name not in self.resumed:
+                self.resumed.append(name)
+                if self.slurm.module.check_mode:
+                    return ""
+                self.slurm.update(name, "State=RESUME")
+                continue
+            if how == LACKS or self.slurm.module.check_mode or time.time() > self.end:
+                return missing(node, self.user)
+            time.sleep(2)
+
+    def run(self, names):
+        """See all of them through and end the module."""
+        problems = [problem for problem in map(self.problem, names) if problem]
+        module, result = self.slurm.module, {"changed": bool(self.resumed), "resumed": self.resumed}
+        if problems and not module.check_mode:
+            module.fail_json(msg="\n".join(problems), **result)
+        module.exit_json(missing=problems, **result)
+
+
 def is_over(node, beginning):
     """Whether a node's drain is one that ours takes the place of."""
     return bool(beginning) and node["reason"].startswith(beginning)
@@ -110,16 +201,20 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "nodes": {"type": "list", "elements": "str", "required": True},
-            "state": {"type": "str", "choices": ["seen", "drained", "resumed"], "default": "seen"},
+            "state": {"type": "str", "choices": ["seen", "drained", "resumed", "serving"], "default": "seen"},
             "mark": {"type": "str", "default": "hal"},
             "reason": {"type": "str"},
             "keep": {"type": "int", "default": 0},
             "over": {"type": "str"},
+            "slurm_user": {"type": "str", "default": "slurm"},
+            "wait_seconds": {"type": "int", "default": 300},
         },
         required_if=[("state", "drained", ("reason",))],
         supports_check_mode=True,
     )
     slurm, params = Slurm(module), module.params
+    if params["state"] == "serving":
+        Serving(slurm, params).run(params["nodes"])
     every = slurm.nodes()
     known = [name for name in params["nodes"] if name in every]
     change = []

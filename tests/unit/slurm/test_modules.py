@@ -279,5 +279,5 @@ def test_a_drain_needs_its_reason(make: Make) -> None:
     ran = make("hal_slurm_node", {})
     missing = "state is drained but all of the following are missing: reason"
     assert ran(nodes=["hal01"], state="drained") == {"failed": True, "msg": missing}
-    choices = "value of state must be one of: seen, drained, resumed, got: away"
+    choices = "value of state must be one of: seen, drained, resumed, serving, got: away"
     assert ran(nodes=["hal01"], state="away") == {"failed": True, "msg": choices}

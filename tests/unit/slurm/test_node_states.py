@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_slurm_nodes import read_jobs, read_node, too_few
+from ansible.module_utils.hal_slurm_nodes import has_to_register, missing, read_jobs, read_node, standing, too_few
 
 
 def node(state: str) -> dict[str, Any]:
@@ -51,3 +51,72 @@ def test_as_many_as_have_to_stay_may_be_all_that_are_left(keep: int, may: bool) 
     nodes = {"hal01": node("IDLE"), "hal02": node("IDLE"), "hal03": node("MIXED"), "hal04": node("DOWN")}
     said = "2 nodes would be left for jobs, at least 3 have to stay; 1 of 4 are away already"
     assert too_few(nodes, ["hal01", "hal04", "hal99"], keep) == ("" if may else said)
+
+
+# ------------------------------------------------------------------------------------------------ whose a DOWN is
+SILENCE = " Reason=Not responding [slurm@2026-11-26T08:00:00]"
+FAN = " Reason=broken fan [root@2026-11-26T08:00:00]"
+HEALTH = " Reason=health: GPU lost [root@2026-11-26T08:00:00]"
+BOOTED = " Reason=Node unexpectedly rebooted [slurm@2026-11-26T08:00:00]"
+LOOK = "slurmctld does not hear of its slurmd: look at slurmd, munge, the clock and the firewall there, then repeat"
+RESUME = "scontrol update NodeName=hal01 State=RESUME"
+
+
+@pytest.mark.parametrize(
+    ("state", "how", "registers"),
+    [
+        ("IDLE", "serves", False),
+        ("MIXED+PLANNED", "serves", False),
+        ("DOWN+NOT_RESPONDING" + SILENCE, "silenced", True),
+        ("DOWN*" + SILENCE, "silenced", True),  # 20.02
+        ("DOWN" + SILENCE, "silenced", False),
+        # In slurmctld's words and not by it; and by it for another reason.
+        ("DOWN*" + SILENCE.replace("slurm@", "root@"), "lacks", True),
+        ("DOWN" + SILENCE.replace("responding", "responding to me"), "lacks", False),
+        ("DOWN" + FAN, "lacks", False),
+        ("DOWN*" + FAN, "lacks", False),
+        ("DOWN" + BOOTED, "lacks", False),
+        ("DOWN", "lacks", False),
+        ("DOWN+DRAIN" + FAN, "kept", False),
+        ("IDLE+DRAIN" + HEALTH, "kept", False),
+        ("DOWN+DRAIN+NOT_RESPONDING" + FAN, "unheard", True),
+        ("DOWN*+DRAIN" + SILENCE, "unheard", True),
+        ("IDLE+DRAIN+NOT_RESPONDING" + HEALTH, "unheard", False),
+        ("IDLE+NOT_RESPONDING", "unheard", False),
+        ("UNKNOWN", "unheard", False),
+        ("DOWN+DRAIN+REBOOT_ISSUED+NOT_RESPONDING" + SILENCE, "kept", False),
+        ("DOWN+REBOOT_ISSUED+NOT_RESPONDING" + SILENCE, "kept", False),
+        ("IDLE+REBOOT_REQUESTED", "kept", False),
+        ("IDLE+POWERED_DOWN", "kept", False),
+        ("IDLE+INVAL" + BOOTED, "lacks", False),
+        ("IDLE+FAIL" + FAN, "lacks", False),
+    ],
+)
+def test_only_what_slurmctld_did_for_silence_is_ours_to_undo(state: str, how: str, registers: bool) -> None:
+    assert (standing(node(state), "slurm"), has_to_register(node(state))) == (how, registers)
+
+
+def test_who_is_behind_slurmctld_is_slurm_conf_s() -> None:
+    ours = node("DOWN" + SILENCE.replace("slurm@", "root@"))
+    assert (standing(ours, "root"), standing(ours, "slurm")) == ("silenced", "lacks")
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (
+            "DOWN" + FAN,
+            f"DOWN: broken fan [root@2026-11-26T08:00:00]; resume it when that is settled: {RESUME}",
+        ),
+        ("DOWN", f"DOWN: no reason given; resume it when that is settled: {RESUME}"),
+        ("DOWN*" + SILENCE, f"DOWN*: Not responding [slurm@2026-11-26T08:00:00]; {LOOK}, or {RESUME}"),
+        ("IDLE+NOT_RESPONDING", f"IDLE+NOT_RESPONDING: no reason given; {LOOK}"),
+        (
+            "IDLE+INVAL" + BOOTED,
+            "IDLE+INVAL: Node unexpectedly rebooted [slurm@2026-11-26T08:00:00]; it registered with less than its line"
+            " in slurm.conf says: mend it, then restart slurmd there",
+        ),
+    ],
+)
+def test_what_is_missing_is_one_line_with_who_and_when(state: str, words: str) -> None:
+    assert missing(node(state), "slurm") == f"hal01 is {words}"

@@ -40,10 +40,51 @@ def test_a_time_before_now_is_as_long_ago_in_both_clocks(monkeypatch: pytest.Mon
     assert process.epoch("150500000") == 750.5
 
 
-def test_properties_of_a_unit_are_text_and_what_is_not_said_is_empty() -> None:
-    def command(argv: list[str]) -> Any:
-        assert argv == ["systemctl", "show", "--property", "A,B,C", "x.service"]
-        return 0, "A=1\n\nB=b=c\nno property\n", ""
+def systemd(*answers: tuple[int, str, str]) -> tuple[Any, list[dict[str, str]], list[float]]:
+    """A module whose systemctl answers so, one after another; what it was given each time, and how long was waited."""
+    left, given, slept = list(answers), list[dict[str, str]](), list[float]()
 
-    found = process.unit_properties(SimpleNamespace(run_command=command), "x.service", ("A", "B", "C"))
-    assert found == {"A": "1", "B": "b=c", "C": ""}
+    def command(argv: list[str], environ_update: dict[str, str]) -> Any:
+        assert argv == ["systemctl", "show", "--property", "A,B,C", "x.service"]
+        given.append(environ_update)
+        return left.pop(0)
+
+    return SimpleNamespace(run_command=command), given, slept
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, module: Any, slept: list[float]) -> dict[str, str]:
+    monkeypatch.setattr(process, "time", SimpleNamespace(sleep=slept.append))
+    found: dict[str, str] = process.unit_properties(module, "x.service", ("A", "B", "C"))
+    return found
+
+
+SAID = (0, "A=1\n\nB=b=c\nno property\nD=4\n", "")
+LATE = (1, "", "Failed to get properties: Connection timed out\n")
+
+
+def test_properties_of_a_unit_are_text_and_what_is_not_said_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, given, slept = systemd(SAID)
+    assert asked(monkeypatch, module, slept) == {"A": "1", "B": "b=c", "C": ""}
+    assert (given, slept) == ([{}], [])
+
+
+@pytest.mark.parametrize("late", [LATE, (1, "A=1\n", ""), (0, "", ""), (0, "A=\nB=\n", "")])
+def test_a_systemd_that_does_not_answer_is_asked_again_with_a_longer_limit(
+    monkeypatch: pytest.MonkeyPatch, late: tuple[int, str, str]
+) -> None:
+    module, given, slept = systemd(late, late, SAID)
+    assert asked(monkeypatch, module, slept)["A"] == "1"
+    assert given == [{}, {"SYSTEMD_BUS_TIMEOUT": "300"}, {"SYSTEMD_BUS_TIMEOUT": "300"}]
+    assert slept == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("late", "said"), [(LATE, "Failed to get properties: Connection timed out"), ((0, "", ""), "it said nothing")]
+)
+def test_no_answer_is_no_state(monkeypatch: pytest.MonkeyPatch, late: tuple[int, str, str], said: str) -> None:
+    module, _given, slept = systemd(late, late, late)
+    with pytest.raises(process.NoAnswer) as silent:
+        asked(monkeypatch, module, slept)
+    assert str(silent.value) == (
+        f"systemd did not answer, asked 3 times (systemctl show x.service: {said}); the state of the unit is not known"
+    )

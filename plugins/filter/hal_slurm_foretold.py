@@ -1,0 +1,39 @@
+"""Filter of the role slurm: what its daemons would do, in check mode, for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from hal_inventory.ranges import fold  # found through the line above
+
+
+def hal_slurm_foretold(
+    hosts: Mapping[str, Mapping[str, Any]], nodes: Iterable[str], results: Mapping[str, str]
+) -> list[str]:
+    """Return lines: for each daemon, in the order of `results`, what it would do on which nodes, and why.
+
+    hosts: variables by host, where `results` has the name of the variable with the result of hal_slurm_daemon; a host
+    without one, or without its `foretold`, was not asked.
+    """
+    names, lines = list(nodes), list[str]()
+    for daemon, variable in results.items():
+        saying: dict[tuple[str, ...], list[str]] = {}
+        for name in names:
+            said = (hosts[name].get(variable) or {}).get("foretold")
+            if said:
+                saying.setdefault(tuple(said), []).append(name)
+        for words, who in saying.items():
+            lines += [f"{daemon} on {fold(who)} {words[0]}", *(f"  {word}" for word in words[1:])]
+    return lines
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Callable[..., list[str]]]:
+        """Return the filter by name."""
+        return {"hal_slurm_foretold": hal_slurm_foretold}

@@ -18,7 +18,9 @@ alike(
     "hal_slurm_change",
     "hal_slurm_conf",
     "hal_slurm_nodes",
+    "hal_slurm_private",
     "hal_slurm_reservations",
+    "hal_slurm_said",
 )
 
 

@@ -1,0 +1,305 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Let the installed Slurm read a new configuration before it replaces the old one."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: hal_slurm_trial
+short_description: Let the installed Slurm read a new configuration before it replaces the old one
+description:
+  - Puts the texts into a private folder and starts the installed slurmctld there, as SlurmUser. The parameters that
+    would touch anything else are replaced first; controllers, ports, places, the database, programs and addresses of
+    nodes. slurmctld is ended as soon as it has read everything.
+  - On a compute node C(slurmd -G) reads the texts too. That is the part of slurmd that reads gres.conf and
+    cgroup.conf; it makes no cgroups and no sockets, and contacts nobody.
+  - Fails where Slurm refuses the texts, or would go on with something else than they say. The message has Slurm's own
+    line, and the place in the file that would have been written.
+  - Does nothing where the files have these texts already, and where the daemon is not installed.
+  - What says nothing of the texts (a device that is not there, a daemon that does not end) is a warning.
+options:
+  daemons:
+    description: Which daemons of this node read the files.
+    type: list
+    elements: str
+    choices: [slurmctld, slurmd]
+    required: true
+  files:
+    description: Configuration files with the texts that they are to have, all in one directory.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      path: {type: path, required: true, description: Where it will be.}
+      content: {type: str, required: true, description: The whole text.}
+  node:
+    description: This node's name in slurm.conf. Needed for slurmd.
+    type: str
+  wait_seconds:
+    description: After how many seconds a daemon that neither is ready nor has ended is stopped.
+    type: int
+    default: 120
+author: [HAL toolkit]
+attributes:
+  check_mode: {support: full, description: Does the same; nothing is changed in any mode.}
+  diff_mode: {support: none, description: Nothing is changed.}
+"""
+
+EXAMPLES = r"""
+- name: Have Slurm read the new configuration
+  hal_slurm_trial:
+    daemons: [slurmctld]
+    files:
+      - {path: /etc/slurm/slurm.conf, content: "{{ lookup('ansible.builtin.template', 'slurm.conf.j2') }}"}
+      - {path: /etc/slurm/gres.conf, content: "{{ lookup('ansible.builtin.template', 'gres.conf.j2') }}"}
+"""
+
+RETURN = r"""
+judged:
+  description: The daemons that read the texts to their end.
+  type: list
+  elements: str
+  returned: always
+why:
+  description: Why a daemon did not, one line for each.
+  type: list
+  elements: str
+  returned: always
+log:
+  description: The last lines that the daemon wrote.
+  type: list
+  elements: str
+  returned: when the texts are refused
+"""
+
+import ctypes
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.text.converters import to_bytes, to_native, to_text
+from ansible.module_utils.hal_node_files import content_of
+from ansible.module_utils.hal_printable import shown
+from ansible.module_utils.hal_slurm_private import cgroup_conf, setting, slurm_conf
+from ansible.module_utils.hal_slurm_said import MOST, NO_DEVICE, READY, last_words, placed, refusals
+
+# Slurm finds other files beside slurm.conf (acct_gather.conf, job_submit.lua): all but the one with a password.
+NOT_LINKED = ("slurmdbd.conf",)
+PR_SET_PDEATHSIG = 1  # prctl(2)
+ENDING_SECONDS = 20
+# As in a first check, before packages are installed.
+UNSEEN_YET = re.compile("it is not installed|there is no such user yet")
+
+
+class Unjudged(Exception):
+    """Nothing was learned of the texts; the message says why."""
+
+
+class Trial(object):
+    """Daemons that read the texts, each in a private folder that goes with it."""
+
+    def __init__(self, module, texts):
+        self.module = module
+        self.texts = texts
+        self.home = os.path.dirname(module.params["files"][0]["path"])
+        self.folder = None
+        self.user = None
+
+    def slurm_user(self):
+        """Return the user whom slurm.conf names, as pwd has it. Raises Unjudged where nobody has that name."""
+        name = setting(self.texts["slurm.conf"], "SlurmUser") or "root"
+        name = re.sub(r"\(.*\)$", "", name)
+        try:
+            return pwd.getpwuid(int(name)) if name.isdigit() else pwd.getpwnam(to_native(name))
+        except (KeyError, UnicodeError):
+            raise Unjudged("slurm.conf names %s as SlurmUser, and there is no such user yet" % name)
+
+    def prepare(self, release):
+        """Make the folder, with the texts for an instance of its own."""
+        self.folder = tempfile.mkdtemp(prefix="hal-slurm-trial-")
+        own = dict(self.texts)
+        own["slurm.conf"] = slurm_conf(own["slurm.conf"], socket.gethostname().split(".")[0], self.folder, free_ports())
+        if "cgroup.conf" in own:
+            own["cgroup.conf"] = cgroup_conf(own["cgroup.conf"], release)
+        for name, text in own.items():
+            with open(self.place(name), "wb") as stream:
+                stream.write(to_bytes(text))
+            os.chmod(self.place(name), 0o644)
+        for name in os.listdir(self.home) if os.path.isdir(self.home) else []:
+            if name not in own and name not in NOT_LINKED:
+                os.symlink(os.path.join(self.home, name), self.place(name))
+        for name in ("state", "spool"):
+            os.mkdir(self.place(name), 0o700)
+        for name in ("state", "spool", "."):
+            if os.geteuid() == 0:
+                os.chown(self.place(name), self.user.pw_uid, self.user.pw_gid)
+
+    def place(self, name):
+        """Return the path of a file of the private folder."""
+        return os.path.join(self.folder, name)
+
+    def as_user(self):
+        """Become SlurmUser, in a session of its own, and end when this module does. Runs in the child."""
+        os.setsid()
+        if os.geteuid() == 0 and self.user.pw_uid != 0:
+            os.initgroups(self.user.pw_name, self.user.pw_gid)
+            os.setgid(self.user.pw_gid)
+            os.setuid(self.user.pw_uid)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # setuid(2) would clear it
+
+    def run(self, argv, ready):
+        """Run a daemon until it ends, or says that it is ready and then ends; return (output, exit status).
+
+        The status is 0 for one that was ready, and None for one that had to be stopped: one that waits for a device at
+        once. timeout(1) ends it though this module is killed. SIGTERM waits in slurmctld until it has begun all that it
+        begins.
+        """
+        limit = self.module.params["wait_seconds"]
+        path = os.path.join(self.folder, "said")
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "SLURM_CONF": self.place("slurm.conf")}
+        command = ["timeout", "--foreground", "--kill-after", str(ENDING_SECONDS), str(limit)] + argv
+        with open(path, "wb") as stream, open(os.devnull, "rb") as nothing:
+            process = subprocess.Popen(command, stdin=nothing, stdout=stream, stderr=subprocess.STDOUT, cwd=self.folder,
+                                       env=environment, preexec_fn=self.as_user, close_fds=True)
+        was_ready = False
+        end = time.time() + limit + 2 * ENDING_SECONDS
+        try:
+            while process.poll() is None and time.time() < end:
+                output = read(path)
+                if NO_DEVICE in output:
+                    break
+                if ready and not was_ready and ready in output:
+                    process.send_signal(signal.SIGTERM)
+                    was_ready, end = True, time.time() + ENDING_SECONDS
+                time.sleep(0.02)
+            status = process.poll()
+        finally:
+            kill_group(process)
+        output = read(path)
+        if ready and ready in output:
+            status = 0
+        return output, None if status in (124, 137) else status  # as timeout(1) says it
+
+    def judge(self, name):
+        """Have a daemon read the texts; end the module if it refuses them. Raises Unjudged."""
+        program = self.module.get_bin_path(name)
+        if not program:
+            raise Unjudged("it is not installed")
+        _status, version, _err = self.module.run_command([program, "-V"])
+        found = re.match(r"slurm\S* ((\d+)\.(\d+)\S*)", version)
+        if not found:
+            raise Unjudged("%s -V does not say its release" % name)
+        self.user = self.slurm_user()
+        for _again in range(2):
+            try:
+                self.prepare((int(found.group(2)), int(found.group(3))))
+                output, status = self.run(*self.command(name, program))
+            finally:
+                folder = self.close()
+            if "Address already in use" not in output:
+                break
+        wrong = refusals(output)
+        if wrong:
+            lines = [line.replace(folder + "/", self.home + "/") for line in placed(wrong, self.texts)]
+            words = "%s %s refuses the new configuration, and no file was replaced: %s" % (
+                name, found.group(1), "; ".join(lines[:MOST]))
+            self.module.fail_json(msg=printable(words), log=[printable(line) for line in output.splitlines()[-30:]])
+        if NO_DEVICE in output:
+            raise Unjudged("a device is not there: %s" % last_words(output))
+        if status is None:
+            limit = self.module.params["wait_seconds"]
+            raise Unjudged("no end in %d s; it said last: %s" % (limit, last_words(output)))
+        if status != 0:
+            raise Unjudged("exit status %d; it said last: %s" % (status, last_words(output)))
+
+    def command(self, name, program):
+        """Return (arguments, what says that it is ready) of a daemon in the foreground."""
+        conf = self.place("slurm.conf")
+        if name == "slurmctld":
+            return [program, "-D", "-c", "-i", "-f", conf], READY
+        return [program, "-D", "-G", "-N", self.module.params["node"], "-f", conf], None
+
+    def close(self):
+        """Remove the folder, and return where it was."""
+        folder, self.folder = self.folder, None
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+        return folder
+
+
+def printable(text):
+    """Return a text as one line that drives no terminal."""
+    return to_native(shown(to_bytes(text), kept=u"\\"))
+
+
+def read(path):
+    """Return the text of a file."""
+    with open(path, "rb") as stream:
+        return stream.read().decode("utf-8", "replace")
+
+
+def kill_group(process):
+    """End what is left of the session of a process."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except OSError:
+        pass
+    process.wait()
+
+
+def free_ports():
+    """Return two ports that nobody has at this moment."""
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _each in range(2)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def main():
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "daemons": {"type": "list", "elements": "str", "required": True, "choices": ["slurmctld", "slurmd"]},
+            "files": {"type": "list", "elements": "dict", "required": True, "options": {
+                "path": {"type": "path", "required": True}, "content": {"type": "str", "required": True}}},
+            "node": {"type": "str"},
+            "wait_seconds": {"type": "int", "default": 120},
+        },
+        supports_check_mode=True,
+    )
+    files = module.params["files"]
+    if "slurmd" in module.params["daemons"] and not module.params["node"]:
+        module.fail_json(msg="node is missing: slurmd needs this node's name in slurm.conf")
+    result = {"changed": False, "judged": [], "why": []}
+    if all(content_of(entry["path"]) == to_bytes(entry["content"]) for entry in files):
+        module.exit_json(**dict(result, why=["the files have these texts already"]))
+    texts = {os.path.basename(entry["path"]): to_text(entry["content"]) for entry in files}
+    trial = Trial(module, texts)
+    for name in module.params["daemons"]:
+        try:
+            trial.judge(name)
+            result["judged"].append(name)
+        except Unjudged as reason:
+            words = printable("%s did not judge the new configuration: %s" % (name, reason.args[0]))
+            result["why"].append(words)
+            if not UNSEEN_YET.search(words):
+                module.warn(words)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -7,16 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible import constants, context
 from ansible.errors import AnsibleError
-from ansible.executor.task_queue_manager import TaskQueueManager
-from ansible.playbook.play import Play
 from ansible.plugins.callback import CallbackBase
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from hal_audit.errors import AuditError
 from hal_audit.store import Store, read_json
 from hal_inventory.printable import one_line
+from hal_rollout.aside import play_aside
 
 # Arguments of hal_record that a spool has.
 ARGUMENTS = ("node", "entries", "roles", "reached", "skipped", "windows", "handled")
@@ -24,25 +22,16 @@ ARGUMENTS = ("node", "entries", "roles", "reached", "skipped", "windows", "handl
 
 @dataclass
 class Outcome:
-    """What came of it: resources observed by host, and what went wrong: reason -> hosts."""
+    """What came of it: resources observed by host, what went wrong: reason -> hosts, and whom the rollout let go."""
 
     observed: dict[str, int] = field(default_factory=dict)
     problems: dict[str, set[str]] = field(default_factory=dict)
     notes: dict[str, set[str]] = field(default_factory=dict)
+    released: set[str] = field(default_factory=set)
 
     def problem(self, reason: str, hosts: Iterable[str]) -> None:
         """Remember a reason for these hosts."""
         self.problems.setdefault(reason, set()).update(hosts)
-
-
-class SealingPlay(Play):  # type: ignore[misc]  # Ansible has no types
-    """Runs whatever --tags and --skip-tags said."""
-
-    def __init__(self) -> None:
-        """As a play without tags."""
-        super().__init__()
-        self.only_tags = frozenset({"all"})
-        self.skip_tags: set[str] = set()
 
 
 class Results(CallbackBase):  # type: ignore[misc]  # Ansible has no types
@@ -59,6 +48,8 @@ class Results(CallbackBase):  # type: ignore[misc]  # Ansible has no types
         host = result._host.get_name()
         self.answered.add(host)
         self.outcome.observed[host] = int(result._result.get("observed") or 0)
+        if result._result.get("released"):
+            self.outcome.released.add(host)
         for note in result._result.get("problems") or []:
             self.outcome.notes.setdefault(one_line(str(note)), set()).add(host)
 
@@ -84,9 +75,11 @@ def seal(
     logins: Mapping[str, Mapping[str, Any]],
     play: Any,
     passwords: Mapping[str, str],
+    rollout: str = "",
 ) -> Outcome:
     """Give each host its spools, oldest first, in one play for all hosts that are logged in to alike.
 
+    `rollout`: the one that holds them and lets them go with that.
     Connections are those of the run: the same process, the same variables, the same control sockets.
     """
     outcome = Outcome()
@@ -95,52 +88,21 @@ def seal(
         login = tuple(sorted((key, value) for key, value in logins.get(host, {}).items()))
         alike.setdefault(login, []).append(host)
     for login, names in alike.items():
-        task = {"run": run, "folders": {name: str(hosts[name].folder) for name in names}}
+        task = {"run": run, "rollout": rollout, "folders": {name: str(hosts[name].folder) for name in names}}
         _play(names, {"hal_record": task, **dict(login)}, play, passwords, outcome)
     return outcome
 
 
 def _play(names: list[str], task: Mapping[str, Any], play: Any, passwords: Mapping[str, str], outcome: Outcome) -> None:
-    manager, loader = play._variable_manager, play._loader
-    inventory = manager._inventory
-    restriction = inventory._restriction
-    inventory.remove_restriction()
     results = Results(outcome)
-    queue = TaskQueueManager(
-        inventory=inventory,
-        variable_manager=manager,
-        loader=loader,
-        passwords=dict(passwords),
-        stdout_callback=results,
-        run_additional_callbacks=False,
-        forks=context.CLIARGS.get("forks"),
-    )
-    queue._start_at_done = True  # --start-at-task was for the run
     try:
-        content = {
-            "name": "Record what was managed",
-            "hosts": names,
-            "gather_facts": "no",
-            "strategy": strategy(),
-            "any_errors_fatal": "no",
-            "tasks": [{"name": "Record what was managed", **task}],
-        }
-        queue.run(SealingPlay().load_data(content, variable_manager=manager, loader=loader))
+        play_aside(names, {"name": "Record what was managed", **task}, play, passwords, results)
     except AnsibleError as error:
         outcome.problem(one_line(str(error)), set(names) - results.answered)
         return
-    finally:
-        queue.cleanup()
-        inventory._restriction = restriction
     silent = set(names) - results.answered
     if silent:
         outcome.problem("the closing step did not run there", silent)
-
-
-def strategy() -> str:
-    """The plain one, or mitogen's when the run goes through it: its connections are there."""
-    configured = str(constants.DEFAULT_STRATEGY)
-    return "mitogen_linear" if configured.startswith("mitogen") else "ansible.builtin.linear"
 
 
 def requests(store: Store, host: str, run: str) -> list[tuple[Any, dict[str, Any]]]:

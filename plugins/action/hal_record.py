@@ -20,7 +20,10 @@ MOST_PROBLEMS = 200
 
 
 class ActionModule(BoundedAction):
-    """Called by the callback hal_provenance at the end of a run: `run`, and the state folder of each host."""
+    """Called by the callback hal_provenance at the end of a run: `run`, and the state folder of each host.
+
+    `rollout`: the one that holds the node; with what is told last, the node is let go (hal_rollout.holding).
+    """
 
     TRANSFERS_FILES = False
     _supports_check_mode = False
@@ -33,15 +36,19 @@ class ActionModule(BoundedAction):
         host = str(variables["inventory_hostname"])
         store = Store(self._task.args["folders"][host])
         problems: list[str] = []
-        observed = 0
+        observed, released = 0, False
         try:
-            for spool, arguments in requests(store, host, self._task.args["run"]):
+            pending = requests(store, host, self._task.args["run"])
+            for spool, arguments in pending:
                 copy = store.copy(host)
                 told = {**arguments, "copy": pack(copy) if copy else ""}
+                if spool == pending[-1][0]:
+                    told["rollout"] = str(self._task.args.get("rollout") or "")
                 reply = self._execute_module(module_name="hal_record", module_args=told, task_vars=variables)
                 if reply.get("failed") or "record" not in reply:
                     return {**result, **reply, "failed": True}
                 observed = int(reply.get("observed") or 0)
+                released = bool(reply.get("released"))
                 problems.extend(str(one) for one in list(reply.get("problems") or [])[:MOST_PROBLEMS])
                 store.keep_record(host, str(reply["record"]), str(reply.get("digest")))
                 store.done(spool)
@@ -50,4 +57,4 @@ class ActionModule(BoundedAction):
         except (ValueError, OverflowError, TypeError) as error:
             said = f"{host}: the module's answer cannot be used: {type(error).__name__}: {error}"
             return {**result, "failed": True, "msg": one_line(said)}
-        return {**result, "changed": False, "observed": observed, "problems": problems}
+        return {**result, "changed": False, "observed": observed, "problems": problems, "released": released}

@@ -16,6 +16,7 @@ if PROJECT not in sys.path:
 
 from hal_audit import active, sealing  # noqa: E402  found through the lines above
 from hal_audit.observer import Observer, in_check_mode  # noqa: E402
+from hal_rollout.holding import CURRENT  # noqa: E402
 
 DOCUMENTATION = r"""
 name: hal_provenance
@@ -108,7 +109,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
             for host, store in observer.stores.items()
             if host not in observer.unreachable and store.pending(host, observer.run.id)
         }
-        outcome = sealing.seal(told, observer.run.id, observer.logins, observer.play, self.passwords)
+        outcome = sealing.seal(told, observer.run.id, observer.logins, observer.play, self.passwords, CURRENT.id)
+        CURRENT.let_go(outcome.released)
         observer.end()
         for reason, hosts in observer.troubles.items():
             outcome.problem(reason, hosts)

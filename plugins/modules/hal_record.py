@@ -69,6 +69,10 @@ options:
         older.
     type: str
     default: ''
+  rollout:
+    description: The rollout that lets the node go when the record is written, see M(hal_rollout). Empty for none.
+    type: str
+    default: ''
 attributes:
   check_mode: {support: none, description: Nothing is recorded in check mode. The module is skipped.}
   diff_mode: {support: none, description: The record is not shown.}
@@ -121,10 +125,23 @@ observed:
   returned: success
   type: int
   sample: 42
+released:
+  description: Whether the node was held by O(rollout), and is not any more.
+  returned: success
+  type: bool
 '''
 
 from ansible.module_utils.hal_audit_module import QuietModule, one_line
 from ansible.module_utils.hal_audit_seal import SealError, seal
+from ansible.module_utils.hal_rollout_lock import RolloutError, release
+
+
+def released(run):
+    """Let the node go. Whoever reads the answer sees that it could not be, and asks once more."""
+    try:
+        return bool(run) and release(run)
+    except RolloutError:
+        return False
 
 
 def main():
@@ -139,6 +156,7 @@ def main():
             'windows': {'type': 'list', 'elements': 'list', 'default': []},
             'handled': {'type': 'list', 'elements': 'str', 'default': []},
             'copy': {'type': 'str', 'default': ''},
+            'rollout': {'type': 'str', 'default': ''},
         },
     )
     try:
@@ -147,7 +165,7 @@ def main():
         module.fail_json(msg='%s' % error, invocation={})
     except Exception as error:  # noqa: B902 - one line, whatever it is: arguments may hold what a traceback must not show
         module.fail_json(msg=one_line('the record of this node was not written', error), invocation={})
-    module.exit_json(changed=False, invocation={}, **answer)
+    module.exit_json(changed=False, invocation={}, released=released(module.params['rollout']), **answer)
 
 
 if __name__ == '__main__':

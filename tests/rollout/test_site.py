@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import platform
 import re
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
+import yaml
 from ansible_run import Ansible
-from mini import Mini
+from mini import PROJECT, Mini
 
 HOSTS = {"hal-login", "hal-mgmt1", "hal-mgmt2", "hal-data", "hal01", "hal02"}
 
@@ -54,6 +59,37 @@ def test_a_second_rollout_changes_nothing_anywhere(mini: Mini) -> None:
     assert play.status == 0, play.explain()
     assert set(play.recap) == HOSTS
     assert play.changes == {}, play.explain()
+
+
+def test_a_second_rollout_of_a_node_is_refused_until_the_first_is_gone(mini: Mini, tmp_path: Path) -> None:
+    """The first is one that waits; site.yml is refused before anything is changed, and takes over when it is killed."""
+    play = {"hosts": "hal02", "gather_facts": False, "vars": {"rollout_holds": True}}
+    wait = "touch /run/waits; until test -e /run/go; do sleep 0.2; done; rm -f /run/waits /run/go"
+    (tmp_path / "wait.yml").write_text(yaml.safe_dump([{**play, "tasks": [{"ansible.builtin.shell": wait}]}]))
+    own = {**os.environ, "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg")}
+    with subprocess.Popen(mini.ansible.command(tmp_path / "wait.yml"), cwd=PROJECT, env=own) as first:
+        who = f"{os.environ.get('SUDO_USER') or getpass.getuser()} on {platform.node()} (process {first.pid})"
+        try:
+            while "waits" not in mini.cluster.run("hal02", "ls /run") and first.poll() is None:
+                time.sleep(0.5)
+            mini.cluster.run("hal02", "sed -i /hal-login/d /etc/hosts")
+            words = ("--limit", "hal01,hal02", "--tags", "hosts")
+            refused = mini.site(*words)
+            assert refused.status == 2, refused.explain()
+            assert f"ERROR! hal02: {who} has held it for a rollout since " in refused.words
+            assert "Wait until that ends, or leave the node out by --limit. Nothing was changed" in refused.words
+            assert "TASK [hosts" not in refused.output
+            assert "hal-login" not in mini.cluster.run("hal02", "getent -s files hosts hal-login || true")
+            beside = mini.site("--limit", "hal01", "--tags", "hosts")
+            assert beside.status == 0, beside.explain()
+        finally:
+            first.kill()
+            mini.cluster.run("hal02", "touch /run/go")
+    over = mini.site(*words)
+    assert over.status == 0, over.explain()
+    assert f"hal02: taken over from a rollout that is gone ({who} has held it for a rollout since " in over.words
+    assert "hal-login" in mini.cluster.run("hal02", "getent -s files hosts hal-login")
+    assert "holder.json" not in mini.cluster.run("hal02", "ls /run/hal-rollout")
 
 
 @pytest.mark.slow

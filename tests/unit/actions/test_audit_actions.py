@@ -128,14 +128,16 @@ def spooled(store: Store, number: int) -> Path:
     return path
 
 
-def record(store: Store, monkeypatch: pytest.MonkeyPatch, answer: Any, told: list[Any] | None = None) -> dict[str, Any]:
+def record(
+    store: Store, monkeypatch: pytest.MonkeyPatch, answer: Any, told: list[Any] | None = None, **more: str
+) -> dict[str, Any]:
     def execute(module_name: str, module_args: dict[str, Any], task_vars: dict[str, Any]) -> Any:
         assert (module_name, task_vars) == ("hal_record", {"inventory_hostname": "n1"})
         if told is not None:
             told.append(module_args)
         return answer(len(told or []))
 
-    arguments = {"folders": {"n1": str(store.folder), "n2": "/nowhere"}, "run": "r2"}
+    arguments = {"folders": {"n1": str(store.folder), "n2": "/nowhere"}, "run": "r2", **more}
     return run(action("hal_record", monkeypatch), execute, arguments)
 
 
@@ -144,6 +146,7 @@ def sealed(number: int) -> dict[str, Any]:
     return {
         **{"record": pack(content), "digest": hashlib.sha256(content).hexdigest(), "observed": number},
         "problems": [f"p{number}"] if number == 1 else None,
+        "released": number == 2,
     }
 
 
@@ -151,8 +154,9 @@ def test_a_node_is_told_of_each_run_and_its_record_is_kept(tmp_path: Path, monke
     store = Store(tmp_path / "audit")
     told: list[Any] = []
     spools = [spooled(store, number) for number in (1, 2)]
-    result = record(store, monkeypatch, sealed, told)
-    assert result == {"base": True, "changed": False, "observed": 2, "problems": ["p1"]}
+    result = record(store, monkeypatch, sealed, told, rollout="r9")
+    assert result == {"base": True, "changed": False, "observed": 2, "problems": ["p1"], "released": True}
+    assert [one.get("rollout") for one in told] == [None, "r9"], "it holds the node until all is told"
     assert [one["copy"] and unpack(one["copy"]) for one in told] == [
         "",
         json.dumps({"node": "n1", "serial": 1}).encode(),
@@ -172,7 +176,7 @@ def test_a_node_that_does_not_say_how_much_it_observed_observed_nothing(
 
 def test_nothing_to_tell_is_nothing_observed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = record(Store(tmp_path / "audit"), monkeypatch, sealed)
-    assert result == {"base": True, "changed": False, "observed": 0, "problems": []}
+    assert result == {"base": True, "changed": False, "observed": 0, "problems": [], "released": False}
 
 
 @pytest.mark.parametrize("answer", [{"failed": True, "msg": "full", "record": "x"}, {"msg": "full"}])

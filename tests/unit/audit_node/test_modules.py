@@ -13,6 +13,7 @@ import pytest
 from ansible.module_utils import basic
 from ansible.module_utils.hal_audit_module import one_line
 from ansible.module_utils.hal_audit_seal import SealError
+from ansible.module_utils.hal_rollout_lock import RolloutError
 
 PROJECT = Path(__file__).resolve().parents[3]
 Run = Callable[..., tuple[int, dict[str, Any]]]
@@ -88,15 +89,31 @@ def test_a_record_is_sealed_as_it_was_told_and_never_in_check_mode(run: Run) -> 
 
     module.seal = seal  # type: ignore[attr-defined]
     request: dict[str, Any] = {"node": "hal05", "run": {"id": "r"}}
-    assert run(module, **request) == (0, {"changed": False, "invocation": {}, "serial": 5})
+    assert run(module, **request) == (0, {"changed": False, "invocation": {}, "serial": 5, "released": False})
     empty: dict[str, Any] = {"entries": [], "roles": {}, "reached": [], "skipped": [], "windows": [], "handled": []}
-    assert asked == [{**request, **empty, "copy": ""}]
+    assert asked == [{**request, **empty, "copy": "", "rollout": ""}]
     _status, answer = run(module, check=True, **request)
     assert answer["skipped"] is True
     assert len(asked) == 1
     for name in ("node", "run"):
         status, answer = run(module, **{key: value for key, value in request.items() if key != name})
         assert (status, answer["msg"]) == (1, f"missing required arguments: {name}")
+
+
+def test_the_rollout_lets_the_node_go_with_its_record_and_a_fault_of_that_is_none_of_the_record(run: Run) -> None:
+    module, asked = loaded("hal_record"), []
+
+    def release(rollout: str) -> bool:
+        asked.append(rollout)
+        if rollout == "broken":
+            raise RolloutError("it cannot be written")
+        return True
+
+    module.seal = lambda _request: {}  # type: ignore[attr-defined]
+    module.release = release  # type: ignore[attr-defined]
+    told = {"node": "hal05", "run": {"id": "r"}}
+    said = [run(module, **told, rollout=rollout)[1]["released"] for rollout in ("", "x", "broken")]
+    assert (said, asked) == ([False, True, False], ["x", "broken"])
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ansible.module_utils.basic import AnsibleModule
 def main() -> None:
     """Keep one request."""
     kinds = {"node": "str", "run": "dict", "entries": "list", "roles": "dict", "reached": "list", "skipped": "list"}
-    kinds |= {"windows": "list", "handled": "list", "copy": "str"}
+    kinds |= {"windows": "list", "handled": "list", "copy": "str", "rollout": "str"}
     module = AnsibleModule(argument_spec={name: {"type": kind} for name, kind in kinds.items()})
     folder = os.environ["STAND_IN_REQUESTS"]
     if os.path.exists(os.path.join(folder, "broken")):

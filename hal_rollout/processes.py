@@ -1,0 +1,88 @@
+"""Processes of this controller, and whether the rollout that a node names still lives.
+
+A process is known by its number and the time at which it started: numbers are used again. Both mean something only on
+one kernel since one boot, and in one table of processes (proc(5), pid_namespaces(7)).
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROC = Path("/proc")
+MACHINE_ID = Path("/etc/machine-id")
+ENDED = ("Z", "X", "x")
+
+
+class Life(enum.Enum):
+    """What can be said of a rollout from here."""
+
+    LIVES = enum.auto()
+    OVER = enum.auto()
+    UNKNOWN = enum.auto()
+
+
+@dataclass(frozen=True)
+class Here:
+    """This controller, as a node may tell it from others. `machine`: "" where this machine has no name of its own."""
+
+    host: str
+    machine: str
+    boot: str
+    namespace: str
+
+    @classmethod
+    def look(cls) -> Here:
+        """Ask this machine."""
+        host = platform.node()
+        try:
+            # Not the machine's id itself, which machine-id(5) wants kept from others; and clones have the same.
+            machine = hashlib.sha256(f"hal-rollout {host} {MACHINE_ID.read_text().strip()}".encode()).hexdigest()[:16]
+        except OSError:
+            machine = ""
+        boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return cls(host, machine, boot, os.readlink(PROC / "self/ns/pid"))
+
+
+def started(pid: int) -> int | None:
+    """When a process started, in ticks since the boot; None for one that is not there, or has ended.
+
+    PermissionError where it is there and hides (hidepid of proc(5)).
+    """
+    try:
+        words = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        try:
+            os.kill(pid, 0)
+        except (ProcessLookupError, OverflowError):
+            return None
+        except PermissionError:
+            raise
+        return started(pid) if (PROC / str(pid)).exists() else None
+    return None if words[0] in ENDED else int(words[19])
+
+
+def lives(pid: int, start: int) -> bool:
+    """Whether this process is there. One that hides counts as there: nothing is known of when it started."""
+    try:
+        return started(pid) == start
+    except PermissionError:
+        return True
+
+
+def judge(holder: Mapping[str, Any], here: Here) -> Life:
+    """Whether the rollout that a node names still lives. What the node says is not to be trusted, and only compared."""
+    pid, start = holder.get("pid"), holder.get("start")
+    if type(pid) is not int or type(start) is not int or pid < 1:
+        return Life.UNKNOWN
+    if (holder.get("boot"), holder.get("namespace")) == (here.boot, here.namespace):
+        return Life.LIVES if lives(pid, start) else Life.OVER
+    if here.machine and holder.get("machine") == here.machine and holder.get("boot") != here.boot:
+        return Life.OVER  # this controller was booted since
+    return Life.UNKNOWN

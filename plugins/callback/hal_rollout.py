@@ -1,0 +1,62 @@
+"""Ansible callback plugin: one rollout a node at a time, and a killed one leaves no processes."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
+
+PROJECT = str(Path(__file__).resolve().parents[2])
+if PROJECT not in sys.path:
+    sys.path.append(PROJECT)
+
+from hal_audit.observer import in_check_mode  # noqa: E402  found through the lines above
+from hal_rollout import holding, workers  # noqa: E402
+
+DOCUMENTATION = r"""
+name: hal_rollout
+type: notification
+short_description: One rollout a node at a time
+description:
+  - >-
+    Before the first play that lists roles, or has the variable C(rollout_holds), one call a node notes there who rolls
+    it out. A node that another rollout holds ends the run before anything is changed.
+  - At the end each node is let go, by the call that records what was managed (C(hal_provenance)) or by one of its own.
+  - >-
+    A rollout whose process at this controller is gone is taken over. One of another controller is refused, unless
+    C(-e rollout_take_over=true) says that it is gone.
+  - What a killed rollout has left at this controller is ended by the next. Workers end with their parent.
+  - In check mode nothing is held.
+requirements: [Enabled in C(callbacks_enabled) of ansible.cfg, behind C(hal_provenance)]
+author: HAL toolkit
+"""
+
+
+class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no types
+    """Thin: hal_rollout.holding decides."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "notification"
+    CALLBACK_NAME = "hal_rollout"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self) -> None:
+        """Stand where workers and plays begin."""
+        super().__init__()
+        workers.end_with_their_parent()
+        self.disabled = in_check_mode()
+        if not self.disabled:
+            holding.stand_before_plays(holding.CURRENT)
+            atexit.register(holding.CURRENT.warn)
+
+    def v2_runner_on_unreachable(self, result: Any) -> None:
+        """A host does not answer: it is not asked at the end."""
+        if not result._task_fields.get("ignore_unreachable"):
+            holding.CURRENT.lost(result._host.get_name())
+
+    def v2_playbook_on_stats(self, stats: Any) -> None:
+        """The run is over, well or not."""
+        holding.CURRENT.end()

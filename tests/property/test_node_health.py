@@ -21,10 +21,12 @@ if SHIPPED not in ansible.module_utils.__path__:
 slurm = importlib.import_module("node_health_slurm")
 
 CHECKS = {"GPU lost": True, "disk full": False}
-# One more fault, one less, a check (of everything, or of GPUs alone), slurmctld that hears or does not, and people.
+# One more fault, one less, a check that answers or does not, a check (of everything, or of GPUs alone), slurmctld that
+# hears or does not, and people.
 EVENTS = st.one_of(
     st.tuples(st.just("fault"), st.sampled_from(sorted(CHECKS))),
     st.tuples(st.just("mend"), st.sampled_from(sorted(CHECKS))),
+    st.tuples(st.just("silent"), st.sets(st.sampled_from(sorted(CHECKS)))),
     st.tuples(st.just("check"), st.booleans()),
     st.tuples(st.just("updates"), st.booleans()),
     st.tuples(st.just("drain"), st.sampled_from(["new DIMM", "health: GPU lost, ticket 12"])),
@@ -36,7 +38,7 @@ class Node(slurm.Slurm):  # type: ignore[misc, name-defined]  # it is loaded by 
     """A node, slurmctld, and the file that remembers a drain, all in memory."""
 
     def __init__(self) -> None:
-        super().__init__("hal01", "")
+        super().__init__("hal01", "", 100, 60)
         self.reason, self.by, self.hears = "", "", True
         self.kept: dict[str, Any] = {}
 
@@ -57,13 +59,14 @@ class Node(slurm.Slurm):  # type: ignore[misc, name-defined]  # it is loaded by 
         self.kept = known
         return ""
 
-    def check(self, faults: set[str], complete: bool) -> None:
+    def check(self, faults: set[str], silent: set[str], complete: bool) -> None:
         """One run of the check."""
         asked = sorted(CHECKS) if complete else ["GPU lost"]
         results = [
             {
                 **{"words": name, "id": name, "role": "base", "reason": "differs"},
                 **{"hardware": CHECKS[name], "status": "fail" if name in faults else "pass"},
+                **({"status": "unknown", "doubt": "once more"} if name in silent else {}),
             }
             for name in asked
         ]
@@ -80,12 +83,14 @@ def lock(tmp_path_factory: pytest.TempPathFactory) -> None:
 @settings(max_examples=1000)
 @given(st.lists(EVENTS, max_size=30))
 def test_only_its_own_drains_end_and_no_sick_node_has_jobs(events: list[tuple[str, Any]]) -> None:
-    node, faults, owner, hardware = Node(), set[str](), "", False
+    node, faults, silent, owner, hardware = Node(), set[str](), set[str](), "", False
     for event, what in events:
         if event == "fault":
             faults.add(what)
         elif event == "mend":
             faults.discard(what)
+        elif event == "silent":
+            silent = what
         elif event == "updates":
             node.hears = what
         elif event == "drain":
@@ -94,27 +99,30 @@ def test_only_its_own_drains_end_and_no_sick_node_has_jobs(events: list[tuple[st
             node.reason, node.by, owner, hardware = "", "", "", False
         else:
             before = node.reason
-            node.check(faults, what)
-            sick = faults if what else faults & {"GPU lost"}
+            node.check(faults, silent, what)
+            sick = (faults if what else faults & {"GPU lost"}) - silent
             assert node.reason or not sick or not node.hears, "a node that is not well takes jobs"
             if owner == "alice":
                 assert node.reason == before, "an administrator's drain was changed"
                 continue
             if before and not node.reason:
                 assert what, "given back after a part of the checks"
-                assert not faults, "given back while it is not well"
+                assert not faults - silent, "given back while it is not well"
                 assert not hardware, "hardware was given back"
-            if before and not faults and what and node.hears and not hardware:
+            if before and not faults and not silent and what and node.hears and not hardware:
                 assert not node.reason, "its own drain stays for ever"
             # Slurm was told of broken hardware; an administrator has to look.
             hardware = bool(node.reason) and (hardware or (node.hears and "GPU lost" in sick))
+            assert not hardware or "GPU lost" in node.reason, "nobody sees what it waits for"
             owner = "check" if node.reason else ""
 
 
 @given(st.lists(st.text(max_size=400), min_size=1, max_size=6))
 def test_a_reason_is_one_line_that_scontrol_takes_and_shows_again(words: list[str]) -> None:
-    failing = [{"words": one, "id": one, "reason": one, "role": "base", "status": "fail"} for one in words]
-    reason = slurm.reason_of(failing)
+    causes = [
+        {"words": one, "id": one, "reason": one, "role": "base", "seen": True, "hardware": False} for one in words
+    ]
+    reason = slurm.reason_of(causes)
     assert reason.startswith("health: ")
     assert len(reason) <= slurm.LONGEST
     assert not set("\"'\\[]") & set(reason)

@@ -9,6 +9,8 @@ show what is there.
 from __future__ import annotations
 
 import argparse
+import copy
+import fcntl
 import json
 import os
 import sys
@@ -17,6 +19,7 @@ from typing import Any
 
 HARDWARE = "var/lib/virtual-node/gpus.json"
 DRIVER = "run/virtual-node/driver.json"
+LOCK = "run/virtual-node/lock"
 CELSIUS = 33
 
 
@@ -27,6 +30,7 @@ class Machine:
         self.root = Path(root or os.environ.get("VIRTUAL_NODE_ROOT") or "/")
         self.hardware: dict[str, Any] = _read(self.root / HARDWARE) or {"gpus": []}
         self.driver: dict[str, Any] = _read(self.root / DRIVER)
+        self._remember()
 
     @property
     def gpus(self) -> list[dict[str, Any]]:
@@ -35,15 +39,33 @@ class Machine:
         return gpus
 
     def save(self) -> None:
-        """Write both files."""
-        for path, content in ((HARDWARE, self.hardware), (DRIVER, self.driver)):
-            if path == DRIVER and not content:
-                (self.root / path).unlink(missing_ok=True)
-                continue
-            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
-            new = self.root / (path + ".new")
-            new.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
-            new.replace(self.root / path)
+        """Write what was changed here into both files. What another program has changed since they were read stays."""
+        lock = self.root / LOCK
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with lock.open("a") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)  # until it is closed
+            self._write(HARDWARE, merged(self._was[HARDWARE], self.hardware, _read(self.root / HARDWARE)))
+            self._write(DRIVER, self._driver_to_write())
+        self._remember()
+
+    def _driver_to_write(self) -> dict[str, Any]:
+        now = _read(self.root / DRIVER)
+        if not self.driver or (self._was[DRIVER] and not now):  # unloaded, by us or by another: nothing is known
+            return {}
+        changed: dict[str, Any] = merged(self._was[DRIVER], self.driver, now)
+        return changed
+
+    def _write(self, path: str, content: dict[str, Any]) -> None:
+        if path == DRIVER and not content:
+            (self.root / path).unlink(missing_ok=True)
+            return
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        new = self.root / (path + ".new")
+        new.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+        new.replace(self.root / path)
+
+    def _remember(self) -> None:
+        self._was = copy.deepcopy({HARDWARE: self.hardware, DRIVER: self.driver})
 
     def volatile(self, slot: int) -> dict[str, Any]:
         """What the driver remembers of the GPU in a slot until it is loaded anew."""
@@ -57,6 +79,24 @@ def _read(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     return found
+
+
+def merged(was: Any, ours: Any, now: Any) -> Any:
+    """Return ``now`` with what was changed between ``was`` and ``ours``."""
+    if ours == was:
+        return now
+    if isinstance(ours, dict) and isinstance(now, dict):
+        before = was if isinstance(was, dict) else {}
+        kept = {key: value for key, value in now.items() if key in ours or key not in before}
+        changed = {key: value for key, value in ours.items() if key not in before or value != before[key]}
+        return kept | {key: merged(before.get(key), value, now.get(key)) for key, value in changed.items()}
+    if isinstance(ours, list) and isinstance(now, list) and all(isinstance(one, dict) for one in ours + now):
+        listed = was if isinstance(was, list) else []
+        if len(listed) == len(ours) == len(now):  # the GPUs, each in its place
+            return [merged(*three) for three in zip(listed, ours, now, strict=True)]
+        added = [one for one in ours if one not in listed and one not in now]
+        return [one for one in now if one in ours or one not in listed] + added
+    return ours
 
 
 def lose(machine: Machine, options: argparse.Namespace) -> None:

@@ -13,7 +13,8 @@ hal-node-health --who-fills /tmp 1024    show the users without whose files 1024
                                          much in use
 
 --role ROLE, which may be repeated, keeps to the checks of a role. --json prints the results as data.
-Exit status: 0 healthy, 1 not, 2 it could not be found out, or Slurm could not be told.
+Exit status: 0 healthy, 1 not, 2 it could not be found out, or Slurm could not be told, 3 not, and not drained because
+so many nodes are.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -26,12 +27,15 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # also for Python's -E
 
-import node_health_checks  # noqa: E402  found through the line above
+import node_health_alarm  # noqa: E402  found through the line above
+import node_health_checks  # noqa: E402
+import node_health_doubt  # noqa: E402
 import node_health_gpus  # noqa: E402
+import node_health_slow  # noqa: E402
 import node_health_space  # noqa: E402
 from ansible.module_utils.hal_expect_values import Unreadable  # noqa: E402
 from ansible.module_utils.hal_printable import say, shown, write  # noqa: E402
-from node_health_slurm import Slurm, SlurmError  # noqa: E402
+from node_health_slurm import Held, Slurm, SlurmError  # noqa: E402
 
 __metaclass__ = type
 
@@ -41,7 +45,8 @@ STATE = "/var/lib/hal-node-health/drained.json"
 SELF = [sys.executable, "-B", os.path.abspath(__file__)]
 # What failed is asked again after a pause, if the first answers came so fast that slurmd's 60 s suffice for both.
 PAUSE_SECONDS, AGAIN_SECONDS = 3, 8
-HEALTHY, NOT_HEALTHY, NOT_KNOWN = 0, 1, 2
+HEALTHY, NOT_HEALTHY, NOT_KNOWN, HELD = 0, 1, 2, 3
+NUMBERS = ("seconds", "gpu_wait_seconds", "most_drained_percent", "window_minutes")
 COLOURS = {"pass": "32", "fail": "31", "unknown": "33"}
 WORD = {"pass": "ok", "fail": "FAIL", "unknown": "?"}
 
@@ -55,10 +60,10 @@ def main(argv):
         with open(CHECKS) as stream:
             declared = json.load(stream)
         # Given on a command line they are text.
-        declared.update((name, int(declared[name])) for name in ("seconds", "gpu_wait_seconds") if name in declared)
-    except (IOError, OSError, ValueError) as error:
+        declared.update((name, int(declared[name])) for name in NUMBERS)
+    except (IOError, OSError, KeyError, ValueError) as error:
         return _say_error("%s: %s: roll the role node_health out to this node" % (CHECKS, error))
-    slurm = Slurm(declared["node"], STATE)
+    slurm = Slurm(declared["node"], STATE, declared["most_drained_percent"], declared["window_minutes"])
     if options.foreign_processes or options.end_foreign_processes:
         return _foreign_processes(slurm, options.end_foreign_processes)
     if options.job_begin or options.job_end:
@@ -66,19 +71,37 @@ def main(argv):
     unknown = set(options.role) - {check["role"] for check in declared["checks"]}
     if unknown:
         return _say_error("no check of role %s is declared for this node" % ", ".join(sorted(unknown)))
+    if options.act:
+        return _act(declared, options.role, slurm)
     started = time.time()
-    results = _run(declared, options.role, again=options.act)
+    results = _run(declared, options.role)
     seconds = time.time() - started
     if options.json:
         data = json.dumps({"node": declared["node"], "results": results}, indent=2, sort_keys=True)
         write(data.encode("ascii") + b"\n")
     else:
-        show(declared["node"], results, seconds, brief=options.act)
-    return settle(slurm, results, not options.role) if options.act else _status(results)
+        show(declared["node"], results, seconds, brief=False)
+    return _status(results)
+
+
+def _act(declared, roles, slurm):
+    """The regular check; with roles a part of it, which knows nothing of earlier looks."""
+    runs = None if roles else node_health_doubt.Runs()
+    times = runs.times if runs else {}
+    results = _run(declared, roles, again=True, doubted=times)
+    times, alarms = node_health_doubt.judge(results, times, declared.get("witnesses", {}))
+    if runs:
+        runs.end(times, results)
+    show(declared["node"], results, None, brief=True)
+    return settle(slurm, results, not roles, alarms)
 
 
 def around_job(options, declared, slurm):
-    """Prolog or epilog of a job: without GPUs, or checks of them, there is nothing to do."""
+    """Prolog or epilog of a job: without GPUs, or checks of them, there is nothing to do.
+
+    No answer keeps no job from its node: that is for the regular check, which looks twice. Were the prolog to fail,
+    Slurm would drain the node.
+    """
     gpus = node_health_gpus.of_job(os.environ)
     if not gpus or not any(check["role"] == node_health_gpus.ROLE for check in declared["checks"]):
         return HEALTHY
@@ -89,41 +112,76 @@ def around_job(options, declared, slurm):
     results += _run(declared, [node_health_gpus.ROLE], again=True)
     if all(one["status"] == "pass" for one in results):
         return HEALTHY  # and slurmctld is not asked: it may be busy starting this job everywhere
+    node_health_doubt.judge(results, {}, {})
     show(declared["node"], results, None, brief=True)
+    against = [one for one in results if node_health_doubt.counts(one)]
+    if not against:
+        return HEALTHY
     status = settle(slurm, results, complete=False)
+    if status == HELD or (status == NOT_KNOWN and not any(one["hardware"] for one in against)):
+        return HEALTHY
     # Once it is drained in words the job's end has nothing to add; slurmd would only write "Epilog error" over nothing.
     return HEALTHY if options.job_end and status == NOT_HEALTHY else status
 
 
-def settle(slurm, results, complete):
-    """Tell Slurm; return the exit status."""
+def settle(slurm, results, complete, alarms=()):
+    """Tell Slurm, and let the alarms stand; return the exit status."""
     if not results:
         return NOT_KNOWN
+    status, alarms = _status(results), list(alarms)
     try:
         said = slurm.settle(results, complete)
+        if said:
+            say(said)
+    except Held as error:
+        status = HELD
+        alarms.append("%s" % error)
+        say("%s" % error)
     except SlurmError as error:
-        return _say_error("Slurm was not told: %s" % error)
-    if said:
-        say(said)
-    return _status(results)
+        status = _say_error("Slurm was not told: %s" % error)
+        failing = [one["words"] for one in results if node_health_doubt.counts(one)]
+        alarms += ["not drained for %s: %s" % ("; ".join(failing), error)] if failing else []
+    node_health_alarm.keep(alarms, complete)
+    return status
 
 
-def _run(declared, roles, again):
-    """Return the results. With `again` what failed is asked once more: a daemon may be restarting."""
+def _run(declared, roles, again=False, doubted=()):
+    """Return the results. With `again` what failed is asked once more: a daemon may be restarting.
+
+    doubted: keys of checks that had no answer in the run before; they get all the time that there is.
+    """
     checks = [check for check in declared["checks"] if not roles or check["role"] in roles]
-    again_seconds = min(AGAIN_SECONDS, declared["seconds"])
+    slow = node_health_slow.slow()
     started = time.time()
-    results = node_health_checks.run(checks, declared["seconds"])
+    results = _look(checks, declared["seconds"], doubted)
     wrong = [position for position, one in enumerate(results) if one["status"] != "pass"]
-    if again and wrong and time.time() - started < again_seconds:
+    left = int(started + declared["seconds"] - PAUSE_SECONDS - time.time())
+    if again and wrong and time.time() - started < min(AGAIN_SECONDS, declared["seconds"]) and left > 0:
         if declared.get("end_foreign_processes") and node_health_gpus.FOREIGN in [results[one]["id"] for one in wrong]:
-            node_health_checks.printed(SELF + ["--end-foreign-processes"], again_seconds)
+            node_health_checks.printed(SELF + ["--end-foreign-processes"], left)
         time.sleep(PAUSE_SECONDS)
-        second = node_health_checks.run([checks[position] for position in wrong], again_seconds)
-        for position, result in zip(wrong, second):
+        asked = [checks[position] for position in wrong]
+        for position, result in zip(wrong, _look(asked, left, [node_health_doubt.key(check) for check in asked])):
             results[position] = result
+    slow = slow or bool(wrong) and node_health_slow.slow()
+    for one in results:
+        one["slow"] = slow
     _name_who_fills(checks, results, started + declared["seconds"])
     return results
+
+
+def _look(checks, seconds, patiently):
+    """Return the results of checks, side by side. Those with these keys may take longer than their own limits."""
+    return node_health_checks.run([_patient(check, seconds) if node_health_doubt.key(check) in patiently else check
+                                   for check in checks], seconds)
+
+
+def _patient(check, seconds):
+    """Return a check that gives its command all the time; other readers have more of their own."""
+    question = dict(check["question"])
+    if "command" in question:
+        question["command"] = dict(question["command"], timeout_seconds=seconds)
+    return dict(check, question=question)
 
 
 def _name_who_fills(checks, results, deadline):
@@ -172,7 +230,7 @@ def show(node, results, seconds, brief):
     width = max([len(one["role"]) for one in results] or [0])
     for one in wrong if brief else results:
         words = one["id"] if one["status"] == "pass" else "%s (%s: %s); %s" % (
-            one["words"], one["id"], one["reason"], one["why"])
+            one["words"], one["id"], one["reason"], one.get("doubt") or one["why"])
         write(_coloured(one["status"]) + shown(" %-*s  %s" % (width, one["role"], words)) + b"\n")
     took = "" if seconds is None else " in %.2f s" % seconds
     number = "%d check%s" % (len(results), "" if len(results) == 1 else "s")

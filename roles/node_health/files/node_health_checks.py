@@ -29,9 +29,10 @@ HUNG = "/var/lib/hal-node-health/hung.json"
 
 
 def run(checks, seconds):
-    """Return [{words, role, id, hardware, why, status, reason}] of all checks, in their order.
+    """Return [{words, role, id, hardware, why, status, reason, hangs}] of all checks, in their order.
 
-    status is pass, fail or unknown; what did not answer within `seconds` is unknown.
+    status is pass, fail or unknown; what did not answer within `seconds` is unknown. hangs: a process that an earlier
+    run has killed waits in the kernel all the same.
     """
     return [_result(check, answer) for check, answer in zip(checks, _answers([c["question"] for c in checks], seconds))]
 
@@ -57,6 +58,7 @@ def _answers(questions, seconds):
     deadline = time.time() + seconds
     for name, positions in sorted(groups.items()):
         unread = "an earlier check of it still hangs (process %d)" % still[name][0] if name in still else ""
+        hangs = name in still and _status(still[name][0])[:1] == ["D"]
         if not unread:
             try:
                 child, stream = _start([questions[position] for position in positions])
@@ -64,7 +66,7 @@ def _answers(questions, seconds):
             except OSError as error:  # no process or no memory is left: then nothing is known of what is asked
                 unread = "nothing can be started: %s" % error.strerror
         for position in positions if unread else ():
-            answers[position] = _unread(unread)
+            answers[position] = dict(_unread(unread), hangs=hangs)
     for positions, answered in _collect(children, deadline, seconds, still):
         for position, answer in zip(positions, answered):
             answers[position] = answer
@@ -177,7 +179,7 @@ def _unread(reason):
 
 def _result(check, answer):
     result = {key: check[key] for key in ("words", "role", "id", "hardware", "why")}
-    result["status"] = answer["status"]
+    result["status"], result["hangs"] = answer["status"], answer.get("hangs", False)
     result["reason"] = "" if answer["status"] == "pass" else _difference(check["question"], answer)
     return result
 

@@ -31,7 +31,8 @@ ROLE = "nvidia_driver"
 # The promise of expect.yml that asks for foreign processes on GPUs that no job has; a job's own get the same words.
 FOREIGN, FOREIGN_WORDS = "no GPU is used without a job", "GPU in use without a job"
 PROC = "/proc"
-SECONDS = 15  # for nvidia-smi to answer
+SECONDS, LONG_SECONDS = 15, 60  # for nvidia-smi to answer, and for a second time
+PAUSE_SECONDS = 3  # before that
 # 6: no GPU is left; 9, 18: no driver is in effect; 15: one is lost. What is wrong then, the role's own checks say.
 ANSWERS = (0, 6, 9, 15, 18)
 SHOWN = 5  # processes that are named
@@ -197,27 +198,36 @@ def _left(processes):
 def reset(gpus, settings):
     """Apply each list of arguments of nvidia-smi to the GPUs; return results, one that fails for each refusal.
 
-    No later check asks this again, or what processes of the system are left: an administrator ends such a drain, as
-    one for hardware. No answer is no refusal: who keeps the node busy enough could cause it.
+    What was refused, or got no answer, is tried once more: other jobs may end on the node at the same moment. No later
+    check asks this again, or what processes of the system are left: an administrator ends such a drain, as one for
+    hardware. No answer is no refusal: who keeps the node busy enough could cause it.
     """
     results = []
     for arguments in settings:
-        try:
-            status, text = _nvidia_smi(list(arguments) + ["--id=%s" % _listed(gpus)])
-            verdict, text = "fail" if status else "pass", " ".join(text.split()) if status else ""
-        except Unreadable as error:
-            verdict, text = "unknown", said(error)
+        verdict, text = _set(gpus, list(arguments), SECONDS)
+        if verdict != "pass":
+            time.sleep(PAUSE_SECONDS)
+            verdict, text = _set(gpus, list(arguments), LONG_SECONDS)
         reason = "" if verdict == "pass" else "nvidia-smi %s: %s" % (" ".join(arguments), text)
         results.append(_result(verdict, "settings of the GPUs", reason, "GPU settings not reset", hardware=True))
     return results
 
 
-def _nvidia_smi(arguments):
+def _set(gpus, arguments, seconds):
+    """Return (pass, fail or unknown; what nvidia-smi said against it)."""
+    try:
+        status, text = _nvidia_smi(arguments + ["--id=%s" % _listed(gpus)], seconds)
+    except Unreadable as error:
+        return "unknown", said(error)
+    return ("fail", " ".join(text.split())) if status else ("pass", "")
+
+
+def _nvidia_smi(arguments, seconds=SECONDS):
     """Return (exit status, what it printed). Raises Unreadable, also while one hangs that an earlier check started."""
     hangs = node_health_checks.hanging("nvidia-smi")
     if hangs:
         raise Unreadable("nvidia-smi of an earlier check still hangs (process %d)" % hangs)
-    status, out, err = run(["nvidia-smi"] + arguments, timeout_seconds=SECONDS)
+    status, out, err = run(["nvidia-smi"] + arguments, timeout_seconds=seconds)
     return status, out + " " + err if status else out
 
 

@@ -2,7 +2,8 @@
 """What Slurm is told of a node's health: drain it with the reason in words, give it back. Python 2.7 and 3.
 
 Only a drain of our own is ever ended, and we know it by its reason, word for word: whoever writes another one takes the
-node over. A drain for hardware stays until an administrator has seen it.
+node over. A reason is made of causes, which are remembered with it. They add up: the first stays the first, one that is
+over goes, and hardware stays until an administrator has seen it. So what is shown is what decides.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -10,17 +11,22 @@ from __future__ import absolute_import, division, print_function
 import json
 import os
 import re
+import time
 
 from ansible.module_utils.hal_expect_process import run
 from ansible.module_utils.hal_expect_values import Unreadable
 from ansible.module_utils.hal_lock import locked
 from ansible.module_utils.hal_slurm_nodes import read_nodes
 
+from node_health_doubt import counts
+from node_health_share import used_up
+
 __metaclass__ = type
 
 PREFIX = "health: "
 LONGEST = 240  # characters of a reason; sinfo -R shows 20 unless it is asked for more
-SECONDS = 8  # for slurmctld to answer; slurmd kills the whole check after 60
+WORDS = 160  # of them for the words of the causes, which come before the details
+SECONDS = 5  # for slurmctld to answer, up to four times; slurmd kills the whole check after 60
 SPARE = "/run/hal-node-health.json"  # in memory: remembers a drain while a full disk cannot, as long as the node is up
 LOCK = "/run/hal-node-health.lock"  # in memory, too: a prolog and the regular check may meet on a full disk
 
@@ -29,23 +35,60 @@ class SlurmError(Exception):
     """slurmctld could not be asked, or refused."""
 
 
-def reason_of(failing):
-    """Return the reason of a drain: the words of all that fails first, then the details of each.
+class Held(SlurmError):
+    """So many nodes are out for their health that this one has to stay."""
+
+
+def causes_after(causes, results, complete):
+    """Return what keeps a node out after a check, first what kept it out before.
+
+    What could not be read ends nothing, and neither does a part of the checks. What a complete check asks no more ends.
+    """
+    found = {(one["role"], one["id"]): one for one in results}
+    kept = []
+    for cause in causes:
+        now = found.get((cause["role"], cause["id"]))
+        if not cause["hardware"] and now is not None and counts(now):
+            kept.append(_cause(now))  # as it is now
+        elif cause["hardware"] or not complete or (now is not None and now["status"] != "pass"):
+            kept.append(cause)
+    known = {(cause["role"], cause["id"]) for cause in kept}
+    new = [_cause(one) for one in results if counts(one) and (one["role"], one["id"]) not in known]
+    return kept + sorted(new, key=lambda cause: not cause["seen"])
+
+
+def _cause(result):
+    """Return what is remembered of a result. What could not be read is not seen, and may be anything."""
+    seen = result["status"] == "fail"
+    cause = {key: result[key] for key in ("words", "role", "id", "reason")}
+    cause.update(seen=seen, hardware=bool(seen and result["hardware"]))
+    return cause
+
+
+def reason_of(causes):
+    """Return the reason of a drain: the words of all causes first, then the details of each.
 
     One line of ASCII without what Slurm gives a meaning to: the reason is known again word for word.
     """
-    failed = {one["role"] for one in failing if one["status"] == "fail"}
-    # What could not be read of a role of which something failed has mostly the same cause.
-    told = [one["words"] for one in failing if one["status"] == "fail"]
-    told += [one["words"] + "?" for one in failing if one["status"] != "fail" and one["role"] not in failed]
-    words = "; ".join(_unique(told))
-    failing = sorted(failing, key=lambda one: one["status"] != "fail")
-    details = ", ".join("%s: %s" % (one["id"], one["reason"]) for one in failing)
-    text = "%s%s (%s)" % (PREFIX, words, details)
+    details = ", ".join("%s: %s" % (one["id"], one["reason"]) for one in causes)
+    text = "%s%s (%s)" % (PREFIX, _words(causes), details)
     text = text.replace("[", "(").replace("]", ")")
     text = "".join(character if 32 <= ord(character) < 127 else " " for character in text if character not in "\"'\\")
     text = " ".join(text.split())
     return text if len(text) <= LONGEST else text[:LONGEST - 3] + "..."
+
+
+def _words(causes):
+    """Return the words of the causes, each once. Where they are too many, those for hardware are shown."""
+    seen = {one["role"] for one in causes if one["seen"]}
+    # What could not be read of a role of which something failed has mostly the same cause.
+    told = _unique([(one["words"] + ("" if one["seen"] else "?"), one["hardware"])
+                    for one in causes if one["seen"] or one["role"] not in seen])
+    left = 0
+    while len(told) > 1 and len("; ".join(words for words, _ in told)) > WORDS:
+        told.pop(max(range(1, len(told)), key=lambda place: (not told[place][1], place)))
+        left += 1
+    return "; ".join([words for words, _ in told] + ["and %d more" % left] * bool(left))
 
 
 def _unique(words):
@@ -56,83 +99,132 @@ def _unique(words):
     return seen
 
 
-def decide(node, failing, complete, remembered):
-    """Return (what to do, why): drain, update, resume or nothing.
+def decide(node, results, complete, remembered):
+    """Return (what to do, why, causes): drain, update, resume or nothing; and what keeps the node out then.
 
     node        what Slurm says of it (hal_slurm_nodes), None when it does not know it
-    failing     results that did not pass
+    results     of the checks; which of them count is node_health_doubt's
     complete    whether all checks ran: a part of them gives no node back
-    remembered  {reason, before, hardware} of our last drain, {} when there is none; before is the reason that an update
-                replaces, which may not have reached Slurm
+    remembered  {reason, causes, before} of our last drain, {} when there is none; before is the {reason, causes} that
+                an update replaces, which may not have reached Slurm
     """
     if node is None:
-        return "nothing", "Slurm does not know this node"
+        return "nothing", "Slurm does not know this node", []
     ours = is_ours(node, remembered)
-    if failing:
-        if ours:
-            # A part of the checks knows less than the reason says, unless it is the first to see broken hardware.
-            worse = hardware_in(failing) and not remembered["hardware"]
-            same = reason_of(failing) == node["reason"] if complete else not worse
-            return ("nothing", "is drained already") if same else ("update", "fails otherwise than before")
+    causes = causes_after(_shown(node, remembered) if ours else [], results, complete)
+    if not ours:
+        if not causes:
+            return "nothing", "", []
         if node["drained"] or node["failing"] or (node["down"] and node["reason"] and node["by"] != "slurm"):
-            return "nothing", "%s has taken it out: %s" % (node["by"] or "somebody", node["reason"] or "(no reason)")
-        return "drain", ""
-    if not ours or not complete:
-        return "nothing", ""
-    if remembered["hardware"]:
-        return "nothing", "healthy again, and stays drained for an administrator to look at the hardware"
-    if "COMPLETING" in node["state"]:  # whose the processes on its GPUs are is not known now: Slurm.gres_used
-        return "nothing", "healthy as far as can be seen while a job ends there"
-    return "resume", "healthy again"
+            why = "%s has taken it out: %s" % (node["by"] or "somebody", node["reason"] or "(no reason)")
+            return "nothing", why, []
+        return "drain", "", causes
+    if not causes:
+        if "COMPLETING" in node["state"]:  # whose the processes on its GPUs are is not known now: Slurm.gres_used
+            return "nothing", "healthy as far as can be seen while a job ends there", []
+        return "resume", "healthy again", []
+    if reason_of(causes) != node["reason"]:
+        return "update", "fails otherwise than before", causes
+    if any(counts(one) for one in results):
+        return "nothing", "is drained already", causes
+    if complete and hardware_in(causes):
+        return "nothing", "healthy again, and stays drained for an administrator to look at the hardware", causes
+    return "nothing", "", causes
 
 
 def is_ours(node, remembered):
     """Whether a node is drained, and by us."""
-    return bool(remembered) and node["drained"] and node["reason"] in (remembered["reason"], remembered["before"])
+    return bool(remembered) and node["drained"] and node["reason"] in (
+        remembered["reason"], remembered["before"].get("reason"))
 
 
-def hardware_in(failing):
+def _shown(node, remembered):
+    """Return the causes of the reason that Slurm shows."""
+    known = remembered if node["reason"] == remembered["reason"] else remembered["before"]
+    return known["causes"]
+
+
+def _new(causes, before):
+    known = [(one["role"], one["id"], one["hardware"]) for one in before]
+    return [one for one in causes if (one["role"], one["id"], one["hardware"]) not in known]
+
+
+def hardware_in(causes):
     """Whether hardware is broken. What could not be read may be anything."""
-    return any(one["hardware"] and one["status"] == "fail" for one in failing)
+    return any(one["hardware"] for one in causes)
 
 
 class Slurm:
     """The node as slurmctld has it. `name` is its NodeName, `state` the file that remembers our drain.
 
     Made before the checks run: what another check has Slurm do meanwhile is newer than what these find.
+    most_percent, minutes: how many nodes of a partition may be out for their health, see node_health_share.
     """
 
-    def __init__(self, name, state):
+    def __init__(self, name, state, most_percent, minutes):
         self.name = name
         self.state = state
+        self.share = (most_percent, minutes)
         self._began_with = self._version()
 
     def settle(self, results, complete):
         """Carry out what follows from the results; return a sentence, "" for nothing to say. Raises SlurmError."""
-        failing = [one for one in results if one["status"] != "pass"]
         with locked(LOCK, SlurmError, SECONDS, "what Slurm is told of this node"):
             remembered = self._remembered()
-            node = read_nodes(self._scontrol(["--oneliner", "show", "node", self.name])).get(self.name)
-            action, why = decide(node, failing, complete, remembered)
-            # What is broken is never too old to be told: who asks after a job is the only one to ask that.
-            adds = hardware_in(failing) and not remembered.get("hardware")
-            if action in ("update", "resume") and not adds and self._version() != self._began_with:
-                return "another check has told Slurm since this one began; the next one looks again"
-            if action in ("drain", "update"):
-                reason, before = reason_of(failing), node["reason"] if action == "update" else ""
-                hardware = hardware_in(failing) or (action == "update" and remembered["hardware"])
-                # Before Slurm has it: a drain that we do not know of would never be ended.
-                forgotten = self._remember({"reason": reason, "before": before, "hardware": hardware})
-                self._scontrol(["update", "NodeName=%s" % self.name, "State=DRAIN", "Reason=%s" % reason])
-                return "drained: %s%s" % (reason, forgotten and " (it will not end by itself: %s)" % forgotten)
+            # All nodes, if it may have to be drained.
+            seen = self._nodes(any(counts(one) for one in results))
+            node = read_nodes(seen).get(self.name)
+            action, why, causes = decide(node, results, complete, remembered)
+            if action in ("update", "resume") and self._version() != self._began_with:
+                # What is broken is never too old to be told: who asks after a job is the only one to ask that.
+                action, _, causes = decide(node, results, False, remembered)
+                if action != "update" or not hardware_in(_new(causes, _shown(node, remembered))):
+                    return "another check has told Slurm since this one began; the next one looks again"
+            if action == "drain":
+                return self._drain(seen, causes)
+            if action == "update":
+                before = {"reason": node["reason"], "causes": _shown(node, remembered)}
+                return self._tell(causes, before)
             if action == "resume":
-                # Not RESUME, which also ends what others did: DOWN, FAIL, a reboot that waits.
-                self._scontrol(["update", "NodeName=%s" % self.name, "State=UNDRAIN"])
-                self._remember({})
+                self._give_back()
                 return "given back: %s" % node["reason"]
             if remembered and node is not None and not node["drained"]:
                 self._remember({})  # an administrator gave it back
             return why
+
+    def _drain(self, seen, causes):
+        """Drain the node unless so many others are out; again afterwards, since they may ask at the same moment."""
+        held = self._held(seen)
+        if held:
+            raise Held("not drained for %s: %s" % (_words(causes), held))
+        said = self._tell(causes, {})
+        try:
+            held = self._held(self._nodes(True))
+        except SlurmError:  # it is drained, and slurmctld cannot be told otherwise
+            return said
+        if held:
+            self._give_back()
+            raise Held("given back, though %s: %s" % (_words(causes), held))
+        return said
+
+    def _held(self, seen):
+        return used_up(seen, self.name, PREFIX, self.share[0], self.share[1], time.time())
+
+    def _nodes(self, everyone):
+        return self._scontrol(["--oneliner", "show", "node"] + ([] if everyone else [self.name]))
+
+    def _tell(self, causes, before):
+        reason = reason_of(causes)
+        # Before Slurm has it: a drain that we do not know of would never be ended.
+        forgotten = self._remember({"reason": reason, "causes": causes, "before": before,
+                                    "hardware": hardware_in(causes)})
+        self._scontrol(["update", "NodeName=%s" % self.name, "State=DRAIN", "Reason=%s" % reason])
+        return "drained: %s%s" % (reason, forgotten and " (it will not end by itself: %s)" % forgotten)
+
+    def _give_back(self):
+        # Not RESUME, which also ends what others did: DOWN, FAIL, a reboot that waits.
+        self._scontrol(["update", "NodeName=%s" % self.name, "State=UNDRAIN"])
+        self._remember({})
 
     def gres_used(self):
         """Return what jobs have of the node's GPUs, as gpu:v100:3(IDX:0,2-3); None while one ends. Raises SlurmError.
@@ -163,7 +255,7 @@ class Slurm:
     def _remembered(self):
         known = _read(SPARE)
         known = _read(self.state) if known is None else known
-        return known if isinstance(known, dict) and set(known) == {"reason", "before", "hardware"} else {}
+        return known if isinstance(known, dict) and set(known) == {"reason", "causes", "before", "hardware"} else {}
 
     def _remember(self, known):
         """Keep what we did; return why not, "" when it is kept. A full disk must not keep a node from being drained.

@@ -20,15 +20,17 @@ PROJECT = Path(__file__).resolve().parents[3]
 # A line of "scontrol --oneliner show node" of Slurm 22.05.8 on the virtual HAL, cut to what is read of it.
 LINE = (
     "NodeName=hal01 Arch=x86_64 CoresPerSocket=20 CPUAlloc=0 CPUTot=160 Gres=gpu:v100:4 NodeAddr=10.64.0.101"
-    " NodeHostName=hal01 Version=22.05.8 RealMemory=240000 State={state} ThreadsPerCore=4"
+    " NodeHostName=hal01 Version=22.05.8 RealMemory=240000 State={state} ThreadsPerCore=4 Partitions=gpu,cpu"
     " SlurmdStartTime=2026-11-21T17:01:02 Comment=(null)"
 )
+OTHER = "NodeName=hal{number:02} State=IDLE{more} Partitions=gpu,cpu"
 SCONTROL = """#!{python}
-import json, sys
+import json, sys, time
 path = {state!r}
 node = json.load(open(path))
 words = sys.argv[1:]
 node["calls"].append(words)
+now = time.strftime(" [root@%Y-%m-%dT%H:%M:%S]")
 if node["refuses"]:
     json.dump(node, open(path, "w"))
     sys.exit("slurm_update error: Unable to contact slurm controller (connect failure)")
@@ -37,10 +39,14 @@ if words[0] == "update":
     if told["State"] == "UNDRAIN":
         node.update(state="IDLE", reason="")
     else:
-        node.update(state="IDLE+DRAIN", reason=told["Reason"] + " [root@2026-11-21T17:30:00]")
+        node.update(state="IDLE+DRAIN", reason=told["Reason"] + now)
+    # Others drain at the same moment.
+    node["others"] += [one.replace("NOW", now) for one in node.pop("next", [])]
 else:
     used = " GresUsed=" + node["gres_used"] if "--details" in words else ""
     print({line!r}.format(**node) + used + (" Reason=" + node["reason"] if node["reason"] else ""))
+    for other in node["others"] if words[-1] == "node" else []:
+        print(other)
 json.dump(node, open(path, "w"))
 """
 
@@ -50,12 +56,16 @@ DRIVER = """
 import sys
 sys.path.insert(0, {folder!r} + "/program")
 import node_health, node_health_checks, node_health_gpus, node_health_slurm, node_health_space, node_health_users
+import node_health_alarm, node_health_doubt, node_health_slow, node_health_witness
 node_health.CHECKS = {folder!r} + "/checks.json"
 node_health.STATE = {folder!r} + "/drained.json"
 node_health.SELF = [sys.executable, "-B", {folder!r} + "/driver.py"]
 node_health.PAUSE_SECONDS, node_health.AGAIN_SECONDS = 0, 600
+node_health_alarm.ALARM, node_health_doubt.DOUBTS = {folder!r} + "/alarm", {folder!r} + "/doubts.json"
+node_health_slow.slow = lambda: {slow!r}  # how busy this machine is changes no test
+node_health_gpus.PAUSE_SECONDS, node_health_witness.SECONDS = 0, 600
 node_health_checks.HUNG = {folder!r} + "/hung"
-node_health_gpus.PROC = node_health_space.PROC = {folder!r} + "/proc"
+node_health_gpus.PROC = node_health_space.PROC = node_health_witness.PROC = {folder!r} + "/proc"
 node_health_slurm.LOCK, node_health_slurm.SPARE = {folder!r} + "/lock", {folder!r} + "/spare.json"
 node_health_slurm.SECONDS, node_health_users.SECONDS, node_health_space.SECONDS = 600, 600, 60
 node_health_users.SUBUID = {folder!r} + "/subuid"
@@ -77,6 +87,8 @@ class Installed:
     seconds: int = 600
     gpu_settings: Sequence[Sequence[str]] = ()
     end_foreign_processes: bool = False
+    witnesses: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    slow: bool = False
 
     def __post_init__(self) -> None:
         """Install it."""
@@ -89,7 +101,6 @@ class Installed:
             path = Path(one["path"])
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(one["content"])
-        (self.folder / "driver.py").write_text(DRIVER.format(folder=str(self.folder)))
         (self.folder / "bin").mkdir()
         (self.folder / "proc").mkdir()
         self.plant("getent", GETENT)
@@ -107,6 +118,7 @@ class Installed:
     ) -> None:
         """Make slurmctld say this of the node."""
         document = {"state": state, "reason": reason, "refuses": refuses, "calls": [], "gres_used": gres_used}
+        document["others"] = [OTHER.format(number=number, more="") for number in range(2, 5)]
         (self.folder / "slurm").write_text(json.dumps(document))
 
     def runs(self, pid: int, uid: int, command: bytes = b"python", own: str = "0", shared: str = "0") -> None:
@@ -138,7 +150,11 @@ class Installed:
             "gpu_settings": list(self.gpu_settings),
             "gpu_wait_seconds": 0,
             "end_foreign_processes": self.end_foreign_processes,
+            "witnesses": self.witnesses,
+            "most_drained_percent": 25,
+            "window_minutes": 60,
         }
+        (self.folder / "driver.py").write_text(DRIVER.format(folder=str(self.folder), slow=self.slow))
         (self.folder / "checks.json").write_text(json.dumps(document))
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
         variables = {**os.environ, "PATH": path, "NODE_PYTHON": python, **environment}

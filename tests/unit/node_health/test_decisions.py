@@ -23,7 +23,11 @@ program, checks, gpus, slurm, users = (
     importlib.import_module(name)
     for name in ("node_health", "node_health_checks", "node_health_gpus", "node_health_slurm", "node_health_users")
 )
-OURS = {"reason": "health: disk full (a: b)", "before": "health: older (a: c)", "hardware": False}
+CAUSE = {"words": "disk full", "role": "base", "id": "a", "reason": "b", "seen": True, "hardware": False}
+GPU = {"words": "GPU lost", "role": "gpu", "id": "g", "reason": "2", "seen": True, "hardware": True}
+OLDER = {"reason": "health: disk full (a: c)", "causes": [{**CAUSE, "reason": "c"}]}
+OURS = {"reason": "health: disk full (a: b)", "causes": [CAUSE], "before": OLDER, "hardware": False}
+BROKEN = {"reason": "health: GPU lost; disk full (g: 2, a: b)", "causes": [GPU, CAUSE], "before": {}, "hardware": True}
 HEALTHY_AGAIN = "healthy again, and stays drained for an administrator to look at the hardware"
 
 
@@ -36,6 +40,16 @@ def node(**changes: Any) -> dict[str, Any]:
     return {"state": "", "drained": False, "failing": False, "down": False, "reason": "", "by": "", **changes}
 
 
+def reason_of(failing: list[dict[str, Any]]) -> str:
+    """Return the reason of a node that was not drained before."""
+    return str(slurm.reason_of(slurm.causes_after([], failing, True)))
+
+
+def slurmctld(state: Path) -> Any:
+    """Return the node of this state, of whose partitions a quarter may be out within an hour."""
+    return slurm.Slurm("hal01", str(state), 25, 60)
+
+
 def test_a_reason_has_failures_first_each_of_their_words_once_and_what_could_not_be_read_with_a_mark() -> None:
     failing = [
         result("unknown", words="GPU lost", role="gpu", id="g", reason="hangs"),
@@ -43,56 +57,91 @@ def test_a_reason_has_failures_first_each_of_their_words_once_and_what_could_not
         result(id="a"),
         result(id="z", reason="c"),
     ]
-    assert slurm.reason_of(failing) == "health: disk full; GPU lost? (a: b, z: c, g: hangs, h: hangs)"
+    assert reason_of(failing) == "health: disk full; GPU lost? (a: b, z: c, g: hangs, h: hangs)"
 
 
 def test_a_reason_is_one_line_of_ascii_without_what_slurm_gives_a_meaning_to() -> None:
-    reason = slurm.reason_of([result(words="a [b]\n \"c\" 'd' \\e ~", reason="\x7f\x1fx  ü y")])
+    reason = reason_of([result(words="a [b]\n \"c\" 'd' \\e ~", reason="\x7f\x1fx  ü y")])
     assert reason == "health: a (b) c d e ~ (a: x y)"
 
 
 def test_a_reason_that_is_too_long_is_cut_and_says_so() -> None:
-    rest = len(slurm.reason_of([result(reason="")]))
-    assert slurm.reason_of([result(reason="x" * (240 - rest))])[-3:] == "xx)"
-    cut = slurm.reason_of([result(reason="x" * (241 - rest))])
+    rest = len(reason_of([result(reason="")]))
+    assert reason_of([result(reason="x" * (240 - rest))])[-3:] == "xx)"
+    cut = reason_of([result(reason="x" * (241 - rest))])
     assert (len(cut), cut[-4:]) == (240, "x...")
 
 
+SICK, WELL = result(), result("pass")
+WORSE = result(id="g", role="gpu", words="GPU lost", reason="2", hardware=True)
+ALREADY, OTHERWISE = ("nothing", "is drained already"), ("update", "fails otherwise than before")
+
+
 @pytest.mark.parametrize(
-    ("state", "failing", "complete", "remembered", "expected"),
+    ("state", "results", "complete", "remembered", "expected"),
     [
-        (None, [result()], True, {}, ("nothing", "Slurm does not know this node")),
-        (node(), [result()], True, {}, ("drain", "")),
-        (node(), [result()], False, {}, ("drain", "")),
-        (node(), [], True, {}, ("nothing", "")),
-        (node(drained=True), [result()], True, {}, ("nothing", "somebody has taken it out: (no reason)")),
-        (node(failing=True, by="eve"), [result()], True, OURS, ("nothing", "eve has taken it out: (no reason)")),
-        (node(down=True, reason="r", by="eve"), [result()], True, {}, ("nothing", "eve has taken it out: r")),
-        (node(down=True, reason="r", by="slurm"), [result()], True, {}, ("drain", "")),
-        (node(down=True, by="eve"), [result()], True, {}, ("drain", "")),
-        (node(drained=True, reason=OURS["reason"]), [result()], True, OURS, ("nothing", "is drained already")),
-        (node(drained=True, reason=OURS["reason"]), [result(id="c")], False, OURS, ("nothing", "is drained already")),
-        (node(drained=True, reason=OURS["reason"]), [result(id="c")], True, OURS,
-         ("update", "fails otherwise than before")),
-        (node(drained=True, reason=OURS["reason"]), [result(hardware=True)], False, OURS,
-         ("update", "fails otherwise than before")),
-        (node(drained=True, reason=OURS["reason"]), [result("unknown", hardware=True)], False, OURS,
-         ("nothing", "is drained already")),
-        (node(drained=True, reason=OURS["reason"]), [result(hardware=True)], False, {**OURS, "hardware": True},
-         ("nothing", "is drained already")),
-        (node(drained=True, reason=OURS["before"]), [], True, OURS, ("resume", "healthy again")),
-        (node(drained=True, reason=OURS["reason"], state="MIXED+COMPLETING+DRAIN"), [], True, OURS,
+        (None, [SICK], True, {}, ("nothing", "Slurm does not know this node")),
+        (node(), [SICK], True, {}, ("drain", "")),
+        (node(), [SICK], False, {}, ("drain", "")),
+        (node(), [WELL], True, {}, ("nothing", "")),
+        (node(), [result("unknown", doubt="once more")], True, {}, ("nothing", "")),
+        (node(), [result("unknown")], True, {}, ("drain", "")),
+        (node(drained=True), [SICK], True, {}, ("nothing", "somebody has taken it out: (no reason)")),
+        (node(failing=True, by="eve"), [SICK], True, OURS, ("nothing", "eve has taken it out: (no reason)")),
+        (node(down=True, reason="r", by="eve"), [SICK], True, {}, ("nothing", "eve has taken it out: r")),
+        (node(down=True, reason="r", by="slurm"), [SICK], True, {}, ("drain", "")),
+        (node(down=True, by="eve"), [SICK], True, {}, ("drain", "")),
+        (node(drained=True, reason=OURS["reason"]), [SICK], True, OURS, ALREADY),
+        (node(drained=True, reason=OURS["reason"]), [SICK], False, OURS, ALREADY),
+        (node(drained=True, reason=OURS["reason"]), [result(reason="c")], True, OURS, OTHERWISE),
+        (node(drained=True, reason=OURS["reason"]), [SICK, WORSE], True, OURS, OTHERWISE),
+        (node(drained=True, reason=OURS["reason"]), [WORSE], False, OURS, OTHERWISE),
+        (node(drained=True, reason=OURS["reason"]), [result("unknown", doubt="no")], True, OURS, ("nothing", "")),
+        (node(drained=True, reason=OLDER["reason"]), [WELL], True, OURS, ("resume", "healthy again")),
+        (node(drained=True, reason=OURS["reason"]), [], True, OURS, ("resume", "healthy again")),
+        (node(drained=True, reason=OURS["reason"], state="MIXED+COMPLETING+DRAIN"), [WELL], True, OURS,
          ("nothing", "healthy as far as can be seen while a job ends there")),
-        (node(drained=True, reason=OURS["reason"]), [], False, OURS, ("nothing", "")),
-        (node(drained=True, reason=OURS["reason"]), [], True, {**OURS, "hardware": True}, ("nothing", HEALTHY_AGAIN)),
-        (node(drained=True, reason="mine"), [], True, OURS, ("nothing", "")),
-        (node(reason=OURS["reason"]), [], True, OURS, ("nothing", "")),
+        (node(drained=True, reason=OURS["reason"]), [WELL], False, OURS, ("nothing", "")),
+        (node(drained=True, reason=BROKEN["reason"]), [WELL], True, BROKEN, OTHERWISE),
+        (node(drained=True, reason=BROKEN["reason"]), [SICK, {**WORSE, "status": "pass"}], True, BROKEN, ALREADY),
+        (node(drained=True, reason="mine"), [WELL], True, OURS, ("nothing", "")),
+        (node(drained=True, reason="mine"), [SICK], True, OURS, ("nothing", "somebody has taken it out: mine")),
+        (node(reason=OURS["reason"]), [WELL], True, OURS, ("nothing", "")),
     ],
 )  # fmt: skip
 def test_what_slurm_is_told(
-    state: Any, failing: list[Any], complete: bool, remembered: dict[str, Any], expected: tuple[str, str]
+    state: Any, results: list[Any], complete: bool, remembered: dict[str, Any], expected: tuple[str, str]
 ) -> None:
-    assert slurm.decide(state, failing, complete, remembered) == expected
+    assert slurm.decide(state, results, complete, remembered)[:2] == expected
+
+
+def after(causes: list[Any], *results: dict[str, Any], complete: bool = True) -> str:
+    return str(slurm.reason_of(slurm.causes_after(causes, results, complete)))
+
+
+def test_reasons_add_up_and_the_first_stays_the_first() -> None:
+    """A drain for hardware was overwritten: sinfo -R showed a full disk, and the node waited for an administrator."""
+    assert after([CAUSE], SICK, WORSE) == "health: disk full; GPU lost (a: b, g: 2)"
+    assert after([GPU], SICK) == "health: GPU lost; disk full (g: 2, a: b)"
+    assert after([GPU], SICK, {**WORSE, "status": "pass"}, complete=False) == BROKEN["reason"]
+    assert after([GPU], {**WORSE, "reason": "another"}) == "health: GPU lost (g: 2)", "what was seen first"
+    assert after([CAUSE], result(reason="c")) == OLDER["reason"], "as it is now"
+
+
+def test_of_what_was_added_up_goes_what_is_over() -> None:
+    assert after([CAUSE, GPU], WELL) == "health: GPU lost (g: 2)"
+    assert after([CAUSE, GPU], WELL, complete=False) == "health: disk full; GPU lost (a: b, g: 2)"
+    assert after([CAUSE, GPU]) == "health: GPU lost (g: 2)", "nobody asks it any more"
+    silent = result("unknown", reason="no answer", doubt="once more")
+    assert after([CAUSE, GPU], silent) == "health: disk full; GPU lost (a: b, g: 2)", "no answer ends nothing"
+    assert after([CAUSE], result("unknown", reason="no answer")) == "health: disk full? (a: no answer)"
+
+
+def test_where_words_are_too_many_hardware_is_shown() -> None:
+    many = [{**CAUSE, "id": f"{number}", "words": f"disk full: /scratch/{number:02}"} for number in range(20)]
+    reason = slurm.reason_of([*many[:10], GPU, *many[10:]])
+    assert reason.startswith("health: disk full: /scratch/00; ")
+    assert "; GPU lost; and 14 more (0: b, " in reason
 
 
 @pytest.fixture
@@ -123,9 +172,9 @@ def test_what_scontrol_refuses_is_said_on_one_line(
 ) -> None:
     scontrol["answer"] = answer
     with pytest.raises(slurm.SlurmError) as refused:
-        slurm.Slurm("hal01", str(tmp_path / "state"))._scontrol(["show", "node"])
+        slurmctld(tmp_path / "state")._scontrol(["show", "node"])
     assert str(refused.value) == words
-    assert scontrol["asked"] == [(["scontrol", "show", "node"], 8)]
+    assert scontrol["asked"] == [(["scontrol", "show", "node"], 5)]
 
 
 def test_a_drain_is_remembered_and_forgotten_when_the_node_was_given_back(
@@ -134,24 +183,26 @@ def test_a_drain_is_remembered_and_forgotten_when_the_node_was_given_back(
     state = tmp_path / "state"
     line = "NodeName=hal01 State={} Reason={} [root@2026-11-21T17:30:00]"
     scontrol["answer"] = (0, "NodeName=hal01 State=IDLE", "")
-    assert slurm.Slurm("hal01", str(state)).settle([result()], True) == f"drained: {OURS['reason']}"
-    assert json.loads(state.read_text()) == {**OURS, "before": ""}
+    assert slurmctld(state).settle([result()], True) == f"drained: {OURS['reason']}"
+    assert json.loads(state.read_text()) == {**OURS, "before": {}}
     scontrol["answer"] = (0, line.format("IDLE+DRAIN", OURS["reason"]), "")
-    slurm.Slurm("hal01", str(state)).settle([result(id="c", hardware=True)], True)
-    worse = {"reason": "health: disk full (c: b)", "before": OURS["reason"], "hardware": True}
+    slurmctld(state).settle([result(id="c", hardware=True)], True)
+    before = {name: OURS[name] for name in ("reason", "causes")}
+    seen = {**CAUSE, "id": "c", "hardware": True}
+    worse = {"reason": "health: disk full (c: b)", "causes": [seen], "before": before, "hardware": True}
     assert json.loads(state.read_text()) == worse
     scontrol["answer"] = (0, line.format("IDLE+DRAIN", worse["reason"]), "")
-    slurm.Slurm("hal01", str(state)).settle([result(id="d")], True)
+    slurmctld(state).settle([result(id="d")], True)
     assert json.loads(state.read_text())["hardware"] is True, "who has seen it once has to look"
     scontrol["answer"] = (0, "NodeName=hal02 State=IDLE", "")
-    assert slurm.Slurm("hal01", str(state)).settle([result("pass")], True) == "Slurm does not know this node"
+    assert slurmctld(state).settle([result("pass")], True) == "Slurm does not know this node"
     assert json.loads(state.read_text())["hardware"] is True
     scontrol["answer"] = (0, "NodeName=hal01 State=IDLE", "")
-    assert slurm.Slurm("hal01", str(state)).settle([result("pass")], True) == ""
+    assert slurmctld(state).settle([result("pass")], True) == ""
     assert json.loads(state.read_text()) == {}
     state.write_text(json.dumps(OURS))
     scontrol["answer"] = (0, line.format("IDLE+DRAIN", OURS["reason"]), "")
-    assert slurm.Slurm("hal01", str(state)).settle([result("pass")], True) == f"given back: {OURS['reason']}"
+    assert slurmctld(state).settle([result("pass")], True) == f"given back: {OURS['reason']}"
     assert scontrol["asked"][-1][0] == ["scontrol", "update", "NodeName=hal01", "State=UNDRAIN"]
     assert json.loads(state.read_text()) == {}
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["lock", "state"]
@@ -170,14 +221,14 @@ def test_only_a_whole_memory_is_one(
     monkeypatch.setattr(slurm, "SPARE", str(tmp_path / "spare"))
     if content is not None:
         (tmp_path / "state").write_text(content)
-    assert slurm.Slurm("hal01", str(tmp_path / "state"))._remembered() == known
+    assert slurmctld(tmp_path / "state")._remembered() == known
 
 
 def test_who_tells_slurm_at_this_moment_is_waited_for_and_named(
     scontrol: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slurm, "SECONDS", 0)
-    here = slurm.Slurm("hal01", str(tmp_path / "state"))
+    here = slurmctld(tmp_path / "state")
     with slurm.locked(slurm.LOCK, OSError, 0, "x"), pytest.raises(slurm.SlurmError) as refused:
         here.settle([result()], True)
     assert str(refused.value).startswith("what Slurm is told of this node: process ")
@@ -262,6 +313,7 @@ def test_who_hangs_since_an_earlier_check_is_not_started_again(monkeypatch: pyte
     )
     in_use, _ = gpus.left_over([0], 0, True)
     assert in_use["reason"] == "nvidia-smi of an earlier check still hangs (process 7)"
+    monkeypatch.setattr(gpus, "PAUSE_SECONDS", 0)
     assert gpus.reset([0], [["-a"]])[0]["status"] == "unknown"
     assert checks.hanging("nvidia") == 0
 
@@ -362,13 +414,15 @@ def test_each_setting_of_a_gpu_is_a_result_and_a_program_that_cannot_run_is_no_r
         return (0, "fine", "") if argv[1] == "-a" else (15, "lost\n", "GPU")
 
     monkeypatch.setattr(gpus, "run", run)
+    monkeypatch.setattr(gpus, "PAUSE_SECONDS", 0)
     found = gpus.reset([1], [["-a"], ["-b", "c"], ["-c"]])
     assert [(one["status"], one["id"], one["words"], one["reason"], one["hardware"]) for one in found] == [
         ("pass", "settings of the GPUs", "GPU settings not reset", "", True),
         ("fail", "settings of the GPUs", "GPU settings not reset", "nvidia-smi -b c: lost GPU", True),
         ("unknown", "settings of the GPUs", "GPU settings not reset", "nvidia-smi -c: cannot run nvidia-smi", True),
     ]
-    assert slurm.hardware_in(found[2:]) is False
+    assert slurm.hardware_in(slurm.causes_after([], found[2:], True)) is False
+    assert slurm.hardware_in(slurm.causes_after([], found, True)) is True
 
 
 @pytest.mark.parametrize(
@@ -480,33 +534,37 @@ def test_a_line_is_shown_for_each_check_or_only_for_what_is_wrong(
 @pytest.mark.parametrize(
     ("limit", "took", "again", "asked"),
     [
-        (20, 0, True, [(3, 20), (2, 8)]), (5, 4.9, True, [(3, 5), (2, 5)]), (20, 8, True, [(3, 20)]),
-        (20, 7.9, True, [(3, 20), (2, 8)]), (20, 0, False, [(3, 20)]),
+        (20, 0, True, [(3, 20), (2, 17)]), (5, 1.5, True, [(3, 5)]), (20, 8, True, [(3, 20)]),
+        (20, 7.9, True, [(3, 20), (2, 9)]), (20, 0, False, [(3, 20)]),
     ],
 )  # fmt: skip
-def test_what_failed_is_asked_once_more_after_a_pause_if_there_is_time(
+def test_what_failed_is_asked_once_more_after_a_pause_with_all_the_time_that_is_left(
     monkeypatch: pytest.MonkeyPatch, limit: int, took: float, again: bool, asked: list[tuple[int, int]]
 ) -> None:
-    now, seen = [0.0], []
-    paused: list[float] = []
+    now, paused = [0.0], list[float]()
+    seen: list[tuple[int, int]] = []
 
     def run(given: list[Any], seconds: int) -> list[Any]:
+        limits = [one["question"]["command"]["timeout_seconds"] for one in given]
+        assert limits == ([10, 10, limit] if not seen else [seconds] * len(given))
         seen.append((len(given), seconds))
         now[0] += took
         return [{"status": one["first"] if len(seen) == 1 else "again", "id": one["id"]} for one in given]
 
     monkeypatch.setattr(program.node_health_checks, "run", run)
+    monkeypatch.setattr(program.node_health_slow, "slow", lambda: False)
     monkeypatch.setattr(program.time, "time", lambda: now[0])
     monkeypatch.setattr(program.time, "sleep", paused.append)
+    question = {"command": {"argv": ["mmgetstate"], "timeout_seconds": 10}}
     declared = {
         "seconds": limit,
         "checks": [
-            {"role": "a", "id": number, "first": first, "question": {}}
+            {"role": "a", "id": number, "first": first, "question": question}
             for number, first in enumerate(("fail", "pass", "unknown"))
         ]
         + [{"role": "b", "id": 3, "first": "fail"}],
     }
-    found = program._run(declared, ["a"], again)
+    found = program._run(declared, ["a"], again, doubted=["a: 2"])
     assert seen == asked
     assert paused == [3] * (len(asked) - 1)
     expected = ["again", "pass", "again"] if len(asked) == 2 else ["fail", "pass", "unknown"]

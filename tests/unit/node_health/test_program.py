@@ -108,10 +108,12 @@ def test_a_second_fault_changes_the_reason_and_an_equal_one_does_not(hal01: Inst
     assert len(updates(hal01)) == 1
     gpu.write_text("lost\n")
     hal01.run("--act")
-    assert updates(hal01)[-1][-1].startswith("Reason=health: GPU lost; disk full (")
+    assert updates(hal01)[-1][-1].startswith("Reason=health: disk full; GPU lost (")
     # Both are mended: hardware was among them.
     gpu.write_text("well\n")
     (hal01.folder / "disk").write_text("well\n")
+    hal01.run("--act")
+    assert updates(hal01)[-1][-1] == "Reason=health: GPU lost (gpu is well: is lost, declared well)"
     assert "stays drained" in hal01.run("--act").stdout
 
 
@@ -150,6 +152,7 @@ def test_a_slurmctld_that_does_not_answer_is_said(hal01: Installed, gpu: Path) -
 def test_what_cannot_be_read_is_not_well(hal01: Installed, gpu: Path) -> None:
     gpu.unlink()
     gpu.mkdir()
+    hal01.run("--act")
     done = hal01.run("--act")
     assert done.returncode == NOT_HEALTHY
     assert "health: GPU lost? (gpu is well: cannot be read: " in updates(hal01)[0][-1]
@@ -219,7 +222,8 @@ def test_what_cannot_be_read_is_no_broken_hardware(hal01: Installed, gpu: Path) 
     """A driver that is being replaced: afterwards nobody has to look."""
     gpu.unlink()
     gpu.mkdir()
-    hal01.run("--act")
+    for _ in range(2):
+        hal01.run("--act")
     gpu.rmdir()
     gpu.write_text("well\n")
     hal01.run("--act")
@@ -247,11 +251,12 @@ def test_a_full_disk_keeps_no_node_from_being_drained_nor_from_returning(
     assert done.returncode == NOT_HEALTHY, done.stderr
     assert updates(hal01)[0][2] == "State=DRAIN"
     assert "it will not end by itself" not in done.stdout
+    known = (hal01.folder / "spare.json").read_text()
     (hal01.folder / "disk").write_text("well\n")
     assert "given back" in hal01.run("--act", python=interpreter(version)).stdout
     # The drain is forgotten there, too: what the disk still remembers is older.
-    (hal01.folder / "drained.json").write_text(json.dumps({"reason": "r", "before": "", "hardware": False}))
-    hal01.slurm("IDLE+DRAIN", "r [root@2026-11-21T18:00:00]")
+    (hal01.folder / "drained.json").write_text(known)
+    hal01.slurm("IDLE+DRAIN", "health: disk full (disk is well: is full, declared well) [root@2026-11-21T18:00:00]")
     hal01.run("--act", python=interpreter(version))
     assert updates(hal01) == []
 
@@ -278,11 +283,11 @@ def test_a_disk_that_can_be_written_again_remembers_alone(hal01: Installed, gpu:
 def test_an_update_that_slurm_did_not_get_loses_no_drain(hal01: Installed, gpu: Path) -> None:
     (hal01.folder / "disk").write_text("full\n")
     hal01.run("--act")
-    known = (hal01.folder / "drained.json").read_text()
-    reason = json.loads(known)["reason"]
+    known = json.loads((hal01.folder / "drained.json").read_text())
     # A second fault, of which slurmctld is not told any more.
+    before = {name: known[name] for name in ("reason", "causes")}
     (hal01.folder / "drained.json").write_text(
-        json.dumps({"before": reason, "hardware": False, "reason": "health: disk full; wrong clock"})
+        json.dumps({**known, "before": before, "reason": "health: disk full; wrong clock"})
     )
     (hal01.folder / "disk").write_text("well\n")
     hal01.run("--act")
@@ -297,6 +302,7 @@ def test_hardware_that_a_prolog_saw_is_remembered(hal01: Installed, gpu: Path) -
     hal01.run("--act", "--role", "base")
     gpu.write_text("well\n")
     (hal01.folder / "disk").write_text("well\n")
+    hal01.run("--act")
     assert "stays drained for an administrator" in hal01.run("--act").stdout
 
 
@@ -364,6 +370,7 @@ def test_hardware_that_an_older_look_found_broken_is_told_all_the_same(hal01: In
     assert "GPU occupied" in hal01.node["reason"]
     (hal01.folder / "disk").write_text("well\n")
     mended.touch()
+    hal01.run("--act")
     assert "stays drained for an administrator" in hal01.run("--act").stdout
 
 
@@ -388,8 +395,9 @@ def test_what_hangs_costs_itself_alone_and_leaves_nothing_behind(hal01: Installe
     hal01.asks(hang, file_is(hal01.folder / "disk", "disk full"))
     hal01.seconds = 1
     began = time.monotonic()
-    done = hal01.run("--act", python=interpreter(version))
-    assert time.monotonic() - began < 47, "it waited for what hangs"
+    for _ in range(2):
+        done = hal01.run("--act", python=interpreter(version))
+    assert time.monotonic() - began < 2 * 47, "it waited for what hangs"
     assert "health: GPU lost? (it answers: cannot be read: no answer within 1 s)" in updates(hal01)[0][-1]
     assert "disk full" not in done.stdout
     assert running(word) == []
@@ -405,7 +413,8 @@ def test_a_process_that_holds_on_to_its_output_keeps_nobody_waiting(hal01: Insta
     hang = {"command": {"argv": ["sh", "-c", f"sleep {word} & cat {pipe}"]}, "equal": ""}
     hal01.asks({"id": "home", "words": "no home", "question": hang}, file_is(hal01.folder / "disk", "disk full"))
     hal01.seconds = 1
-    done = hal01.run("--act", python=interpreter(version))
+    for _ in range(2):
+        done = hal01.run("--act", python=interpreter(version))
     assert "no home?" in updates(hal01)[0][-1]
     assert "disk full" not in done.stdout
     assert running(word) == []
@@ -418,7 +427,8 @@ def test_what_still_hangs_is_not_started_again(hal01: Installed) -> None:
     born = Path(f"/proc/{os.getpid()}/stat").read_text().rpartition(")")[2].split()[19]
     name = json.dumps(["command", argv])
     (hal01.folder / "hung").write_text(json.dumps({name: [os.getpid(), born]}))
-    hal01.run("--act")
+    for _ in range(2):
+        hal01.run("--act")
     assert f"an earlier check of it still hangs (process {os.getpid()})" in updates(hal01)[0][-1]
     assert not (hal01.folder / "started").exists()
     # Another process with that number is another process.
@@ -487,16 +497,6 @@ def test_settings_that_are_refused_drain(driver: Installed) -> None:
     smi(driver, settings="echo 'GPU is lost.'; exit 15")
     driver.run("--job-end", SLURM_JOB_GPUS="1")
     assert "nvidia-smi --compute-mode=DEFAULT: GPU is lost." in updates(driver)[0][-1]
-
-
-def test_no_answer_of_nvidia_smi_is_no_broken_hardware(driver: Installed) -> None:
-    """Who keeps a node busy enough could cause it."""
-    (driver.folder / "bin" / "nvidia-smi").mkdir()
-    program = driver.folder / "program" / "node_health_gpus.py"
-    program.write_text(program.read_text().replace('"nvidia-smi"', f'"{driver.folder}/bin/nvidia-smi"'))
-    driver.run("--job-end", SLURM_JOB_GPUS="1")
-    assert updates(driver)[0][-1].startswith("Reason=health: GPU settings not reset?; GPU in use without a job? (")
-    assert "given back" in driver.run("--act").stdout
 
 
 def test_an_epilog_that_cannot_tell_slurm_fails(driver: Installed) -> None:

@@ -1,4 +1,4 @@
-"""Ansible vars plugin: refuse to run our playbooks with another configuration. It has no variables."""
+"""Ansible vars plugin: refuse to run our playbooks with another configuration, or on this machine in place of nodes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ description:
     Ansible finds ansible.cfg in the working directory or through E(ANSIBLE_CONFIG), and goes on without: the inventory
     is empty then, and it says that a role was not found. This says which configuration is missing.
   - >-
-    C(ansible-pull) says C(--connection local) to Ansible, and each node would be the machine that it runs on. That is
-    refused, too.
+    C(ansible-pull) says C(--connection local) to Ansible, and each node would be the machine that it runs on. With
+    that option nodes are still reached through ssh.
   - It is found beside the playbooks, whatever the configuration, and only looks.
 options:
   stage:
@@ -40,7 +40,7 @@ class VarsModule(BaseVarsPlugin):  # type: ignore[misc]  # Ansible has no types
     is_stateless = True
 
     def get_vars(self, loader: Any, path: str, entities: Any) -> dict[str, Any]:
-        """Return nothing. AnsibleError where our plugins are not found, or nodes would be this machine."""
+        """Return how nodes are reached, where the command line says otherwise. AnsibleError without our plugins."""
         super().get_vars(loader, path, entities)
         if not action_loader.has_plugin("hal_audit"):
             used = f"{constants.CONFIG_FILE} is in use" if constants.CONFIG_FILE else "no ansible.cfg is in use"
@@ -48,11 +48,4 @@ class VarsModule(BaseVarsPlugin):  # type: ignore[misc]  # Ansible has no types
                 f"{used}, so the plugins of {PROJECT} are not found: cd there, or set"
                 f" ANSIBLE_CONFIG={PROJECT / 'ansible.cfg'}"
             )
-        if context.CLIARGS.get("connection") == "local" and "ansible_connection" not in str(
-            context.CLIARGS.get("extra_vars")
-        ):
-            raise AnsibleError(
-                "with --connection local, which ansible-pull sets, this machine would be rolled out in place of each"
-                " node: add -e ansible_connection=ssh"
-            )
-        return {}
+        return {"ansible_connection": "ssh"} if context.CLIARGS.get("connection") == "local" else {}

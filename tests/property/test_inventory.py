@@ -15,6 +15,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from hal_inventory.connection import Connection
 from hal_inventory.derive.inventory import pack
 from hal_inventory.derive.slices import derive
 from hal_inventory.errors import ClusterFileError, ExpressionError, RangeError
@@ -30,6 +31,7 @@ SMALL = (ROOT / "tests" / "unit" / "inventory" / "data" / "small.yml").read_text
 HAL_FILE = (ROOT / "inventory" / "hal" / "cluster.yml").read_text()
 HAL = load_bytes(HAL_FILE.encode(), "cluster.yml")
 RELAXED = settings(max_examples=60)
+REACHED = Connection(Path("/s"), "root", Path("/k"), Path("/h"))
 
 prefixes = st.sampled_from(["hal", "hal-", "n", "r1n", "gpu-a", "10.64.0.", "x9y"])
 numbers = st.integers(0, 1200)
@@ -173,7 +175,7 @@ def damaged(draw: st.DrawFn) -> str:
 def test_a_damaged_model_is_read_or_refused_in_words(text: str) -> None:
     site = refused_or_read(text.encode("utf-8", "surrogatepass"))
     if site is not None:
-        assert json.loads(json.dumps(as_list(pack(site))))
+        assert json.loads(json.dumps(as_list(pack(site), REACHED)))
 
 
 def values(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -324,7 +326,7 @@ def test_the_order_of_fields_does_not_matter(chance: random.Random) -> None:
     before, after = read(data), read(shuffled(data, chance))
     for site in (before, after):
         assert len(site.nodes) == 22
-    texts = {json.dumps(as_list(pack(site)), sort_keys=True) for site in (before, after)}
+    texts = {json.dumps(as_list(pack(site), REACHED), sort_keys=True) for site in (before, after)}
     assert len(texts) == 1
     for name in ("hosts", "nodes", "slurm.nodes", "slurm.gres", "networks", "services"):
         assert derive(before, name, {}) == derive(after, name, {}), name
@@ -353,7 +355,7 @@ def test_a_part_of_a_site_names_only_its_own_nodes(chosen: list[str]) -> None:
     assert list(part.nodes) == [name for name in HAL.nodes if name in chosen]
     text = json.dumps(
         [
-            as_list(pack(part)),
+            as_list(pack(part), REACHED),
             *(derive(part, name, {}) for name in ("hosts", "nodes", "services", "slurm.nodes", "slurm.gres")),
             *(derive(part, name, {}) for name in ("slurm.partitions", "slurm.topology", "raid_sets")),
             {name: use["clients"] for name, use in derive(part, "file_systems", {}).items()},
@@ -374,9 +376,11 @@ READ = """
 import hashlib, json, pathlib, sys
 from hal_inventory.derive.inventory import pack
 from hal_inventory.load import load
+from hal_inventory.connection import Connection
 from hal_inventory.packed import as_list
+reached = Connection(pathlib.Path("/s"), "root", pathlib.Path("/k"), pathlib.Path("/h"))
 for path in sorted(pathlib.Path("tests/sites").glob("*/cluster.yml")):
-    print(path.parent.name, hashlib.sha256(json.dumps(as_list(pack(load(path)))).encode()).hexdigest())
+    print(path.parent.name, hashlib.sha256(json.dumps(as_list(pack(load(path)), reached)).encode()).hexdigest())
 """
 
 

@@ -147,8 +147,7 @@ def test_pull_rolls_out_what_is_committed_and_records_the_commit(clients: Client
     state = PROJECT / ".state" / "virtual"
     source.write_text(f"plugin: hal\nbase: {clone / base.relative_to(PROJECT)}\nstate: {state}\n")
     # ansible-pull clones on localhost, which our sources do not have: it has to find this one from the clone only.
-    words = ["-U", f"file://{PROJECT}", "-d", str(clone), "-i", "../hal.yml", *ONE_ROLE]
-    words += ["-e", "ansible_connection=ssh", "playbooks/site.yml"]
+    words = ["-U", f"file://{PROJECT}", "-d", str(clone), "-i", "../hal.yml", *ONE_ROLE, "playbooks/site.yml"]
     done = clients.call("ansible-pull", *words, cwd=clients.folder)
     assert done.status == 0, done.output[-4000:]
     assert RECORDED.search(done.words), done.output[-4000:]

@@ -103,9 +103,12 @@ def test_ansible_has_plain_values(folder: Folder) -> None:
 
 
 def test_testinfra_reaches_nodes_by_the_inventory_alone(folder: Folder, tmp_path: Path) -> None:
-    """Its own reading of ours, of a source with a base, below a folder with a blank."""
-    folder.site(source=START + "state: kept here\n")
-    folder.write("kept here/ca/admin", "")  # ssh passes over a key that is not there
+    """Its own reading of ours, of a source with a base, below a folder with blanks.
+
+    Of a path with two blanks ssh would make two files, and print them with one.
+    """
+    folder.site(source=START + "state: kept  here\n")
+    folder.write("kept  here/ca/admin", "")  # ssh passes over a key that is not there
     source = folder.write("virtual/hal.yml", "plugin: hal\nbase: ../hal.yml\nvirtual: true\nonly: compute\n")
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -116,7 +119,7 @@ def test_testinfra_reaches_nodes_by_the_inventory_alone(folder: Folder, tmp_path
     assert done.returncode == 0, done.stderr
     hosts = {name: asked(text) for name, text in json.loads(done.stdout).items()}
     assert sorted(hosts) == [f"worker{at}" for at in range(1, 5)]
-    kept = folder.path / "kept here"
+    kept = folder.path / "kept  here"
     for at, (name, values) in enumerate(sorted(hosts.items()), 1):
         assert (values["user"], values["hostname"]) == ("root", f"10.1.0.{100 + at}")
         assert (values["hostkeyalias"], values["stricthostkeychecking"]) == (name, "true")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from shlex import quote, split
 
 import pytest
 
@@ -19,6 +20,11 @@ sed -n 's/^Include "\\(.*\\)"$/\\1/p' "$3" | while IFS= read -r one; do cat "$on
 cat "$3" >>"$SEEN"
 ! grep Invalid "$SEEN" >&2
 """
+
+
+def called(validate: str, path: Path) -> list[str]:
+    """Return the words that Ansible makes of `validate`: it is a format, so a program in it has no other % sign."""
+    return split(validate % path)
 
 
 def program(path: Path, text: str) -> Path:
@@ -39,11 +45,11 @@ class Site:
         program(folder / "httpd", READER)
 
     def judge(self, script: Path, text: str) -> subprocess.CompletedProcess[str]:
-        new = self.folder / "new file"
+        new = self.folder / "new"
         new.write_text(text)
         path = f"{self.folder}{os.pathsep}{os.environ['PATH']}"
         return subprocess.run(
-            ["/bin/sh", "-c", script.read_text(), "judge", str(self.ours), str(new)],
+            called(f"/bin/sh -c {quote(script.read_text())} judge {self.ours} %s", new),
             env={**os.environ, "PATH": path, "HTTPD_CONF": str(self.conf), "SEEN": str(self.seen)},
             capture_output=True,
             text=True,
@@ -68,7 +74,7 @@ def test_httpd_reads_the_new_file_among_the_others_and_without_the_old_one(site:
     assert site.seen.read_text().splitlines() == [
         *("other", "new", 'ServerRoot "x"', "Include conf.modules.d/*.conf"),
         f'Include "{site.folder}/conf.d/ssl.conf"',
-        f'Include "{site.folder}/new file"',
+        f'Include "{site.folder}/new"',
     ]
 
 
@@ -101,7 +107,7 @@ def test_mariadb_is_judged_by_its_words(tmp_path: Path, given: str) -> None:
     asked = f'[ "$*" = "--defaults-file={tmp_path}/new --help --verbose" ] || exit 99'
     stub = program(tmp_path / "mysqld", f"#!/bin/sh\n{asked}\ncat '{tmp_path}/words' >&2\nexit {status}\n")
     done = subprocess.run(
-        ["/bin/sh", "-c", MARIADB.read_text(), "judge", f"{tmp_path}/new"],
+        called(f"/bin/sh -c {quote(MARIADB.read_text())} judge %s", tmp_path / "new"),
         env={**os.environ, "MYSQLD": str(stub)},
         capture_output=True,
         text=True,

@@ -94,6 +94,8 @@ READ_ONLY = frozenset(f"ansible.builtin.{name}" for name in _LOOKING.split()) | 
     "hal_audit",
     "hal_expect",
     "hal_record",
+    "hal_slurm_node",  # a node's state is slurmctld's, and changes by the hour
+    "hal_slurm_trial",
 }
 
 BUILTIN = frozenset(

@@ -134,7 +134,7 @@ def test_what_the_source_decides_is_refused_elsewhere(folder: Folder, name: str,
     folder.write("sites/base/hal.yml", START)
     source = folder.write("sites/hal.yml", "plugin: hal\nbase: base/hal.yml\n")
     folder.write(f"sites/{where}", f"{name}: x\n")
-    done = folder.ansible("ansible", "front", "-i", source, "-m", "ping")
+    done = folder.ansible("ansible-inventory", "--list", "-i", source)
     assert done.returncode != 0
     assert (
         f"{name} in group_vars or host_vars does not count for all that uses it: take it away, and write"

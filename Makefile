@@ -42,7 +42,7 @@ ssh: setup ## log in to a virtual node: make ssh NODE=hal05
 
 shell: setup ## a shell in which ansible-playbook, hal-audit and the others are for the virtual HAL that make demo left running
 	@test -f .state/env || { echo 'make shell: no virtual HAL is running here; make demo makes one' >&2; exit 2; }
-	@. .state/env && exec bash
+	@exec bash --rcfile <(printf '%s\n' '[ ! -f ~/.bashrc ] || . ~/.bashrc' '. .state/env')
 
 secrets: setup ## the secrets of a site that are missing: make secrets SITE=hal VAULT_PASSWORD_FILE=FILE (ROTATE=NAME)
 	@$(PYTHON) -m hal_secrets --site '$(SITE)' $(if $(VAULT_PASSWORD_FILE),--vault-password-file '$(VAULT_PASSWORD_FILE)') --rotate '$(ROTATE)'

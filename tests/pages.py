@@ -10,6 +10,8 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
 PROMPT = re.compile(r"^(?P<prompt>(?:\[[^\]]*\])?[$#]) (?P<typed>\S.*)$")
+# A program of ours without a prompt is typed, too.
+BARE = re.compile(r"^(?P<prompt>)(?P<typed>(?:hal-(?:audit|environments|inventory|packages)|ansible-playbook) \S.*)$")
 FENCE = re.compile(r"^\s*```(?P<kind>\w*)")
 SHOWN = ("console", "text")
 
@@ -44,7 +46,7 @@ def commands(page: Path) -> Iterator[Command]:
     kind, found, typed, said = "", None, "", list[str]()
     name = str(page.relative_to(PROJECT)) if page.is_relative_to(PROJECT) else page.name
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-        fence, start = FENCE.match(line), PROMPT.match(line.strip())
+        fence, start = FENCE.match(line), PROMPT.match(line.strip()) or BARE.match(line)
         if fence or (start and not typed.endswith("\\")):
             if found:
                 yield Command(name, found[0], found[1], typed, tuple(said))

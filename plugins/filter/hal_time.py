@@ -8,11 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-SERVER = r"[A-Za-z0-9_](?:[A-Za-z0-9._:-]*[A-Za-z0-9_])?"
+SERVER = r"[A-Za-z0-9_](?:[A-Za-z0-9._:-]*[A-Za-z0-9_])?\.?"
+OPTION = (
+    r"(?:auto_offline|burst|noselect|offline|prefer|require|trust|xleave"
+    r"|(?:asymmetry|key|maxdelay(?:ratio|devratio)?|maxpoll|maxsamples|mindelay|minpoll|minsamples|minstratum"
+    r"|offset|polltarget|port|presend|version|filter) \S+)"
+)
 NUMBER = r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 FOLDER = r"/\S*"
 LINES = {
-    "server": (rf"{SERVER} iburst", "a name or an address"),
+    "server": (rf"{SERVER}(?: {OPTION})* iburst", "a name or an address, and options of a server"),
     "driftfile": (FOLDER, "a path"),
     "logdir": (FOLDER, "a path"),
     "makestep": (rf"{NUMBER} -?[0-9]+", "a number of seconds, and a whole number of updates"),

@@ -65,7 +65,7 @@ def _read(program: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> st
 def _make(words: list[str]) -> str:
     for word in words:
         name, sets, _ = word.partition("=")
-        if sets and not re.search(rf"^{name} [?:]=|\$\({name}\)|'?{name}'?", MAKEFILE, re.MULTILINE):
+        if sets and not re.search(rf"^{name} [?:]=|\$\(or \$\({name}\)|\$\({name}\)", MAKEFILE, re.MULTILINE):
             return f"make knows no {name}"
         if not sets and not re.search(rf"^{re.escape(name)}:", MAKEFILE, re.MULTILINE):
             return f"make has no target {name}"

@@ -84,6 +84,9 @@ class Reader:
         while plain(self.type("squeue --noheader --me")):
             assert time.monotonic() < end, f"{where}: the job goes on:\n{self.type('squeue; sinfo -R')}"
             time.sleep(1)
+        if self.job:
+            ended = plain(self.type(f"sacct --noheader --parsable2 --allocations --format=State --jobs={self.job}"))
+            assert ended.strip() in ("COMPLETED", ""), f"{where}: job {self.job} ended {ended}"
 
 
 @pytest.fixture(scope="module")

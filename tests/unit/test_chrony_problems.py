@@ -37,6 +37,8 @@ def plugin() -> ModuleType:
 
 def test_a_sound_file_has_no_problem(plugin: ModuleType) -> None:
     assert plugin.hal_chrony_problems(SOUND) == []
+    for options in ("prefer", "minpoll 6 maxpoll 10", "key 3 xleave"):
+        assert plugin.hal_chrony_problems(SOUND.replace("192.0.2.1 iburst", f"ntp1.site. {options} iburst")) == []
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,8 @@ def job(kind, settings):
 
 def not_here(kind, settings):
     """Return why it is not started on a login node, and what to type instead; "" where it may run."""
-    if not settings["login_node"] or kind == "tensorboard":  # which only reads a few files
+    # TensorBoard only reads a few files. A login node of a small site may run jobs.
+    if not settings["login_node"] or kind == "tensorboard" or os.environ.get("SLURM_JOB_ID"):
         return ""
     return "\n".join([
         "not on the login node: it has no GPU, and everybody shares it. %s belongs into a job. Type:" % NAMES[kind],

@@ -210,6 +210,15 @@ def test_on_a_login_node_the_line_to_type_is_said_and_nothing_started(
     assert "--here" not in started
 
 
+def test_in_a_job_it_starts_wherever_that_is(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The login node of a small site may run jobs."""
+    user.settings["login_node"] = True
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert user.program.not_here("notebook", user.settings) == ""
+    monkeypatch.delenv("SLURM_JOB_ID")
+    assert "not on the login node" in user.program.not_here("notebook", user.settings)
+
+
 def test_tensorboard_may_run_on_a_login_node_and_help_needs_no_settings(user: User) -> None:
     user.settings["login_node"] = True
     assert user("tensorboard", "--logdir=x")[0]

@@ -111,8 +111,6 @@ def test_gpus_are_refused_in_partition_cpu(login: Host, options: str) -> None:
     ("options", "why"),
     [
         ("--nodes=1 --gres=gpu:v100:5", GONE),
-        ("--partition=debug --nodes=5 --gres=gpu:v100:4", "QOSMaxGRESPerUser"),
-        ("--partition=debug --nodes=1 --ntasks=641", "QOSMaxCpuPerUserLimit"),
         ("--partition=cpu --nodes=1 --ntasks=1 --cpus-per-task=97", GONE),
         ("--partition=gpu --time=24:01:00", TIME),
         ("--partition=debug --time=4:01:00", TIME),
@@ -136,6 +134,33 @@ def test_what_can_never_run_is_refused_at_once(login: Host, options: str, why: s
 def test_the_limit_itself_is_allowed(login: Host, options: str) -> None:
     done = as_user(login, "alice", f"sbatch --output=/dev/null {options} --wrap true")
     assert done.rc == 0, done.stderr
+
+
+def test_nobody_fills_partition_debug(login: Host, submit: Callable[..., str]) -> None:
+    """HAL's limit is four nodes, and here are two: what it does is seen with a lower one."""
+    declared = "cpu=640,gres/gpu=16"
+    shown = login.check_output("sacctmgr --noheader --parsable2 show qos where name=debug format=Flags,MaxTRESPU")
+    assert shown == f"DenyOnLimit|{declared}"
+    modify = "sacctmgr --immediate --quiet modify qos where name=debug set MaxTRESPU="
+    try:
+        login.check_output(f"{modify}cpu=160,gres/gpu=4")
+        for options, why in (("--gres=gpu:v100:4", "QOSMaxGRESPerUser"), ("--ntasks=200", "QOSMaxCpuPerUserLimit")):
+            command = f"sbatch --output=/dev/null --partition=debug --nodes=2 {options} --wrap true"
+            done = as_user(login, "alice", command)
+            assert done.rc != 0, options
+            assert why in done.stderr
+        submit("--partition=debug --gres=gpu:v100:4")
+        waiting = as_user(login, "alice", "sbatch --parsable --output=/dev/null -p debug --gres=gpu:1 --wrap true")
+        assert waiting.rc == 0, waiting.stderr
+        job = waiting.stdout.strip()
+        wait_for(
+            "a job that waits for the user's others",
+            lambda: login.check_output(f"scontrol --oneliner show job {job}"),
+            lambda text: "JobState=PENDING Reason=QOSMax" in text,
+        )
+        login.check_output(f"scancel {job}")
+    finally:
+        login.check_output(f"{modify}{declared}")
 
 
 def test_who_has_no_account_cannot_submit(login: Host) -> None:

@@ -10,6 +10,7 @@ import enum
 import hashlib
 import os
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 PROC = Path("/proc")
 MACHINE_ID = Path("/etc/machine-id")
+IDENTIFIED = re.compile("[0-9a-f]{32}")  # in images of many machines it is empty, or "uninitialized": machine-id(5)
 ENDED = ("Z", "X", "x")
 
 
@@ -42,10 +44,13 @@ class Here:
         """Ask this machine."""
         host = platform.node()
         try:
-            # Not the machine's id itself, which machine-id(5) wants kept from others; and clones have the same.
-            machine = hashlib.sha256(f"hal-rollout {host} {MACHINE_ID.read_text().strip()}".encode()).hexdigest()[:16]
+            identifier = MACHINE_ID.read_text(errors="replace").strip()
         except OSError:
-            machine = ""
+            identifier = ""
+        machine = ""
+        if IDENTIFIED.fullmatch(identifier):
+            # Not the machine's id itself, which machine-id(5) wants kept from others; and clones have the same.
+            machine = hashlib.sha256(f"hal-rollout {host} {identifier}".encode()).hexdigest()[:16]
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
         return cls(host, machine, boot, os.readlink(PROC / "self/ns/pid"))
 

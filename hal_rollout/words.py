@@ -13,6 +13,8 @@ from hal_rollout.processes import Life
 
 SHORT = 80
 LONG = 300
+VALUED = "cfilMtTu"
+"""Short options of ansible-playbook that take a value, beside -e."""
 PERMISSION = "rollout_take_over"
 """The variable by which an administrator says that a controller which cannot be seen from here is gone."""
 
@@ -22,16 +24,33 @@ def command_line(argv: Sequence[str]) -> str:
     shown = [Path(argv[0]).name]
     hide = False
     for word in argv[1:]:
+        option = "" if hide else _extra(word)
         if hide:
             shown.append("...")
-        elif word.startswith("--extra-vars="):
-            shown.append("--extra-vars=...")
-        elif word.startswith("-e") and word != "-e":
-            shown.append("-e...")
+        elif option and option != word:
+            shown.append(f"{shlex.quote(option)}...")
         else:
             shown.append(shlex.quote(word))
-        hide = not hide and word in ("-e", "--extra-vars")
+        hide = bool(option) and option == word
     return one_line(" ".join(shown), LONG)
+
+
+def _extra(word: str) -> str:
+    """Return how a word begins that gives extra variables, up to their value; all of it where that is the next word.
+
+    As argparse reads it: a long option may be cut short, and short ones stand together until one takes a value.
+    """
+    if word.startswith("--"):
+        name, is_, _value = word.partition("=")
+        return name + is_ if name != "--" and "--extra-vars".startswith(name) else ""
+    if not word.startswith("-"):
+        return ""
+    for place, letter in enumerate(word[1:], 2):
+        if letter == "e":
+            return word[: place + (word[place : place + 1] == "=")]
+        if letter in VALUED:
+            return ""
+    return ""
 
 
 def who(holder: Mapping[str, Any]) -> str:

@@ -37,12 +37,11 @@ class ActionModule(BoundedAction):
             return {**result, "failed": True, "msg": "the module's answer cannot be used"}
         if other and not reply.get("held"):
             life = judge(other, Here.look())
-            if arguments["state"] == "free":
-                said = {} if life is Life.OVER else {"failed": True, "msg": words.refused(other, life)}
-                return {**result, "changed": False, **said}
             permitted = life is Life.UNKNOWN and boolean(arguments.get("take_over", False), strict=False)
             if life is not Life.OVER and not permitted:
                 return {**result, "failed": True, "refused": True, "msg": words.refused(other, life)}
+            if arguments["state"] == "free":
+                return {**result, "changed": False}
             reply = self._ask({**arguments, "former": other["mark"]}, task_vars)
             if reply.get("failed"):
                 return {**result, **reply}

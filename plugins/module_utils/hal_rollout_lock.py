@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""One rollout a node: who holds this node, in a file that a boot clears away.
+"""One rollout a node: who holds this node, in a file that outlives a boot: a rollout may boot a node and go on.
 
 Runs on nodes: Python 2.7 and 3.6 and later, standard library only. A node cannot see the controller's processes. So it
 keeps what it was told, and whoever asks judges whether that rollout still lives (hal_rollout.processes).
@@ -14,11 +14,10 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 
 from ansible.module_utils.hal_lock import locked
 
-FOLDER = "/run/hal-rollout"  # of memory: a rollout does not go on behind a boot, and nobody restores it from a backup
+FOLDER = "/var/lib/hal/rollout"  # no backup and no image has it: roles/backup, hal_image_clean
 MOST_BYTES = 8192
 MOST_SECONDS = 60  # the lock of the file is held while a few bytes are written
 FIELDS = ("run", "user", "host", "machine", "boot", "namespace", "pid", "start", "since", "command")
@@ -57,7 +56,7 @@ def take(holder, former=""):
 
 
 def release(run):
-    """Let this node go. Returns False where the rollout `run` does not hold it: after a boot, or once it was taken."""
+    """Let this node go. Returns False where the rollout `run` does not hold it, such as one from whom it was taken."""
     if not os.path.isdir(FOLDER):
         return False
     with locked(os.path.join(FOLDER, "lock"), RolloutError, MOST_SECONDS, "the rollout's lock"):
@@ -99,23 +98,33 @@ def _path():
 
 
 def _make():
-    try:
-        os.mkdir(FOLDER, 0o700)
-    except EnvironmentError as error:
-        if error.errno != errno.EEXIST:
-            raise RolloutError("%s cannot be made: %s" % (FOLDER, error.strerror))
+    for folder in (os.path.dirname(FOLDER), FOLDER):  # makedirs of Python 3.7 gives what is above another mode
+        try:
+            os.mkdir(folder, 0o700)
+        except EnvironmentError as error:
+            if error.errno != errno.EEXIST:
+                raise RolloutError("%s cannot be made: %s" % (folder, error.strerror))
 
 
 def _write(holder):
-    """Replace the text at once or not at all."""
+    """Replace the text at once or not at all, also when the node loses power. Only while the lock is held."""
     data = json.dumps({key: holder[key] for key in FIELDS}, sort_keys=True).encode("utf-8")
-    name = ""
+    name = _path() + ".new"
     try:
-        handle, name = tempfile.mkstemp(dir=FOLDER)
+        _remove(name)  # of one that was killed here
+        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
+            stream.flush()
+            os.fsync(handle)
         os.rename(name, _path())
     except EnvironmentError as error:
-        if name:
-            os.unlink(name)
         raise RolloutError("%s cannot be written: %s" % (_path(), error.strerror))
+
+
+def _remove(path):
+    try:
+        os.unlink(path)
+    except EnvironmentError as error:
+        if error.errno != errno.ENOENT:
+            raise

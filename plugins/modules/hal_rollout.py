@@ -38,7 +38,9 @@ options:
     type: str
     default: ''
   take_over:
-    description: Replace a holder that cannot be seen from here, such as one of a controller that is gone.
+    description:
+      - Replace a holder that cannot be seen from here, such as one of a controller that is gone.
+      - With O(state=free), count the node as free then.
     type: bool
     default: false
 attributes:

@@ -89,7 +89,7 @@ def test_a_second_rollout_of_a_node_is_refused_until_the_first_is_gone(mini: Min
     assert over.status == 0, over.explain()
     assert f"hal02: taken over from a rollout that is gone ({who} has held it for a rollout since " in over.words
     assert "hal-login" in mini.cluster.run("hal02", "getent -s files hosts hal-login")
-    assert "holder.json" not in mini.cluster.run("hal02", "ls /run/hal-rollout")
+    assert "holder.json" not in mini.cluster.run("hal02", "ls /var/lib/hal/rollout")
 
 
 @pytest.mark.slow

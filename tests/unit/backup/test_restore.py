@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible.module_utils import hal_rollout_lock
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -376,16 +377,18 @@ def test_a_network_change_of_now_makes_nothing_newer(programs: Any, record: Simp
     assert waits.read_text() == "of now"
 
 
-def test_what_role_network_keeps_is_left_out_of_archives(programs: Any, tmp_path: Path) -> None:
+def test_what_role_network_keeps_and_who_rolls_out_is_left_out_of_archives(programs: Any, tmp_path: Path) -> None:
     state = re.findall(r"(?m)^state=(\S+)$", (ROOT / "roles/network/files/rollback.sh").read_text())
     assert state == [programs.contents.NEVER]
     declared = yaml.safe_load((ROOT / "roles/backup/defaults/main.yml").read_text())["backup_sources"]
     records = [one for group in declared.values() for one in group if one["name"] == "node_record"]
     assert len(records) == 4
     for source in records:
-        assert os.path.join(source["paths"][0], source["left_out"][0]) == state[0]
+        out = [os.path.join(source["paths"][0], name) for name in source["left_out"]]
+        assert out == [state[0], hal_rollout_lock.FOLDER]
     folder = tmp_path / "hal"
     (folder / "network" / "rollback").mkdir(parents=True)
+    (folder / "rollout").mkdir()
     (folder / "record.json").touch()
     programs.sources.save(dict(records[0], paths=[str(folder)]), str(tmp_path / "copy"))
     assert os.listdir(tmp_path / "copy" / str(folder)[1:]) == ["record.json"]

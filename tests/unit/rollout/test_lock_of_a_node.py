@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ansible.module_utils import hal_audit_node, hal_image_clean, hal_rollout_lock
 
 from tests.unit.alike import ANSIBLE, module_utils
 from tests.unit.interpreters import EVERY, interpreter
@@ -52,12 +53,28 @@ say(lock.take(us("b"), other["mark"])[0], lock.read()["run"])
 say(lock.take(us("c"), other["mark"])[0])
 say(lock.release("b"), lock.read())
 """
-    assert run(version, tmp_path / "hal-rollout", code) == [
+    folder = tmp_path / "hal/rollout"
+    assert run(version, folder, code) == [
         [False], [[True, {}]], [True], [False, "a"], [False, "a"], [False], [True, "b"], [False], [True, {}],
     ]  # fmt: skip
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "hal-rollout").iterdir()}
-    assert modes == {0o600}
-    assert stat.S_IMODE((tmp_path / "hal-rollout").stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (folder, folder.parent)} == {0o700}
+
+
+def test_it_lies_where_a_boot_leaves_it_and_no_image_takes_it() -> None:
+    """Beside the record: a rollout may boot its node and go on (roles/nvidia_driver), and still holds it then."""
+    assert Path(hal_rollout_lock.FOLDER).parent == Path(hal_audit_node.STATE)
+    assert hal_audit_node.STATE.strip("/") in hal_image_clean.GONE
+
+
+@pytest.mark.parametrize("version", EVERY)
+def test_what_one_left_that_was_killed_while_it_wrote_is_in_nobody_s_way(version: str, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("mine")
+    (tmp_path / "holder.json.new").symlink_to(tmp_path / "elsewhere")
+    tmp_path.chmod(0o700)
+    assert run(version, tmp_path, 'say(lock.take(us("a"))[0], lock.read()["run"])') == [[True, "a"]]
+    assert (tmp_path / "elsewhere").read_text() == "mine"
+    assert not (tmp_path / "holder.json.new").exists()
 
 
 @pytest.mark.parametrize("version", EVERY)
@@ -76,5 +93,5 @@ def test_what_lies_in_its_way_is_told_and_left(version: str, tmp_path: Path) -> 
     folder.chmod(0o777)
     (said,) = run(version, folder, code)
     assert "others may write to" in str(said)
-    (said,) = run(version, tmp_path / "none/hal-rollout", code)
+    (said,) = run(version, tmp_path / "none/hal/rollout", code)
     assert "cannot be made: No such file or directory" in str(said)

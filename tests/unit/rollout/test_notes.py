@@ -166,6 +166,18 @@ def test_without_a_name_of_its_own_a_machine_is_not_known_again() -> None:
     assert judge(holder(machine=""), nameless) is Life.LIVES
 
 
+@pytest.mark.parametrize("text", [b"", b"\n", b"uninitialized\n", b"\xff" * 32, b"0123456789abcdef"])
+def test_an_id_that_many_machines_have_names_none(text: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two controllers of one image and one name, each booted: neither may think that it was the other."""
+    monkeypatch.setattr(processes, "MACHINE_ID", tmp_path / "machine-id")
+    (tmp_path / "machine-id").write_bytes(b"0123456789abcdef0123456789abcdef\n")
+    named = Here.look()
+    assert judge({**vars(named), "boot": "another", "pid": 1, "start": 1}, named) is Life.OVER
+    (tmp_path / "machine-id").write_bytes(text)
+    nameless = Here.look()
+    assert judge({**vars(nameless), "boot": "another", "pid": 1, "start": 1}, nameless) is Life.UNKNOWN
+
+
 def test_a_process_that_ended_and_was_not_buried_is_over() -> None:
     ended = subprocess.Popen(["true"])
     until(lambda: (processes.PROC / f"{ended.pid}/stat").read_text().split()[2] == "Z", "it does not end")

@@ -1,7 +1,8 @@
 """playbooks/reboot.yml while slurmctld restarts: it goes on asking, until the node is ready or the time is over.
 
-The playbook and hal_slurm_node as they are, over local connections; scontrol and squeue are programs that fail as Slurm
-22.05 does while slurmctld is away. A real reboot over a real slurmctld: molecule/slurm/tests/test_reboot.py.
+And while a rollout holds the node: it leaves that alone. The playbook and hal_slurm_node as they are, over local
+connections; scontrol and squeue are programs that fail as Slurm 22.05 does while slurmctld is away; who holds the node
+is in a folder of the test. A real reboot over a real slurmctld: molecule/slurm/tests/test_reboot.py.
 """
 
 from __future__ import annotations
@@ -22,16 +23,23 @@ ROOT = Path(__file__).resolve().parents[3]
 AWAY = "slurm_load_node error: Unable to contact slurm controller (connect failure)"
 NODE = "NodeName=hal05 State={state} SlurmdStartTime=2026-11-21T08:01:02"
 DRAINED = " Reason=hal-reboot: test [root@2026-11-21T08:00:00]"
-# Answers one after the other, the last one for ever. An empty one is none.
+# Answers one after the other, the last one for ever. An empty one is none. At "rollout" one begins; there is no job.
 PROGRAM = """#!/bin/sh
 case $* in *update*) exit 0 ;; esac
 name={folder}/$(basename "$0")
 answer=$(head -n 1 "$name.answers")
 [ "$(wc -l <"$name.answers")" -eq 1 ] || sed -i 1d "$name.answers"
 [ -n "$answer" ] || {{ echo '{away}' >&2; exit 1; }}
+[ "$answer" != rollout ] || {{ mv {folder}/begins.json {folder}/hal-rollout/holder.json; answer=none; }}
 [ "$answer" = none ] || echo "$answer"
 """
 CALLBACKS = "hal_audit_report"  # nothing is recorded
+LIBRARY = f"{ROOT}/tests/unit/rollout/modules:{ROOT}/plugins/modules"
+HOLDER = {
+    **{"run": "r", "user": "alice", "host": "ctl9", "machine": "x", "boot": "x", "namespace": "x", "pid": 4711},
+    **{"start": 1, "since": 1795233600, "command": "ansible-playbook"},
+}
+HELD = "alice on ctl9 (process 4711) has held it for a rollout since 2026-11-21 04:00 UTC: ansible-playbook. Wait"
 Reboot = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -44,6 +52,8 @@ def reboot(tmp_path: Path) -> Reboot:
             (tmp_path / f"{name}.answers").write_text("".join(f"{line}\n" for line in answers))
             (tmp_path / name).write_text(PROGRAM.format(folder=tmp_path, away=AWAY))
             (tmp_path / name).chmod(0o755)
+        (tmp_path / "hal-rollout").mkdir(exist_ok=True)
+        (tmp_path / "begins.json").write_text(json.dumps(HOLDER))
         (tmp_path / "systemctl").write_text("#!/bin/sh\n")
         (tmp_path / "systemctl").chmod(0o755)  # should Ansible ever reboot what it runs on
         named = {
@@ -58,7 +68,8 @@ def reboot(tmp_path: Path) -> Reboot:
         }
         named_so = ["--extra-vars", json.dumps({**named, **variables}), *arguments]
         path = f"{tmp_path}:{os.environ['PATH']}"
-        return play("playbooks/reboot.yml", *named_so, ANSIBLE_CALLBACKS_ENABLED=CALLBACKS, PATH=path)
+        own = {"ANSIBLE_LIBRARY": LIBRARY, "STAND_IN_NODE": str(tmp_path), "PATH": path}
+        return play("playbooks/reboot.yml", *named_so, ANSIBLE_CALLBACKS_ENABLED=CALLBACKS, **own)
 
     return run
 
@@ -102,3 +113,21 @@ def test_jobs_that_do_not_end_are_named(reboot: Reboot) -> None:
     run = reboot([IDLE, IDLE, READY], [JOB], reboot_wait_seconds=1)
     assert run.returncode != 0
     assert "hal05 was not rebooted: 42 still on it. It stays drained" in words(run)
+
+
+def test_a_rollout_that_began_while_jobs_were_waited_for_is_left_alone(reboot: Reboot) -> None:
+    run = reboot([IDLE, IDLE, READY], [JOB, JOB, JOB, "rollout", "none"])
+    assert run.returncode != 0
+    assert HELD in words(run)
+    assert "Wait for the jobs of hal05 (3 retries left)" in words(run)
+    assert "TASK [Reboot]" not in words(run)
+
+
+def test_a_node_of_a_controller_that_is_gone_is_rebooted_when_somebody_says_so(reboot: Reboot) -> None:
+    held = reboot([IDLE], ["rollout", "none"])
+    assert held.returncode != 0
+    assert HELD in words(held)
+    assert "TASK [Drain them]" not in words(held)
+    permitted = reboot([IDLE, IDLE, READY], ["none"], rollout_take_over=True)
+    assert "TASK [Reboot]" in words(permitted)  # so far it came
+    assert HELD not in words(permitted)

@@ -51,7 +51,7 @@ _raw:
   description:
     - V(checks) gives one list of checks with C(role), C(id), C(words) for the reason of a drain, C(why), C(hardware)
       (no rollout repairs it), and C(question) as the module hal_expect takes it.
-    - V(program) gives one list of files with C(path) and C(content), for hal_files.
+    - V(program) gives one list of files with C(path) and C(content), for hal_files. The one that starts is the last.
     - V(gpu_settings) gives one list of arguments of nvidia-smi, a list for each call, that give GPUs the settings which
       the role nvidia_driver has for them. A job may have changed them.
   type: list
@@ -97,14 +97,18 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
 
 
 def _program(folder: str) -> list[dict[str, str]]:
-    """Return the program's own files, and the modules it imports by the names that they have under Ansible."""
+    """Return the program's own files, and the modules it imports by the names that they have under Ansible.
+
+    The one that starts is the last: Slurm may start it while they are written, and it would not find its parts.
+    """
     shipped = _ROOT / "plugins" / "module_utils"
     empty = "# Makes the modules beside it importable by the names that they have under Ansible.\n"
     files = {f"{package}/__init__.py": empty for package in ("ansible", "ansible/module_utils")}
     names = [path.stem for path in sorted(shipped.glob("hal_expect_*.py"))]
     for name in (*names, "hal_lock", "hal_printable", "hal_slurm_nodes"):
         files[f"ansible/module_utils/{name}.py"] = (shipped / f"{name}.py").read_text(encoding="utf-8")
-    for path in sorted((_ROOT / "roles" / "node_health" / "files").glob("*.py")):
+    own = sorted((_ROOT / "roles" / "node_health" / "files").glob("*.py"))
+    for path in sorted(own, key=lambda one: one.name == "node_health.py"):
         files[path.name] = path.read_text(encoding="utf-8")
     return [{"path": f"{folder}/{name}", "content": content} for name, content in files.items()]
 

@@ -47,6 +47,8 @@ SELF = [sys.executable, "-B", os.path.abspath(__file__)]
 PAUSE_SECONDS, AGAIN_SECONDS = 3, 8
 HEALTHY, NOT_HEALTHY, NOT_KNOWN, HELD = 0, 1, 2, 3
 NUMBERS = ("seconds", "gpu_wait_seconds", "most_drained_percent", "window_minutes")
+# A list that was written before these were, while a rollout writes the next: defaults/main.yml
+LATER = {"most_drained_percent": 25, "window_minutes": 60}
 COLOURS = {"pass": "32", "fail": "31", "unknown": "33"}
 WORD = {"pass": "ok", "fail": "FAIL", "unknown": "?"}
 
@@ -58,10 +60,10 @@ def main(argv):
         return _who_fills(*options.who_fills)
     try:
         with open(CHECKS) as stream:
-            declared = json.load(stream)
+            declared = dict(LATER, **json.load(stream))
         # Given on a command line they are text.
         declared.update((name, int(declared[name])) for name in NUMBERS)
-    except (IOError, OSError, KeyError, ValueError) as error:
+    except (IOError, OSError, KeyError, TypeError, ValueError) as error:
         return _say_error("%s: %s: roll the role node_health out to this node" % (CHECKS, error))
     slurm = Slurm(declared["node"], STATE, declared["most_drained_percent"], declared["window_minutes"])
     if options.foreign_processes or options.end_foreign_processes:
@@ -88,6 +90,8 @@ def _act(declared, roles, slurm):
     """The regular check; with roles a part of it, which knows nothing of earlier looks."""
     runs = None if roles else node_health_doubt.Runs()
     times = runs.times if runs else {}
+    if runs:
+        node_health_alarm.keep(runs.unfinished(), complete=False)
     results = _run(declared, roles, again=True, doubted=times)
     times, alarms = node_health_doubt.judge(results, times, declared.get("witnesses", {}))
     if runs:
@@ -139,8 +143,10 @@ def settle(slurm, results, complete, alarms=()):
         say("%s" % error)
     except SlurmError as error:
         status = _say_error("Slurm was not told: %s" % error)
-        failing = [one["words"] for one in results if node_health_doubt.counts(one)]
-        alarms += ["not drained for %s: %s" % ("; ".join(failing), error)] if failing else []
+        looked = slurm.with_held(results) if complete else results
+        failing = [one["words"] for one in looked if node_health_doubt.counts(one)]
+        words = "; ".join(sorted(set(failing), key=failing.index))
+        alarms += ["not drained for %s: %s" % (words, error)] if failing else []
     node_health_alarm.keep(alarms, complete)
     return status
 

@@ -19,6 +19,7 @@ __metaclass__ = type
 DOUBTS = "/run/hal-node-health-doubts.json"  # since the node was booted
 LOOKS = 2  # runs in a row that have to find the same
 LONG = 3  # runs in a row after which an administrator is told that nothing is known
+UNFINISHED = "the check came to no end in 3 runs or more (slurmd ends it after 60 s): nothing is known of this node"
 ONCE_MORE = "the next check looks once more"
 
 
@@ -72,8 +73,12 @@ class Runs:
     def __init__(self):
         known = _read()
         self.times = known.get("times", {})
-        self._late = known.get("late", 0) + bool(known.get("runs"))
+        self._late = known.get("late", 0) + 1 if known.get("runs") else 0  # runs in a row that came to no end
         self._write({"times": self.times, "late": self._late, "runs": True})
+
+    def unfinished(self):
+        """Return lines for the alarm, before this run may be ended as well."""
+        return [UNFINISHED] if self._late >= LONG else []
 
     def end(self, times, results):
         """Keep the doubts of this run, and say them in the system's log."""
@@ -82,7 +87,7 @@ class Runs:
             if one.get("doubt"):
                 words = "%s? (%s: %s); %s" % (one["words"], one["id"], one["reason"], one["doubt"])
                 syslog.syslog(syslog.LOG_WARNING, words.encode("ascii", "replace").decode("ascii"))
-        self._write({"times": times, "late": self._late + bool(times), "runs": False})
+        self._write({"times": times, "late": 0, "runs": False})
 
     @staticmethod
     def _write(known):

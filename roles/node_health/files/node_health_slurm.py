@@ -4,6 +4,9 @@
 Only a drain of our own is ever ended, and we know it by its reason, word for word: whoever writes another one takes the
 node over. A reason is made of causes, which are remembered with it. They add up: the first stays the first, one that is
 over goes, and hardware stays until an administrator has seen it. So what is shown is what decides.
+
+Hardware for which the node could not be drained, since so many are out, is remembered, too: an epilog sees what no
+later check asks.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -27,6 +30,8 @@ PREFIX = "health: "
 LONGEST = 240  # characters of a reason; sinfo -R shows 20 unless it is asked for more
 WORDS = 160  # of them for the words of the causes, which come before the details
 SECONDS = 5  # for slurmctld to answer, up to four times; slurmd kills the whole check after 60
+CAUSE = {"words", "role", "id", "reason", "seen", "hardware"}
+HELD = ".held"  # behind the name of the state or of the spare file: broken hardware with which the node had to stay
 SPARE = "/run/hal-node-health.json"  # in memory: remembers a drain while a full disk cannot, as long as the node is up
 LOCK = "/run/hal-node-health.lock"  # in memory, too: a prolog and the regular check may meet on a full disk
 
@@ -63,6 +68,15 @@ def _cause(result):
     cause = {key: result[key] for key in ("words", "role", "id", "reason")}
     cause.update(seen=seen, hardware=bool(seen and result["hardware"]))
     return cause
+
+
+def with_held(results, held):
+    """Return results, and what held causes add to them: those that nobody asked, or that could not be read now."""
+    status = {(one["role"], one["id"]): one["status"] for one in results}
+    still = [cause for cause in held if status.get((cause["role"], cause["id"]), "unknown") == "unknown"]
+    again = {(cause["role"], cause["id"]) for cause in still}
+    return [one for one in results if (one["role"], one["id"]) not in again] + [
+        dict(cause, status="fail") for cause in still]
 
 
 def reason_of(causes):
@@ -123,7 +137,7 @@ def decide(node, results, complete, remembered):
         if "COMPLETING" in node["state"]:  # whose the processes on its GPUs are is not known now: Slurm.gres_used
             return "nothing", "healthy as far as can be seen while a job ends there", []
         return "resume", "healthy again", []
-    if reason_of(causes) != node["reason"]:
+    if reason_of(causes) != node["reason"] and _kinds(causes) != _kinds(_shown(node, remembered)):
         return "update", "fails otherwise than before", causes
     if any(counts(one) for one in results):
         return "nothing", "is drained already", causes
@@ -142,6 +156,13 @@ def _shown(node, remembered):
     """Return the causes of the reason that Slurm shows."""
     known = remembered if node["reason"] == remembered["reason"] else remembered["before"]
     return known["causes"]
+
+
+def _kinds(causes):
+    """Return what makes a reason another one. A number that was measured does not: each update is a drain of now for
+    the other nodes (node_health_share).
+    """
+    return {(one["role"], one["id"], one["seen"], one["hardware"]) for one in causes}
 
 
 def _new(causes, before):
@@ -171,6 +192,8 @@ class Slurm:
         """Carry out what follows from the results; return a sentence, "" for nothing to say. Raises SlurmError."""
         with locked(LOCK, SlurmError, SECONDS, "what Slurm is told of this node"):
             remembered = self._remembered()
+            if complete:
+                results = self.with_held(results)
             # All nodes, if it may have to be drained.
             seen = self._nodes(any(counts(one) for one in results))
             node = read_nodes(seen).get(self.name)
@@ -180,34 +203,51 @@ class Slurm:
                 action, _, causes = decide(node, results, False, remembered)
                 if action != "update" or not hardware_in(_new(causes, _shown(node, remembered))):
                     return "another check has told Slurm since this one began; the next one looks again"
-            if action == "drain":
+            said = self._carry_out(action, seen, node, causes, remembered) or why
+            if complete and node is not None:
+                self._hold([])  # the drain has it, an administrator has taken the node out, or it is over
+            return said
+
+    def with_held(self, results):
+        """Return results of a complete check with what an earlier one found broken and did not drain for."""
+        return with_held(results, self._held())
+
+    def _carry_out(self, action, seen, node, causes, remembered):
+        if action == "drain":
+            try:
                 return self._drain(seen, causes)
-            if action == "update":
-                before = {"reason": node["reason"], "causes": _shown(node, remembered)}
-                return self._tell(causes, before)
-            if action == "resume":
-                self._give_back()
-                return "given back: %s" % node["reason"]
-            if remembered and node is not None and not node["drained"]:
-                self._remember({})  # an administrator gave it back
-            return why
+            except Held:
+                broken = [one for one in causes if one["hardware"]]
+                self._hold(self._held() + _new(broken, self._held()))
+                raise
+        if action == "update":
+            return self._tell(causes, {"reason": node["reason"], "causes": _shown(node, remembered)})
+        if action == "resume":
+            self._give_back()
+            return "given back: %s" % node["reason"]
+        if remembered and node is not None and not node["drained"]:
+            self._remember({})  # an administrator gave it back
+        return ""
 
     def _drain(self, seen, causes):
         """Drain the node unless so many others are out; again afterwards, since they may ask at the same moment."""
-        held = self._held(seen)
-        if held:
-            raise Held("not drained for %s: %s" % (_words(causes), held))
+        full = self._used_up(seen)
+        if full:
+            raise Held("not drained for %s: %s" % (_words(causes), full))
         said = self._tell(causes, {})
         try:
-            held = self._held(self._nodes(True))
+            seen = self._nodes(True)
         except SlurmError:  # it is drained, and slurmctld cannot be told otherwise
             return said
-        if held:
+        node = read_nodes(seen).get(self.name)
+        # Meanwhile an administrator may have taken it over.
+        full = self._used_up(seen) if node and node["drained"] and node["reason"] == reason_of(causes) else ""
+        if full:
             self._give_back()
-            raise Held("given back, though %s: %s" % (_words(causes), held))
+            raise Held("given back, though %s: %s" % (_words(causes), full))
         return said
 
-    def _held(self, seen):
+    def _used_up(self, seen):
         return used_up(seen, self.name, PREFIX, self.share[0], self.share[1], time.time())
 
     def _nodes(self, everyone):
@@ -262,11 +302,26 @@ class Slurm:
 
         Nor may it keep the node drained, or who fills a disk would take it out for good: the spare file remembers.
         """
-        failed = _write(self.state, known)
-        if failed:
-            return _write(SPARE, known) and failed
-        _forget(SPARE)
-        return ""
+        return _keep(self.state, SPARE, known)
+
+    def _held(self):
+        """Return the causes with which the node had to stay."""
+        known = _read(SPARE + HELD)
+        known = _read(self.state + HELD) if known is None else known
+        causes = known if isinstance(known, list) else []
+        return [one for one in causes if isinstance(one, dict) and set(one) == CAUSE]
+
+    def _hold(self, causes):
+        if causes != self._held():
+            _keep(self.state + HELD, SPARE + HELD, causes)
+
+
+def _keep(path, spare, known):
+    failed = _write(path, known)
+    if failed:
+        return _write(spare, known) and failed
+    _forget(spare)
+    return ""
 
 
 def _read(path):

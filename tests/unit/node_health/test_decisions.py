@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ ALREADY, OTHERWISE = ("nothing", "is drained already"), ("update", "fails otherw
         (node(down=True, by="eve"), [SICK], True, {}, ("drain", "")),
         (node(drained=True, reason=OURS["reason"]), [SICK], True, OURS, ALREADY),
         (node(drained=True, reason=OURS["reason"]), [SICK], False, OURS, ALREADY),
-        (node(drained=True, reason=OURS["reason"]), [result(reason="c")], True, OURS, OTHERWISE),
+        (node(drained=True, reason=OURS["reason"]), [result(reason="c")], True, OURS, ALREADY),
         (node(drained=True, reason=OURS["reason"]), [SICK, WORSE], True, OURS, OTHERWISE),
         (node(drained=True, reason=OURS["reason"]), [WORSE], False, OURS, OTHERWISE),
         (node(drained=True, reason=OURS["reason"]), [result("unknown", doubt="no")], True, OURS, ("nothing", "")),
@@ -113,6 +114,21 @@ def test_what_slurm_is_told(
     state: Any, results: list[Any], complete: bool, remembered: dict[str, Any], expected: tuple[str, str]
 ) -> None:
     assert slurm.decide(state, results, complete, remembered)[:2] == expected
+
+
+@pytest.mark.parametrize("answer", ["IDLE+DRAIN Reason=mine, ticket 12 [alice@{now}]", "IDLE"])
+def test_what_an_administrator_did_since_it_drained_is_not_undone(
+    scontrol: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    """Others were faster, and it looks a second time; meanwhile somebody took the node over, or gave it back."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%S")
+    other = f"NodeName=hal02 State=IDLE+DRAIN Reason=health: disk full (a: b) [root@{now}] Partitions=gpu"
+    looks = iter(["NodeName=hal01 State=IDLE Partitions=gpu",
+                  f"NodeName=hal01 State={answer.format(now=now)} Partitions=gpu\n{other}"])  # fmt: skip
+    here = slurmctld(tmp_path / "state")
+    monkeypatch.setattr(here, "_nodes", lambda _: next(looks))
+    assert here.settle([result()], True) == f"drained: {OURS['reason']}"
+    assert [argv[-2] for argv, _ in scontrol["asked"]] == ["State=DRAIN"]
 
 
 def after(causes: list[Any], *results: dict[str, Any], complete: bool = True) -> str:

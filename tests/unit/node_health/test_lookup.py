@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.playing import play
 
+PROJECT = Path(__file__).resolve().parents[3]
 EXPECT = """
 - id: it is there
   file: {path: /etc/passwd, read: exists}
@@ -89,6 +90,20 @@ def test_a_role_whose_file_cannot_be_read_stops_the_rollout(site: Path) -> None:
     done = play(site / "play.yml")
     assert done.returncode != 0
     assert "lookup hal_node_health: roles/time/expect.yml" in " ".join(done.stdout.split()).replace(f"{site}/", "")
+
+
+def test_what_starts_is_written_after_its_parts_and_what_it_reads(site: Path) -> None:
+    """A prolog may start it while they are written."""
+    role = PROJECT / "roles/node_health"
+    (site / "templates").symlink_to(role / "templates")
+    text = (site / "play.yml").read_text().replace("lookup('hal_node_health', 'checks')", "__node_health_files")
+    files = f"[{role}/defaults/main.yml, {role}/vars/main.yml]"
+    (site / "play.yml").write_text(text.replace("gather_facts: false", f"gather_facts: false\n  vars_files: {files}"))
+    done = play(site / "play.yml", "--extra-vars", "ansible_python_interpreter=/usr/bin/python3")
+    assert done.returncode == 0, done.stdout
+    names = [Path(one["path"]).name for one in json.loads((site / "result.json").read_text())]
+    assert names[-1] == "node_health.py"
+    assert {"node_health_alarm.py", "node_health_slow.py", "hal_lock.py", "checks.json"} < set(names)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -177,6 +179,17 @@ def test_a_node_without_its_list_says_what_to_do(hal01: Installed) -> None:
     assert done.returncode == NOT_KNOWN
     assert "roll the role node_health out to this node" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_list_of_an_earlier_version_is_read(hal01: Installed, gpu: Path) -> None:
+    """A job begins while a rollout writes: a prolog that ended badly would have Slurm drain the node."""
+    hal01.run()
+    document = json.loads((hal01.folder / "checks.json").read_text())
+    for later in ("most_drained_percent", "window_minutes", "end_foreign_processes", "witnesses"):
+        del document[later]
+    (hal01.folder / "checks.json").write_text(json.dumps(document))
+    done = subprocess.run([sys.executable, "-B", str(hal01.folder / "driver.py")], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (HEALTHY, b"")
 
 
 def test_a_role_without_checks_is_named(hal01: Installed, gpu: Path) -> None:

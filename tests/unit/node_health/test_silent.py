@@ -140,11 +140,29 @@ def test_no_answer_ends_no_drain(scale: Installed) -> None:
     assert scale.node["state"] == "IDLE+DRAIN"
 
 
-def test_a_run_that_slurmd_ended_is_counted_as_late(scale: Installed) -> None:
+@pytest.mark.parametrize("version", EVERY)
+def test_a_check_that_is_ended_every_time_is_an_alarm_and_no_drain(scale: Installed, version: str) -> None:
+    """As slurmd ends it after 60 s: SIGKILL, here by what it asks."""
+    ended = "#!/bin/sh\nkill -9 $(sed 's/.*) //' /proc/$PPID/stat | cut -d ' ' -f 2)\n"
+    scale.plant("mmgetstate", ended)
+    for _ in range(3):
+        assert scale.run("--act", python=interpreter(version)).returncode == -9
+        assert alarm(scale) == ""
+    for _ in range(2):
+        assert scale.run("--act", python=interpreter(version)).returncode == -9
+        assert alarm(scale) == (
+            "the check came to no end in 3 runs or more (slurmd ends it after 60 s): nothing is known of this node\n"
+        )
+    assert updates(scale) == []
     answers(scale)
-    (scale.folder / "doubts.json").write_text(json.dumps({"times": {}, "late": 2, "runs": True}))
-    scale.run("--act")
-    assert json.loads((scale.folder / "doubts.json").read_text()) == {"times": {}, "late": 3, "runs": False}
+    assert scale.run("--act", python=interpreter(version)).returncode == HEALTHY
+    assert alarm(scale) == ""
+    for _ in range(3):
+        scale.plant("mmgetstate", ended)
+        scale.run("--act", python=interpreter(version))
+        answers(scale)
+        scale.run("--act", python=interpreter(version))
+    assert alarm(scale) == "", "three that are not one after the other"
 
 
 # ---------------------------------------------------------------- around a job
@@ -266,6 +284,75 @@ def test_a_job_begins_where_too_many_nodes_are_out_already(driver: Installed) ->
     (driver.folder / "gpu").write_text("well\n")
     driver.run("--job-begin", SLURM_JOB_GPUS="1")
     assert alarm(driver), "a part of the checks ends no alarm"
+
+
+@pytest.mark.parametrize("version", EVERY)
+def test_what_an_epilog_alone_sees_is_not_forgotten_when_too_many_nodes_are_out(
+    driver: Installed, version: str
+) -> None:
+    python = interpreter(version)
+    smi(driver, settings="echo busy; exit 1")
+    others(driver, f"health: disk full (a: b) {ago(1)}")
+    for _ in range(2):
+        assert driver.run("--job-end", python=python, SLURM_JOB_GPUS="1").returncode == HEALTHY
+    smi(driver)
+    words = "not drained for GPU settings not reset: 1 of 4 nodes"
+    for _ in range(2):
+        assert driver.run("--act", python=python).returncode == HELD
+        assert alarm(driver).startswith(words), "a complete check has erased it"
+    assert len(alarm(driver).splitlines()) == 1
+    drained = driver.node["others"]
+    driver.slurm("IDLE", refuses=True)
+    driver.run("--act", python=python)
+    assert alarm(driver).startswith("not drained for GPU settings not reset: scontrol"), "slurmctld does not answer"
+    driver.slurm("IDLE")
+    assert drained != driver.node["others"]
+    driver.run("--act", python=python)
+    assert updates(driver)[0][-1].startswith("Reason=health: GPU settings not reset (settings of the GPUs: ")
+    assert alarm(driver) == "", "now it is drained"
+    assert "stays drained for an administrator" in driver.run("--act", python=python).stdout
+    driver.slurm("IDLE")
+    assert driver.run("--act", python=python).returncode == HEALTHY
+    assert updates(driver) == [], "an administrator gave it back"
+
+
+def test_a_part_of_the_checks_that_drains_forgets_nothing_that_was_held(driver: Installed) -> None:
+    smi(driver, settings="echo busy; exit 1")
+    others(driver, f"health: disk full (a: b) {ago(1)}")
+    driver.run("--job-end", SLURM_JOB_GPUS="1")
+    driver.slurm("IDLE")
+    smi(driver)
+    (driver.folder / "gpu").write_text("lost\n")
+    driver.run("--job-begin", SLURM_JOB_GPUS="1")
+    driver.run("--act")
+    assert driver.node["reason"].startswith("health: GPU lost; GPU settings not reset (")
+
+
+def test_held_hardware_ends_when_its_own_check_passes_or_an_administrator_takes_the_node_out(driver: Installed) -> None:
+    (driver.folder / "gpu").write_text("lost\n")
+    smi(driver, settings="echo busy; exit 1")
+    others(driver, f"health: disk full (a: b) {ago(1)}")
+    driver.run("--job-end", SLURM_JOB_GPUS="1")
+    (driver.folder / "gpu").write_text("well\n")
+    driver.run("--act")
+    assert alarm(driver).startswith("not drained for GPU settings not reset: "), "a GPU that is there is not lost"
+    driver.slurm("IDLE+DRAIN", "new GPUs [alice@2026-11-21T16:00:00]")
+    driver.run("--act")
+    assert alarm(driver) == ""
+    driver.slurm("IDLE")
+    assert driver.run("--act").returncode == HEALTHY
+    assert updates(driver) == []
+
+
+def test_another_measure_is_no_newer_drain(hal01: Installed) -> None:
+    """Each update gives the reason a new time: for the other nodes an old drain was one of now."""
+    hal01.asks(file_is(hal01.folder / "free", "disk full", content="1024"))
+    for free in ("812", "811", "810"):
+        (hal01.folder / "free").write_text(free + "\n")
+        hal01.run("--act")
+    assert [one[-1] for one in updates(hal01)] == ["Reason=health: disk full (free is 1024: is 812, declared 1024)"]
+    (hal01.folder / "free").write_text("1024\n")
+    assert "given back" in hal01.run("--act").stdout
 
 
 def test_slurmctld_that_does_not_answer_has_nothing_drained_and_the_alarm_says_so(lost: Installed) -> None:

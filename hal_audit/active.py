@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 WITHOUT = {
+    "hal_printable": "what nodes say would drive your terminal",
     "hal_provenance": "what this run does would not be recorded",
+    "hal_rollout": "two rollouts could change a node at once",
     "hal_audit_report": "the audit would end without a verdict",
 }
+EVERY = ("hal_printable",)
+NEEDED = {
+    "controller": EVERY,
+    "audit": (*EVERY, "hal_audit_report"),
+    "rollout": (*EVERY, "hal_provenance", "hal_rollout"),
+}
+"""What a run is -> the callbacks it needs. A rollout in check mode changes nothing, and needs only the first."""
+KINDS = {"audit.yml": "audit", "authorities.yml": "controller", "certificate.yml": "controller"}
+"""Of our playbooks, those that are no rollout: an audit changes nothing, the others have no node."""
 _taking_part: set[str] = set()
 
 
@@ -14,11 +25,23 @@ def takes_part(name: str) -> None:
     _taking_part.add(name)
 
 
-def problem(name: str) -> str:
-    """Return why a run without this callback of `WITHOUT` must not begin, and what to set; "" where it takes part."""
-    if name in _taking_part:
+def problem(*names: str) -> str:
+    """Return why a run without these callbacks of `WITHOUT` must not begin, and what to set; "" where all take part."""
+    missing = [name for name in names if name not in _taking_part]
+    if not missing:
         return ""
+    which = f"callback {missing[0]} is" if len(missing) == 1 else f"callbacks {_listed(missing)} are"
+    what = "it" if len(missing) == 1 else "them"
     return (
-        f"the callback {name} is not loaded, so {WITHOUT[name]}: name it in callbacks_enabled"
+        f"the {which} not loaded, so {_listed([WITHOUT[name] for name in missing])}: name {what} in callbacks_enabled"
         f" (ANSIBLE_CALLBACKS_ENABLED), or use this project's ansible.cfg. docs/clients.md"
     )
+
+
+def run_problem(kind: str, *, check: bool) -> str:
+    """Return the same of a run of a kind of `NEEDED`, in check mode or not."""
+    return problem(*(EVERY if check and kind == "rollout" else NEEDED[kind]))
+
+
+def _listed(words: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

@@ -63,7 +63,7 @@ def audit(command: Sequence[str], err: TextIO) -> dict[str, Any]:
             "HAL_AUDIT_DOCUMENT": str(path),
             "HAL_AUDIT_PROGRESS": str(writer),
             "ANSIBLE_CALLBACK_PLUGINS": str(playbook.PROJECT / "plugins" / "callback"),
-            "ANSIBLE_CALLBACKS_ENABLED": "hal_audit_report",
+            "ANSIBLE_CALLBACKS_ENABLED": "hal_printable,hal_audit_report",
         }
         child = subprocess.Popen(
             command,

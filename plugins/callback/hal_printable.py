@@ -15,7 +15,8 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_inventory.printable import printable  # noqa: E402  found through the lines above
+from hal_audit import active  # noqa: E402  found through the lines above
+from hal_inventory.printable import printable  # noqa: E402
 
 DOCUMENTATION = r"""
 name: hal_printable
@@ -61,3 +62,4 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
             return display(self, printed(msg) if isinstance(msg, str) else msg, *rest, **more)
 
         Display.display = display_printable
+        active.takes_part(self.CALLBACK_NAME)

@@ -13,7 +13,8 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit.observer import in_check_mode  # noqa: E402  found through the lines above
+from hal_audit import active  # noqa: E402  found through the lines above
+from hal_audit.observer import in_check_mode  # noqa: E402
 from hal_rollout import holding, workers  # noqa: E402
 
 DOCUMENTATION = r"""
@@ -51,6 +52,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
         if not self.disabled:
             holding.stand_before_plays(holding.CURRENT)
             atexit.register(holding.CURRENT.warn)
+        active.takes_part(self.CALLBACK_NAME)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """A host does not answer: it is not asked at the end."""

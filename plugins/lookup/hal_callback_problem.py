@@ -25,21 +25,21 @@ description:
     Ansible warns, and goes on: nothing is recorded, no audit has a verdict. This says so before anything is done.
 options:
   _terms:
-    description: The callback that has to take part in the run.
+    description: What the run is, which says the callbacks that have to take part. In check mode a rollout needs fewer.
     type: str
-    choices: [hal_provenance, hal_audit_report]
+    choices: [rollout, audit]
     required: true
 """
 
 EXAMPLES = r"""
 - ansible.builtin.assert:
-    that: lookup('hal_callback_problem', 'hal_provenance') | length == 0
-    fail_msg: "{{ lookup('hal_callback_problem', 'hal_provenance') }}"
+    that: lookup('hal_callback_problem', 'rollout') | length == 0
+    fail_msg: "{{ lookup('hal_callback_problem', 'rollout') }}"
 """
 
 RETURN = r"""
 _raw:
-  description: For each callback one line, empty where it is loaded.
+  description: For each kind one line that names all that are missing, empty where they are loaded.
   type: list
   elements: str
 """
@@ -49,8 +49,9 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
     """Thin: asks hal_audit.active."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
-        """Return a line for each callback."""
+        """Return a line for each kind."""
         for name in terms:
-            if name not in active.WITHOUT:
-                raise AnsibleError(f"lookup hal_callback_problem: {name} is not one of {', '.join(active.WITHOUT)}")
-        return [active.problem(str(name)) for name in terms]
+            if name not in active.NEEDED:
+                raise AnsibleError(f"lookup hal_callback_problem: {name} is not one of {', '.join(active.NEEDED)}")
+        check = bool((variables or {}).get("ansible_check_mode"))
+        return [active.run_problem(str(name), check=check) for name in terms]

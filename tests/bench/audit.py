@@ -107,7 +107,7 @@ def compare(instance: Instance, measuring: Measuring, number: int) -> tuple[dict
     play = instance.ansible.playbook
 
     def audit() -> Cost:
-        report = {CALLBACKS: "hal_provenance,hal_audit_report", "HAL_AUDIT_DOCUMENT": str(document)}
+        report = {CALLBACKS: "hal_printable,hal_provenance,hal_audit_report", "HAL_AUDIT_DOCUMENT": str(document)}
         return measuring.cost(lambda more: play("playbooks/audit.yml", environment=more), report, AUDITED)
 
     def ping() -> Cost:
@@ -166,7 +166,7 @@ def record(instance: Instance, measuring: Measuring, number: int) -> dict[str, l
 
         return lambda: measuring.cost(play, {CALLBACKS: callbacks, "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACK)})
 
-    return rounds(number, {ON: rollout("hal_provenance"), OFF: rollout(UNRECORDED)})
+    return rounds(number, {ON: rollout(f"{UNRECORDED},hal_provenance"), OFF: rollout(UNRECORDED)})
 
 
 def recording_table(costs: Mapping[str, Sequence[Cost]], nodes: int) -> str:

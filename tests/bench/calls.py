@@ -21,7 +21,7 @@ from tests.bench.instance import PROJECT, Instance
 from tests.bench.part import Measured, NotMeasured, Session
 
 CALLBACK = PROJECT / "tests" / "bench" / "callback"
-UNRECORDED = "hal_bench_unrecorded"  # without it or hal_provenance site.yml refuses to run
+UNRECORDED = "hal_bench_unrecorded"  # without it or the callbacks of rollouts site.yml refuses to run
 PIPELINING = {"pipelining": "True", "no pipelining": "False"}
 PROGRAMS = ("ssh", "sftp", "scp")
 

@@ -1,4 +1,4 @@
-"""Has site.yml run unrecorded, to measure what it costs without: for tests/bench/audit.py and calls.py."""
+"""Has our playbooks run unrecorded: for what tests/bench measures without, and for tests/unit/playing.py."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hal_audit import active  # noqa: E402  found through the lines above
 DOCUMENTATION = """
 name: hal_bench_unrecorded
 type: aggregate
-short_description: Have site.yml run unrecorded
-description: [Stands for hal_provenance, without which site.yml refuses to run, and does nothing.]
+short_description: Have our playbooks run unrecorded
+description: [Stands for the callbacks without which our playbooks refuse to run, and does nothing.]
 author: HAL toolkit
 """
 
@@ -31,6 +31,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
     CALLBACK_NEEDS_ENABLED = True
 
     def __init__(self) -> None:
-        """Take part in place of the other."""
+        """Take part in place of the others."""
         super().__init__()
-        active.takes_part("hal_provenance")
+        for name in active.NEEDED["rollout"]:
+            active.takes_part(name)

@@ -180,7 +180,7 @@ def test_an_audit_says_how_far_it_is_to_a_terminal_alone(monkeypatch: pytest.Mon
     err = Terminal(terminal)
     document = running.audit([sys.executable, "-c", CHILD], err)
     assert document == {
-        "ANSIBLE_CALLBACKS_ENABLED": "hal_audit_report",
+        "ANSIBLE_CALLBACKS_ENABLED": "hal_printable,hal_audit_report",
         "ANSIBLE_CALLBACK_PLUGINS": str(playbook.PROJECT / "plugins" / "callback"),
     }
     steps = ["0 of 2 nodes", "1 of 2 nodes", "2 of 2 nodes", "\033[K"]

@@ -44,7 +44,10 @@ class Site:
             f"hal_audit_dir={json.dumps(str(self.folder / 'state'))}\n",
         )
         settings = ["inventory = hosts", "roles_path = roles", f"library = {MODULES}", "callback_result_format = yaml"]
-        settings += [f"action_plugins = {PROJECT}/plugins/action", "callbacks_enabled = hal_audit_report"]
+        settings += [
+            f"action_plugins = {PROJECT}/plugins/action",
+            "callbacks_enabled = hal_printable, hal_audit_report",
+        ]
         settings += [f"{kind}_plugins = {PROJECT}/plugins/{kind}" for kind in ("callback", "lookup")]
         connection = ["[ssh_connection]", "ssh_args = -F none"]  # whatever the user's says
         self.write("ansible.cfg", "\n".join(["[defaults]", *settings, *connection, ""]))

@@ -19,7 +19,7 @@ import pytest
 
 from tests.unit.backup.archives import Member, folders, manifest, write
 from tests.unit.interpreters import LOCAL
-from tests.unit.playing import play
+from tests.unit.playing import UNRECORDED, play
 
 ROOT = Path(__file__).resolve().parents[3]
 # The last argument is what sshd would give to the node's shell.
@@ -28,7 +28,7 @@ for command; do :; done
 {gone} && {{ echo 'ssh: connect to host hal-mgmt1 port 22: No route to host' >&2; exit 255; }}
 exec sh -c "$command"
 """
-CALLBACKS = "hal_audit_report"  # nothing is recorded
+CALLBACKS = f"{UNRECORDED},hal_audit_report"
 Restore = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -14,6 +14,7 @@ import yaml
 
 from tests.unit import addresses, warm
 from tests.unit.bmc.emulated import NEW_SECRET, PORTS, SECRET, Emulated, Emulation
+from tests.unit.playing import CALLBACK_PLUGINS, UNRECORDED
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = """\
@@ -133,8 +134,8 @@ class Site:
         words = [program, "-i", str(self.folder / "hal.yml"), "-vvv", str(ROOT / "playbooks" / playbook), *arguments]
         environment = {
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-            # validate.yml refuses a run that is not recorded.
-            "ANSIBLE_CALLBACKS_ENABLED": "hal_provenance" if playbook == "validate.yml" else "",
+            "ANSIBLE_CALLBACK_PLUGINS": CALLBACK_PLUGINS,
+            "ANSIBLE_CALLBACKS_ENABLED": UNRECORDED,
             "ANSIBLE_ACTION_PLUGINS": actions,
             "TEST_BMC_PORTS": json.dumps(ports),
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",

@@ -1,10 +1,12 @@
 """Playbooks that are not started from the project's folder by ansible-playbook: recorded and judged alike, or refused.
 
-Of hal_audit.active, hal_callback_problem and hal_configured. The programs themselves: tests/rollout/test_clients.py.
+Of hal_audit.active, hal_callback_problem, hal_callbacks and hal_configured. The programs themselves:
+tests/rollout/test_clients.py.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,10 +19,21 @@ from tests.unit.playing import ROOT, play
 
 ANSIBLE_PLAYBOOK = str(Path(sys.executable).with_name("ansible-playbook"))
 LONG_SECONDS = 600  # for what hangs
+SET = "in callbacks_enabled (ANSIBLE_CALLBACKS_ENABLED), or use this project's ansible.cfg. docs/clients.md"
+ROLLOUT = (
+    "the callbacks hal_printable, hal_provenance and hal_rollout are not loaded, so what nodes say would drive your"
+    " terminal, what this run does would not be recorded and two rollouts could change a node at once: name them " + SET
+)
+PRINTABLE = "the callback hal_printable is not loaded, so what nodes say would drive your terminal: name it " + SET
 REFUSED = {
-    "site.yml": "the callback hal_provenance is not loaded, so what this run does would not be recorded: name it in",
-    "audit.yml": "the callback hal_audit_report is not loaded, so the audit would end without a verdict: name it in",
+    "site.yml": ROLLOUT,
+    "audit.yml": (
+        "the callbacks hal_printable and hal_audit_report are not loaded, so what nodes say would drive your terminal"
+        " and the audit would end without a verdict: name them " + SET
+    ),
 }
+PLAYBOOKS = sorted(str(path.relative_to(ROOT / "playbooks")) for path in (ROOT / "playbooks").glob("**/*.yml"))
+NO_PLAYS = {"restore/open.yml", "restore/plan.yml", "restore/put.yml"}  # tasks
 
 
 def started(folder: Path, playbook: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -30,18 +43,65 @@ def started(folder: Path, playbook: str, environment: Mapping[str, str]) -> subp
     return subprocess.run(words, cwd=folder, env=own, capture_output=True, text=True, check=False, timeout=LONG_SECONDS)
 
 
+NAMED = {
+    "restore_node": "hal-mgmt1",
+    **{f"{what}_nodes": "hal05" for what in ("bmc", "power", "reboot", "reimage", "resume")},
+}
+
+
+@pytest.mark.parametrize("playbook", [name for name in PLAYBOOKS if name not in NO_PLAYS])
+def test_without_its_callbacks_every_playbook_refuses_before_a_node_is_asked(tmp_path: Path, playbook: str) -> None:
+    """As somebody has it who always sets ANSIBLE_CALLBACKS_ENABLED to others."""
+    asked = tmp_path / "asked"  # the way to nodes: what is not refused reaches none
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\ntouch '{asked}'\nexit 255\n")
+    ssh.chmod(0o755)
+    named = {**NAMED, "hal_state_dir": str(tmp_path / "state")}
+    enabled = {"ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.timer", "ANSIBLE_SSH_EXECUTABLE": str(ssh)}
+    done = play(
+        f"playbooks/{playbook}", "-e", json.dumps(named), sites=("virtual",), **enabled, ANSIBLE_SSH_RETRIES="0"
+    )
+    said = {"authorities.yml": PRINTABLE, "certificate.yml": PRINTABLE, **REFUSED}.get(playbook, ROLLOUT)
+    assert done.returncode != 0, done.stdout + done.stderr
+    assert [line for line in done.stderr.splitlines() if line.startswith("ERROR! ")] == [f"ERROR! {said}"], done.stdout
+    assert not asked.exists()
+
+
 @pytest.mark.parametrize("playbook", REFUSED)
-def test_without_its_callback_a_run_refuses_before_a_node_is_asked(playbook: str) -> None:
-    done = play(f"playbooks/{playbook}")
-    words = " ".join(done.stdout.split())
+def test_a_playbook_of_another_folder_is_refused_by_what_it_takes_in(tmp_path: Path, playbook: str) -> None:
+    book = tmp_path / "ours.yml"
+    book.write_text(f"- import_playbook: {ROOT / 'playbooks' / playbook}\n")
+    done = play(book, ANSIBLE_CALLBACKS_ENABLED="")
+    words = " ".join(done.stdout.split()).replace("''", "'")  # YAML's
     assert done.returncode == 2, done.stdout + done.stderr
     assert words.count(REFUSED[playbook]) == 1, done.stdout
     assert "UNREACHABLE" not in words
 
 
+@pytest.mark.parametrize(
+    ("missing", "why"),
+    [
+        ("hal_printable", "what nodes say would drive your terminal"),
+        ("hal_provenance", "what this run does would not be recorded"),
+        ("hal_rollout", "two rollouts could change a node at once"),
+    ],
+)
+def test_each_callback_of_a_rollout_is_asked_for(missing: str, why: str) -> None:
+    names = {"hal_printable", "hal_provenance", "hal_rollout", "hal_audit_report"} - {missing}
+    done = play("playbooks/site.yml", sites=("hal",), ANSIBLE_CALLBACKS_ENABLED=",".join(sorted(names)))
+    assert f"ERROR! the callback {missing} is not loaded, so {why}: name it {SET}" in done.stderr.splitlines()
+
+
+def test_check_mode_records_and_locks_nothing() -> None:
+    """What is missing then is only what is printed; the next refusal is the model's."""
+    for enabled, said in (("", PRINTABLE), ("hal_printable", "values of hal are placeholders, the first is")):
+        done = play("playbooks/site.yml", "--check", sites=("hal",), ANSIBLE_CALLBACKS_ENABLED=enabled)
+        assert said in " ".join((done.stdout + done.stderr).split()), done.stdout + done.stderr
+
+
 def test_callbacks_are_found_where_only_others_are_looked_for(tmp_path: Path) -> None:
     """As ansible-runner, ansible-navigator and AWX set it: the next refusal is the model's."""
-    names = "hal_provenance,hal_audit_report"
+    names = "hal_printable,hal_provenance,hal_rollout"
     done = play(
         "playbooks/site.yml", sites=("hal",), ANSIBLE_CALLBACK_PLUGINS=str(tmp_path), ANSIBLE_CALLBACKS_ENABLED=names
     )

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.unit.interpreters import LOCAL
-from tests.unit.playing import play
+from tests.unit.playing import UNRECORDED, play
 
 ROOT = Path(__file__).resolve().parents[3]
 AWAY = "slurm_load_node error: Unable to contact slurm controller (connect failure)"
@@ -33,7 +33,7 @@ answer=$(head -n 1 "$name.answers")
 [ "$answer" != rollout ] || {{ mv {folder}/begins.json {folder}/hal-rollout/holder.json; answer=none; }}
 [ "$answer" = none ] || echo "$answer"
 """
-CALLBACKS = "hal_audit_report"  # nothing is recorded
+CALLBACKS = f"{UNRECORDED},hal_audit_report"
 LIBRARY = f"{ROOT}/tests/unit/rollout/modules:{ROOT}/plugins/modules"
 HOLDER = {
     **{"run": "r", "user": "alice", "host": "ctl9", "machine": "x", "boot": "x", "namespace": "x", "pid": 4711},

@@ -42,7 +42,8 @@ def understand_ranges(manager: ModuleType) -> None:
     """Make ``ansible.inventory.manager`` read node ranges in every pattern: --limit, hosts, those of ad hoc commands.
 
     Ansible has no hook for it: a pattern is split by this function before anything else looks at it, and cut at the
-    commas of hal[01-04,08]. May be called again. From then on a pattern may raise ``RangeError`` as an AnsibleError.
+    commas of hal[01-04,08]. Lines of --limit @FILE it does not split at all: here each is a pattern as others are.
+    May be called again. From then on a pattern may raise ``RangeError`` as an AnsibleError.
     """
     ansibles = manager.split_host_pattern
     if hasattr(ansibles, "understands_ranges"):
@@ -61,6 +62,19 @@ def understand_ranges(manager: ModuleType) -> None:
 
     split_host_pattern.understands_ranges = True  # type: ignore[attr-defined]
     manager.split_host_pattern = split_host_pattern  # type: ignore[attr-defined]
+    ansibles_subset = manager.InventoryManager.subset
+
+    def subset(self: Any, subset_pattern: Any) -> None:
+        ansibles_subset(self, subset_pattern)
+        if self._subset:
+            # What is no line of a file was split before, and is the same after it. A regular expression is whole.
+            whole = [not line or line.lstrip("!&").startswith("~") for line in self._subset]
+            parts = zip(self._subset, whole, strict=True)
+            self._subset = [
+                one for line, is_whole in parts for one in ([line] if is_whole else split_host_pattern(line))
+            ]
+
+    manager.InventoryManager.subset = subset
 
 
 def fill(inventory: Any, packed: Packed, reached: Connection | None = None) -> None:

@@ -20,12 +20,11 @@ MOVED = {
     "hal_state_dir": "state: FOLDER",
     "hal_ssh_user": "ssh: {user: NAME}",
     "hal_ssh_key_file": "ssh: {key: FILE}",
-    "hal_known_hosts": "ssh: {known_hosts: FILE}",
-    "hal_ssh_common_args": "ssh: {user: NAME, key: FILE, known_hosts: FILE}",
-    "ansible_ssh_common_args": "ssh: {user: NAME, key: FILE, known_hosts: FILE}, and more options as"
-    " ansible_ssh_extra_args",
+    "hal_known_hosts": "state: FOLDER (the site's known_hosts is in it)",
+    "hal_ssh_common_args": "ssh: {user: NAME, key: FILE}",
+    "ansible_ssh_common_args": "ssh: {user: NAME, key: FILE}, and more options as ansible_ssh_extra_args",
 }
-"""Variables that the source decides, and how it says them. In group_vars half of what uses them would not see them."""
+"""Variables that the source decides, and how it says them. Said elsewhere, half of what uses them would not see it."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,11 @@ class Connection:
     state: Path
     user: str
     key: Path
-    known_hosts: Path
+
+    @property
+    def known_hosts(self) -> Path:
+        """Return which host keys are believed: always the file into which revocations are written."""
+        return self.state / "known_hosts"
 
     def everywhere(self) -> dict[str, str]:
         """Return the variables of the group all. Those of Ansible's own names may be set otherwise in group_vars."""
@@ -61,14 +64,16 @@ class Connection:
         return {"ansible_ssh_common_args": common, "hal_ssh_common_args": common}
 
 
-def connection(source: Source, site: str) -> Connection:
-    """Return how the nodes of a site are reached as a source says it; ``site`` is the name of the site."""
-    state = _absolute(source.state or root() / ".state" / site)
+def connection(source: Source, site: str, beside: Path | None = None) -> Connection:
+    """Return how the nodes of a site are reached as a source says it; ``site`` is the name of the site.
+
+    ``beside``: the folder of the ansible.cfg that counts, where the caller knows it.
+    """
+    state = _absolute(source.state or (beside or root()) / ".state" / site)
     return Connection(
         state=state,
         user=str(source.ssh.get("user", "root")),
         key=_absolute(Path(source.ssh.get("key", state / "ca" / "admin"))),
-        known_hosts=_absolute(Path(source.ssh.get("known_hosts", state / "known_hosts"))),
     )
 
 
@@ -94,7 +99,10 @@ def ssh_config(nodes: Mapping[str, tuple[str, str]], reached: Connection) -> str
 
 
 def ssh_config_of(path: str | os.PathLike[str], expression: str) -> str:
-    """Return the configuration for the nodes of a source that an expression selects; HalInventoryError when none."""
+    """Return the configuration for the nodes of a source that an expression selects.
+
+    HalInventoryError when none, and when the key is not there: the state folder is another one, then, or not yet made.
+    """
     from hal_inventory.compiled import Compiled
     from hal_inventory.packed import host_vars
 
@@ -105,7 +113,14 @@ def ssh_config_of(path: str | os.PathLike[str], expression: str) -> str:
     if not names:
         raise HalInventoryError(f'"{expression}" selects no node of {packed["site"]}')
     nodes = {name: (hosts[name]["ansible_host"], hosts[name]["hal_node"]["fqdn"]) for name in names}
-    return ssh_config(nodes, connection(compiled.source, packed["site"]))
+    reached = connection(compiled.source, packed["site"])
+    # The public half is enough where an agent has the key.
+    if not any(os.path.exists(f"{reached.key}{end}") for end in ("", ".pub")):
+        raise HalInventoryError(
+            f"{reached.key}: no such key; a new site's is made by playbooks/authorities.yml, and where another counts"
+            f" {path} says state: FOLDER or ssh: {{key: FILE}}"
+        )
+    return ssh_config(nodes, reached)
 
 
 def _absolute(path: Path) -> Path:

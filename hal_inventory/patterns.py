@@ -15,8 +15,8 @@ from hal_inventory.ranges import expand, fold
 
 # A name with numbers in brackets. [05:06] is how Ansible's own inventories write [05-06].
 _RANGE = re.compile(r"([\w.-]*)(?:\[[\d,:/ -]+\][\w.-]*)+")
-# Ansible's slice of a group: compute[0], compute[0:3]. It has taken [0-3] once, and does not any more.
-_SLICE = re.compile(r"[\w.-]*\[\d+(?::\d*)?\]")
+# Ansible's slice of a group: compute[0], compute[-1], compute[0:3]. It has taken [0-3] once, and does not any more.
+_SLICE = re.compile(r"[\w.-]*\[(?:-?\d+|\d+:\d*)\]")
 _OUTSIDE_BRACKETS = {separator: re.compile(rf"{separator}(?![^\[\]]*\])") for separator in ",:"}
 
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hal_inventory.sources import split
+
+if TYPE_CHECKING:
+    from configparser import ConfigParser
 
 ENVIRONMENT = "HAL_INVENTORY_SOURCES"
 DEFAULT = "inventory/hal/hal.yml"
 
 
+PROJECT = Path(__file__).resolve().parent.parent
+PLUGIN = "hal"
+
+
 def root() -> Path:
     """Return the folder of the ansible.cfg that counts, else this project's."""
-    project = Path(__file__).resolve().parent.parent
-    configuration = _configuration(project)
-    return configuration.parent if configuration is not None else project
+    configuration = _configuration()
+    return configuration.parent if configuration is not None else PROJECT
 
 
 def configured_sources() -> list[str]:
@@ -26,34 +34,71 @@ def configured_sources() -> list[str]:
     inventory = os.environ.get("ANSIBLE_INVENTORY")
     if inventory:
         return [part.strip() for part in inventory.split(",") if part.strip()]
-    project = Path(__file__).resolve().parent.parent
-    configuration = _configuration(project)
+    configuration = _configuration()
     if configuration is not None:
         found = _inventory_of(configuration)
         if found:
             return found
-    return [str(project / DEFAULT)]
+    return [str(PROJECT / DEFAULT)]
 
 
-def _configuration(project: Path) -> Path | None:
+def _configuration() -> Path | None:
+    """Return Ansible's configuration, looked for where Ansible does (find_ini_config_file in its config/manager.py).
+
+    That of ANSIBLE_CONFIG was chosen by somebody. Those that merely lie about, as in the current folder, count only
+    where Ansible would find our plugin by them: others are for something else. The last one is the project's own.
+    """
     named = os.environ.get("ANSIBLE_CONFIG")
-    places = [Path(named).expanduser()] if named else []
-    places += [Path("ansible.cfg"), project / "ansible.cfg"]
-    for place in places:
+    if named:
+        place = Path(os.path.expandvars(named)).expanduser()
         path = place / "ansible.cfg" if place.is_dir() else place
         if path.is_file():
             return path.absolute()
-    return None
+    own = PROJECT / "ansible.cfg"
+    places = [Path(os.path.expanduser("~/.ansible.cfg")), Path("/etc/ansible/ansible.cfg")]
+    here = _here()
+    if here is not None:
+        places.insert(0, here / "ansible.cfg")
+    for path in places:
+        if path.is_file() and _is_ours(path):
+            return path
+    return own if own.is_file() else None
+
+
+def _here() -> Path | None:
+    """Return the current folder; None where Ansible passes over an ansible.cfg in it: where anybody may write."""
+    try:
+        folder = Path.cwd()
+        return None if folder.stat().st_mode & stat.S_IWOTH else folder
+    except OSError:  # it was removed
+        return None
+
+
+def _is_ours(configuration: Path) -> bool:
+    """Tell whether a configuration enables our inventory plugin, or names a folder that has it."""
+    parser = _parsed(configuration)
+    enabled = parser.get("inventory", "enable_plugins", fallback="").split(",")
+    folders = parser.get("defaults", "inventory_plugins", fallback="").split(os.pathsep)
+    return PLUGIN in (name.strip() for name in enabled) or any(
+        (configuration.parent / os.path.expanduser(folder.strip()) / f"{PLUGIN}.py").is_file()
+        for folder in folders
+        if folder.strip()
+    )
 
 
 def _inventory_of(configuration: Path) -> list[str]:
+    value = _parsed(configuration).get("defaults", "inventory", fallback="")
+    parts = [os.path.expanduser(part.strip()) for part in value.split(",") if part.strip()]
+    return [os.path.normpath(configuration.parent / part) for part in parts]
+
+
+def _parsed(configuration: Path) -> ConfigParser:
     from configparser import ConfigParser, Error
 
     parser = ConfigParser(interpolation=None, inline_comment_prefixes=(";",))
     try:
         parser.read(configuration, encoding="utf-8")
-        value = parser.get("defaults", "inventory", fallback="")
     except (Error, OSError, UnicodeDecodeError):
-        return []  # Ansible itself says what is wrong with it
-    parts = [os.path.expanduser(part.strip()) for part in value.split(",") if part.strip()]
-    return [os.path.normpath(configuration.parent / part) for part in parts]
+        # Ansible itself says what is wrong with it
+        return ConfigParser(interpolation=None)
+    return parser

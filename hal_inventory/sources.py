@@ -7,7 +7,7 @@ virtual: true                           # the nodes are containers; placeholders
 only: login or hal[01-02]               # part of the site
 networks: {management: 10.65.3.0/24}    # other networks, the same host parts
 state: ../../.state/virtual             # the controller's folder for the site; else .state/<name> beside ansible.cfg
-ssh: {user: root, key: FILE, known_hosts: FILE}  # how nodes are reached; else as root, with the files in state
+ssh: {user: root, key: FILE}            # how nodes are reached; else as root, with ca/admin in state
 users: users.yml                        # relative to this file; without it the one beside the cluster.yml, if any
 """
 
@@ -28,7 +28,7 @@ SOURCE_NAME = "hal.yml"
 MODEL_NAME = "cluster.yml"
 USERS_NAME = "users.yml"
 FIELDS = ("plugin", "base", "cluster", "virtual", "only", "networks", "users", "state", "ssh")
-SSH_FIELDS = ("user", "key", "known_hosts")
+SSH_FIELDS = ("user", "key")
 PLUGINS = ("hal",)
 
 
@@ -118,7 +118,7 @@ def _checked(path: Path, document: Document) -> tuple[dict[str, Any], Path | Non
         "only": only,
         "networks": networks,
         "users": path.parent / users if users else None,
-        "state": path.parent / state if state else None,
+        "state": _for_ssh(path, document, ("state",), state) if state else None,
         "ssh": _ssh(path, document, data.get("ssh", {})),
     }
     return {name: value for name, value in read.items() if name in data}, path.parent / base if base else None
@@ -127,7 +127,7 @@ def _checked(path: Path, document: Document) -> tuple[dict[str, Any], Path | Non
 def _ssh(path: Path, document: Document, data: Any) -> dict[str, str | Path]:
     """Return how nodes are reached, paths joined with the folder of the source."""
     if not isinstance(data, dict):
-        document.add(("ssh",), "must be a mapping such as {user: root, key: FILE, known_hosts: FILE}")
+        document.add(("ssh",), "must be a mapping such as {user: root, key: FILE}")
         return {}
     found: dict[str, str | Path] = {}
     for name, value in data.items():
@@ -137,11 +137,19 @@ def _ssh(path: Path, document: Document, data: Any) -> dict[str, str | Path]:
             document.add(("ssh", name), "must be " + ("a name" if name == "user" else "the path of a file"))
         elif name == "user" and not _USER.fullmatch(value):
             document.add(("ssh", name), f'"{value}" is not the name of a user')
-        elif '"' in value:
-            document.add(("ssh", name), "has a quotation mark, which ssh takes for the end of a path")
         else:
-            found[name] = value if name == "user" else path.parent / value
+            found[name] = value if name == "user" else _for_ssh(path, document, ("ssh", name), value)
     return found
+
+
+def _for_ssh(path: Path, document: Document, where: tuple[str, ...], value: str) -> Path:
+    """Return a path that ssh is told, joined with the folder of the source; ~ is somebody's home, as for ssh."""
+    expanded = os.path.expanduser(value)
+    if '"' in value:
+        document.add(where, "has a quotation mark, which ssh takes for the end of a path")
+    elif expanded.startswith("~"):
+        document.add(where, f"{value.partition('/')[0]} is the home of nobody here; a folder of that name is ./~...")
+    return path.parent / expanded
 
 
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")

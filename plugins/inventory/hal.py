@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from ansible import constants
@@ -17,7 +18,7 @@ if _ROOT not in sys.path:
 
 from hal_inventory.ansible_inventory import fill, remember_bases, understand_ranges  # noqa: E402  found only now
 from hal_inventory.compiled import Compiled  # noqa: E402  found only now
-from hal_inventory.connection import connection  # noqa: E402  found only now
+from hal_inventory.connection import MOVED, connection  # noqa: E402  found only now
 from hal_inventory.errors import FindingsError, HalInventoryError  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
@@ -65,8 +66,8 @@ options:
     type: str
   ssh:
     description:
-      - How nodes are reached. C(user), by default V(root); C(key), by default C(ca/admin) in O(state);
-        C(known_hosts), by default C(known_hosts) in O(state). Paths are relative to this file.
+      - How nodes are reached. C(user), by default V(root); C(key), by default C(ca/admin) in O(state),
+        relative to this file. Host keys are believed by the C(known_hosts) in O(state), and by no other.
     type: dict
     default: {}
   users:
@@ -103,6 +104,12 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
         """Add hosts and groups. A model that cannot be used: all findings, one a line, then AnsibleParserError."""
         super().parse(inventory, loader, path, cache)
+        for name in sorted(self._vars.keys() & MOVED.keys()):
+            raise AnsibleParserError(
+                f"{name} as an extra variable (-e) does not count for all that uses it: leave it away, and write"
+                f" {MOVED[name]} into the source, hal.yml, where the default is not right, or into one of your own with"
+                " this one as base"
+            )
         try:
             compiled = Compiled(path)
             packed = compiled.inventory()
@@ -120,5 +127,6 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]
                 f" {VARS_PLUGIN}, host_group_vars into {constants.CONFIG_FILE or 'ansible.cfg'}"
             )
         remember_bases(compiled.source)
-        fill(inventory, packed, connection(compiled.source, packed["site"]))
+        beside = Path(constants.CONFIG_FILE).parent if constants.CONFIG_FILE else None
+        fill(inventory, packed, connection(compiled.source, packed["site"], beside))
         understand_ranges(manager)

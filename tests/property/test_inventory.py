@@ -31,7 +31,7 @@ SMALL = (ROOT / "tests" / "unit" / "inventory" / "data" / "small.yml").read_text
 HAL_FILE = (ROOT / "inventory" / "hal" / "cluster.yml").read_text()
 HAL = load_bytes(HAL_FILE.encode(), "cluster.yml")
 RELAXED = settings(max_examples=60)
-REACHED = Connection(Path("/s"), "root", Path("/k"), Path("/h"))
+REACHED = Connection(Path("/s"), "root", Path("/k"))
 
 prefixes = st.sampled_from(["hal", "hal-", "n", "r1n", "gpu-a", "10.64.0.", "x9y"])
 numbers = st.integers(0, 1200)
@@ -378,7 +378,7 @@ from hal_inventory.derive.inventory import pack
 from hal_inventory.load import load
 from hal_inventory.connection import Connection
 from hal_inventory.packed import as_list
-reached = Connection(pathlib.Path("/s"), "root", pathlib.Path("/k"), pathlib.Path("/h"))
+reached = Connection(pathlib.Path("/s"), "root", pathlib.Path("/k"))
 for path in sorted(pathlib.Path("tests/sites").glob("*/cluster.yml")):
     print(path.parent.name, hashlib.sha256(json.dumps(as_list(pack(load(path)), reached)).encode()).hexdigest())
 """

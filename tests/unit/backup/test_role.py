@@ -45,7 +45,7 @@ def site(tmp_path: Path) -> Path:
 @pytest.fixture
 def variables(site: Path) -> dict[str, Any]:
     return {
-        "hal_state_dir": str(site),
+        "state": site,
         "backup_public_key": "-----BEGIN PGP PUBLIC KEY BLOCK-----",
         "__backup_conf_dir": str(site / "etc"),
         "__backup_written": {"changed": False},

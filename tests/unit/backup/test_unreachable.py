@@ -81,7 +81,6 @@ def restore(programs: Any, key: SimpleNamespace, source: dict[str, Any], tmp_pat
         variables = {
             "restore_node": node,
             "restore_archive": str(sealed),
-            "hal_state_dir": str(folder),
             "backup_sources_extra": {"slurm_database": [source]},
             "backup_public_key": key.public.decode(),
             "backup_private_key": key.private.decode(),
@@ -96,7 +95,9 @@ def restore(programs: Any, key: SimpleNamespace, source: dict[str, Any], tmp_pat
         }
         (tmp_path / "variables.json").write_text(json.dumps(variables))
         named = ["--extra-vars", f"@{tmp_path / 'variables.json'}", *arguments]
-        return play("playbooks/restore.yml", *named, ANSIBLE_CALLBACKS_ENABLED=CALLBACKS, TMPDIR=str(folder))
+        return play(
+            "playbooks/restore.yml", *named, state=folder, ANSIBLE_CALLBACKS_ENABLED=CALLBACKS, TMPDIR=str(folder)
+        )
 
     return run
 

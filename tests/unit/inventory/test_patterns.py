@@ -33,6 +33,7 @@ def parts(pattern: str) -> list[str]:
         # Ansible's own.
         ("compute[0:1]", ["<compute[0:1]>"]),
         ("compute[0]", ["<compute[0]>"]),
+        ("compute[-1],!all[-1]", ["<compute[-1]>", "<!all[-1]>"]),
         ("n[8:9]", ["<n[8:9]>"]),
         ("worker1[0]", ["<worker1[0]>"]),
         ("a[12]b", ["<a[12]b>"]),
@@ -72,6 +73,15 @@ def test_ansible_takes_ranges_as_limit_and_as_pattern(folder: Folder) -> None:
     assert by_limit.stderr == ""
     assert by_limit.stdout.split() == ["hosts", "(3):", "worker1", "worker2", "worker4"]
     assert by_pattern.stdout == by_limit.stdout
+    last = folder.ansible("ansible", "compute[-1]", "-i", source, "--list-hosts")
+    assert last.stdout.split() == ["hosts", "(1):", "worker4"]
+    folder.write("lines", "worker[1-2,4]\nfront,compute[-1]\n\n~worker(3|4)\n!worker4:!worker1\n")
+    by_file = folder.ansible("ansible", "all", "-i", source, "--list-hosts", "--limit", "@lines")
+    assert (by_file.stderr, by_file.stdout.split()) == ("", ["hosts", "(3):", "front", "worker2", "worker3"])
+    folder.write("lines", "worker[4-9]\nfront\n")
+    refused = folder.ansible("ansible", "all", "-i", source, "--list-hosts", "--limit", "@lines")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert '"worker[4-9]": not in this inventory: worker[5-9]' in refused.stderr
     refused = folder.ansible("ansible", "all", "-i", source, "--list-hosts", "--limit", "worker[4-9]")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == (

@@ -188,7 +188,10 @@ def test_sources_come_from_the_environment_or_from_ansible(
 ) -> None:
     monkeypatch.chdir(folder.path)
     assert configured_sources() == [str(root / "inventory" / "hal" / "hal.yml")]
-    folder.write("ansible.cfg", "[defaults]\ninventory = a/hal.yml, b/hal.yml\n")
+    inventory = "[defaults]\ninventory = a/hal.yml, b/hal.yml\n"
+    folder.write("ansible.cfg", inventory)
+    assert configured_sources() == [str(root / "inventory" / "hal" / "hal.yml")], "it is for something else"
+    folder.write("ansible.cfg", f"{inventory}[inventory]\nenable_plugins = hal\n")
     assert configured_sources() == [str(folder.path / "a/hal.yml"), str(folder.path / "b/hal.yml")]
     folder.write("other.cfg", "[defaults]\ninventory = c.yml\n")
     monkeypatch.setenv("ANSIBLE_CONFIG", "other.cfg")

@@ -22,7 +22,7 @@ def play(state: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Return a finished run for a site whose folder this is; its pair of keys for backups is there already."""
     (state / "backup").mkdir(parents=True, exist_ok=True)
     (state / "backup" / "public.asc").touch()
-    return playing.play(PLAYBOOK, "-e", f"hal_state_dir={state}", *arguments, sites=("hal",))
+    return playing.play(PLAYBOOK, *arguments, sites=("hal",), state=state)
 
 
 def profile(pem: bytes) -> dict[str, object]:

@@ -23,8 +23,9 @@ def refusal(folder: Path, *words: str) -> str:
     make_key(made)
     done = play(
         "playbooks/image.yml",
-        *("-e", f"image_key={made}", "-e", f"hal_state_dir={folder}"),
+        *("-e", f"image_key={made}"),
         *(word for one in words for word in ("-e", one)),
+        state=folder,
         ANSIBLE_SSH_ARGS="-o ProxyCommand=false",  # no node is there, and none is to be asked
     )
     assert done.returncode != 0
@@ -59,9 +60,7 @@ def test_what_cannot_be_built_is_refused_in_one_line(tmp_path: Path, words: list
 def test_a_limit_is_refused_whatever_it_leaves(tmp_path: Path) -> None:
     """One that leaves out the building node would be a play of no hosts, which ends well."""
     for limit in ("hal01", "hal-mgmt1"):
-        done = play(
-            "playbooks/image.yml", "--limit", limit, "-e", "image_profile=ac922", "-e", f"hal_state_dir={tmp_path}"
-        )
+        done = play("playbooks/image.yml", "--limit", limit, "-e", "image_profile=ac922", state=tmp_path)
         assert done.returncode != 0
         assert "image.yml is for one image: leave --limit away" in " ".join((done.stdout + done.stderr).split())
 

@@ -142,12 +142,11 @@ def rolled_out(folder: Path, shown: str) -> subprocess.CompletedProcess[str]:
     tasks = [{"import_role": {"name": "ssh", "tasks_from": "validate"}}, *steps[:-1]]
     text = yaml.safe_dump([{"hosts": "all", "gather_facts": False, "connection": "local", "tasks": tasks}])
     variables: dict[str, Any] = {
-        "hal_state_dir": str(folder.parent),
         "__ssh_host_keypair": {"public_key": shown},
         "ansible_python_interpreter": LOCAL,
         "ansible_become": False,
     }
-    return play_text(folder.parent, text, NODE, **variables)
+    return play_text(folder.parent, text, NODE, state=folder.parent, **variables)
 
 
 def test_nothing_is_kept_or_signed_for_a_key_of_another_node_or_none(folder: Path, key: str) -> None:

@@ -40,6 +40,11 @@ PARTITION_KEYS = {
     "max_time": "MaxTime",
     "default_time": "DefaultTime",
 }
+# What a line of a partition has from the model, by slurm.conf's name without case: where it is in cluster.yml.
+OF_THE_MODEL = {
+    **{parameter.lower(): key for key, parameter in PARTITION_KEYS.items()},
+    **{"nodes": "nodes", "default": "default", "hidden": "hidden"},
+}
 NODE_KEYS = {"cpus": "CPUs", "sockets": "Sockets", "memory_mb": "RealMemory"}
 
 
@@ -70,7 +75,10 @@ def settings_problems(
 
 
 def partition_problems(variable: str, partitions: Mapping[str, Any], known: Iterable[str], version: str) -> list[str]:
-    """Return a line for each fault of ``{partition: {parameter: value}}``; ``known`` are the model's partitions."""
+    """Return a line for each fault of ``{partition: {parameter: value}}``; ``known`` are the model's partitions.
+
+    What the model gives a partition is a fault here: its line would have it twice.
+    """
     names = list(known)
     problems: list[str] = []
     for partition, settings in partitions.items():
@@ -81,7 +89,11 @@ def partition_problems(variable: str, partitions: Mapping[str, Any], known: Iter
         elif not isinstance(settings, Mapping):
             problems.append(f"{where}: has to be a mapping of slurm.conf's parameters, such as {{MaxNodes: 2}}")
         else:
-            problems += settings_problems(where, settings, version, section="PartitionName")
+            for written in settings:
+                if key := OF_THE_MODEL.get(str(written).lower()):
+                    problems.append(f"{where}.{written}: say it in cluster.yml, as partitions.{partition}.{key}")
+            more = {name: value for name, value in settings.items() if str(name).lower() not in OF_THE_MODEL}
+            problems += settings_problems(where, more, version, section="PartitionName")
     return problems
 
 

@@ -17,8 +17,8 @@ def hal_slurm_partition_settings(
 ) -> dict[str, dict[str, Any]]:
     """Return {partition: {name: value}} for the end of each PartitionName= line.
 
-    What the model gives is a GPU's share of its node, in CPUs and MB, and the QOS that refuses GPUs. ``more`` are the
-    site's settings, which win; names compare without case, and a null withdraws.
+    What the model gives is a GPU's share of its node, in CPUs and MB, and the QOS that refuses GPUs; a partition is up.
+    ``more`` are the site's settings, which win; names compare without case, and a null withdraws.
     """
     found = {}
     for partition in partitions:
@@ -27,6 +27,7 @@ def hal_slurm_partition_settings(
             "DefCpuPerGPU": partition.get("cpus_per_gpu"),
             "DefMemPerGPU": partition.get("memory_per_gpu_mb"),
             "QOS": NO_GPUS if partition.get("refuses_gpus") else None,
+            "State": "UP",
         }
         spelling = {key.lower(): key for key in settings}
         for key, value in (more.get(name) or {}).items():
@@ -40,22 +41,39 @@ def hal_slurm_qos_first(
 ) -> list[dict[str, str]]:
     """Return [{name}] of the declared QOS that partitions name: what slurmctld needs to find when it starts.
 
-    No limits: a database does not know gres/gpu before slurmctld has started once (AccountingStorageTRES).
+    No limits: a database does not know gres/gpu before slurmctld has started once (AccountingStorageTRES). Names of QOS
+    compare without case, as in Slurm (assoc_mgr.c, assoc_mgr_fill_in_qos).
     """
     named = _named(settings)
-    found = [one for one in declared if one.get("state", "present") == "present"]
-    return [{"name": str(one["name"])} for one in found if str(one["name"]) in named]
+    return [{"name": str(one["name"])} for one in _present(declared) if str(one["name"]).lower() in named]
 
 
 def hal_slurm_qos_declared(
     declared: Sequence[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """Return the site's QOS, and the one that refuses GPUs if a partition has it and the site did not declare it."""
-    names = {str(one.get("name")) for one in declared}
+    names = {str(one.get("name")).lower() for one in declared}
     if NO_GPUS in names or NO_GPUS not in _named(settings):
         return list(declared)
     ours = {"description": "jobs without GPUs", "flags": ["DenyOnLimit"], "max_tres_per_job": {GPU: 0}}
     return [{"name": NO_GPUS, **ours}, *declared]
+
+
+def hal_slurm_qos_problems(
+    declared: Iterable[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """Return a line for each partition whose QOS the site does not declare as present.
+
+    slurmctld ends at such a partition (read_config.c, "has an invalid qos"), and only QOS that are declared are made
+    before it starts. ``declared`` and ``settings`` are what the other filters here return.
+    """
+    there = {str(one.get("name")).lower() for one in _present(declared)}
+    return [
+        f"partition {name} has the QOS {one['QOS']}, which is not in slurm_qos, or is absent there; slurmctld would not "
+        f"start. Declare it in slurm_qos, as {{name: {one['QOS']}}} at least."
+        for name, one in settings.items()
+        if one.get("QOS") and str(one["QOS"]).lower() not in there
+    ]
 
 
 def hal_slurm_gpu_problems(
@@ -82,14 +100,14 @@ def hal_slurm_gpu_problems(
         problems.append(
             f"AccountingStorageTRES has no {GPU}, so Slurm does not count GPUs in {', '.join(refusing)}: add it."
         )
-    known = {str(one.get("name")): one for one in qos if one.get("state", "present") == "present"}
+    known = {str(one.get("name")).lower(): one for one in _present(qos)}
     for name in refusing:
         used = settings[name].get("QOS")
         if used is None:
             problems.append(
                 f"partition {name} has gpus: false and no QOS that refuses them: leave QOS out, or name one."
             )
-        elif not _refuses(known.get(str(used), {})):
+        elif not _refuses(known.get(str(used).lower(), {})):
             problems.append(
                 f"partition {name} has gpus: false, and its QOS {used} of slurm_qos does not refuse them: it needs "
                 f"max_tres_per_job: {{{GPU}: 0}} and the flag DenyOnLimit."
@@ -98,7 +116,11 @@ def hal_slurm_gpu_problems(
 
 
 def _named(settings: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    return {str(one["QOS"]) for one in settings.values() if one.get("QOS")}
+    return {str(one["QOS"]).lower() for one in settings.values() if one.get("QOS")}
+
+
+def _present(qos: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [one for one in qos if one.get("state", "present") == "present"]
 
 
 def _refuses(qos: Mapping[str, Any]) -> bool:
@@ -121,5 +143,6 @@ class FilterModule:
             "hal_slurm_partition_settings": hal_slurm_partition_settings,
             "hal_slurm_qos_first": hal_slurm_qos_first,
             "hal_slurm_qos_declared": hal_slurm_qos_declared,
+            "hal_slurm_qos_problems": hal_slurm_qos_problems,
             "hal_slurm_gpu_problems": hal_slurm_gpu_problems,
         }

@@ -78,14 +78,15 @@ def standing(node, slurm_user):
 
     slurm_user: SlurmUser, who is behind the reasons that slurmctld itself gives. A node is silenced only by exactly
     slurmctld's own words, without a drain: an administrator's DOWN, a drain and a reboot by Slurm are not ours to end.
+    FAIL is a drain that no registration ends.
     """
     if node["usable"]:
         return SERVES
     if node["reboot"]:
         return KEPT
-    if node["failing"] or "INVAL" in node["state"]:
+    if "INVAL" in node["state"]:
         return LACKS
-    if node["drained"]:
+    if node["drained"] or node["failing"]:
         return KEPT if node["answers"] else UNHEARD
     if node["down"]:
         silenced = node["reason"] == NOT_RESPONDING and node["by"] == slurm_user
@@ -99,8 +100,8 @@ def has_to_register(node):
     slurmctld pings no node that is DOWN and silent (ping_nodes.c, ping_nodes); it asks it to register once in many
     pings, which may be half an hour. A slurmd that starts registers at once.
     """
-    silenced = node["reason"] == NOT_RESPONDING or node["drained"]
-    return bool(node["down"] and not node["answers"] and not node["reboot"] and silenced)
+    seen_through = node["reason"] == NOT_RESPONDING or node["drained"] or node["failing"]
+    return bool(node["down"] and not node["answers"] and not node["reboot"] and seen_through)
 
 
 def missing(node, slurm_user):

@@ -72,6 +72,12 @@ def refusals(output):
     return [message for message in found if not COMPANION.search(message)] or found
 
 
+def foreign(output):
+    """Return the last error that says nothing of the texts, "" where there is none."""
+    found = [message for level, message in said(output) if level and NOT_OF_THE_TEXTS.search(message)]
+    return found[-1] if found else ""
+
+
 def last_words(output):
     """Return what a daemon said last that was not mere information, or its last line."""
     lines = said(output)

@@ -26,8 +26,8 @@ options:
       - C(drained) drains those that are not drained yet.
       - C(resumed) gives those back that are drained or down, whoever drained them.
       - C(serving) waits until slurmctld has heard of them, and gives those back that slurmctld itself had set DOWN
-        because they did not answer, once they have registered. One that somebody else keeps from jobs by a drain or a
-        reboot stays so; any other that takes no jobs is a failure, which says what is missing.
+        because they did not answer, once they have registered. One that somebody else keeps from jobs by a drain, by
+        FAIL or by a reboot stays so; any other that takes no jobs is a failure, which says what is missing.
     type: str
     choices: [seen, drained, resumed, serving]
     default: seen

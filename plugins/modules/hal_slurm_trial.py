@@ -17,9 +17,11 @@ description:
   - On a compute node C(slurmd -G) reads the texts too. That is the part of slurmd that reads gres.conf and
     cgroup.conf; it makes no cgroups and no sockets, and contacts nobody.
   - Fails where Slurm refuses the texts, or would go on with something else than they say. The message has Slurm's own
-    line, and the place in the file that would have been written.
+    line, and the place in the file that would have been written. Fails, too, where slurmctld ends or crashes before it
+    is ready and names no cause outside the texts.
   - Does nothing where the files have these texts already, and where the daemon is not installed.
-  - What says nothing of the texts (a device that is not there, a daemon that does not end) is a warning.
+  - What says nothing of the texts (a device that is not there, a daemon that does not end, no space for the private
+    folder) is a warning.
 options:
   daemons:
     description: Which daemons of this node read the files.
@@ -91,12 +93,17 @@ from ansible.module_utils.common.text.converters import to_bytes, to_native, to_
 from ansible.module_utils.hal_node_files import content_of
 from ansible.module_utils.hal_printable import shown
 from ansible.module_utils.hal_slurm_private import cgroup_conf, setting, slurm_conf
-from ansible.module_utils.hal_slurm_said import MOST, NO_DEVICE, READY, last_words, placed, refusals
+from ansible.module_utils.hal_slurm_said import MOST, NO_DEVICE, READY, foreign, last_words, placed, refusals
 
 # Slurm finds other files beside slurm.conf (acct_gather.conf, job_submit.lua): all but the one with a password.
 NOT_LINKED = ("slurmdbd.conf",)
 PR_SET_PDEATHSIG = 1  # prctl(2)
 ENDING_SECONDS = 20
+# What the system says no to. What goes wrong between fork and exec is an error of its own in Python 3.
+OF_THE_SYSTEM = (EnvironmentError, getattr(subprocess, "SubprocessError", EnvironmentError))
+# timeout(1) says that it failed itself, or that there was no program to run. SIGKILL and the others come from outside:
+# a machine without memory, or one that goes down.
+NOT_SLURMS = frozenset([125, 126, 127, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP])
 # As in a first check, before packages are installed.
 UNSEEN_YET = re.compile("it is not installed|there is no such user yet")
 
@@ -192,10 +199,17 @@ class Trial(object):
 
     def judge(self, name):
         """Have a daemon read the texts; end the module if it refuses them. Raises Unjudged."""
+        try:
+            self.read_by(name)
+        except OF_THE_SYSTEM as error:
+            raise Unjudged("the trial could not be made: %s" % error)
+
+    def read_by(self, name):
+        """Do what judge says. Raises Unjudged, and what OF_THE_SYSTEM has."""
         program = self.module.get_bin_path(name)
         if not program:
             raise Unjudged("it is not installed")
-        _status, version, _err = self.module.run_command([program, "-V"])
+        _status, version, _err = self.module.run_command([program, "-V"], handle_exceptions=False)
         found = re.match(r"slurm\S* ((\d+)\.(\d+)\S*)", version)
         if not found:
             raise Unjudged("%s -V does not say its release" % name)
@@ -211,16 +225,24 @@ class Trial(object):
         wrong = refusals(output)
         if wrong:
             lines = [line.replace(folder + "/", self.home + "/") for line in placed(wrong, self.texts)]
-            words = "%s %s refuses the new configuration, and no file was replaced: %s" % (
-                name, found.group(1), "; ".join(lines[:MOST]))
-            self.module.fail_json(msg=printable(words), log=[printable(line) for line in output.splitlines()[-30:]])
+            self.refuse("%s %s refuses" % (name, found.group(1)), "; ".join(lines[:MOST]), output)
         if NO_DEVICE in output:
             raise Unjudged("a device is not there: %s" % last_words(output))
         if status is None:
             limit = self.module.params["wait_seconds"]
             raise Unjudged("no end in %d s; it said last: %s" % (limit, last_words(output)))
-        if status != 0:
-            raise Unjudged("exit status %d; it said last: %s" % (status, last_words(output)))
+        if status == 0 and (name != "slurmctld" or READY in output):
+            return
+        how = "exit status %d" % status if status >= 0 else "ended by signal %d" % -status
+        if name != "slurmctld" or status == 0 or status in NOT_SLURMS or foreign(output):
+            raise Unjudged("%s; it said last: %s" % (how, foreign(output) or last_words(output)))
+        last = last_words(output).replace(folder + "/", self.home + "/")
+        self.refuse("%s %s does not start with" % (name, found.group(1)), "%s; it said last: %s" % (how, last), output)
+
+    def refuse(self, what, why, output):
+        """End the module: no file is replaced."""
+        words = "%s the new configuration, and no file was replaced: %s" % (what, why)
+        self.module.fail_json(msg=printable(words), log=[printable(line) for line in output.splitlines()[-30:]])
 
     def command(self, name, program):
         """Return (arguments, what says that it is ready) of a daemon in the foreground."""

@@ -62,8 +62,15 @@ class Ran:
         monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda _, name: self.programs.get(name))
         monkeypatch.setattr(basic.AnsibleModule, "log", lambda *_words, **_more: None)
 
-    def command(self, argv: list[str], environ_update: dict[str, str] | None = None, data: str | None = None) -> Answer:
-        """Answer a command."""
+    def command(
+        self,
+        argv: list[str],
+        environ_update: dict[str, str] | None = None,
+        data: str | None = None,
+        handle_exceptions: bool = True,
+    ) -> Answer:
+        """Answer a command; `answer` raises what the module handles itself only where it says so."""
+        assert isinstance(handle_exceptions, bool)
         assert data in (None, ""), "a command reads nothing"
         self.told.append(list(argv))
         self.environments.append(dict(environ_update or {}))

@@ -72,6 +72,7 @@ def test_the_running_slurmctld_did_not_hear_of_it(node: Node, login: Host) -> No
     before = state(node)
     tried = roll_out("--check", slurm_settings_site={"KillWait": 31})
     assert tried.status == 0, tried.explain()
+    assert "did not judge" not in tried.words, "a trial that judges nothing leaves nothing either"
     assert state(node) == before
     told = login.check_output(f"tail -c +{int(log) + 1} /var/log/slurm/slurmctld.log")
     assert "Running as primary controller" not in told

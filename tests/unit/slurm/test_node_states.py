@@ -89,7 +89,12 @@ RESUME = "scontrol update NodeName=hal01 State=RESUME"
         ("IDLE+REBOOT_REQUESTED", "kept", False),
         ("IDLE+POWERED_DOWN", "kept", False),
         ("IDLE+INVAL" + BOOTED, "lacks", False),
-        ("IDLE+FAIL" + FAN, "lacks", False),
+        # FAIL is set on purpose, by an administrator or by a reimage: a drain that no registration ends.
+        ("IDLE+FAIL" + FAN, "kept", False),
+        ("MIXED+FAILING" + HEALTH, "kept", False),
+        ("DOWN+FAIL" + FAN, "kept", False),
+        ("DOWN+FAIL+NOT_RESPONDING" + FAN, "unheard", True),
+        ("IDLE+FAIL+INVAL" + BOOTED, "lacks", False),
     ],
 )
 def test_only_what_slurmctld_did_for_silence_is_ours_to_undo(state: str, how: str, registers: bool) -> None:

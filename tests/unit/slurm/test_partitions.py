@@ -38,19 +38,19 @@ def partitions() -> ModuleType:
 
 def test_a_gpu_brings_its_share_and_a_partition_without_refuses(partitions: ModuleType) -> None:
     assert partitions.hal_slurm_partition_settings([GPU, CPU], {}) == {
-        "gpu": {"DefCpuPerGPU": 40, "DefMemPerGPU": 60000},
-        "cpu": {"QOS": "no-gpus"},
+        "gpu": {"DefCpuPerGPU": 40, "DefMemPerGPU": 60000, "State": "UP"},
+        "cpu": {"QOS": "no-gpus", "State": "UP"},
     }
 
 
 def test_the_site_wins_in_any_case_and_null_withdraws(partitions: ModuleType) -> None:
     more = {
-        "gpu": {"defcpupergpu": None, "DEFMEMPERGPU": 1, "LLN": "YES"},
-        "cpu": {"qos": "own"},
+        "gpu": {"defcpupergpu": None, "DEFMEMPERGPU": 1, "LLN": "YES", "state": "DOWN"},
+        "cpu": {"qos": "own", "STATE": None},
         "other": {"LLN": "NO"},
     }
     assert partitions.hal_slurm_partition_settings([GPU, CPU], more) == {
-        "gpu": {"DefMemPerGPU": 1, "LLN": "YES"},
+        "gpu": {"DefMemPerGPU": 1, "LLN": "YES", "State": "DOWN"},
         "cpu": {"QOS": "own"},
     }
 
@@ -65,6 +65,28 @@ def test_the_qos_that_refuses_is_added_where_a_partition_has_it_and_nobody_decla
     assert partitions.hal_slurm_qos_declared([debug], named) == [NO_GPUS, debug]
     assert partitions.hal_slurm_qos_declared([debug, own], named) == [debug, own]
     assert partitions.hal_slurm_qos_declared([debug], {"debug": {"QOS": "debug"}}) == [debug]
+
+
+@pytest.mark.parametrize("name", ["debug", "Debug", "DEBUG"])
+def test_a_qos_has_one_name_in_any_case(partitions: ModuleType, name: str) -> None:
+    settings = {"debug": {"QOS": "dEbug"}, "gpu": {"State": "UP"}}
+    assert partitions.hal_slurm_qos_first([{"name": name}], settings) == [{"name": name}]
+    assert partitions.hal_slurm_qos_problems([{"name": name}], settings) == []
+    own = [{"name": "No-GPUs"}]
+    assert partitions.hal_slurm_qos_declared(own, {"cpu": {"QOS": "no-gpus"}}) == own
+    assert partitions.hal_slurm_qos_declared([], {"cpu": {"QOS": "NO-GPUS"}}) == [NO_GPUS]
+    refusing = {"cpu": {"QOS": "NO-gpus"}}
+    assert partitions.hal_slurm_gpu_problems([CPU], refusing, [{**NO_GPUS, "name": "No-GPUs"}], CLUSTER) == []
+
+
+@pytest.mark.parametrize(
+    "declared", [[], [{"name": "debgu"}], [{"name": "debug", "state": "absent"}], [{"name": "debug-2"}, {"name": None}]]
+)
+def test_a_qos_that_would_end_slurmctld_is_named(partitions: ModuleType, declared: list[dict[str, Any]]) -> None:
+    settings = {"debug": {"QOS": "debug"}, "gpu": {"QOS": ""}, "cpu": {}}
+    (said,) = partitions.hal_slurm_qos_problems(declared, settings)
+    assert said.startswith("partition debug has the QOS debug, which is not in slurm_qos, or is absent there")
+    assert "{name: debug}" in said
 
 
 def test_what_refuses_gpus_has_no_problem(partitions: ModuleType) -> None:

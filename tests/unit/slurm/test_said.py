@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.hal_slurm_said import last_words, placed, refusals
+from ansible.module_utils.hal_slurm_said import foreign, last_words, placed, refusals
 
 TEXTS = {
     "slurm.conf": (
@@ -61,6 +61,12 @@ def test_last_words_are_what_a_daemon_ended_with(captures: Path) -> None:
     assert last_words(output(captures, "device", "20.02")).startswith("can't stat gres.conf file /dev/nvidia7")
     assert last_words("slurmctld: one\nslurmctld: two\n") == "two"
     assert last_words("") == "nothing"
+
+
+def test_only_an_error_is_a_cause_outside_the_texts(captures: Path) -> None:
+    assert foreign(output(captures, "slurmctld_healthy", "22.05")).startswith("Munge encode failed")
+    assert foreign(output(captures, "slurmctld_healthy", "20.02")) == ""
+    assert foreign("slurmctld: slurmdbd is up\nslurmctld: error: cannot do this\n") == ""
 
 
 @pytest.mark.parametrize(

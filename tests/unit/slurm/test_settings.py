@@ -125,6 +125,22 @@ def test_a_partition_has_parameters_of_its_own(name: str, value: Any, words: str
     assert words in found if words else not found
 
 
+@pytest.mark.parametrize("version", ["20.02.7", "99.05.1"])
+@pytest.mark.parametrize(
+    ("parameter", "key"),
+    [
+        *(("Nodes", "nodes"), ("NODES", "nodes"), ("default", "default"), ("Hidden", "hidden")),
+        *(("MaxTime", "max_time"), ("defaulttime", "default_time"), ("PriorityTier", "priority")),
+        ("MaxCPUsPerNode", "max_cpus_per_node"),
+    ],
+)
+def test_what_the_model_gives_a_partition_is_said_in_the_model(version: str, parameter: str, key: str) -> None:
+    for value in ("soon", None):
+        assert partition_problems("p", {"debug": {parameter: value, "State": "DOWN"}}, ["debug"], version) == [
+            f"p.debug.{parameter}: say it in cluster.yml, as partitions.debug.{key}"
+        ]
+
+
 def test_partitions_are_those_of_the_model() -> None:
     assert partition_problems("p", {"debgu": {"MaxNodes": 2}, "gpu": 3}, ["debug", "gpu"], "22.05.8") == [
         'p.debgu: the model has no such partition; did you mean "debug"?',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import json
 import os
@@ -74,6 +75,14 @@ def alive(path: Path) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def session(pid: int) -> int | None:
+    """The session of a process; None where it has ended meanwhile."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
 
 
 def gone(path: Path) -> bool:
@@ -188,6 +197,82 @@ def test_what_says_nothing_of_the_texts_is_a_warning_and_leaves_nothing_behind(
     assert (slurm.root / "times").read_text() == "x\n" * (2 if again else 1)
 
 
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["exit 3"], "exit status 3; it said last: nothing"),
+        (["echo 'slurmctld: error: cannot do this'; exit 1"], "exit status 1; it said last: cannot do this"),
+        (["echo 'slurmctld: started'; kill -SEGV $$"], "ended by signal 11; it said last: started"),
+        (["echo 'slurmctld: started'; kill -ABRT $$"], "ended by signal 6; it said last: started"),
+    ],
+)
+def test_a_slurmctld_that_does_not_come_up_is_a_refusal(slurm: Slurm, lines: list[str], words: str) -> None:
+    slurm.program("slurmctld", *lines)
+    slurm.program("slurmd", "touch asked")
+    answer = slurm("slurmctld", "slurmd")
+    assert answer["failed"]
+    assert answer["msg"] == (
+        f"slurmctld 22.05.8 does not start with the new configuration, and no file was replaced: {words}"
+    )
+    assert not (slurm.root / "asked").exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["echo 'slurmctld: error: write: No space left on device'; exit 1"], "exit status 1; it said last: write: No"),
+        (["echo 'slurmctld: fatal: malloc: Cannot allocate memory'; exit 1"], "exit status 1; it said last: malloc"),
+        (["kill -KILL $$"], "ended by signal 9"),
+        (["kill -TERM $$"], "ended by signal 15"),
+        (["exit 0"], "exit status 0"),
+        (["exec /nowhere/slurmctld"], "exit status 127"),
+    ],
+)
+def test_a_slurmctld_that_ends_for_something_else_judges_nothing(slurm: Slurm, lines: list[str], words: str) -> None:
+    slurm.program("slurmctld", *lines)
+    answer = slurm("slurmctld")
+    assert "failed" not in answer
+    assert answer["judged"] == []
+    assert words in answer["why"][0]
+    assert answer["warnings"] == answer["why"]
+
+
+def test_a_slurmctld_that_was_ready_was_judged_however_it_ends(slurm: Slurm) -> None:
+    slurm.program("slurmctld", READY, "kill -SEGV $$")
+    assert slurm("slurmctld")["judged"] == ["slurmctld"]
+
+
+def full(*_words: Any, **_more: Any) -> Any:
+    """What the system says no to."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *("tempfile.mkdtemp", "os.symlink", "os.mkdir", "read", "free_ports", "subprocess.Popen"),
+        "Trial.as_user",  # in the child: Python 3 has an error of its own for that
+        "AnsibleModule.run_command",
+    ],
+)
+def test_what_the_system_refuses_is_a_warning_of_one_node(
+    slurm: Slurm, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    (slurm.etc / "acct_gather.conf").write_text("x")
+    slurm.program("slurmctld", READY)
+    place: Any = slurm.ran.module
+    *way, name = what.split(".")
+    for step in way:
+        place = getattr(place, step)
+    with monkeypatch.context() as one:
+        one.setattr(place, name, full)
+        answer = slurm("slurmctld")
+    assert "failed" not in answer
+    assert answer["judged"] == []
+    assert answer["why"][0].startswith("slurmctld did not judge the new configuration: the trial could not be made: ")
+    assert answer["warnings"] == answer["why"]
+
+
 def test_what_a_daemon_left_in_its_session_is_ended_with_it(slurm: Slurm) -> None:
     child = slurm.program("child", "while :; do sleep 0.05; done")
     slurm.program("slurmctld", f"{child} >/dev/null &", "trap 'exit 0' TERM", READY, "while :; do sleep 0.05; done")
@@ -231,7 +316,7 @@ def test_a_daemon_ends_when_the_module_is_killed(
     program = slurm.program("slurmctld", "[ $1 = -V ] && echo slurm 22.05.8 && exit", "while :; do sleep 0.05; done")
     process = as_process()
     end = time.time() + 120
-    while not any(os.getsid(pid) != os.getsid(0) for pid in alive(program)) and time.time() < end:
+    while not any(session(pid) not in (None, os.getsid(0)) for pid in alive(program)) and time.time() < end:
         time.sleep(0.05)
     process.send_signal(how)
     process.wait()

@@ -69,8 +69,8 @@ def hal_slurm_qos_problems(
     """
     there = {str(one.get("name")).lower() for one in _present(declared)}
     return [
-        f"partition {name} has the QOS {one['QOS']}, which is not in slurm_qos, or is absent there; slurmctld would not "
-        f"start. Declare it in slurm_qos, as {{name: {one['QOS']}}} at least."
+        f"partition {name} has the QOS {one['QOS']}, which is not in slurm_qos, or is absent there; slurmctld would "
+        f"not start. Declare it in slurm_qos, as {{name: {one['QOS']}}} at least."
         for name, one in settings.items()
         if one.get("QOS") and str(one["QOS"]).lower() not in there
     ]

@@ -1,10 +1,6 @@
-"""Draws what an audit found as a picture for README: docs/pictures/audit.svg, from docs/pictures/audit.json.
+"""Draws what an audit found as a picture: the report that hal-audit prints on a terminal, as SVG.
 
-    python -m tests.picture                 the SVG anew, from the JSON that is there
-    python -m tests.picture last.json       take over the document of an audit first
-
-The report is the one that hal-audit prints on a terminal. A unit test compares picture and document, so neither can be
-made by hand.
+python -m tests.picture .state/reports/audit.json >audit.svg
 """
 
 from __future__ import annotations
@@ -19,7 +15,6 @@ from typing import Any
 
 from hal_audit import report
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 WIDTH = 96
 # Rich's own frame without its web font: a picture asks nobody for anything.
 FRAME = """\
@@ -57,13 +52,11 @@ def draw(document: Mapping[str, Any]) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """Write the picture, after the document if one is named."""
-    kept = FOLDER / "audit.json"
-    if words:
-        document = json.loads(Path(words[0]).read_text(encoding="utf-8"))
-        kept.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    document = json.loads(kept.read_text(encoding="utf-8"))
-    (FOLDER / "audit.svg").write_text(draw(document), encoding="utf-8")
+    """Print the picture of a document (`hal-audit run --json`)."""
+    if len(words) != 1:
+        print("python -m tests.picture FILE", file=sys.stderr)
+        return 2
+    sys.stdout.write(draw(json.loads(Path(words[0]).read_text(encoding="utf-8"))))
     return 0
 
 

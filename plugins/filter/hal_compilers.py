@@ -16,7 +16,7 @@ PGI: dict[str, Any] = {
 FLAGS = ("default", "hidden", "nvidia", "mpi", "mpi_gpu")
 VERSION = re.compile(r"\d{1,3}\.\d{1,3}")
 HEX = re.compile(r"[0-9a-f]{64}")
-SOURCE = re.compile(r"(?:controller:)?/[^\s:]+|https?://[^/\s]+/\S+")
+SOURCE = re.compile(r"/[^\s:]+|controller:/[^\s:](?:[^\n:]*[^\s:])?|https?://[^/\s]+/\S+")
 LICENCE = re.compile(r"/[^\s:]+|\d{1,5}@[A-Za-z0-9.-]+")
 PACKAGE = re.compile(r"advance-toolchain-at(\d+\.\d+)-\S+")
 # The folder that PGI's installer makes below its prefix.

@@ -38,7 +38,10 @@ def test_a_fault_of_pgi_is_one_line_with_what_would_be_right(filters: Any, chang
     assert found[0].startswith("compilers_pgi[0]")
 
 
-@pytest.mark.parametrize("source", ["/srv/pgi.tar.gz", "controller:/srv/pgi.tar.gz", "https://mirror/pgi.tar.gz"])
+@pytest.mark.parametrize(
+    "source",
+    ["/srv/pgi.tar.gz", "controller:/srv/pgi.tar.gz", "controller:/my site/pgi.tar", "https://mirror/pgi.tar.gz"],
+)
 def test_places_of_an_archive(filters: Any, source: str) -> None:
     assert filters["hal_pgi_problems"]([pgi(source=source)], "ppc64le", True) == []
 

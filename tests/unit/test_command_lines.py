@@ -56,7 +56,8 @@ LINES = [
     Line(INVENTORY, "show", {**SITE, "command": "show", "words": []}),
     Line(INVENTORY, "list", {**SITE, "command": "list", "expression": "all"}),
     Line(INVENTORY, "graph", {**SITE, "command": "graph", "group": None}),
-    Line(INVENTORY, "nodes EXPRESSION:gpu", {**SITE, "command": "nodes", "expression": "gpu", "expand": False}),
+    Line(INVENTORY, "nodes", {**SITE, "command": "nodes", "expression": "all", "expand": False}),
+    Line(INVENTORY, "nodes gpu", {**SITE, "command": "nodes", "expression": "gpu", "expand": False}),
     Line(INVENTORY, "names", {**SITE, "command": "names"}),
     Line(INVENTORY, "validate", {**SITE, "command": "validate", "files": [], "placeholders": False}),
     Line(INVENTORY, "capture", {

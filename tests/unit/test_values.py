@@ -52,6 +52,7 @@ VALUES = {
     "hal_inventory.cli.capture": "Verdict",
     "hal_inventory.cli.output": "Answer Facts Table Tree",
     "hal_inventory.cli.validate": "Verdict",
+    "hal_inventory.connection": "Connection",
     "hal_inventory.errors": "Finding",
     "hal_inventory.model": "FabricLink FabricPort FileSystemUse Network Node Placeholder Site",
     "hal_inventory.sources": "Source",
@@ -79,6 +80,7 @@ VALUES = {
     "hal_reimage.slurm": "TestJob",
     "hal_reimage.slurm_text": "Listed Ran",
     "hal_reimage.world": "Installation Job SlurmNode World",
+    "hal_rollout.processes": "Here",
     "hal_singularity.conf": "Directive",
 }
 

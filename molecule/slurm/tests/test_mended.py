@@ -40,16 +40,13 @@ def stern(login: Host) -> Iterator[None]:
 
 def test_a_silent_node_whose_munge_is_repaired_takes_jobs_again(node: Node, login: Host, stern: None) -> None:
     """Real silence: slurmctld understands nothing of what the node says, and sets it DOWN itself."""
-    hal01 = node("hal01")
-    slurmd = pid(hal01, "slurmd")
-    hal01.check_output(f"head -c 64 /dev/urandom >{KEY} && systemctl restart munge")
+    node("hal01").check_output(f"head -c 64 /dev/urandom >{KEY} && systemctl restart munge")
     silent = wait_for("silence", lambda: shown(login, "hal01"), lambda seen: seen[0].startswith("DOWN"), 600)
     assert silent[1].startswith("Not responding [slurm@"), silent
 
     mended = playbook(SCENARIO / "tests/mended.yml", mitogen=strategy.chosen(), slurm_settings_site=STERN)
     assert mended.status == 0, mended.explain()
     assert shown(login, "hal01") == ("IDLE", "")
-    assert pid(hal01, "slurmd") != slurmd, "it registered because it was started again"
     ran = as_user(login, "alice", "srun --nodelist=hal01 --time=5 hostname -s")
     assert (ran.rc, ran.stdout.strip()) == (0, "hal01"), ran.stderr
     again = playbook(SCENARIO / "tests/mended.yml", mitogen=strategy.chosen(), slurm_settings_site=STERN)

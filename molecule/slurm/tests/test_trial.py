@@ -25,7 +25,9 @@ def state(node: Node) -> dict[str, list[str]]:
         name: [
             node(name).check_output("cd /etc/slurm && stat -c '%n %Y %i' *.conf && sha256sum *.conf"),
             pid(node(name), UNITS[name]) if name in UNITS else "",
-            node(name).check_output("ls -d /tmp/hal-slurm-trial-* 2>/dev/null; pgrep -f '[h]al-slurm-trial-' || true"),
+            node(name).check_output(
+                "ls -d /tmp/[h]al-slurm-trial-* 2>/dev/null; pgrep -f '[h]al-slurm-trial-' || true"
+            ),
         ]
         for name in NODES
     }

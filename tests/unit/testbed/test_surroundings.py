@@ -102,6 +102,9 @@ def test_virtual_nodes_are_reached_where_the_users_home_has_a_blank(
     source = home / "hal cluster/hal.yml"
     source.parent.mkdir(parents=True)
     source.write_text(f"plugin: hal\nbase: {ROOT}/inventory/virtual/hal.yml\nstate: .state/virtual\n")
+    key = home / "hal cluster/.state/virtual/ca/admin"
+    key.parent.mkdir(parents=True)
+    key.touch()
     argv = ssh_config.Cluster([source]).ssh_argv("hal01", "true")
     done = subprocess.run([argv[0], "-G", *argv[1:]], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

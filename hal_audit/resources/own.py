@@ -138,6 +138,8 @@ def _entry(kind: str, entry: Mapping[str, Any]) -> Resource:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):  # limits by resource, as Slurm prints them
+        return ",".join(f"{text(key)}={text(one)}" for key, one in sorted(value.items()))
     if isinstance(value, (list, tuple)):
         return [text(one) for one in value]
     return value if value is None or isinstance(value, (bool, int, float)) else text(value)

@@ -56,11 +56,13 @@ def test_without_its_callbacks_every_playbook_refuses_before_a_node_is_asked(tmp
     ssh = tmp_path / "ssh"
     ssh.write_text(f"#!/bin/sh\ntouch '{asked}'\nexit 255\n")
     ssh.chmod(0o755)
-    named = {**NAMED, "hal_state_dir": str(tmp_path / "state")}
-    enabled = {"ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.timer", "ANSIBLE_SSH_EXECUTABLE": str(ssh)}
-    done = play(
-        f"playbooks/{playbook}", "-e", json.dumps(named), sites=("virtual",), **enabled, ANSIBLE_SSH_RETRIES="0"
-    )
+    state = tmp_path / "state"
+    state.mkdir()
+    enabled = {
+        **{"ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.timer", "ANSIBLE_SSH_EXECUTABLE": str(ssh)},
+        "ANSIBLE_SSH_RETRIES": "0",
+    }
+    done = play(f"playbooks/{playbook}", "-e", json.dumps(NAMED), sites=("virtual",), state=state, **enabled)
     said = {"authorities.yml": PRINTABLE, "certificate.yml": PRINTABLE, **REFUSED}.get(playbook, ROLLOUT)
     assert done.returncode != 0, done.stdout + done.stderr
     assert [line for line in done.stderr.splitlines() if line.startswith("ERROR! ")] == [f"ERROR! {said}"], done.stdout

@@ -212,7 +212,9 @@ def test_what_a_health_check_did_is_a_line(text: str, is_refused: bool) -> None:
         return text
 
     passed = [{"status": "pass"}]
-    said = printed(lambda: node_health.settle(SimpleNamespace(settle=settle), passed, True))
+    said = printed(
+        lambda: node_health.settle(SimpleNamespace(settle=settle, with_held=lambda found, *_: found), passed, True)
+    )
     assert (unseen(said), said.count("\n")) == ([], int(bool(text or is_refused)))
     filling = SimpleNamespace(who_fills=lambda *_: text)
     assert (

@@ -13,6 +13,7 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
+from hal_audit import active
 from hal_audit.errors import AuditError
 from hal_audit.findings import Finding
 from hal_audit.store import Store, pack, unpack, write_json
@@ -27,6 +28,7 @@ Execute = Callable[..., Any]
 
 def action(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(ActionBase, "run", lambda *_: {"base": True})
+    monkeypatch.setattr(active, "_taking_part", {"hal_printable", "hal_audit_report"})
     return loaded(name, "action")
 
 

@@ -223,7 +223,7 @@ def test_what_hal_asks_for_can_be_read() -> None:
 
     found = {path.stem: specs.load(path) for path in (PROJECT / "inventory/hal/environments").glob("wmlce-*.yml")}
     assert {name: one.specs for name, one in found.items() if not name.endswith(".lock")} == {
-        "wmlce-1.7.0-py3.7": ("python 3.7.*", "powerai 1.7.0.*", "ipykernel"),
-        "wmlce-1.7.0-py3.6": ("python 3.6.*", "powerai 1.7.0.*", "ipykernel"),
-        "wmlce-1.6.1-py2.7": ("python 2.7.*", "powerai 1.6.1.*", "ipykernel"),
+        "wmlce-1.7.0-py3.7": ("python 3.7.*", "powerai 1.7.0.*", "ipykernel", "pip"),
+        "wmlce-1.7.0-py3.6": ("python 3.6.*", "powerai 1.7.0.*", "ipykernel", "pip"),
+        "wmlce-1.6.1-py2.7": ("python 2.7.*", "powerai 1.6.1.*", "ipykernel", "pip"),
     }

@@ -251,6 +251,7 @@ class Observer:
         found = [each.without_content() for each in found] if secret else found
         known = {each.resource for each in found}  # what the task says of it counts more than its arguments
         managed = identities(one.module, arguments, outcome, secret=secret, task=one.owner.task)
+        managed = [] if one.manages == [] else managed  # it says that it manages nothing that lasts
         found += [each for each in managed if each.resource not in known]
         notified = result._task_fields.get("notify") or []
         told = {unit for name in notified for unit in self._handlers.get(str(name), ())}

@@ -28,9 +28,9 @@ class Plays:
         playbook, outcome = self.folder / "play.yml", self.folder / "outcome.json"
         outcome.unlink(missing_ok=True)
         indented = "".join(f"    {line}\n" for line in tasks.strip("\n").splitlines())
-        playbook.write_text(f"- hosts: {hosts}\n  gather_facts: false\n  tasks:\n{indented}")
+        playbook.write_text(f"- hosts: {hosts}\n  connection: local\n  gather_facts: false\n  tasks:\n{indented}")
         environment = {"ANSIBLE_CALLBACKS_ENABLED": "hal_outcome"} | ({"HAL_OUTCOME": str(outcome)} if told else {})
-        own = ("-i", str(self.folder / "hal.yml"), "-e", "ansible_connection=local")
+        own = ("-i", str(self.folder / "hal.yml"))
         variables = ("-e", "ansible_python_interpreter={{ ansible_playbook_python | quote }}")
         self.done = playing.play(playbook, *own, *variables, *words, sites=(), **environment)
         return json.loads(outcome.read_text()) if outcome.exists() else None

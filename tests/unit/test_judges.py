@@ -11,7 +11,7 @@ from shlex import quote, split
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
-HTTPD = [PROJECT / "roles" / role / "files" / "judge_httpd.sh" for role in ("mirror", "provision_server")]
+HTTPD = PROJECT / "roles/mirror/files/judge_httpd.sh"
 MARIADB = PROJECT / "roles/slurm/files/judge_mariadb.sh"
 # Reads what is included, in order, and refuses a word that it does not know, as httpd -t does.
 READER = """#!/bin/sh
@@ -62,14 +62,10 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def test_both_roles_have_the_same_judge() -> None:
-    assert HTTPD[0].read_text() == HTTPD[1].read_text()
-
-
 def test_httpd_reads_the_new_file_among_the_others_and_without_the_old_one(site: Site) -> None:
     site.ours.write_text("Invalid old\n")
     (site.folder / "conf.d" / "ssl.conf").write_text("other\n")
-    done = site.judge(HTTPD[0], "new\n")
+    done = site.judge(HTTPD, "new\n")
     assert done.returncode == 0, done.stderr
     assert site.seen.read_text().splitlines() == [
         *("other", "new", 'ServerRoot "x"', "Include conf.modules.d/*.conf"),
@@ -79,14 +75,14 @@ def test_httpd_reads_the_new_file_among_the_others_and_without_the_old_one(site:
 
 
 def test_what_httpd_cannot_read_is_refused_with_its_words(site: Site) -> None:
-    done = site.judge(HTTPD[0], "Invalid command 'Requir'\n")
+    done = site.judge(HTTPD, "Invalid command 'Requir'\n")
     assert done.returncode != 0
     assert "Invalid command 'Requir'" in done.stderr
 
 
 def test_without_the_servers_own_configuration_nothing_is_taken_for_fine(site: Site) -> None:
     site.conf.unlink()
-    assert site.judge(HTTPD[0], "new\n").returncode != 0
+    assert site.judge(HTTPD, "new\n").returncode != 0
 
 
 # Seen of MariaDB 10.11: exit status and words for an option in the file.

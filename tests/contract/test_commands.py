@@ -74,10 +74,12 @@ def _make(words: list[str]) -> str:
 
 @functools.cache
 def _names() -> frozenset[str]:
-    """Names that a playbook, a role or a plugin reads as a variable."""
-    places = ("playbooks/**/*.yml", "roles/*/meta/*.yml", "roles/*/tasks/*.yml", "inventory/**/*.yml", "hal_*/**/*.py")
-    text = "\n".join(path.read_text() for place in places for path in PROJECT.glob(place))
-    return frozenset(re.findall(r"\w+", text))
+    """Variables that roles declare in argument_specs, or that a playbook reads; each has an underscore."""
+    specs = [path.read_text() for path in PROJECT.glob("roles/*/meta/argument_specs.yml")]
+    declared = re.findall(r"^ +([a-z]+(?:_[a-z0-9]+)+):", "\n".join(specs), re.MULTILINE)
+    books = [path.read_text() for path in PROJECT.glob("playbooks/**/*.yml")]
+    read = re.findall(r"\b[a-z]+(?:_[a-z0-9]+)+\b", "\n".join(books))
+    return frozenset((*declared, *read))
 
 
 @functools.cache

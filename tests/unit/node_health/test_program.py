@@ -406,12 +406,12 @@ def test_what_hangs_costs_itself_alone_and_leaves_nothing_behind(hal01: Installe
     word = f"47.{os.getpid()}"
     hang = {"id": "it answers", "words": "GPU lost", "question": {"command": {"argv": ["sleep", word]}, "equal": ""}}
     hal01.asks(hang, file_is(hal01.folder / "disk", "disk full"))
-    hal01.seconds = 1
+    hal01.seconds = 5  # the others answer in that on a busy machine, too
     began = time.monotonic()
     for _ in range(2):
         done = hal01.run("--act", python=interpreter(version))
     assert time.monotonic() - began < 2 * 47, "it waited for what hangs"
-    assert "health: GPU lost? (it answers: cannot be read: no answer within 1 s)" in updates(hal01)[0][-1]
+    assert "health: GPU lost? (it answers: cannot be read: no answer within 5 s)" in updates(hal01)[0][-1]
     assert "disk full" not in done.stdout
     assert running(word) == []
     assert not (hal01.folder / "hung").exists()
@@ -425,7 +425,7 @@ def test_a_process_that_holds_on_to_its_output_keeps_nobody_waiting(hal01: Insta
     word = f"49.{os.getpid()}"
     hang = {"command": {"argv": ["sh", "-c", f"sleep {word} & cat {pipe}"]}, "equal": ""}
     hal01.asks({"id": "home", "words": "no home", "question": hang}, file_is(hal01.folder / "disk", "disk full"))
-    hal01.seconds = 1
+    hal01.seconds = 5  # the other answers in that on a busy machine, too
     for _ in range(2):
         done = hal01.run("--act", python=interpreter(version))
     assert "no home?" in updates(hal01)[0][-1]

@@ -1,6 +1,6 @@
 """Draws what an audit found as a picture: the report that hal-audit prints on a terminal, as SVG.
-
-python -m tests.picture .state/reports/audit.json >audit.svg
+README's is drawn from docs/pictures/audit.json, which the mini rollout leaves as .state/reports/audit.json:
+python -m tests.picture docs/pictures/audit.json >docs/pictures/audit.svg
 """
 
 from __future__ import annotations

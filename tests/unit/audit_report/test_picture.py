@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from xml.etree import ElementTree
 
 from hal_audit.document import Audit
 from hal_audit.findings import Finding
 from tests import picture
+
+
+PICTURES = Path(__file__).resolve().parents[3] / "docs" / "pictures"
+
+
+def test_readmes_picture_is_drawn_from_the_document_beside_it() -> None:
+    document = json.loads((PICTURES / "audit.json").read_text(encoding="utf-8"))
+    assert (PICTURES / "audit.svg").read_text(encoding="utf-8") == picture.draw(document), picture.__doc__
+    assert document["status"] == 2
+    assert {one["role"] for one in document["findings"]} == {"node_health", "nvidia_driver", "time"}
 
 
 def test_the_picture_has_the_report_and_no_address() -> None:

@@ -10,7 +10,6 @@ from hal_audit.document import Audit
 from hal_audit.findings import Finding
 from tests import picture
 
-
 PICTURES = Path(__file__).resolve().parents[3] / "docs" / "pictures"
 
 

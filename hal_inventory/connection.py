@@ -89,7 +89,6 @@ def ssh_config(nodes: Mapping[str, tuple[str, str]], reached: Connection) -> str
         f"Host {' '.join(word for name, (_, fqdn) in nodes.items() for word in (name, fqdn))}\n"
         f"  User {reached.user}\n"
         f'  IdentityFile "{_escaped(reached.key)}"\n'
-        f'  CertificateFile "{_escaped(reached.key)}-cert.pub"\n'
         "  IdentitiesOnly yes\n"
         f'  UserKnownHostsFile "{_escaped(reached.known_hosts)}"\n'
         "  GlobalKnownHostsFile none\n"

@@ -214,7 +214,8 @@ def test_ssh_takes_the_configuration(folder: Folder, hal_inventory: Run) -> None
         assert (values["user"], values["hostname"], values["hostkeyalias"]) == ("root", "10.1.0.101", "worker1")
         assert values["stricthostkeychecking"] == "true"
         assert values["identityfile"].replace("%%", "%") == str(folder.path / "kept 100%h/ca/admin")
-        assert values["certificatefile"].replace("%%", "%") == str(folder.path / "kept 100%h/ca/admin-cert.pub")
+        # ssh finds that of the key by itself. Were one named, -i with another key would find none (ssh.c).
+        assert "certificatefile" not in values
     assert "hostkeyalias" not in asked(folder.run("ssh", "-G", "-F", config, "worker3").stdout)
     assert hal_inventory("-i", source, "ssh-config", "worker[1-2]").stdout == config.read_text().partition("\n")[2]
     assert hal_inventory("-i", source, "ssh-config", "--write", "config").returncode == 0

@@ -13,6 +13,8 @@ short_description: Write directories and files in one call
 description:
   - What ansible.builtin.file and ansible.builtin.template do one by one, for a list.
     Files are rendered at the controller with the template lookup. Each is replaced at once or not at all.
+  - A file that changes is read by its own program first, where it has one (module_utils/hal_judges.py), in check mode
+    as well. If that refuses one, nothing of the call is written.
   - Nothing here is secret; diffs show everything.
 options:
   directories:
@@ -61,6 +63,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.text.converters import to_bytes
+from ansible.module_utils.hal_judges import refusals
 from ansible.module_utils.hal_node_files import content_of, has_user, replace_content
 
 DIRECTORY = {"path": {"type": "path", "required": True}, "owner": {"type": "str", "default": "root"},
@@ -116,6 +119,10 @@ def main():
         },
         supports_check_mode=True,
     )
+    files = [(entry["path"], to_bytes(entry["content"])) for entry in module.params["files"]]
+    refused = refusals(module, [(path, wanted) for path, wanted in files if content_of(path) != wanted])
+    if refused:
+        module.fail_json(msg="%s; nothing was written" % "; ".join(refused))
     paths = [entry["path"] for entry in module.params["directories"] if directory(module, entry)]
     diffs = []
     for entry in module.params["files"]:

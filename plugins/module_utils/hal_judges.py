@@ -24,6 +24,7 @@ from ansible.module_utils.common.text.converters import to_bytes, to_native
 from ansible.module_utils.hal_printable import shown
 
 UNITS = "/etc/systemd/system/"
+FIREWALLD = "/etc/firewalld/"
 MOST_WORDS = 5  # lines of a program that are shown
 
 
@@ -118,12 +119,30 @@ class Systemd(Judge):
         return not self.advice.search(line)
 
 
+class Firewalld(Judge):
+    """firewall-offline-cmd of 0.6.3 has the same switches. It reads the new files, and of the rest what packages have:
+    what they say together with zones that stay is asked when all are there (role firewall)."""
+
+    def name(self, path):
+        """Zones have a folder of their own."""
+        return path[len(FIREWALLD):]
+
+    def beside(self, names):
+        """Without it there would be words about its absence."""
+        return {"firewalld.conf": "DefaultZone=public\n"}
+
+    def calls(self, folder, names):
+        """All at once."""
+        return [list(self.argv[1:]) + ["--system-config", folder]]
+
+
 # A destination, and who judges it; the first one that fits.
 JUDGES = (
     (r"/etc/systemd/system/(?:[^/]+\.d/[^/]+\.conf|[^/]+\.(?:automount|mount|path|service|socket|timer))",
      Systemd("systemd-analyze", "verify")),
     (r"/etc/logrotate\.d/[^/]+", Logrotate("logrotate", "-d")),
     (r"/etc/modprobe\.d/[^/]+\.conf", Modprobe("modprobe", "--showconfig")),
+    (r"/etc/firewalld/(?:direct|zones/[^/]+)\.xml", Firewalld("firewall-offline-cmd", "--check-config")),
     (r"/etc/profile\.d/[^/]+\.sh", Judge("sh", "-n")),
     (r"/etc/lmod/[^/]+\.lua", Judge("luac", "-p")),
 )
@@ -166,7 +185,7 @@ def _judged(module, judge, program, files):
         for name, text in judge.beside(names).items():
             _put(folder, name, to_bytes(text))
         environment = {"LC_ALL": "C", "SYSTEMD_LOG_TARGET": "console", "SYSTEMD_LOG_LEVEL": "notice",
-                       "SYSTEMD_UNIT_PATH": folder}  # and nothing of the node
+                       "SYSTEMD_UNIT_PATH": folder}  # nothing of the node
         found = []
         for words in judge.calls(folder, sorted(names)):
             status, out, err = module.run_command([program] + words, environ_update=environment, cwd=folder)
@@ -189,7 +208,7 @@ def _against(judge, folder, names, status, lines):
         judges = any(re.search(Judge.about(judge, os.path.join(folder, canary), canary), line) for line in lines)
     if found or judges:
         return ["%s: %s" % (judge.argv[0], line) for line in found[:MOST_WORDS]]
-    return ["%s judges nothing of %s, it ended with %d and said %s"
+    return ["%s does not answer for %s: it ended with %d and said %s"
             % (judge.argv[0], ", ".join(sorted(names.values())), status, "; ".join(lines[-MOST_WORDS:]) or "nothing")]
 
 

@@ -68,9 +68,11 @@ class Ran:
         environ_update: dict[str, str] | None = None,
         data: str | None = None,
         handle_exceptions: bool = True,
+        cwd: str | None = None,
     ) -> Answer:
         """Answer a command; `answer` raises what the module handles itself only where it says so."""
         assert isinstance(handle_exceptions, bool)
+        assert cwd is None or Path(cwd).is_dir()
         assert data in (None, ""), "a command reads nothing"
         self.told.append(list(argv))
         self.environments.append(dict(environ_update or {}))

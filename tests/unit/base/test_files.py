@@ -138,3 +138,17 @@ def test_a_reader_never_meets_half_of_a_file(run: Run, tmp_path: Path) -> None:
         run(files=[entry(file)])
         assert reader.read() == "old\n"
     assert file.read_text() == "new\n"
+
+
+def test_a_script_that_the_shell_cannot_read_is_refused_before_anything_is_written(run: Run, tmp_path: Path) -> None:
+    script, made = tmp_path / "made/script", tmp_path / "made"
+    text = "#!/bin/sh\necho '{}'\n"
+    broken = run(directories=[folder(made)], files=[entry(made / "other"), entry(script, text.format("it's"))])
+    assert broken["failed"]
+    assert broken["msg"].startswith(f"sh: {script}: ")
+    assert broken["msg"].endswith("; nothing was written")
+    assert os.listdir(tmp_path) == []
+    assert run(directories=[folder(made)], files=[entry(script, text.format("its"))])["paths"] == [
+        str(made),
+        str(script),
+    ]

@@ -112,7 +112,7 @@ class Systemd(Judge):
     def about(self, copy, name):
         """A line of the file; of a unit the whole, too."""
         line = r"(?<![^\[ ])%s(?=:)" % re.escape(copy)
-        return line if "/" in name else r"%s|^%s(?=[:' ].*(?:Refusing|fatal error))" % (line, re.escape(name))
+        return r"%s|^%s(?=[:' ].*(?:Refusing|fatal error))" % (line, re.escape(name))
 
     def counts(self, line):
         """Return whether it is more than advice."""

@@ -103,15 +103,29 @@ class _Source:
 def _sources(role: Path) -> Iterator[_Source]:
     """Templates, texts in tasks, and files listed in variables: {path: ..., content: ...}."""
     tasks = [task for task in project.role_tasks(role) if isinstance(task.arguments, dict)]
+    ours = [
+        (task, one)
+        for task in tasks
+        if task.short == "hal_files" and isinstance(task.arguments.get("files"), list)
+        for one in task.arguments["files"]
+    ]
     for path in sorted(path for path in (role / "templates").rglob("*") if path.is_file()):
-        writers = [task for task in tasks if task.short == "template" and _named(task) == path.name]
-        for task in writers:
-            yield _Source(path, 1, project.text_of(path), str(task.arguments.get("dest", "")), task)
+        writers = [
+            (task, task.arguments.get("dest", ""))
+            for task in tasks
+            if task.short == "template" and _named(task) == path.name
+        ]
+        writers += [(task, one.get("path", "")) for task, one in ours if f"'{path.name}'" in str(one.get("content"))]
+        for task, destination in writers:
+            yield _Source(path, 1, project.text_of(path), str(destination), task)
         if not writers:
             yield _Source(path, 1, project.text_of(path))
     for task in tasks:
         if task.short == "copy" and isinstance(task.arguments.get("content"), str):
             yield _Source(task.path, task.line, task.arguments["content"], str(task.arguments.get("dest", "")), task)
+    for task, one in ours:
+        if isinstance(one.get("content"), str) and "'ansible.builtin.template'" not in one["content"]:
+            yield _Source(task.path, task.line, one["content"], str(one.get("path", "")), task)
     for path in sorted([*role.glob("defaults/**/*.yml"), *role.glob("vars/**/*.yml")]):
         for one in _mappings(project.load(path)):
             content = one.get("content")

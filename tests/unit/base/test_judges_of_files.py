@@ -163,8 +163,10 @@ def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     """A function: hal_files whose programs, each of them there, answer with `say(folder)`."""
 
     def ran(say: Callable[[Path], Answer]) -> Ran:
+        module = loaded("hal_files")
+        monkeypatch.setattr(module, "replace_content", lambda _, path, _text: pytest.fail(f"{path} is written"))
         made = Ran(
-            loaded("hal_files"),
+            module,
             lambda _: say(Path(made.environments[-1]["SYSTEMD_UNIT_PATH"])),
             monkeypatch,
             capsys,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_run import of_scenario
 from promises import Rollout
 from testinfra.host import Host
 
@@ -210,6 +211,24 @@ def test_what_somebody_opens_is_reported_and_withdrawn(node: Node, rollout: Roll
         "no zone that nobody declared waits for the next reload",
         "nothing else is open",
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "why"),
+    [
+        ("zones/management.xml", '<zone><port port="9" protocol="tpc"/></zone>', "INVALID_PROTOCOL"),
+        ("direct.xml", '<direct><rule ipv="ipv9" table="x" chain="x" priority="0">x</rule></direct>', "INVALID_IPV"),
+    ],
+)
+def test_what_firewalld_cannot_read_replaces_nothing(node: Node, path: str, text: str, why: str) -> None:
+    listing = "find /etc/firewalld -type f -exec sha1sum {} + | sort"
+    before = node(SERVER).check_output(listing)
+    ansible = of_scenario(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]))
+    done = ansible.module(SERVER, "hal_files", {"files": [{"path": f"/etc/firewalld/{path}", "content": text}]})
+    assert done.status != 0
+    assert f"firewall-offline-cmd does not answer for /etc/firewalld/{path}" in done.output
+    assert why in done.output
+    assert node(SERVER).check_output(listing) == before
 
 
 def test_direct_rules_of_others_stay_beside_ours_as_long_as_they_are_kept(node: Node, rollout: Rollout) -> None:

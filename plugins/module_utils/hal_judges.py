@@ -41,8 +41,8 @@ class Judge(object):
         self.argv = argv
 
     def name(self, path):
-        """Return where the copy of a destination lies below the folder."""
-        return os.path.basename(path)
+        """Return where the copy of a destination lies below the folder: files of one call may have the same name."""
+        return os.path.basename(path) if self.canary else path.lstrip("/")
 
     def beside(self, names):
         """Return what else has to be there: {name below the folder: text}."""

@@ -148,6 +148,9 @@ def test_a_script_that_the_shell_cannot_read_is_refused_before_anything_is_writt
     assert broken["msg"].startswith(f"sh: {script}: ")
     assert broken["msg"].endswith("; nothing was written")
     assert os.listdir(tmp_path) == []
+    same = [entry(made / "script", text.format("it's")), entry(tmp_path / "script", text.format("its"))]
+    for order in (same, same[::-1]):
+        assert run(files=order)["msg"].startswith(f"sh: {script}: ")
     assert run(directories=[folder(made)], files=[entry(script, text.format("its"))])["paths"] == [
         str(made),
         str(script),

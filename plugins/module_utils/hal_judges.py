@@ -6,7 +6,8 @@ is there without them is not judged a second time. A program that is not install
 
 Most programs end with 0, or with something else for a reason that is none (a command that a package brings later), so
 their words about a copy count. A canary proves that such a program speaks at all: a file beside the copies with a line
-that it must complain of. Where it does not, nothing was judged, and nothing is taken for fine.
+that it must complain of. Where it does not, nothing was judged, and that is said: a program may not work where an image
+is made, or speak otherwise in a release that nobody has seen.
 
 Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
 """
@@ -149,13 +150,12 @@ JUDGES = (
 SCRIPT = (b"#!/bin/sh\n", Judge("sh", "-n"))
 
 
-def refusals(module, files):
-    """Return what programs have against files, before anything is written: one line of words for each.
+def judged(module, files):
+    """Return what programs have against files, before anything is written, and which did not judge: lines of words.
 
-    `files`: (destination, bytes) of those that change. It also returns words where a program is there and does not
-    judge. Raises OSError when there is no place for copies.
+    `files`: (destination, bytes) of those that change. Raises OSError when there is no place for copies.
     """
-    tried, found = [], []
+    tried, found, unjudged = [], [], []
     for path, content in files:
         judge = judge_of(path, content)
         if judge and judge not in tried:
@@ -164,8 +164,10 @@ def refusals(module, files):
         program = module.get_bin_path(judge.argv[0])
         if program:
             mine = [(path, content) for path, content in files if judge_of(path, content) is judge]
-            found.extend(_judged(module, judge, program, mine))
-    return [to_native(shown(line)) for line in found]
+            against, doubts = _asked(module, judge, program, mine)
+            found.extend(against)
+            unjudged.extend(doubts)
+    return [[to_native(shown(line)) for line in lines] for lines in (found, unjudged)]
 
 
 def judge_of(path, content):
@@ -176,7 +178,7 @@ def judge_of(path, content):
     return SCRIPT[1] if content.startswith(SCRIPT[0]) else None
 
 
-def _judged(module, judge, program, files):
+def _asked(module, judge, program, files):
     folder = tempfile.mkdtemp(prefix="judge", dir=module.tmpdir)
     try:
         names = {judge.name(path): path for path, _content in files}
@@ -186,30 +188,37 @@ def _judged(module, judge, program, files):
             _put(folder, name, to_bytes(text))
         environment = {"LC_ALL": "C", "SYSTEMD_LOG_TARGET": "console", "SYSTEMD_LOG_LEVEL": "notice",
                        "SYSTEMD_UNIT_PATH": folder}  # nothing of the node
-        found = []
+        found, unjudged = [], []
         for words in judge.calls(folder, sorted(names)):
             status, out, err = module.run_command([program] + words, environ_update=environment, cwd=folder)
-            found.extend(_against(judge, folder, names, status, (out + err).splitlines()))
-        return found
+            against, speaks = _against(judge, folder, names, status, (out + err).splitlines())
+            (found if speaks else unjudged).extend(against)
+        return found, unjudged
     finally:
         shutil.rmtree(folder)
 
 
 def _against(judge, folder, names, status, lines):
-    """Return what is against the files: words about them, by their destinations, or that nothing was judged."""
+    """Return what is against the files, words about them by their destinations, and True; or why it cannot be told,
+    and False: the canary was passed over."""
     found = []
     for name, path in sorted(names.items()):
         about = re.compile(judge.about(os.path.join(folder, name), name))
         shown_as = path.replace("\\", r"\\")
         found.extend(about.sub(shown_as, line) for line in lines if about.search(line) and judge.counts(line))
-    judges = status == 0
+    if found:
+        return ["%s: %s" % (judge.argv[0], line) for line in found[:MOST_WORDS]], True
     if judge.canary:
         canary = judge.canary[0]
-        judges = any(re.search(Judge.about(judge, os.path.join(folder, canary), canary), line) for line in lines)
-    if found or judges:
-        return ["%s: %s" % (judge.argv[0], line) for line in found[:MOST_WORDS]]
-    return ["%s does not answer for %s: it ended with %d and said %s"
-            % (judge.argv[0], ", ".join(sorted(names.values())), status, "; ".join(lines[-MOST_WORDS:]) or "nothing")]
+        fine = any(re.search(Judge.about(judge, os.path.join(folder, canary), canary), line) for line in lines)
+    else:
+        fine = status == 0
+    if fine:
+        return [], True
+    said = "; ".join(lines[-MOST_WORDS:]) or "nothing"
+    return ["%s %s %s: it ended with %d and said %s"
+            % (judge.argv[0], "did not judge" if judge.canary else "refuses", ", ".join(sorted(names.values())),
+               status, said)], not judge.canary
 
 
 def _put(folder, name, content):

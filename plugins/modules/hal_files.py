@@ -14,7 +14,7 @@ description:
   - What ansible.builtin.file and ansible.builtin.template do one by one, for a list.
     Files are rendered at the controller with the template lookup. Each is replaced at once or not at all.
   - A file that changes is read by its own program first, where it has one (module_utils/hal_judges.py), in check mode
-    as well. If that refuses one, nothing of the call is written.
+    as well. If that refuses one, nothing of the call is written. Where it does not judge, that is a warning.
   - Nothing here is secret; diffs show everything.
 options:
   directories:
@@ -63,7 +63,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.text.converters import to_bytes
-from ansible.module_utils.hal_judges import refusals
+from ansible.module_utils.hal_judges import judged
 from ansible.module_utils.hal_node_files import content_of, has_user, replace_content
 
 DIRECTORY = {"path": {"type": "path", "required": True}, "owner": {"type": "str", "default": "root"},
@@ -120,7 +120,9 @@ def main():
         supports_check_mode=True,
     )
     files = [(entry["path"], to_bytes(entry["content"])) for entry in module.params["files"]]
-    refused = refusals(module, [(path, wanted) for path, wanted in files if content_of(path) != wanted])
+    refused, unjudged = judged(module, [(path, wanted) for path, wanted in files if content_of(path) != wanted])
+    for line in unjudged:
+        module.warn(line)
     if refused:
         module.fail_json(msg="%s; nothing was written" % "; ".join(refused))
     paths = [entry["path"] for entry in module.params["directories"] if directory(module, entry)]

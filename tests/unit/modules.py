@@ -14,6 +14,7 @@ from typing import Any, Literal
 import ansible.module_utils
 import pytest
 from ansible.module_utils import basic
+from ansible.module_utils.common import warnings
 
 from tests.unit.alike import ANSIBLE, module_utils
 
@@ -84,6 +85,7 @@ class Ran:
         self.environments.clear()
         given = {"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check}}
         self._monkeypatch.setattr(basic, "_ANSIBLE_ARGS", json.dumps(given).encode())
+        self._monkeypatch.setattr(warnings, "_global_warnings", [])  # of all modules that ran in this process
         with pytest.raises(SystemExit) as ended:
             self.module.main()
         answer: dict[str, Any] = json.loads(self._capsys.readouterr().out)

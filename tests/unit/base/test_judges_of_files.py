@@ -36,13 +36,14 @@ NO_XML = "Configuration error: INVALID_ZONE: not a valid zone file: no element f
 
 
 class Seen(NamedTuple):
-    """What a program said of files at these destinations, how it ended, and what it is refused with: '' it is not."""
+    """What a program said of files that go there, and how it ended; words of the refusal, and of the warning."""
 
     program: str
     paths: list[str]
     said: str
     status: int = 0
     refused: str = ""
+    warned: str = ""
 
 
 SEEN = {
@@ -115,7 +116,7 @@ SEEN = {
         [f"{UNITS}/hal-a.service"],
         "Failed to initialize manager: Permission denied\n",
         1,
-        f"{ANALYZE} does not answer for {UNITS}/hal-a.service: it ended with 1 and said "
+        warned=f"{ANALYZE} did not judge {UNITS}/hal-a.service: it ended with 1 and said "
         "Failed to initialize manager: Permission denied",
     ),
     "healthy logs": Seen(ROTATE, ["/etc/logrotate.d/hal-slurm"], LOGS + CANARY[ROTATE]),
@@ -138,7 +139,7 @@ SEEN = {
         ["/etc/logrotate.d/hal-slurm"],
         "Ignoring {}/hal-slurm because of bad file mode.\n",
         0,
-        f"{ROTATE} does not answer for /etc/logrotate.d/hal-slurm: it ended with 0 and said Ignoring",
+        warned=f"{ROTATE} did not judge /etc/logrotate.d/hal-slurm: it ended with 0 and said Ignoring",
     ),
     "healthy options of modules": Seen(PROBE, ["/etc/modprobe.d/hal.conf"], "blacklist nouveau\n" + CANARY[PROBE]),
     "a line of modprobe": Seen(
@@ -149,7 +150,7 @@ SEEN = {
         "/etc/modprobe.d/hal.conf line 1: ignoring bad line starting with 'blaklist'",
     ),
     "modprobe that says nothing": Seen(
-        PROBE, ["/etc/modprobe.d/hal.conf"], "", 0, "it ended with 0 and said nothing"
+        PROBE, ["/etc/modprobe.d/hal.conf"], "", 0, warned="it ended with 0 and said nothing"
     ),
     "healthy zones": Seen(WALL, ["/etc/firewalld/zones/other.xml", "/etc/firewalld/direct.xml"], ""),
     "half a zone": Seen(
@@ -195,6 +196,9 @@ def test_what_its_program_refuses_is_not_written_nor_is_anything_else_of_the_cal
     )
     assert [argv[0] for argv in run.told] == [f"/bin/{seen.program}"]
     assert answer.get("failed", False) is bool(seen.refused), answer
+    warnings = answer.get("warnings", [])
+    assert len(warnings) == bool(seen.warned), warnings
+    assert all(seen.warned in line for line in warnings)
     if seen.refused:
         assert seen.refused in answer["msg"]
         assert answer["msg"].endswith("; nothing was written")

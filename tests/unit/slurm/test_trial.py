@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.common import warnings
 
 from tests.unit.modules import PROJECT, Ran, loaded
 
@@ -36,7 +35,6 @@ class Slurm:
         self.temporary.mkdir()
         module = loaded("hal_slurm_trial")
         monkeypatch.setattr(module.tempfile, "tempdir", str(self.temporary))
-        monkeypatch.setattr(warnings, "_global_warnings", [])  # of all modules that ran in this process
         self.ran = Ran(module, lambda _argv: (0, "slurm 22.05.8\n", ""), monkeypatch, capsys)
 
     def program(self, name: str, *lines: str) -> Path:

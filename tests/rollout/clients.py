@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from login_user import User
 from mini import PROJECT, SOURCES, Mini
 
 LONGEST_SECONDS = 3600  # for what hangs
@@ -75,3 +76,12 @@ class Clients:
             f"playbooks/{playbook}",
         )
         return done, (private / "artifacts" / "it" / "status").read_text()
+
+    def give(self, folder: Path, node: str, to: str, user: User | None = None) -> None:
+        """Copy what is in a folder to a node: as a user into their home, or as administrator, and then it is root's."""
+        ssh = ["ssh", "-F", str(self.ssh)]
+        if user:
+            ssh += ["-o", f"User={user.name}", "-o", f"IdentityFile={user.key}"]
+        words = ["--recursive", "--links", "--perms", "--omit-dir-times", "-e", shlex.join(ssh)]
+        done = self.call("rsync", *words, f"{folder}/", f"{node}:{to}/")
+        assert done.status == 0, done.output

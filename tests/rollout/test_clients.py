@@ -1,22 +1,25 @@
 """What else reaches the nodes or starts the playbooks: docs/clients.md, each program for real.
 
-Versions are those of tests/rollout/clients.lock and of requirements.lock.
+Versions are those of tests/rollout/clients.lock, of reframe.lock there, and of requirements.lock.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from login_user import User
 from mini import PROJECT, SOURCES, Mini
 
+from tests.rollout import reframe_site, slurm_suite
 from tests.rollout.clients import ENVIRONMENT, Clients
 
 pytestmark = pytest.mark.slow
-NODE = "hal02"
+NODE, LOGIN = "hal02", "hal-login"
 RECORDED = re.compile(rf"Recorded [1-9]\d* resources of 1 node \({NODE}\)")
 CLEAN = "Clean: 1 node"
 DRIFT = re.compile(rf"Drift: [1-9]\d* differences? on {NODE}")
@@ -162,3 +165,69 @@ def test_another_working_directory_is_as_good(clients: Clients, tmp_path: Path) 
     done = clients.call("ansible-playbook", *clients.sources, playbook, *ONE_ROLE, cwd=tmp_path, environment=own)
     assert done.status == 0, done.output[-4000:]
     assert RECORDED.search(done.words), done.output[-4000:]
+
+
+# ---------------------------------------------------------------- what users run, on the login node
+
+ALL_PASSED = (
+    "[  PASSED  ] Ran 15/15 test case(s) from 8 check(s) (0 failure(s), 0 expected failure(s), 0 skipped, 0 aborted)"
+)
+IDLE_SECONDS = 600  # for what hangs
+NO_FAILURE = "0 failure(s), 0 expected failure(s), 0 skipped, 0 aborted"
+
+
+@pytest.fixture(scope="module")
+def alice(clients: Clients) -> User:
+    """A user of the cluster."""
+    return User(clients.mini.cluster, "alice", clients.folder)
+
+
+@pytest.fixture(scope="module")
+def reframe(clients: Clients, alice: User) -> str:
+    """The command, for a login shell of alice's."""
+    own = clients.folder / "checks"
+    own.mkdir()
+    reframe_site.write(clients.mini.cluster, own)
+    clients.give(reframe_site.packages(), LOGIN, "reframe", alice)
+    clients.give(own, LOGIN, "checks", alice)
+    return "cd checks && PYTHONPATH=~/reframe python3 ~/reframe/bin/reframe -C site.py -c checks.py --nocolor"
+
+
+def login(command: str) -> str:
+    """What makes a command run as in a login shell."""
+    return shlex.join(["bash", "-lc", f"{command} 2>&1"])
+
+
+def test_reframe_checks_all_partitions(alice: User, reframe: str) -> None:
+    done = alice.ssh(LOGIN, login(f"{reframe} -r"))
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert ALL_PASSED in done.stdout, done.stdout[-6000:]
+
+
+def test_reframe_says_what_is_not_as_expected(alice: User, reframe: str) -> None:
+    """One GPU is asked for, and two are expected."""
+    done = alice.ssh(LOGIN, login(f"{reframe} -r --system=hal:gpu -n 'Gpus%count=1' -S Gpus.wanted=2"))
+    assert done.returncode == 1, done.stdout[-6000:]
+    assert "[  FAILED  ] Ran 1/1 test case(s) from 1 check(s) (1 failure(s), " in done.stdout
+    assert "[1] != [2]" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def suite(clients: Clients, alice: User) -> str:
+    """The folder of Slurm's tests, in alice's home; Expect is an administrator's to install."""
+    made = slurm_suite.fetch()
+    clients.give(made / "root" / "usr", LOGIN, "/usr")
+    clients.give(made / "suite", LOGIN, "slurm-tests", alice)
+    return "/home/alice/slurm-tests/expect"
+
+
+@pytest.mark.parametrize("test", slurm_suite.listed(), ids=lambda one: one.name)
+def test_slurms_own_suite(clients: Clients, alice: User, suite: str, test: slurm_suite.Listed) -> None:
+    alice.says(LOGIN, f"timeout {IDLE_SECONDS} sh -c {shlex.quote(slurm_suite.IDLE)} || {{ sinfo; squeue; exit 1; }}")
+    command = f"cd {suite} && ./test{test.name} 2>&1"
+    if test.root:
+        said = clients.call("ssh", "-F", str(clients.ssh), LOGIN, command).output
+    else:
+        said = alice.ssh(LOGIN, command).stdout
+    assert slurm_suite.verdict(said, test.name) == test.verdict, said[-6000:]
+    assert [words for words in test.fails if words not in said] == [], said[-6000:]

@@ -36,10 +36,10 @@ class Reader:
         return self.terminal.read(re.compile(PROMPT.pattern + r"\Z"))
 
     def type(self, text: str) -> str:
-        """What a line says. An inner shell's terminal also shows what is typed."""
+        """What a line says. An inner shell's terminal also shows what is typed, and bash says exit as it ends."""
         self.terminal.type(text)
         said, self.prompt = self.read()
-        return said.removeprefix(f"{text}\n")
+        return re.sub(rf"\A(?:{re.escape(text)}\n)+", "", said)
 
     def status(self) -> int:
         found = STATUS.search(self.type('echo "status=$?"'))
@@ -72,7 +72,7 @@ class Reader:
         """What a line says that goes on, once it has said what the page has; it is ended then."""
         self.terminal.type(text)
         last = re.escape(line.says[-1].split("...")[0].strip()).replace("20345", r"2\d{4}")
-        before, found = self.terminal.read(re.compile(rf"{last}[^\n]*\n"))
+        before, found = self.terminal.read(re.compile(rf"^[ ]*{last}[^\n]*\n", re.MULTILINE))
         for _ in range(2):  # the first one asks whether that is meant
             self.terminal.interrupt()
             time.sleep(1)

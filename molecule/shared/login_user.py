@@ -16,7 +16,7 @@ class User:
         ca = STATE / "ca" / "user_ca"
         for argv in (
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)],
-            ["ssh-keygen", "-q", "-s", str(ca), "-I", name, "-n", name, "-V", "+1h", f"{self.key}.pub"],
+            ["ssh-keygen", "-q", "-s", str(ca), "-I", name, "-n", name, "-V", "+1d", f"{self.key}.pub"],
         ):
             subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
 

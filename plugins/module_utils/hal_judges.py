@@ -1,8 +1,8 @@
 # -*- coding: utf-8 -*-
 """Who judges a file before it replaces one, by where it goes: its own program reads a copy of it.
 
-Copies lie in a folder of ours and nothing of the node is beside them, so whatever a program says is said of them; what
-is there without them is not judged a second time. A program that is not installed yet judges nothing.
+Copies lie in a folder of ours, so what a program says of that folder is said of them; what is there without them is not
+judged a second time. A program that is not installed yet judges nothing.
 
 Most programs end with 0, or with something else for a reason that is none (a command that a package brings later), so
 their words about a copy count. A canary proves that such a program speaks at all: a file beside the copies with a line
@@ -30,13 +30,14 @@ MOST_WORDS = 5  # lines of a program that are shown
 
 
 class Judge(object):
-    """A program with its options: it is called for each file, and its exit status is the answer, or words on the file.
+    """A program with its options, called for each file: its words about a copy are against it, whatever the status.
 
-    `canary`: name and text of a file that it has to complain of. A judge that has one gets all files at once, and its
-    words about a copy are the answer, whatever the status.
+    `canary`: name and text of a file that it has to complain of. A judge that has one gets all files at once. Without
+    one it has judged when it ends with 0. `by_status`: words that name no copy are against it, too.
     """
 
     canary = None
+    by_status = False
 
     def __init__(self, *argv):
         self.argv = argv
@@ -94,7 +95,7 @@ class Systemd(Judge):
 
     canary = ("hal-canary.service", "[Service]\nType=oneshot\nExecStart=/bin/true\nCanary=1\n")
     # Of 252: a spelling that works, and will not for ever.
-    advice = re.compile("[Pp]lease |not safe")
+    advice = re.compile(r"[;.] [Pp]lease |, this is not safe!")
 
     def name(self, path):
         """A template is read as an instance: 219 takes no other."""
@@ -123,6 +124,8 @@ class Systemd(Judge):
 class Firewalld(Judge):
     """firewall-offline-cmd of 0.6.3 has the same switches. It reads the new files, and of the rest what packages have:
     what they say together with zones that stay is asked when all are there (role firewall)."""
+
+    by_status = True
 
     def name(self, path):
         """Zones have a folder of their own."""
@@ -179,7 +182,8 @@ def judge_of(path, content):
 
 
 def _asked(module, judge, program, files):
-    folder = tempfile.mkdtemp(prefix="judge", dir=module.tmpdir)
+    # systemd names drop-ins by their resolved path.
+    folder = os.path.realpath(tempfile.mkdtemp(prefix="judge", dir=module.tmpdir))
     try:
         names = {judge.name(path): path for path, _content in files}
         for path, content in files:
@@ -187,7 +191,7 @@ def _asked(module, judge, program, files):
         for name, text in judge.beside(names).items():
             _put(folder, name, to_bytes(text))
         environment = {"LC_ALL": "C", "SYSTEMD_LOG_TARGET": "console", "SYSTEMD_LOG_LEVEL": "notice",
-                       "SYSTEMD_UNIT_PATH": folder}  # nothing of the node
+                       "SYSTEMD_UNIT_PATH": folder}  # 219 looks at the node, too, and at our folder first
         found, unjudged = [], []
         for words in judge.calls(folder, sorted(names)):
             status, out, err = module.run_command([program] + words, environ_update=environment, cwd=folder)
@@ -199,8 +203,8 @@ def _asked(module, judge, program, files):
 
 
 def _against(judge, folder, names, status, lines):
-    """Return what is against the files, words about them by their destinations, and True; or why it cannot be told,
-    and False: the canary was passed over."""
+    """Return (lines, whether they are against the files): words about copies by their destinations, or why it cannot be
+    told."""
     found = []
     for name, path in sorted(names.items()):
         about = re.compile(judge.about(os.path.join(folder, name), name))
@@ -209,16 +213,17 @@ def _against(judge, folder, names, status, lines):
     if found:
         return ["%s: %s" % (judge.argv[0], line) for line in found[:MOST_WORDS]], True
     if judge.canary:
-        canary = judge.canary[0]
-        fine = any(re.search(Judge.about(judge, os.path.join(folder, canary), canary), line) for line in lines)
+        # By its whole path: systemd-analyze also says of each unit by name that it could not be started.
+        canary = r"(?<![^\[ ])%s(?=:| line )" % re.escape(os.path.join(folder, judge.canary[0]))
+        judges = any(re.search(canary, line) for line in lines)
     else:
-        fine = status == 0
-    if fine:
+        judges = status == 0
+    if judges:
         return [], True
-    said = "; ".join(lines[-MOST_WORDS:]) or "nothing"
+    said = "; ".join(lines[-MOST_WORDS:]).replace(os.path.join(folder, ""), "") or "nothing"
     return ["%s %s %s: it ended with %d and said %s"
-            % (judge.argv[0], "did not judge" if judge.canary else "refuses", ", ".join(sorted(names.values())),
-               status, said)], not judge.canary
+            % (judge.argv[0], "refuses" if judge.by_status else "did not judge", ", ".join(sorted(names.values())),
+               status, said)], judge.by_status
 
 
 def _put(folder, name, content):

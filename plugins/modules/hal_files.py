@@ -74,7 +74,8 @@ FILE = {"path": {"type": "path", "required": True}, "content": {"type": "str", "
 
 def attributes(module, entry, changed):
     """Give owner, group and mode; return whether anything changed, this included."""
-    if not os.path.exists(entry["path"]) or (module.check_mode and not has_user(entry["owner"])):
+    path = entry["path"]
+    if not os.path.exists(path) or masked(path) or (module.check_mode and not has_user(entry["owner"])):
         return True
     arguments = {"path": entry["path"], "owner": entry["owner"], "group": entry["owner"], "mode": entry["mode"],
                  "seuser": None, "serole": None, "setype": None, "selevel": None, "unsafe_writes": False,
@@ -92,11 +93,16 @@ def directory(module, entry):
     return attributes(module, entry, changed)
 
 
+def masked(path):
+    """Return whether systemctl has masked a unit there: a file replaces that, as with ansible.builtin.copy."""
+    return os.path.islink(path) and os.path.realpath(path) == os.devnull
+
+
 def write(module, entry):
     """Make a file as declared; return (whether that changed it, its diff or None)."""
     path, wanted = entry["path"], to_bytes(entry["content"])
     found = content_of(path)
-    if found is None and os.path.lexists(path):
+    if found is None and os.path.lexists(path) and not masked(path):
         module.fail_json(msg="%s is there and is not a file" % path)
     changed = found != wanted
     diff = None

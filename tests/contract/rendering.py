@@ -91,13 +91,17 @@ def every_branch(text: str, unknown: str) -> str:
 
 @dataclass(frozen=True)
 class _Source:
-    """A text with expressions, where it goes if that is said, and the task whose variables it has."""
+    """A text with expressions, where it goes if that is said, and the task whose variables it has.
+
+    `items`: an expression of a list, for each `item` of which there is one such text.
+    """
 
     path: Path
     line: int
     text: str
     destination: str = ""
     task: project.Task | None = None
+    items: str = ""
 
 
 def _sources(role: Path) -> Iterator[_Source]:
@@ -126,8 +130,16 @@ def _sources(role: Path) -> Iterator[_Source]:
     for task, one in ours:
         if isinstance(one.get("content"), str) and "'ansible.builtin.template'" not in one["content"]:
             yield _Source(task.path, task.line, one["content"], str(one.get("path", "")), task)
-    for path in sorted([*role.glob("defaults/**/*.yml"), *role.glob("vars/**/*.yml")]):
-        for one in _mappings(project.load(path)):
+    settings = {
+        path: project.load(path) for path in sorted([*role.glob("defaults/**/*.yml"), *role.glob("vars/**/*.yml")])
+    }
+    for task in tasks:
+        made = task.short == "hal_files" and re.fullmatch(r"\{\{ (\w+) \}\}", str(task.arguments.get("files")))
+        # What is listed stands in variables as it is; a filter's list does not.
+        if made and any(re.search(r"\| hal_\w+_files\b", str((one or {}).get(made[1]))) for one in settings.values()):
+            yield _Source(task.path, task.line, "{{ item.content }}", "{{ item.path }}", task, str(made[0]))
+    for path, setting in settings.items():
+        for one in _mappings(setting):
             content = one.get("content")
             if isinstance(content, str) and isinstance(one.get("path"), str) and "template" not in content:
                 yield _Source(path, one.line, content, one["path"])
@@ -246,11 +258,12 @@ def _uses(templar: Any, source: _Source, known: Mapping[str, Any]) -> Iterator[d
     more: dict[str, Any] = {}
     for body in (*task.outer, task.body):
         more.update(body.get("vars") or {})
-    if "loop" not in task.body:
+    loop = source.items or task.body.get("loop")
+    if loop is None:
         yield more
         return
-    name = (task.keyword("loop_control") or {}).get("loop_var", "item")
-    items, _ = _template(templar, {**known, **more}, task.body["loop"])
+    name = "item" if source.items else (task.keyword("loop_control") or {}).get("loop_var", "item")
+    items, _ = _template(templar, {**known, **more}, loop)
     for item in items if isinstance(items, list) else ():
         yield {**more, name: item}
 

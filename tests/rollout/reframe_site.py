@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ LOGIN = "hal-login"
 PYTHON = (
     *("--only-binary", ":all:", "--implementation", "cp", "--python-version", "3.11"),
     *(word for abi in ("cp311", "abi3", "none") for word in ("--abi", abi)),
-    *(word for glibc in (17, 26, 28) for word in ("--platform", f"manylinux_2_{glibc}_x86_64")),
+    *(word for glibc in (17, 26, 28) for word in ("--platform", f"manylinux_2_{glibc}_{os.uname().machine}")),
 )
 
 

@@ -25,7 +25,9 @@ SHA256 = "8c8f6a26a5d51e6c63773f2e02653eb724540ee8b360125c8d7732314ce737d6"
 EXPECT = ("expect", "tcl-expect", "libtcl8.6")
 PART = "testsuite/"  # of the source
 VERDICT = re.compile(r"^(SUCCESS|FAILURE|SKIPPED) +: (test\S+)$", re.MULTILINE)
-IDLE = 'until test -z "$(sinfo --noheader --partition=gpu --format=%t | grep -vx idle)"; do sleep 1; done'
+IDLE = """\
+until found=$(sinfo --noheader --partition=gpu --format=%t) && test -n "$found" && ! echo "$found" | grep -qvx idle
+do sleep 1; done"""
 """Most tests begin by asking for idle nodes, and skip; what the one before has left may still be ending."""
 SETTINGS = """\
 set slurm_dir "/usr"

@@ -226,7 +226,7 @@ def test_what_firewalld_cannot_read_replaces_nothing(node: Node, path: str, text
     ansible = of_scenario(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]))
     done = ansible.module(SERVER, "hal_files", {"files": [{"path": f"/etc/firewalld/{path}", "content": text}]})
     assert done.status != 0
-    assert f"firewall-offline-cmd does not answer for /etc/firewalld/{path}" in done.output
+    assert f"firewall-offline-cmd refuses /etc/firewalld/{path}" in done.output
     assert why in done.output
     assert node(SERVER).check_output(listing) == before
 

@@ -155,3 +155,13 @@ def test_a_script_that_the_shell_cannot_read_is_refused_before_anything_is_writt
         str(made),
         str(script),
     ]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_masked_unit_is_replaced_as_template_does(tmp_path: Path, run: Run, check: bool) -> None:
+    masked = tmp_path / "hal-smt.service"
+    masked.symlink_to(os.devnull)
+    answer = run(check=check, files=[entry(masked)])
+    assert answer["paths"] == [str(masked)]
+    assert masked.is_symlink() is check
+    assert check or (masked.read_text() == "new\n" and mode(masked) == "0o644")

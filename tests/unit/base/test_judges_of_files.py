@@ -13,7 +13,7 @@ import pytest
 from tests.unit.modules import Answer, Ran, loaded
 
 UNITS = "/etc/systemd/system"
-ANALYZE, ROTATE, PROBE, WALL = "systemd-analyze", "logrotate", "modprobe", "firewall-offline-cmd"
+ANALYZE, ROTATE, PROBE, WALL, LUA = "systemd-analyze", "logrotate", "modprobe", "firewall-offline-cmd", "luac"
 # What proves that a program speaks; {} is the folder of the copies.
 CANARY = {
     "219": "[{}/hal-canary.service:4] Unknown lvalue 'Canary' in section 'Service'\n",
@@ -119,6 +119,30 @@ SEEN = {
         warned=f"{ANALYZE} did not judge {UNITS}/hal-a.service: it ended with 1 and said "
         "Failed to initialize manager: Permission denied",
     ),
+    "252 that no longer says what is wrong with a line": Seen(
+        ANALYZE,
+        [f"{UNITS}/hal-a.service"],
+        "hal-canary.service: Failed to create hal-canary.service/start: Unit sysinit.target not found.\n",
+        1,
+        warned=f"{ANALYZE} did not judge {UNITS}/hal-a.service: it ended with 1 and said hal-canary.service: Failed",
+    ),
+    "a value that reads as advice": Seen(
+        ANALYZE,
+        [f"{UNITS}/hal-a.timer"],
+        CANARY["252"] + "{}/hal-a.timer:2: Failed to parse calendar specification, ignoring: Please now\n",
+        1,
+        f"{ANALYZE}: {UNITS}/hal-a.timer:2: Failed to parse calendar specification, ignoring: Please now",
+    ),
+    "luac that does not work": Seen(
+        LUA, ["/etc/lmod/SitePackage.lua"], "error while loading shared libraries\n", 127, warned="it ended with 127"
+    ),
+    "no Lua": Seen(
+        LUA,
+        ["/etc/lmod/SitePackage.lua"],
+        "luac: etc/lmod/SitePackage.lua:1: '=' expected near 'end'\n",
+        1,
+        f"{LUA}: luac: /etc/lmod/SitePackage.lua:1: '=' expected near 'end'",
+    ),
     "healthy logs": Seen(ROTATE, ["/etc/logrotate.d/hal-slurm"], LOGS + CANARY[ROTATE]),
     "an option of logrotate": Seen(
         ROTATE,
@@ -172,7 +196,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
             monkeypatch,
             capsys,
         )
-        made.programs = {name: f"/bin/{name}" for name in (ANALYZE, ROTATE, PROBE, WALL)}
+        made.programs = {name: f"/bin/{name}" for name in (ANALYZE, ROTATE, PROBE, WALL, LUA)}
         return made
 
     return ran

@@ -79,6 +79,7 @@ class Node:
                     ("/bin/systemctl", f"{folder}/bin/systemctl"),
                     ("owner: root", f"owner: {me}"),
                     ("group: root", f"group: {mine}"),
+                    ("        content: ", f"        owner: {me}\n        content: "),  # hal_files: root is its default
                     ("timeout: 20\n", "timeout: 1\n"),
                 ):
                     text = text.replace(old, new)

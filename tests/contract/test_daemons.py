@@ -215,7 +215,7 @@ def test_every_branch_keeps_what_rendering_leaves_out() -> None:
 
 def test_the_rules_saw_the_project() -> None:
     """Nothing found in nothing is not green."""
-    kinds = {one.name for one in daemons._claimed(PROJECT).values()}
+    kinds = {one.name for _place, one, _texts in daemons._claimed(PROJECT)}
     assert {
         "sshd_config",
         "chrony",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -25,7 +25,7 @@ Place = tuple[Path, int]
 def every_template_is_claimed(root: Path) -> Iterator[Finding]:
     """A role's template is of a kind that has a list, or it is said why it needs none."""
     reasons = project.load_map(root / OTHERS)
-    claimed = {path for path, _ in _claimed(root)}
+    claimed = {path for (path, _line), _one, _texts in _claimed(root)}
     for template in templates(root):
         path = template.relative_to(root / "roles").as_posix()
         if template not in claimed and not any(fnmatch(path, pattern) for pattern in reasons):
@@ -40,8 +40,7 @@ def every_template_is_claimed(root: Path) -> Iterator[Finding]:
 @rule
 def every_directive_is_known(root: Path) -> Iterator[Finding]:
     """Rendered for hosts of the real and of the virtual HAL, and with all branches: the daemon knows all of it."""
-    for (path, line), one in _claimed(root).items():
-        texts = texts_of(root)[path, line]
+    for (path, line), one, texts in _claimed(root):
         seen: dict[str, Finding] = {}
         for statement, problem, where in _problems(path, one, [text for text in texts if not text.fault]):
             seen.setdefault(problem, Finding(path, _line(path, line, statement), f"{problem}; {where}"))
@@ -76,18 +75,24 @@ def texts_of(root: Path) -> dict[Place, list[Rendered]]:
     return found
 
 
-def _claimed(root: Path) -> dict[Place, Format]:
-    """The kind of each text that has a list: by where it goes, else by the name of the template."""
-    found: dict[Place, Format] = {}
+def _claimed(root: Path) -> Iterator[tuple[Place, Format, list[Rendered]]]:
+    """Each text that has a list, and its kind: by where it goes, else by the name of the template.
+
+    A task that writes a list of files may have texts of several kinds.
+    """
     texts = texts_of(root)
-    for place in {*texts, *((path, 1) for path in templates(root))}:
+    for place in sorted({*texts, *((path, 1) for path in templates(root))}):
         goes = [text.destination for text in texts[place] if text.destination]
         name = place[0].name.removesuffix(".j2") if place[0].suffix != ".yml" else ""
-        kinds = [one for one in formats() if one.claims("", goes)] or [
-            one for one in formats() if name and one.claims(name)
-        ]
-        found.update({place: kinds[0]} if kinds else {})
-    return dict(sorted(found.items()))
+        if kinds := [one for one in formats() if one.claims("", goes)]:
+            for one in kinds:
+                yield place, one, [text for text in texts[place] if _of([one], text) or not _of(kinds, text)]
+        elif kinds := [one for one in formats() if name and one.claims(name)]:
+            yield place, kinds[0], texts[place]
+
+
+def _of(kinds: Iterable[Format], text: Rendered) -> bool:
+    return bool(text.destination) and any(one.claims("", [text.destination]) for one in kinds)
 
 
 def _problems(path: Path, one: Format, texts: list[Rendered]) -> Iterator[tuple[Statement, str, str]]:

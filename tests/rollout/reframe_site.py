@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 from ssh_config import Cluster
-from testbed.cache import cache_dir, content_hash, locked
+from testbed.cache import cache_dir, content_hash, made_once
 
 HERE = Path(__file__).parent
 LOCK, CHECKS = HERE / "reframe.lock", HERE / "reframe_checks.py"
@@ -28,16 +27,14 @@ PYTHON = (
 
 def packages() -> Path:
     """The folder with ReFrame and what it needs, as the lock says; made once."""
+
+    def make(new: Path) -> None:
+        words = ["--disable-pip-version-check", "--quiet", "--no-deps", "--require-hashes", *PYTHON]
+        pip = [sys.executable, "-m", "pip", "install", *words, "--target", str(new), "-r", str(LOCK)]
+        subprocess.run(pip, check=True)
+
     target = cache_dir() / "clients" / f"reframe-{content_hash([LOCK], *PYTHON)}"
-    with locked("clients-reframe"):
-        if not target.is_dir():
-            new = target.with_suffix(".new")
-            shutil.rmtree(new, ignore_errors=True)
-            words = ["--disable-pip-version-check", "--quiet", "--no-deps", "--require-hashes", *PYTHON]
-            pip = [sys.executable, "-m", "pip", "install", *words, "--target", str(new), "-r", str(LOCK)]
-            subprocess.run(pip, check=True)
-            new.rename(target)
-    return target
+    return made_once(target, "clients-reframe", make)
 
 
 def configuration(cluster: Cluster) -> Mapping[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from testbed.cache import cache_dir, content_hash, locked
+from testbed.cache import cache_dir, content_hash, made_once
 from testbed.debian import Apt
 from testbed.errors import VirtualNodesError
 from testbed.run import logged
@@ -66,14 +65,7 @@ def verdict(output: str, name: str) -> str:
 
 def fetch() -> Path:
     """The folder with `suite`, to be run, and `root`, what Expect installs; made once. VirtualNodesError."""
-    target = cache_dir() / "clients" / f"slurm-{content_hash([Path(__file__)])}"
-    with locked("clients-slurm"):
-        if not target.is_dir():
-            new = target.with_suffix(".new")
-            shutil.rmtree(new, ignore_errors=True)
-            _make(new)
-            new.rename(target)
-    return target
+    return made_once(cache_dir() / "clients" / f"slurm-{content_hash([Path(__file__)])}", "clients-slurm", _make)
 
 
 def _make(folder: Path) -> None:

@@ -224,9 +224,14 @@ def test_what_firewalld_cannot_read_replaces_nothing(node: Node, path: str, text
     listing = "find /etc/firewalld -type f -exec sha1sum {} + | sort"
     before = node(SERVER).check_output(listing)
     ansible = of_scenario(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]))
-    done = ansible.module(SERVER, "hal_files", {"files": [{"path": f"/etc/firewalld/{path}", "content": text}]})
+    good = {
+        "path": "/etc/firewalld/zones/another.xml",
+        "content": "<zone/>",
+    }  # it comes first, and is not written either
+    done = ansible.module(SERVER, "hal_files", {"files": [good, {"path": f"/etc/firewalld/{path}", "content": text}]})
     assert done.status != 0
-    assert f"firewall-offline-cmd refuses /etc/firewalld/{path}" in done.output
+    assert "firewall-offline-cmd refuses /etc/firewalld/" in done.output
+    assert f"/etc/firewalld/{path}" in done.output
     assert why in done.output
     assert node(SERVER).check_output(listing) == before
 

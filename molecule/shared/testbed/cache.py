@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,3 +41,15 @@ def locked(name: str) -> Iterator[None]:
     with (folder / name).open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+def made_once(target: Path, lock: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder of the cache. Where it is missing, `make` it beside its place, and put it there whole."""
+    if not target.is_dir():
+        with locked(lock):
+            if not target.is_dir():
+                new = target.with_suffix(".new")
+                shutil.rmtree(new, ignore_errors=True)
+                make(new)
+                new.rename(target)
+    return target

@@ -21,7 +21,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from testbed import wheels
-from testbed.cache import cache_dir, content_hash, locked
+from testbed.cache import cache_dir, content_hash, locked, made_once
 from testbed.errors import VirtualNodesError
 from testbed.run import SHARED, need, say
 from testbed.wheels import File
@@ -69,19 +69,14 @@ def location(arch: str = "x86_64") -> Path:
 
 def build(arch: str = "x86_64") -> Path:
     """Make sure the channels exist and return their folder; quiet when they do."""
-    target = location(arch)
-    if target.is_dir():
-        return target
-    with locked(f"channels-{arch}"):
-        if not target.is_dir():
-            started = time.monotonic()
-            need("dpkg-deb", "dpkg")
-            new = target.with_suffix(".new")
-            shutil.rmtree(new, ignore_errors=True)
-            make(new, arch, RECIPES, cache_dir() / "channels" / "debs")
-            new.rename(target)
-            say(f"conda channels: built in {time.monotonic() - started:.0f} s")
-    return target
+
+    def make_ours(new: Path) -> None:
+        started = time.monotonic()
+        need("dpkg-deb", "dpkg")
+        make(new, arch, RECIPES, cache_dir() / "channels" / "debs")
+        say(f"conda channels: built in {time.monotonic() - started:.0f} s")
+
+    return made_once(location(arch), f"channels-{arch}", make_ours)
 
 
 def publish(folder: Path, arch: str = "x86_64") -> Path:

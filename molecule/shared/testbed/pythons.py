@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from pathlib import Path
 
 from testbed import channel
-from testbed.cache import cache_dir, content_hash, locked
+from testbed.cache import cache_dir, content_hash, made_once
 from testbed.channel import Recipe
 from testbed.errors import VirtualNodesError
 from testbed.run import need, say
@@ -43,20 +42,16 @@ def program(version: str) -> Path:
 def build() -> Path:
     """Make sure they exist and return their folder; quiet when they do."""
     target = location()
-    if target.is_dir():
-        return target
-    with locked("pythons"):
-        if not target.is_dir():
-            started = time.monotonic()
-            need("dpkg-deb", "dpkg")
-            new = target.with_suffix(".new")
-            shutil.rmtree(new, ignore_errors=True)
-            for version in VERSIONS:
-                _unpack(version, new / version)
-                _check(version, new / version, target / version)
-            new.rename(target)
-            say(f"Pythons of nodes: built in {time.monotonic() - started:.0f} s")
-    return target
+
+    def make(new: Path) -> None:
+        started = time.monotonic()
+        need("dpkg-deb", "dpkg")
+        for version in VERSIONS:
+            _unpack(version, new / version)
+            _check(version, new / version, target / version)
+        say(f"Pythons of nodes: built in {time.monotonic() - started:.0f} s")
+
+    return made_once(target, "pythons", make)
 
 
 def _recipes() -> list[Recipe]:

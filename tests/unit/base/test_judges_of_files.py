@@ -4,6 +4,7 @@ these faults; of systemd 219, logrotate 3.8.6 and kmod 20 it is what their sourc
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -231,7 +232,9 @@ def test_what_its_program_refuses_is_not_written_nor_is_anything_else_of_the_cal
     assert not place.exists()
 
 
-def test_units_of_a_call_are_read_together_and_nothing_else_is(ran: Callable[..., Ran]) -> None:
+def test_units_of_a_call_are_read_together_and_nothing_else_is(
+    ran: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found: dict[str, str] = {}
 
     def say(folder: Path) -> Answer:
@@ -241,6 +244,12 @@ def test_units_of_a_call_are_read_together_and_nothing_else_is(ran: Callable[...
                 assert path.stat().st_mode & 0o777 == 0o644
         return 1, "", CANARY["252"].replace("{}", str(folder))
 
+    # systemd names drop-ins by their resolved path.
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    judges = sys.modules["ansible.module_utils.hal_judges"]
+    monkeypatch.setattr(judges.tempfile, "mkdtemp", lambda **_: str(tmp_path / "link"))
+    monkeypatch.setattr(judges.shutil, "rmtree", lambda _: None)
     run = ran(say)
     contents = {
         f"{UNITS}/hal-a.service": "a",
@@ -260,6 +269,7 @@ def test_units_of_a_call_are_read_together_and_nothing_else_is(ran: Callable[...
         "internal.mount.d/90-hal.conf": "limit",
     }
     (argv,) = run.told
+    assert {os.path.dirname(path) for path in argv[2:]} == {str(tmp_path / "real")}
     asked = [os.path.basename(path) for path in argv[2:]]
     assert asked == ["hal-a.service", "hal-d@canary.service", "hal-canary.service", "internal.mount"]
 

@@ -8,11 +8,14 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
+from ansible.errors import AnsibleFilterError
 
 from hal_firewall.errors import FirewallError
 from hal_firewall.openings import opening
 from hal_firewall.shares import Share, keeping, shares, shown, xml
+from tests.unit.modules import PROJECT, by_path
 
+hal_firewall_files = by_path(PROJECT / "plugins/filter/hal_firewall.py", "firewall_filters").hal_firewall_files
 RULE = "-p tcp --syn --dport 80 -m connlimit --connlimit-above 8 --connlimit-mask"
 
 
@@ -100,3 +103,18 @@ def test_of_limits_that_changed_none_stays() -> None:
 def test_a_file_that_cannot_be_read_is_not_written_over(there: str, kept: str, said: str) -> None:
     with pytest.raises(FirewallError, match=said):
         keeping(xml(made({"ports": ["80/tcp"], "each": 8})), there, [kept])
+
+
+def test_the_files_of_a_node_are_written_together_and_what_is_kept_of_others_is_in_theirs() -> None:
+    """As module hal_files takes them: one call, so that firewalld refuses all or none."""
+    ours = xml(made({"ports": ["80/tcp"], "each": 8}))
+    zones = [{"path": "zones/other.xml", "xml": "<zone/>"}, {"path": "direct.xml", "xml": ours}]
+    assert hal_firewall_files(zones, OTHERS, iter([KEPT])) == [
+        {"path": "/etc/firewalld/zones/other.xml", "content": "<zone/>"},
+        {"path": "/etc/firewalld/direct.xml", "content": keeping(ours, OTHERS, [KEPT])},
+    ]
+    with pytest.raises(AnsibleFilterError):
+        hal_firewall_files(zones, "<direct", [KEPT])
+    assert hal_firewall_files(zones[:1], "<direct", [KEPT]) == [
+        {"path": "/etc/firewalld/zones/other.xml", "content": "<zone/>"}
+    ]

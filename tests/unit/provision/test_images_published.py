@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from datetime import timedelta
@@ -86,6 +87,15 @@ def test_pruning_keeps_the_newest_of_each_kind(shelf: Shelf) -> None:
     assert provision_images.prune(shelf.place, 0) == ["compute-1-ppc64le", "compute-2-ppc64le"]
     assert shelf.there() == ["compute-1-x86_64", "compute-3-ppc64le", "compute-4-ppc64le"]
     assert provision_images.prune(shelf.place, 0) == []
+
+
+def test_the_command_says_what_it_removed(shelf: Shelf) -> None:
+    """hal-provision prune, by the program's own words."""
+    for version in "123":
+        shelf.publish(version, int(version))
+    program: Any = importlib.import_module("provision_cli")
+    assert program.run(shelf.place, program._parser().parse_args(["prune"])) == "compute-1-ppc64le: removed"
+    assert shelf.there() == ["compute-2-ppc64le", "compute-3-ppc64le"]
 
 
 def test_versions_may_be_in_any_order(shelf: Shelf) -> None:

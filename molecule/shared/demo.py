@@ -162,15 +162,15 @@ def main() -> int:
     if not done:
         return 1
     mini = " NODES=mini" if options.nodes == "mini" else ""
-    say(
-        "Next:\n"
-        f"  make ssh NODE=hal01{mini}                 a shell on a node; on hal-login try: sinfo, squeue, su - {USER}\n"
-        f"  make site{mini}                           roll out again: nothing changes\n"
-        "  make shell                              a shell in which commands of README and docs are for these nodes:\n"
-        "                                            hal-audit run --limit hal01\n"
-        "                                            ansible-playbook playbooks/site.yml --limit hal01 --tags slurm\n"
-        "  make clean                              remove every container, network and mount"
-    )
+    ways = {
+        f"make ssh NODE=hal01{mini}": f"a shell on a node; on hal-login try: sinfo, squeue, su - {USER}",
+        f"make site{mini}": "roll out again: nothing changes",
+        "make shell": "a shell in which commands of README and docs are for these nodes:\n"
+        f"{'':36}hal-audit run --limit hal01\n"
+        f"{'':36}ansible-playbook playbooks/site.yml --limit hal01 --tags slurm",
+        "make clean": "remove every container, network and mount",
+    }
+    say("Next:\n" + "\n".join(f"  {command:<32}{what}" for command, what in ways.items()))
     return 0
 
 

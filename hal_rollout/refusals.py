@@ -66,6 +66,8 @@ class Role:
     @cached_property
     def tasks(self) -> list[Any]:
         """The tasks of tasks/validate.yml; AnsibleError where they cannot be read."""
+        if not Path(self.role._role_path, "tasks", f"{ENTRY}.yml").is_file():
+            return []
         data = self.role._load_role_yaml("tasks", main=ENTRY) or []
         manager, loader = self.play._variable_manager, self.role._loader
         loaded = load_list_of_tasks(data, play=self.play, role=self.role, variable_manager=manager, loader=loader)

@@ -346,7 +346,7 @@ class _VariablesBuilder(_Builder):
 
     def _tag(self, event: yaml.NodeEvent, line: int) -> None:
         if event.tag is not None and event.tag not in ANSIBLE_TAGS and not _is_yamls(event.tag):
-            self._note(line, f"unknown tag {_short(event.tag)}; Ansible's are {' and '.join(ANSIBLE_TAGS[:2])}")
+            self._note(line, f"unknown tag {_short(event.tag)}; Ansible knows {' and '.join(ANSIBLE_TAGS[:2])}")
 
 
 def _is_yamls(tag: str) -> bool:

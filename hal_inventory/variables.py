@@ -27,6 +27,8 @@ GROUPS, HOSTS = "group_vars", "host_vars"
 SUFFIXES = ("", ".yml", ".yaml", ".json")  # as Ansible tries them; of several files for one name it reads the first
 VAULT = b"$ANSIBLE_VAULT"
 TIME_ZONE = "base_time_zone"
+CLOSE = 0.8
+"""As suggest.CLOSE, and higher: names begin with those of roles, so that many are alike by that alone."""
 
 
 @dataclass
@@ -100,7 +102,7 @@ def _read_folder(folder: Path, owners: Collection[str] | None, read: Variables) 
     for path in sorted(_listed(folder, read), key=lambda one: (one.stem, SUFFIXES.index(one.suffix))):
         name = path.stem
         if first.setdefault(name, path) is not path:
-            _fault(read, path, f"is not read: of one name Ansible reads {first[name].name} alone; make one of them")
+            _fault(read, path, f"is not read: Ansible reads {first[name].name} beside it instead; put the two together")
         elif owners is not None and name not in owners:
             what = "group" if folder.name == GROUPS else "node"
             _fault(read, path, f'is not read: there is no {what} "{name}"{did_you_mean(name, owners, kind=f"{what}s")}')
@@ -121,17 +123,26 @@ def _listed(folder: Path, read: Variables) -> list[Path]:
 
 
 def _read_path(path: Path, read: Variables, above: tuple[str, ...]) -> None:
-    if path.is_dir():
+    if os.path.isdir(path):
         real = os.path.realpath(path)
         if real in above:
-            _fault(read, path, "is a link to a folder that it is in")
+            _fault(read, path, "is a link to a folder that it is in; take it away")
         else:
             for one in sorted(_listed(path, read)):
                 _read_path(one, read, (*above, real))
-    elif path.is_file():
+    elif os.path.isfile(path):
         _read_file(path, read)
     else:
-        _fault(read, path, "is neither a file nor a folder; take it away")
+        _fault(read, path, _oddity(path))
+
+
+def _oddity(path: Path) -> str:
+    """Return why a path is not one to be read: nothing may be there, or what would never end."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return "is neither a file nor a folder; take it away"
 
 
 def _read_file(path: Path, read: Variables) -> None:
@@ -183,7 +194,7 @@ def _problem(name: str, known: Collection[str], words: Collection[str], declared
     if name in MOVED:
         return f"does not count for all that uses it; write {MOVED[name]} into the source, hal.yml"
     if name in OF_THE_MODEL:
-        return "is what the site model says of a node; take it away, and mend cluster.yml"
+        return "comes from cluster.yml; take it away here"
     if name in known or name in words or name.startswith("ansible_"):
         return ""
     if any(fnmatchcase(name, pattern) for pattern in declared):
@@ -195,7 +206,7 @@ def _instead(name: str, known: Collection[str]) -> str:
     parameter = _SLURM.get(name.removeprefix("slurm_").replace("_", "").lower())
     if parameter and name.startswith("slurm_"):
         return f"; write {parameter} into slurm_settings_site"
-    close = nearest(name, known)
+    close = nearest(name, known, close=CLOSE)
     if close:
         return f'; did you mean "{close}"?'
     return f"; where a playbook of yours does, name it in {SITE_VARIABLES}"
@@ -210,12 +221,20 @@ _SLURM = {parameter.lower(): parameter for parameter in SECTIONS["slurm.conf"]}
 def _check_time_zones(read: Variables) -> None:
     for document in read.documents:
         value = document.root.items.get(TIME_ZONE)
-        if isinstance(value, Scalar) and "{{" not in value.text and not _is_zone(value.text):
-            if not _is_zone("Etc/UTC"):
-                read.remarks.append(f"{TIME_ZONE} was not checked: this machine has no time zones (package tzdata)")
-                return
-            hint = _near_zone(value.text)
-            read.findings.append(Finding(document.file, value.line, TIME_ZONE, f'"{value.text}" is no time zone{hint}'))
+        if not isinstance(value, Scalar) or _is_later(value, document) or _is_zone(value.text):
+            continue
+        if not _is_zone("Etc/UTC"):
+            read.remarks.append(f"{TIME_ZONE} was not checked: this machine has no time zones (package tzdata)")
+            return
+        message = f'"{value.text}" is no time zone{_near_zone(value.text)}'
+        read.findings.append(Finding(document.file, value.line, TIME_ZONE, message))
+
+
+def _is_later(value: Scalar, document: Document) -> bool:
+    """Tell whether a value shows only in a run (null is for the role to refuse), or is at fault already."""
+    only_then = value.text.startswith(VAULT.decode()) or "{{" in value.text or "{%" in value.text
+    null = value.plain and not value.text
+    return only_then or null or any(one.line == value.line for one in document.findings)
 
 
 def _is_zone(name: str) -> bool:
@@ -232,5 +251,5 @@ def _near_zone(name: str) -> str:
     from zoneinfo import available_timezones
 
     zones = {zone.lower(): zone for zone in available_timezones()}
-    close = nearest(name.lower(), zones)
+    close = nearest(name.lower(), zones, close=CLOSE)
     return f'; did you mean "{zones[close]}"?' if close else "; write one such as America/Chicago"

@@ -208,6 +208,9 @@ def _line(event: yaml.Event) -> int:
     return int(event.start_mark.line) + 1 if event.start_mark else 0
 
 
+_Tagged: TypeAlias = yaml.ScalarEvent | yaml.MappingStartEvent | yaml.SequenceStartEvent
+
+
 class _Builder:
     """Makes the tree from events, with a stack of its own."""
 
@@ -255,7 +258,7 @@ class _Builder:
         if anchor is not None:
             self._note(line, f'anchor "&{anchor}" is not allowed; write the value out where it is needed')
 
-    def _alias(self, anchor: str, line: int) -> None:
+    def _alias(self, anchor: str | None, line: int) -> None:
         self._note(line, f'alias "*{anchor}" is not allowed; write the value out')
         self._place(Scalar("", line, plain=True), line)
 
@@ -286,7 +289,7 @@ class _Builder:
         if any(mark in text for mark in _JINJA):
             self._note(line, f"a template is not evaluated here and not allowed: {text!r}; write the value itself")
 
-    def _tag(self, event: yaml.NodeEvent, line: int) -> None:
+    def _tag(self, event: _Tagged, line: int) -> None:
         """Note a tag that a value may not have."""
         if event.tag is None:
             return
@@ -328,14 +331,14 @@ class _Builder:
 
 
 class _VariablesBuilder(_Builder):
-    """Takes what Ansible takes, but anchors: what a value is stands where it is used, or has a name that is searched for."""
+    """Takes what Ansible takes, but anchors: a value stands where it counts, or has a name that a search finds."""
 
     def _anchor(self, anchor: str | None, line: int) -> None:
         if anchor is not None:
             instead = 'write the value out, or set a variable to it and write "{{ NAME }}"'
             self._note(line, f'anchor "&{anchor}" is not allowed; {instead} where it is needed')
 
-    def _alias(self, anchor: str, line: int) -> None:
+    def _alias(self, anchor: str | None, line: int) -> None:
         self._place(Scalar("", line, plain=True), line)  # said where its anchor is
 
     def is_empty(self) -> bool:
@@ -344,7 +347,7 @@ class _VariablesBuilder(_Builder):
     def _check_text(self, text: str, line: int) -> None:
         """Templates and text of several lines are right."""
 
-    def _tag(self, event: yaml.NodeEvent, line: int) -> None:
+    def _tag(self, event: _Tagged, line: int) -> None:
         if event.tag is not None and event.tag not in ANSIBLE_TAGS and not _is_yamls(event.tag):
             self._note(line, f"unknown tag {_short(event.tag)}; Ansible knows {' and '.join(ANSIBLE_TAGS[:2])}")
 

@@ -16,6 +16,7 @@ from hal_inventory.compiled import Compiled
 from hal_inventory.connection import MOVED
 from hal_inventory.errors import ClusterFileError, Finding, FindingsError
 from hal_inventory.packed import group_members
+from hal_inventory.printable import printable
 from hal_inventory.reader import Document, Scalar, display_name, parse, read_bytes
 from hal_inventory.reader import Sequence as Items
 from hal_inventory.slurm_parameters import SECTIONS
@@ -58,12 +59,12 @@ def check_source(path: str | os.PathLike[str], known: Collection[str]) -> Variab
 
 
 def _owners(sources: Sequence[Path]) -> Owners | None:
-    """Return the groups and nodes of the models of sources, whatever part of them is wanted; None with a fault there."""
+    """Return the groups and nodes of the sources' models, whatever part of them is wanted; None with a fault there."""
     owners: dict[str, set[str]] = {GROUPS: {"all", "ungrouped"}, HOSTS: {"localhost"}}
     try:
         for path in sources:
             compiled = Compiled(path)
-            compiled.source = replace(compiled.source, only=None, networks={})
+            compiled.source = replace(compiled.source, only=None)
             packed = compiled.inventory()
             owners[GROUPS].update(group_members(packed))
             owners[HOSTS].update(host[0] for host in packed["hosts"])
@@ -107,7 +108,9 @@ def _read_folder(folder: Path, owners: Collection[str] | None, read: Variables) 
             what = "group" if folder.name == GROUPS else "node"
             _fault(read, path, f'is not read: there is no {what} "{name}"{did_you_mean(name, owners, kind=f"{what}s")}')
         else:
+            before = len(read.documents)
             _read_path(path, read, ())
+            read.remarks += _repeats(read.documents[before:])
 
 
 def _listed(folder: Path, read: Variables) -> list[Path]:
@@ -170,6 +173,17 @@ def _fault(read: Variables, path: Path, message: str) -> None:
 # --- names ---
 
 
+def _repeats(documents: Sequence[Document]) -> Iterator[str]:
+    """Give what several files of one group or node set: the last counts, in the order in which Ansible reads them."""
+    earlier: dict[str, str] = {}
+    for document in documents:
+        for name, line in document.root.lines.items():
+            place = f"{document.file}:{line}"
+            if name in earlier and name != SITE_VARIABLES:  # its lists add up
+                yield printable(f"{place}: {name}: counts instead of {earlier[name]}")
+            earlier[name] = place
+
+
 def _check_names(read: Variables, known: Collection[str]) -> None:
     declared = [name for document in read.documents for name in _declared(document, read)]
     for document in read.documents:
@@ -182,8 +196,10 @@ def _check_names(read: Variables, known: Collection[str]) -> None:
 def _declared(document: Document, read: Variables) -> Iterator[str]:
     """Give the names that a site says it reads itself."""
     found = document.root.items.get(SITE_VARIABLES)
-    items = found.items if isinstance(found, Items) else []
-    if found is not None and not (items and all(isinstance(item, Scalar) for item in items)):
+    if found is None:
+        return
+    items = found.items if isinstance(found, Items) else [found]
+    if not (isinstance(found, Items) and items and all(isinstance(item, Scalar) for item in items)):
         message = "must be a list of names such as [motd_text, grafana_*]"
         read.findings.append(Finding(document.file, document.line((SITE_VARIABLES,)), SITE_VARIABLES, message))
     yield from (item.text for item in items if isinstance(item, Scalar))

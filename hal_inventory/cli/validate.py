@@ -17,7 +17,7 @@ from hal_inventory.reader import display_name
 from hal_inventory.settings import PROJECT
 from hal_inventory.sources import is_model, is_users
 from hal_inventory.variable_names import known_names
-from hal_inventory.variables import Variables, check_source
+from hal_inventory.variables import check_source
 
 CLEAN, FOUND = 0, 2
 
@@ -41,10 +41,13 @@ def validate(paths: Sequence[str], *, list_placeholders: bool) -> Verdict:
             if is_users(Path(path)):
                 users.append((display_name(path), len(load_users(path))))
                 continue
-            variables = Variables() if is_model(Path(path)) else check_source(path, known_names(PROJECT))
+            if is_model(Path(path)):
+                sites.append((display_name(path), load(path)))
+                continue
+            variables = check_source(path, known_names(PROJECT))
             findings |= set(variables.findings)
             remarks += variables.remarks
-            site = load(path) if is_model(Path(path)) else Compiled(path).site()
+            site = Compiled(path).site()
             if not variables.findings:
                 sites.append((display_name(path), site))
         except FindingsError as error:

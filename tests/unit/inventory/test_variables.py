@@ -21,7 +21,9 @@ from hal_inventory.variables import Variables, check, check_source
 from tests.unit.inventory.conftest import ROOT, Folder
 
 CASES = yaml.safe_load((Path(__file__).parent / "data" / "variables_refusals.yml").read_text())
-SOURCES = sorted([*ROOT.glob("inventory/*/hal.yml"), *ROOT.glob("inventory/*/mini.yml"), *ROOT.glob("molecule/*/hal.yml")])
+SOURCES = sorted(
+    [*ROOT.glob("inventory/*/hal.yml"), *ROOT.glob("inventory/*/mini.yml"), *ROOT.glob("molecule/*/hal.yml")]
+)
 KNOWN = known_names(ROOT)
 
 
@@ -52,7 +54,8 @@ def test_a_fault_is_one_line_that_says_where_and_what_is_right(
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_sites_of_the_project_set_what_somebody_reads(source: Path) -> None:
-    assert lines(check_source(source, KNOWN)) == []
+    read = check_source(source, KNOWN)
+    assert (lines(read), read.remarks) == ([], [])
 
 
 def test_every_variable_of_the_documentation_is_known() -> None:
@@ -91,6 +94,15 @@ def test_bases_are_read_together_and_a_part_knows_the_whole_site(beside: Folder)
     assert len(check_source("part/hal.yml", KNOWN).findings) == 2
 
 
+def test_a_variable_in_two_files_of_one_group_is_a_remark(beside: Folder) -> None:
+    beside.write("group_vars/all/b.yml", "site_variables: [a_x]\nslurm_version: 22.05.8\n")
+    beside.write("group_vars/all/a.yml", "slurm_version: 21.08.8\nsite_variables: [a_y]\n")
+    beside.write("group_vars/compute.yml", "slurm_version: 20.11.9\n")
+    read = check_source("hal.yml", KNOWN)
+    assert lines(read) == []
+    assert read.remarks == ["group_vars/all/b.yml:2: slurm_version: counts instead of group_vars/all/a.yml:1"]
+
+
 def test_vaulted_files_are_counted_and_not_opened(beside: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("group_vars/all/vault.yml", "host_vars/front.yml"):
         beside.write(name, "$ANSIBLE_VAULT;1.1;AES256\n3132\n")
@@ -120,9 +132,15 @@ def test_without_time_zones_on_the_controller_one_is_not_refused(
 
 HOSTILE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "pipe": (os.mkfifo, "x.yml: is neither a file nor a folder; take it away"),
-    "endless device": (lambda path: path.symlink_to("/dev/zero"), "x.yml: is neither a file nor a folder; take it away"),
+    "endless device": (
+        lambda path: path.symlink_to("/dev/zero"),
+        "x.yml: is neither a file nor a folder; take it away",
+    ),
     "link to nothing": (lambda path: path.symlink_to("nowhere"), "x.yml: cannot be read: No such file or directory"),
-    "link to itself": (lambda path: path.symlink_to(path.name), "x.yml: cannot be read: Too many levels of symbolic links"),
+    "link to itself": (
+        lambda path: path.symlink_to(path.name),
+        "x.yml: cannot be read: Too many levels of symbolic links",
+    ),
     "not UTF-8": (lambda path: path.write_bytes(b"a: 1\nb: \xff\n"), "x.yml:2: is not UTF-8 text: byte 0xff"),
     "control": (
         lambda path: path.write_bytes(b"a: \x00\n"),
@@ -190,3 +208,18 @@ def test_validate_prints_findings_of_variables_and_of_the_model_together(
     assert capsys.readouterr().out == f"{model}\n{line}\n\n2 findings\n"
     assert main(["validate", "cluster.yml"]) == 2  # a model alone has no variables
     assert capsys.readouterr().out == f"{model}\n\n1 finding\n"
+
+
+def test_a_rollout_begins_with_a_look_at_the_variables(folder: Folder) -> None:
+    source = folder.site(source="plugin: hal\ncluster: cluster.yml\nstate: state\n")
+    playbook = ROOT / "playbooks" / "validate.yml"
+    wrong = folder.write("group_vars/all/x.yml", "slurm_verson: 1\n")
+    refused = folder.ansible("ansible-playbook", "-i", source, playbook)
+    assert refused.returncode == 2
+    assert re.findall(r"TASK \[(.*)\]", refused.stdout)[-1] == "Refuse variables that nobody reads"
+    assert 'x.yml:1: slurm_verson: no role and no playbook reads it; did you mean "slurm_version"?' in " ".join(
+        refused.stdout.split()
+    )
+    wrong.write_text("slurm_version: 22.05.8\n")
+    passed = folder.ansible("ansible-playbook", "-i", source, playbook)
+    assert "Refuse variables that nobody reads" in re.findall(r"TASK \[(.*)\]", passed.stdout)[:-1]

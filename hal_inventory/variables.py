@@ -155,8 +155,6 @@ def _read_file(path: Path, read: Variables) -> None:
         if content.startswith(VAULT):
             read.vaulted.append(name)
             return
-        if path.suffix == ".json":
-            content = content.replace(b"\t", b" ")  # blanks there, and no text has any
         document = parse(content, name, variables=True)
     except ClusterFileError as error:
         read.findings += error.findings

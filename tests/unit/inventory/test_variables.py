@@ -80,18 +80,48 @@ def test_no_word_of_a_role_or_playbook_is_taken_for_a_variable() -> None:
     assert not KNOWN & {"hal_node", "become_user", "run_once", "gather_facts", "slurm_controller"}
 
 
-def test_bases_are_read_together_and_a_part_knows_the_whole_site(beside: Folder) -> None:
-    beside.write("group_vars/all/x.yml", "mirror_here: x\n")
-    beside.write("host_vars/worker4.yml", "slurm_verson: 1\n")
-    beside.write("part/hal.yml", "plugin: hal\nbase: ../hal.yml\nonly: worker1\n")
+def test_names_are_those_of_options_and_expressions(folder: Folder) -> None:
+    folder.write(
+        "roles/web/meta/argument_specs.yml", "argument_specs: {main: {options: {web_port: {type: int}}}, b: {}}\n"
+    )
+    folder.write("roles/web/defaults/main.yml", "web_port: 80\nweb_wrong: '{{ web_other }}'\nsoft_key: 1\n")
+    folder.write("roles/web/templates/x.j2", "{% if soft_in_template %}{{ 'soft_text' }}{% endif %} soft_outside\n")
+    folder.write(
+        "playbooks/part/x.yml",
+        "- when: soft_bare is defined\n  set_fact: {soft_name: '{{ a.soft_field | soft_filter }}'}\n",
+    )
+    folder.write(
+        "playbooks/y.yml",
+        "- assert:\n    that:\n      - soft_in_list\n      - soft_call(soft_word=2)\n  name: soft_prose\n",
+    )
+    folder.write("molecule/shared/create.yml", "x: '{{ soft_lab | default(soft_else) }}'\n")
+    known = known_names(folder.path) - OF_PROGRAMS - {"site_variables"}
+    read = {"soft_in_template", "soft_bare", "soft_in_list", "soft_lab", "soft_else"}
+    assert known == {"web_port", *read}
+
+
+def test_bases_are_read_together(beside: Folder) -> None:
+    beside.write("group_vars/all/x.yml", "mirror_here: x\nslurm_verson: 1\n")
+    beside.write("part/hal.yml", "plugin: hal\nbase: ../hal.yml\n")
     beside.write("part/group_vars/compute.yml", "base_packages: ['{{ mirror_here }}']\n")
     beside.write("part/group_vars/login.yml", "slurm_verson: 1\n")
     assert [line.partition(": ")[0] for line in lines(check_source("part/hal.yml", KNOWN))] == [
-        "host_vars/worker4.yml:1",
+        "group_vars/all/x.yml:2",
         "part/group_vars/login.yml:1",
     ]
-    beside.write("cluster.yml", "format: 1\n")  # the model's fault is said elsewhere, and no group is known
-    assert len(check_source("part/hal.yml", KNOWN).findings) == 2
+
+
+def test_nodes_of_the_whole_site_and_of_that_of_a_base_may_have_variables(beside: Folder, small: str) -> None:
+    beside.site(source="plugin: hal\ncluster: cluster.yml\nonly: worker1\n")
+    for name in ("worker4", "front", "other4"):
+        beside.write(f"host_vars/{name}.yml", "slurm_version: 22.05.8\n")
+    fault = 'host_vars/other4.yml: is not read: there is no node "other4"; did you mean "worker4"?'
+    assert lines(check_source("hal.yml", KNOWN)) == [fault]
+    beside.write("part/hal.yml", "plugin: hal\nbase: ../hal.yml\ncluster: cluster.yml\nonly: other1\n")
+    beside.write("part/cluster.yml", small.replace("worker", "other"))
+    assert lines(check_source("part/hal.yml", KNOWN)) == []
+    beside.write("cluster.yml", "format: 1\n")  # the model's fault is said elsewhere, and no node is known
+    assert lines(check_source("hal.yml", KNOWN)) == []
 
 
 def test_a_variable_in_two_files_of_one_group_is_a_remark(beside: Folder) -> None:

@@ -96,7 +96,7 @@ class Role:
             try:
                 found = list(self._of(task, templar, variables, given, host.get_name()))
             except Exception as error:  # a template can raise anything
-                found = [] if refused else [Said(self.name, host.get_name(), _words(error), task.get_path())]
+                found = [] if refused else [Said(self.name, host.get_name(), words(error), task.get_path())]
             refused = refused or any(one.refused for one in found)
             yield from found
 
@@ -116,7 +116,7 @@ class Role:
                 try:
                     given[option] = templar.template(variables[option])
                 except Exception as error:  # a template can raise anything
-                    unknown.append(f"{option}: {_words(error)}")
+                    unknown.append(f"{option}: {words(error)}")
         options = {name: one for name, one in self.options.items() if name in given or not unknown}
         checked = ArgumentSpecValidator(options).validate(given)
         return unknown + [_text(remove_values(text, checked._no_log_values)) for text in checked.error_messages]
@@ -200,7 +200,7 @@ def _text(value: Any) -> str:
     return " ".join(str(value).split())
 
 
-def _words(error: Exception) -> str:
+def words(error: Exception) -> str:
     """What went wrong, once, without what Ansible puts around it."""
     text = _text(getattr(error, "message", None) or error).split(" The error appears to be in ")[0]
     text = text.rpartition("original message: ")[2].removesuffix(", use -vvvvv to see paths searched")

@@ -30,8 +30,11 @@ class Verdict:
     status: int
 
 
-def validate(paths: Sequence[str], *, list_placeholders: bool) -> Verdict:
-    """Check files: sources of the plugin with their variables, models (cluster.yml) and lists of users (users.yml)."""
+def validate(paths: Sequence[str], *, list_placeholders: bool, model_only: bool = True) -> Verdict:
+    """Check files: sources of the plugin with their variables, models (cluster.yml) and lists of users (users.yml).
+
+    Unless ``model_only``, roles are asked what they refuse of sources that are sound otherwise.
+    """
     findings: set[Finding] = set()
     remarks: list[str] = []
     sites: list[tuple[str, Site]] = []
@@ -48,8 +51,17 @@ def validate(paths: Sequence[str], *, list_placeholders: bool) -> Verdict:
             findings |= set(variables.findings)
             remarks += variables.remarks
             site = Compiled(path).site()
-            if not variables.findings:
-                sites.append((display_name(path), site))
+            if variables.findings:
+                continue
+            if not model_only:
+                from hal_rollout.without_a_run import ask  # imports Ansible
+
+                refused, remarked = ask(path)
+                findings |= set(refused)
+                remarks += remarked
+                if refused:
+                    continue
+            sites.append((display_name(path), site))
         except FindingsError as error:
             findings |= set(error.findings)
     return Verdict(_answer(sorted(findings), remarks, sites, users, list_placeholders), FOUND if findings else CLEAN)

@@ -16,7 +16,9 @@ def ask(source: str) -> tuple[list[Finding], list[str]]:
 
     FindingsError where they cannot be asked, as without the password of a vault.
     """
-    os.environ.setdefault("ANSIBLE_CONFIG", str(root() / "ansible.cfg"))  # read when Ansible is imported
+    # Read when Ansible is imported.
+    os.environ.setdefault("ANSIBLE_CONFIG", str(root() / "ansible.cfg"))
+    os.environ.setdefault("ANSIBLE_HOST_PATTERN_MISMATCH", "ignore")  # a site has the groups that it needs
     from ansible import constants
     from ansible.cli import CLI
     from ansible.errors import AnsibleError

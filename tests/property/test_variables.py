@@ -16,7 +16,8 @@ from hal_inventory.variables import check
 # What YAML and its readers trip over, and any text between.
 pieces = st.sampled_from([
     "a", "a: ", "- ", "\n", "  ", "{", "}", "[", "]", "&x ", "*x", "<<: ", "!vault |", "!unsafe ", "!!binary ", "!y ",
-    "? ", "---\n", "'", '"', "{{ b }}", "{%", "#", "\t", "\ufeff", "\x00", "site_variables: ", "base_time_zone: ", "|\n",
+    "? ", "---\n", "'", '"', "{{ b }}", "{%", "#", "\t", "\ufeff", "\x00", "site_variables: ", "base_time_zone: ",
+    "|\n",
     "%YAML 9\n",
 ])  # fmt: skip
 texts = st.one_of(st.binary(max_size=40), st.lists(st.one_of(pieces, st.text(max_size=4)), max_size=25).map("".join))

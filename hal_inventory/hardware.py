@@ -10,6 +10,14 @@ from hal_inventory.errors import RangeError
 from hal_inventory.ranges import expand
 from hal_inventory.reader import Path_
 
+CORE_MB = (256, 1048576)
+"""Memory that a machine has for each core, in MB: GB written as MB are less, kB are more. Machines have 1 to 400 GB."""
+
+GPU_MB = (1000, 1048576)
+"""Memory that a GPU has, in MB: 1 to 300 GB."""
+
+_UNIT = "the unit is MB: 16 GB are 16384"
+
 
 def cpu_numbers(text: str) -> list[int]:
     """Return the CPUs of a list such as ``0-19,40-59``; RangeError when it is none."""
@@ -22,8 +30,19 @@ def check_profile(name: str, profile: Profile, checks: Checks) -> None:
     """Note what does not fit together in a profile."""
     path: Path_ = ("profiles", name)
     cpus = profile.cpus
+    cores = cpus.sockets * cpus.cores_per_socket
+    if not CORE_MB[0] <= profile.memory_mb / cores <= CORE_MB[1]:
+        checks.fault(
+            (*path, "memory_mb"),
+            f"{profile.memory_mb} MB for {cores} cores: not {CORE_MB[0]} MB to {CORE_MB[1] // 1024} GB each; {_UNIT}",
+        )
     sockets = f"profile {name} has sockets 0 to {cpus.sockets - 1}" if cpus.sockets > 1 else "it has only socket 0"
     for at, gpu in enumerate(profile.gpus):
+        if not GPU_MB[0] <= gpu.memory_mb <= GPU_MB[1]:
+            checks.fault(
+                (*path, "gpus", at, "memory_mb"),
+                f"{gpu.memory_mb} MB: not {GPU_MB[0]} MB to {GPU_MB[1] // 1024} GB; {_UNIT}",
+            )
         if gpu.socket >= cpus.sockets:
             checks.fault((*path, "gpus", at, "socket"), f"there is no socket {gpu.socket}; {sockets}")
         if gpu.index != at:
@@ -63,6 +82,9 @@ def _check_numa(path: Path_, profile: Profile, sockets: str, checks: Checks) -> 
         owner.update(dict.fromkeys(numbers, numa.id))
         in_socket[numa.socket] = in_socket.get(numa.socket, 0) + len(numbers)
     if not sound:
+        return
+    if len(profile.numa) == 1 and in_socket[profile.numa[0].socket] == total and profile.cpus.sockets > 1:
+        checks.fault((*path, "numa"), "one NUMA node has the CPUs of all sockets; leave numa out of such a profile")
         return
     each = profile.cpus.cores_per_socket * profile.cpus.threads_per_core
     for socket, count in in_socket.items():

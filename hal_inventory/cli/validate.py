@@ -1,4 +1,4 @@
-"""``validate``: every finding of sources and models, then a summary."""
+"""``validate``: every finding of sources and models, then a summary, and what is the site's own to do."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hal_inventory.load import load, load_users
 from hal_inventory.model import Site
 from hal_inventory.reader import display_name
 from hal_inventory.sources import is_model, is_users
+from hal_inventory.storage import mounted_by_no_role
 
 CLEAN, FOUND = 0, 2
 
@@ -51,15 +52,18 @@ def _answer(
     list_placeholders: bool,
 ) -> Answer:
     placeholders = sorted({(one.line, one.field, one.value) for _, site in sites for one in site.placeholders})
+    remarks = [(name, remark) for name, site in sites for remark in mounted_by_no_role(site)]
     data: dict[str, Any] = {
         "findings": [finding.as_dict() for finding in findings],
         "users": [{"source": name, "users": number} for name, number in users],
         "sites": [{"source": name, "site": site.name, **totals(site)} for name, site in sites],
+        "remarks": [{"source": name, "remark": remark} for name, remark in remarks],
         "placeholders": [{"line": line, "field": field, "value": value} for line, field, value in placeholders],
     }
     parts: list[Table | str] = ["\n".join(str(finding) for finding in findings)] if findings else []
     lines = [_summary(name, site) for name, site in sites]
     lines += [f"{name}: {_counted(number, 'users')}: no findings" for name, number in users]
+    lines += [f"{name}: {remark}" for name, remark in remarks]
     if findings:
         lines.append(f"{len(findings)} finding{'s' if len(findings) > 1 else ''}")
     if placeholders:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from pydantic import ValidationError
 
@@ -59,7 +61,6 @@ def planted(text: str, old: str, new: str) -> str:
         ("partitions.gpu.priority", PARTITION, f"{PARTITION} priority: @,", 0, 65533),
         ("partitions.gpu.max_cpus_per_node", PARTITION, f"{PARTITION} max_cpus_per_node: @,", 1, None),
         ("fabric.switches.edr1.ports", SWITCH, "edr1: {nodes: compute, ports: @}", 1, 254),
-        ("profiles.server.memory_mb", "memory_mb: 65536", "memory_mb: @", 1, None),
         ("arrays.flash[1-2].drives", "drives: 12", "drives: @", 1, None),
         ("profiles.worker.numa[0].id", "{id: 0,", "{id: @,", 0, None),
     ],
@@ -75,6 +76,21 @@ def test_a_number_reaches_its_bounds_and_no_farther(
     if most is not None:
         assert said(most) == []
         assert said(most + 1) == [f"{field}: must be at most {most}, not {most + 1}"]
+
+
+@pytest.mark.parametrize(
+    ("field", "old", "least", "most", "what"),
+    [
+        ("server.memory_mb", "memory_mb: 65536", 4 * 256, 4 * 1048576, " for 4 cores: not 256 MB to 1024 GB each"),
+        ("worker.memory_mb", "memory_mb: 262144", 8 * 256, 8 * 1048576, " for 8 cores: not 256 MB to 1024 GB each"),
+        ("worker.gpus[1].memory_mb", "memory_mb: 16384, socket: 1", 1000, 1048576, ": not 1000 MB to 1024 GB"),
+    ],
+)
+def test_memory_in_another_unit_is_refused(small: str, field: str, old: str, least: int, most: int, what: str) -> None:
+    for number, sound in ((least, True), (least - 1, False), (most, True), (most + 1, False)):
+        text = planted(small, old, re.sub(r"\d+", str(number), old, count=1))
+        said = f"profiles.{field}: {number} MB{what}; the unit is MB: 16 GB are 16384"
+        assert findings(text) == ([] if sound else [said])
 
 
 @pytest.mark.parametrize(("size", "said"), [("0.01", []), ("3", []), ("0.0", ["more than 0.0, not 0.0"])])

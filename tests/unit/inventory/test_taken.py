@@ -12,8 +12,8 @@ RAID = "{name: system, node: front, level: raid1, drives: 2, media: ssd, holds: 
 OF_WORKERS = RAID.replace("front", "worker1")
 WORKER_MACS = '    macs: {management: "02:00:00:00:01:[01-04]"}\n'
 DISKS = {
-    "aliases: [gateway]": 'disks: {d1: "0x5001", d2: "0x5002"}',
-    WORKER_MACS: f'{WORKER_MACS}    disks: {{d1: "0x600[1-4]"}}\n',
+    "aliases: [gateway]": 'disks: {d1: "0x5000c500a1b25001", d2: "0x5000c500a1b25002"}',
+    WORKER_MACS: f'{WORKER_MACS}    disks: {{d1: "0x5000c500a1b2600[1-4]"}}\n',
 }
 IPOIB = "cidr: 10.1.2.0/24"
 

@@ -11,12 +11,10 @@ from hal_inventory.ranges import expand
 from hal_inventory.reader import Path_
 
 CORE_MB = (256, 1048576)
-"""Memory that a machine has for each core, in MB: GB written as MB are less, kB are more. Machines have 1 to 400 GB."""
+"""Memory that a machine has for each core, in MB. That is 0.5 to 400 GB; what was meant in GB is less, in kB more."""
 
 GPU_MB = (1000, 1048576)
-"""Memory that a GPU has, in MB: 1 to 300 GB."""
-
-_UNIT = "the unit is MB: 16 GB are 16384"
+"""Memory that a GPU has, in MB. That is 1 to 300 GB; what was meant in GB is less, in kB more."""
 
 
 def cpu_numbers(text: str) -> list[int]:
@@ -31,18 +29,10 @@ def check_profile(name: str, profile: Profile, checks: Checks) -> None:
     path: Path_ = ("profiles", name)
     cpus = profile.cpus
     cores = cpus.sockets * cpus.cores_per_socket
-    if not CORE_MB[0] <= profile.memory_mb / cores <= CORE_MB[1]:
-        checks.fault(
-            (*path, "memory_mb"),
-            f"{profile.memory_mb} MB for {cores} cores: not {CORE_MB[0]} MB to {CORE_MB[1] // 1024} GB each; {_UNIT}",
-        )
+    _check_memory((*path, "memory_mb"), profile.memory_mb // cores, "a core", CORE_MB, checks)
     sockets = f"profile {name} has sockets 0 to {cpus.sockets - 1}" if cpus.sockets > 1 else "it has only socket 0"
     for at, gpu in enumerate(profile.gpus):
-        if not GPU_MB[0] <= gpu.memory_mb <= GPU_MB[1]:
-            checks.fault(
-                (*path, "gpus", at, "memory_mb"),
-                f"{gpu.memory_mb} MB: not {GPU_MB[0]} MB to {GPU_MB[1] // 1024} GB; {_UNIT}",
-            )
+        _check_memory((*path, "gpus", at, "memory_mb"), gpu.memory_mb, "a GPU", GPU_MB, checks)
         if gpu.socket >= cpus.sockets:
             checks.fault((*path, "gpus", at, "socket"), f"there is no socket {gpu.socket}; {sockets}")
         if gpu.index != at:
@@ -51,6 +41,13 @@ def check_profile(name: str, profile: Profile, checks: Checks) -> None:
             )
     if profile.numa:
         _check_numa(path, profile, sockets, checks)
+
+
+def _check_memory(path: Path_, found_mb: int, of: str, bounds_mb: tuple[int, int], checks: Checks) -> None:
+    """Note a fault when there is so much memory ``of`` something that another unit must have been meant."""
+    least, most = bounds_mb
+    if not least <= found_mb <= most:
+        checks.fault(path, f"{found_mb} MB {of}, not {least} MB to {most // 1024} GB; the unit is MB: 16 GB are 16384")
 
 
 def _check_numa(path: Path_, profile: Profile, sockets: str, checks: Checks) -> None:

@@ -42,8 +42,8 @@ def why_no_mac(text: str) -> str:
     if not _MAC.fullmatch(text):
         return "is not a MAC; write six pairs such as 02:48:41:4c:00:10"
     if text == "00:00:00:00:00:00":
-        return "is not a machine's MAC: nobody has set it"
-    return "is not a machine's MAC, but a group's: its first pair is odd" if int(text[:2], 16) & 1 else ""
+        return "is not a machine's MAC; ip link shows its own"
+    return "is a group's MAC, not a machine's; ip link shows its own" if int(text[:2], 16) & 1 else ""
 
 
 def why_no_serial(text: str) -> str:

@@ -24,6 +24,7 @@ from hal_inventory.expressions import Names, evaluate
 from hal_inventory.load import load_bytes
 from hal_inventory.model import Site
 from hal_inventory.packed import as_list, group_members, host_vars
+from hal_inventory.paths import plain
 from hal_inventory.ranges import MAX_NAMES, expand, expand_list, fold, fold_in_order
 from hal_inventory.restrict import only, renumber, select
 
@@ -127,6 +128,16 @@ def test_any_text_is_an_expression_or_refused(text: str) -> None:
     except ExpressionError:
         return
     assert found <= set(NODES)
+
+
+# ---- paths
+
+
+@given(st.lists(st.sampled_from(["..", ".", "", "a", "b", ".c"]), max_size=8))
+def test_the_plain_form_of_a_path_is_the_folder_that_it_leads_to(steps: list[str]) -> None:
+    path = "/" + "/".join(steps)
+    assert plain(path) == os.path.normpath("/" + path.lstrip("/"))
+    assert plain(plain(path)) == plain(path)
 
 
 # ---- files

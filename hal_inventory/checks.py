@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from hal_inventory.errors import ExpressionError, RangeError
 from hal_inventory.expressions import Names, evaluate
-from hal_inventory.ranges import expand_list, fold_in_order
+from hal_inventory.ranges import expand_list, fold_for_message
 from hal_inventory.reader import Document, Path_, field_name
 from hal_inventory.shape import LeftOut
 from hal_inventory.suggest import did_you_mean
@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 
 def those(names: Sequence[str], one: str, many: str) -> str:
     """Return names folded, with the verb that goes with them: ``hal01 is``, ``hal[01-16] are``."""
-    return f"{fold_in_order(names)} {one if len(names) == 1 else many}"
+    return f"{fold_for_message(names)} {one if len(names) == 1 else many}"
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Checks:
         for reason, (first, *more) in met.items():
             shown = f'"{values[first]}"' if isinstance(values[first], str) else str(values[first])
             of = f" of {owners[first]}" if len(owners) > 1 else ""
-            also = f" (and those of {fold_in_order([owners[at] for at in more])})" if more else ""
+            also = f" (and those of {fold_for_message([owners[at] for at in more])})" if more else ""
             self.fault(path, f"{shown}{of}{also} {reason}")
         return not met
 
@@ -96,7 +96,7 @@ class Checks:
         """Write the faults about repeated values: one a field, however many nodes it has."""
         for (kind, path), ((value, _), *others) in self._again.items():
             first, owner = self._first[(kind, value.lower())]
-            more = f", and those of {fold_in_order([other for _, other in others])}" if others else ""
+            more = f", and those of {fold_for_message([other for _, other in others])}" if others else ""
             where = f"{field_name(first)}, line {self.document.line(first)}"
             by = f" by {owner}" if owner else ""
             self.fault(path, f"{kind} used twice: {value} (first{by} in {where}){more}")

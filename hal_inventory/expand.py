@@ -11,7 +11,7 @@ from hal_inventory.errors import RangeError
 from hal_inventory.identities import why_no_guid, why_no_host, why_no_mac, why_no_serial, why_no_uuid, why_no_wwn
 from hal_inventory.model import MANAGEMENT, IPAddress, Network, Node
 from hal_inventory.names import is_wwn
-from hal_inventory.ranges import MAX_NAMES, expand_list
+from hal_inventory.ranges import MAX_NAMES, expand_list, fold_for_message
 from hal_inventory.reader import Path_
 
 PARTS = {
@@ -100,11 +100,12 @@ def _expand_entry(
     networks: Mapping[str, Network],
     checks: Checks,
 ) -> list[Node]:
-    for name in names:
-        if why := why_no_host(name):
-            checks.fault(path, f'"{name}" {why}')
-            checks.left_out.sections = True
-            return []
+    if wrong := [name for name in names if why_no_host(name)]:
+        for why in dict.fromkeys(map(why_no_host, wrong)):
+            named = fold_for_message(name for name in wrong if why_no_host(name) == why)
+            checks.fault(path, f'"{named}" {why}')
+        checks.left_out.sections = True
+        return []
     profile = cluster.profiles.get(declared.profile)
     if profile is None:
         checks.unknown((*path, "profile"), "unknown profile", declared.profile, cluster.profiles, "profiles")

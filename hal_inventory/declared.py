@@ -12,7 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from hal_inventory.identities import is_guid
 from hal_inventory.names import ARCHITECTURES, NAME_RULE, ROLES, is_group_name, is_node_name
+from hal_inventory.paths import is_of_the_system, plain
 
 
 def checked(test: Callable[[str], Any], wanted: str) -> BeforeValidator:
@@ -56,6 +58,20 @@ def _several(value: Any) -> Any:
     return value
 
 
+def _plainly_written(path: Any) -> Any:
+    """Accept a path in its plain form: two that are equal have to look equal."""
+    if isinstance(path, str) and plain(path) != path:
+        raise ValueError(f'"{path}" is not written plainly; write {plain(path)}')
+    return path
+
+
+def _beside_the_system(path: Any) -> Any:
+    """Accept a folder that nothing of the system is in."""
+    if isinstance(path, str) and path.startswith("/") and is_of_the_system(path):
+        raise ValueError(f'"{path}" is a folder of the system, which would be hidden; write one such as /home')
+    return path
+
+
 def _as_text(value: Any) -> Any:
     """Accept a bare number as text: 5 is a list of CPUs too."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -94,9 +110,12 @@ Duration = Annotated[
         'a duration; write "hours:minutes:seconds", "days-hours:minutes:seconds" or "unlimited"',
     ),
 ]
-MountPoint = Annotated[
-    str, checked(lambda text: re.fullmatch(r"/[A-Za-z0-9._/-]*", text), "an absolute path; write one such as /home")
+FolderPath = Annotated[
+    str,
+    BeforeValidator(_plainly_written),
+    checked(lambda text: re.fullmatch(r"/[A-Za-z0-9._/-]*", text), "an absolute path; write one such as /home"),
 ]
+MountPoint = Annotated[FolderPath, BeforeValidator(_beside_the_system)]
 Domain = Annotated[
     str,
     checked(
@@ -128,7 +147,7 @@ Part = Annotated[
 Guid = Annotated[
     str,
     checked(
-        lambda text: re.fullmatch(r"0x[0-9a-f]{16}", text),
+        is_guid,
         "a GUID; write 0x and 16 small hexadecimal digits such as 0x506b4b0300c2b2f0",
     ),
 ]
@@ -303,7 +322,7 @@ class FileSystem(Declared):
     servers: Expression | None = None
     arrays: RangeText | None = None
     network: Text | None = None
-    export: MountPoint | None = None
+    export: FolderPath | None = None
     block_size_kb: Positive | None = None
     layout: Literal["distributed", "mirrored"] | None = None
 

@@ -8,22 +8,18 @@ from dataclasses import dataclass
 
 from hal_inventory.checks import Checks
 from hal_inventory.declared import Array, ClusterFile, Nodes, Switch
-from hal_inventory.errors import RangeError
-from hal_inventory.expand import column_of, in_order
+from hal_inventory.expand import column_of, in_order, names_of
 from hal_inventory.expressions import Names
+from hal_inventory.identities import why_no_guid
 from hal_inventory.model import FabricLink, FabricPort, Node
-from hal_inventory.ranges import expand_list
 from hal_inventory.reader import Path_
 
 INFINIBAND = "infiniband"
 """The kind of network whose rate ports have when their adapter names none."""
 
-_NOBODY_FILLED_IN = "PLACEHOLDER"  # what `hal-inventory capture` writes for a node that it has not seen
-
 Switches = Mapping[str, tuple[Switch, tuple[str, ...], tuple[str, ...]]]
 
 _END = re.compile(r"([^/]+)/([1-9][0-9]{0,3})")
-_GUID = re.compile(r"0x[0-9a-f]{16}")
 
 
 def expand_switches(
@@ -89,18 +85,11 @@ def expand_cables(
 def _owners(cluster: ClusterFile, nodes: Mapping[str, Node]) -> Iterator[tuple[Path_, Sequence[str], Nodes | Array]]:
     """Yield where, for whom and what is declared of everything that may have ports; not what is at fault itself."""
     for key, node in cluster.nodes.items():
-        names = _expanded(key)
+        names = names_of(key)
         if all(name in nodes for name in names):
             yield ("nodes", key), names, node
     for key, array in cluster.arrays.items():
-        yield ("arrays", key), _expanded(key), array
-
-
-def _expanded(key: str) -> list[str]:
-    try:
-        return expand_list(key)
-    except RangeError:
-        return []  # said where the entry is read
+        yield ("arrays", key), names_of(key), array
 
 
 def _rate(cluster: ClusterFile, declared: Nodes | Array) -> int | None:
@@ -112,18 +101,13 @@ def _rate(cluster: ClusterFile, declared: Nodes | Array) -> int | None:
 
 
 def _guids(path: Path_, values: Sequence[str], names: Sequence[str], checks: Checks) -> list[str]:
-    """Return the GUIDs of one port of each owner; a fault for the first that is none."""
-    # How many there are, and that none is used twice, is checked for nodes where all parts of nodes are.
-    column = [text for value in values for text in _expanded(value)]
-    if path[0] == "arrays":
-        column = column_of(path, values, names, checks) or []
-        for owner, guid in zip(names, column, strict=False):
-            checks.once("GUID", guid, path, owner)
-    for guid in column:
-        if not _GUID.fullmatch(guid) and not guid.startswith(_NOBODY_FILLED_IN):
-            checks.fault(path, f'"{guid}" is not a GUID; write 0x and 16 small digits such as 0x506b4b0300c2b2f0')
-            break
-    return column
+    """Return the GUIDs of one port of each owner. Those of nodes are checked where all parts of nodes are."""
+    if path[0] == "nodes":
+        return [text for value in values for text in names_of(value)]
+    column = column_of(path, values, names, checks)
+    if column is not None:
+        checks.identities("GUID", path, names, column, why_no_guid)
+    return column or []
 
 
 @dataclass

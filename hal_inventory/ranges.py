@@ -75,6 +75,17 @@ def fold(names: Iterable[str]) -> str:
     return str(NodeSet.fromlist(list(names)))
 
 
+def fold_for_message(names: Iterable[str]) -> str:
+    """Return names as short as may be, and each by itself where one of them is no name that folds."""
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+    listed = list(names)
+    try:
+        return str(NodeSet.fromlist(listed, resolver=RESOLVER_NOGROUP)) or ",".join(listed)
+    except NodeSetException:
+        return ",".join(listed)
+
+
 _TAIL = re.compile(r"(.*?)(\d+)$", re.DOTALL)
 
 

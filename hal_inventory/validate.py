@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from hal_inventory.checks import Checks
+from hal_inventory.checks import Checks, those
 from hal_inventory.declared import Array, ClusterFile, Partition
 from hal_inventory.expand import expand_addresses, expand_networks, expand_nodes, in_order
 from hal_inventory.expressions import Names
@@ -13,6 +13,7 @@ from hal_inventory.fabric import expand_cables, expand_switches
 from hal_inventory.hardware import check_profile
 from hal_inventory.interfaces import check_interfaces
 from hal_inventory.model import Node, Placeholder, Site
+from hal_inventory.mounts import check_mounts
 from hal_inventory.names import ARCHITECTURES, GPU_GROUP, RESERVED, ROLES
 from hal_inventory.reader import Document, Path_, field_name
 from hal_inventory.shape import LeftOut
@@ -39,7 +40,7 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
     members.update(groups)
     names = Names({*nodes, *left_out.names}, members)
 
-    arrays, array_addresses = _arrays(cluster, checks)
+    arrays, array_addresses = _arrays(cluster, nodes, checks)
     switches = expand_switches(cluster, nodes, names, checks)
     fabric_ports, fabric_links = expand_cables(cluster, nodes, switches, checks)
     site = Site(
@@ -64,6 +65,7 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
         placeholders=tuple(Placeholder(field_name(path), line, text) for path, line, text in document.placeholders()),
     )
     check_raid_sets(cluster, nodes, checks)
+    check_mounts(cluster, site.file_systems, nodes, checks)
     checks.close()
     return site
 
@@ -149,6 +151,10 @@ def _partitions(
         selected = checks.select((*path, "nodes"), partition.nodes, names)
         if selected is not None and not selected and checks.complete:
             checks.fault((*path, "nodes"), f'"{partition.nodes}" selects no node; a partition has at least one')
+        members = in_order(selected or (), nodes)
+        profiles = {node: cluster.profiles.get(nodes[node].profile) for node in members}
+        cpus = {node: profile.cpus.total for node, profile in profiles.items() if profile is not None}
+        _check_most_cpus(path, partition, cpus, checks)
         if partition.default:
             if default is not None:
                 checks.fault((*path, "default"), f'partition "{default}" is the default already; there is one')
@@ -159,10 +165,18 @@ def _partitions(
             )
         outside = (selected or frozenset()) - set(names.groups.get(SLURM_NODE, nodes))
         if outside and checks.complete:
-            first = in_order(outside, nodes)[0]
-            checks.fault((*path, "nodes"), f"{first} is not in group {SLURM_NODE}, whose nodes run slurmd")
-        made[name] = (partition, in_order(selected or (), nodes))
+            are = those(in_order(outside, nodes), "is", "are")
+            checks.fault((*path, "nodes"), f"{are} not in group {SLURM_NODE}, whose nodes run slurmd")
+        made[name] = (partition, members)
     return made
+
+
+def _check_most_cpus(path: Path_, partition: Partition, cpus: Mapping[str, int], checks: Checks) -> None:
+    """Note a fault when jobs may have more CPUs of a node than it has: nothing would be kept for other partitions."""
+    most, least = partition.max_cpus_per_node, min(cpus.values(), default=0)
+    if most is not None and cpus and most > least:
+        smallest = [name for name, number in cpus.items() if number == least]
+        checks.fault((*path, "max_cpus_per_node"), f"{most}, but {those(smallest, 'has', 'have')} {least} CPUs")
 
 
 def _seconds(duration: str) -> float:
@@ -173,7 +187,7 @@ def _seconds(duration: str) -> float:
     return ((int(days or 0) * 24 + int(hours)) * 60 + int(minutes)) * 60 + int(seconds)
 
 
-def _arrays(cluster: ClusterFile, checks: Checks) -> tuple[dict[str, Array], dict[str, str]]:
+def _arrays(cluster: ClusterFile, nodes: Mapping[str, Node], checks: Checks) -> tuple[dict[str, Array], dict[str, str]]:
     made: dict[str, Array] = {}
     addresses: dict[str, str] = {}
     for key, array in cluster.arrays.items():
@@ -182,6 +196,8 @@ def _arrays(cluster: ClusterFile, checks: Checks) -> tuple[dict[str, Array], dic
         for name in names:
             if name in made:
                 checks.fault(path, f"array {name} is declared twice")
+            elif name in nodes:
+                checks.fault(path, f"array {name} has the name of a node; rename it")
             made[name] = array
         if array.address is not None:
             column = expand_addresses((*path, "address"), array.address, names, checks)

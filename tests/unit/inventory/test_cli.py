@@ -83,6 +83,8 @@ def test_validate_is_clean(hal_inventory: Run, source: Path) -> None:
     assert (done.returncode, done.stdout) == (
         0,
         "hal.yml: site small: 5 nodes, 8 GPUs, 2 arrays, 2 services, 1 partition, 1 file system: no findings\n"
+        "hal.yml: file system home (nfs): no role mounts it on worker[1-4];"
+        " role nfs_client would, in a group of that name\n"
         "1 placeholder stands for real values; --placeholders lists them\n",
     )
     listed = hal_inventory("-i", source, "validate", "--model", "--placeholders").stdout

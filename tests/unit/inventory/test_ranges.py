@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hal_inventory.errors import RangeError
-from hal_inventory.ranges import MAX_NAMES, expand, expand_list, fold, fold_in_order
+from hal_inventory.ranges import MAX_NAMES, expand, expand_list, fold, fold_for_message, fold_in_order
 
 
 @pytest.mark.parametrize(
@@ -80,3 +80,17 @@ def test_the_limit_is_exact() -> None:
     assert len(expand(f"n[1-{MAX_NAMES}]")) == MAX_NAMES
     with pytest.raises(RangeError, match=f"stands for more than {MAX_NAMES} values"):
         expand(f"n[0-{MAX_NAMES}]")
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["n2", "n1", "n3"], "n[1-3]"),
+        (["n1x", "n2x", "n4x"], "n[1-2,4]x"),
+        (["@all", "b"], "@all,b"),  # as a name, not as a group of the machine that reads the model
+        (["x[", "y"], "x[,y"),
+        (["a&b"], "a&b"),
+    ],
+)
+def test_names_are_folded_for_a_message_whatever_they_are(names: list[str], said: str) -> None:
+    assert fold_for_message(names) == said

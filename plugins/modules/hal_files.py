@@ -28,7 +28,7 @@ options:
     default: []
     suboptions:
       path: {type: path, required: true, description: Where.}
-      owner: {type: str, description: "User, and group of the same name; who runs this, on nodes root."}
+      owner: {type: str, description: "User, and group of the same name; root, if root runs this."}
       mode: {type: str, required: true, description: Such as "0755".}
   files:
     description: Files to have; their directories are there or among C(directories).
@@ -38,8 +38,8 @@ options:
     suboptions:
       path: {type: path, required: true, description: Where.}
       content: {type: str, required: true, description: The whole content.}
-      owner: {type: str, description: "User; who runs this, on nodes root."}
-      group: {type: str, description: That of the user's name.}
+      owner: {type: str, description: "User; root, if root runs this."}
+      group: {type: str, description: Group; it has the user's name.}
       mode: {type: str, default: "0644", description: Such as "0644".}
       backup: {type: bool, default: false, description: "Keep what is replaced beside it, as ansible.builtin.copy."}
       validate:
@@ -75,9 +75,7 @@ paths:
   returned: always
 """
 
-import grp
 import os
-import pwd
 import stat
 import tempfile
 
@@ -164,9 +162,9 @@ def invalid(module, entry):
 def attributes(module, entry, changed):
     """Give owner, group and mode; return whether anything changed, this included."""
     path = entry["path"]
-    owner = entry["owner"] or pwd.getpwuid(os.geteuid()).pw_name
-    group = entry.get("group") or entry["owner"] or grp.getgrgid(os.getegid()).gr_name
-    if not os.path.exists(path) or masked(path) or (module.check_mode and not has_user(owner)):
+    owner = entry["owner"] or ("root" if os.geteuid() == 0 else None)
+    group = entry.get("group") or owner
+    if not os.path.exists(path) or masked(path) or (module.check_mode and owner and not has_user(owner)):
         return True
     arguments = {"path": path, "owner": owner, "group": group, "mode": entry["mode"],
                  "seuser": None, "serole": None, "setype": None, "selevel": None, "unsafe_writes": False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import grp
 import importlib.util
 import json
 import os
@@ -217,24 +216,22 @@ def test_a_silent_task_shows_no_content(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "word\n"
 
 
-def test_without_an_owner_it_is_who_runs_it_and_a_group_may_be_another(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("user", "expected"), [(0, ("root", "root")), (1000, (None, None))])
+def test_without_an_owner_root_s_files_are_root_s_and_a_group_may_be_another(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, expected: tuple[str | None, str | None]
 ) -> None:
-    given: list[tuple[str, str]] = []
-    monkeypatch.setattr(
-        basic.AnsibleModule,
-        "set_fs_attributes_if_different",
-        lambda _, arguments, changed: given.append((arguments["owner"], arguments["group"])) or changed,
-    )
-    bare = {"content": "x\n"}
-    files = [
-        {"path": str(tmp_path / "a"), **bare},
-        {"path": str(tmp_path / "b"), "owner": "u", **bare},
-        {"path": str(tmp_path / "c"), "owner": "u", "group": "g", **bare},
-    ]
+    given: list[tuple[str | None, str | None]] = []
+
+    def noted(_: Any, arguments: dict[str, Any], changed: bool) -> bool:
+        given.append((arguments["owner"], arguments["group"]))
+        return changed
+
+    monkeypatch.setattr(basic.AnsibleModule, "set_fs_attributes_if_different", noted)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    owners: list[dict[str, str]] = [{}, {"owner": "u"}, {"owner": "u", "group": "g"}]
+    files = [{"path": str(tmp_path / str(at)), "content": "x\n", **one} for at, one in enumerate(owners)]
     run(files=files, directories=[{"path": str(tmp_path / "d"), "mode": "0755"}])
-    mine = (ME, grp.getgrgid(os.getegid()).gr_name)
-    assert given == [mine, mine, ("u", "u"), ("u", "g")]
+    assert given == [expected, expected, ("u", "u"), ("u", "g")]
 
 
 def test_a_reader_never_meets_half_of_a_file(run: Run, tmp_path: Path) -> None:

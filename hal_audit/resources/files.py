@@ -115,7 +115,7 @@ def readable_by_others(call: Call, declared: Mapping[str, Any]) -> bool:
 
 
 def _destination(call: Call) -> str:
-    """What was asked for: a module may have written elsewhere, as below a directory that was there, and that is not ours.
+    """What was asked for. A module may have written elsewhere, as below a directory that is there: that is not ours.
 
     Below a path that ends in a slash it is what the module says.
     """

@@ -70,7 +70,7 @@ PLANTED = (
                   ansible.builtin.template: {src: dbd.conf.j2, dest: /etc/x}
                   no_log: true
                 - name: In a template that is looked up
-                  hal_files: {files: [{path: /etc/x, content: "{{ lookup('ansible.builtin.template', 'dbd.conf.j2') }}"}]}
+                  hal_files: {files: [{path: /x, content: "{{ lookup('ansible.builtin.template', 'dbd.conf.j2') }}"}]}
                 - name: In an argument
                   community.mysql.mysql_user: {name: slurm, password: "{{ slurm_database_password }}"}
                 - name: In a block that is silent

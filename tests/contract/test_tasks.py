@@ -135,6 +135,33 @@ PLANTED = (
         ],
     ),
     Planted(
+        tasks.a_silent_refusal_is_said_before,
+        {
+            TASKS: """
+                - name: Silent
+                  hal_files: {files: [{path: /etc/a, content: a, mode: "0600"}], places: [/etc/b]}
+                  no_log: true
+                - name: Looked at in silence only
+                  hal_files: {files: [{path: /etc/b, content: b, mode: "0600"}]}
+                  no_log: true
+                - name: Look
+                  hal_files: {places: [/etc/c]}
+                - name: Good
+                  hal_files: {files: [{path: /etc/c, content: c, mode: "0600"}]}
+                  no_log: true
+                - name: Good, it speaks
+                  hal_files: {files: [{path: /etc/d, content: d}]}
+                - name: Of whatever paths
+                  hal_files: {files: "{{ x }}"}
+                  no_log: true
+                """
+        },
+        [
+            f"{TASKS}:{line}: nobody reads why {path} is refused; look before: places: [{path}]"
+            for line, path in ((1, "/etc/a"), (4, "/etc/b"), (14, "{{ x }}"))
+        ],
+    ),
+    Planted(
         tasks.shell_only_where_needed,
         {
             TASKS: """

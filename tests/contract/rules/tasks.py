@@ -149,6 +149,25 @@ def files_go_where_they_were_asked_to(root: Path) -> Iterator[Finding]:
 
 
 @rule
+def a_silent_refusal_is_said_before(root: Path) -> Iterator[Finding]:
+    """Nobody reads what a no_log task refuses: one before it, in the same file, looks at its `places` and speaks."""
+    for role in roles(root):
+        said: dict[Path, set[str]] = {}
+        for task in role_tasks(role):
+            if task.short != "hal_files" or not isinstance(task.arguments, Map):
+                continue
+            here = said.setdefault(task.path, set())
+            if task.keyword("no_log") is not True:
+                here.update(strings(task.arguments.get("places")))
+                continue
+            listed = task.arguments.get("files")
+            paths = [str(one.get("path")) for one in listed] if isinstance(listed, list) else [str(listed)]
+            for path in paths:
+                if path not in here:
+                    yield task.finding(f"nobody reads why {path} is refused; look before: places: [{path}]")
+
+
+@rule
 def shell_only_where_needed(root: Path) -> Iterator[Finding]:
     """A command without pipes, redirections or wildcards runs without a shell."""
     for task in all_tasks(root):

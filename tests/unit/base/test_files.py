@@ -7,6 +7,7 @@ import json
 import os
 import pwd
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from typing import Any
 import ansible.module_utils
 import pytest
 from ansible.module_utils import basic
+
+from tests.unit.alike import module_utils
+from tests.unit.interpreters import NODES, interpreter
+from tests.unit.modules import AS_PROGRAM
 
 PROJECT = Path(__file__).resolve().parents[3]
 SHIPPED = str(PROJECT / "plugins/module_utils")
@@ -269,3 +274,28 @@ def test_a_masked_unit_is_replaced_as_template_does(tmp_path: Path, run: Run, ch
     assert answer["paths"] == [str(masked)]
     assert masked.is_symlink() is check
     assert check or (masked.read_text() == "new\n" and mode(masked) == "0o644")
+
+
+@pytest.mark.parametrize("python", NODES)
+def test_each_python_of_nodes_refuses_and_writes_alike(tmp_path: Path, python: str) -> None:
+    program = str(PROJECT / "plugins/modules/hal_files.py")
+    argv = [interpreter(python), "-c", AS_PROGRAM, *module_utils(), program]
+
+    def answer(**arguments: Any) -> dict[str, Any]:
+        given = json.dumps({"ANSIBLE_MODULE_ARGS": arguments})
+        done = subprocess.run(argv, input=given, capture_output=True, text=True, check=False)
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    there, file = occupied(tmp_path), tmp_path / "grün"
+    lines = [f"{path} is {words} where a file belongs: move it away" for path, words in there.items()]
+    refused = answer(files=[entry(file), *map(entry, there)])
+    assert refused["msg"] == "; ".join([*lines, "nothing was written"])
+    assert not file.exists()
+    unread = answer(files=[entry(file, "grün\n", validate="grep -c new %s")])
+    assert unread["msg"] == f"{file} failed to validate: 0; nothing was written"
+    assert [answer(files=[entry(file, "new grün\n", validate="grep -c new %s")])["paths"] for _ in range(2)] == [
+        [str(file)],
+        [],
+    ]
+    assert file.read_text() == "new grün\n"

@@ -119,7 +119,7 @@ class _Role(Static):
         bare.args = {}
         for name, value in task.args.items():
             with suppress(AnsibleError):  # such as: state, restarted or started as an earlier task found it
-                bare.args[name] = templar.template(value) if name not in CONTENT else ""
+                bare.args.update(templar.template(_without_content({name: value})))
         super()._gather(bare, one, variables, gathered)
         for nameless in [name for name in gathered.entries if name.endswith(":")]:
             del gathered.entries[nameless]

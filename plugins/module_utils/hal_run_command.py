@@ -19,7 +19,7 @@ from ansible.module_utils import basic
 __metaclass__ = type
 
 
-class AnsibleModule(basic.AnsibleModule):
+class AnsibleModule(basic.AnsibleModule):  # contract: here it is mended
     """Ansible's, except that no output is lost."""
 
     def run_command(self, args, **more):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from typing import Any
 
 import pytest
@@ -25,15 +26,21 @@ def made(kind: Class, monkeypatch: pytest.MonkeyPatch) -> basic.AnsibleModule:
 @pytest.fixture
 def preempted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first look for output sees none; then the module is off the processor until its program has ended."""
-    select, looks = selectors.PollSelector.select, []
+    select = selectors.PollSelector.select
+    running: list[int] = []
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *words: Any, **more: Any) -> None:
+            super().__init__(*words, **more)
+            running.append(self.pid)
 
     def late(selector: Any, timeout: float | None = None) -> Any:
-        looks.append(timeout)
-        if len(looks) > 1:
+        if not running:
             return select(selector, timeout)
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        os.waitid(os.P_PID, running.pop(), os.WEXITED | os.WNOWAIT)
         return []
 
+    monkeypatch.setattr(subprocess, "Popen", Noted)
     monkeypatch.setattr(selectors.PollSelector, "select", late)
 
 

@@ -79,11 +79,11 @@ import os
 import stat
 import tempfile
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.text.converters import to_bytes, to_native
 from ansible.module_utils.hal_judges import MOST_WORDS, judged
 from ansible.module_utils.hal_node_files import content_of, has_user, replace_content
 from ansible.module_utils.hal_printable import shown
+from ansible.module_utils.hal_run_command import AnsibleModule
 
 DIRECTORY = {"path": {"type": "path", "required": True}, "owner": {"type": "str"},
              "mode": {"type": "str", "required": True}}

@@ -249,6 +249,58 @@ PLANTED = (
         [f"{TASKS}:3: become: false is missing"],
     ),
     Planted(
+        tasks.what_a_program_printed_is_whole,
+        {
+            TASKS: """
+                - name: Good, by the module that reads all
+                  hal_command: {argv: [date]}
+                  register: __time_date
+                - name: Good, only its status is asked
+                  ansible.builtin.command: {argv: [date]}
+                  register: __time_status
+                - name: Lost
+                  ansible.builtin.command: {argv: [date]}
+                  register: __time_lost
+                  failed_when: __time_status.rc > __time_date.stdout | int
+                - name: Lost in another file
+                  ansible.builtin.shell: date | wc
+                  register: __time_words
+                - name: Lost in a loop
+                  ansible.builtin.command: {argv: [date, "{{ item }}"]}
+                  register: __time_each
+                  loop: [a]
+                - name: Nothing depends on it
+                  ansible.builtin.command: {argv: [date]}  # contract: it is shown, and nothing else
+                  register: __time_shown
+                """,
+            "roles/time/vars/main.yml": "a: \"{{ __time_lost['stdout_lines'] }}\"\nb: '{{ __time_each.results }}'\n",
+            "roles/time/templates/a.j2": "{{ __time_words.stderr }}{{ __time_shown.stdout }}\n",
+            PLAY: """
+                - hosts: localhost
+                  tasks:
+                    - name: Lost in a playbook
+                      ansible.builtin.command: {argv: [date]}
+                      register: __site_date
+                    - name: Read it
+                      ansible.builtin.debug: {msg: "{{ __site_date.stdout }}"}
+                """,
+            "molecule/time/verify.yml": """
+                - hosts: all
+                  tasks:
+                    - name: A scenario
+                      ansible.builtin.command: {argv: [date]}
+                      register: __time_seen
+                      failed_when: __time_seen.stdout != 'x'
+                """,
+        },
+        [
+            f"{PLAY}:4: command may lose what is read of it on a busy node; use hal_command",
+            f"{TASKS}:8: command may lose what is read of it on a busy node; use hal_command",
+            f"{TASKS}:12: shell may lose what is read of it on a busy node; use hal_command",
+            f"{TASKS}:15: command may lose what is read of it on a busy node; use hal_command",
+        ],
+    ),
+    Planted(
         tasks.one_change_is_enough,
         {
             TASKS: """

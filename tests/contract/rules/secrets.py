@@ -173,7 +173,7 @@ def a_file_with_a_secret_is_not_for_all(root: Path) -> Iterator[Finding]:
 def no_secret_is_on_a_command_line(root: Path) -> Iterator[Finding]:
     """Every user reads what a program was called with in the list of processes. Its input nobody sees."""
     for task in all_tasks(root):
-        if task.short not in ("command", "shell", "raw", "script"):
+        if task.short not in ("command", "hal_command", "shell", "raw", "script"):
             continue
         given = task.arguments
         words = [value for key, value in given.items() if key != "stdin"] if isinstance(given, Map) else given

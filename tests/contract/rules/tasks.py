@@ -47,6 +47,8 @@ CHANGED = re.compile(r"\bis changed\b|\.changed\b")
 JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 # Where a directory stands at the destination, these write below it, and say "changed".
 INTO_FOLDERS = frozenset({"assemble", "copy", "get_url", "template", "uri"})
+# What a task registered, where somebody reads what was printed, or what each turn of a loop gave.
+PRINTED = re.compile(r"\b(\w+)(?:\.|\[['\"])(?:std(?:out|err)|results)")
 OF_ONE_RUN = re.compile(r"\{\{ (\w+)\.path \}\}/")
 
 
@@ -177,6 +179,21 @@ def shell_only_where_needed(root: Path) -> Iterator[Finding]:
         text = arguments.get("cmd", "") if isinstance(arguments, Map) else arguments
         if not SHELL.search(JINJA.sub("", str(text)).strip()):
             yield task.finding("nothing here needs a shell; use ansible.builtin.command with argv", task.module)
+
+
+@rule
+def what_a_program_printed_is_whole(root: Path) -> Iterator[Finding]:
+    """Where somebody reads what a program printed, hal_command runs it: Ansible's command and shell may lose it.
+
+    ansible issue 51393. A scenario that reads nothing fails, so those are not asked.
+    """
+    folders = (root / "roles", root / "playbooks")
+    pages = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".yml", ".j2")]
+    read = {name for path in pages for name in PRINTED.findall(text_of(path))}
+    for task in all_tasks(root):
+        ours = any(folder in task.path.parents for folder in folders)
+        if ours and task.short in ("command", "shell") and task.body.get("register") in read:
+            yield task.finding(f"{task.short} may lose what is read of it on a busy node; use hal_command", task.module)
 
 
 @rule

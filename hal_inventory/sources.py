@@ -53,7 +53,7 @@ class Source:
     def users_file(self) -> Path | None:
         """Return the users.yml that the source names, else the one beside its cluster.yml; None when there is none."""
         beside = self.cluster.parent / USERS_NAME
-        return self.users or (beside if beside.is_file() else None)
+        return self.users or (beside if os.path.lexists(beside) else None)
 
     def view(self) -> dict[str, Any]:
         """Return what the source makes of its cluster.yml, as plain data: with that file's content it decides all."""
@@ -170,9 +170,9 @@ def last_source(paths: Iterable[str], *, strict: bool = False) -> Path | None:
     """
     for name in reversed(list(paths)):
         path = Path(name)
-        if path.is_dir():
+        if os.path.isdir(path):
             path = path / SOURCE_NAME
-        if is_source(path) or (strict and (path.suffix in _SUFFIXES or not path.exists())):
+        if is_source(path) or (strict and (path.suffix in _SUFFIXES or not os.path.exists(path))):
             return path
     return None
 
@@ -199,8 +199,8 @@ def is_users(path: Path) -> bool:
 
 def _says(path: Path, mark: re.Pattern[bytes]) -> bool:
     try:
-        return mark.search(path.read_bytes()) is not None
-    except (OSError, ValueError):
+        return mark.search(read_bytes(path)) is not None
+    except ClusterFileError:
         return False
 
 

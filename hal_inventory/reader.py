@@ -91,18 +91,23 @@ class Document:
         """Return the content as plain data: tuples for lists, and text, numbers, booleans and None."""
         return {key: _plain(value) for key, value in self.root.items.items()}
 
-    def placeholders(self) -> Iterator[tuple[Path_, int, str]]:
-        """Give path, line and text of every value marked !placeholder, in the order of the file."""
+    def texts(self) -> Iterator[tuple[Path_, Scalar]]:
+        """Give every value, and every name of a field that has others in it, in the order of the file."""
         stack: list[tuple[Path_, Tree]] = [((), self.root)]
         while stack:
             path, here = stack.pop()
             if isinstance(here, Scalar):
-                if here.placeholder:
-                    yield path, here.line, here.text
+                yield path, here
             elif isinstance(here, Mapping):
+                if path:
+                    yield path, Scalar(str(path[-1]), here.line, plain=True)
                 stack.extend(((*path, key), value) for key, value in reversed(here.items.items()))
             else:
                 stack.extend(((*path, at), here.items[at]) for at in reversed(range(len(here.items))))
+
+    def placeholders(self) -> Iterator[tuple[Path_, int, str]]:
+        """Give path, line and text of every value marked !placeholder, in the order of the file."""
+        return ((path, value.line, value.text) for path, value in self.texts() if value.placeholder)
 
     def is_placeholder(self, path: Path_) -> bool:
         """Tell whether the field at ``path``, or an entry of the list there, is marked !placeholder."""

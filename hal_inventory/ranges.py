@@ -26,7 +26,7 @@ def _count(part: str, text: str) -> int:
     """Return how many numbers ``1-16`` or ``7`` stands for, without expanding it."""
     match = _PART.fullmatch(part)
     if match is None:
-        raise RangeError(f'{_quoted(text)}: "[{_cut(part)}]" is not a range; write [1-16], [01-16] or [1,3,5-8]')
+        raise RangeError(f'{_quoted(text)}: "[{cut(part)}]" is not a range; write [1-16], [01-16] or [1,3,5-8]')
     first, last = match[1], match[2] or match[1]
     low, high, step = int(first), int(last), int(match[3] or 1)
     if step == 0:
@@ -41,10 +41,11 @@ def _count(part: str, text: str) -> int:
 
 
 def _quoted(text: str) -> str:
-    return f'"{_cut(text)}"'
+    return f'"{cut(text)}"'
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """Return a text for a message: of a long one, how it begins."""
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from graphlib import CycleError, TopologicalSorter
 
 from hal_inventory.checks import Checks
 from hal_inventory.declared import Array, ClusterFile, Partition
+from hal_inventory.errors import HalInventoryError
 from hal_inventory.expand import expand_addresses, expand_networks, expand_nodes, in_order
-from hal_inventory.expressions import Names
+from hal_inventory.expressions import Names, words
 from hal_inventory.fabric import expand_cables, expand_switches
 from hal_inventory.hardware import check_profile
 from hal_inventory.interfaces import check_interfaces
 from hal_inventory.model import Node, Placeholder, Site
 from hal_inventory.names import ARCHITECTURES, GPU_GROUP, RESERVED, ROLES
+from hal_inventory.ranges import cut, expand_list
 from hal_inventory.reader import Document, Path_, field_name
 from hal_inventory.shape import LeftOut
 from hal_inventory.storage import check_raid_sets, expand_file_systems
@@ -33,10 +35,8 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
     _check_group_names(cluster, nodes, checks)
 
     members = _basic_members(cluster, nodes)
-    services = _services(cluster, nodes, members, checks)
-    members.update(services)
-    groups = _groups(cluster, nodes, members, checks)
-    members.update(groups)
+    defined = _defined(cluster, nodes, members, checks)
+    members.update(defined)
     names = Names({*nodes, *left_out.names}, members)
 
     arrays, array_addresses = _arrays(cluster, checks)
@@ -51,8 +51,8 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
         arrays=arrays,
         array_addresses=array_addresses,
         external=cluster.external,
-        services=services,
-        groups=groups,
+        services={name: defined[name] for name in cluster.services},
+        groups={name: defined[name] for name in cluster.groups},
         partitions=_partitions(cluster, nodes, names, checks),
         switches=switches,
         fabric_ports=fabric_ports,
@@ -99,44 +99,60 @@ def _check_group_names(cluster: ClusterFile, nodes: Mapping[str, Node], checks: 
             checks.fault(("nodes",), f'node "{name}" has the name of a group that every site has; rename it')
 
 
-def _services(
+def _defined(
     cluster: ClusterFile, nodes: Mapping[str, Node], members: Mapping[str, tuple[str, ...]], checks: Checks
 ) -> dict[str, tuple[str, ...]]:
-    names = Names({*nodes, *checks.left_out.names}, members)
-    made: dict[str, tuple[str, ...]] = {}
-    for name, expression in cluster.services.items():
-        path: Path_ = ("services", name)
-        selected = checks.select(path, expression, names)
-        if selected is not None and not selected and checks.complete:
-            checks.fault(path, f'"{expression}" selects no node; a service runs on at least one')
+    """Return the nodes of services and groups. They may name each other in any order, but not in a circle."""
+    texts = {name: ("services", text) for name, text in cluster.services.items()}
+    texts |= {name: ("groups", text) for name, text in cluster.groups.items()}
+    order, circles = _ordered({name: _needs(text, texts) for name, (_, text) in texts.items()})
+    for name, circle in circles.items():
+        checks.fault((texts[name][0], name), f"is defined by itself: in a circle with {cut(', '.join(circle))}")
+    made: dict[str, tuple[str, ...]] = dict.fromkeys(circles, ())
+    complete, unsure = checks.complete, checks.left_out.names
+    unsure.update(circles)
+    for name in order:
+        section, expression = texts[name]
+        selected = checks.select((section, name), expression, Names({*nodes, *unsure}, {**members, **made}))
+        if selected is None or _needs(expression, unsure):
+            unsure.add(name)  # what is wrong was said: what names it is not at fault
+        elif section == "services" and not selected and complete:
+            checks.fault((section, name), f'"{expression}" selects no node; a service runs on at least one')
         made[name] = in_order(selected or (), nodes)
-    return made
+    return {name: made[name] for name in texts}
 
 
-def _groups(
-    cluster: ClusterFile, nodes: Mapping[str, Node], members: Mapping[str, tuple[str, ...]], checks: Checks
-) -> dict[str, tuple[str, ...]]:
-    """Return the declared groups. They may name each other in any order, but not in a circle."""
-    made: dict[str, tuple[str, ...]] = {}
-    waiting = dict(cluster.groups)
-    while waiting:
-        ready = [name for name, text in waiting.items() if not (_needs(text, cluster.groups) & waiting.keys())]
-        if not ready:
-            for name in waiting:
-                checks.fault(("groups", name), f"is defined by itself: in a circle with {', '.join(sorted(waiting))}")
-                made[name] = ()
-            checks.left_out.names.update(waiting)
-            break
-        for name in ready:
-            selected = checks.select(
-                ("groups", name), waiting.pop(name), Names({*nodes, *checks.left_out.names}, {**members, **made})
-            )
-            made[name] = in_order(selected or (), nodes)
-    return {name: made[name] for name in cluster.groups}
+def _ordered(needs: Mapping[str, set[str]]) -> tuple[list[str], dict[str, list[str]]]:
+    """Return names, each after those that it needs; and, for each that needs itself, those of its circle."""
+    try:
+        return list(TopologicalSorter(needs).static_order()), {}
+    except CycleError:
+        reached = {name: _reached(name, needs) for name in needs}
+    circles = {
+        name: sorted(other for other in found if name in reached[other])
+        for name, found in reached.items()
+        if name in found
+    }
+    others = {name: found - circles.keys() for name, found in needs.items() if name not in circles}
+    return list(TopologicalSorter(others).static_order()), circles
 
 
-def _needs(expression: str, groups: Mapping[str, str]) -> set[str]:
-    return {part for part in re.split(r"[\s(),]+", expression) if part in groups}
+def _reached(name: str, needs: Mapping[str, set[str]]) -> set[str]:
+    """Return what a name needs, and what that needs, and so on."""
+    found: set[str] = set()
+    ahead = set(needs[name])
+    while ahead:
+        found |= ahead
+        ahead = {further for one in ahead for further in needs[one]} - found
+    return found
+
+
+def _needs(expression: str, names: Collection[str]) -> set[str]:
+    """Return which of these names an expression has, in a range or not; what cannot be read needs nothing."""
+    try:
+        return {name for word in words(expression) for name in (word, *expand_list(word)) if name in names}
+    except HalInventoryError:
+        return set()
 
 
 def _partitions(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hal_inventory.load import load_bytes
 from tests.unit.inventory.conftest import findings
 
 DATA = Path(__file__).parent / "data"
@@ -75,6 +76,18 @@ def test_a_part_left_out_for_a_fault_causes_no_second_finding(small: str) -> Non
 
 def test_groups_may_name_each_other_in_any_order(small: str) -> None:
     assert findings(small.replace("  base: all", "  early: late\n  late: compute", 1)) == []
+    assert (
+        findings(small.replace("  base: all", "  early: 'rack[2,1]'\n  rack1: worker1\n  rack2: worker[3,2]", 1)) == []
+    )
+
+
+def test_services_and_groups_may_name_each_other_in_any_order(small: str) -> None:
+    text = small.replace("slurm_controller: front", "slurm_controller: time_server\n  portal: late and not compute", 1)
+    site = load_bytes(
+        text.replace("  base: all", "  late: all and not portal_too\n  portal_too: compute").encode(), "x"
+    )
+    assert (site.services["slurm_controller"], site.services["portal"]) == (("front",), ("front",))
+    assert list(site.members)[-6:] == ["portal", "time_server", "late", "portal_too", "slurm_node", "slurm"]
 
 
 def test_a_template_is_refused_even_where_nothing_reads_it(small: str) -> None:

@@ -53,29 +53,27 @@ def _inside(address: IPAddress, name: str, cidr: object, path: Path_, checks: Ch
 def expand_nodes(cluster: ClusterFile, networks: Mapping[str, Network], checks: Checks) -> dict[str, Node]:
     """Return the nodes in the order of the file."""
     made: dict[str, Node] = {}
-    origin: dict[str, str] = {}
+    entries: dict[str, Path_] = {}
     for key, declared in cluster.nodes.items():
         path: Path_ = ("nodes", key)
         names = checks.range(path, key)
         if not names:
             checks.left_out.sections = True  # nobody knows which nodes were meant
             continue
+        if not checks.distinct(path, names):
+            checks.left_out.names.update(names)
+            continue
         if len(made) + len(names) > MAX_NAMES:
             checks.fault(path, f"more than {MAX_NAMES} nodes; that is taken for a slip")
             break
-        for node in _expand_entry(path, names, declared, cluster, networks, checks):
-            if node.name in made:
-                line = checks.document.line(("nodes", origin[node.name]))
-                checks.fault(
-                    path, f"node {node.name} is declared twice: first in nodes.{origin[node.name]}, line {line}"
-                )
-                continue
-            origin[node.name] = key
-            made[node.name] = node
+        nodes = _expand_entry(path, names, declared, cluster, networks, checks)
+        checks.declare(path, [node.name for node in nodes], entries)
+        for node in nodes:
+            made.setdefault(node.name, node)
     for node in made.values():
         for alias in node.aliases:
             if alias in made:
-                checks.fault(("nodes", origin[node.name], "aliases"), f'alias "{alias}" is the name of a node')
+                checks.fault((*entries[node.name], "aliases"), f'alias "{alias}" is the name of a node')
     return made
 
 

@@ -192,14 +192,13 @@ def _seconds(duration: str) -> float:
 def _arrays(cluster: ClusterFile, checks: Checks) -> tuple[dict[str, Array], dict[str, str]]:
     made: dict[str, Array] = {}
     addresses: dict[str, str] = {}
+    entries: dict[str, Path_] = {}
     for key, array in cluster.arrays.items():
         path: Path_ = ("arrays", key)
         names = checks.range(path, key)
-        for name in names:
-            if name in made:
-                checks.fault(path, f"array {name} is declared twice")
-            made[name] = array
-        if array.address is not None:
+        checks.declare(path, names, entries)
+        made.update(dict.fromkeys(names, array))
+        if names and checks.distinct(path, names) and array.address is not None:
             column = expand_addresses((*path, "address"), array.address, names, checks)
             addresses.update(zip(names, column, strict=False))
     return made, addresses

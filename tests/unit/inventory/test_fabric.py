@@ -69,7 +69,7 @@ def test_a_cabled_model_is_sound_and_says_where_every_cable_goes(cabled: str) ->
         ("edr1/[1-4]", "edr1[1-4]", '"edr11" is not the port of a switch; write one such as edr1/9'),
         ("edr1/[1-4]", "edr1/[6-9]", "there is no port 9; edr1 has ports 1 to 8"),
         ("edr1/[1-4]", "edr1/[1-3]", "nodes.worker[1-4].cables.mlx5_0/1: 3 values for 4 nodes"),
-        ("edr1/[5-6]", "edr1/[4-5]", "switch port used twice: edr1/4 (first by worker4 in nodes.worker[1-4].cables"),
+        ("edr1/[5-6]", "edr1/[4-5]", "switch port used twice: edr1/4 of flash1 (first by worker4 in nodes.worker[1-4].cables"),
         ("8: spine/1", "5: spine/1", "fabric.switches.edr1.cables.5: switch port used twice: edr1/5 (first by flash1"),
         ("8: spine/1", "8: spine/9", "fabric.switches.edr1.cables.8: there is no port 9; spine has ports 1 to 8"),
         ("8: spine/1", "9: spine/1", "fabric.switches.edr1.cables.9: there is no port 9; edr1 has ports 1 to 8"),

@@ -60,7 +60,7 @@ def test_faults_of_every_kind_are_reported_in_one_run(small: str) -> None:
         "cluster.yml:23: profiles.server.model: a template is not evaluated here and not allowed: '{{ x }}';"
         " write the value itself",
         'cluster.yml:26: profiles.server.memory_gb: unknown field; did you mean "memory_mb"?',
-        "cluster.yml:41: nodes.worker[1-4].serial: serial used twice: S3"
+        "cluster.yml:41: nodes.worker[1-4].serial: serial used twice: S3 of worker3"
         " (first by front in nodes.front.serial, line 33)",
         'cluster.yml:47: arrays.flash[1-2].drives: must be a whole number, not "many"',
         'cluster.yml:50: services.time_server: "and": a name is missing at the start',

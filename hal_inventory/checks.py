@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from hal_inventory.errors import ExpressionError, RangeError
 from hal_inventory.expressions import Names, evaluate
@@ -12,6 +13,13 @@ from hal_inventory.ranges import expand_list, fold_in_order
 from hal_inventory.reader import Document, Path_, field_name
 from hal_inventory.shape import LeftOut
 from hal_inventory.suggest import did_you_mean
+
+Value = TypeVar("Value")
+
+
+def those(names: Sequence[str], one: str, many: str) -> str:
+    """Return names folded, with the verb that goes with them: ``hal01 is``, ``hal[01-16] are``."""
+    return f"{fold_in_order(names)} {one if len(names) == 1 else many}"
 
 
 @dataclass
@@ -54,6 +62,22 @@ class Checks:
                 self.fault(path, str(error))
             return None
 
+    def column(self, path: Path_, owners: Sequence[str], values: Sequence[Value], why: Callable[[Value], str]) -> bool:
+        """Tell whether ``why`` has nothing ("") against any value of a column, which has one for each owner.
+
+        A fault for each reason that it gives: with the first value and its owner, and whose others it is, too.
+        """
+        met: dict[str, list[int]] = {}
+        for at, value in enumerate(values):
+            if reason := why(value):
+                met.setdefault(reason, []).append(at)
+        for reason, (first, *more) in met.items():
+            shown = f'"{values[first]}"' if isinstance(values[first], str) else str(values[first])
+            of = f" of {owners[first]}" if len(owners) > 1 else ""
+            also = f" (and those of {fold_in_order([owners[at] for at in more])})" if more else ""
+            self.fault(path, f"{shown}{of}{also} {reason}")
+        return not met
+
     def once(self, kind: str, value: str, path: Path_, owner: str) -> None:
         """Note a fault when a value of this kind (address, MAC, serial) was used before."""
         first = self._first.setdefault((kind, value), (path, owner))
@@ -81,8 +105,8 @@ class Checks:
         """Write the faults about repeated values: one a field, with all of its nodes that have one."""
         for (kind, path), ((value, owner), *others) in self._again.items():
             where, first = self._first[(kind, value)]
-            of = f" of {owner}" if owner and owner not in path else ""
-            by = f" by {first}" if first else ""
+            of = f" of {owner}" if owner and owner not in (value, *path) else ""
+            by = f" by {first}" if first not in ("", value) else ""
             place = f" in {field_name(where)}, line {self.document.line(where)}" if where != path else ""
             more = f", and those of {fold_in_order(list(dict.fromkeys(name for _, name in others)))}" if others else ""
             self.fault(path, f"{kind} used twice: {value}{of} (first{by}{place}){more}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from graphlib import CycleError, TopologicalSorter
 
 from hal_inventory.checks import Checks
 from hal_inventory.declared import Array, ClusterFile, Partition
+from hal_inventory.dependencies import ordered
 from hal_inventory.errors import HalInventoryError
 from hal_inventory.expand import expand_addresses, expand_networks, expand_nodes, in_order
 from hal_inventory.expressions import Names, words
@@ -105,7 +105,7 @@ def _defined(
     """Return the nodes of services and groups. They may name each other in any order, but not in a circle."""
     texts = {name: ("services", text) for name, text in cluster.services.items()}
     texts |= {name: ("groups", text) for name, text in cluster.groups.items()}
-    order, circles = _ordered({name: _needs(text, texts) for name, (_, text) in texts.items()})
+    order, circles = ordered({name: _needs(text, texts) for name, (_, text) in texts.items()})
     for name, circle in circles.items():
         checks.fault((texts[name][0], name), f"is defined by itself: in a circle with {cut(', '.join(circle))}")
     made: dict[str, tuple[str, ...]] = dict.fromkeys(circles, ())
@@ -120,31 +120,6 @@ def _defined(
             checks.fault((section, name), f'"{expression}" selects no node; a service runs on at least one')
         made[name] = in_order(selected or (), nodes)
     return {name: made[name] for name in texts}
-
-
-def _ordered(needs: Mapping[str, set[str]]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return names, each after those that it needs; and, for each that needs itself, those of its circle."""
-    try:
-        return list(TopologicalSorter(needs).static_order()), {}
-    except CycleError:
-        reached = {name: _reached(name, needs) for name in needs}
-    circles = {
-        name: sorted(other for other in found if name in reached[other])
-        for name, found in reached.items()
-        if name in found
-    }
-    others = {name: found - circles.keys() for name, found in needs.items() if name not in circles}
-    return list(TopologicalSorter(others).static_order()), circles
-
-
-def _reached(name: str, needs: Mapping[str, set[str]]) -> set[str]:
-    """Return what a name needs, and what that needs, and so on."""
-    found: set[str] = set()
-    ahead = set(needs[name])
-    while ahead:
-        found |= ahead
-        ahead = {further for one in ahead for further in needs[one]} - found
-    return found
 
 
 def _needs(expression: str, names: Collection[str]) -> set[str]:

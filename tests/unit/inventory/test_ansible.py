@@ -288,6 +288,17 @@ def test_one_source_has_the_variables_of_all_that_it_begins_with(folder: Folder)
     assert together == alone
 
 
+def test_two_sites_in_one_call_are_refused_in_one_line(folder: Folder) -> None:
+    one = folder.site()
+    folder.write("other/cluster.yml", SMALL.replace("name: small", "name: other"))
+    other = folder.write("other/hal.yml", "plugin: hal\ncluster: cluster.yml\n")
+    done = folder.ansible("ansible-inventory", "--list", "-i", one, "-i", other)
+    assert done.returncode != 0
+    said = "other/hal.yml: is of another site than hal.yml in the same call; name one, or give it a base"
+    assert done.stderr.splitlines().count(said) == 1
+    assert done.stdout == ""
+
+
 def test_a_base_whose_variables_nobody_loads_is_refused(folder: Folder, root: Path) -> None:
     folder.site()
     part = folder.write("part.yml", "plugin: hal\nbase: hal.yml\n")

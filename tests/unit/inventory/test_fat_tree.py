@@ -65,6 +65,13 @@ def test_each_leaf_has_its_nodes_and_each_spine_all_leaves(site: Site) -> None:
     assert [switch.guid for switch in site.switches.values()][3:5] == ["0x248a070300f82d40", "0x248a070300f82e10"]
 
 
+def test_the_fat_tree_of_the_documentation_is_this_one() -> None:
+    shown = (ROOT / "docs/site-model.md").read_text()
+    lines = [line.partition("  #")[0].rstrip() for line in shown.splitlines()]
+    at = lines.index("    leaf[1-4]:")
+    assert lines[at : at + 6] == FABRIC.replace("worker", "node").splitlines()
+
+
 def test_two_cables_go_from_each_leaf_to_each_spine(site: Site) -> None:
     links = [(link.switch, link.port, link.other, link.other_port) for link in site.fabric_links]
     assert len(links) == len({link[:2] for link in links}) == len({link[2:] for link in links}) == 16

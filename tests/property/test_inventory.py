@@ -408,12 +408,12 @@ def test_slurm_gets_a_tree_of_any_fabric_with_every_node_in_it(chosen: st.DataOb
         array.pop("cables", None)
     entries = derive(load_bytes(dumped(data), "x"), "slurm.topology", {})
     names = [entry["switch"] for entry in entries]
-    below = [name for entry in entries for name in expand_list(entry.get("switches", "")) if name]
+    inner = [name for entry in entries for name in expand_list(entry.get("switches", "")) if name]
     assert len(set(names)) == len(names)
-    assert len(set(below)) == len(below), "a switch is below two"
-    assert set(below) <= set(names)
-    nodes = {one["nodes"] for one in switches.values() if "nodes" in one} - {"hal-data"}
-    assert {name for entry in entries for name in expand_list(entry.get("nodes", "")) if name} == nodes
+    assert len(set(inner)) == len(inner), "a switch is below two"
+    assert set(inner) <= set(names)
+    wanted = {one["nodes"] for one in switches.values() if "nodes" in one} - {"hal-data"}
+    assert {name for entry in entries for name in expand_list(entry.get("nodes", "")) if name} == wanted
 
 
 def test_a_site_is_read_the_same_by_every_process() -> None:

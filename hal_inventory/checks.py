@@ -78,9 +78,18 @@ class Checks:
             self.fault(path, f"{shown}{of}{also} {reason}")
         return not met
 
+    def identities(
+        self, kind: str, path: Path_, owners: Sequence[str], values: Sequence[str], why: Callable[[str], str]
+    ) -> bool:
+        """Tell whether ``why`` has nothing against a column of identities; also faults of what was used before."""
+        for owner, value in zip(owners, values, strict=True):
+            if not why(value):
+                self.once(kind, value, path, owner)
+        return self.column(path, owners, values, why)
+
     def once(self, kind: str, value: str, path: Path_, owner: str) -> None:
-        """Note a fault when a value of this kind (address, MAC, serial) was used before."""
-        first = self._first.setdefault((kind, value), (path, owner))
+        """Note a fault when a value of this kind (address, MAC, serial) was used before, whatever its case."""
+        first = self._first.setdefault((kind, value.lower()), (path, owner))
         if first != (path, owner):
             self._again.setdefault((kind, path), []).append((value, owner))
 
@@ -104,7 +113,7 @@ class Checks:
     def close(self) -> None:
         """Write the faults about repeated values: one a field, with all of its nodes that have one."""
         for (kind, path), ((value, owner), *others) in self._again.items():
-            where, first = self._first[(kind, value)]
+            where, first = self._first[(kind, value.lower())]
             of = f" of {owner}" if owner and owner not in (value, *path) else ""
             by = f" by {first}" if first not in ("", value) else ""
             place = f" in {field_name(where)}, line {self.document.line(where)}" if where != path else ""

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from hal_inventory.names import ARCHITECTURES, NAME_RULE, ROLES, is_group_name, is_node_name
+from hal_inventory.paths import is_of_the_system, plain
 
 
 def checked(test: Callable[[str], Any], wanted: str) -> BeforeValidator:
@@ -54,6 +55,20 @@ def _several(value: Any) -> Any:
         shown = "a mapping of fields" if isinstance(value, dict) else "nothing" if value is None else str(value)
         raise ValueError(f"must be text, a range or a list, not {shown}{quote}")
     return value
+
+
+def _plainly_written(path: Any) -> Any:
+    """Accept a path in its plain form: two that are equal have to look equal."""
+    if isinstance(path, str) and plain(path) != path:
+        raise ValueError(f'"{path}" is not written plainly; write {plain(path)}')
+    return path
+
+
+def _beside_the_system(path: Any) -> Any:
+    """Accept a folder that nothing of the system is in."""
+    if isinstance(path, str) and path.startswith("/") and is_of_the_system(path):
+        raise ValueError(f'"{path}" is a folder of the system, which would be hidden; write one such as /home')
+    return path
 
 
 def _as_text(value: Any) -> Any:
@@ -104,9 +119,12 @@ Duration = Annotated[
         'a duration; write "hours:minutes:seconds", "days-hours:minutes:seconds" or "unlimited"',
     ),
 ]
-MountPoint = Annotated[
-    str, checked(lambda text: re.fullmatch(r"/[A-Za-z0-9._/-]*", text), "an absolute path; write one such as /home")
+FolderPath = Annotated[
+    str,
+    BeforeValidator(_plainly_written),
+    checked(lambda text: re.fullmatch(r"/[A-Za-z0-9._/-]*", text), "an absolute path; write one such as /home"),
 ]
+MountPoint = Annotated[FolderPath, BeforeValidator(_beside_the_system)]
 Domain = Annotated[
     str,
     checked(
@@ -320,7 +338,7 @@ class FileSystem(Declared):
     servers: Expression | None = None
     arrays: RangeText | None = None
     network: Text | None = None
-    export: MountPoint | None = None
+    export: FolderPath | None = None
     block_size_kb: Positive | None = None
     layout: Literal["distributed", "mirrored"] | None = None
 

@@ -9,25 +9,21 @@ from dataclasses import dataclass
 from hal_inventory.checks import Checks, those
 from hal_inventory.declared import Array, ClusterFile, Nodes, Switch
 from hal_inventory.dependencies import ordered
-from hal_inventory.errors import RangeError
-from hal_inventory.expand import column_of, in_order
+from hal_inventory.expand import column_of, in_order, names_of
 from hal_inventory.expressions import Names
+from hal_inventory.identities import why_no_guid, why_no_port_guid
 from hal_inventory.model import FabricLink, FabricPort, FabricSwitch, Node
-from hal_inventory.ranges import expand_list, fold_in_order
+from hal_inventory.ranges import fold_in_order
 from hal_inventory.reader import Path_, field_name
 from hal_inventory.suggest import did_you_mean
 
 INFINIBAND = "infiniband"
 """The kind of network whose rate ports have when their adapter names none."""
 
-_NOBODY_FILLED_IN = "PLACEHOLDER"  # what `hal-inventory capture` writes for a node that it has not seen
-
 Switches = Mapping[str, FabricSwitch]
 End = tuple[str, int]
 
 _END = re.compile(r"([^/]+)/([1-9][0-9]{0,3})")
-_GUID = re.compile(r"0x[0-9a-f]{16}")
-_NO_GUID = "is not a GUID; write 0x and 16 small digits such as 0x506b4b0300c2b2f0"
 
 
 def expand_switches(
@@ -63,7 +59,7 @@ def expand_switches(
 def _entries(cluster: ClusterFile) -> Iterator[tuple[Path_, list[str], Switch]]:
     """Yield where, for which switches and what is declared."""
     for key, declared in (cluster.fabric.switches if cluster.fabric else {}).items():
-        yield ("fabric", "switches", key), _expanded(key), declared
+        yield ("fabric", "switches", key), names_of(key), declared
 
 
 def _switches_below(path: Path_, declared: Switch, cluster: ClusterFile, checks: Checks) -> tuple[str, ...]:
@@ -96,11 +92,9 @@ def _switch_guids(path: Path_, declared: Switch, listed: Sequence[str], checks: 
     if declared.guid is None:
         return {}
     column = _column(path, declared.guid, len(listed), _counted(len(listed), "switch"), checks)
-    checks.column(path, listed, column, lambda guid: "" if _GUID.fullmatch(guid) else _NO_GUID)
-    guids = dict(zip(listed, column, strict=False))
-    for name, guid in guids.items():
-        checks.once("GUID", guid, path, name)
-    return guids
+    if column:
+        checks.identities("GUID", path, listed, column, why_no_guid)
+    return dict(zip(listed, column, strict=False))
 
 
 def _column(path: Path_, values: Sequence[str], wanted: int, of: str, checks: Checks) -> list[str]:
@@ -179,18 +173,11 @@ def _links(
 def _owners(cluster: ClusterFile, nodes: Mapping[str, Node]) -> Iterator[tuple[Path_, Sequence[str], Nodes | Array]]:
     """Yield where, for whom and what is declared of everything that may have ports; not what is at fault itself."""
     for key, node in cluster.nodes.items():
-        names = _expanded(key)
+        names = names_of(key)
         if all(name in nodes for name in names):
             yield ("nodes", key), names, node
     for key, array in cluster.arrays.items():
-        yield ("arrays", key), _expanded(key), array
-
-
-def _expanded(key: str) -> list[str]:
-    try:
-        return expand_list(key)
-    except RangeError:
-        return []  # said where the entry is read
+        yield ("arrays", key), names_of(key), array
 
 
 def _rate(cluster: ClusterFile, declared: Nodes | Array) -> int | None:
@@ -202,18 +189,13 @@ def _rate(cluster: ClusterFile, declared: Nodes | Array) -> int | None:
 
 
 def _guids(path: Path_, values: Sequence[str], names: Sequence[str], checks: Checks) -> list[str]:
-    """Return the GUIDs of one port of each owner; a fault for the first that is none."""
-    # How many there are, and that none is used twice, is checked for nodes where all parts of nodes are.
-    column = [text for value in values for text in _expanded(value)]
-    if path[0] == "arrays":
-        column = column_of(path, values, names, checks) or []
-        for owner, guid in zip(names, column, strict=False):
-            checks.once("GUID", guid, path, owner)
-    for guid in column:
-        if not _GUID.fullmatch(guid) and not guid.startswith(_NOBODY_FILLED_IN):
-            checks.fault(path, f'"{guid}" {_NO_GUID}')
-            break
-    return column
+    """Return the GUIDs of one port of each owner. Those of nodes are checked where all parts of nodes are."""
+    if path[0] == "nodes":
+        return [text for value in values for text in names_of(value)]
+    column = column_of(path, values, names, checks)
+    if column is not None:
+        checks.identities("GUID", path, names, column, why_no_port_guid)
+    return column or []
 
 
 @dataclass

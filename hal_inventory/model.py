@@ -140,3 +140,11 @@ class FileSystemUse:
     clients: tuple[str, ...]
     arrays: tuple[str, ...]
     network: str
+
+    @property
+    def mounted_on(self) -> tuple[str, ...]:
+        """The clients, but for those that export the very folder where it would be mounted: they have it."""
+        exported = self.declared.export or self.declared.mount
+        if self.declared.kind != "nfs" or exported != self.declared.mount:
+            return self.clients
+        return tuple(node for node in self.clients if node not in self.servers)

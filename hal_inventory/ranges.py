@@ -117,7 +117,8 @@ def _split(name: str) -> tuple[str, str] | None:
 def fold_in_order(names: Sequence[str]) -> str:
     """Return range text whose expansion is ``names`` in exactly this order: only the last number is folded.
 
-    For pairs of lists that programs match by position, such as Slurm's NodeName and NodeAddr.
+    For pairs of lists that programs match by position, such as Slurm's NodeName and NodeAddr; and for messages, as it
+    takes any text as it is: @all and a&b are no groups and no operators here.
     """
     folded: list[str] = []
     at = 0

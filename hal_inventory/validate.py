@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from hal_inventory.checks import Checks
+from hal_inventory.checks import Checks, those
 from hal_inventory.declared import Array, ClusterFile, Partition
 from hal_inventory.dependencies import ordered
 from hal_inventory.errors import HalInventoryError
@@ -14,6 +14,7 @@ from hal_inventory.fabric import expand_cables, expand_switches
 from hal_inventory.hardware import check_profile
 from hal_inventory.interfaces import check_interfaces
 from hal_inventory.model import Node, Placeholder, Site
+from hal_inventory.mounts import check_mounts
 from hal_inventory.names import ARCHITECTURES, GPU_GROUP, RESERVED, ROLES
 from hal_inventory.ranges import cut, expand_list
 from hal_inventory.reader import Document, Path_, field_name
@@ -39,7 +40,7 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
     members.update(defined)
     names = Names({*nodes, *left_out.names}, members)
 
-    arrays, array_addresses = _arrays(cluster, checks)
+    arrays, array_addresses = _arrays(cluster, nodes, checks)
     switches = expand_switches(cluster, nodes, names, checks)
     fabric_ports, fabric_links = expand_cables(cluster, nodes, switches, checks)
     site = Site(
@@ -64,6 +65,7 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
         placeholders=tuple(Placeholder(field_name(path), line, text) for path, line, text in document.placeholders()),
     )
     check_raid_sets(cluster, nodes, checks)
+    check_mounts(cluster, site.file_systems, nodes, checks)
     checks.close()
     return site
 
@@ -140,6 +142,10 @@ def _partitions(
         selected = checks.select((*path, "nodes"), partition.nodes, names)
         if selected is not None and not selected and checks.complete:
             checks.fault((*path, "nodes"), f'"{partition.nodes}" selects no node; a partition has at least one')
+        members = in_order(selected or (), nodes)
+        profiles = {node: cluster.profiles.get(nodes[node].profile) for node in members}
+        cpus = {node: profile.cpus.total for node, profile in profiles.items() if profile is not None}
+        _check_most_cpus(path, partition, cpus, checks)
         if partition.default:
             if default is not None:
                 checks.fault((*path, "default"), f'partition "{default}" is the default already; there is one')
@@ -150,10 +156,18 @@ def _partitions(
             )
         outside = (selected or frozenset()) - set(names.groups.get(SLURM_NODE, nodes))
         if outside and checks.complete:
-            first = in_order(outside, nodes)[0]
-            checks.fault((*path, "nodes"), f"{first} is not in group {SLURM_NODE}, whose nodes run slurmd")
-        made[name] = (partition, in_order(selected or (), nodes))
+            are = those(in_order(outside, nodes), "is", "are")
+            checks.fault((*path, "nodes"), f"{are} not in group {SLURM_NODE}, whose nodes run slurmd")
+        made[name] = (partition, members)
     return made
+
+
+def _check_most_cpus(path: Path_, partition: Partition, cpus: Mapping[str, int], checks: Checks) -> None:
+    """Note a fault when jobs may have more CPUs of a node than it has: nothing would be kept for other partitions."""
+    most, least = partition.max_cpus_per_node, min(cpus.values(), default=0)
+    if most is not None and cpus and most > least:
+        smallest = [name for name, number in cpus.items() if number == least]
+        checks.fault((*path, "max_cpus_per_node"), f"{most}, but {those(smallest, 'has', 'have')} {least} CPUs")
 
 
 def _seconds(duration: str) -> float:
@@ -164,7 +178,7 @@ def _seconds(duration: str) -> float:
     return ((int(days or 0) * 24 + int(hours)) * 60 + int(minutes)) * 60 + int(seconds)
 
 
-def _arrays(cluster: ClusterFile, checks: Checks) -> tuple[dict[str, Array], dict[str, str]]:
+def _arrays(cluster: ClusterFile, nodes: Mapping[str, Node], checks: Checks) -> tuple[dict[str, Array], dict[str, str]]:
     made: dict[str, Array] = {}
     addresses: dict[str, str] = {}
     entries: dict[str, Path_] = {}
@@ -173,7 +187,12 @@ def _arrays(cluster: ClusterFile, checks: Checks) -> tuple[dict[str, Array], dic
         names = checks.range(path, key)
         checks.declare(path, names, entries)
         made.update(dict.fromkeys(names, array))
-        if names and checks.distinct(path, names) and array.address is not None:
+        if not names or not checks.distinct(path, names):
+            continue
+        if taken := [name for name in names if name in nodes]:
+            said = those(taken, "has the name of a node; rename it", "have the names of nodes; rename them")
+            checks.fault(path, said)
+        if array.address is not None:
             column = expand_addresses((*path, "address"), array.address, names, checks)
             addresses.update(zip(names, column, strict=False))
     return made, addresses

@@ -58,7 +58,8 @@ def nodes(site: Site, *, memory_reserve_mb: int = 0) -> list[dict[str, Any]]:
 def gres(site: Site, *, slurm_version: str = "22.05.8") -> list[dict[str, Any]]:
     """Return one entry for each set of GPUs of one type on one socket, for gres.conf.
 
-    ``cores`` are core numbers from Slurm 20.11 on, CPU numbers before.
+    ``cores`` are core numbers from Slurm 20.11 on, CPU numbers before; "" where the profile does not say which CPUs
+    a socket has: without Cores=, Slurm takes all of them for equally near (gres.conf(5)).
     """
     by_core = _version(slurm_version) >= _CORE_INDEX_SINCE
     return [
@@ -193,8 +194,7 @@ def _cores(profile: Profile, socket: int, *, by_core: bool) -> str:
         return _ranges(range(first, first + cpus.cores_per_socket))
     if profile.numa:
         return _ranges(sorted(cpu for numa in profile.numa if numa.socket == socket for cpu in cpu_numbers(numa.cpus)))
-    each = cpus.cores_per_socket * cpus.threads_per_core
-    return _ranges(range(socket * each, (socket + 1) * each))
+    return _ranges(range(cpus.total)) if cpus.sockets == 1 else ""
 
 
 def _ranges(numbers: Iterable[int]) -> str:

@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from hal_inventory.expressions import Names, evaluate
 from hal_inventory.load import load_bytes
 from hal_inventory.model import Site
 from hal_inventory.packed import as_list, group_members, host_vars
+from hal_inventory.paths import plain
 from hal_inventory.ranges import MAX_NAMES, expand, expand_list, fold, fold_in_order
 from hal_inventory.restrict import only, renumber, select
 
@@ -130,6 +132,16 @@ def test_any_text_is_an_expression_or_refused(text: str) -> None:
     assert found <= set(NODES)
 
 
+# ---- paths
+
+
+@given(st.lists(st.sampled_from(["..", ".", "", "a", "b", ".c"]), max_size=8))
+def test_the_plain_form_of_a_path_is_the_folder_that_it_leads_to(steps: list[str]) -> None:
+    path = "/" + "/".join(steps)
+    assert plain(path) == os.path.normpath("/" + path.lstrip("/"))
+    assert plain(plain(path)) == plain(path)
+
+
 # ---- files
 
 
@@ -209,6 +221,14 @@ def test_any_value_anywhere_is_read_or_refused_in_words(place: tuple[Any, ...], 
 # ---- sites
 
 
+def numbered(sockets: int, each: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield the ways in which kernels number the CPUs of sockets: nobody said, one socket after the other, in turns."""
+    yield []
+    yield [{"id": at, "socket": at, "cpus": f"{at * each}-{(at + 1) * each - 1}"} for at in range(sockets)]
+    last = sockets * each - 1
+    yield [{"id": at, "socket": at, "cpus": f"{at}-{last}/{sockets}"} for at in range(sockets)]
+
+
 @st.composite
 def sites(draw: st.DrawFn) -> dict[str, Any]:
     """A sound site of some profiles, each with some nodes."""
@@ -218,6 +238,7 @@ def sites(draw: st.DrawFn) -> dict[str, Any]:
     for at in range(draw(st.integers(1, 4))):
         sockets = draw(st.integers(1, 4))
         count = draw(st.integers(1, 20))
+        cores, threads = draw(st.integers(1, 32)), draw(st.integers(1, 8))
         gpu_sockets = draw(st.lists(st.integers(0, sockets - 1), max_size=6))
         profiles[f"kind{at}"] = {
             "model": "machine",
@@ -225,10 +246,11 @@ def sites(draw: st.DrawFn) -> dict[str, Any]:
             "cpus": {
                 "model": "cpu",
                 "sockets": sockets,
-                "cores_per_socket": draw(st.integers(1, 32)),
-                "threads_per_core": draw(st.integers(1, 4)),
+                "cores_per_socket": cores,
+                "threads_per_core": threads,
             },
-            "memory_mb": draw(st.integers(1, 10**6)),
+            "memory_mb": draw(st.integers(256, 10**6)) * sockets * cores,
+            "numa": draw(st.sampled_from(list(numbered(sockets, cores * threads)))),
             "gpus": [
                 {
                     "index": index,
@@ -303,7 +325,11 @@ def test_every_core_index_exists(data: dict[str, Any]) -> None:
     site = read(data)
     for version, unit in (("20.02.1", "cpus"), ("23.11.1", "cores")):
         for entry in derive(site, "slurm.gres", {"slurm_version": version}):
-            cpus = site.profile_of(expand_list(entry["nodes"])[0]).cpus
+            profile = site.profile_of(expand_list(entry["nodes"])[0])
+            cpus = profile.cpus
+            if unit == "cpus" and not profile.numa and cpus.sockets > 1:
+                assert entry["cores"] == ""  # nobody said which they are
+                continue
             last = cpus.total if unit == "cpus" else cpus.sockets * cpus.cores_per_socket
             numbers = [int(number) for number in expand(f"[{entry['cores']}]")]
             assert numbers == sorted(set(numbers))

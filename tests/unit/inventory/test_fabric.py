@@ -120,7 +120,22 @@ def test_a_cabled_model_is_sound_and_says_where_every_cable_goes(cabled: str) ->
         ),
         (", ports: 8, cables", ", cables", "is a cable of edr1, which needs ports in fabric.switches.edr1"),
         ("links: 1", "links: 4", "arrays.flash[1-2].cables: 1 cables, but links: 4"),
-        ("0x506b4b0300c2b[1-4]f0", "506b4b0300c2b[1-4]f0", 'port_guids.mlx5_0/1: "506b4b0300c2b1f0" is not a GUID'),
+        (
+            "0x506b4b0300c2b[1-4]f0",
+            "506b4b0300c2b[1-4]f0",
+            'port_guids.mlx5_0/1: "506b4b0300c2b1f0" of worker1 (and those of worker[2-4]) is not a GUID',
+        ),
+        (
+            '"0x506b4b0300c2b[1-4]f0"',
+            '["0x506b4b0300c2b[1-2]f0", "0xffffffffffffffff", "0x506b4b0300c2b4f0"]',
+            'port_guids.mlx5_0/1: "0xffffffffffffffff" of worker3 is not a GUID',
+        ),
+        (
+            '"0x506b4b0300c2d[1-2]f0"',
+            '["0x0000000000000000", "0x506b4b0300c2d2f0"]',
+            'arrays.flash[1-2].port_guids.ib0: "0x0000000000000000" of flash1 is not a GUID',
+        ),
+        ('"0x248a070300f82d40"', '"0x0000000000000000"', 'edr1.guid: "0x0000000000000000" is not a GUID'),
         (
             "0x506b4b0300c2d[1-2]f0",
             "0x506b4b0300c2b[4-5]f0",

@@ -83,3 +83,17 @@ def test_the_limit_is_exact() -> None:
     assert len(expand(f"n[1-{MAX_NAMES}]")) == MAX_NAMES
     with pytest.raises(RangeError, match=f"stands for more than {MAX_NAMES} values"):
         expand(f"n[0-{MAX_NAMES}]")
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["n2", "n1", "n3"], "n[2,1,3]"),
+        (["n1x", "n2x"], "n1x,n2x"),
+        (["@all", "b"], "@all,b"),  # as a name, not as a group of the machine that reads the model
+        (["x[", "y"], "x[,y"),
+        (["a&b", "a!b", "c1", "c2"], "a&b,a!b,c[1-2]"),
+    ],
+)
+def test_names_are_folded_for_a_message_whatever_they_are(names: list[str], said: str) -> None:
+    assert fold_in_order(names) == said

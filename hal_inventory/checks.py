@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from hal_inventory.errors import ExpressionError, RangeError
 from hal_inventory.expressions import Names, evaluate
-from hal_inventory.ranges import expand_list, fold_for_message
+from hal_inventory.ranges import expand_list, fold_in_order
 from hal_inventory.reader import Document, Path_, field_name
 from hal_inventory.shape import LeftOut
 from hal_inventory.suggest import did_you_mean
@@ -18,7 +19,7 @@ Value = TypeVar("Value")
 
 def those(names: Sequence[str], one: str, many: str) -> str:
     """Return names folded, with the verb that goes with them: ``hal01 is``, ``hal[01-16] are``."""
-    return f"{fold_for_message(names)} {one if len(names) == 1 else many}"
+    return f"{fold_in_order(names)} {one if len(names) == 1 else many}"
 
 
 @dataclass
@@ -73,7 +74,7 @@ class Checks:
         for reason, (first, *more) in met.items():
             shown = f'"{values[first]}"' if isinstance(values[first], str) else str(values[first])
             of = f" of {owners[first]}" if len(owners) > 1 else ""
-            also = f" (and those of {fold_for_message([owners[at] for at in more])})" if more else ""
+            also = f" (and those of {fold_in_order([owners[at] for at in more])})" if more else ""
             self.fault(path, f"{shown}{of}{also} {reason}")
         return not met
 
@@ -92,11 +93,29 @@ class Checks:
         if first != (path, owner):
             self._again.setdefault((kind, path), []).append((value, owner))
 
-    def close(self) -> None:
-        """Write the faults about repeated values: one a field, however many nodes it has."""
-        for (kind, path), ((value, _), *others) in self._again.items():
-            first, owner = self._first[(kind, value.lower())]
-            more = f", and those of {fold_for_message([other for _, other in others])}" if others else ""
+    def distinct(self, path: Path_, names: Sequence[str]) -> bool:
+        """Tell whether an entry has each of its names only one time; a fault with those that it has more often."""
+        again = [name for name, number in Counter(names).items() if number > 1]
+        if again:
+            self.fault(path, f"has {fold_in_order(again)} twice")
+        return not again
+
+    def declare(self, path: Path_, names: Iterable[str], entries: dict[str, Path_]) -> None:
+        """Note which entry declares these names; faults for those that another one declares, too."""
+        again: dict[Path_, list[str]] = {}
+        for name in names:
+            if entries.setdefault(name, path) != path:
+                again.setdefault(entries[name], []).append(name)
+        for first, listed in again.items():
             where = f"{field_name(first)}, line {self.document.line(first)}"
-            by = f" by {owner}" if owner else ""
-            self.fault(path, f"{kind} used twice: {value} (first{by} in {where}){more}")
+            self.fault(path, f"{fold_in_order(listed)} declared twice: first in {where}")
+
+    def close(self) -> None:
+        """Write the faults about repeated values: one a field, with all of its nodes that have one."""
+        for (kind, path), ((value, owner), *others) in self._again.items():
+            where, first = self._first[(kind, value.lower())]
+            of = f" of {owner}" if owner and owner not in (value, *path) else ""
+            by = f" by {first}" if first not in ("", value) else ""
+            place = f" in {field_name(where)}, line {self.document.line(where)}" if where != path else ""
+            more = f", and those of {fold_in_order(list(dict.fromkeys(name for _, name in others)))}" if others else ""
+            self.fault(path, f"{kind} used twice: {value}{of} (first{by}{place}){more}")

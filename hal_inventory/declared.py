@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from hal_inventory.identities import is_guid
 from hal_inventory.names import ARCHITECTURES, NAME_RULE, ROLES, is_group_name, is_node_name
 from hal_inventory.paths import is_of_the_system, plain
 
@@ -93,6 +92,16 @@ PerNode = Annotated[
         }
     ),
 ]
+Expressions = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_several),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+            "description": "nodes, e.g. 'compute or hal-mgmt1'; of several switches a list with one entry a switch",
+        }
+    ),
+]
 Ranges = Annotated[
     tuple[str, ...],
     BeforeValidator(_several),
@@ -144,15 +153,19 @@ Part = Annotated[
 ]
 
 
-Guid = Annotated[
+SwitchPorts = Annotated[
     str,
     checked(
-        is_guid,
-        "a GUID; write 0x and 16 small hexadecimal digits such as 0x506b4b0300c2b2f0",
+        lambda text: re.fullmatch(r"[1-9][0-9]{0,3}|\[[0-9,/ -]+\]", text),
+        "the number of a port; write one such as 36, or a range such as [33-36]",
     ),
 ]
-SwitchPort = Annotated[
-    str, checked(lambda text: re.fullmatch(r"[1-9][0-9]{0,3}", text), "the number of a port; write one such as 36")
+SwitchNames = Annotated[
+    str,
+    checked(
+        lambda text: re.fullmatch(r"[a-z0-9]([a-z0-9_-]|\[[0-9,/ -]+\]){0,62}", text),
+        "a usable name; write small letters, digits, - and _, or a range such as leaf[1-4]",
+    ),
 ]
 
 
@@ -296,20 +309,23 @@ class Partition(Declared):
 
 
 class Switch(Declared):
-    """A switch of the fabric, with the nodes or the switches below it; ``cables`` go to other switches."""
+    """A switch of the fabric, or the switches of a range, with the nodes or the switches below; cables to others.
+
+    ``nodes``, ``guid`` and each of ``cables`` have one value a switch; ``switches`` are below each of them.
+    """
 
     model: Text | None = None
-    nodes: Expression | None = None
+    nodes: Expressions | None = None
     switches: RangeText | None = None
-    guid: Guid | None = None
+    guid: PerNode | None = None
     ports: Annotated[int, Field(ge=1, le=254)] | None = None
-    cables: Mapping[SwitchPort, Text] = {}
+    cables: Mapping[SwitchPorts, PerNode] = {}
 
 
 class Fabric(Declared):
     """The high-speed fabric."""
 
-    switches: Mapping[Label, Switch]
+    switches: Mapping[SwitchNames, Switch]
 
 
 class FileSystem(Declared):

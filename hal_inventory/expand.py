@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hal_inventory.checks import Checks
 from hal_inventory.declared import ClusterFile, Nodes
 from hal_inventory.errors import RangeError
-from hal_inventory.identities import why_no_guid, why_no_host, why_no_mac, why_no_serial, why_no_uuid, why_no_wwn
+from hal_inventory.identities import why_no_host, why_no_mac, why_no_port_guid, why_no_serial, why_no_uuid, why_no_wwn
 from hal_inventory.model import MANAGEMENT, IPAddress, Network, Node
 from hal_inventory.names import is_wwn
-from hal_inventory.ranges import MAX_NAMES, expand_list, fold_for_message
+from hal_inventory.ranges import MAX_NAMES, expand_list, fold_in_order
 from hal_inventory.reader import Path_
 
 PARTS = {
-    "port_guids": ("GUID", why_no_guid),
+    "port_guids": ("GUID", why_no_port_guid),
     "disks": ("WWN", why_no_wwn),
     "gpu_uuids": ("UUID", why_no_uuid),
 }
@@ -47,38 +47,37 @@ def expand_networks(cluster: ClusterFile, checks: Checks) -> dict[str, Network]:
 def expand_nodes(cluster: ClusterFile, networks: Mapping[str, Network], checks: Checks) -> dict[str, Node]:
     """Return the nodes in the order of the file."""
     made: dict[str, Node] = {}
-    origin: dict[str, str] = {}
+    entries: dict[str, Path_] = {}
     for key, declared in cluster.nodes.items():
         path: Path_ = ("nodes", key)
         names = checks.range(path, key)
         if not names:
             checks.left_out.sections = True  # nobody knows which nodes were meant
             continue
+        if not checks.distinct(path, names):
+            checks.left_out.names.update(names)
+            continue
         if len(made) + len(names) > MAX_NAMES:
             checks.fault(path, f"more than {MAX_NAMES} nodes; that is taken for a slip")
             break
-        for node in _expand_entry(path, names, declared, cluster, networks, checks):
-            if node.name in made:
-                line = checks.document.line(("nodes", origin[node.name]))
-                checks.fault(
-                    path, f"node {node.name} is declared twice: first in nodes.{origin[node.name]}, line {line}"
-                )
-                continue
-            origin[node.name] = key
-            made[node.name] = node
+        nodes = _expand_entry(path, names, declared, cluster, networks, checks)
+        checks.declare(path, [node.name for node in nodes], entries)
+        for node in nodes:
+            made.setdefault(node.name, node)
     owners = {**_others(cluster), **dict.fromkeys(made, "a node")}
     for node in made.values():
         for alias in node.aliases:
             if alias in owners:
-                checks.fault(("nodes", origin[node.name], "aliases"), f'alias "{alias}" is the name of {owners[alias]}')
+                checks.fault((*entries[node.name], "aliases"), f'alias "{alias}" is the name of {owners[alias]}')
     return made
 
 
 def _others(cluster: ClusterFile) -> dict[str, str]:
     """Return what is no node and has a name all the same."""
+    switches = [name for key in (cluster.fabric.switches if cluster.fabric else ()) for name in names_of(key)]
     arrays = [name for key in cluster.arrays for name in names_of(key)]
     return {
-        **dict.fromkeys(cluster.fabric.switches if cluster.fabric else (), "a switch"),
+        **dict.fromkeys(switches, "a switch"),
         **dict.fromkeys(cluster.external, "an external machine"),
         **dict.fromkeys(arrays, "an array"),
     }
@@ -102,7 +101,7 @@ def _expand_entry(
 ) -> list[Node]:
     if wrong := [name for name in names if why_no_host(name)]:
         for why in dict.fromkeys(map(why_no_host, wrong)):
-            named = fold_for_message(name for name in wrong if why_no_host(name) == why)
+            named = fold_in_order([name for name in wrong if why_no_host(name) == why])
             checks.fault(path, f'"{named}" {why}')
         checks.left_out.sections = True
         return []

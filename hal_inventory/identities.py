@@ -19,10 +19,13 @@ def is_guid(text: str) -> bool:
 
 
 def why_no_guid(text: str) -> str:
+    """Say why a text is not the GUID of a switch."""
+    return "" if is_guid(text) else "is not a GUID; write 0x and 16 small digits such as 0x506b4b0300c2b2f0"
+
+
+def why_no_port_guid(text: str) -> str:
     """Say why a text is not the GUID of a port."""
-    if is_guid(text) or text.startswith(_NOBODY_FILLED_IN):
-        return ""
-    return "is not a GUID; write 0x and 16 small digits such as 0x506b4b0300c2b2f0"
+    return "" if text.startswith(_NOBODY_FILLED_IN) else why_no_guid(text)
 
 
 def why_no_wwn(text: str) -> str:

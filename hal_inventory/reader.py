@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeAlias
 
 import yaml
@@ -92,18 +92,23 @@ class Document:
         """Return the content as plain data: tuples for lists, and text, numbers, booleans and None."""
         return {key: _plain(value) for key, value in self.root.items.items()}
 
-    def placeholders(self) -> Iterator[tuple[Path_, int, str]]:
-        """Give path, line and text of every value marked !placeholder, in the order of the file."""
+    def texts(self) -> Iterator[tuple[Path_, Scalar]]:
+        """Give every value, and every name of a field that has others in it, in the order of the file."""
         stack: list[tuple[Path_, Tree]] = [((), self.root)]
         while stack:
             path, here = stack.pop()
             if isinstance(here, Scalar):
-                if here.placeholder:
-                    yield path, here.line, here.text
+                yield path, here
             elif isinstance(here, Mapping):
+                if path:
+                    yield path, Scalar(str(path[-1]), here.line, plain=True)
                 stack.extend(((*path, key), value) for key, value in reversed(here.items.items()))
             else:
                 stack.extend(((*path, at), here.items[at]) for at in reversed(range(len(here.items))))
+
+    def placeholders(self) -> Iterator[tuple[Path_, int, str]]:
+        """Give path, line and text of every value marked !placeholder, in the order of the file."""
+        return ((path, value.line, value.text) for path, value in self.texts() if value.placeholder)
 
     def is_placeholder(self, path: Path_) -> bool:
         """Tell whether the field at ``path``, or an entry of the list there, is marked !placeholder."""
@@ -129,26 +134,51 @@ def field_name(path: Path_) -> str:
 def display_name(path: str | os.PathLike[str]) -> str:
     """Return a file's name for messages: relative to the working directory when it is below it."""
     name = os.fspath(path)
-    relative = os.path.relpath(name)
+    try:
+        relative = os.path.relpath(name)
+    except (OSError, ValueError):  # the working directory was removed, or there is no name
+        return name
     return name if relative.startswith(os.pardir) else relative
 
 
+_OTHERS = {
+    stat.S_IFDIR: "is a directory; name the file in it",
+    stat.S_IFIFO: "is a pipe; name a regular file",
+    stat.S_IFSOCK: "is a socket; name a regular file",
+}
+
+
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return a file's content; ClusterFileError when it is missing, not a file, unreadable or too large."""
+    """Return a regular file's content, at once; ClusterFileError when it is missing, another thing, or too large."""
     name = display_name(path)
     try:
-        with Path(path).open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+        _regular(os.stat(path), name)  # before it is opened, which may already do something to a device
+        with open(path, "rb", opener=_at_once) as stream:
+            _regular(os.fstat(stream.fileno()), name)  # it may have been replaced
+            content = stream.read(MAX_BYTES + 1) or b""
     except FileNotFoundError:
-        raise ClusterFileError([Finding(name, 0, "", "no such file")]) from None
-    except IsADirectoryError:
-        raise ClusterFileError([Finding(name, 0, "", "is a directory; name the file in it")]) from None
+        link = os.path.islink(path)
+        raise _fault(
+            name, 0, f'is a link to "{os.readlink(path)}", and there is no such file' if link else "no such file"
+        ) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ClusterFileError([Finding(name, 0, "", f"cannot be read: {reason}")]) from None
+        raise _fault(name, 0, f"cannot be read: {reason}") from None
     if len(content) > MAX_BYTES:
-        raise ClusterFileError([Finding(name, 0, "", f"is larger than {MAX_BYTES} bytes; that is taken for a slip")])
+        raise _fault(name, 0, f"is larger than {MAX_BYTES} bytes; that is taken for a slip")
     return content
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for whoever writes into a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _regular(status: os.stat_result, name: str) -> None:
+    """Raise ClusterFileError for what is not a regular file: a pipe would be waited for, /dev/zero has no end."""
+    kind = stat.S_IFMT(status.st_mode)
+    if kind != stat.S_IFREG:
+        raise _fault(name, 0, _OTHERS.get(kind, "is a device; name a regular file"))
 
 
 def parse(content: bytes, file: str, *, variables: bool = False) -> Document:

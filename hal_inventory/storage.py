@@ -10,7 +10,7 @@ from hal_inventory.expand import in_order
 from hal_inventory.expressions import Names
 from hal_inventory.model import MANAGEMENT, FileSystemUse, Network, Node, Site
 from hal_inventory.paths import is_of_the_system
-from hal_inventory.ranges import expand_list, fold_for_message
+from hal_inventory.ranges import expand_list, fold_in_order
 from hal_inventory.reader import Path_
 
 LEAST_DRIVES = {
@@ -126,7 +126,7 @@ def mounted_by_no_role(site: Site) -> list[str]:
         group = _MOUNTED_BY.get(use.declared.kind)
         if use.mounted_on and (group is None or group not in site.groups):
             role = f"; role {group} would, in a group of that name" if group else ""
-            on = fold_for_message(use.mounted_on)
+            on = fold_in_order(use.mounted_on)
             sentences.append(f"file system {name} ({use.declared.kind}): no role mounts it on {on}{role}")
     return sentences
 
@@ -162,7 +162,7 @@ def _check_disks(path: Path_, raid: RaidSet, node: Node, taken: dict[tuple[str, 
     disks = [disk for text in raid.disks for disk in checks.range(where, text)]
     known = node.parts.get("disks", {})
     if unknown := [disk for disk in disks if disk not in known]:
-        checks.unknown(where, f"{node.name} has no disk", fold_for_message(unknown), known, "disks")
+        checks.unknown(where, f"{node.name} has no disk", fold_in_order(list(dict.fromkeys(unknown))), known, "disks")
         return
     of_others: dict[str, list[str]] = {}
     for disk in disks:

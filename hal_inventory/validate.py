@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from hal_inventory.checks import Checks, those
 from hal_inventory.declared import Array, ClusterFile, Partition
+from hal_inventory.dependencies import ordered
+from hal_inventory.errors import HalInventoryError
 from hal_inventory.expand import expand_addresses, expand_networks, expand_nodes, in_order
-from hal_inventory.expressions import Names
+from hal_inventory.expressions import Names, words
 from hal_inventory.fabric import expand_cables, expand_switches
 from hal_inventory.hardware import check_profile
 from hal_inventory.interfaces import check_interfaces
 from hal_inventory.model import Node, Placeholder, Site
 from hal_inventory.mounts import check_mounts
 from hal_inventory.names import ARCHITECTURES, GPU_GROUP, RESERVED, ROLES
+from hal_inventory.ranges import cut, expand_list
 from hal_inventory.reader import Document, Path_, field_name
 from hal_inventory.shape import LeftOut
 from hal_inventory.storage import check_raid_sets, expand_file_systems
@@ -34,10 +36,8 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
     _check_group_names(cluster, nodes, checks)
 
     members = _basic_members(cluster, nodes)
-    services = _services(cluster, nodes, members, checks)
-    members.update(services)
-    groups = _groups(cluster, nodes, members, checks)
-    members.update(groups)
+    defined = _defined(cluster, nodes, members, checks)
+    members.update(defined)
     names = Names({*nodes, *left_out.names}, members)
 
     arrays, array_addresses = _arrays(cluster, nodes, checks)
@@ -52,8 +52,8 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
         arrays=arrays,
         array_addresses=array_addresses,
         external=cluster.external,
-        services=services,
-        groups=groups,
+        services={name: defined[name] for name in cluster.services},
+        groups={name: defined[name] for name in cluster.groups},
         partitions=_partitions(cluster, nodes, names, checks),
         switches=switches,
         fabric_ports=fabric_ports,
@@ -101,44 +101,35 @@ def _check_group_names(cluster: ClusterFile, nodes: Mapping[str, Node], checks: 
             checks.fault(("nodes",), f'node "{name}" has the name of a group that every site has; rename it')
 
 
-def _services(
+def _defined(
     cluster: ClusterFile, nodes: Mapping[str, Node], members: Mapping[str, tuple[str, ...]], checks: Checks
 ) -> dict[str, tuple[str, ...]]:
-    names = Names({*nodes, *checks.left_out.names}, members)
-    made: dict[str, tuple[str, ...]] = {}
-    for name, expression in cluster.services.items():
-        path: Path_ = ("services", name)
-        selected = checks.select(path, expression, names)
-        if selected is not None and not selected and checks.complete:
-            checks.fault(path, f'"{expression}" selects no node; a service runs on at least one')
+    """Return the nodes of services and groups. They may name each other in any order, but not in a circle."""
+    texts = {name: ("services", text) for name, text in cluster.services.items()}
+    texts |= {name: ("groups", text) for name, text in cluster.groups.items()}
+    order, circles = ordered({name: _needs(text, texts) for name, (_, text) in texts.items()})
+    for name, circle in circles.items():
+        checks.fault((texts[name][0], name), f"is defined by itself: in a circle with {cut(', '.join(circle))}")
+    made: dict[str, tuple[str, ...]] = dict.fromkeys(circles, ())
+    complete, unsure = checks.complete, checks.left_out.names
+    unsure.update(circles)
+    for name in order:
+        section, expression = texts[name]
+        selected = checks.select((section, name), expression, Names({*nodes, *unsure}, {**members, **made}))
+        if selected is None or _needs(expression, unsure):
+            unsure.add(name)  # what is wrong was said: what names it is not at fault
+        elif section == "services" and not selected and complete:
+            checks.fault((section, name), f'"{expression}" selects no node; a service runs on at least one')
         made[name] = in_order(selected or (), nodes)
-    return made
+    return {name: made[name] for name in texts}
 
 
-def _groups(
-    cluster: ClusterFile, nodes: Mapping[str, Node], members: Mapping[str, tuple[str, ...]], checks: Checks
-) -> dict[str, tuple[str, ...]]:
-    """Return the declared groups. They may name each other in any order, but not in a circle."""
-    made: dict[str, tuple[str, ...]] = {}
-    waiting = dict(cluster.groups)
-    while waiting:
-        ready = [name for name, text in waiting.items() if not (_needs(text, cluster.groups) & waiting.keys())]
-        if not ready:
-            for name in waiting:
-                checks.fault(("groups", name), f"is defined by itself: in a circle with {', '.join(sorted(waiting))}")
-                made[name] = ()
-            checks.left_out.names.update(waiting)
-            break
-        for name in ready:
-            selected = checks.select(
-                ("groups", name), waiting.pop(name), Names({*nodes, *checks.left_out.names}, {**members, **made})
-            )
-            made[name] = in_order(selected or (), nodes)
-    return {name: made[name] for name in cluster.groups}
-
-
-def _needs(expression: str, groups: Mapping[str, str]) -> set[str]:
-    return {part for part in re.split(r"[\s(),]+", expression) if part in groups}
+def _needs(expression: str, names: Collection[str]) -> set[str]:
+    """Return which of these names an expression has, in a range or not; what cannot be read needs nothing."""
+    try:
+        return {name for word in words(expression) for name in (word, *expand_list(word)) if name in names}
+    except HalInventoryError:
+        return set()
 
 
 def _partitions(
@@ -190,15 +181,17 @@ def _seconds(duration: str) -> float:
 def _arrays(cluster: ClusterFile, nodes: Mapping[str, Node], checks: Checks) -> tuple[dict[str, Array], dict[str, str]]:
     made: dict[str, Array] = {}
     addresses: dict[str, str] = {}
+    entries: dict[str, Path_] = {}
     for key, array in cluster.arrays.items():
         path: Path_ = ("arrays", key)
         names = checks.range(path, key)
-        for name in names:
-            if name in made:
-                checks.fault(path, f"array {name} is declared twice")
-            elif name in nodes:
-                checks.fault(path, f"array {name} has the name of a node; rename it")
-            made[name] = array
+        checks.declare(path, names, entries)
+        made.update(dict.fromkeys(names, array))
+        if not names or not checks.distinct(path, names):
+            continue
+        if taken := [name for name in names if name in nodes]:
+            said = those(taken, "has the name of a node; rename it", "have the names of nodes; rename them")
+            checks.fault(path, said)
         if array.address is not None:
             column = expand_addresses((*path, "address"), array.address, names, checks)
             addresses.update(zip(names, column, strict=False))

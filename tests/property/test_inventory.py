@@ -67,6 +67,8 @@ def test_folding_as_clustershell_does_loses_nothing(some: list[str]) -> None:
 @given(st.text(alphabet="hal019-/,[] .", max_size=30))
 @example("h[0-999999999]")
 @example("[1-256][1-256][1-256]")
+@example("h[09-10][9-010]")
+@example("h[00-1]")
 def test_any_text_is_a_small_range_or_refused(text: str) -> None:
     try:
         size = len(expand(text))
@@ -408,6 +410,36 @@ reached = Connection(pathlib.Path("/s"), "root", pathlib.Path("/k"))
 for path in sorted(pathlib.Path("tests/sites").glob("*/cluster.yml")):
     print(path.parent.name, hashlib.sha256(json.dumps(as_list(pack(load(path)), reached)).encode()).hexdigest())
 """
+
+
+LEVELS = ("leaf", "spine", "core")
+
+
+@given(st.data())
+@RELAXED
+def test_slurm_gets_a_tree_of_any_fabric_with_every_node_in_it(chosen: st.DataObject) -> None:
+    switches: dict[str, dict[str, str]] = {}
+    lower: list[str] = []
+    for level in LEVELS:
+        listed = [f"{level}{at}" for at in range(chosen.draw(st.integers(1, 4)))]
+        for at, name in enumerate(listed):
+            below = chosen.draw(st.lists(st.sampled_from(lower), min_size=1, unique=True)) if lower else []
+            nodes = f"hal{at + 1:02d}" if chosen.draw(st.booleans()) else "hal-data"  # the latter runs no slurmd
+            switches[name] = {"switches": ",".join(below)} if below else {"nodes": nodes}
+        lower = [*lower, *listed]
+    data = {**loaded(HAL_FILE.replace("!placeholder ", "")), "fabric": {"switches": switches}}
+    for node in data["nodes"].values():
+        node.pop("cables", None)
+    for array in data["arrays"].values():
+        array.pop("cables", None)
+    entries = derive(load_bytes(dumped(data), "x"), "slurm.topology", {})
+    names = [entry["switch"] for entry in entries]
+    inner = [name for entry in entries for name in expand_list(entry.get("switches", "")) if name]
+    assert len(set(names)) == len(names)
+    assert len(set(inner)) == len(inner), "a switch is below two"
+    assert set(inner) <= set(names)
+    wanted = {one["nodes"] for one in switches.values() if "nodes" in one} - {"hal-data"}
+    assert {name for entry in entries for name in expand_list(entry.get("nodes", "")) if name} == wanted
 
 
 def test_a_site_is_read_the_same_by_every_process() -> None:

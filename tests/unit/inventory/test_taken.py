@@ -150,3 +150,34 @@ def test_a_site_has_so_many_nodes_and_one_more_is_a_slip(small: str, monkeypatch
     monkeypatch.setattr("hal_inventory.expand.MAX_NAMES", 3)
     slip = ["cluster.yml:30: nodes.b[1-3]: more than 3 nodes; that is taken for a slip"]
     assert (findings(two), findings(text)) == (slip, slip)
+
+
+def test_all_ranges_of_a_file_together_stand_for_so_many_values(small: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hal_inventory.load.MAX_VALUES", 22)  # five columns of four workers, and two arrays
+    assert findings(small) == []
+    monkeypatch.setattr("hal_inventory.load.MAX_VALUES", 21)
+    slip = "with this one the file's ranges stand for more than 21 values; that is a slip"
+    assert findings(small) == [f"cluster.yml:46: arrays.flash[1-2]: {slip}"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("arrays:\n", '  "a{}x[1-65536]": {{model: box, drives: 1, drive_tb: 1.0}}\n', "62: arrays.a15x[1-65536]"),
+        ("[gateway]\n    disks:\n", '      d{}: "[1-65536]"\n', "54: nodes.front.disks.d16"),
+        ("groups:\n", '  g{}: "x[1-65536]"\n', "67: groups.g15"),
+        ("raid_sets:\n", '  - "[1-65536],{}"\n', "82: raid_sets[15]"),
+    ],
+)
+def test_hundreds_of_large_ranges_are_one_line(small: str, old: str, new: str, where: str) -> None:
+    text = small.replace("[gateway]\n", "[gateway]\n    disks:\n")
+    text = text.replace(old, old + "".join(new.format(at) for at in range(300)), 1)
+    slip = "with this one the file's ranges stand for more than 1048576 values; that is a slip"
+    assert findings(text) == [f"cluster.yml:{where}: {slip}"]
+
+
+@pytest.mark.parametrize("text", ["[1-2]" * 100_000, "[" + "1," * 500_000 + "1]", "[" * 500_000, "[1-9]," * 100_000])
+def test_a_range_without_end_is_one_short_line(small: str, text: str) -> None:
+    (found,) = findings(small.replace('"S[1-4]"', f'"{text}"'))
+    assert found.startswith(f'cluster.yml:40: nodes.worker[1-4].serial: "{text[:57]}..."')
+    assert len(found) < 200

@@ -143,6 +143,8 @@ def test_vaulted_files_are_counted_and_not_opened(beside: Folder, capsys: pytest
     assert main(["-i", "hal.yml", "validate", "--model"]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == [
         "1 vaulted file was not read: group_vars/all/vault.yml",
+        "hal.yml: file system home (nfs): no role mounts it on worker[1-4];"
+        " role nfs_client would, in a group of that name",
     ]
 
 
@@ -221,7 +223,7 @@ def test_what_may_not_be_read_is_one_line(beside: Folder, monkeypatch: pytest.Mo
         return called
 
     monkeypatch.setattr(os, "listdir", without_permission(os.listdir))
-    monkeypatch.setattr(Path, "open", without_permission(Path.open))
+    monkeypatch.setattr(os, "open", without_permission(os.open))
     assert lines(check([Path()], KNOWN)) == [f"{refused}: cannot be read: Permission denied"]
 
 

@@ -16,7 +16,7 @@ Node = Callable[[str], Host]
 SCENARIO = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[1]))
 PODMAN = SCENARIO.parents[1] / "molecule/shared/podman"
 NODES = ("hal01", "hal02")
-PERIOD_US, QUOTA_US = 100_000, 2_500  # of one processor, for all of a node: as much as one of 40 that want it gets
+PERIOD_US, QUOTA_US = 100_000, 1_600  # of one processor, for all of a node: as much as one of 60 that want it gets
 DOUBTS = 3
 HOURS = 7200  # for what hangs: a starved node does in an hour what it does in two minutes
 

@@ -98,6 +98,7 @@ READ_ONLY = frozenset(f"ansible.builtin.{name}" for name in _LOOKING.split()) | 
     "hal_record",
     "hal_slurm_node",  # a node's state is slurmctld's, and changes by the hour
     "hal_slurm_trial",
+    "hal_validate",
 }
 
 BUILTIN = frozenset(

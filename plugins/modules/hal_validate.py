@@ -38,7 +38,7 @@ msg:
   returned: always
 """
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_run_command import AnsibleModule
 
 
 def main():

@@ -170,6 +170,14 @@ def ask(roles: Iterable[Role], inventory: Any, hosts: Iterable[str] | None = Non
     ]
 
 
+def asked(roles: Iterable[Role], inventory: Any) -> dict[str, list[str]]:
+    """Return for each role the hosts that `ask` asks it for. A play whose hosts show only in the run adds none."""
+    found: dict[str, list[str]] = {}
+    for role in roles:
+        found.setdefault(role.name, []).extend(host.get_name() for host in inventory.get_hosts(role.play.hosts))
+    return found
+
+
 def lines(said: Iterable[Said], base: Path) -> list[str]:
     """Return a line for each text: role, the hosts that it is said of as a range, the text, and file and line.
 

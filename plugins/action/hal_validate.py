@@ -16,7 +16,7 @@ if str(PROJECT) not in sys.path:
 from hal_rollout import refusals  # noqa: E402  found through the lines above
 
 ASKED = "hal_validated"
-"""The fact that has the roles which were asked for all hosts of the run."""
+"""The fact that has for each role the hosts for which it was asked before the first change of the run."""
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
@@ -39,13 +39,13 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             # playbooks/validate.yml alone lists none, and is about the site.
             roles = refusals.roles_of(running, self._loader, manager) or refusals.roles_of(site, self._loader, manager)
             said = refusals.ask(roles, inventory)
-        elif own.get_name() in variables.get(ASKED, ()):
+        elif set(variables["ansible_play_hosts"]) <= set(variables.get(ASKED, {}).get(own.get_name(), ())):
             return {**result, "changed": False, "msg": f"{own.get_name()} was asked before the first change"}
         else:
             roles = [refusals.Role(own._play, own)]
-            said = refusals.ask(roles, inventory, variables["ansible_play_batch"])
+            said = refusals.ask(roles, inventory, variables["ansible_play_hosts"])
         result["warnings"] = refusals.lines((one for one in said if not one.refused), PROJECT)
         if refused := refusals.lines((one for one in said if one.refused), PROJECT):
             return {**result, "failed": True, "msg": "\n".join(refused)}
-        asked = {} if own else {"ansible_facts": {ASKED: sorted({role.name for role in roles})}}
+        asked = {} if own else {"ansible_facts": {ASKED: refusals.asked(roles, inventory)}}
         return {**result, **asked, "changed": False, "msg": f"roles asked: {len(roles)}"}

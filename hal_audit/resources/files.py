@@ -15,7 +15,7 @@ TYPES = {"directory": "directory", "link": "link", "file": "file", "hard": "file
 
 
 def written(call: Call) -> list[Resource]:
-    """copy, template, get_url, assemble: one regular file, where it was asked for."""
+    """copy, template, get_url, assemble: one regular file, where the module says that it wrote it."""
     destination = _destination(call)
     if call.result.get("state") == "directory":  # copy of a folder: what is in it is not in the result
         return [_file(destination, {"type": "directory"})]
@@ -115,15 +115,11 @@ def readable_by_others(call: Call, declared: Mapping[str, Any]) -> bool:
 
 
 def _destination(call: Call) -> str:
-    """What was asked for. A module may have written elsewhere, as below a directory that is there: that is not ours.
-
-    Below a path that ends in a slash it is what the module says.
-    """
-    declared = call.text("dest", "path")
-    if not declared.endswith("/"):
-        return declared
     found = call.result.get("dest") or call.result.get("path")
-    return found if isinstance(found, str) and found else os.path.join(declared, os.path.basename(call.text("src")))
+    if isinstance(found, str) and found:
+        return found
+    declared = call.text("dest", "path")
+    return os.path.join(declared, os.path.basename(call.text("src"))) if declared.endswith("/") else declared
 
 
 def _file(path: str, declared: Mapping[str, Any], *, secret: bool = False) -> Resource:

@@ -34,7 +34,4 @@ MARK = "# Written by hal-inventory ssh-config; changes made here are lost.\n"
 
 
 def _ours(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as stream:
-        return stream.read(len(MARK)) == MARK.encode()
+    return path.is_file() and path.read_bytes().startswith(MARK.encode())

@@ -12,7 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hal_audit import report
@@ -102,6 +102,7 @@ def test_what_is_no_answer_to_a_question_is_unknown(said: Any) -> None:
 
 
 @given(ODD)
+@example({"\ud800\udcff": None})
 def test_data_is_taken_as_it_is_or_not_at_all(data: Any) -> None:
     text = json.dumps(data)
     if any(isinstance(_at(data, path), float) and not math.isfinite(_at(data, path)) for path in places(data)):
@@ -109,4 +110,4 @@ def test_data_is_taken_as_it_is_or_not_at_all(data: Any) -> None:
             parsed(text)
     else:
         check(data)
-        assert parsed(text) == data
+        assert parsed(text) == json.loads(text)  # two escaped halves of a character become that character

@@ -224,10 +224,8 @@ def test_what_firewalld_cannot_read_replaces_nothing(node: Node, path: str, text
     listing = "find /etc/firewalld -type f -exec sha1sum {} + | sort"
     before = node(SERVER).check_output(listing)
     ansible = of_scenario(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]))
-    good = {
-        "path": "/etc/firewalld/zones/another.xml",
-        "content": "<zone/>",
-    }  # it comes first, and is not written either
+    # The good one comes first, and is not written either.
+    good = {"path": "/etc/firewalld/zones/another.xml", "content": "<zone/>"}
     done = ansible.module(SERVER, "hal_files", {"files": [good, {"path": f"/etc/firewalld/{path}", "content": text}]})
     assert done.status != 0
     assert "firewall-offline-cmd refuses /etc/firewalld/" in done.output

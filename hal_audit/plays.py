@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from hal_audit.resources import COMMANDS, MANAGING, UNITS, Resource, module_name
 from hal_audit.resources.model import PRESENT
 
 DYNAMIC = frozenset({"ansible.builtin.include_tasks", "ansible.builtin.include_role"})
+# A template that a text looks up.
+LOOKED_UP = re.compile(r"""lookup\(\s*['"](?:ansible\.builtin\.)?template['"],\s*['"]([^'"]+)['"]""")
 # Keys of a task from which nothing gets into what it writes.
 NO_CONTENT = frozenset({"name", "when", "changed_when", "failed_when", "until", "notify", "tags"})
 NO_RESULT = DYNAMIC | {"ansible.builtin.meta"}
@@ -71,12 +74,16 @@ def known(task: Any, base: str) -> Known | None:
 
 
 def template_text(one: Known, arguments: Any, loader: Any) -> str:
-    """Return what the template of a task evaluates: a secret may be in there and nowhere in the task."""
+    """Return what templates of a task evaluate, also those that it looks up: a secret may be there and nowhere else."""
     source = arguments.get("src")
-    if one.module != "ansible.builtin.template" or not isinstance(source, str):
-        return ""
+    names = [source] if one.module == "ansible.builtin.template" and isinstance(source, str) else []
+    names += LOOKED_UP.findall("\n".join(inputs.strings(one.written)))
+    return "\n".join(_expressions(one, name, loader) for name in names)
+
+
+def _expressions(one: Known, name: str, loader: Any) -> str:
     try:
-        path = loader.path_dwim_relative_stack([one.folder], "templates", source)
+        path = loader.path_dwim_relative_stack([one.folder], "templates", name)
     except AnsibleError:
         return ""
     return inputs.expressions(Path(path))

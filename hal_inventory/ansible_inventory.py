@@ -11,15 +11,24 @@ from hal_inventory import patterns
 from hal_inventory.connection import Connection
 from hal_inventory.errors import RangeError
 from hal_inventory.packed import Packed, group_members, host_vars
-from hal_inventory.sources import Source
+from hal_inventory.sources import Source, one_site
 
 _added: WeakKeyDictionary[Any, dict[str, set[str]]] = WeakKeyDictionary()
 """For each inventory data object: the groups that earlier sources of ours filled, with the hosts they put there."""
+_sources: WeakKeyDictionary[Any, list[Source]] = WeakKeyDictionary()
+"""For each inventory data object: the sources of ours that it was filled from."""
 _latest: list[ref[Any]] = []
 """The inventory data object that was filled last: the one whose names a pattern is about."""
 
 _bases: dict[str, tuple[str, ...]] = {}
 """For the folder of each source that was read: the folders of those that it begins with."""
+
+
+def refuse_another_site(inventory: Any, source: Source) -> None:
+    """Raise SourceFileError for a source of another site than those that an ``InventoryData`` was filled from."""
+    earlier = _sources.setdefault(inventory, [])
+    one_site([*earlier, source])
+    earlier.append(source)
 
 
 def remember_bases(source: Source) -> None:

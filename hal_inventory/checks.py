@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from hal_inventory.errors import ExpressionError, RangeError
 from hal_inventory.expressions import Names, evaluate
-from hal_inventory.ranges import expand_list
+from hal_inventory.ranges import expand_list, fold_in_order
 from hal_inventory.reader import Document, Path_, field_name
 from hal_inventory.shape import LeftOut
 from hal_inventory.suggest import did_you_mean
+
+Value = TypeVar("Value")
+
+
+def those(names: Sequence[str], one: str, many: str) -> str:
+    """Return names folded, with the verb that goes with them: ``hal01 is``, ``hal[01-16] are``."""
+    return f"{fold_in_order(names)} {one if len(names) == 1 else many}"
 
 
 @dataclass
@@ -20,7 +29,7 @@ class Checks:
     document: Document
     left_out: LeftOut = field(default_factory=LeftOut)
     _first: dict[tuple[str, str], tuple[Path_, str]] = field(default_factory=dict)
-    _again: dict[tuple[str, Path_], list[str]] = field(default_factory=dict)
+    _again: dict[tuple[str, Path_], list[tuple[str, str]]] = field(default_factory=dict)
 
     def fault(self, path: Path_, message: str) -> None:
         """Note a fault."""
@@ -53,17 +62,60 @@ class Checks:
                 self.fault(path, str(error))
             return None
 
+    def column(self, path: Path_, owners: Sequence[str], values: Sequence[Value], why: Callable[[Value], str]) -> bool:
+        """Tell whether ``why`` has nothing ("") against any value of a column, which has one for each owner.
+
+        A fault for each reason that it gives: with the first value and its owner, and whose others it is, too.
+        """
+        met: dict[str, list[int]] = {}
+        for at, value in enumerate(values):
+            if reason := why(value):
+                met.setdefault(reason, []).append(at)
+        for reason, (first, *more) in met.items():
+            shown = f'"{values[first]}"' if isinstance(values[first], str) else str(values[first])
+            of = f" of {owners[first]}" if len(owners) > 1 else ""
+            also = f" (and those of {fold_in_order([owners[at] for at in more])})" if more else ""
+            self.fault(path, f"{shown}{of}{also} {reason}")
+        return not met
+
+    def identities(
+        self, kind: str, path: Path_, owners: Sequence[str], values: Sequence[str], why: Callable[[str], str]
+    ) -> bool:
+        """Tell whether ``why`` has nothing against a column of identities; also faults of what was used before."""
+        for owner, value in zip(owners, values, strict=True):
+            if not why(value):
+                self.once(kind, value, path, owner)
+        return self.column(path, owners, values, why)
+
     def once(self, kind: str, value: str, path: Path_, owner: str) -> None:
-        """Note a fault when a value of this kind (address, MAC, serial) was used before."""
-        first = self._first.setdefault((kind, value), (path, owner))
+        """Note a fault when a value of this kind (address, MAC, serial) was used before, whatever its case."""
+        first = self._first.setdefault((kind, value.lower()), (path, owner))
         if first != (path, owner):
-            self._again.setdefault((kind, path), []).append(value)
+            self._again.setdefault((kind, path), []).append((value, owner))
+
+    def distinct(self, path: Path_, names: Sequence[str]) -> bool:
+        """Tell whether an entry has each of its names only one time; a fault with those that it has more often."""
+        again = [name for name, number in Counter(names).items() if number > 1]
+        if again:
+            self.fault(path, f"has {fold_in_order(again)} twice")
+        return not again
+
+    def declare(self, path: Path_, names: Iterable[str], entries: dict[str, Path_]) -> None:
+        """Note which entry declares these names; faults for those that another one declares, too."""
+        again: dict[Path_, list[str]] = {}
+        for name in names:
+            if entries.setdefault(name, path) != path:
+                again.setdefault(entries[name], []).append(name)
+        for first, listed in again.items():
+            where = f"{field_name(first)}, line {self.document.line(first)}"
+            self.fault(path, f"{fold_in_order(listed)} declared twice: first in {where}")
 
     def close(self) -> None:
-        """Write the faults about repeated values: one a field, however many nodes it has."""
-        for (kind, path), values in self._again.items():
-            first, owner = self._first[(kind, values[0])]
-            more = f", and {len(values) - 1} more of this field" if len(values) > 1 else ""
-            where = f"{field_name(first)}, line {self.document.line(first)}"
-            by = f" by {owner}" if owner else ""
-            self.fault(path, f"{kind} used twice: {values[0]} (first{by} in {where}){more}")
+        """Write the faults about repeated values: one a field, with all of its nodes that have one."""
+        for (kind, path), ((value, owner), *others) in self._again.items():
+            where, first = self._first[(kind, value.lower())]
+            of = f" of {owner}" if owner and owner not in (value, *path) else ""
+            by = f" by {first}" if first not in ("", value) else ""
+            place = f" in {field_name(where)}, line {self.document.line(where)}" if where != path else ""
+            more = f", and those of {fold_in_order(list(dict.fromkeys(name for _, name in others)))}" if others else ""
+            self.fault(path, f"{kind} used twice: {value}{of} (first{by}{place}){more}")

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from hal_inventory.names import ARCHITECTURES, NAME_RULE, ROLES, is_group_name, is_node_name
+from hal_inventory.paths import is_of_the_system, plain
 
 
 def checked(test: Callable[[str], Any], wanted: str) -> BeforeValidator:
@@ -56,6 +57,20 @@ def _several(value: Any) -> Any:
     return value
 
 
+def _plainly_written(path: Any) -> Any:
+    """Accept a path in its plain form: two that are equal have to look equal."""
+    if isinstance(path, str) and plain(path) != path:
+        raise ValueError(f'"{path}" is not written plainly; write {plain(path)}')
+    return path
+
+
+def _beside_the_system(path: Any) -> Any:
+    """Accept a folder that nothing of the system is in."""
+    if isinstance(path, str) and path.startswith("/") and is_of_the_system(path):
+        raise ValueError(f'"{path}" is a folder of the system, which would be hidden; write one such as /home')
+    return path
+
+
 def _as_text(value: Any) -> Any:
     """Accept a bare number as text: 5 is a list of CPUs too."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -77,6 +92,16 @@ PerNode = Annotated[
         }
     ),
 ]
+Expressions = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_several),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+            "description": "nodes, e.g. 'compute or hal-mgmt1'; of several switches a list with one entry a switch",
+        }
+    ),
+]
 Ranges = Annotated[
     tuple[str, ...],
     BeforeValidator(_several),
@@ -94,9 +119,12 @@ Duration = Annotated[
         'a duration; write "hours:minutes:seconds", "days-hours:minutes:seconds" or "unlimited"',
     ),
 ]
-MountPoint = Annotated[
-    str, checked(lambda text: re.fullmatch(r"/[A-Za-z0-9._/-]*", text), "an absolute path; write one such as /home")
+FolderPath = Annotated[
+    str,
+    BeforeValidator(_plainly_written),
+    checked(lambda text: re.fullmatch(r"/[A-Za-z0-9._/-]*", text), "an absolute path; write one such as /home"),
 ]
+MountPoint = Annotated[FolderPath, BeforeValidator(_beside_the_system)]
 Domain = Annotated[
     str,
     checked(
@@ -125,15 +153,19 @@ Part = Annotated[
 ]
 
 
-Guid = Annotated[
+SwitchPorts = Annotated[
     str,
     checked(
-        lambda text: re.fullmatch(r"0x[0-9a-f]{16}", text),
-        "a GUID; write 0x and 16 small hexadecimal digits such as 0x506b4b0300c2b2f0",
+        lambda text: re.fullmatch(r"[1-9][0-9]{0,3}|\[[0-9,/ -]+\]", text),
+        "the number of a port; write one such as 36, or a range such as [33-36]",
     ),
 ]
-SwitchPort = Annotated[
-    str, checked(lambda text: re.fullmatch(r"[1-9][0-9]{0,3}", text), "the number of a port; write one such as 36")
+SwitchNames = Annotated[
+    str,
+    checked(
+        lambda text: re.fullmatch(r"[a-z0-9]([a-z0-9_-]|\[[0-9,/ -]+\]){0,62}", text),
+        "a usable name; write small letters, digits, - and _, or a range such as leaf[1-4]",
+    ),
 ]
 
 
@@ -277,20 +309,23 @@ class Partition(Declared):
 
 
 class Switch(Declared):
-    """A switch of the fabric, with the nodes or the switches below it; ``cables`` go to other switches."""
+    """A switch of the fabric, or the switches of a range, with the nodes or the switches below; cables to others.
+
+    ``nodes``, ``guid`` and each of ``cables`` have one value a switch; ``switches`` are below each of them.
+    """
 
     model: Text | None = None
-    nodes: Expression | None = None
+    nodes: Expressions | None = None
     switches: RangeText | None = None
-    guid: Guid | None = None
+    guid: PerNode | None = None
     ports: Annotated[int, Field(ge=1, le=254)] | None = None
-    cables: Mapping[SwitchPort, Text] = {}
+    cables: Mapping[SwitchPorts, PerNode] = {}
 
 
 class Fabric(Declared):
     """The high-speed fabric."""
 
-    switches: Mapping[Label, Switch]
+    switches: Mapping[SwitchNames, Switch]
 
 
 class FileSystem(Declared):
@@ -303,7 +338,7 @@ class FileSystem(Declared):
     servers: Expression | None = None
     arrays: RangeText | None = None
     network: Text | None = None
-    export: MountPoint | None = None
+    export: FolderPath | None = None
     block_size_kb: Positive | None = None
     layout: Literal["distributed", "mirrored"] | None = None
 

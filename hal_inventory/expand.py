@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hal_inventory.checks import Checks
 from hal_inventory.declared import ClusterFile, Nodes
+from hal_inventory.errors import RangeError
+from hal_inventory.identities import why_no_host, why_no_mac, why_no_port_guid, why_no_serial, why_no_uuid, why_no_wwn
 from hal_inventory.model import MANAGEMENT, IPAddress, Network, Node
-from hal_inventory.names import RESERVED, is_node_name
-from hal_inventory.ranges import MAX_NAMES
+from hal_inventory.names import is_wwn
+from hal_inventory.ranges import MAX_NAMES, expand_list, fold_in_order
 from hal_inventory.reader import Path_
 
-PARTS = {"port_guids": "GUID", "disks": "WWN", "gpu_uuids": "UUID"}
-"""Fields with the identities of a node's parts, and what one of them is called."""
-
-_MAC = re.compile(r"([0-9a-f]{2}:){5}[0-9a-f]{2}")
+PARTS = {
+    "port_guids": ("GUID", why_no_port_guid),
+    "disks": ("WWN", why_no_wwn),
+    "gpu_uuids": ("UUID", why_no_uuid),
+}
+"""Fields with the identities of a node's parts: what one of them is called, and why a text is none."""
 
 
 def expand_networks(cluster: ClusterFile, checks: Checks) -> dict[str, Network]:
@@ -32,51 +35,60 @@ def expand_networks(cluster: ClusterFile, checks: Checks) -> dict[str, Network]:
             if other.cidr.version == cidr.version and other.cidr.overlaps(cidr):
                 checks.fault((*path, "cidr"), f"{cidr} overlaps network {other.name} ({other.cidr})")
         gateway = ipaddress.ip_address(declared.gateway) if declared.gateway else None
-        if gateway is not None:
-            _inside(gateway, name, cidr, (*path, "gateway"), checks)
-            checks.once("address", str(gateway), (*path, "gateway"), f"the gateway of {name}")
         made[name] = Network(name, declared.kind, cidr, declared.rate_gbps, gateway, declared.mtu, declared.vlan)
+        if gateway is not None:
+            _inside((*path, "gateway"), {name: gateway}, made[name], checks)
+            checks.once("address", str(gateway), (*path, "gateway"), f"the gateway of {name}")
     if MANAGEMENT not in cluster.networks and checks.complete:
         checks.fault(("networks",), f'a network "{MANAGEMENT}" is missing: Ansible and Slurm reach nodes by it')
     return made
 
 
-def _inside(address: IPAddress, name: str, cidr: object, path: Path_, checks: Checks) -> None:
-    if not isinstance(cidr, (ipaddress.IPv4Network, ipaddress.IPv6Network)):
-        return
-    if address.version != cidr.version or address not in cidr:
-        checks.fault(path, f"{address} is outside network {name} ({cidr})")
-    elif cidr.num_addresses > 2 and address in (cidr.network_address, cidr.broadcast_address):
-        checks.fault(path, f"{address} is the network's own or its broadcast address ({name}, {cidr})")
-
-
 def expand_nodes(cluster: ClusterFile, networks: Mapping[str, Network], checks: Checks) -> dict[str, Node]:
     """Return the nodes in the order of the file."""
     made: dict[str, Node] = {}
-    origin: dict[str, str] = {}
+    entries: dict[str, Path_] = {}
     for key, declared in cluster.nodes.items():
         path: Path_ = ("nodes", key)
         names = checks.range(path, key)
         if not names:
             checks.left_out.sections = True  # nobody knows which nodes were meant
             continue
+        if not checks.distinct(path, names):
+            checks.left_out.names.update(names)
+            continue
         if len(made) + len(names) > MAX_NAMES:
             checks.fault(path, f"more than {MAX_NAMES} nodes; that is taken for a slip")
             break
-        for node in _expand_entry(path, names, declared, cluster, networks, checks):
-            if node.name in made:
-                line = checks.document.line(("nodes", origin[node.name]))
-                checks.fault(
-                    path, f"node {node.name} is declared twice: first in nodes.{origin[node.name]}, line {line}"
-                )
-                continue
-            origin[node.name] = key
-            made[node.name] = node
+        nodes = _expand_entry(path, names, declared, cluster, networks, checks)
+        checks.declare(path, [node.name for node in nodes], entries)
+        for node in nodes:
+            made.setdefault(node.name, node)
+    owners = {**_others(cluster), **dict.fromkeys(made, "a node")}
     for node in made.values():
         for alias in node.aliases:
-            if alias in made:
-                checks.fault(("nodes", origin[node.name], "aliases"), f'alias "{alias}" is the name of a node')
+            if alias in owners:
+                checks.fault((*entries[node.name], "aliases"), f'alias "{alias}" is the name of {owners[alias]}')
     return made
+
+
+def _others(cluster: ClusterFile) -> dict[str, str]:
+    """Return what is no node and has a name all the same."""
+    switches = [name for key in (cluster.fabric.switches if cluster.fabric else ()) for name in names_of(key)]
+    arrays = [name for key in cluster.arrays for name in names_of(key)]
+    return {
+        **dict.fromkeys(switches, "a switch"),
+        **dict.fromkeys(cluster.external, "an external machine"),
+        **dict.fromkeys(arrays, "an array"),
+    }
+
+
+def names_of(key: str) -> list[str]:
+    """Return the names that an entry's key stands for; none where it is no range: that is said where it is read."""
+    try:
+        return expand_list(key)
+    except RangeError:
+        return []
 
 
 def _expand_entry(
@@ -87,12 +99,12 @@ def _expand_entry(
     networks: Mapping[str, Network],
     checks: Checks,
 ) -> list[Node]:
-    for name in names:
-        if not is_node_name(name) or name in RESERVED:
-            why = "is a reserved word" if name in RESERVED else "is not a host name; write small letters, digits and -"
-            checks.fault(path, f'"{name}" {why}')
-            checks.left_out.sections = True
-            return []
+    if wrong := [name for name in names if why_no_host(name)]:
+        for why in dict.fromkeys(map(why_no_host, wrong)):
+            named = fold_in_order([name for name in wrong if why_no_host(name) == why])
+            checks.fault(path, f'"{named}" {why}')
+        checks.left_out.sections = True
+        return []
     profile = cluster.profiles.get(declared.profile)
     if profile is None:
         checks.unknown((*path, "profile"), "unknown profile", declared.profile, cluster.profiles, "profiles")
@@ -107,10 +119,16 @@ def _expand_entry(
     if declared.aliases and len(names) > 1:
         checks.fault((*path, "aliases"), f"aliases are for one node, and this entry has {len(names)}")
     for alias in declared.aliases:
-        if not is_node_name(alias):
-            checks.fault((*path, "aliases"), f'"{alias}" is not a host name; write small letters, digits and -')
+        if why := why_no_host(alias):
+            checks.fault((*path, "aliases"), f'"{alias}" {why}')
         checks.once("alias", alias, (*path, "aliases"), names[0] if names else "")
     parts = {kind: _parts(path, names, declared, kind, checks) for kind in PARTS}
+    if profile is not None and len(declared.gpu_uuids) > len(profile.gpus):
+        checks.fault(
+            (*path, "gpu_uuids"),
+            f"{_plural(len(declared.gpu_uuids), 'UUID')}, and profile {declared.profile} has"
+            f" {_plural(len(profile.gpus), 'GPU')}",
+        )
     placeholders = _placeholders(path, declared, checks)
     return [
         Node(
@@ -162,13 +180,23 @@ def _by_network(
             checks.unknown(where, "unknown network", name, networks, "networks")
 
 
-def _address(path: Path_, text: str, example: str, checks: Checks) -> IPAddress | None:
-    """Return the address that a text is; a fault and None when it is none."""
+def _address(text: str) -> IPAddress | None:
+    """Return the address that a text is, None when it is none."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
-        checks.fault(path, f'"{text}" is not an address; write one such as {example}')
         return None
+
+
+def _parsed(
+    path: Path_, column: Sequence[str], names: Sequence[str], example: str, checks: Checks
+) -> dict[str, IPAddress]:
+    """Return the addresses that a column has, by name; a fault for those that are none."""
+    checks.column(
+        path, names, column, lambda text: "" if _address(text) else f"is not an address; write one such as {example}"
+    )
+    found = zip(names, map(_address, column), strict=True)
+    return {name: address for name, address in found if address is not None}
 
 
 def _addresses(
@@ -179,34 +207,39 @@ def _addresses(
         column = column_of(where, values, names, checks)
         if column is None:
             continue
-        parsed: list[IPAddress] = []
-        example = str(next(network.cidr.hosts(), ""))
-        noted = len(checks.document.findings)
-        for node, text in zip(names, column, strict=True):
-            address = _address(where, text, example, checks)
-            if address is None:
-                break
-            _inside(address, network.name, network.cidr, where, checks)
-            if len(checks.document.findings) > noted:
-                break  # the first of a range says it all
+        parsed = _parsed(where, column, names, str(next(network.cidr.hosts(), "")), checks)
+        inside = _inside(where, parsed, network, checks)
+        for node, address in inside.items():
             checks.once("address", str(address), where, node)
-            parsed.append(address)
-        if len(parsed) == len(names):
-            columns[network.name] = parsed
+        if len(inside) == len(names):
+            columns[network.name] = list(inside.values())
     if MANAGEMENT not in declared.addresses and MANAGEMENT in networks:
         checks.fault((*path, "addresses"), f'an address in network "{MANAGEMENT}" is missing')
     return columns
 
 
+def _inside(path: Path_, addresses: Mapping[str, IPAddress], network: Network, checks: Checks) -> dict[str, IPAddress]:
+    """Return the addresses, by name, that machines can have in a network; a fault for the others."""
+    name, cidr = network.name, network.cidr
+
+    def why(address: IPAddress) -> str:
+        if address.version != cidr.version or address not in cidr:
+            return f"is outside network {name} ({cidr})"
+        if cidr.num_addresses > 2 and address in (cidr.network_address, cidr.broadcast_address):
+            return f"is the network's own or its broadcast address ({name}, {cidr})"
+        return ""
+
+    checks.column(path, list(addresses), list(addresses.values()), why)
+    return {owner: address for owner, address in addresses.items() if not why(address)}
+
+
 def expand_addresses(path: Path_, values: Sequence[str], names: Sequence[str], checks: Checks) -> list[str]:
     """Return one address for each name, of whatever network; a fault and nothing when they do not fit."""
     column = column_of(path, values, names, checks) or []
-    for name, text in zip(names, column, strict=False):
-        address = _address(path, text, "10.64.0.10", checks)
-        if address is None:
-            return []
+    parsed = _parsed(path, column, names[: len(column)], "10.64.0.10", checks)
+    for name, address in parsed.items():
         checks.once("address", str(address), path, name)
-    return column
+    return column if len(parsed) == len(names) else []
 
 
 def _macs(
@@ -224,12 +257,7 @@ def _macs(
         if column is None:
             continue
         column = [text.lower() for text in column]
-        for node, text in zip(names, column, strict=True):
-            if not _MAC.fullmatch(text):
-                checks.fault(where, f'"{text}" is not a MAC; write six pairs such as 02:48:41:4c:00:10')
-                break
-            checks.once("MAC", text, where, node)
-        else:
+        if checks.identities("MAC", where, names, column, why_no_mac):
             columns[name] = column
     return columns
 
@@ -239,8 +267,8 @@ def _serials(path: Path_, names: Sequence[str], declared: Nodes, checks: Checks)
         return None
     where: Path_ = (*path, "serial")
     column = column_of(where, declared.serial, names, checks)
-    for node, text in zip(names, column or (), strict=False):
-        checks.once("serial", text, where, node)
+    if column is not None:
+        checks.identities("serial", where, names, column, why_no_serial)
     return column
 
 
@@ -250,10 +278,12 @@ def _parts(path: Path_, names: Sequence[str], declared: Nodes, kind: str, checks
     for part, values in getattr(declared, kind).items():
         where: Path_ = (*path, kind, part)
         column = column_of(where, values, names, checks)
-        for node, text in zip(names, column or (), strict=False):
-            checks.once(PARTS[kind], text, where, node)
-        if column is not None:
-            columns[part] = column
+        if column is None:
+            continue
+        what, why = PARTS[kind]
+        checks.identities(what, where, names, column, why)
+        # As udev writes world-wide names, and calls its links /dev/disk/by-id/wwn-... (60-persistent-storage.rules).
+        columns[part] = [text.lower() if is_wwn(text) else text for text in column]
     return columns
 
 

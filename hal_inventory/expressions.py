@@ -7,10 +7,10 @@ them. ``not`` binds closest, then ``and``, then ``or``.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from hal_inventory.errors import ExpressionError, RangeError
-from hal_inventory.ranges import expand_list
+from hal_inventory.ranges import cut, expand_list, fold_in_order
 from hal_inventory.suggest import did_you_mean
 
 MAX_DEPTH = 50
@@ -41,6 +41,7 @@ class Names:
         except RangeError as error:
             raise ExpressionError(str(error)) from None
         found: set[str] = set()
+        unknown: list[str] = []
         for name in names:
             if name in self.groups:
                 found |= set(self.groups[name])
@@ -49,9 +50,25 @@ class Names:
             elif name == "":
                 raise ExpressionError(f'"{word}": a name is missing beside a comma')
             else:
-                known = self.nodes | set(self.groups) | {"all"}
-                raise ExpressionError(f'unknown name "{name}"{did_you_mean(name, known, kind="names")}')
+                unknown.append(name)
+        if unknown:
+            raise self._unknown(list(dict.fromkeys(unknown)))
         return self.present & found
+
+    def _unknown(self, names: Sequence[str]) -> ExpressionError:
+        """Return what is said of names that do not exist. Where only zeros are wrong, it has the right names."""
+        known = self.nodes | set(self.groups) | {"all"}
+        right = {_without_zeros(name): name for name in known}
+        meant = [right[_without_zeros(name)] for name in names if _without_zeros(name) in right]
+        if len(meant) == len(names):
+            hint = f'; did you mean "{cut(fold_in_order(meant))}"?'
+        else:
+            hint = did_you_mean(names[0], known, kind="names")
+        return ExpressionError(f'unknown name{"s" if len(names) > 1 else ""} "{cut(fold_in_order(names))}"{hint}')
+
+
+def _without_zeros(name: str) -> str:
+    return re.sub(r"(?<![0-9])0+(?=[0-9])", "", name)
 
 
 def evaluate(expression: str, names: Names) -> frozenset[str]:

@@ -10,6 +10,12 @@ from hal_inventory.errors import RangeError
 from hal_inventory.ranges import expand
 from hal_inventory.reader import Path_
 
+CORE_MB = (256, 1048576)
+"""Memory that a machine has for each core, in MB. That is 0.5 to 400 GB; what was meant in GB is less, in kB more."""
+
+GPU_MB = (1000, 1048576)
+"""Memory that a GPU has, in MB. That is 1 to 300 GB; what was meant in GB is less, in kB more."""
+
 
 def cpu_numbers(text: str) -> list[int]:
     """Return the CPUs of a list such as ``0-19,40-59``; RangeError when it is none."""
@@ -22,8 +28,11 @@ def check_profile(name: str, profile: Profile, checks: Checks) -> None:
     """Note what does not fit together in a profile."""
     path: Path_ = ("profiles", name)
     cpus = profile.cpus
+    cores = cpus.sockets * cpus.cores_per_socket
+    _check_memory((*path, "memory_mb"), profile.memory_mb // cores, "a core", CORE_MB, checks)
     sockets = f"profile {name} has sockets 0 to {cpus.sockets - 1}" if cpus.sockets > 1 else "it has only socket 0"
     for at, gpu in enumerate(profile.gpus):
+        _check_memory((*path, "gpus", at, "memory_mb"), gpu.memory_mb, "a GPU", GPU_MB, checks)
         if gpu.socket >= cpus.sockets:
             checks.fault((*path, "gpus", at, "socket"), f"there is no socket {gpu.socket}; {sockets}")
         if gpu.index != at:
@@ -32,6 +41,13 @@ def check_profile(name: str, profile: Profile, checks: Checks) -> None:
             )
     if profile.numa:
         _check_numa(path, profile, sockets, checks)
+
+
+def _check_memory(path: Path_, found_mb: int, of: str, bounds_mb: tuple[int, int], checks: Checks) -> None:
+    """Note a fault when there is so much memory ``of`` something that another unit must have been meant."""
+    least, most = bounds_mb
+    if not least <= found_mb <= most:
+        checks.fault(path, f"{found_mb} MB {of}, not {least} MB to {most // 1024} GB; the unit is MB: 16 GB are 16384")
 
 
 def _check_numa(path: Path_, profile: Profile, sockets: str, checks: Checks) -> None:
@@ -63,6 +79,9 @@ def _check_numa(path: Path_, profile: Profile, sockets: str, checks: Checks) -> 
         owner.update(dict.fromkeys(numbers, numa.id))
         in_socket[numa.socket] = in_socket.get(numa.socket, 0) + len(numbers)
     if not sound:
+        return
+    if len(profile.numa) == 1 and in_socket[profile.numa[0].socket] == total and profile.cpus.sockets > 1:
+        checks.fault((*path, "numa"), "one NUMA node has the CPUs of all sockets; leave numa out of such a profile")
         return
     each = profile.cpus.cores_per_socket * profile.cpus.threads_per_core
     for socket, count in in_socket.items():

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from hal_inventory.errors import ClusterFileError, Finding, FindingsError, UsersFileError
 from hal_inventory.model import Site
-from hal_inventory.reader import display_name, parse, read_bytes
+from hal_inventory.ranges import MAX_VALUES, sizes
+from hal_inventory.reader import Document, display_name, parse, read_bytes
 from hal_inventory.users import User, check
 
 
@@ -22,11 +23,24 @@ def load_bytes(content: bytes, file: str) -> Site:
     from hal_inventory.validate import build_site
 
     document = parse(content, file)
+    _bounded(document)
     cluster, left_out = declarations(document)
     site = build_site(cluster, document, left_out) if cluster is not None else None
     if site is None or document.findings:
         raise ClusterFileError(document.findings)
     return site
+
+
+def _bounded(document: Document) -> None:
+    """Raise ClusterFileError for ranges that are sound one by one, and together more than a machine can hold."""
+    number = 0
+    for path, text in document.texts():
+        number += sizes(text.text)
+        if number > MAX_VALUES:
+            document.add(
+                path, f"with this one the file's ranges stand for more than {MAX_VALUES} values; that is a slip"
+            )
+            raise ClusterFileError(document.findings)
 
 
 def load_users(path: str | os.PathLike[str]) -> tuple[User, ...]:

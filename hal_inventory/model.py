@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from hal_inventory.declared import Array, External, FileSystem, Partition, Profile, RaidSet, Switch
+    from hal_inventory.declared import Array, External, FileSystem, Partition, Profile, RaidSet
     from hal_inventory.users import User
 
 IPAddress: TypeAlias = IPv4Address | IPv6Address
@@ -62,6 +62,18 @@ class FabricPort:
 
 
 @dataclass(frozen=True, slots=True)
+class FabricSwitch:
+    """A switch of the fabric, with the nodes or the switches below it."""
+
+    name: str
+    model: str | None
+    guid: str | None
+    ports: int | None
+    nodes: tuple[str, ...] = ()
+    switches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FabricLink:
     """A cable between two switches."""
 
@@ -98,7 +110,7 @@ class Site:
     services: Mapping[str, tuple[str, ...]]
     groups: Mapping[str, tuple[str, ...]]
     partitions: Mapping[str, tuple[Partition, tuple[str, ...]]]
-    switches: Mapping[str, tuple[Switch, tuple[str, ...], tuple[str, ...]]]
+    switches: Mapping[str, FabricSwitch]
     file_systems: Mapping[str, FileSystemUse]
     raid_sets: tuple[RaidSet, ...]
     members: Mapping[str, tuple[str, ...]]
@@ -128,3 +140,11 @@ class FileSystemUse:
     clients: tuple[str, ...]
     arrays: tuple[str, ...]
     network: str
+
+    @property
+    def mounted_on(self) -> tuple[str, ...]:
+        """The clients, but for those that export the very folder where it would be mounted: they have it."""
+        exported = self.declared.export or self.declared.mount
+        if self.declared.kind != "nfs" or exported != self.declared.mount:
+            return self.clients
+        return tuple(node for node in self.clients if node not in self.servers)

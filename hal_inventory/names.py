@@ -12,8 +12,10 @@ ARCHITECTURES = ("ppc64le", "x86_64")
 GPU_GROUP = "gpu"
 """The group of nodes that have a GPU."""
 
-RESERVED = frozenset({"all", "ungrouped", "and", "or", "not", "localhost"})
-"""Words of Ansible and of the expression language."""
+_LOOPBACK = ("localhost", "localhost4", "localhost6", "ip6-localhost", "ip6-loopback")
+
+RESERVED = frozenset({"all", "ungrouped", "and", "or", "not", *_LOOPBACK})
+"""Words of Ansible and of the expression language, and what /etc/hosts calls the loopback addresses."""
 
 PLACEHOLDER_ADDRESS = ".address-is-a-placeholder.invalid"
 """What stands behind a node's name where its address, or its BMC's, is still a placeholder: nobody can contact it."""
@@ -21,7 +23,9 @@ PLACEHOLDER_ADDRESS = ".address-is-a-placeholder.invalid"
 NAME_RULE = "write small letters, digits and _, a letter first"
 
 _GROUP = re.compile(r"[a-z][a-z0-9_]{0,62}")
-_WWN = re.compile(r"(0x[0-9a-f]{16}([0-9a-f]{16})?|eui\.[0-9a-f]{16,32}|nvme\.[0-9a-f.-]+|uuid\.[0-9a-f-]+)")
+_WWN = re.compile(
+    r"(?!(0x|eui\.)0+$)(0x[0-9a-f]{16}([0-9a-f]{16})?|eui\.[0-9a-f]{16,32}|nvme\.[0-9a-f.-]+|uuid\.[0-9a-f-]+)"
+)
 _NODE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -31,7 +35,10 @@ def is_group_name(name: str) -> bool:
 
 
 def is_wwn(text: str) -> bool:
-    """Tell whether a text is a disk's world-wide name as lsblk and udev write it, in small letters or capitals."""
+    """Tell whether a text is a disk's world-wide name as lsblk and udev write it, in small letters or capitals.
+
+    Zeros alone, as cheap NVMe disks have for an EUI, are none: all such disks have them.
+    """
     return _WWN.fullmatch(text.lower()) is not None
 
 

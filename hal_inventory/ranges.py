@@ -7,42 +7,76 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import product
 
 from hal_inventory.errors import RangeError
 
 MAX_NAMES = 65_536
-"""The most names one range may stand for: well above any cluster, well below what hurts."""
+"""The most names one range, or a list of them, may stand for: well above any cluster, well below what hurts."""
+MAX_VALUES = 16 * MAX_NAMES
+"""The most that all ranges of one file may stand for together: some ten fields for each of MAX_NAMES nodes."""
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?:/(\d{1,9}))?)?")
+_PART = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?:/([0-9]{1,9}))?)?")
+_WORD = re.compile(r"(?:[^\s()\[\],]|\[[^\[\]]*\])+")
 
 
 def _count(part: str, text: str) -> int:
     """Return how many numbers ``1-16`` or ``7`` stands for, without expanding it."""
     match = _PART.fullmatch(part)
     if match is None:
-        raise RangeError(f'"{text}": "[{part}]" is not a range; write [1-16], [01-16] or [1,3,5-8]')
-    low, high, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        raise RangeError(f'{_quoted(text)}: "[{cut(part)}]" is not a range; write [1-16], [01-16] or [1,3,5-8]')
+    first, last = match[1], match[2] or match[1]
+    low, high, step = int(first), int(last), int(match[3] or 1)
     if step == 0:
-        raise RangeError(f'"{text}": a step of 0 in [{part}]; write a step of 1 or more')
+        raise RangeError(f"{_quoted(text)}: a step of 0 in [{part}]; write a step of 1 or more")
     if high < low:
-        raise RangeError(f'"{text}": [{part}] expands to nothing; write the smaller number first')
+        raise RangeError(f"{_quoted(text)}: [{part}] expands to nothing; write the smaller number first")
+    width = max(len(first), len(last))
+    if len(first) != len(last) and (first != str(low) or last != str(high)):
+        right = f"[{first.zfill(width)}-{last.zfill(width)}]"
+        raise RangeError(f"{_quoted(text)}: [{part}] has numbers of two widths; write {right} or [{low}-{high}]")
     return (high - low) // step + 1
 
 
-def _numbers(body: str, text: str) -> list[str]:
-    from ClusterShell.RangeSet import RangeSet, RangeSetException
+def _quoted(text: str) -> str:
+    return f'"{cut(text)}"'
 
-    parts = [part.strip() for part in body.split(",")]
-    if parts == [""]:
-        raise RangeError(f'"{text}": [] expands to nothing; write a range such as [01-16]')
-    if sum(_count(part, text) for part in parts) > MAX_NAMES:
-        raise RangeError(f'"{text}" stands for more than {MAX_NAMES} values; that is taken for a slip')
-    try:
-        return [number for part in parts for number in RangeSet(part)]
-    except RangeSetException as error:
-        raise RangeError(f'"{text}": {error}') from None
+
+def cut(text: str) -> str:
+    """Return a text for a message: of a long one, how it begins."""
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _bodies(text: str) -> list[list[str]]:
+    """Return the parts of each pair of brackets: of ``r[1-2]n[1,3-4]`` they are 1-2, and 1 and 3-4."""
+    pieces = _BRACKETS.split(text)
+    if any("[" in piece or "]" in piece for piece in pieces[0::2]):
+        raise RangeError(f"{_quoted(text)}: brackets do not match; write a range as [01-16]")
+    bodies = [[part.strip() for part in body.split(",")] for body in pieces[1::2]]
+    if [""] in bodies:
+        raise RangeError(f"{_quoted(text)}: [] expands to nothing; write a range such as [01-16]")
+    return bodies
+
+
+def size(text: str) -> int:
+    """Return how many values a range stands for, without expanding it; RangeError as ``expand`` raises it."""
+    number = 1
+    for parts in _bodies(text):
+        number *= sum(_count(part, text) for part in parts)
+        if number > MAX_NAMES:
+            raise RangeError(f"{_quoted(text)} stands for more than {MAX_NAMES} values; that is taken for a slip")
+    return number
+
+
+def sizes(text: str) -> int:
+    """Return how many values all ranges in a text stand for; what is at fault, or no range, counts nothing."""
+    number = 0
+    for word in _WORD.findall(text) if "[" in text else ():
+        with suppress(RangeError):
+            number += size(word)
+    return number
 
 
 def expand(text: str) -> list[str]:
@@ -50,18 +84,13 @@ def expand(text: str) -> list[str]:
 
     Raises RangeError for a range that is malformed, empty or larger than MAX_NAMES.
     """
-    pieces = _BRACKETS.split(text)
-    if any("[" in piece or "]" in piece for piece in pieces[0::2]):
-        raise RangeError(f'"{text}": brackets do not match; write a range as [01-16]')
-    if len(pieces) == 1:
+    size(text)
+    if "[" not in text:
         return [text]
-    numbers = [_numbers(body, text) for body in pieces[1::2]]
-    size = 1
-    for choice in numbers:
-        size *= len(choice)
-    if size > MAX_NAMES:
-        raise RangeError(f'"{text}" stands for {size} values; more than {MAX_NAMES} are taken for a slip')
-    fixed = pieces[0::2]
+    from ClusterShell.RangeSet import RangeSet
+
+    fixed = _BRACKETS.split(text)[0::2]
+    numbers = [[number for part in parts for number in RangeSet(part)] for parts in _bodies(text)]
     return [
         fixed[0] + "".join(number + tail for number, tail in zip(chosen, fixed[1:], strict=True))
         for chosen in product(*numbers)
@@ -88,7 +117,8 @@ def _split(name: str) -> tuple[str, str] | None:
 def fold_in_order(names: Sequence[str]) -> str:
     """Return range text whose expansion is ``names`` in exactly this order: only the last number is folded.
 
-    For pairs of lists that programs match by position, such as Slurm's NodeName and NodeAddr.
+    For pairs of lists that programs match by position, such as Slurm's NodeName and NodeAddr; and for messages, as it
+    takes any text as it is: @all and a&b are no groups and no operators here.
     """
     folded: list[str] = []
     at = 0
@@ -126,8 +156,16 @@ def _write(prefix: str, runs: list[list[str]]) -> str:
 
 
 def expand_list(text: str) -> list[str]:
-    """Return the values of a comma-separated list of ranges, in order: what ``fold_in_order`` wrote."""
-    return [name for item in split_list(text) for name in expand(item)]
+    """Return the values of a comma-separated list of ranges, in order: what ``fold_in_order`` wrote.
+
+    Raises RangeError as ``expand`` does, and for a list that stands for more than MAX_NAMES.
+    """
+    names: list[str] = []
+    for item in split_list(text):
+        names += expand(item)
+        if len(names) > MAX_NAMES:
+            raise RangeError(f"{_quoted(text)} stands for more than {MAX_NAMES} values; that is taken for a slip")
+    return names
 
 
 def split_list(text: str) -> list[str]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeAlias
 
 import yaml
@@ -21,6 +21,7 @@ from hal_inventory.errors import ClusterFileError, Finding
 MAX_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 24
 PLACEHOLDER_TAG = "!placeholder"
+ANSIBLE_TAGS = ("!vault", "!unsafe", "!vault-encrypted")
 
 Plain: TypeAlias = str | int | float | bool | tuple["Plain", ...] | dict[str, "Plain"] | None
 Path_: TypeAlias = tuple[str | int, ...]
@@ -91,18 +92,23 @@ class Document:
         """Return the content as plain data: tuples for lists, and text, numbers, booleans and None."""
         return {key: _plain(value) for key, value in self.root.items.items()}
 
-    def placeholders(self) -> Iterator[tuple[Path_, int, str]]:
-        """Give path, line and text of every value marked !placeholder, in the order of the file."""
+    def texts(self) -> Iterator[tuple[Path_, Scalar]]:
+        """Give every value, and every name of a field that has others in it, in the order of the file."""
         stack: list[tuple[Path_, Tree]] = [((), self.root)]
         while stack:
             path, here = stack.pop()
             if isinstance(here, Scalar):
-                if here.placeholder:
-                    yield path, here.line, here.text
+                yield path, here
             elif isinstance(here, Mapping):
+                if path:
+                    yield path, Scalar(str(path[-1]), here.line, plain=True)
                 stack.extend(((*path, key), value) for key, value in reversed(here.items.items()))
             else:
                 stack.extend(((*path, at), here.items[at]) for at in reversed(range(len(here.items))))
+
+    def placeholders(self) -> Iterator[tuple[Path_, int, str]]:
+        """Give path, line and text of every value marked !placeholder, in the order of the file."""
+        return ((path, value.line, value.text) for path, value in self.texts() if value.placeholder)
 
     def is_placeholder(self, path: Path_) -> bool:
         """Tell whether the field at ``path``, or an entry of the list there, is marked !placeholder."""
@@ -128,38 +134,67 @@ def field_name(path: Path_) -> str:
 def display_name(path: str | os.PathLike[str]) -> str:
     """Return a file's name for messages: relative to the working directory when it is below it."""
     name = os.fspath(path)
-    relative = os.path.relpath(name)
+    try:
+        relative = os.path.relpath(name)
+    except (OSError, ValueError):  # the working directory was removed, or there is no name
+        return name
     return name if relative.startswith(os.pardir) else relative
 
 
+_OTHERS = {
+    stat.S_IFDIR: "is a directory; name the file in it",
+    stat.S_IFIFO: "is a pipe; name a regular file",
+    stat.S_IFSOCK: "is a socket; name a regular file",
+}
+
+
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return a file's content; ClusterFileError when it is missing, not a file, unreadable or too large."""
+    """Return a regular file's content, at once; ClusterFileError when it is missing, another thing, or too large."""
     name = display_name(path)
     try:
-        with Path(path).open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+        _regular(os.stat(path), name)  # before it is opened, which may already do something to a device
+        with open(path, "rb", opener=_at_once) as stream:
+            _regular(os.fstat(stream.fileno()), name)  # it may have been replaced
+            content = stream.read(MAX_BYTES + 1) or b""
     except FileNotFoundError:
-        raise ClusterFileError([Finding(name, 0, "", "no such file")]) from None
-    except IsADirectoryError:
-        raise ClusterFileError([Finding(name, 0, "", "is a directory; name the file in it")]) from None
+        link = os.path.islink(path)
+        raise _fault(
+            name, 0, f'is a link to "{os.readlink(path)}", and there is no such file' if link else "no such file"
+        ) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ClusterFileError([Finding(name, 0, "", f"cannot be read: {reason}")]) from None
+        raise _fault(name, 0, f"cannot be read: {reason}") from None
     if len(content) > MAX_BYTES:
-        raise ClusterFileError([Finding(name, 0, "", f"is larger than {MAX_BYTES} bytes; that is taken for a slip")])
+        raise _fault(name, 0, f"is larger than {MAX_BYTES} bytes; that is taken for a slip")
     return content
 
 
-def parse(content: bytes, file: str) -> Document:
-    """Return the tree of a YAML file with what can be said of it so far; ClusterFileError when there is no tree."""
+def _at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for whoever writes into a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _regular(status: os.stat_result, name: str) -> None:
+    """Raise ClusterFileError for what is not a regular file: a pipe would be waited for, /dev/zero has no end."""
+    kind = stat.S_IFMT(status.st_mode)
+    if kind != stat.S_IFREG:
+        raise _fault(name, 0, _OTHERS.get(kind, "is a device; name a regular file"))
+
+
+def parse(content: bytes, file: str, *, variables: bool = False) -> Document:
+    """Return the tree of a YAML file with what can be said of it so far; ClusterFileError when there is no tree.
+
+    ``variables``: the file is Ansible's, of group_vars or host_vars. It may be empty, and its values may be templates,
+    text of several lines, and marked with Ansible's tags.
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise _fault(file, line, f"is not UTF-8 text: byte 0x{content[error.start]:02x}") from None
-    if not text.strip():
+    if not text.strip() and not variables:
         raise _fault(file, 0, "is empty; a mapping of fields is expected")
-    builder = _Builder(file)
+    builder = _VariablesBuilder(file) if variables else _Builder(file)
     try:
         for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             builder.take(event)
@@ -174,6 +209,8 @@ def parse(content: bytes, file: str) -> Document:
         raise _fault(file, line, f"is not YAML: {error.reason}") from None
     if isinstance(builder.root, Mapping):
         return Document(file, builder.root, builder.findings)
+    if builder.is_empty():
+        return Document(file, Mapping(0), builder.findings)
     if builder.root is None:
         raise _fault(file, 0, "is empty; a mapping of fields is expected")
     raise ClusterFileError([*builder.findings, Finding(file, builder.root.line, "", "must be a mapping of fields")])
@@ -201,6 +238,9 @@ def _line(event: yaml.Event) -> int:
     return int(event.start_mark.line) + 1 if event.start_mark else 0
 
 
+_Tagged: TypeAlias = yaml.ScalarEvent | yaml.MappingStartEvent | yaml.SequenceStartEvent
+
+
 class _Builder:
     """Makes the tree from events, with a stack of its own."""
 
@@ -222,13 +262,15 @@ class _Builder:
             self.open.pop()
             self.key.pop()
         elif isinstance(event, yaml.AliasEvent):
-            line = _line(event)
-            self._note(line, f'alias "*{event.anchor}" is not allowed; write the value out')
-            self._place(Scalar("", line, plain=True), line)
+            self._alias(event.anchor, _line(event))
         elif isinstance(event, yaml.DocumentStartEvent):
             self.documents += 1
             if self.documents == 2:
                 raise _fault(self.file, _line(event), "a second document starts here; write only one")
+
+    def is_empty(self) -> bool:
+        """Tell whether nothing is in the file, and nothing has to be."""
+        return False
 
     def _note(self, line: int, message: str) -> None:
         self.findings.append(Finding(self.file, line, field_name(self._path()), message))
@@ -246,6 +288,10 @@ class _Builder:
         if anchor is not None:
             self._note(line, f'anchor "&{anchor}" is not allowed; write the value out where it is needed')
 
+    def _alias(self, anchor: str | None, line: int) -> None:
+        self._note(line, f'alias "*{anchor}" is not allowed; write the value out')
+        self._place(Scalar("", line, plain=True), line)
+
     def _scalar(self, event: yaml.ScalarEvent) -> None:
         line = _line(event)
         self._anchor(event.anchor, line)
@@ -253,9 +299,8 @@ class _Builder:
             self._name(event, line)
             return
         self._check_text(event.value, line)
+        self._tag(event, line)
         placeholder = event.tag == PLACEHOLDER_TAG
-        if event.tag is not None and not placeholder:
-            self._unknown_tag(event.tag, line)
         self._place(Scalar(event.value, line, plain=not event.style, placeholder=placeholder), line)
 
     def _name(self, event: yaml.ScalarEvent, line: int) -> None:
@@ -274,18 +319,21 @@ class _Builder:
         if any(mark in text for mark in _JINJA):
             self._note(line, f"a template is not evaluated here and not allowed: {text!r}; write the value itself")
 
-    def _unknown_tag(self, tag: str, line: int) -> None:
-        self._note(line, f"unknown tag {_short(tag)}; the only one is {PLACEHOLDER_TAG}")
+    def _tag(self, event: _Tagged, line: int) -> None:
+        """Note a tag that a value may not have."""
+        if event.tag is None:
+            return
+        if event.tag != PLACEHOLDER_TAG:
+            self._note(line, f"unknown tag {_short(event.tag)}; the only one is {PLACEHOLDER_TAG}")
+        elif not isinstance(event, yaml.ScalarEvent):
+            self._note(line, f"{PLACEHOLDER_TAG} marks single values, not lists or mappings")
 
     def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
         line = _line(event)
         if len(self.open) >= MAX_DEPTH:
             raise _fault(self.file, line, f"is nested more than {MAX_DEPTH} levels deep")
         self._anchor(event.anchor, line)
-        if event.tag == PLACEHOLDER_TAG:
-            self._note(line, f"{PLACEHOLDER_TAG} marks single values, not lists or mappings")
-        elif event.tag is not None:
-            self._unknown_tag(event.tag, line)
+        self._tag(event, line)
         made: Sequence | Mapping = Mapping(line) if isinstance(event, yaml.MappingStartEvent) else Sequence(line)
         path = self._path()
         self._place(made, line)
@@ -310,6 +358,33 @@ class _Builder:
             container.items[key] = made
             container.lines[key] = self._key_line
         self.key[-1] = None
+
+
+class _VariablesBuilder(_Builder):
+    """Takes what Ansible takes, but anchors: a value stands where it counts, or has a name that a search finds."""
+
+    def _anchor(self, anchor: str | None, line: int) -> None:
+        if anchor is not None:
+            instead = 'write the value out, or set a variable to it and write "{{ NAME }}"'
+            self._note(line, f'anchor "&{anchor}" is not allowed; {instead} where it is needed')
+
+    def _alias(self, anchor: str | None, line: int) -> None:
+        self._place(Scalar("", line, plain=True), line)  # said where its anchor is
+
+    def is_empty(self) -> bool:
+        return self.root is None or (isinstance(self.root, Scalar) and self.root.plain and not self.root.text)
+
+    def _check_text(self, text: str, line: int) -> None:
+        """Templates and text of several lines are right."""
+
+    def _tag(self, event: _Tagged, line: int) -> None:
+        if event.tag is not None and event.tag not in ANSIBLE_TAGS and not _is_yamls(event.tag):
+            self._note(line, f"unknown tag {_short(event.tag)}; Ansible knows {' and '.join(ANSIBLE_TAGS[:2])}")
+
+
+def _is_yamls(tag: str) -> bool:
+    """Tell whether a tag is one of YAML itself, such as !!str. PyYAML's !!python/... makes objects, and is not."""
+    return tag.startswith("tag:yaml.org,2002:") and "/" not in tag
 
 
 def _plain(tree: Tree) -> Plain:

@@ -45,7 +45,7 @@ def only(site: Site, expression: str) -> Site:
         partitions={
             name: (declared, kept(nodes)) for name, (declared, nodes) in site.partitions.items() if kept(nodes)
         },
-        switches={name: (declared, kept(nodes), below) for name, (declared, nodes, below) in site.switches.items()},
+        switches={name: replace(switch, nodes=kept(switch.nodes)) for name, switch in site.switches.items()},
         file_systems={
             name: replace(use, servers=kept(use.servers), clients=kept(use.clients))
             for name, use in site.file_systems.items()

@@ -15,19 +15,20 @@ from hal_inventory.errors import HalInventoryError, UnknownNameError
 from hal_inventory.packed import Packed, as_list, host_vars
 from hal_inventory.printable import complain
 from hal_inventory.settings import configured_sources
-from hal_inventory.sources import last_source
+from hal_inventory.sources import all_sources, last_source, one_site
 from hal_inventory.suggest import did_you_mean
 
 USAGE = "usage: hal_inventory.py (--list | --host NAME)"
 
 
 def source_of(paths: Sequence[str]) -> Path:
-    """Return the source that decides; UnknownNameError when there is none."""
+    """Return the source that decides; UnknownNameError without any, SourceFileError for those of two sites."""
     found = last_source(paths, strict=True)
     if found is None:
         raise UnknownNameError(
             f"no source of plugin hal among: {', '.join(paths) or 'nothing'}; name a hal.yml with -i"
         )
+    one_site(all_sources(paths))
     return found
 
 

@@ -51,8 +51,8 @@ def _configuration() -> Path | None:
     named = os.environ.get("ANSIBLE_CONFIG")
     if named:
         place = Path(os.path.expandvars(named)).expanduser()
-        path = place / "ansible.cfg" if place.is_dir() else place
-        if path.is_file():
+        path = place / "ansible.cfg" if os.path.isdir(place) else place
+        if os.path.isfile(path):
             return path.absolute()
     own = PROJECT / "ansible.cfg"
     places = [Path(os.path.expanduser("~/.ansible.cfg")), Path("/etc/ansible/ansible.cfg")]
@@ -60,7 +60,7 @@ def _configuration() -> Path | None:
     if here is not None:
         places.insert(0, here / "ansible.cfg")
     for path in places:
-        if path.is_file() and _is_ours(path):
+        if os.path.isfile(path) and _is_ours(path):
             return path
     return own if own.is_file() else None
 
@@ -80,7 +80,7 @@ def _is_ours(configuration: Path) -> bool:
     enabled = parser.get("inventory", "enable_plugins", fallback="").split(",")
     folders = parser.get("defaults", "inventory_plugins", fallback="").split(os.pathsep)
     return PLUGIN in (name.strip() for name in enabled) or any(
-        (configuration.parent / os.path.expanduser(folder.strip()) / f"{PLUGIN}.py").is_file()
+        os.path.isfile(configuration.parent / os.path.expanduser(folder.strip()) / f"{PLUGIN}.py")
         for folder in folders
         if folder.strip()
     )

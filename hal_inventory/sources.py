@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hal_inventory.errors import ClusterFileError, SourceFileError
+from hal_inventory.errors import ClusterFileError, Finding, SourceFileError
 from hal_inventory.reader import Document, display_name, parse, read_bytes
 from hal_inventory.suggest import did_you_mean
 
@@ -53,7 +53,7 @@ class Source:
     def users_file(self) -> Path | None:
         """Return the users.yml that the source names, else the one beside its cluster.yml; None when there is none."""
         beside = self.cluster.parent / USERS_NAME
-        return self.users or (beside if beside.is_file() else None)
+        return self.users or (beside if os.path.lexists(beside) else None)
 
     def view(self) -> dict[str, Any]:
         """Return what the source makes of its cluster.yml, as plain data: with that file's content it decides all."""
@@ -168,13 +168,39 @@ def last_source(paths: Iterable[str], *, strict: bool = False) -> Path | None:
 
     ``strict`` takes any YAML file, and any that does not exist, for one: reading it then says what is wrong with it.
     """
-    for name in reversed(list(paths)):
-        path = Path(name)
-        if path.is_dir():
-            path = path / SOURCE_NAME
-        if is_source(path) or (strict and (path.suffix in _SUFFIXES or not path.exists())):
+    for path in reversed(_files(paths)):
+        if is_source(path) or (strict and (path.suffix in _SUFFIXES or not os.path.exists(path))):
             return path
     return None
+
+
+def _files(paths: Iterable[str]) -> list[Path]:
+    return [path / SOURCE_NAME if os.path.isdir(path) else path for path in map(Path, paths)]
+
+
+def all_sources(paths: Iterable[str]) -> list[Source]:
+    """Return every source of the model among Ansible's inventory sources; SourceFileError as ``read_source``."""
+    return [read_source(path) for path in _files(paths) if is_source(path)]
+
+
+def one_site(sources: Iterable[Source]) -> None:
+    """Raise SourceFileError where sources of one call are of two sites: the group_vars of both would count."""
+    first: Source | None = None
+    for source in sources:
+        if first is not None and not _same_site(first, source):
+            message = (
+                f"is of another site than {display_name(first.path)} in the same call; name one, or give it a base"
+            )
+            raise SourceFileError([Finding(display_name(source.path), 0, "", message)])
+        first = source
+
+
+def _same_site(one: Source, other: Source) -> bool:
+    """Tell whether two sources have one model, or one of them begins with the other."""
+    files = [{os.path.realpath(path) for path in (source.path, *source.bases)} for source in (one, other)]
+    return os.path.realpath(one.cluster) == os.path.realpath(other.cluster) or bool(
+        os.path.realpath(one.path) in files[1] or os.path.realpath(other.path) in files[0]
+    )
 
 
 _SUFFIXES = (".yml", ".yaml")
@@ -199,8 +225,8 @@ def is_users(path: Path) -> bool:
 
 def _says(path: Path, mark: re.Pattern[bytes]) -> bool:
     try:
-        return mark.search(path.read_bytes()) is not None
-    except (OSError, ValueError):
+        return mark.search(read_bytes(path)) is not None
+    except ClusterFileError:
         return False
 
 

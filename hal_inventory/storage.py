@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hal_inventory.checks import Checks
+from hal_inventory.checks import Checks, those
 from hal_inventory.declared import Array, ClusterFile, FileSystem, RaidSet
 from hal_inventory.expand import in_order
 from hal_inventory.expressions import Names
-from hal_inventory.model import MANAGEMENT, FileSystemUse, Network, Node
-from hal_inventory.ranges import expand_list
+from hal_inventory.model import MANAGEMENT, FileSystemUse, Network, Node, Site
+from hal_inventory.paths import is_of_the_system
+from hal_inventory.ranges import expand_list, fold_in_order
 from hal_inventory.reader import Path_
 
 LEAST_DRIVES = {
@@ -41,7 +42,6 @@ def expand_file_systems(
 ) -> dict[str, FileSystemUse]:
     """Return the file systems by name; faults: what does not exist, is served by nobody, or by no role."""
     made: dict[str, FileSystemUse] = {}
-    mounts: dict[tuple[str, str], str] = {}
     for name, declared in cluster.file_systems.items():
         path: Path_ = ("file_systems", name)
         selected = checks.select((*path, "clients"), declared.clients, names)
@@ -58,11 +58,6 @@ def expand_file_systems(
         if declared.kind == "nfs" and use.network in networks:
             _check_reachable(path, use, cluster, checks)
         _check_roles(path, use, names, checks)
-        for node in clients:
-            other = mounts.setdefault((node, declared.mount), name)
-            if other != name:
-                checks.fault((*path, "mount"), f"{node} has file system {other} at {declared.mount} already")
-                break  # the first of them says it
         made[name] = use
     return made
 
@@ -92,6 +87,8 @@ def _check_served(path: Path_, declared: FileSystem, checks: Checks) -> None:
     for name, kind in (("export", "nfs"), ("block_size_kb", "spectrum_scale")):
         if getattr(declared, name) is not None and declared.kind != kind:
             checks.fault((*path, name), f"is for kind {kind} only")
+    if declared.server is not None and declared.export is not None and is_of_the_system(declared.export):
+        checks.fault((*path, "export"), f"{declared.export} is a folder of the system; export one such as /srv/data")
 
 
 def _check_reachable(path: Path_, use: FileSystemUse, cluster: ClusterFile, checks: Checks) -> None:
@@ -102,12 +99,9 @@ def _check_reachable(path: Path_, use: FileSystemUse, cluster: ClusterFile, chec
     entries = [key for key, entry in cluster.nodes.items() if use.network in {*entry.addresses, MANAGEMENT}]
     inside = {name for key in entries for name in expand_list(key)}
     for field, listed in (("server", use.servers), ("clients", use.clients)):
-        without = [node for node in listed if node not in inside]
-        if without:
-            more = f" (and {len(without) - 1} more)" if len(without) > 1 else ""
-            checks.fault(
-                (*path, field), f"{without[0]}{more} has no address in network {use.network}, by which it goes"
-            )
+        if without := [node for node in listed if node not in inside]:
+            has = those(without, "has", "have")
+            checks.fault((*path, field), f"{has} no address in network {use.network}, by which it goes")
 
 
 def _check_roles(path: Path_, use: FileSystemUse, names: Names, checks: Checks) -> None:
@@ -119,15 +113,27 @@ def _check_roles(path: Path_, use: FileSystemUse, names: Names, checks: Checks) 
         group = groups.get(use.declared.kind)
         if group is None or group not in names.groups or not checks.complete:
             continue
-        outside = [node for node in listed if node not in names.groups[group]]
-        if outside:
-            checks.fault((*path, field), f"{outside[0]} is not in group {group}, whose role would {does} it")
+        if outside := [node for node in listed if node not in names.groups[group]]:
+            checks.fault(
+                (*path, field), f"{those(outside, 'is', 'are')} not in group {group}, whose role would {does} it"
+            )
+
+
+def mounted_by_no_role(site: Site) -> list[str]:
+    """Return a sentence for each file system that no role mounts on its clients: that is the site's own to do."""
+    sentences = []
+    for name, use in site.file_systems.items():
+        group = _MOUNTED_BY.get(use.declared.kind)
+        if use.mounted_on and (group is None or group not in site.groups):
+            role = f"; role {group} would, in a group of that name" if group else ""
+            on = fold_in_order(use.mounted_on)
+            sentences.append(f"file system {name} ({use.declared.kind}): no role mounts it on {on}{role}")
+    return sentences
 
 
 def check_raid_sets(cluster: ClusterFile, nodes: Mapping[str, Node], checks: Checks) -> None:
-    """Note faults: unknown nodes and disks, too few drives, a disk or a mount point used twice on a node."""
+    """Note faults: unknown nodes and disks, too few drives, a disk used twice on a node."""
     first: dict[tuple[str, str], int] = {}
-    mounts: dict[tuple[str, str], str] = {}
     taken: dict[tuple[str, str], str] = {}
     for at, raid in enumerate(cluster.raid_sets):
         path: Path_ = ("raid_sets", at)
@@ -141,10 +147,6 @@ def check_raid_sets(cluster: ClusterFile, nodes: Mapping[str, Node], checks: Che
             checks.fault((*path, "drives"), f"{raid.level} needs at least {least} drives, not {raid.drives}")
         elif raid.level in ("raid50", "raid60") and raid.drives % 2:
             checks.fault((*path, "drives"), f"{raid.level} is two halves; {raid.drives} drives cannot be halved")
-        if raid.mount is not None:
-            other = mounts.setdefault((raid.node, raid.mount), raid.name)
-            if other != raid.name:
-                checks.fault((*path, "mount"), f"{raid.node} has RAID set {other} at {raid.mount} already")
         if (raid.file_system is None) != (raid.mount is None):
             missing, there = ("file_system", "mount") if raid.file_system is None else ("mount", "file_system")
             checks.fault((*path, there), f"does not go without {missing}")
@@ -159,14 +161,18 @@ def _check_disks(path: Path_, raid: RaidSet, node: Node, taken: dict[tuple[str, 
         return
     disks = [disk for text in raid.disks for disk in checks.range(where, text)]
     known = node.parts.get("disks", {})
+    if unknown := [disk for disk in disks if disk not in known]:
+        checks.unknown(where, f"{node.name} has no disk", fold_in_order(list(dict.fromkeys(unknown))), known, "disks")
+        return
+    of_others: dict[str, list[str]] = {}
     for disk in disks:
-        if disk not in known:
-            checks.unknown(where, f"{node.name} has no disk", disk, known, "disks")
-            return
         other = taken.setdefault((node.name, disk), raid.name)
         if other != raid.name:
-            checks.fault(where, f"disk {disk} of {node.name} is in RAID set {other} already")
-            return
+            of_others.setdefault(other, []).append(disk)
+    for other, theirs in of_others.items():
+        checks.fault(where, f"{those(theirs, 'is', 'are')} in RAID set {other} of {node.name} already")
+    if of_others:
+        return
     wanted = 1 if raid.controller == "hardware" else raid.drives
     if disks and len(disks) != wanted:
         right = (

@@ -9,15 +9,15 @@ CLOSE = 0.6
 """The least similarity, as difflib measures it, that is worth a suggestion."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name most like ``name``, or None when nothing comes close.
+def nearest(name: str, known: Iterable[str], *, close: float = CLOSE) -> str | None:
+    """Return the known name most like ``name``, or None when nothing comes as close as that.
 
     Of equals, the one that begins alike for longer; then the first by name.
     """
     from difflib import SequenceMatcher  # only a message needs it
 
     matcher = SequenceMatcher(None, b=name)
-    best: tuple[float, int] = (CLOSE, 0)
+    best: tuple[float, int] = (close, 0)
     found: str | None = None
     for candidate in sorted(known):
         matcher.set_seq1(candidate)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from hal_inventory.checks import Checks
+from hal_inventory.checks import Checks, those
 from hal_inventory.declared import Array, ClusterFile, Partition
+from hal_inventory.dependencies import ordered
+from hal_inventory.errors import HalInventoryError
 from hal_inventory.expand import expand_addresses, expand_networks, expand_nodes, in_order
-from hal_inventory.expressions import Names
+from hal_inventory.expressions import Names, words
 from hal_inventory.fabric import expand_cables, expand_switches
 from hal_inventory.hardware import check_profile
 from hal_inventory.interfaces import check_interfaces
 from hal_inventory.model import Node, Placeholder, Site
+from hal_inventory.mounts import check_mounts
 from hal_inventory.names import ARCHITECTURES, GPU_GROUP, RESERVED, ROLES
+from hal_inventory.ranges import cut, expand_list
 from hal_inventory.reader import Document, Path_, field_name
 from hal_inventory.shape import LeftOut
 from hal_inventory.storage import check_raid_sets, expand_file_systems
@@ -33,13 +36,11 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
     _check_group_names(cluster, nodes, checks)
 
     members = _basic_members(cluster, nodes)
-    services = _services(cluster, nodes, members, checks)
-    members.update(services)
-    groups = _groups(cluster, nodes, members, checks)
-    members.update(groups)
+    defined = _defined(cluster, nodes, members, checks)
+    members.update(defined)
     names = Names({*nodes, *left_out.names}, members)
 
-    arrays, array_addresses = _arrays(cluster, checks)
+    arrays, array_addresses = _arrays(cluster, nodes, checks)
     switches = expand_switches(cluster, nodes, names, checks)
     fabric_ports, fabric_links = expand_cables(cluster, nodes, switches, checks)
     site = Site(
@@ -51,8 +52,8 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
         arrays=arrays,
         array_addresses=array_addresses,
         external=cluster.external,
-        services=services,
-        groups=groups,
+        services={name: defined[name] for name in cluster.services},
+        groups={name: defined[name] for name in cluster.groups},
         partitions=_partitions(cluster, nodes, names, checks),
         switches=switches,
         fabric_ports=fabric_ports,
@@ -64,6 +65,7 @@ def build_site(cluster: ClusterFile, document: Document, left_out: LeftOut) -> S
         placeholders=tuple(Placeholder(field_name(path), line, text) for path, line, text in document.placeholders()),
     )
     check_raid_sets(cluster, nodes, checks)
+    check_mounts(cluster, site.file_systems, nodes, checks)
     checks.close()
     return site
 
@@ -99,44 +101,35 @@ def _check_group_names(cluster: ClusterFile, nodes: Mapping[str, Node], checks: 
             checks.fault(("nodes",), f'node "{name}" has the name of a group that every site has; rename it')
 
 
-def _services(
+def _defined(
     cluster: ClusterFile, nodes: Mapping[str, Node], members: Mapping[str, tuple[str, ...]], checks: Checks
 ) -> dict[str, tuple[str, ...]]:
-    names = Names({*nodes, *checks.left_out.names}, members)
-    made: dict[str, tuple[str, ...]] = {}
-    for name, expression in cluster.services.items():
-        path: Path_ = ("services", name)
-        selected = checks.select(path, expression, names)
-        if selected is not None and not selected and checks.complete:
-            checks.fault(path, f'"{expression}" selects no node; a service runs on at least one')
+    """Return the nodes of services and groups. They may name each other in any order, but not in a circle."""
+    texts = {name: ("services", text) for name, text in cluster.services.items()}
+    texts |= {name: ("groups", text) for name, text in cluster.groups.items()}
+    order, circles = ordered({name: _needs(text, texts) for name, (_, text) in texts.items()})
+    for name, circle in circles.items():
+        checks.fault((texts[name][0], name), f"is defined by itself: in a circle with {cut(', '.join(circle))}")
+    made: dict[str, tuple[str, ...]] = dict.fromkeys(circles, ())
+    complete, unsure = checks.complete, checks.left_out.names
+    unsure.update(circles)
+    for name in order:
+        section, expression = texts[name]
+        selected = checks.select((section, name), expression, Names({*nodes, *unsure}, {**members, **made}))
+        if selected is None or _needs(expression, unsure):
+            unsure.add(name)  # what is wrong was said: what names it is not at fault
+        elif section == "services" and not selected and complete:
+            checks.fault((section, name), f'"{expression}" selects no node; a service runs on at least one')
         made[name] = in_order(selected or (), nodes)
-    return made
+    return {name: made[name] for name in texts}
 
 
-def _groups(
-    cluster: ClusterFile, nodes: Mapping[str, Node], members: Mapping[str, tuple[str, ...]], checks: Checks
-) -> dict[str, tuple[str, ...]]:
-    """Return the declared groups. They may name each other in any order, but not in a circle."""
-    made: dict[str, tuple[str, ...]] = {}
-    waiting = dict(cluster.groups)
-    while waiting:
-        ready = [name for name, text in waiting.items() if not (_needs(text, cluster.groups) & waiting.keys())]
-        if not ready:
-            for name in waiting:
-                checks.fault(("groups", name), f"is defined by itself: in a circle with {', '.join(sorted(waiting))}")
-                made[name] = ()
-            checks.left_out.names.update(waiting)
-            break
-        for name in ready:
-            selected = checks.select(
-                ("groups", name), waiting.pop(name), Names({*nodes, *checks.left_out.names}, {**members, **made})
-            )
-            made[name] = in_order(selected or (), nodes)
-    return {name: made[name] for name in cluster.groups}
-
-
-def _needs(expression: str, groups: Mapping[str, str]) -> set[str]:
-    return {part for part in re.split(r"[\s(),]+", expression) if part in groups}
+def _needs(expression: str, names: Collection[str]) -> set[str]:
+    """Return which of these names an expression has, in a range or not; what cannot be read needs nothing."""
+    try:
+        return {name for word in words(expression) for name in (word, *expand_list(word)) if name in names}
+    except HalInventoryError:
+        return set()
 
 
 def _partitions(
@@ -149,6 +142,10 @@ def _partitions(
         selected = checks.select((*path, "nodes"), partition.nodes, names)
         if selected is not None and not selected and checks.complete:
             checks.fault((*path, "nodes"), f'"{partition.nodes}" selects no node; a partition has at least one')
+        members = in_order(selected or (), nodes)
+        profiles = {node: cluster.profiles.get(nodes[node].profile) for node in members}
+        cpus = {node: profile.cpus.total for node, profile in profiles.items() if profile is not None}
+        _check_most_cpus(path, partition, cpus, checks)
         if partition.default:
             if default is not None:
                 checks.fault((*path, "default"), f'partition "{default}" is the default already; there is one')
@@ -159,10 +156,18 @@ def _partitions(
             )
         outside = (selected or frozenset()) - set(names.groups.get(SLURM_NODE, nodes))
         if outside and checks.complete:
-            first = in_order(outside, nodes)[0]
-            checks.fault((*path, "nodes"), f"{first} is not in group {SLURM_NODE}, whose nodes run slurmd")
-        made[name] = (partition, in_order(selected or (), nodes))
+            are = those(in_order(outside, nodes), "is", "are")
+            checks.fault((*path, "nodes"), f"{are} not in group {SLURM_NODE}, whose nodes run slurmd")
+        made[name] = (partition, members)
     return made
+
+
+def _check_most_cpus(path: Path_, partition: Partition, cpus: Mapping[str, int], checks: Checks) -> None:
+    """Note a fault when jobs may have more CPUs of a node than it has: nothing would be kept for other partitions."""
+    most, least = partition.max_cpus_per_node, min(cpus.values(), default=0)
+    if most is not None and cpus and most > least:
+        smallest = [name for name, number in cpus.items() if number == least]
+        checks.fault((*path, "max_cpus_per_node"), f"{most}, but {those(smallest, 'has', 'have')} {least} CPUs")
 
 
 def _seconds(duration: str) -> float:
@@ -173,16 +178,20 @@ def _seconds(duration: str) -> float:
     return ((int(days or 0) * 24 + int(hours)) * 60 + int(minutes)) * 60 + int(seconds)
 
 
-def _arrays(cluster: ClusterFile, checks: Checks) -> tuple[dict[str, Array], dict[str, str]]:
+def _arrays(cluster: ClusterFile, nodes: Mapping[str, Node], checks: Checks) -> tuple[dict[str, Array], dict[str, str]]:
     made: dict[str, Array] = {}
     addresses: dict[str, str] = {}
+    entries: dict[str, Path_] = {}
     for key, array in cluster.arrays.items():
         path: Path_ = ("arrays", key)
         names = checks.range(path, key)
-        for name in names:
-            if name in made:
-                checks.fault(path, f"array {name} is declared twice")
-            made[name] = array
+        checks.declare(path, names, entries)
+        made.update(dict.fromkeys(names, array))
+        if not names or not checks.distinct(path, names):
+            continue
+        if taken := [name for name in names if name in nodes]:
+            said = those(taken, "has the name of a node; rename it", "have the names of nodes; rename them")
+            checks.fault(path, said)
         if array.address is not None:
             column = expand_addresses((*path, "address"), array.address, names, checks)
             addresses.update(zip(names, column, strict=False))

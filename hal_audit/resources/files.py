@@ -15,7 +15,7 @@ TYPES = {"directory": "directory", "link": "link", "file": "file", "hard": "file
 
 
 def written(call: Call) -> list[Resource]:
-    """copy, template, get_url, assemble: one regular file, where the module says that it wrote it."""
+    """copy, template, get_url, assemble: one regular file, where it was asked for."""
     destination = _destination(call)
     if call.result.get("state") == "directory":  # copy of a folder: what is in it is not in the result
         return [_file(destination, {"type": "directory"})]
@@ -115,11 +115,15 @@ def readable_by_others(call: Call, declared: Mapping[str, Any]) -> bool:
 
 
 def _destination(call: Call) -> str:
-    found = call.result.get("dest") or call.result.get("path")
-    if isinstance(found, str) and found:
-        return found
+    """What was asked for. A module may have written elsewhere, as below a directory that is there: that is not ours.
+
+    Below a path that ends in a slash it is what the module says.
+    """
     declared = call.text("dest", "path")
-    return os.path.join(declared, os.path.basename(call.text("src"))) if declared.endswith("/") else declared
+    if not declared.endswith("/"):
+        return declared
+    found = call.result.get("dest") or call.result.get("path")
+    return found if isinstance(found, str) and found else os.path.join(declared, os.path.basename(call.text("src")))
 
 
 def _file(path: str, declared: Mapping[str, Any], *, secret: bool = False) -> Resource:

@@ -10,7 +10,7 @@ from hal_audit.resources.model import ABSENT, PRESENT, Call, Resource, Units, co
 
 
 def files(call: Call) -> list[Resource]:
-    """hal_files: directories and files; user and group have the same name."""
+    """hal_files: directories and files; user and group have the same name, unless another group is said."""
     found = [Resource(f"file:{one['path']}", _attributes(one, "directory")) for one in _dicts(call, "directories")]
     for one in _dicts(call, "files"):
         declared = _attributes(one, "file")
@@ -26,8 +26,9 @@ def _sha1(content: Any) -> str:
 
 def _attributes(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
     owner = text(entry.get("owner") or "root")
+    group = text(entry.get("group") or owner)
     mode = file_mode(entry.get("mode") or "0644")
-    return {**PRESENT, "type": kind, "owner": owner, "group": owner, "mode": mode}
+    return {**PRESENT, "type": kind, "owner": owner, "group": group, "mode": mode}
 
 
 def modulefiles(call: Call) -> list[Resource]:

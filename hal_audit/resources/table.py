@@ -79,7 +79,9 @@ UNITS: dict[str, Callable[[Call], Units]] = {
 PACKAGE_MODULES = frozenset(name for name, reader in MANAGING.items() if reader is system.packages)
 
 # What these do, their task has to say: `changed_when: false`, or what it manages in vars: hal_manages.
-COMMANDS = frozenset(f"ansible.builtin.{name}" for name in ("command", "expect", "raw", "script", "shell"))
+COMMANDS = frozenset(
+    ["hal_command", *(f"ansible.builtin.{name}" for name in ("command", "expect", "raw", "script", "shell"))]
+)
 
 _LOOKING = """
 add_host assert async_status debug fail fetch find gather_facts getent group_by import_role import_tasks include_role
@@ -96,6 +98,7 @@ READ_ONLY = frozenset(f"ansible.builtin.{name}" for name in _LOOKING.split()) | 
     "hal_record",
     "hal_slurm_node",  # a node's state is slurmctld's, and changes by the hour
     "hal_slurm_trial",
+    "hal_validate",
 }
 
 BUILTIN = frozenset(

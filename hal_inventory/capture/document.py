@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from hal_inventory.bounded import BoundError, check, limited
+from hal_inventory.bounded import MOST_ANSWER, BoundError, check, limited
 from hal_inventory.errors import Finding, FindingsError
 from hal_inventory.reader import display_name, read_bytes
 
@@ -74,7 +74,7 @@ _CAPTURE: TypeAdapter[Capture] = TypeAdapter(Annotated[Capture, Field(discrimina
 def read_capture(path: str) -> tuple[str, Capture]:
     """Return the name of a capture's file, ``-`` being standard input, and the capture; or CaptureFileError."""
     if path == STANDARD_INPUT:
-        return "standard input", parse_capture(sys.stdin.buffer.read(), "standard input")
+        return "standard input", parse_capture(sys.stdin.buffer.read(MOST_ANSWER + 1), "standard input")
     return display_name(path), parse_capture(read_bytes(Path(path)), display_name(path))
 
 

@@ -9,7 +9,9 @@ from hal_inventory.capture.edit import Value
 from hal_inventory.capture.machine import Machine
 from hal_inventory.capture.work import Seen, Work, inside
 from hal_inventory.declared import Nodes
+from hal_inventory.identities import is_guid
 from hal_inventory.model import MANAGEMENT, IPNetwork
+from hal_inventory.names import is_wwn
 from hal_inventory.ranges import expand_list
 from hal_inventory.reader import Path_, Scalar
 from hal_inventory.reader import Sequence as SequenceTree
@@ -41,7 +43,7 @@ class _Entry:
         for one in seen:
             for network, mac in self._macs(one):
                 groups.setdefault("macs", {}).setdefault(network, []).append((one, mac))
-            for kind, parts in _parts(one.machine).items():
+            for kind, parts in _parts(one.machine, len(self.work.site.profiles[self.declared.profile].gpus)).items():
                 for part, identity in parts.items():
                     groups.setdefault(kind, {}).setdefault(part, []).append((one, identity))
         for kind, parts_ in groups.items():
@@ -172,10 +174,11 @@ def bmc_mac(machine: Machine, cidr: IPNetwork) -> str:
     return next((mac for mac, addresses in ports if any(inside(text, cidr) for text in addresses)), ports[0][0])
 
 
-def _parts(machine: Machine) -> Mapping[str, Mapping[str, str]]:
-    """Return the identities of a machine's parts, by the fields of the model."""
+def _parts(machine: Machine, gpus: int) -> Mapping[str, Mapping[str, str]]:
+    """Return the identities of a machine's parts, by the fields of the model; of GPUs, as many as its profile has."""
+    answered = machine.gpus.answered if machine.gpus else ()
     return {
-        "port_guids": {port.name: port.guid for port in machine.ports},
-        "disks": {disk.name: disk.wwn for disk in machine.disks if disk.wwn},
-        "gpu_uuids": {str(gpu.index): gpu.uuid for gpu in machine.gpus.answered} if machine.gpus else {},
+        "port_guids": {port.name: port.guid for port in machine.ports if is_guid(port.guid)},
+        "disks": {disk.name: disk.wwn for disk in machine.disks if disk.wwn and is_wwn(disk.wwn)},
+        "gpu_uuids": {str(gpu.index): gpu.uuid for gpu in answered if gpu.index < gpus},
     }

@@ -85,9 +85,10 @@ def _parser() -> argparse.ArgumentParser:
     config.add_argument("expression", nargs="?", default="all", metavar="EXPRESSION", help="which nodes (default: all)")
     config.add_argument("--write", metavar="FILE", dest="write_to", help="write it there, for you alone (0600)")
     command("names", "print the names that an expression may use, one a line")
-    validate = command("validate", "check sources and models; findings, then a summary")
+    validate = command("validate", "check sources, models, and what roles would refuse; findings, then a summary")
     validate.add_argument("files", nargs="*", metavar="FILE", help="a cluster.yml or a source (default: the sources)")
     validate.add_argument("--placeholders", action="store_true", help="list the placeholders")
+    validate.add_argument("--model", action="store_true", help="only files; roles are not asked what they refuse")
     capture = command("capture", "propose what machines say about themselves for cluster.yml, as a diff")
     capture.add_argument(
         "files", nargs="*", metavar="FILE", help="what the script printed on a machine; - is standard input"
@@ -242,7 +243,7 @@ def _names(options: argparse.Namespace, sources: Sequence[str]) -> int:
 def _validate(options: argparse.Namespace, sources: Sequence[str]) -> int:
     from hal_inventory.cli.validate import validate
 
-    verdict = validate(options.files or sources, list_placeholders=options.placeholders)
+    verdict = validate(options.files or sources, list_placeholders=options.placeholders, model_only=options.model)
     _print(verdict.answer, options)
     return verdict.status
 
@@ -306,6 +307,7 @@ def _completion(options: argparse.Namespace, sources: Sequence[str]) -> int:
         "--host",
         "--expand",
         "--placeholders",
+        "--model",
         "--script",
         "--node",
         "--bmc",

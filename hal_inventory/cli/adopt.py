@@ -51,7 +51,7 @@ def run(
     write: bool,
 ) -> Adopted:
     """Compare one node with what its BMC, or a file of it, says; with ``write`` put that into its cluster.yml."""
-    model = (source if is_model(source) else read_source(source).cluster).resolve()
+    model = Path(os.path.realpath(source if is_model(source) else read_source(source).cluster))
     content, name = read_bytes(model), display_name(model)
     _one_node(load_bytes(content, name), node)
     site = load_bytes(content, name) if file else bmc_site(source)

@@ -55,6 +55,8 @@ def ask(
 ) -> tuple[list[tuple[str, Capture]], list[Finding]]:
     """Return what the BMCs of nodes say, all asked at once, each with its name; and a finding for each that failed."""
     believed = _pins(pins, names)
+    if ca_file and os.path.exists(ca_file):
+        read_bytes(ca_file)  # or it is refused here: ssl would wait for who writes into a pipe
     hosts = host_vars(pack(site))
     bmcs = {name: hosts[name]["hal_node"]["bmc"] for name in names}
     findings = [

@@ -34,4 +34,7 @@ MARK = "# Written by hal-inventory ssh-config; changes made here are lost.\n"
 
 
 def _ours(path: Path) -> bool:
-    return path.is_file() and path.read_bytes().startswith(MARK.encode())
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(MARK)) == MARK.encode()

@@ -1,4 +1,4 @@
-"""``validate``: every finding of sources and models, then a summary."""
+"""``validate``: every finding of sources, their variables and models, then a summary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from hal_inventory.errors import Finding, FindingsError
 from hal_inventory.load import load, load_users
 from hal_inventory.model import Site
 from hal_inventory.reader import display_name
+from hal_inventory.settings import PROJECT
 from hal_inventory.sources import is_model, is_users
+from hal_inventory.storage import mounted_by_no_role
+from hal_inventory.variable_names import known_names
+from hal_inventory.variables import check_source
 
 CLEAN, FOUND = 0, 2
 
@@ -27,9 +31,13 @@ class Verdict:
     status: int
 
 
-def validate(paths: Sequence[str], *, list_placeholders: bool) -> Verdict:
-    """Check files: sources of the plugin, models (cluster.yml) and lists of users (users.yml) themselves."""
+def validate(paths: Sequence[str], *, list_placeholders: bool, model_only: bool = True) -> Verdict:
+    """Check files: sources of the plugin with their variables, models (cluster.yml) and lists of users (users.yml).
+
+    Unless ``model_only``, roles are asked what they refuse of sources that are sound otherwise.
+    """
     findings: set[Finding] = set()
+    remarks: list[str] = []
     sites: list[tuple[str, Site]] = []
     users: list[tuple[str, int]] = []
     for path in paths:
@@ -37,15 +45,33 @@ def validate(paths: Sequence[str], *, list_placeholders: bool) -> Verdict:
             if is_users(Path(path)):
                 users.append((display_name(path), len(load_users(path))))
                 continue
-            site = load(path) if is_model(Path(path)) else Compiled(path).site()
+            if is_model(Path(path)):
+                sites.append((display_name(path), load(path)))
+                continue
+            variables = check_source(path, known_names(PROJECT))
+            findings |= set(variables.findings)
+            remarks += variables.remarks
+            site = Compiled(path).site()
+            if variables.findings:
+                continue
+            if not model_only:
+                from hal_rollout.without_a_run import ask  # imports Ansible
+
+                refused, remarked = ask(path)
+                findings |= set(refused)
+                remarks += remarked
+                if refused:
+                    continue
             sites.append((display_name(path), site))
         except FindingsError as error:
             findings |= set(error.findings)
-    return Verdict(_answer(sorted(findings), sites, users, list_placeholders), FOUND if findings else CLEAN)
+    remarks += [f"{name}: {remark}" for name, site in sites for remark in mounted_by_no_role(site)]
+    return Verdict(_answer(sorted(findings), remarks, sites, users, list_placeholders), FOUND if findings else CLEAN)
 
 
 def _answer(
     findings: Sequence[Finding],
+    remarks: Sequence[str],
     sites: Sequence[tuple[str, Site]],
     users: Sequence[tuple[str, int]],
     list_placeholders: bool,
@@ -53,6 +79,7 @@ def _answer(
     placeholders = sorted({(one.line, one.field, one.value) for _, site in sites for one in site.placeholders})
     data: dict[str, Any] = {
         "findings": [finding.as_dict() for finding in findings],
+        "remarks": list(dict.fromkeys(remarks)),
         "users": [{"source": name, "users": number} for name, number in users],
         "sites": [{"source": name, "site": site.name, **totals(site)} for name, site in sites],
         "placeholders": [{"line": line, "field": field, "value": value} for line, field, value in placeholders],
@@ -62,6 +89,7 @@ def _answer(
     lines += [f"{name}: {_counted(number, 'users')}: no findings" for name, number in users]
     if findings:
         lines.append(f"{len(findings)} finding{'s' if len(findings) > 1 else ''}")
+    lines += data["remarks"]
     if placeholders:
         hint = "" if list_placeholders else "; --placeholders lists them"
         one = len(placeholders) == 1

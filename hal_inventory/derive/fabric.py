@@ -50,7 +50,7 @@ def cables(site: Site) -> list[dict[str, Any]]:
             **_end(site, link.switch, link.port),
             "owner": link.other,
             "port": str(link.other_port),
-            "guid": site.switches[link.other][0].guid,
+            "guid": site.switches[link.other].guid,
             "rate_gbps": None,
         }
         for link in site.fabric_links
@@ -59,13 +59,13 @@ def cables(site: Site) -> list[dict[str, Any]]:
 
 
 def _end(site: Site, switch: str, port: int | None) -> dict[str, Any]:
-    return {"switch": switch, "switch_guid": site.switches[switch][0].guid, "switch_port": port}
+    return {"switch": switch, "switch_guid": site.switches[switch].guid, "switch_port": port}
 
 
 def switches(site: Site) -> list[dict[str, Any]]:
     """Return the switches that cables go to, in the order of the model."""
     return [
         {"name": name, "guid": switch.guid, "ports": switch.ports, "model": switch.model}
-        for name, (switch, _, _) in site.switches.items()
+        for name, switch in site.switches.items()
         if switch.guid is not None and switch.ports is not None
     ]

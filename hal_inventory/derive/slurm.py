@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from hal_inventory.declared import Gpu, Profile
+from hal_inventory.dependencies import ordered
 from hal_inventory.errors import HalInventoryError
 from hal_inventory.hardware import cpu_numbers
 from hal_inventory.model import MANAGEMENT, Site
@@ -56,7 +58,8 @@ def nodes(site: Site, *, memory_reserve_mb: int = 0) -> list[dict[str, Any]]:
 def gres(site: Site, *, slurm_version: str = "22.05.8") -> list[dict[str, Any]]:
     """Return one entry for each set of GPUs of one type on one socket, for gres.conf.
 
-    ``cores`` are core numbers from Slurm 20.11 on, CPU numbers before.
+    ``cores`` are core numbers from Slurm 20.11 on, CPU numbers before; "" where the profile does not say which CPUs
+    a socket has: without Cores=, Slurm takes all of them for equally near (gres.conf(5)).
     """
     by_core = _version(slurm_version) >= _CORE_INDEX_SINCE
     return [
@@ -98,20 +101,52 @@ def partitions(site: Site, *, memory_reserve_mb: int = 0) -> list[dict[str, Any]
 
 
 def topology(site: Site) -> list[dict[str, Any]]:
-    """Return the switches that have nodes of Slurm below them, each with its ``nodes`` or its ``switches``."""
+    """Return a tree of the switches that have nodes of Slurm below them, each with its ``nodes`` or its ``switches``.
+
+    A fat tree is none: its spines are one entry, named after the first, with all of them in ``stands_for``. Slurm's own
+    advice is the leaves, and one switch at the top (slurm.schedmd.com/topology.html, "Hierarchical Networks").
+    """
     with_slurmd = set(slurm_nodes(site))
-    lower = {name: [node for node in nodes if node in with_slurmd] for name, (_, nodes, _) in site.switches.items()}
-
-    def alive(name: str) -> bool:
-        return bool(lower[name]) or any(alive(other) for other in site.switches[name][2])
-
+    lower = {name: [node for node in switch.nodes if node in with_slurmd] for name, switch in site.switches.items()}
+    order, _ = ordered({name: set(switch.switches) for name, switch in site.switches.items()})
+    below: dict[str, list[str]] = {}
+    for name in order:
+        below[name] = [other for other in site.switches[name].switches if lower[other] or below[other]]
     entries: list[dict[str, Any]] = []
-    for name, (_, _, below) in site.switches.items():
-        if lower[name]:
-            entries.append({"switch": name, "nodes": fold_in_order(lower[name])})
-        elif alive(name):
-            entries.append({"switch": name, "switches": fold_in_order([other for other in below if alive(other)])})
+    for first, same in _as_one(site.switches, below).items():
+        if lower[first]:
+            entries.append({"switch": first, "nodes": fold_in_order(lower[first])})
+        elif same.switches:
+            several = {"stands_for": fold_in_order(same.names)} if len(same.names) > 1 else {}
+            entries.append({"switch": first, "switches": fold_in_order(same.switches), **several})
     return entries
+
+
+@dataclass
+class _Same:
+    """Switches that are one for Slurm, and what is below them, of which each is the first of its own."""
+
+    names: list[str]
+    switches: list[str]
+
+
+def _as_one(names: Iterable[str], below: Mapping[str, list[str]]) -> dict[str, _Same]:
+    """Return switches by the first of those that are one with it: they have a switch below them in common."""
+    first = {name: name for name in names}
+    while True:
+        made: dict[str, _Same] = {}
+        above: dict[str, str] = {}
+        again: dict[str, str] = {}
+        for name, one in first.items():
+            same = made.setdefault(one, _Same([], []))
+            same.names.append(name)
+            for other in (first[other] for other in below[name] if first[other] not in (one, *same.switches)):
+                same.switches.append(other)
+                if above.setdefault(other, one) != one:
+                    again[one] = above[other]
+        if not again:
+            return made
+        first = {name: again.get(one, one) for name, one in first.items()}
 
 
 def _share_of_a_gpu(site: Site, names: Iterable[str], memory_reserve_mb: int) -> dict[str, int | None]:
@@ -159,8 +194,7 @@ def _cores(profile: Profile, socket: int, *, by_core: bool) -> str:
         return _ranges(range(first, first + cpus.cores_per_socket))
     if profile.numa:
         return _ranges(sorted(cpu for numa in profile.numa if numa.socket == socket for cpu in cpu_numbers(numa.cpus)))
-    each = cpus.cores_per_socket * cpus.threads_per_core
-    return _ranges(range(socket * each, (socket + 1) * each))
+    return _ranges(range(cpus.total)) if cpus.sockets == 1 else ""
 
 
 def _ranges(numbers: Iterable[int]) -> str:

@@ -16,7 +16,12 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_inventory.ansible_inventory import fill, remember_bases, understand_ranges  # noqa: E402  found only now
+from hal_inventory.ansible_inventory import (  # noqa: E402  found only now
+    fill,
+    refuse_another_site,
+    remember_bases,
+    understand_ranges,
+)
 from hal_inventory.compiled import Compiled  # noqa: E402  found only now
 from hal_inventory.connection import MOVED, connection  # noqa: E402  found only now
 from hal_inventory.errors import FindingsError, HalInventoryError  # noqa: E402  found only now
@@ -30,6 +35,7 @@ description:
   - Groups are the nodes' roles, profiles and architectures, C(gpu), the services, and what the model declares under
     C(groups).
   - Of several sources the last one decides. Hosts that an earlier one added and the last one does not have are removed.
+    Sources of two sites in one call are refused.
   - Patterns may have ranges of nodes, as in C(--limit 'hal[05-06]'). One with a name that no node has is refused.
   - A model with a fault is refused as a whole, with every finding. Nothing in a model is ever evaluated as a template.
 options:
@@ -112,6 +118,7 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]
             )
         try:
             compiled = Compiled(path)
+            refuse_another_site(inventory, compiled.source)
             packed = compiled.inventory()
         except FindingsError as error:
             # Ansible wraps the text of an exception into a paragraph; a finding is a line, to be read and searched.

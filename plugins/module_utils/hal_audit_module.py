@@ -8,7 +8,7 @@ from __future__ import absolute_import, division, print_function
 import os
 import sys
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_run_command import AnsibleModule
 
 __metaclass__ = type
 

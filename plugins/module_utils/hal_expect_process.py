@@ -72,11 +72,13 @@ def _collect(process, deadline, name, timeout_seconds):
         now = time.time()
         if over is None and process.poll() is not None:
             over = now + 1
-        if over is not None and now > over:
-            break
-        if now > deadline:
+        enough = over is not None and now > over
+        if now > deadline and not enough:
             raise Unreadable('%s did not finish within %g s' % (name, timeout_seconds))
-        for descriptor in _readable(opened, min(0.2, max(0, deadline - now))):
+        ready = _readable(opened, 0 if enough else min(0.2, max(0, deadline - now)))
+        if enough and not ready:  # a second alone says nothing: this process may have been off the processor
+            break
+        for descriptor in ready:
             chunk = os.read(descriptor, 65536)
             if not chunk:
                 opened.remove(descriptor)

@@ -11,11 +11,15 @@ DOCUMENTATION = r"""
 module: hal_files
 short_description: Write directories and files in one call
 description:
-  - What ansible.builtin.file and ansible.builtin.template do one by one, for a list.
+  - What ansible.builtin.file, ansible.builtin.template and ansible.builtin.copy do one by one, for a list.
     Files are rendered at the controller with the template lookup. Each is replaced at once or not at all.
+  - All destinations are looked at before the first one is written, in check mode as well. One of another type, such as
+    a directory or a broken link where a file belongs, is refused, and nothing of the call is written. The other modules
+    would write into a directory. A link to a file is replaced by a file; what it points to stays as it is. So is the
+    link by which systemctl masks a unit.
   - A file that changes is read by its own program first, where it has one (module_utils/hal_judges.py), in check mode
     as well. If that refuses one, nothing of the call is written. Where it does not judge, that is a warning.
-  - Nothing here is secret; diffs show everything.
+  - Diffs show everything. A task that writes a secret says C(no_log), then there are none.
 options:
   directories:
     description: Directories to have, parents first.
@@ -24,7 +28,7 @@ options:
     default: []
     suboptions:
       path: {type: path, required: true, description: Where.}
-      owner: {type: str, default: root, description: User; the group has the same name.}
+      owner: {type: str, description: "User, and group of the same name; root, if root runs this."}
       mode: {type: str, required: true, description: Such as "0755".}
   files:
     description: Files to have; their directories are there or among C(directories).
@@ -34,8 +38,20 @@ options:
     suboptions:
       path: {type: path, required: true, description: Where.}
       content: {type: str, required: true, description: The whole content.}
-      owner: {type: str, default: root, description: User; the group has the same name.}
+      owner: {type: str, description: "User; root, if root runs this."}
+      group: {type: str, description: Group; it has the user's name.}
       mode: {type: str, default: "0644", description: Such as "0644".}
+      backup: {type: bool, default: false, description: "Keep what is replaced beside it, as ansible.builtin.copy."}
+      validate:
+        type: str
+        description:
+          - A command that reads the file before it replaces the other; C(%s) is its path. Not called in check mode.
+          - All of a call are asked before the first file is written. If one fails, nothing of the call is written.
+  places:
+    description: Where another module writes a file, such as ansible.builtin.get_url. They are only looked at.
+    type: list
+    elements: path
+    default: []
 author: [HAL toolkit]
 attributes:
   check_mode: {support: full, description: Says what would change.}
@@ -60,24 +76,97 @@ paths:
 """
 
 import os
+import stat
+import tempfile
 
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.common.text.converters import to_bytes
-from ansible.module_utils.hal_judges import judged
+from ansible.module_utils.common.text.converters import to_bytes, to_native
+from ansible.module_utils.hal_judges import MOST_WORDS, judged
 from ansible.module_utils.hal_node_files import content_of, has_user, replace_content
+from ansible.module_utils.hal_printable import shown
+from ansible.module_utils.hal_run_command import AnsibleModule
 
-DIRECTORY = {"path": {"type": "path", "required": True}, "owner": {"type": "str", "default": "root"},
+DIRECTORY = {"path": {"type": "path", "required": True}, "owner": {"type": "str"},
              "mode": {"type": "str", "required": True}}
 FILE = {"path": {"type": "path", "required": True}, "content": {"type": "str", "required": True},
-        "owner": {"type": "str", "default": "root"}, "mode": {"type": "str", "default": "0644"}}
+        "owner": {"type": "str"}, "group": {"type": "str"}, "mode": {"type": "str", "default": "0644"},
+        "backup": {"type": "bool", "default": False}, "validate": {"type": "str"}}
+KINDS = ((stat.S_ISREG, "a file"), (stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a FIFO"),
+         (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
 
 
+# ---------------------------------------------------------------- what is in the way
+def obstacles(module):
+    """Return a line for each destination that cannot become what is declared; nothing is changed."""
+    folders = [entry["path"] for entry in module.params["directories"]]
+    files = [entry["path"] for entry in module.params["files"]]
+    found = [obstacle(path, os.path.isdir, "a directory") for path in folders]
+    found += [obstacle(path, replaceable, "a file") for path in files + module.params["places"]]
+    return [line for line in found if line]
+
+
+def obstacle(path, fits, wanted):
+    """Return a line about what is at a path, or the nearest above it, and does not fit; else None."""
+    path = there = os.path.abspath(path)
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if there != path:
+        fits, wanted = os.path.isdir, "a directory"
+    return None if fits(there) else "%s is %s where %s belongs: move it away" % (there, kind(there), wanted)
+
+
+def orphans(module):
+    """Return a line for each file whose directory is not there, nor made by this call."""
+    made = [entry["path"] + "/" for entry in module.params["directories"]]
+    parents = [(entry["path"], os.path.dirname(entry["path"])) for entry in module.params["files"]]
+    return ["%s: its directory is not there" % path for path, parent in parents
+            if not os.path.isdir(parent) and not any(one.startswith(parent + "/") for one in made)]
+
+
+def replaceable(path):
+    """Return whether a file may take the place: of a file, of a link to a file, of a unit that is masked."""
+    return os.path.isfile(path) or masked(path)
+
+
+def masked(path):
+    """Return whether systemctl has masked a unit there."""
+    return os.path.islink(path) and os.path.realpath(path) == os.devnull
+
+
+def kind(path):
+    """Return what is there, in words."""
+    if os.path.islink(path):
+        target = kind(os.path.realpath(path)) if os.path.exists(path) else "which is not there"
+        return "a link to %s, %s," % (to_native(shown(os.readlink(path))), target)
+    mode = os.stat(path).st_mode
+    return next((words for fits, words in KINDS if fits(mode)), "something else")
+
+
+# ---------------------------------------------------------------- what reads a file first
+def invalid(module, entry):
+    """Return the words of the command that refuses a file, None where it does not."""
+    handle, copy = tempfile.mkstemp(dir=module.tmpdir)
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(to_bytes(entry["content"]))
+    os.chmod(copy, int(entry["mode"], 8))
+    try:
+        status, out, err = module.run_command(entry["validate"] % copy)
+    finally:
+        os.unlink(copy)
+    if status == 0:
+        return None
+    said = [to_native(shown(line)) for line in (out + err).replace(copy, entry["path"]).splitlines()]
+    return "%s failed to validate: %s" % (entry["path"], "; ".join(said[-MOST_WORDS:]) or "status %d" % status)
+
+
+# ---------------------------------------------------------------- what is written
 def attributes(module, entry, changed):
     """Give owner, group and mode; return whether anything changed, this included."""
     path = entry["path"]
-    if not os.path.exists(path) or masked(path) or (module.check_mode and not has_user(entry["owner"])):
+    owner = entry["owner"] or ("root" if os.geteuid() == 0 else None)
+    group = entry.get("group") or owner
+    if not os.path.exists(path) or masked(path) or (module.check_mode and owner and not has_user(owner)):
         return True
-    arguments = {"path": entry["path"], "owner": entry["owner"], "group": entry["owner"], "mode": entry["mode"],
+    arguments = {"path": path, "owner": owner, "group": group, "mode": entry["mode"],
                  "seuser": None, "serole": None, "setype": None, "selevel": None, "unsafe_writes": False,
                  "attributes": None}
     return module.set_fs_attributes_if_different(module.load_file_common_arguments(arguments), changed)
@@ -86,34 +175,34 @@ def attributes(module, entry, changed):
 def directory(module, entry):
     """Make a directory as declared; return whether that changed it."""
     changed = not os.path.isdir(entry["path"])
-    if changed and os.path.lexists(entry["path"]):
-        module.fail_json(msg="%s is there and is not a directory" % entry["path"])
     if changed and not module.check_mode:
         os.makedirs(entry["path"])
     return attributes(module, entry, changed)
 
 
-def masked(path):
-    """Return whether systemctl has masked a unit there: a file replaces that, as with ansible.builtin.copy."""
-    return os.path.islink(path) and os.path.realpath(path) == os.devnull
+def differs(entry):
+    """Return whether a file is not there, or is another: a link is."""
+    return os.path.islink(entry["path"]) or content_of(entry["path"]) != to_bytes(entry["content"])
 
 
 def write(module, entry):
     """Make a file as declared; return (whether that changed it, its diff or None)."""
-    path, wanted = entry["path"], to_bytes(entry["content"])
-    found = content_of(path)
-    if found is None and os.path.lexists(path) and not masked(path):
-        module.fail_json(msg="%s is there and is not a file" % path)
-    changed = found != wanted
-    diff = None
-    if changed:
-        diff = {"before": (found or b"").decode("utf-8", "replace"), "after": entry["content"],
+    path = entry["path"]
+    changed, diff = differs(entry), None
+    if changed and not module.no_log:
+        diff = {"before": (content_of(path) or b"").decode("utf-8", "replace"), "after": entry["content"],
                 "before_header": path, "after_header": path}
     if changed and not module.check_mode:
-        if not os.path.isdir(os.path.dirname(path)):
-            module.fail_json(msg="%s: its directory is not there" % path)
-        replace_content(module, path, wanted)
+        if entry["backup"]:
+            module.backup_local(path)
+        replace_content(module, path, to_bytes(entry["content"]))
     return attributes(module, entry, changed), diff
+
+
+def refuse(module, lines):
+    """End here if there are lines."""
+    if lines:
+        module.fail_json(msg="%s; nothing was written" % "; ".join(lines))
 
 
 def main():
@@ -122,15 +211,19 @@ def main():
         argument_spec={
             "directories": {"type": "list", "elements": "dict", "default": [], "options": DIRECTORY},
             "files": {"type": "list", "elements": "dict", "default": [], "options": FILE},
+            "places": {"type": "list", "elements": "path", "default": []},
         },
         supports_check_mode=True,
     )
-    files = [(entry["path"], to_bytes(entry["content"])) for entry in module.params["files"]]
-    refused, unjudged = judged(module, [(path, wanted) for path, wanted in files if content_of(path) != wanted])
+    refuse(module, obstacles(module))
+    differing = [entry for entry in module.params["files"] if differs(entry)]
+    refused, unjudged = judged(module, [(entry["path"], to_bytes(entry["content"])) for entry in differing])
     for line in unjudged:
         module.warn(line)
-    if refused:
-        module.fail_json(msg="%s; nothing was written" % "; ".join(refused))
+    refuse(module, refused)
+    if not module.check_mode:  # in which a role before has not made the directory, or what validates, yet
+        refuse(module, orphans(module))
+        refuse(module, [line for line in (invalid(module, one) for one in differing if one["validate"]) if line])
     paths = [entry["path"] for entry in module.params["directories"] if directory(module, entry)]
     diffs = []
     for entry in module.params["files"]:

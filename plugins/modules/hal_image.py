@@ -129,7 +129,6 @@ import io
 import os
 import re
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hal_image_clean import clean, faults, refuse
 from ansible.module_utils.hal_image_hold import LOG, ImageError, begin, end, enter, state
 from ansible.module_utils.hal_image_install import (
@@ -142,6 +141,7 @@ from ansible.module_utils.hal_image_install import (
     settings,
 )
 from ansible.module_utils.hal_image_pack import label, pack
+from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.urls import open_url
 
 KEY_SECONDS = 60

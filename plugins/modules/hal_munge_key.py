@@ -58,9 +58,9 @@ unit_missing:
 
 import os
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hal_munge_key_text import KeyTextError, decode
 from ansible.module_utils.hal_node_files import content_of, has_user, replace_content
+from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.hal_slurm_process import NoAnswer, epoch, unit_properties
 
 

@@ -76,7 +76,7 @@ code:
 import io
 import os
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.hal_storage_plan import Planner
 from ansible.module_utils.hal_storage_state import MIB, CannotRead, Node, disk_of, other_arrays, state_of
 

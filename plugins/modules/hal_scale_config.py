@@ -89,7 +89,7 @@ calls:
   returned: always
 """
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.hal_scale_ask import ScaleError, ask, change, refuse_beside
 from ansible.module_utils.hal_scale_plan import Configured, by_hand, calls, changes
 from ansible.module_utils.hal_scale_rules import problem

@@ -72,7 +72,7 @@ unmanaged:
   returned: always
 """
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.hal_slurm_accounting import (
     COORDINATORS, AccountingError, coordinator_steps, coordinators, coordinators_query, queries, read, steps, unmanaged)
 

@@ -132,8 +132,8 @@ import os
 import re
 import time
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.text.converters import to_text
+from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.hal_slurm_change import (NOTHING, RESTART, START, Plan, classify, decide, foretell,
                                                   stops_first)
 from ansible.module_utils.hal_slurm_conf import expand, parse

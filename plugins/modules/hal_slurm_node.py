@@ -99,7 +99,7 @@ missing:
 
 import time
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.hal_slurm_nodes import (KEPT, LACKS, SERVES, SILENCED, missing, read_jobs, read_nodes,
                                                   standing, too_few)
 

@@ -55,7 +55,7 @@ unmanaged:
 
 import datetime
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.hal_slurm_reservations import ReservationError, read, steps
 
 

@@ -88,10 +88,10 @@ import subprocess
 import tempfile
 import time
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.text.converters import to_bytes, to_native, to_text
 from ansible.module_utils.hal_node_files import content_of
 from ansible.module_utils.hal_printable import shown
+from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.hal_slurm_private import cgroup_conf, setting, slurm_conf
 from ansible.module_utils.hal_slurm_said import MOST, NO_DEVICE, READY, foreign, last_words, placed, refusals
 

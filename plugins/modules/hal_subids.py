@@ -73,8 +73,8 @@ disabled_here:
 
 import os
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.hal_node_files import content_of, replace_content
+from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.hal_shadow_lock import LockError, shadow_locks
 from ansible.module_utils.hal_subids_lines import decoded, encoded, parse, planned, problems, readable, taken_ids
 

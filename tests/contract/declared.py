@@ -13,7 +13,6 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
-from ansible.playbook.conditional import Conditional
 from ansible.plugins.loader import (
     filter_loader,
     init_plugin_loader,
@@ -29,6 +28,7 @@ from hal_audit.recording import Host
 from hal_audit.redeclare import CannotTellError, Static, _play
 from hal_expect.prepare import Preparation
 from hal_expect.templating import CompilingTemplar
+from hal_rollout import refusals
 from tests.contract.project import NO_STATE, Finding, roles, text_of
 
 WORD = re.compile(r"\w+")
@@ -119,7 +119,7 @@ class _Role(Static):
         bare.args = {}
         for name, value in task.args.items():
             with suppress(AnsibleError):  # such as: state, restarted or started as an earlier task found it
-                bare.args[name] = templar.template(value) if name not in CONTENT else ""
+                bare.args.update(templar.template(_without_content({name: value})))
         super()._gather(bare, one, variables, gathered)
         for nameless in [name for name in gathered.entries if name.endswith(":")]:
             del gathered.entries[nameless]
@@ -217,7 +217,7 @@ def refused(root: Path) -> list[Refused]:
 @functools.cache
 def _said(root: Path, _stamped: float) -> tuple[list[Promise], list[Refused]]:
     promises: list[Promise] = []
-    refusals: list[Refused] = []
+    refused: list[Refused] = []
     with _site(root) as (loader, inventory, manager):
         for role in roles(root):
             path = role / "expect.yml"
@@ -246,33 +246,15 @@ def _said(root: Path, _stamped: float) -> tuple[list[Promise], list[Refused]]:
                                     fault,
                                 )
                             )
-                    for task in tasks:
-                        refusals += _refusals(task, host.name, templar, variables)
-    return promises, refusals
+                    refused += _refusals(refusals.Role(play, play.roles[0]), host)
+    return promises, refused
 
 
-def _refusals(task: Any, host: str, templar: CompilingTemplar, variables: Mapping[str, Any]) -> Iterator[Refused]:
-    place, _, line = task.get_path().rpartition(":")
-    if task.action.rpartition(".")[2] != "assert" or Path(place).name != "validate.yml":
-        return
-    own = {**variables, **task.get_vars()}
-    # What cannot be worked out here shows only in a run.
-    with suppress(Exception):
-        items = templar.template(task.loop) if task.loop else [None]
-        for item in items:
-            here = {**own, str(task.loop_control.loop_var if task.loop_control else "item"): item}
-            if _holds(task.when, templar, here):
-                that = task.args["that"]
-                for condition in that if isinstance(that, list) else [that]:
-                    if not _holds([condition], templar, here):
-                        yield Refused(Path(place), int(line), host, str(condition))
-
-
-def _holds(conditions: Any, templar: CompilingTemplar, variables: Mapping[str, Any]) -> bool:
-    conditional = Conditional(loader=templar._loader)
-    conditional.when = list(conditions)
-    templar.available_variables = variables
-    return bool(conditional.evaluate_conditional(templar, variables))
+def _refusals(role: refusals.Role, host: Any) -> Iterator[Refused]:
+    for one in role.asserts(host):
+        if one.condition:  # what cannot be worked out here shows only in a run
+            place, _, line = one.task.rpartition(":")
+            yield Refused(Path(place), int(line), one.host, one.condition)
 
 
 def _kinds(root: Path, inventory: InventoryManager, role: str) -> list[Any]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hal_audit import plays
 from hal_audit.redeclare import _play
 from hal_expect.prepare import Preparation, Prepared
 from hal_expect.templating import CompilingTemplar
+from hal_rollout.refusals import Role
 from tests.contract import declared
 from tests.contract.project import PROJECT
 
@@ -43,18 +43,19 @@ class Site:
 
     def conditions(self, role: str) -> set[Condition]:
         """All that a role asks for in tasks/validate.yml."""
-        tasks, _ = self._of(role, self.hosts(role)[0])
-        return {one for task in tasks for one in _conditions(task)}
+        asks = [
+            task for task in self._of(role, self.hosts(role)[0]).tasks if task.action.rpartition(".")[2] == "assert"
+        ]
+        return {one for task in asks for one in _conditions(task)}
 
     def refusals(self, role: str, host: str, given: Mapping[str, Any]) -> list[Refusal]:
         """What does not hold on a host when these variables have these values."""
-        tasks, variables = self._of(role, host)
-        templar = CompilingTemplar(self._loader, variables)
-        return [one for task in tasks for one in _refused(task, templar, variables, given)]
+        said = self._of(role, host).asserts(self._inventory.get_host(host), given)
+        return [Refusal((*_place(one.task), one.condition), one.item, one.text) for one in said if one.refused]
 
     def promises(self, role: str, host: str, given: Mapping[str, Any]) -> list[Prepared]:
         """What each entry of a role's expect.yml asks for on a host with these values, or why it cannot be asked."""
-        _, variables = self._of(role, host)
+        variables = self._variables(role, host)
         path = PROJECT / "roles" / role / "expect.yml"
         entries = self._loader.load_from_file(str(path)) if path.is_file() else []
         known = {**variables, **given}
@@ -80,36 +81,25 @@ class Site:
         return sorted(set(names) - words)
 
     @functools.cache  # noqa: B019  lives as long as the tests
-    def _of(self, role: str, host: str) -> tuple[list[Any], dict[str, Any]]:
+    def _of(self, role: str, host: str) -> Role:
         play = _play(role, host, self._manager, self._loader)
-        tasks = [task for block in play.roles[0]._task_blocks for task in plays.tasks_of(block)]
-        variables = self._manager.get_vars(play=play, host=self._inventory.get_host(host), task=tasks[0])
-        return [task for task in tasks if _is_refusal(task)], variables
+        return Role(play, play.roles[0])
+
+    @functools.cache  # noqa: B019  lives as long as the tests
+    def _variables(self, role: str, host: str) -> dict[str, Any]:
+        asked = self._of(role, host)
+        found: dict[str, Any] = self._manager.get_vars(
+            play=asked.play, host=self._inventory.get_host(host), task=asked.tasks[0]
+        )
+        return found
 
 
-def _is_refusal(task: Any) -> bool:
-    return task.action.rpartition(".")[2] == "assert" and Path(task.get_path()).name.startswith("validate.yml:")
+def _place(task: str) -> tuple[str, int]:
+    path, _, line = task.rpartition(":")
+    return path, int(line)
 
 
 def _conditions(task: Any) -> Iterator[Condition]:
-    path, _, line = task.get_path().rpartition(":")
     that = task.args["that"]
     for condition in that if isinstance(that, list) else [that]:
-        yield path, int(line), str(condition)
-
-
-def _refused(
-    task: Any, templar: CompilingTemplar, variables: Mapping[str, Any], given: Mapping[str, Any]
-) -> Iterator[Refusal]:
-    own = {**variables, **task.get_vars(), **given}
-    templar.available_variables = own
-    name = str(task.loop_control.loop_var if task.loop_control else "item")
-    for item in templar.template(task.loop) if task.loop else [None]:
-        here = {**own, name: item}
-        templar.available_variables = here
-        if declared._holds(task.when, templar, here):
-            for condition in _conditions(task):
-                if not declared._holds([condition[2]], templar, here):
-                    templar.available_variables = here
-                    yield Refusal(condition, str(item), " ".join(str(templar.template(task.args["fail_msg"])).split()))
-                    break  # so does assert: the next may not even be askable
+        yield (*_place(task.get_path()), str(condition))

@@ -59,10 +59,18 @@ PLANTED = (
                       [Service]
                       ExecStart=/bin/true
                       DynamicUser=yes
+                - name: Write another
+                  hal_files:
+                    files:
+                      - path: /etc/systemd/system/b.service
+                        content: |
+                          [Service]
+                          DynamicUser=no
                 """,
         },
         [
             f"{TASKS}:7: DynamicUser= in [Service]: not in systemd 219 (CentOS 7)",
+            f"{TASKS}:14: DynamicUser= in [Service]: not in systemd 219 (CentOS 7)",
             f"{UNIT}:2: StartLimitBurst= in [Unit]: not in systemd 219 (CentOS 7); it belongs to [Service]",
             f"{UNIT}:6: [Exec] is no section that systemd 219 (CentOS 7) reads",
         ],

@@ -53,6 +53,19 @@ PLANTED = (
             " beside this file; add them"
         ],
     ),
+    Planted(
+        plugins.modules_read_all_that_programs_print,
+        {
+            MODULE: "from ansible.module_utils.hal_run_command import AnsibleModule\n",
+            "plugins/modules/hal_y.py": "from ansible.module_utils.basic import AnsibleModule, missing_required_lib\n",
+            "plugins/module_utils/hal_z.py": "import x\nclass Quiet(basic.AnsibleModule):\n",
+            "plugins/action/hal_x.py": "basic.AnsibleModule\n",
+        },
+        [
+            "plugins/module_utils/hal_z.py:2: its run_command may lose output on a busy node; use hal_run_command's",
+            "plugins/modules/hal_y.py:1: its run_command may lose output on a busy node; use hal_run_command's",
+        ],
+    ),
     Planted(plugins.ansible_doc_shows_it, {MODULE: GOOD}, []),
     Planted(
         plugins.filters_load_little,

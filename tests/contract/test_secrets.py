@@ -69,6 +69,8 @@ PLANTED = (
                 - name: In a template
                   ansible.builtin.template: {src: dbd.conf.j2, dest: /etc/x}
                   no_log: true
+                - name: In a template that is looked up
+                  hal_files: {files: [{path: /x, content: "{{ lookup('ansible.builtin.template', 'dbd.conf.j2') }}"}]}
                 - name: In an argument
                   community.mysql.mysql_user: {name: slurm, password: "{{ slurm_database_password }}"}
                 - name: In a block that is silent
@@ -86,7 +88,9 @@ PLANTED = (
         [
             f"{TASKS}:1: writes slurm_database_password without diff: false; --diff would show it",
             f"{TASKS}:4: uses slurm_database_password without no_log: true; its arguments would be in the log",
-            f"{TASKS}:12: uses munge_key without no_log: true; its arguments would be in the log",
+            f"{TASKS}:4: writes slurm_database_password without diff: false; --diff would show it",
+            f"{TASKS}:6: uses slurm_database_password without no_log: true; its arguments would be in the log",
+            f"{TASKS}:14: uses munge_key without no_log: true; its arguments would be in the log",
         ],
     ),
     Planted(
@@ -104,12 +108,18 @@ PLANTED = (
                   ansible.builtin.copy: {content: "{{ munge_key }}", dest: /etc/x, mode: "0640"}
                 - name: Without a secret
                   ansible.builtin.copy: {content: x, dest: /etc/x, mode: "0644"}
+                - name: One for all
+                  hal_files:
+                    files:
+                      - {path: /a, content: "{{ munge_key }}", mode: "0600"}
+                      - {path: /b, content: "{{ munge_key }}"}
                 """,
         },
         [
             f'{TASKS}:1: writes slurm_database_password with the mode 0644: other users may read it; mode: "0600"',
             f"{TASKS}:3: writes slurm_database_password with the mode that umask gives: other users may read it;"
             ' mode: "0600"',
+            f'{TASKS}:11: writes munge_key with the mode 0644: other users may read it; mode: "0600"',
         ],
     ),
     Planted(

@@ -92,6 +92,76 @@ PLANTED = (
         ],
     ),
     Planted(
+        tasks.files_go_where_they_were_asked_to,
+        {
+            TASKS: """
+                - name: Below a directory
+                  ansible.builtin.template: {src: a.j2, dest: /etc/a}
+                - name: Free-form
+                  ansible.builtin.copy: src=a dest=/etc/a
+                - name: Looked at too late
+                  ansible.builtin.get_url: {url: "https://a/b", dest: "{{ x }}/b"}
+                - name: Look
+                  hal_files: {places: ["{{ x }}/b"]}
+                - name: Good, looked at before
+                  ansible.builtin.get_url: {url: "https://a/b", dest: "{{ x }}/b"}
+                - name: Another place
+                  ansible.builtin.copy: {src: a, dest: "{{ x }}/c"}
+                - name: Good
+                  hal_files: {files: [{path: /etc/a, content: a}]}
+                - name: Place
+                  ansible.builtin.tempfile: {state: directory}
+                  register: __x_place
+                - name: Good, of this run
+                  ansible.builtin.copy: {content: x, dest: "{{ __x_place.path }}/x"}
+                - name: Not of this run
+                  ansible.builtin.copy: {content: x, dest: "{{ __x_other.path }}/x"}
+                - name: Good, writes nothing
+                  ansible.builtin.uri: {url: "https://a/b"}
+                """,
+            "roles/time/tasks/other.yml": "- name: In another file\n  ansible.builtin.copy: {src: a, dest: /etc/b}\n",
+        },
+        [
+            f"{path}: {module} writes below a directory that is there; use hal_files, or have it look before:"
+            f" places: [{to}]"
+            for path, module, to in (
+                (f"{TASKS}:2", "template", "/etc/a"),
+                (f"{TASKS}:4", "copy", "src=a dest=/etc/a"),
+                (f"{TASKS}:6", "get_url", "{{ x }}/b"),
+                (f"{TASKS}:12", "copy", "{{ x }}/c"),
+                (f"{TASKS}:21", "copy", "{{ __x_other.path }}/x"),
+                ("roles/time/tasks/other.yml:2", "copy", "/etc/b"),
+            )
+        ],
+    ),
+    Planted(
+        tasks.a_silent_refusal_is_said_before,
+        {
+            TASKS: """
+                - name: Silent
+                  hal_files: {files: [{path: /etc/a, content: a, mode: "0600"}], places: [/etc/b]}
+                  no_log: true
+                - name: Looked at in silence only
+                  hal_files: {files: [{path: /etc/b, content: b, mode: "0600"}]}
+                  no_log: true
+                - name: Look
+                  hal_files: {places: [/etc/c]}
+                - name: Good
+                  hal_files: {files: [{path: /etc/c, content: c, mode: "0600"}]}
+                  no_log: true
+                - name: Good, it speaks
+                  hal_files: {files: [{path: /etc/d, content: d}]}
+                - name: Of whatever paths
+                  hal_files: {files: "{{ x }}"}
+                  no_log: true
+                """
+        },
+        [
+            f"{TASKS}:{line}: nobody reads why {path} is refused; look before: places: [{path}]"
+            for line, path in ((1, "/etc/a"), (4, "/etc/b"), (14, "{{ x }}"))
+        ],
+    ),
+    Planted(
         tasks.shell_only_where_needed,
         {
             TASKS: """
@@ -177,6 +247,58 @@ PLANTED = (
                 """
         },
         [f"{TASKS}:3: become: false is missing"],
+    ),
+    Planted(
+        tasks.what_a_program_printed_is_whole,
+        {
+            TASKS: """
+                - name: Good, by the module that reads all
+                  hal_command: {argv: [date]}
+                  register: __time_date
+                - name: Good, only its status is asked
+                  ansible.builtin.command: {argv: [date]}
+                  register: __time_status
+                - name: Lost
+                  ansible.builtin.command: {argv: [date]}
+                  register: __time_lost
+                  failed_when: __time_status.rc > __time_date.stdout | int
+                - name: Lost in another file
+                  ansible.builtin.shell: date | wc
+                  register: __time_words
+                - name: Lost in a loop
+                  ansible.builtin.command: {argv: [date, "{{ item }}"]}
+                  register: __time_each
+                  loop: [a]
+                - name: Nothing depends on it
+                  ansible.builtin.command: {argv: [date]}  # contract: it is shown, and nothing else
+                  register: __time_shown
+                """,
+            "roles/time/vars/main.yml": "a: \"{{ __time_lost['stdout_lines'] }}\"\nb: '{{ __time_each.results }}'\n",
+            "roles/time/templates/a.j2": "{{ __time_words.stderr }}{{ __time_shown.stdout }}\n",
+            PLAY: """
+                - hosts: localhost
+                  tasks:
+                    - name: Lost in a playbook
+                      ansible.builtin.command: {argv: [date]}
+                      register: __site_date
+                    - name: Read it
+                      ansible.builtin.debug: {msg: "{{ __site_date.stdout }}"}
+                """,
+            "molecule/time/verify.yml": """
+                - hosts: all
+                  tasks:
+                    - name: A scenario
+                      ansible.builtin.command: {argv: [date]}
+                      register: __time_seen
+                      failed_when: __time_seen.stdout != 'x'
+                """,
+        },
+        [
+            f"{PLAY}:4: command may lose what is read of it on a busy node; use hal_command",
+            f"{TASKS}:8: command may lose what is read of it on a busy node; use hal_command",
+            f"{TASKS}:12: shell may lose what is read of it on a busy node; use hal_command",
+            f"{TASKS}:15: command may lose what is read of it on a busy node; use hal_command",
+        ],
     ),
     Planted(
         tasks.one_change_is_enough,

@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from hal_inventory.expressions import Names, evaluate
 from hal_inventory.load import load_bytes
 from hal_inventory.model import Site
 from hal_inventory.packed import as_list, group_members, host_vars
+from hal_inventory.paths import plain
 from hal_inventory.ranges import MAX_NAMES, expand, expand_list, fold, fold_in_order
 from hal_inventory.restrict import only, renumber, select
 
@@ -65,6 +67,8 @@ def test_folding_as_clustershell_does_loses_nothing(some: list[str]) -> None:
 @given(st.text(alphabet="hal019-/,[] .", max_size=30))
 @example("h[0-999999999]")
 @example("[1-256][1-256][1-256]")
+@example("h[09-10][9-010]")
+@example("h[00-1]")
 def test_any_text_is_a_small_range_or_refused(text: str) -> None:
     try:
         size = len(expand(text))
@@ -126,6 +130,16 @@ def test_any_text_is_an_expression_or_refused(text: str) -> None:
     except ExpressionError:
         return
     assert found <= set(NODES)
+
+
+# ---- paths
+
+
+@given(st.lists(st.sampled_from(["..", ".", "", "a", "b", ".c"]), max_size=8))
+def test_the_plain_form_of_a_path_is_the_folder_that_it_leads_to(steps: list[str]) -> None:
+    path = "/" + "/".join(steps)
+    assert plain(path) == os.path.normpath("/" + path.lstrip("/"))
+    assert plain(plain(path)) == plain(path)
 
 
 # ---- files
@@ -207,6 +221,14 @@ def test_any_value_anywhere_is_read_or_refused_in_words(place: tuple[Any, ...], 
 # ---- sites
 
 
+def numbered(sockets: int, each: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield the ways in which kernels number the CPUs of sockets: nobody said, one socket after the other, in turns."""
+    yield []
+    yield [{"id": at, "socket": at, "cpus": f"{at * each}-{(at + 1) * each - 1}"} for at in range(sockets)]
+    last = sockets * each - 1
+    yield [{"id": at, "socket": at, "cpus": f"{at}-{last}/{sockets}"} for at in range(sockets)]
+
+
 @st.composite
 def sites(draw: st.DrawFn) -> dict[str, Any]:
     """A sound site of some profiles, each with some nodes."""
@@ -216,6 +238,7 @@ def sites(draw: st.DrawFn) -> dict[str, Any]:
     for at in range(draw(st.integers(1, 4))):
         sockets = draw(st.integers(1, 4))
         count = draw(st.integers(1, 20))
+        cores, threads = draw(st.integers(1, 32)), draw(st.integers(1, 8))
         gpu_sockets = draw(st.lists(st.integers(0, sockets - 1), max_size=6))
         profiles[f"kind{at}"] = {
             "model": "machine",
@@ -223,10 +246,11 @@ def sites(draw: st.DrawFn) -> dict[str, Any]:
             "cpus": {
                 "model": "cpu",
                 "sockets": sockets,
-                "cores_per_socket": draw(st.integers(1, 32)),
-                "threads_per_core": draw(st.integers(1, 4)),
+                "cores_per_socket": cores,
+                "threads_per_core": threads,
             },
-            "memory_mb": draw(st.integers(1, 10**6)),
+            "memory_mb": draw(st.integers(256, 10**6)) * sockets * cores,
+            "numa": draw(st.sampled_from(list(numbered(sockets, cores * threads)))),
             "gpus": [
                 {
                     "index": index,
@@ -301,7 +325,11 @@ def test_every_core_index_exists(data: dict[str, Any]) -> None:
     site = read(data)
     for version, unit in (("20.02.1", "cpus"), ("23.11.1", "cores")):
         for entry in derive(site, "slurm.gres", {"slurm_version": version}):
-            cpus = site.profile_of(expand_list(entry["nodes"])[0]).cpus
+            profile = site.profile_of(expand_list(entry["nodes"])[0])
+            cpus = profile.cpus
+            if unit == "cpus" and not profile.numa and cpus.sockets > 1:
+                assert entry["cores"] == ""  # nobody said which they are
+                continue
             last = cpus.total if unit == "cpus" else cpus.sockets * cpus.cores_per_socket
             numbers = [int(number) for number in expand(f"[{entry['cores']}]")]
             assert numbers == sorted(set(numbers))
@@ -382,6 +410,36 @@ reached = Connection(pathlib.Path("/s"), "root", pathlib.Path("/k"))
 for path in sorted(pathlib.Path("tests/sites").glob("*/cluster.yml")):
     print(path.parent.name, hashlib.sha256(json.dumps(as_list(pack(load(path)), reached)).encode()).hexdigest())
 """
+
+
+LEVELS = ("leaf", "spine", "core")
+
+
+@given(st.data())
+@RELAXED
+def test_slurm_gets_a_tree_of_any_fabric_with_every_node_in_it(chosen: st.DataObject) -> None:
+    switches: dict[str, dict[str, str]] = {}
+    lower: list[str] = []
+    for level in LEVELS:
+        listed = [f"{level}{at}" for at in range(chosen.draw(st.integers(1, 4)))]
+        for at, name in enumerate(listed):
+            below = chosen.draw(st.lists(st.sampled_from(lower), min_size=1, unique=True)) if lower else []
+            nodes = f"hal{at + 1:02d}" if chosen.draw(st.booleans()) else "hal-data"  # the latter runs no slurmd
+            switches[name] = {"switches": ",".join(below)} if below else {"nodes": nodes}
+        lower = [*lower, *listed]
+    data = {**loaded(HAL_FILE.replace("!placeholder ", "")), "fabric": {"switches": switches}}
+    for node in data["nodes"].values():
+        node.pop("cables", None)
+    for array in data["arrays"].values():
+        array.pop("cables", None)
+    entries = derive(load_bytes(dumped(data), "x"), "slurm.topology", {})
+    names = [entry["switch"] for entry in entries]
+    inner = [name for entry in entries for name in expand_list(entry.get("switches", "")) if name]
+    assert len(set(names)) == len(names)
+    assert len(set(inner)) == len(inner), "a switch is below two"
+    assert set(inner) <= set(names)
+    wanted = {one["nodes"] for one in switches.values() if "nodes" in one} - {"hal-data"}
+    assert {name for entry in entries for name in expand_list(entry.get("nodes", "")) if name} == wanted
 
 
 def test_a_site_is_read_the_same_by_every_process() -> None:

@@ -164,7 +164,7 @@ class Tree:
             yield from self._module(name, here)
         spoken = () if file.startswith("inventory/") else found.paths
         for reached in (name for path in spoken for name in self._path(path, here)):
-            said = reached.startswith(("playbooks/", "docs/")) and not file.startswith(PLAY)
+            said = reached.startswith(("playbooks/", "docs/", "molecule/")) and not file.startswith(PLAY)
             if not said:
                 yield reached
         called = [pattern for word in found.words & CALLS.keys() for pattern in CALLS[word]]

@@ -59,7 +59,12 @@ class Ran:
         self.environments: list[dict[str, str]] = []
         self.programs: dict[str, str] = {}
         self._monkeypatch, self._capsys = monkeypatch, capsys
-        monkeypatch.setattr(basic.AnsibleModule, "run_command", lambda _, argv, **words: self.command(argv, **words))
+        # It is called by ours, which reads all that a program prints: module_utils/hal_run_command.py.
+        monkeypatch.setattr(
+            basic.AnsibleModule,
+            "run_command",
+            lambda _, argv, before_communicate_callback, **words: self.command(argv, **words),
+        )
         monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda _, name: self.programs.get(name))
         monkeypatch.setattr(basic.AnsibleModule, "log", lambda *_words, **_more: None)
 

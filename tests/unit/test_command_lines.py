@@ -59,7 +59,7 @@ LINES = [
     Line(INVENTORY, "nodes", {**SITE, "command": "nodes", "expression": "all", "expand": False}),
     Line(INVENTORY, "nodes gpu", {**SITE, "command": "nodes", "expression": "gpu", "expand": False}),
     Line(INVENTORY, "names", {**SITE, "command": "names"}),
-    Line(INVENTORY, "validate", {**SITE, "command": "validate", "files": [], "placeholders": False}),
+    Line(INVENTORY, "validate", {**SITE, "command": "validate", "files": [], "placeholders": False, "model": False}),
     Line(INVENTORY, "capture", {
         **SITE, "command": "capture", "files": [], "script": False, "node": None, "bmc": None, **BMC,
     }),

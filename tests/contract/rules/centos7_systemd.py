@@ -75,11 +75,13 @@ def is_unit(name: str, text: str) -> bool:
 def _written_in_tasks(tasks: Iterator[Task]) -> Iterator[tuple[Path, int, str]]:
     for task in tasks:
         arguments = task.arguments
-        if task.short not in ("copy", "blockinfile") or not isinstance(arguments, Map):
+        if task.short not in ("copy", "blockinfile", "hal_files") or not isinstance(arguments, Map):
             continue
-        text = arguments.get("content", arguments.get("block"))
-        if isinstance(text, str) and is_unit("", text):
-            yield task.path, arguments.at("content" if "content" in arguments else "block") + 1, text
+        listed = arguments.get("files")
+        for one in (arguments, *(listed if isinstance(listed, list) else ())):
+            text = one.get("content", one.get("block")) if isinstance(one, Map) else None
+            if isinstance(text, str) and is_unit("", text):
+                yield task.path, one.at("content" if "content" in one else "block") + 1, text
 
 
 def plain(text: str) -> str:

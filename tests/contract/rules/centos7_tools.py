@@ -124,7 +124,7 @@ def _task(task: Task) -> Iterator[Call]:
     arguments = task.arguments
     fields = arguments if isinstance(arguments, Map) else {}
     line = task.body.at(task.module)
-    if task.short in ("command", "shell", "raw"):
+    if task.short in ("command", "hal_command", "shell", "raw"):
         if "argv" in fields:
             yield from _argv(task.path, arguments.at("argv"), fields["argv"])
         else:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.contract.project import Finding, load_map, rule
+from tests.contract.project import Finding, load_map, rule, text_lines
 
 # Folder -> ansible-doc's type, and what a plugin of that type documents. Only modules and lookups return something.
 KINDS = {
@@ -23,6 +24,9 @@ KINDS = {
 
 def _plugins(root: Path, kind: str) -> list[Path]:
     return sorted(path for path in (root / "plugins" / kind).glob("*.py") if not path.name.startswith("_"))
+
+
+LOSES = re.compile(r"\bbasic(?:\.| import .*\b)AnsibleModule\b")
 
 
 @rule
@@ -49,6 +53,16 @@ def actions_have_a_module(root: Path) -> Iterator[Finding]:
     for path in _plugins(root, "action"):
         if not (root / "plugins" / "modules" / path.name).is_file():
             yield Finding(path, 1, f"no plugins/modules/{path.name}; ansible-doc shows an action by its module")
+
+
+@rule
+def modules_read_all_that_programs_print(root: Path) -> Iterator[Finding]:
+    """Code for nodes has the AnsibleModule whose run_command loses nothing: ansible issue 51393."""
+    for kind in ("modules", "module_utils"):
+        for path in _plugins(root, kind):
+            for number, line in text_lines(path):
+                if LOSES.search(line):
+                    yield Finding(path, number, "its run_command may lose output on a busy node; use hal_run_command's")
 
 
 @rule

@@ -32,7 +32,8 @@ HARMLESS = re.compile(r"^(?:/|https?://|file://|\{\{)|^$")
 JINJA = re.compile(r"\{[{%].*?[%}]\}")
 CONDITION = re.compile(r"^\s*(?:- )?(?:when|that|changed_when|failed_when|until): (.*)")
 PRINTS = ("debug", "fail", "assert")
-RENDERS = ("template", "copy", "lineinfile", "blockinfile")
+RENDERS = ("template", "copy", "lineinfile", "blockinfile", "hal_files")
+TEMPLATE = re.compile(r"'([^']+\.j2)'")
 PRIVATE_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE" + " KEY-----")
 
 
@@ -118,11 +119,22 @@ def _used(task: Task) -> set[str]:
         | _secret_names(task.body.get("loop"))
     )
     source = arguments.get("src") if isinstance(arguments, Map) else None
-    if isinstance(source, str) and "{{" not in source:
-        path = task.path.parents[1] / "templates" / source
+    sources = [source] if isinstance(source, str) and "{{" not in source else []
+    for name in [*sources, *(name for text in strings(arguments) for name in TEMPLATE.findall(text))]:
+        path = task.path.parents[1] / "templates" / name
         if path.is_file():
             used |= set(SECRET.findall(text_of(path)))
     return used
+
+
+def _modes(task: Task) -> list[str]:
+    """The mode of each file that a task writes."""
+    if not isinstance(task.arguments, Map):
+        return [""]
+    listed = task.arguments.get("files")
+    if isinstance(listed, list):
+        return [str(one.get("mode", "0644")) for one in listed if isinstance(one, Map)]
+    return [str(task.arguments.get("mode", ""))]
 
 
 @rule
@@ -152,8 +164,7 @@ def a_file_with_a_secret_is_not_for_all(root: Path) -> Iterator[Finding]:
     """Its mode, which the task names, gives nothing to other users."""
     for task in all_tasks(root):
         used = sorted(_used(task)) if task.short in RENDERS else []
-        mode = str(task.arguments.get("mode", "")) if isinstance(task.arguments, Map) else ""
-        if used and not mode.endswith("0"):
+        for mode in {mode for mode in _modes(task) if used and not mode.endswith("0")}:
             text = f"writes {', '.join(used)} with the mode {mode or 'that umask gives'}"
             yield task.finding(f'{text}: other users may read it; mode: "0600"')
 
@@ -162,7 +173,7 @@ def a_file_with_a_secret_is_not_for_all(root: Path) -> Iterator[Finding]:
 def no_secret_is_on_a_command_line(root: Path) -> Iterator[Finding]:
     """Every user reads what a program was called with in the list of processes. Its input nobody sees."""
     for task in all_tasks(root):
-        if task.short not in ("command", "shell", "raw", "script"):
+        if task.short not in ("command", "hal_command", "shell", "raw", "script"):
             continue
         given = task.arguments
         words = [value for key, value in given.items() if key != "stdin"] if isinstance(given, Map) else given

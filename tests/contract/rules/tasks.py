@@ -45,6 +45,11 @@ SHELL = re.compile(r"[|&;<>$`*?\[\]~\n]|\b(?:cd|source|export|set|ulimit|umask)\
 OR = re.compile(r"\bor\b")
 CHANGED = re.compile(r"\bis changed\b|\.changed\b")
 JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+# Where a directory stands at the destination, these write below it, and say "changed".
+INTO_FOLDERS = frozenset({"assemble", "copy", "get_url", "template", "uri"})
+# What a task registered, where somebody reads what was printed, or what each turn of a loop gave.
+PRINTED = re.compile(r"\b(\w+)(?:\.|\[['\"])(?:std(?:out|err)|results)")
+OF_ONE_RUN = re.compile(r"\{\{ (\w+)\.path \}\}/")
 
 
 @rule
@@ -120,6 +125,51 @@ def failures_are_not_ignored(root: Path) -> Iterator[Finding]:
 
 
 @rule
+def files_go_where_they_were_asked_to(root: Path) -> Iterator[Finding]:
+    """hal_files writes them: it refuses a directory in their place.
+
+    Where another module is needed, hal_files looks at the destination before, in the same file of tasks: `places`. In a
+    folder that tempfile made there is nothing yet.
+    """
+    for role in roles(root):
+        free: dict[Path, set[str]] = {}
+        for task in role_tasks(role):
+            here, arguments = free.setdefault(task.path, set()), task.arguments
+            if task.short == "tempfile":
+                here.add(str(task.body.get("register")))
+            elif task.short == "hal_files" and isinstance(arguments, Map):
+                here.update(strings(arguments.get("places")))
+            elif task.short in INTO_FOLDERS:
+                to = str(arguments.get("dest", "")) if isinstance(arguments, Map) else str(arguments)
+                made = OF_ONE_RUN.match(to)
+                if to and to not in here and not (made and made[1] in here):
+                    yield task.finding(
+                        f"{task.short} writes below a directory that is there; use hal_files, or have it look before:"
+                        f" places: [{to}]",
+                        task.module,
+                    )
+
+
+@rule
+def a_silent_refusal_is_said_before(root: Path) -> Iterator[Finding]:
+    """Nobody reads what a no_log task refuses: one before it, in the same file, looks at its `places` and speaks."""
+    for role in roles(root):
+        said: dict[Path, set[str]] = {}
+        for task in role_tasks(role):
+            if task.short != "hal_files" or not isinstance(task.arguments, Map):
+                continue
+            here = said.setdefault(task.path, set())
+            if task.keyword("no_log") is not True:
+                here.update(strings(task.arguments.get("places")))
+                continue
+            listed = task.arguments.get("files")
+            paths = [str(one.get("path")) for one in listed] if isinstance(listed, list) else [str(listed)]
+            for path in paths:
+                if path not in here:
+                    yield task.finding(f"nobody reads why {path} is refused; look before: places: [{path}]")
+
+
+@rule
 def shell_only_where_needed(root: Path) -> Iterator[Finding]:
     """A command without pipes, redirections or wildcards runs without a shell."""
     for task in all_tasks(root):
@@ -129,6 +179,21 @@ def shell_only_where_needed(root: Path) -> Iterator[Finding]:
         text = arguments.get("cmd", "") if isinstance(arguments, Map) else arguments
         if not SHELL.search(JINJA.sub("", str(text)).strip()):
             yield task.finding("nothing here needs a shell; use ansible.builtin.command with argv", task.module)
+
+
+@rule
+def what_a_program_printed_is_whole(root: Path) -> Iterator[Finding]:
+    """Where somebody reads what a program printed, hal_command runs it: Ansible's command and shell may lose it.
+
+    ansible issue 51393. A scenario that reads nothing fails, so those are not asked.
+    """
+    folders = (root / "roles", root / "playbooks")
+    pages = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".yml", ".j2")]
+    read = {name for path in pages for name in PRINTED.findall(text_of(path))}
+    for task in all_tasks(root):
+        ours = any(folder in task.path.parents for folder in folders)
+        if ours and task.short in ("command", "shell") and task.body.get("register") in read:
+            yield task.finding(f"{task.short} may lose what is read of it on a busy node; use hal_command", task.module)
 
 
 @rule

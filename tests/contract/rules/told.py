@@ -12,7 +12,7 @@ from tests.contract.project import Finding, Task, load, load_map, role_tasks, ro
 from tests.contract.rules import places, selinux
 
 # Modules that restart or reload, or ask a program to.
-TELLING = frozenset({"systemd_service", "command", "hal_slurm_daemon", "hal_network"})
+TELLING = frozenset({"systemd_service", "command", "hal_command", "hal_slurm_daemon", "hal_network"})
 # systemd itself: it reads units when it is told to.
 INIT = "init_t"
 TOLD = ("restarted", "reloaded")

@@ -104,6 +104,13 @@ def test_what_a_template_evaluates_is_found_beside_its_role(tmp_path: Path) -> N
     assert plays.template_text(known(playing, "copy"), {"src": "a.j2"}, loader) == ""
 
 
+@pytest.mark.parametrize("lookup", ["'ansible.builtin.template', 'a.j2'", '"template","a.j2"'])
+def test_what_a_template_that_is_looked_up_evaluates_is_found(tmp_path: Path, lookup: str) -> None:
+    listed = [{"path": "/x", "content": f"{{{{ lookup({lookup}) }}}} and {{{{ lookup('template', 'gone.j2') }}}}"}]
+    playing = Playing(tmp_path, [{"name": "y", "ansible.builtin.copy": {"files": listed}}], templates__a_j2="{{ one }}")
+    assert plays.template_text(known(playing, "y"), {}, playing.play._loader).split() == ["{{", "one", "}}"]
+
+
 def test_what_a_task_says_it_manages_is_a_name_or_a_mapping() -> None:
     assert plays.said("file:/x") == Resource("file:/x", {"state": "present"})
     assert plays.said({"resource": "file:/x"}) == Resource("file:/x", {})

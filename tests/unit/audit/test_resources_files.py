@@ -54,6 +54,8 @@ def secret(module: str, arguments: dict[str, Any]) -> dict[str, bool]:
         ),
         ("copy", {"dest": "/a/"}, {"path": "/a/b"}, {"file:/a/b": FILE}),
         ("copy", {"dest": "/a"}, {"dest": ""}, {"file:/a": FILE}),
+        # It wrote below a directory that was there: that was not asked for.
+        ("template", {"dest": "/a"}, {"dest": "/a/x.j2"}, {"file:/a": FILE}),
         (
             *("get_url", {"dest": "/a", "checksum": f"sha256: {'b' * 64}"}, {}),
             {"file:/a": {**FILE, "sha256": "b" * 64}},
@@ -202,6 +204,7 @@ def test_the_content_of_hal_files_is_kept_if_everybody_may_read_it(mode: str | N
     assert found("hal_files", {"files": [one, "x"]}) == {
         "file:/a": {**FILE, **owned, **({"sha1": sha1("x")} if known else {})}
     }
+    assert found("hal_files", {"files": [{**one, "group": "g"}]})["file:/a"]["group"] == "g"
     assert found("hal_files", {"directories": [{"path": "/d", "mode": "0755"}], "files": None}) == {
         "file:/d": {**FOLDER, **OURS, "mode": "0755"}
     }

@@ -156,9 +156,10 @@ def test_parts_that_are_not_declared_are_added_below_the_entry(machine: Machine,
     gpu = captured("nvidia_smi/ac922_first_of_four.txt").replace(
         "Attached GPUs                       : 4", "Attached GPUs : 1"
     )
-    done = proposal(
-        machine("node1", ibstat=captured("ibstat/active.txt"), lsblk=captured("lsblk/nvme.txt"), nvidia_smi=gpu)
-    )
+    gpus = "    gpus: [{index: 0, type: v100, model: V100, memory_mb: 16384, socket: 0}]\n"
+    model = EMBER.replace("    bmc: openbmc\n", f"    bmc: openbmc\n{gpus}")
+    node1 = machine("node1", ibstat=captured("ibstat/active.txt"), lsblk=captured("lsblk/nvme.txt"), nvidia_smi=gpu)
+    done = proposal(node1, model=model)
     added = [line[1:] for line in changed(done)]
     assert added[:6] == [
         "    port_guids:",
@@ -171,7 +172,7 @@ def test_parts_that_are_not_declared_are_added_below_the_entry(machine: Machine,
     assert "    gpu_uuids:" in added
     assert '      "0": [' in added
     assert done.diff.index("hfi1_0/1") < done.diff.index("# the last line")
-    after = load_bytes(applied(EMBER, done), "x")
+    after = load_bytes(applied(model, done), "x")
     assert after.nodes["node1"].parts["disks"] == {"nvme0n1": "eui.002538b321c5527c"}
     assert after.nodes["node2"].parts["disks"] == {"nvme0n1": "PLACEHOLDER-NODE2-NVME0N1"}
     assert "disks" in {one.field.split(".")[2] for one in after.placeholders}

@@ -62,6 +62,7 @@ nodes:
       bmc: 10.20.1.[11-12]
 """
 NO_SERIAL = "resources: no system or chassis has a serial number"
+WWN = "0x5000c500a1b2c4f"
 SYSTEM_ID = "/proc/device-tree/system-id"
 
 
@@ -128,7 +129,7 @@ def bmc(address: str, *ports: tuple[str, str]) -> dict[str, Any]:
 
 
 def test_nothing_is_added_to_an_entry_in_one_line(machine: Machine) -> None:
-    done = proposal(machine("line", {SYSTEM_ID: "ABC1"}, lsblk=disk("sda", "0xa")))
+    done = proposal(machine("line", {SYSTEM_ID: "ABC1"}, lsblk=disk("sda", f"{WWN}a")))
     assert done.diff == ""
     one_line = "cannot be added to what is written in one line; write"
     assert told(done) == [
@@ -148,23 +149,31 @@ def test_a_field_that_an_entry_has_not_is_added_at_its_end(machine: Machine) -> 
 
 
 def test_parts_join_those_that_are_declared(machine: Machine) -> None:
-    disks = disk("sda", "0xa") + disk("sdb", "0xB") + disk("system", "0x5000C500A1B2C301") + disk("sdc", "")
+    disks = (
+        disk("sda", f"{WWN}a")
+        + disk("sdb", f"{WWN}B")
+        + disk("system", "0x5000C500A1B2C301")
+        + disk("sdc", "")
+        + disk("sdd", "eui.0000000000000000")
+    )
     done = proposal(machine("block", lsblk=disks))
-    assert (told(done), changed(done)) == ([], ['+      sda: "0xa"', '+      sdb: "0xb"'])
+    assert (told(done), changed(done)) == ([], [f'+      sda: "{WWN}a"', f'+      sdb: "{WWN}b"'])
     assert done.diff.index("# the first") < done.diff.index("+      sda") < done.diff.index("gpu_uuids")
 
 
 @pytest.mark.parametrize(("written", "before"), [("{}", ""), ('{"1": GPU-8}', '"1": GPU-8, ')])
 def test_a_part_joins_what_is_written_in_one_line(machine: Machine, written: str, before: str) -> None:
-    model = ASH.replace("gpu_uuids: {}", f"gpu_uuids: {written}")
+    two = ", ".join(f"{{index: {at}, type: a, model: A, memory_mb: 16384, socket: 0}}" for at in (0, 1))
+    model = ASH.replace("memory_mb: 65536", f"memory_mb: 65536\n    gpus: [{two}]")
+    model = model.replace("gpu_uuids: {}", f"gpu_uuids: {written}")
     done = proposal(machine("block", nvidia_smi=gpus((0, "A", 5))), model=model)
     assert changed(done) == [f"-    gpu_uuids: {written}", f'+    gpu_uuids: {{{before}"0": GPU-0}}']
 
 
 def test_a_part_that_is_another_now_is_a_contradiction(machine: Machine) -> None:
-    done = proposal(machine("block", lsblk=disk("system", "0x1")))
+    done = proposal(machine("block", lsblk=disk("system", f"{WWN}1")))
     assert (told(done), done.diff) == (
-        ["cluster.yml:38: nodes.block.disks.system: block has 0x5000c500a1b2c301 here; 0.json says 0x1"],
+        ["cluster.yml:38: nodes.block.disks.system: block has 0x5000c500a1b2c301 here; 0.json says 0x5000c500a1b2c4f1"],
         "",
     )
 

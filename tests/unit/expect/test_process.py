@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
+import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ansible.module_utils import hal_expect_process as process
@@ -95,6 +99,27 @@ def test_what_a_program_leaves_behind_is_ended_and_nothing_stays_open() -> None:
     assert status == 0
     assert ended(int(out))
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_reader_that_comes_late_reads_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Busy nodes: between two looks of this process a second goes by, and its program has long ended."""
+    read, seconds, running = os.read, itertools.count(step=2), []
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *words: Any, **more: Any) -> None:
+            super().__init__(*words, **more)
+            running.append(self.pid)
+
+    def late(descriptor: int, most: int) -> bytes:
+        if running:
+            with contextlib.suppress(ChildProcessError):  # it has ended, and was asked for
+                os.waitid(os.P_PID, running.pop(), os.WEXITED | os.WNOWAIT)
+        return read(descriptor, min(most, 1000))
+
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    monkeypatch.setattr(os, "read", late)
+    monkeypatch.setattr(time, "time", lambda: next(seconds))
+    assert run(["printf", "%5000s", "x"], 10000) == (0, "x".rjust(5000), "")
 
 
 def test_a_program_that_a_signal_ended_has_no_status() -> None:

@@ -115,9 +115,10 @@ def test_a_later_source_takes_away_what_it_does_not_have(folder: Folder) -> None
     assert len(folder.listed(part, whole)["_meta"]["hostvars"]) == 5
 
 
-def test_a_later_source_of_another_site_leaves_nothing_of_the_first(folder: Folder, root: Path) -> None:
-    dell = folder.write("dell.yml", f"plugin: hal\ncluster: {root}/tests/sites/dell/cluster.yml\n")
-    alone, chained = folder.listed(dell), folder.listed(folder.site(), dell)
+def test_a_later_source_with_another_model_leaves_nothing_of_the_first(folder: Folder, root: Path) -> None:
+    first = folder.site()
+    dell = folder.write("dell.yml", f"plugin: hal\nbase: hal.yml\ncluster: {root}/tests/sites/dell/cluster.yml\n")
+    alone, chained = folder.listed(dell), folder.listed(first, dell)
     for listed in (alone, chained):
         listed["all"]["children"].sort()  # Ansible has them in the order of their first appearance
     assert chained == alone
@@ -143,9 +144,10 @@ def test_an_overlay_replaces_host_variables_whatever_hash_behaviour_says(
     folder: Folder, small: str, merge: str
 ) -> None:
     folder.write("other/cluster.yml", small.replace('    macs: {management: "02:00:00:00:00:10"}\n', ""))
-    other = folder.write("other/hal.yml", "plugin: hal\ncluster: cluster.yml\n")
+    first = folder.site()
+    other = folder.write("other/hal.yml", "plugin: hal\nbase: ../hal.yml\ncluster: cluster.yml\n")
     done = folder.ansible(
-        "ansible-inventory", "--host", "front", "-i", folder.site(), "-i", other, ANSIBLE_HASH_BEHAVIOUR=merge
+        "ansible-inventory", "--host", "front", "-i", first, "-i", other, ANSIBLE_HASH_BEHAVIOUR=merge
     )
     assert json.loads(done.stdout)["hal_node"]["macs"] == {}
 
@@ -286,6 +288,17 @@ def test_one_source_has_the_variables_of_all_that_it_begins_with(folder: Folder)
     variables = alone["_meta"]["hostvars"]["worker1"]
     assert [variables[name] for name in "abcde"] == ["hal", "virtual", "part", "hal", "hal of compute"]
     assert together == alone
+
+
+def test_two_sites_in_one_call_are_refused_in_one_line(folder: Folder) -> None:
+    one = folder.site()
+    folder.write("other/cluster.yml", SMALL.replace("name: small", "name: other"))
+    other = folder.write("other/hal.yml", "plugin: hal\ncluster: cluster.yml\n")
+    done = folder.ansible("ansible-inventory", "--list", "-i", one, "-i", other)
+    assert done.returncode != 0
+    said = "other/hal.yml: is of another site than hal.yml in the same call; name one, or give it a base"
+    assert done.stderr.splitlines().count(said) == 1
+    assert done.stdout == ""
 
 
 def test_a_base_whose_variables_nobody_loads_is_refused(folder: Folder, root: Path) -> None:

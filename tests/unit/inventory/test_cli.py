@@ -16,13 +16,13 @@ import pytest
 
 from hal_inventory import cli
 from hal_inventory.cli import show
-from tests.unit.inventory.conftest import Folder
+from tests.unit.inventory.conftest import ROOT, Folder
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 COMMANDS = [
     ["show"], ["show", "front"], ["show", "node"], ["show", "profile"], ["show", "partition", "gpu"], ["show", "array"],
-    ["list"], ["list", "gpu"], ["graph"], ["graph", "gpu"], ["nodes", "all"], ["names"], ["validate"],
-    ["validate", "--placeholders"],
+    ["list"], ["list", "gpu"], ["graph"], ["graph", "gpu"], ["nodes", "all"], ["names"],
+    ["validate", "--model"], ["validate", "--model", "--placeholders"],
 ]  # fmt: skip
 
 
@@ -79,19 +79,21 @@ def test_the_last_source_decides(hal_inventory: Run, folder: Folder, source: Pat
 
 
 def test_validate_is_clean(hal_inventory: Run, source: Path) -> None:
-    done = hal_inventory("-i", source, "validate")
+    done = hal_inventory("-i", source, "validate", "--model")
     assert (done.returncode, done.stdout) == (
         0,
         "hal.yml: site small: 5 nodes, 8 GPUs, 2 arrays, 2 services, 1 partition, 1 file system: no findings\n"
+        "hal.yml: file system home (nfs): no role mounts it on worker[1-4];"
+        " role nfs_client would, in a group of that name\n"
         "1 placeholder stands for real values; --placeholders lists them\n",
     )
-    listed = hal_inventory("-i", source, "validate", "--placeholders").stdout
+    listed = hal_inventory("-i", source, "validate", "--model", "--placeholders").stdout
     assert listed.endswith("LINE  FIELD               VALUE\n  32  nodes.front.serial  S-FRONT\n")
 
 
 def test_validate_prints_findings_then_a_summary(hal_inventory: Run, folder: Folder, small: str) -> None:
     source = folder.site(small.replace("role: login", "role: x").replace("drives: 12", "drives: 0"))
-    done = hal_inventory("-i", source, "validate")
+    done = hal_inventory("-i", source, "validate", "--model")
     assert (done.returncode, done.stderr) == (2, "")
     assert done.stdout == (
         'cluster.yml:30: nodes.front.role: must be login, management, data, transfer, test or compute, not "x"\n'
@@ -109,10 +111,34 @@ def test_validate_prints_findings_then_a_summary(hal_inventory: Run, folder: Fol
 def test_validate_takes_a_model_and_checks_every_source(hal_inventory: Run, folder: Folder, source: Path) -> None:
     bad = folder.write("bad.yml", "plugin: hal\ncluster: cluster.yml\nonly: nobody\n")
     assert hal_inventory("validate", "cluster.yml").returncode == 0
-    done = hal_inventory("-i", source, "-i", bad, "validate")
+    done = hal_inventory("-i", source, "-i", bad, "validate", "--model")
     assert done.returncode == 2
     assert 'bad.yml:3: only: unknown name "nobody"' in done.stdout
     assert "hal.yml: site small" in done.stdout
+
+
+def test_validate_says_what_roles_would_refuse_and_contacts_nobody(hal_inventory: Run) -> None:
+    """HAL's own declaration in a fresh clone: nobody has made its secrets, keys and locks."""
+    done = hal_inventory("-i", ROOT / "inventory/hal/hal.yml", "validate", PATH="/nonexistent")
+    assert done.returncode == 2, done.stderr
+    lines = done.stdout.splitlines()
+    source = lines[0].partition(": ")[0]
+    assert source.endswith("inventory/hal/hal.yml")
+    munge = f"{source}: munge on hal[01-16],hal-login,hal-mgmt[1-2],hal-test: munge_key: 'vault_munge_key' is undefined"
+    assert f"{munge} (roles/munge/meta/argument_specs.yml)" in lines
+    assert [line for line in lines if line.startswith(f"{source}: spectrum_scale on hal[01-16],") and "license" in line]
+    assert len(set(lines)) == len(lines)
+    assert hal_inventory("-i", ROOT / "inventory/hal/hal.yml", "validate", "--model").returncode == 0
+
+
+def test_validate_says_that_roles_cannot_be_asked_behind_a_locked_vault(
+    hal_inventory: Run, folder: Folder, source: Path
+) -> None:
+    folder.write("group_vars/all.yml", "$ANSIBLE_VAULT;1.1;AES256\n3031\n")
+    done = hal_inventory("-i", source, "validate")
+    assert done.returncode == 2, done.stderr
+    assert "hal.yml: roles cannot be asked: Attempting to decrypt but no vault secrets found" in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from pydantic import ValidationError
 
@@ -59,7 +61,6 @@ def planted(text: str, old: str, new: str) -> str:
         ("partitions.gpu.priority", PARTITION, f"{PARTITION} priority: @,", 0, 65533),
         ("partitions.gpu.max_cpus_per_node", PARTITION, f"{PARTITION} max_cpus_per_node: @,", 1, None),
         ("fabric.switches.edr1.ports", SWITCH, "edr1: {nodes: compute, ports: @}", 1, 254),
-        ("profiles.server.memory_mb", "memory_mb: 65536", "memory_mb: @", 1, None),
         ("arrays.flash[1-2].drives", "drives: 12", "drives: @", 1, None),
         ("profiles.worker.numa[0].id", "{id: 0,", "{id: @,", 0, None),
     ],
@@ -75,6 +76,21 @@ def test_a_number_reaches_its_bounds_and_no_farther(
     if most is not None:
         assert said(most) == []
         assert said(most + 1) == [f"{field}: must be at most {most}, not {most + 1}"]
+
+
+@pytest.mark.parametrize(
+    ("field", "old", "cores", "least", "of"),
+    [
+        ("server.memory_mb", "memory_mb: 65536", 4, 256, "a core"),
+        ("worker.memory_mb", "memory_mb: 262144", 8, 256, "a core"),
+        ("worker.gpus[1].memory_mb", "memory_mb: 16384, socket: 1", 1, 1000, "a GPU"),
+    ],
+)
+def test_memory_in_another_unit_is_refused(small: str, field: str, old: str, cores: int, least: int, of: str) -> None:
+    for number, sound in ((least, True), (least - 1, False), (1048576, True), (1048577, False)):
+        text = planted(small, old, re.sub(r"\d+", str(number * cores), old, count=1))
+        said = f"profiles.{field}: {number} MB {of}, not {least} MB to 1024 GB; the unit is MB: 16 GB are 16384"
+        assert findings(text) == ([] if sound else [said])
 
 
 @pytest.mark.parametrize(("size", "said"), [("0.01", []), ("3", []), ("0.0", ["more than 0.0, not 0.0"])])
@@ -115,6 +131,42 @@ def test_a_domain_of_201_characters_is_refused(small: str) -> None:
     assert findings(planted(small, "small.example", long)) == [
         f'domain: "{long}" is not a domain name; write one such as cluster.example.org'
     ]
+
+
+@pytest.mark.parametrize("path", [
+    "/", "/etc", "/etc/x", "/proc", "/sys/fs", "/dev/shm", "/usr", "/usr/bin", "/usr/lib64/x", "/usr/share",
+    "/boot/efi", "/run/x", "/var", "/var/run/x", "/var/lib", "/root", "/bin", "/sbin", "/lib", "/lib64/x", "//usr/",
+])  # fmt: skip
+def test_nothing_is_mounted_over_the_system(small: str, path: str) -> None:
+    assert findings(planted(small, "mount: /home", f"mount: {path}")) == [
+        f'file_systems.home.mount: "{path}" is a folder of the system, which would be hidden; write one such as /home'
+    ]
+
+
+@pytest.mark.parametrize("path", [
+    "/usr/local", "/usr/local/bin", "/usr/projects", "/opt", "/opt/x", "/var/lib/x", "/var/log", "/srv", "/mnt",
+    "/tmp", "/etcetera", "/home", "/a/b/c", "/.x", "/..x", "/usr/sharing",
+])  # fmt: skip
+def test_what_a_site_may_have_of_its_own_is_a_mount_point(small: str, path: str) -> None:
+    assert findings(planted(small, "mount: /home", f"mount: {path}")) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "form"),
+    [
+        ("/home/", "/home"),
+        ("//home", "/home"),
+        ("/a//b", "/a/b"),
+        ("/a/./b", "/a/b"),
+        ("/a/../b", "/b"),
+        ("/../a", "/a"),
+    ],
+)
+def test_a_path_is_written_in_one_way(small: str, written: str, form: str) -> None:
+    said = f'"{written}" is not written plainly; write {form}'
+    assert findings(planted(small, "mount: /home", f"mount: {written}")) == [f"file_systems.home.mount: {said}"]
+    export = planted(small, "    server: front\n", f"    server: front\n    export: {written}\n")
+    assert findings(export) == [f"file_systems.home.export: {said}"]
 
 
 @pytest.mark.parametrize("written", ["a..b", ".a", "a.", "A.b", "a_b.c", "a.-b"])

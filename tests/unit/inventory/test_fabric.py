@@ -65,14 +65,22 @@ def test_a_cabled_model_is_sound_and_says_where_every_cable_goes(cabled: str) ->
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("edr1/[1-4]", "edr2/[1-4]", 'nodes.worker[1-4].cables.mlx5_0/1: unknown switch "edr2"; did you mean "edr1"?'),
-        ("edr1/[1-4]", "edr1[1-4]", '"edr11" is not the port of a switch; write one such as edr1/9'),
-        ("edr1/[1-4]", "edr1/[6-9]", "there is no port 9; edr1 has ports 1 to 8"),
+        (
+            "edr1/[1-4]",
+            "edr2/[1-4]",
+            '"edr2/1" of worker1 (and those of worker[2-4]) is at an unknown switch; did you mean "edr1"?',
+        ),
+        ("edr1/[1-4]", "edr1[1-4]", '"edr11" of worker1 (and those of worker[2-4]) is not the port of a switch; write'),
+        ("edr1/[1-4]", "edr1/[6-9]", '"edr1/9" of worker4 does not exist; edr1 has ports 1 to 8'),
         ("edr1/[1-4]", "edr1/[1-3]", "nodes.worker[1-4].cables.mlx5_0/1: 3 values for 4 nodes"),
-        ("edr1/[5-6]", "edr1/[4-5]", "switch port used twice: edr1/4 (first by worker4 in nodes.worker[1-4].cables"),
+        (
+            "edr1/[5-6]",
+            "edr1/[4-5]",
+            "switch port used twice: edr1/4 of flash1 (first by worker4 in nodes.worker[1-4].cables",
+        ),
         ("8: spine/1", "5: spine/1", "fabric.switches.edr1.cables.5: switch port used twice: edr1/5 (first by flash1"),
-        ("8: spine/1", "8: spine/9", "fabric.switches.edr1.cables.8: there is no port 9; spine has ports 1 to 8"),
-        ("8: spine/1", "9: spine/1", "fabric.switches.edr1.cables.9: there is no port 9; edr1 has ports 1 to 8"),
+        ("8: spine/1", "8: spine/9", '.edr1.cables.8: "spine/9" does not exist; spine has ports 1 to 8'),
+        ("8: spine/1", "9: spine/1", '.edr1.cables.9: "edr1/9" does not exist; edr1 has ports 1 to 8'),
         ("8: spine/1", "x: spine/1", 'fabric.switches.edr1.cables.x: "x" is not the number of a port'),
         (
             '{mlx5_0/1: "edr1',
@@ -84,9 +92,50 @@ def test_a_cabled_model_is_sound_and_says_where_every_cable_goes(cabled: str) ->
             "edr1: {nodes: 'worker[1-3]'",
             "worker4 is not among the nodes below edr1: see fabric.",
         ),
-        (", ports: 8, cables", ", cables", "switch edr1 has cables, so it needs ports in fabric.switches.edr1"),
+        (
+            "edr1: {nodes: compute",
+            "edr1: {nodes: worker1",
+            "worker[2-4] are not among the nodes below edr1: see fabric.switches.edr1.nodes",
+        ),
+        (
+            "8: spine/1",
+            "8: spine/1, 7: spine/1",
+            ".7: switch port used twice: spine/1 of edr1/7 (first by edr1/8 in fabric.switches.edr1.cables.8, line 60)",
+        ),
+        (
+            "8: spine/1",
+            "8: spine/1, 7: edr1/8",
+            ".7: switch port used twice: edr1/8 of edr1/7 (first in fabric.switches.edr1.cables.8, line 60)",
+        ),
+        ("8: spine/1", "8: edr1/8", "fabric.switches.edr1.cables.8: edr1/8 leads to itself; write the other end"),
+        (
+            "8: spine/1",
+            "'[7-8]': spine/1",
+            ".cables.[7-8]: 1 value for 2 ports of 1 switch; write a range or a list of 2",
+        ),
+        (
+            "8: spine/1",
+            "'[07-08]': 'spine/[1-2]'",
+            '"edr1/07" of edr1/07 (and those of edr1/08) is not the port of a switch',
+        ),
+        (", ports: 8, cables", ", cables", "is a cable of edr1, which needs ports in fabric.switches.edr1"),
         ("links: 1", "links: 4", "arrays.flash[1-2].cables: 1 cables, but links: 4"),
-        ("0x506b4b0300c2b[1-4]f0", "506b4b0300c2b[1-4]f0", 'port_guids.mlx5_0/1: "506b4b0300c2b1f0" is not a GUID'),
+        (
+            "0x506b4b0300c2b[1-4]f0",
+            "506b4b0300c2b[1-4]f0",
+            'port_guids.mlx5_0/1: "506b4b0300c2b1f0" of worker1 (and those of worker[2-4]) is not a GUID',
+        ),
+        (
+            '"0x506b4b0300c2b[1-4]f0"',
+            '["0x506b4b0300c2b[1-2]f0", "0xffffffffffffffff", "0x506b4b0300c2b4f0"]',
+            'port_guids.mlx5_0/1: "0xffffffffffffffff" of worker3 is not a GUID',
+        ),
+        (
+            '"0x506b4b0300c2d[1-2]f0"',
+            '["0x0000000000000000", "0x506b4b0300c2d2f0"]',
+            'arrays.flash[1-2].port_guids.ib0: "0x0000000000000000" of flash1 is not a GUID',
+        ),
+        ('"0x248a070300f82d40"', '"0x0000000000000000"', 'edr1.guid: "0x0000000000000000" is not a GUID'),
         (
             "0x506b4b0300c2d[1-2]f0",
             "0x506b4b0300c2b[4-5]f0",

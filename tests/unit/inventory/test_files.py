@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hal_inventory import reader
-from hal_inventory.errors import ClusterFileError
+from hal_inventory.cli.validate import validate
+from hal_inventory.errors import ClusterFileError, HalInventoryError
 from hal_inventory.load import load, load_bytes
+from hal_inventory.sources import is_source, last_source
+from tests.unit.inventory.conftest import Folder
 
 
 def message(path: Path) -> str:
@@ -24,6 +30,82 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 def test_a_folder(tmp_path: Path) -> None:
     assert message(tmp_path) == f"{tmp_path}: is a directory; name the file in it"
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+ODD: list[tuple[Callable[[Path], None], str]] = [
+    (os.mkfifo, "is a pipe; name a regular file"),  # nobody writes into it: who opens it as a file waits for ever
+    (lambda path: path.symlink_to("/dev/zero"), "is a device; name a regular file"),
+    (_socket, "is a socket; name a regular file"),
+    (Path.mkdir, "is a directory; name the file in it"),
+    (lambda path: path.symlink_to("gone"), 'is a link to "gone", and there is no such file'),
+    (lambda path: path.symlink_to(path.name), "cannot be read: Too many levels of symbolic links"),
+]
+SOURCES = {
+    "hal.yml": "",
+    "cluster.yml": "plugin: hal\ncluster: cluster.yml\n",
+    "users.yml": "plugin: hal\ncluster: cluster.yml\n",
+    "base.yml": "plugin: hal\nbase: base.yml\n",
+}
+
+
+@pytest.mark.parametrize(("make", "said"), ODD)
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_is_no_regular_file_is_one_line_wherever_a_file_is_read(
+    folder: Folder, name: str, make: Callable[[Path], None], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder.path)
+    folder.site(source=SOURCES[name])
+    Path(name).unlink(missing_ok=True)
+    make(Path(name))
+    assert not is_source(Path(name))
+    where = "hal.yml/hal.yml" if name == "hal.yml" and os.path.isdir(name) else "hal.yml"
+    assert str(last_source(["hal.yml"], strict=True)) == where
+    for path in {"hal.yml", name}:
+        verdict = validate([path], list_placeholders=False)
+        assert (verdict.status, verdict.answer.data["findings"]) == (
+            2,
+            [{"file": name, "line": 0, "field": "", "message": said}],
+        )
+
+
+def test_a_file_that_becomes_a_pipe_before_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, other = tmp_path / "cluster.yml", tmp_path / "other"
+    os.mkfifo(path)
+    other.write_text("name: x\n")
+    before = os.stat(other)
+    monkeypatch.setattr(os, "stat", lambda *_, **__: before)
+    assert message(path) == f"{path}: is a pipe; name a regular file"
+
+
+def test_a_folder_that_may_not_be_searched(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Root may search any folder, so it is the system's answer that is put in here.
+    source = folder.site()
+    really = os.stat
+
+    def refuse(path: object, *rest: object, **more: object) -> object:
+        if str(path).startswith(str(folder.path)):
+            raise PermissionError(13, "Permission denied", str(path))
+        return really(path, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert message(source) == f"{source}: cannot be read: Permission denied"
+    assert last_source([str(source)], strict=True) == source
+    assert last_source([str(folder.path)]) is None
+
+
+def test_a_working_directory_that_is_gone(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, gone = folder.site(), folder.path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert validate([str(source)], list_placeholders=False).status == 0
+    with pytest.raises(HalInventoryError, match=r"^x\.yml: no such file$"):
+        load("x.yml")
 
 
 def test_an_unreadable_file() -> None:

@@ -33,7 +33,10 @@ def test_a_range_expands_in_the_order_written(text: str, names: list[str]) -> No
         ("n[]", "expands to nothing"),
         ("n[1-1000000]", f"stands for more than {MAX_NAMES} values"),
         ("n[1-999999999]", f"stands for more than {MAX_NAMES} values"),
-        ("n[1-300]x[1-300]", f"stands for 90000 values; more than {MAX_NAMES}"),
+        ("n[1-300]x[1-300]", f"stands for more than {MAX_NAMES} values"),
+        ("n[1-010]", "[1-010] has numbers of two widths; write [001-010] or [1-10]"),
+        ("n[08-9]", "[08-9] has numbers of two widths; write [08-09] or [8-9]"),
+        ("n[٣-٤]", "is not a range"),
         ("n[1-99999999999999999999]", "is not a range"),
         ("n[1-5/0]", "a step of 0"),
         ("n[1", "brackets do not match"),
@@ -80,3 +83,17 @@ def test_the_limit_is_exact() -> None:
     assert len(expand(f"n[1-{MAX_NAMES}]")) == MAX_NAMES
     with pytest.raises(RangeError, match=f"stands for more than {MAX_NAMES} values"):
         expand(f"n[0-{MAX_NAMES}]")
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["n2", "n1", "n3"], "n[2,1,3]"),
+        (["n1x", "n2x"], "n1x,n2x"),
+        (["@all", "b"], "@all,b"),  # as a name, not as a group of the machine that reads the model
+        (["x[", "y"], "x[,y"),
+        (["a&b", "a!b", "c1", "c2"], "a&b,a!b,c[1-2]"),
+    ],
+)
+def test_names_are_folded_for_a_message_whatever_they_are(names: list[str], said: str) -> None:
+    assert fold_in_order(names) == said

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hal_inventory.load import load_bytes
 from tests.unit.inventory.conftest import findings
 
 DATA = Path(__file__).parent / "data"
@@ -59,7 +60,7 @@ def test_faults_of_every_kind_are_reported_in_one_run(small: str) -> None:
         "cluster.yml:23: profiles.server.model: a template is not evaluated here and not allowed: '{{ x }}';"
         " write the value itself",
         'cluster.yml:26: profiles.server.memory_gb: unknown field; did you mean "memory_mb"?',
-        "cluster.yml:41: nodes.worker[1-4].serial: serial used twice: S3"
+        "cluster.yml:41: nodes.worker[1-4].serial: serial used twice: S3 of worker3"
         " (first by front in nodes.front.serial, line 33)",
         'cluster.yml:47: arrays.flash[1-2].drives: must be a whole number, not "many"',
         'cluster.yml:50: services.time_server: "and": a name is missing at the start',
@@ -75,6 +76,18 @@ def test_a_part_left_out_for_a_fault_causes_no_second_finding(small: str) -> Non
 
 def test_groups_may_name_each_other_in_any_order(small: str) -> None:
     assert findings(small.replace("  base: all", "  early: late\n  late: compute", 1)) == []
+    assert (
+        findings(small.replace("  base: all", "  early: 'rack[2,1]'\n  rack1: worker1\n  rack2: worker[3,2]", 1)) == []
+    )
+
+
+def test_services_and_groups_may_name_each_other_in_any_order(small: str) -> None:
+    text = small.replace("slurm_controller: front", "slurm_controller: time_server\n  portal: late and not compute", 1)
+    site = load_bytes(
+        text.replace("  base: all", "  late: all and not portal_too\n  portal_too: compute").encode(), "x"
+    )
+    assert (site.services["slurm_controller"], site.services["portal"]) == (("front",), ("front",))
+    assert list(site.members)[-6:] == ["portal", "time_server", "late", "portal_too", "slurm_node", "slurm"]
 
 
 def test_a_template_is_refused_even_where_nothing_reads_it(small: str) -> None:
@@ -109,6 +122,7 @@ def test_numbers_of_processors_have_bounds_that_may_be_reached(
 ) -> None:
     line = "    cpus: {model: Xeon, sockets: 1, cores_per_socket: 4, threads_per_core: 1}"
     assert line in small
+    small = small.replace("memory_mb: 65536", "memory_mb: 1048576")  # enough for so many cores, not too much for one
     for number, sound in ((least - 1, False), (least, True), (most, True), (most + 1, False)):
         found = findings(small.replace(line, line.replace(f"{field}: {was}", f"{field}: {number}")))
         assert [one.split(": ")[1] for one in found] == ([] if sound else [f"profiles.server.cpus.{field}"])

@@ -226,16 +226,20 @@ def test_nodes_and_names_are_lists(said: Said) -> None:
 
 
 def test_a_site_is_counted_in_words(said: Said, folder: Folder, text: str) -> None:
-    one = "hal.yml: site small: 5 nodes, 11 GPUs, 2 arrays, 2 services, 1 partition, 1 file system: no findings\n"
-    assert said("validate") == f"{one}1 placeholder stands for real values; --placeholders lists them\n"
+    remark = "file system home (nfs): no role mounts it on worker[1-4]; role nfs_client would, in a group of that name"
+    one = (
+        "hal.yml: site small: 5 nodes, 11 GPUs, 2 arrays, 2 services, 1 partition, 1 file system: no findings\n"
+        f"hal.yml: {remark}\n"
+    )
+    assert said("validate", "--model") == f"{one}1 placeholder stands for real values; --placeholders lists them\n"
     folder.site(text.replace("domain: ", "domain: !placeholder "))
-    assert said("validate", "--placeholders") == (
+    assert said("validate", "--model", "--placeholders") == (
         f"{one}2 placeholders stand for real values\n\n"
         "LINE  FIELD               VALUE\n"
         "   3  domain              small.example\n"
         "  37  nodes.front.serial  S-FRONT\n"
     )
-    found = json.loads(said("validate", "--json"))
+    found = json.loads(said("validate", "--model", "--json"))
     assert found["placeholders"][0] == {"line": 3, "field": "domain", "value": "small.example"}
     assert found["sites"] == [
         {
@@ -244,3 +248,4 @@ def test_a_site_is_counted_in_words(said: Said, folder: Folder, text: str) -> No
         }
     ]  # fmt: skip
     assert (found["findings"], found["users"]) == ([], [])
+    assert found["remarks"] == [f"hal.yml: {remark}"]

@@ -12,6 +12,7 @@ from hal_inventory.derive.slices import derive
 from hal_inventory.load import load
 from hal_inventory.model import Site
 from hal_inventory.packed import group_members, host_vars
+from hal_inventory.storage import mounted_by_no_role
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +108,9 @@ def test_neuronix_has_no_bmcs_no_fabric_and_gluster_over_two_servers(neuronix: S
     scratch = slice_of(neuronix, "file_systems")["scratch"]
     assert (scratch["servers"], scratch["layout"]) == (["vault1", "vault2"], "distributed")
     assert host_vars(pack(neuronix))["vault2"]["hal_node"]["serial"] == "ZFS-WEST"
+
+
+def test_what_no_role_mounts_is_said_with_its_clients(root: Path, dell: Site, hal: Site, neuronix: Site) -> None:
+    said = "file system scratch (gluster): no role mounts it on head,gate,gpu-a[1-3],gpu-b[1-2],gpu-c1"
+    assert (mounted_by_no_role(dell), mounted_by_no_role(hal), mounted_by_no_role(neuronix)) == ([], [], [said])
+    assert f"tests/sites/neuronix/cluster.yml: {said}\n" in (root / "docs" / "site-model.md").read_text()

@@ -9,6 +9,7 @@ import pytest
 from hal_inventory.compiled import Compiled, inventory_of, slice_of
 from hal_inventory.errors import ClusterFileError, HalInventoryError, SourceFileError
 from hal_inventory.packed import host_vars
+from hal_inventory.script import source_of
 from hal_inventory.settings import configured_sources
 from hal_inventory.sources import last_source, read_source
 from tests.unit.inventory.conftest import Folder
@@ -165,6 +166,27 @@ def test_the_last_source_decides(folder: Folder) -> None:
     assert last_source([str(last), str(first), str(other), "localhost,"]) == first
     assert last_source([str(other)]) is None
     assert last_source([str(folder.path)]) == first
+
+
+def test_sources_of_two_sites_are_refused_in_one_call(folder: Folder) -> None:
+    first, part = folder.site(), folder.write("part.yml", "plugin: hal\nbase: hal.yml\nonly: worker1\n")
+    other = folder.write("other.yml", "plugin: hal\nbase: part.yml\ncluster: other/cluster.yml\n")
+    same = folder.write("same.yml", "plugin: hal\ncluster: ./other/../cluster.yml\n")
+    link = folder.path / "link.yml"
+    link.symlink_to("other.yml")
+    alone = folder.write("other/hal.yml", START)
+    folder.write("other/cluster.yml", "name: other\n")
+    for good in ([first, first], [first, part, same], [first, other], [other, part], [link, other], [other, alone]):
+        assert source_of([str(path) for path in good]) == good[-1]
+    for bad in ([first, alone], [alone, part], [first, part, alone, part]):
+        with pytest.raises(SourceFileError) as caught:
+            source_of([str(path) for path in bad])
+        assert str(caught.value).endswith("in the same call; name one, or give it a base")
+    with pytest.raises(SourceFileError) as caught:
+        source_of([str(first), str(alone.parent)])
+    assert str(caught.value) == (
+        f"{alone}: is of another site than {first} in the same call; name one, or give it a base"
+    )
 
 
 def test_strictly_a_file_that_is_missing_or_broken_is_not_passed_over(folder: Folder) -> None:

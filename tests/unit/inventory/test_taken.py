@@ -12,8 +12,8 @@ RAID = "{name: system, node: front, level: raid1, drives: 2, media: ssd, holds: 
 OF_WORKERS = RAID.replace("front", "worker1")
 WORKER_MACS = '    macs: {management: "02:00:00:00:01:[01-04]"}\n'
 DISKS = {
-    "aliases: [gateway]": 'disks: {d1: "0x5001", d2: "0x5002"}',
-    WORKER_MACS: f'{WORKER_MACS}    disks: {{d1: "0x600[1-4]"}}\n',
+    "aliases: [gateway]": 'disks: {d1: "0x5000c500a1b25001", d2: "0x5000c500a1b25002"}',
+    WORKER_MACS: f'{WORKER_MACS}    disks: {{d1: "0x5000c500a1b2600[1-4]"}}\n',
 }
 IPOIB = "cidr: 10.1.2.0/24"
 
@@ -49,11 +49,33 @@ IPOIB = "cidr: 10.1.2.0/24"
         {HOME: HOME.replace("front", "worker2") + "\n    network: bmc"},
         {"raid_sets:": "  other: {kind: nfs, mount: /home, server: front, clients: login}\nraid_sets:"},
         {"raid_sets:": "  other: {kind: nfs, mount: /other, server: front, clients: compute}\nraid_sets:"},
+        {"raid_sets:": "  other: {kind: nfs, mount: /home/a/b, server: front, clients: compute}\nraid_sets:"},
+        {"raid_sets:": "  other: {kind: lustre, mount: /home/a, arrays: flash1, clients: compute}\nraid_sets:"},
+        {"raid_sets:": "  other: {kind: nfs, mount: /homes, server: front, clients: compute}\nraid_sets:"},
+        {
+            HOME: "    kind: spectrum_scale\n    mount: /home\n    arrays: flash1",
+            "raid_sets:": "  a: {kind: spectrum_scale, mount: /home/a, arrays: flash2, clients: compute}\nraid_sets:",
+        },
+        {RAID: f"{RAID[:-1]}, file_system: xfs, mount: /home}}", "clients: compute": "clients: all"},
+        {
+            RAID: f"{OF_WORKERS[:-1]}, file_system: xfs, mount: /data}}",
+            HOME: "    kind: spectrum_scale\n    mount: /data/home\n    arrays: flash1",
+        },
+        {HOME: "    kind: nfs\n    mount: /home\n    arrays: flash1\n    export: /"},
         {"  base: all": "  nfs_client: compute\n  nfs_server: login\n  spectrum_scale: login"},
         {RAID: f"{RAID}\n  - {OF_WORKERS}"},
         {RAID: f"{RAID[:-1]}, file_system: xfs, mount: /a}}\n  - {OF_WORKERS[:-1]}, file_system: xfs, mount: /a}}"},
         {**DISKS, RAID: f"{RAID[:-1]}, disks: 'd[1-2]'}}\n  - {OF_WORKERS[:-1]}, controller: hardware, disks: d1}}"},
         {**DISKS, RAID: f"{RAID[:-1]}, controller: hardware, disks: d2}}"},
+        {"aliases: [gateway]": 'disks: {d1: "0x5000C500A1B25001", d2: nvme.1344-5a-4d-00000001}'},
+        {"aliases: [gateway]": "disks: {d1: !placeholder PLACEHOLDER-FRONT-D1}"},
+        {WORKER_MACS: f'{WORKER_MACS}    gpu_uuids: {{"0": "GPU-[1-4]", "1": "GPU-[5-8]"}}\n'},
+        {"gpu: {nodes: compute": "gpu: {max_cpus_per_node: 32, nodes: compute"},
+        {
+            "cores_per_socket: 4, threads_per_core: 4}": "cores_per_socket: 4, threads_per_core: 8}",  # POWER8
+            "cpus: 0-15}": "cpus: 0-31}",
+            "cpus: 16-31}": "cpus: 32-63}",
+        },
         {"edr1: {nodes: compute}": "edr1: {nodes: compute}\n    a: {switches: edr1}\n    b: {switches: a}"},
         {
             "kernel: 3.10.0": "kernel: 3.10.0\n    interfaces: {management: {name: bond0, members: [eno1, eno2],"
@@ -128,3 +150,34 @@ def test_a_site_has_so_many_nodes_and_one_more_is_a_slip(small: str, monkeypatch
     monkeypatch.setattr("hal_inventory.expand.MAX_NAMES", 3)
     slip = ["cluster.yml:30: nodes.b[1-3]: more than 3 nodes; that is taken for a slip"]
     assert (findings(two), findings(text)) == (slip, slip)
+
+
+def test_all_ranges_of_a_file_together_stand_for_so_many_values(small: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hal_inventory.load.MAX_VALUES", 22)  # five columns of four workers, and two arrays
+    assert findings(small) == []
+    monkeypatch.setattr("hal_inventory.load.MAX_VALUES", 21)
+    slip = "with this one the file's ranges stand for more than 21 values; that is a slip"
+    assert findings(small) == [f"cluster.yml:46: arrays.flash[1-2]: {slip}"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("arrays:\n", '  "a{}x[1-65536]": {{model: box, drives: 1, drive_tb: 1.0}}\n', "62: arrays.a15x[1-65536]"),
+        ("[gateway]\n    disks:\n", '      d{}: "[1-65536]"\n', "54: nodes.front.disks.d16"),
+        ("groups:\n", '  g{}: "x[1-65536]"\n', "67: groups.g15"),
+        ("raid_sets:\n", '  - "[1-65536],{}"\n', "82: raid_sets[15]"),
+    ],
+)
+def test_hundreds_of_large_ranges_are_one_line(small: str, old: str, new: str, where: str) -> None:
+    text = small.replace("[gateway]\n", "[gateway]\n    disks:\n")
+    text = text.replace(old, old + "".join(new.format(at) for at in range(300)), 1)
+    slip = "with this one the file's ranges stand for more than 1048576 values; that is a slip"
+    assert findings(text) == [f"cluster.yml:{where}: {slip}"]
+
+
+@pytest.mark.parametrize("text", ["[1-2]" * 100_000, "[" + "1," * 500_000 + "1]", "[" * 500_000, "[1-9]," * 100_000])
+def test_a_range_without_end_is_one_short_line(small: str, text: str) -> None:
+    (found,) = findings(small.replace('"S[1-4]"', f'"{text}"'))
+    assert found.startswith(f'cluster.yml:40: nodes.worker[1-4].serial: "{text[:57]}..."')
+    assert len(found) < 200

@@ -140,7 +140,7 @@ def test_exports_that_cannot_be_read_are_not_taken_for_none(tmp_path: Path) -> N
     assert "failed_when" not in task
 
     def status(path: Path) -> int:
-        argv = [word.replace("/etc/exports", str(path)) for word in task["ansible.builtin.command"]["argv"]]
+        argv = [word.replace("/etc/exports", str(path)) for word in task["hal_command"]["argv"]]
         return subprocess.run(argv, capture_output=True, check=False).returncode
 
     assert status(tmp_path / "none") == 0

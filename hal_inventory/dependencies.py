@@ -1,0 +1,31 @@
+"""The order of what needs each other: services and groups by their expressions, switches by what is below them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+
+
+def ordered(needs: Mapping[str, set[str]]) -> tuple[list[str], dict[str, list[str]]]:
+    """Return names, each after those that it needs; and, for each that needs itself, those of its circle."""
+    try:
+        return list(TopologicalSorter(needs).static_order()), {}
+    except CycleError:
+        reached = {name: _reached(name, needs) for name in needs}
+    circles = {
+        name: sorted(other for other in found if name in reached[other])
+        for name, found in reached.items()
+        if name in found
+    }
+    others = {name: found - circles.keys() for name, found in needs.items() if name not in circles}
+    return list(TopologicalSorter(others).static_order()), circles
+
+
+def _reached(name: str, needs: Mapping[str, set[str]]) -> set[str]:
+    """Return what a name needs, and what that needs, and so on."""
+    found: set[str] = set()
+    ahead = set(needs[name])
+    while ahead:
+        found |= ahead
+        ahead = {further for one in ahead for further in needs[one]} - found
+    return found

@@ -1,0 +1,269 @@
+"""What a site sets in group_vars and host_vars: each name has a reader, and each file says one thing.
+
+Files in, findings out. Nothing is evaluated and no vault is opened. Which names have a reader: ``variable_names``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TypeAlias
+
+from hal_inventory.compiled import Compiled
+from hal_inventory.connection import MOVED
+from hal_inventory.errors import ClusterFileError, Finding, FindingsError
+from hal_inventory.packed import group_members
+from hal_inventory.printable import printable
+from hal_inventory.reader import Document, Scalar, display_name, parse, read_bytes
+from hal_inventory.reader import Sequence as Items
+from hal_inventory.slurm_parameters import SECTIONS
+from hal_inventory.sources import read_source
+from hal_inventory.suggest import did_you_mean, nearest
+from hal_inventory.variable_names import OF_THE_MODEL, SITE_VARIABLES, words_of_expressions
+
+GROUPS, HOSTS = "group_vars", "host_vars"
+SUFFIXES = ("", ".yml", ".yaml", ".json")  # as Ansible tries them; of several files for one name it reads the first
+VAULT = b"$ANSIBLE_VAULT"
+TIME_ZONE = "base_time_zone"
+CLOSE = 0.8
+"""As suggest.CLOSE, and higher: names begin with those of roles, so that many are alike by that alone."""
+
+
+@dataclass
+class Variables:
+    """What was read: documents by their files, how many were locked, and what is wrong with them."""
+
+    documents: list[Document] = field(default_factory=list)
+    words: set[str] = field(default_factory=set)
+    """Every word in a template of these files."""
+    vaulted: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+Owners: TypeAlias = Mapping[str, Collection[str]]
+"""For GROUPS and HOSTS the names that have variables."""
+
+
+def check_source(path: str | os.PathLike[str], known: Collection[str]) -> Variables:
+    """Return what is wrong with the group_vars and host_vars of a source and of those that it begins with.
+
+    ``known``: the names that the project reads. A FindingsError says why the source itself cannot be read.
+    """
+    source = read_source(path)
+    sources = (*source.bases, source.path)
+    return check(list(dict.fromkeys(one.parent for one in sources)), known, _owners(sources))
+
+
+def _owners(sources: Sequence[Path]) -> Owners | None:
+    """Return the groups and nodes of the sources' models, whatever part of them is wanted; None with a fault there."""
+    owners: dict[str, set[str]] = {GROUPS: {"all", "ungrouped"}, HOSTS: {"localhost"}}
+    try:
+        for path in sources:
+            compiled = Compiled(path)
+            compiled.source = replace(compiled.source, only=None)
+            packed = compiled.inventory()
+            owners[GROUPS].update(group_members(packed))
+            owners[HOSTS].update(host[0] for host in packed["hosts"])
+    except FindingsError:  # whoever reads the model says it
+        return None
+    return owners
+
+
+def check(folders: Sequence[Path], known: Collection[str], owners: Owners | None = None) -> Variables:
+    """Return what is wrong with the variables in group_vars and host_vars of the folders; their names go together.
+
+    ``owners``: where they are known, a file of none of them is a fault.
+    """
+    read = Variables()
+    for folder in folders:
+        for kind in (GROUPS, HOSTS):
+            _read_folder(folder / kind, owners[kind] if owners else None, read)
+    _check_names(read, known)
+    _check_time_zones(read)
+    if read.vaulted:
+        read.remarks.append(_unread(read.vaulted))
+    read.findings = sorted(set(read.findings))
+    return read
+
+
+def _unread(vaulted: Sequence[str]) -> str:
+    files = "1 vaulted file was" if len(vaulted) == 1 else f"{len(vaulted)} vaulted files were"
+    return f"{files} not read: {', '.join(vaulted)}"
+
+
+# --- files, as Ansible finds them (find_vars_files of its parsing/dataloader.py) ---
+
+
+def _read_folder(folder: Path, owners: Collection[str] | None, read: Variables) -> None:
+    first: dict[str, Path] = {}
+    for path in sorted(_listed(folder, read), key=lambda one: (one.stem, SUFFIXES.index(one.suffix))):
+        name = path.stem
+        if first.setdefault(name, path) is not path:
+            _fault(read, path, f"is not read: Ansible reads {first[name].name} beside it instead; put the two together")
+        elif owners is not None and name not in owners:
+            what = "group" if folder.name == GROUPS else "node"
+            _fault(read, path, f'is not read: there is no {what} "{name}"{did_you_mean(name, owners, kind=f"{what}s")}')
+        else:
+            before = len(read.documents)
+            _read_path(path, read, ())
+            read.remarks += _repeats(read.documents[before:])
+
+
+def _listed(folder: Path, read: Variables) -> list[Path]:
+    """Return what of a folder Ansible would read."""
+    if not os.path.lexists(folder):
+        return []
+    try:
+        found = [folder / name for name in os.listdir(folder)]
+    except OSError as error:
+        _fault(read, folder, f"cannot be read: {error.strerror}")
+        return []
+    return [one for one in found if one.suffix in SUFFIXES and one.name[0] != "." and one.name[-1] != "~"]
+
+
+def _read_path(path: Path, read: Variables, above: tuple[str, ...]) -> None:
+    if os.path.isdir(path):
+        real = os.path.realpath(path)
+        if real in above:
+            _fault(read, path, "is a link to a folder that it is in; take it away")
+        else:
+            for one in sorted(_listed(path, read)):
+                _read_path(one, read, (*above, real))
+    elif os.path.isfile(path):
+        _read_file(path, read)
+    else:
+        _fault(read, path, _oddity(path))
+
+
+def _oddity(path: Path) -> str:
+    """Return why a path is not one to be read: nothing may be there, or what would never end."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return "is neither a file nor a folder; take it away"
+
+
+def _read_file(path: Path, read: Variables) -> None:
+    name = display_name(path)
+    try:
+        content = read_bytes(path)
+        if content.startswith(VAULT):
+            read.vaulted.append(name)
+            return
+        document = parse(content, name, variables=True)
+    except ClusterFileError as error:
+        read.findings += error.findings
+        return
+    read.documents.append(document)
+    read.words.update(words_of_expressions(content.decode("utf-8-sig")))
+    read.findings += document.findings
+
+
+def _fault(read: Variables, path: Path, message: str) -> None:
+    read.findings.append(Finding(display_name(path), 0, "", message))
+
+
+# --- names ---
+
+
+def _repeats(documents: Sequence[Document]) -> Iterator[str]:
+    """Give what several files of one group or node set: the last counts, in the order in which Ansible reads them."""
+    earlier: dict[str, str] = {}
+    for document in documents:
+        for name, line in document.root.lines.items():
+            place = f"{document.file}:{line}"
+            if name in earlier and name != SITE_VARIABLES:  # its lists add up
+                yield printable(f"{place}: {name}: counts instead of {earlier[name]}")
+            earlier[name] = place
+
+
+def _check_names(read: Variables, known: Collection[str]) -> None:
+    declared = [name for document in read.documents for name in _declared(document, read)]
+    for document in read.documents:
+        for name in document.root.items:
+            problem = _problem(name, known, read.words, declared)
+            if problem:
+                read.findings.append(Finding(document.file, document.line((name,)), name, problem))
+
+
+def _declared(document: Document, read: Variables) -> Iterator[str]:
+    """Give the names that a site says it reads itself."""
+    found = document.root.items.get(SITE_VARIABLES)
+    if found is None:
+        return
+    items = found.items if isinstance(found, Items) else [found]
+    if not (isinstance(found, Items) and items and all(isinstance(item, Scalar) for item in items)):
+        message = "must be a list of names such as [motd_text, grafana_*]"
+        read.findings.append(Finding(document.file, document.line((SITE_VARIABLES,)), SITE_VARIABLES, message))
+    yield from (item.text for item in items if isinstance(item, Scalar))
+
+
+def _problem(name: str, known: Collection[str], words: Collection[str], declared: Sequence[str]) -> str:
+    """Return why nobody reads a name, or the empty text."""
+    if name in MOVED:
+        return f"does not count for all that uses it; write {MOVED[name]} into the source, hal.yml"
+    if name in OF_THE_MODEL:
+        return "comes from cluster.yml; take it away here"
+    if name in known or name in words or name.startswith("ansible_"):
+        return ""
+    if any(fnmatchcase(name, pattern) for pattern in declared):
+        return ""
+    return f"no role and no playbook reads it{_instead(name, known)}"
+
+
+def _instead(name: str, known: Collection[str]) -> str:
+    parameter = _SLURM.get(name.removeprefix("slurm_").replace("_", "").lower())
+    if parameter and name.startswith("slurm_"):
+        return f"; write {parameter} into slurm_settings_site"
+    close = nearest(name, known, close=CLOSE)
+    if close:
+        return f'; did you mean "{close}"?'
+    return f"; where a playbook of yours does, name it in {SITE_VARIABLES}"
+
+
+_SLURM = {parameter.lower(): parameter for parameter in SECTIONS["slurm.conf"]}
+
+
+# --- values ---
+
+
+def _check_time_zones(read: Variables) -> None:
+    for document in read.documents:
+        value = document.root.items.get(TIME_ZONE)
+        if not isinstance(value, Scalar) or _is_later(value, document) or _is_zone(value.text):
+            continue
+        if not _is_zone("Etc/UTC"):
+            read.remarks.append(f"{TIME_ZONE} was not checked: this machine has no time zones (package tzdata)")
+            return
+        message = f'"{value.text}" is no time zone{_near_zone(value.text)}'
+        read.findings.append(Finding(document.file, value.line, TIME_ZONE, message))
+
+
+def _is_later(value: Scalar, document: Document) -> bool:
+    """Tell whether a value shows only in a run (null is for the role to refuse), or is at fault already."""
+    only_then = value.text.startswith(VAULT.decode()) or "{{" in value.text or "{%" in value.text
+    null = value.plain and not value.text
+    return only_then or null or any(one.line == value.line for one in document.findings)
+
+
+def _is_zone(name: str) -> bool:
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(name)
+    except (OSError, ValueError, LookupError):  # a folder of zones, no file of zones, nothing there
+        return False
+    return True
+
+
+def _near_zone(name: str) -> str:
+    from zoneinfo import available_timezones
+
+    zones = {zone.lower(): zone for zone in available_timezones()}
+    close = nearest(name.lower(), zones, close=CLOSE)
+    return f'; did you mean "{zones[close]}"?' if close else "; write one such as America/Chicago"

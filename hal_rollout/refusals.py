@@ -46,10 +46,11 @@ class Said:
 
 @dataclass
 class Role:
-    """One role of a play, with what it asks for. It is asked for hosts of that play."""
+    """One role of a play, with what it asks for. `task`: the one that asks, where a run has come to it."""
 
     play: Any
     role: Any
+    task: Any = None
 
     @property
     def name(self) -> str:
@@ -62,6 +63,19 @@ class Role:
         tasks = (task for block in self.role._task_blocks for task in plays.tasks_of(block))
         own = (task for task in tasks if module_name(task.action) != "ansible.builtin.validate_argument_spec")
         return any(task.evaluate_tags(self.play.only_tags, self.play.skip_tags, all_vars={}) for task in own)
+
+    def hosts(self, inventory: Any) -> list[Any]:
+        """The hosts of its play, within --limit. An error of Ansible where only a run knows them."""
+        variables = self.play._variable_manager.get_vars(play=self.play)
+        pattern = CompilingTemplar(self.role._loader, variables).template(self.play.hosts)
+        return list(inventory.get_hosts(pattern))
+
+    def applies(self, host: Any) -> bool:
+        """Whether the condition of the role itself holds for a host. An error of Ansible where only a run knows it."""
+        if not self.role.when:
+            return True
+        variables, templar = self._around(host, {})
+        return _holds(self.role.when, templar, variables)
 
     @cached_property
     def tasks(self) -> list[Any]:
@@ -79,11 +93,14 @@ class Role:
         return dict((self.role._get_role_argspecs().get("main") or {}).get("options") or {})
 
     def says(self, host: Any) -> list[Said]:
-        """Return what the role says of a host. Where its arguments do not fit their spec, that is all."""
+        """Return what the role says of a host. Where its arguments do not fit their spec, that is all.
+
+        Ansible checks the arguments of a role that --tags leave out, too: these are all that is asked of it.
+        """
         variables, templar = self._around(host, {})
         spec = f"{self.role._role_path}/meta/argument_specs.yml"
         misfits = [Said(self.name, host.get_name(), text, spec) for text in self._misfits(templar, variables)]
-        return misfits or list(self.asserts(host))
+        return misfits or (list(self.asserts(host)) if self.wanted else [])
 
     def asserts(self, host: Any, given: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Said]:
         """Return what tasks/validate.yml says of a host. `given` is above all variables, as on a command line.
@@ -103,7 +120,8 @@ class Role:
     def _around(self, host: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         """The variables that a task of the role sees on a host, and a templar that finds the role's templates."""
         manager = self.play._variable_manager
-        variables = {**manager.get_vars(play=self.play, host=host, task=next(iter(self.tasks), None)), **given}
+        task = self.task or next(iter(self.tasks), None)
+        variables = {**manager.get_vars(play=self.play, host=host, task=task), **given}
         variables["ansible_search_path"] = [self.role._role_path, *variables.get("ansible_search_path", ())]
         return variables, CompilingTemplar(self.role._loader, variables)
 
@@ -149,33 +167,33 @@ class Role:
 
 
 def roles_of(paths: Iterable[str], loader: Any, manager: Any) -> list[Role]:
-    """Return the roles that plays of these playbooks list and --tags let run, in their order.
+    """Return the roles that plays of these playbooks list under `roles`, in their order.
 
+    What tasks import or include is asked when the run comes to it: these tasks may give it other variables.
     AnsibleError where a playbook cannot be read.
     """
     every = [play for path in paths for play in Playbook.load(path, manager, loader).get_plays()]
-    # A role of which one file is called (tasks_from) is not rolled out.
-    listed = [Role(play, role) for play in every for role in play.roles if not role._from_files.get("tasks")]
-    return [one for one in listed if one.wanted]
+    return [Role(play, role) for play in every for role in play.roles if not role.from_include]
 
 
-def ask(roles: Iterable[Role], inventory: Any, hosts: Iterable[str] | None = None) -> list[Said]:
-    """Return what roles say of these hosts; of all hosts of their plays, within the run's --limit, unless named."""
-    named = [inventory.get_host(name) for name in hosts] if hosts is not None else None
-    return [
-        said
-        for role in roles
-        for host in (inventory.get_hosts(role.play.hosts) if named is None else named)
-        for said in role.says(host)
-    ]
+def ask(roles: Iterable[Role], inventory: Any) -> tuple[list[Said], dict[str, list[str]]]:
+    """Return what roles say of the hosts of their plays, and for each role the hosts that need not be asked again.
 
-
-def asked(roles: Iterable[Role], inventory: Any) -> dict[str, list[str]]:
-    """Return for each role the hosts that `ask` asks it for. A play whose hosts show only in the run adds none."""
-    found: dict[str, list[str]] = {}
+    What only a run knows is left to the role, which asks again when the run comes to it.
+    """
+    said: list[Said] = []
+    asked: dict[str, list[str]] = {}
+    again: set[str] = set()
     for role in roles:
-        found.setdefault(role.name, []).extend(host.get_name() for host in inventory.get_hosts(role.play.hosts))
-    return found
+        try:
+            hosts = [host for host in role.hosts(inventory) if role.applies(host)]
+        except Exception:  # a template can raise anything
+            again.add(role.name)
+            continue
+        said += [one for host in hosts for one in role.says(host)]
+        asked.setdefault(role.name, []).extend(host.get_name() for host in hosts)
+        again.update({role.name} if role.wanted and role.role.when else ())
+    return said, {name: hosts for name, hosts in asked.items() if name not in again}
 
 
 def lines(said: Iterable[Said], base: Path) -> list[str]:

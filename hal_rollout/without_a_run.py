@@ -37,7 +37,7 @@ def ask(source: str) -> tuple[list[Finding], list[str]]:
         loader.set_vault_secrets(CLI.setup_vault_secrets(loader, vault_ids=identities, auto_prompt=False))
         inventory = InventoryManager(loader, sources=[source])
         manager = VariableManager(loader, inventory)
-        said = refusals.ask(refusals.roles_of([str(SITE)], loader, manager), inventory)
+        said, _asked = refusals.ask(refusals.roles_of([str(SITE)], loader, manager), inventory)
     except AnsibleError as error:
         text = f"roles cannot be asked: {refusals.words(error)}"
         raise FindingsError([Finding(display_name(source), 0, "", text)]) from error

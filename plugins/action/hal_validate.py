@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,15 @@ if str(PROJECT) not in sys.path:
 
 from hal_rollout import refusals  # noqa: E402  found through the lines above
 
+SITE = PROJECT / "playbooks" / "site.yml"
+VALIDATE = PROJECT / "playbooks" / "validate.yml"
+
 ASKED = "hal_validated"
-"""The fact that has for each role the hosts for which it was asked before the first change of the run."""
+"""What validate.yml registers. It has, as `asked`, the hosts for which each role was asked before the first change."""
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
-    """In a role it asks that one for the hosts of the play; outside, all roles of the playbook for theirs."""
+    """In a role it asks that one for the host of the task; outside, all roles of the playbook for their hosts."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -30,22 +34,32 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return remarks as warnings; failed with one line a refusal and role."""
         variables = task_vars or {}
-        result: dict[str, Any] = super().run(tmp, variables)
+        result: dict[str, Any] = {**super().run(tmp, variables), "changed": False}
         self.validate_argument_spec(argument_spec={})
-        inventory, manager = variables["hostvars"]._inventory, variables["hostvars"]._variable_manager
-        own = self._task._role
-        if own is None:
-            running, site = context.CLIARGS.get("args") or [], [str(PROJECT / "playbooks" / "site.yml")]
-            # playbooks/validate.yml alone lists none, and is about the site.
-            roles = refusals.roles_of(running, self._loader, manager) or refusals.roles_of(site, self._loader, manager)
-            said = refusals.ask(roles, inventory)
-        elif set(variables["ansible_play_hosts"]) <= set(variables.get(ASKED, {}).get(own.get_name(), ())):
-            return {**result, "changed": False, "msg": f"{own.get_name()} was asked before the first change"}
+        inventory = variables["hostvars"]._inventory
+        if self._task._role is None:
+            roles = refusals.roles_of(_playbooks(), self._loader, variables["hostvars"]._variable_manager)
+            said, result["asked"] = refusals.ask(roles, inventory)
+            text = f"roles asked: {len(roles)}"
         else:
-            roles = [refusals.Role(own._play, own)]
-            said = refusals.ask(roles, inventory, variables["ansible_play_hosts"])
+            own = refusals.Role(self._task._role._play, self._task._role, self._task)
+            hosts = self._not_asked(own, variables)
+            said = [one for name in hosts for one in own.says(inventory.get_host(name))]
+            text = "asked" if hosts else f"{own.name} was asked before the first change"
         result["warnings"] = refusals.lines((one for one in said if not one.refused), PROJECT)
         if refused := refusals.lines((one for one in said if one.refused), PROJECT):
             return {**result, "failed": True, "msg": "\n".join(refused)}
-        asked = {} if own else {"ansible_facts": {ASKED: refusals.asked(roles, inventory)}}
-        return {**result, **asked, "changed": False, "msg": f"roles asked: {len(roles)}"}
+        return {**result, "msg": text}
+
+    def _not_asked(self, own: refusals.Role, variables: Mapping[str, Any]) -> list[str]:
+        """The hosts for which the role is to be asked now. With other variables than its play's it was never asked."""
+        hosts = variables["ansible_play_hosts"] if self._task.run_once else [variables["inventory_hostname"]]
+        listed = any(own.role is one for one in own.play.roles) and not self._task.get_vars()
+        asked = variables.get(ASKED, {}).get("asked", {}).get(own.name, ()) if listed else ()
+        return [name for name in hosts if name not in asked]
+
+
+def _playbooks() -> list[str]:
+    """The playbooks that run; validate.yml alone is about the site."""
+    running: list[str] = list(context.CLIARGS.get("args") or [])
+    return [str(SITE)] if [Path(one).resolve() for one in running] == [VALIDATE] else running

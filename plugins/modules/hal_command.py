@@ -17,7 +17,7 @@ description:
   - A status other than 0 fails, as there. Each run is a change unless the task has C(changed_when).
 options:
   argv:
-    description: The program and its words. No shell reads them.
+    description: The program and its words. No shell reads them, and C($HOME) or C(~) stay as they are.
     type: list
     elements: str
     required: true
@@ -74,7 +74,8 @@ def main():
     if module.check_mode:
         module.exit_json(skipped=True, rc=0, stdout="", stderr="", msg="Skipped: it is a check")
     status, out, err = module.run_command(
-        argv, cwd=module.params["chdir"], ignore_invalid_cwd=False, data=module.params["stdin"], encoding=None
+        argv, cwd=module.params["chdir"], ignore_invalid_cwd=False, data=module.params["stdin"], encoding=None,
+        expand_user_and_vars=False,
     )
     said = {"cmd": argv, "rc": status, "stdout": printed(out), "stderr": printed(err), "changed": True}
     if status != 0:

@@ -22,7 +22,7 @@ description:
   - Diffs show everything. A task that writes a secret says C(no_log), then there are none.
 options:
   directories:
-    description: Directories to have, parents first.
+    description: Directories to have, parents first. One above them that is missing gets the same owner and mode.
     type: list
     elements: dict
     default: []
@@ -173,10 +173,14 @@ def attributes(module, entry, changed):
 
 
 def directory(module, entry):
-    """Make a directory as declared; return whether that changed it."""
-    changed = not os.path.isdir(entry["path"])
+    """Make a directory as declared, and those that are missing above it alike; return whether that changed it."""
+    path = entry["path"]
+    changed = not os.path.isdir(path)
     if changed and not module.check_mode:
-        os.makedirs(entry["path"])
+        above = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(above):
+            directory(module, dict(entry, path=above))
+        os.mkdir(path)
     return attributes(module, entry, changed)
 
 
@@ -190,8 +194,9 @@ def write(module, entry):
     path = entry["path"]
     changed, diff = differs(entry), None
     if changed and not module.no_log:
+        link = " (%s)" % kind(path).rstrip(",") if os.path.islink(path) else ""
         diff = {"before": (content_of(path) or b"").decode("utf-8", "replace"), "after": entry["content"],
-                "before_header": path, "after_header": path}
+                "before_header": path + link, "after_header": path}
     if changed and not module.check_mode:
         if entry["backup"]:
             module.backup_local(path)

@@ -109,6 +109,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], **a
             {"rc": 4, "stdout": "out", "stderr": "err", "failed": True},
         ),
         ({"argv": ["cat"], "stdin": "größe"}, {"rc": 0, "stdout": "größe"}),
+        ({"argv": ["echo", "$HOME", "~"]}, {"rc": 0, "stdout": "$HOME ~"}),
         ({"argv": ["pwd"], "chdir": "/"}, {"rc": 0, "stdout": "/"}),
         ({"argv": ["printf", r"\377"]}, {"rc": 0, "stdout": "\udcff"}),
         ({"argv": ["false"], "_ansible_check_mode": True}, {"rc": 0, "stdout": "", "changed": None, "skipped": True}),

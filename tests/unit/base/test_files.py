@@ -77,6 +77,11 @@ def test_folders_and_files_are_made_and_the_second_time_nothing_changes(run: Run
     assert (second["changed"], second["paths"], second["diff"]) == (False, [], [])
 
 
+def test_folders_above_that_are_missing_are_as_the_one_that_is_declared(run: Run, tmp_path: Path) -> None:
+    assert run(directories=[folder(tmp_path / "a/b/c")])["paths"] == [str(tmp_path / "a/b/c")]
+    assert [mode(tmp_path / one) for one in ("a", "a/b", "a/b/c")] == ["0o750"] * 3
+
+
 def test_what_differs_is_mended_and_the_diff_shows_content_alone(run: Run, tmp_path: Path) -> None:
     file, other = tmp_path / "file", tmp_path / "other"
     file.write_text("old\n")
@@ -181,7 +186,9 @@ def test_a_link_to_a_file_is_replaced_and_the_other_file_is_left(run: Run, tmp_p
     other, link = tmp_path / "other", tmp_path / "link"
     other.write_text(text)
     link.symlink_to(other)
-    assert run(check=True, files=[entry(link)])["paths"] == [str(link)]
+    foretold = run(check=True, files=[entry(link)])
+    assert foretold["paths"] == [str(link)]
+    assert foretold["diff"][0]["before_header"] == f"{link} (a link to {other}, a file)"
     assert link.is_symlink()
     assert run(files=[entry(link)])["paths"] == [str(link)]
     assert (link.is_symlink(), link.read_text(), other.read_text()) == (False, "new\n", text)

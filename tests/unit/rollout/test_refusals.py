@@ -141,13 +141,13 @@ def test_the_condition_of_a_role_is_each_node_s_own(site: Site) -> None:
     assert written(site) == []
     later = {"name": "Find out", "ansible.builtin.set_fact": {"found": "{{ inventory_hostname == 'hal02' }}"}}
     middle = {"hosts": "all", "gather_facts": False, "tasks": [later]}
-    unknown = site.run(play=[FIRST, middle, play("asks", when="found | bool")])
-    assert unknown.status == 2
-    assert "asks on hal02: never" in unknown.words, unknown.text
-    assert "hal01: never" not in unknown.words
-    assert (
-        site.run(play=[FIRST, middle, play("asks", when="found | bool and inventory_hostname == 'hal01'")]).status == 0
-    )
+    for condition in ("found | bool", "found | default(false) | bool"):
+        unknown = site.run(play=[FIRST, middle, play("asks", when=condition)])
+        assert unknown.status == 2, unknown.text
+        assert "asks on hal02: never" in unknown.words, unknown.text
+        assert "hal01: never" not in unknown.words
+    neither = "found | bool and inventory_hostname == 'hal01'"
+    assert site.run(play=[FIRST, middle, play("asks", when=neither)]).status == 0
 
 
 def test_hosts_of_a_play_that_are_given_on_the_command_line_are_asked(site: Site) -> None:

@@ -75,7 +75,7 @@ class Role:
         if not self.role.when:
             return True
         variables, templar = self._around(host, {})
-        return _holds(self.role.when, templar, variables)
+        return holds(self.role.when, templar, variables)
 
     @cached_property
     def tasks(self) -> list[Any]:
@@ -151,7 +151,7 @@ class Role:
         for item in templar.template(task.loop) if task.loop is not None else [None]:
             here = {**own, loop: item}
             templar.available_variables = here
-            if not _holds(task.when, templar, here):
+            if not holds(task.when, templar, here):
                 continue
             shown = "" if item is None else str(item)
             if kind == "debug":
@@ -159,7 +159,7 @@ class Role:
                 continue
             that = task.args["that"]
             for condition in that if isinstance(that, list) else [that]:
-                if not _holds([condition], templar, here):
+                if not holds([condition], templar, here):
                     templar.available_variables = here
                     text = _text(templar.template(task.args.get("fail_msg", f"{condition} does not hold")))
                     yield Said(self.name, host, text, task.get_path(), True, shown, str(condition))
@@ -215,7 +215,7 @@ def lines(said: Iterable[Said], base: Path) -> list[str]:
     return made
 
 
-def _holds(conditions: Any, templar: Any, variables: Mapping[str, Any]) -> bool:
+def holds(conditions: Any, templar: Any, variables: Mapping[str, Any]) -> bool:
     conditional = Conditional(loader=templar._loader)
     conditional.when = list(conditions or [])
     templar.available_variables = variables

@@ -42,7 +42,9 @@ class Site(RecordedSite):
         super().__init__(folder, hosts)
         self.started: list[subprocess.Popen[str]] = []
         text = self.config.read_text().replace("library = ", f"library = {MODULES}:")
-        self.config.write_text(text.replace("= hal_provenance", "= hal_printable, hal_provenance, hal_rollout"))
+        self.config.write_text(
+            text.replace("= hal_provenance", "= hal_printable, hal_provenance, hal_rollout, hal_foretold")
+        )
         self.nodes({})
 
     def nodes(self, more: dict[str, dict[str, Any]], hosts: tuple[str, ...] = ("hal01", "hal02")) -> None:

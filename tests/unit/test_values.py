@@ -54,7 +54,7 @@ VALUES = {
     "hal_inventory.cli.validate": "Verdict",
     "hal_inventory.connection": "Connection",
     "hal_inventory.errors": "Finding",
-    "hal_inventory.model": "FabricLink FabricPort FileSystemUse Network Node Placeholder Site",
+    "hal_inventory.model": "FabricLink FabricPort FabricSwitch FileSystemUse Network Node Placeholder Site",
     "hal_inventory.sources": "Source",
     "hal_inventory.users": "User",
     "hal_network.ifcfg": "Device Policy",
@@ -81,6 +81,7 @@ VALUES = {
     "hal_reimage.slurm_text": "Listed Ran",
     "hal_reimage.world": "Installation Job SlurmNode World",
     "hal_rollout.processes": "Here",
+    "hal_rollout.refusals": "Said",
     "hal_singularity.conf": "Directive",
 }
 

@@ -124,6 +124,7 @@ def test_accounting_counts_the_gpus_of_the_job(mini: Mini) -> None:
     pytest.fail(f"accounting has {rows}")
 
 
+@pytest.mark.slow
 def test_one_node_is_rolled_out_with_every_other_compute_node_stopped(mini: Mini) -> None:
     mini.podman("stop", "--time", "0", f"{mini.ansible.variables['virtual_name']}-hal02")
     try:

@@ -73,6 +73,7 @@ def looked_at(audit: Audit, nodes: Set[str] = NODES) -> None:
         assert node["expectations"] >= 25, f"{name}: an audit of nothing is not clean"
 
 
+@pytest.mark.slow
 def test_a_lost_gpu_drains_exactly_its_node_and_the_audit_names_it_and_an_edited_file_and_nothing_else(
     mini: Mini,
 ) -> None:

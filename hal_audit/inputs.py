@@ -25,6 +25,7 @@ MAGIC = {
     *("environment", "group_names", "groups", "hostvars", "inventory_dir", "inventory_file", "inventory_hostname"),
     *("inventory_hostname_short", "item", "omit", "play_hosts", "playbook_dir", "vars"),
     *("role_name", "role_names", "role_path", "role_uuid"),
+    "hal_validated",  # what playbooks/validate.yml registers: who was asked in this run
 }
 
 

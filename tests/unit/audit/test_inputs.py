@@ -47,6 +47,12 @@ def test_what_the_run_made_and_facts_do_not_count(role: Path) -> None:
     assert base == hashed(role, colour="{{ ansible_host }}", **more)
 
 
+def test_who_was_asked_in_a_run_does_not_count(role: Path) -> None:
+    """Each role reads it, a rollout has it, and an audit has not: all would be "inputs changed"."""
+    (role / "tasks/main.yml").write_text("- hal_validate:\n  run_once: '{{ x in hal_validated.asked }}'\n")
+    assert hashed(role) == hashed(role, hal_validated={"asked": {"paint": ["hal01"]}})
+
+
 def test_a_name_after_a_line_break_is_found(role: Path) -> None:
     assert hashed(role, colour="a\nshade", shade="1") != hashed(role, colour="a\nshade", shade="2")
 

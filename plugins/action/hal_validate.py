@@ -39,17 +39,17 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         inventory = variables["hostvars"]._inventory
         if self._task._role is None:
             roles = refusals.roles_of(_playbooks(), self._loader, variables["hostvars"]._variable_manager)
-            said, result["asked"] = refusals.ask(roles, inventory)
+            said, asked = refusals.ask(roles, inventory)
             text = f"roles asked: {len(roles)}"
         else:
             own = refusals.Role(self._task._role._play, self._task._role, self._task)
             hosts = self._not_asked(own, variables)
-            said = [one for name in hosts for one in own.says(inventory.get_host(name))]
+            said, asked = [one for name in hosts for one in own.says(inventory.get_host(name))], None
             text = "asked" if hosts else f"{own.name} was asked before the first change"
         result["warnings"] = refusals.lines((one for one in said if not one.refused), PROJECT)
         if refused := refusals.lines((one for one in said if one.refused), PROJECT):
             return {**result, "failed": True, "msg": "\n".join(refused)}
-        return {**result, "msg": text}
+        return {**result, "msg": text, **({"asked": asked} if asked is not None else {})}
 
     def _not_asked(self, own: refusals.Role, variables: Mapping[str, Any]) -> list[str]:
         """The hosts for which the role is to be asked now. With other variables than its play's it was never asked."""

@@ -50,6 +50,7 @@ def test_what_the_last_role_refuses_is_said_before_the_first_one_changes_anythin
     assert "roles/asks/tasks/validate.yml:1)" in ran.words, ran.text
     assert written(site) == []
     assert "Write it" not in ran.text
+    assert '"asked"' not in ran.text, "what is refused is all that counts"
     good = site.run("-e", "limit=4", play=[FIRST, play("writes"), play("asks")])
     assert good.status == 0, good.text
     assert written(site) == ["hal01", "hal02"]

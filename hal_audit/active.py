@@ -15,7 +15,12 @@ NEEDED = {
     "rollout": (*EVERY, "hal_provenance", "hal_rollout"),
 }
 """What a run is -> the callbacks it needs. A rollout in check mode changes nothing, and needs only the first."""
-KINDS = {"audit.yml": "audit", "authorities.yml": "controller", "certificate.yml": "controller"}
+KINDS = {
+    "audit.yml": "audit",
+    "takeover.yml": "audit",
+    "authorities.yml": "controller",
+    "certificate.yml": "controller",
+}
 """Of our playbooks, those that are no rollout: an audit changes nothing, the others have no node."""
 _taking_part: set[str] = set()
 

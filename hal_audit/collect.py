@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from ansible import context
 from ansible.errors import AnsibleError
 
-from hal_audit import examine, findings, history, report
+from hal_audit import examine, findings, history, report, takeover_report
 from hal_audit.document import Audit
 from hal_audit.errors import AuditError
 from hal_audit.store import Store, write_json
@@ -96,7 +96,8 @@ class Collector:
             return "", warning
         colour = out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         width = shutil.get_terminal_size((report.WIDTH, 24)).columns if colour else report.WIDTH
-        return report.text(document, width=width, colour=colour), warning
+        words = takeover_report.text if "takeover" in document else report.text
+        return words(document, width=width, colour=colour), warning
 
     def _say(self, words: dict[str, Any]) -> None:
         if self._progress < 0:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hal_audit import findings
+from hal_audit import findings, takeover
 from hal_audit.findings import Finding
 from hal_inventory.ranges import fold
 
@@ -26,10 +26,13 @@ class Audit:
     # Groups whose nodes have to have the same versions: [("login", "compute")].
     in_step: set[tuple[str, ...]] = field(default_factory=set)
     options: str = ""
+    # Whether nodes were looked at that are still to be taken over.
+    takeover: bool = False
 
     def add(self, host: str, payload: Mapping[str, Any]) -> None:
         """Take over what the action says of a host."""
         self.nodes[host] = dict(payload.get("node") or {})
+        self.takeover = self.takeover or payload.get("takeover") is True
         self.findings.extend(Finding.read(one) for one in payload.get("findings") or [])
         self.in_step.update(tuple(groups) for groups in payload.get("in_step") or [])
 
@@ -47,12 +50,18 @@ class Audit:
             words = "nothing was checked: no node was looked at"
             self.findings.append(Finding("", "nothing-checked", "audit", "unknown", summary=words))
         found = [*self.findings, *self.out_of_step()]
-        found = [
-            findings.with_repair(one, self.limit([one.host]) if one.host else "all", self.options) for one in found
-        ]
+        # Before a takeover nothing is to be repaired: a person decides what comes first.
+        found = (
+            found
+            if self.takeover
+            else [
+                findings.with_repair(one, self.limit([one.host]) if one.host else "all", self.options) for one in found
+            ]
+        )
         found.sort(key=findings.order)
         moment = (now or datetime.datetime.now(datetime.timezone.utc)).strftime("%Y-%m-%dT%H:%M:%SZ")
         return {
+            **({"takeover": takeover.by_role(self.nodes, found)} if self.takeover else {}),
             "format": FORMAT,
             "at": moment,
             "inventory": self.inventory,
@@ -102,7 +111,8 @@ class Audit:
             "watched_files": total("watched_files"),
             "drift": differences(found),
             "unknown": sum(one.status == "unknown" for one in found),
-            "warnings": sum(one.severity == "warning" for one in found),
+            "warnings": sum(one.severity == "warning" and one.status != findings.ASIDE for one in found),
+            "aside": sum(one.status == findings.ASIDE for one in found),
         }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ import yaml
 from hal_audit import accepted, findings, inputs, questions, unmanaged
 from hal_audit.errors import AuditError
 from hal_audit.findings import Accepted, Finding
+from hal_audit.plan import Plan
 from hal_audit.store import Store, pack
 from hal_expect import promises
 from hal_expect.prepare import Prepared
+from hal_inventory import managed
 from hal_inventory.bounded import MIB, BoundError, check, limited, parsed
 from hal_inventory.printable import one_line, printable
 
@@ -32,12 +34,17 @@ MOST_COUNTED = 10**9
 COSTS = ("seconds", "cpu_seconds", "memory_mb")
 # What the result keeps of a record beside its status and number.
 SEAL = ("digest", "sealed_at", "commit")
+# What an answer about a node before its takeover has to say beside its own.
+NO_RECORD = {"record": {"status": "ok", "used": "none"}, "differences": [], "packages": {}}
 _watched: list[dict[str, Any]] = []
 
 
 @dataclass
 class Examination:
-    """One host: `arguments` for the module, then `payload` of its answer."""
+    """One host: `arguments` for the module, then `payload` of its answer.
+
+    `planner` works out what roles would manage that do not act here (managed_roles). `takeover`: none does yet.
+    """
 
     host: str
     loader: Any
@@ -48,15 +55,25 @@ class Examination:
     prepared: list[Prepared] = field(default_factory=list)
     store: Store | None = None
     copy: bytes = b""
+    planner: Callable[[Sequence[str]], Plan] | None = None
+    takeover: bool = False
+    # Roles that are looked at and do not act on the node.
+    aside: list[str] = field(default_factory=list)
+    plan: Plan = field(default_factory=Plan)
 
     def arguments(self) -> dict[str, Any]:
         """Return what the module is asked. Raises AuditError for settings that cannot be used."""
         groups = self.variables.get("group_names") or []
         every = questions.ROLES.of(groups, self.loader)
-        self.roles = [name for name in every if not self.only or name in self.only]
-        self.prepared = questions.prepare(self.roles, self.loader, self.variables, self.own)
-        self.store = Store(str(self._setting("hal_audit_dir", str, "")))
-        self.copy = self.store.copy(self.host)
+        wanted = [name for name in every if not self.only or name in self.only]
+        acting = set() if self.takeover else self._acting(every)
+        self.roles = [name for name in wanted if name in acting]
+        self.aside = [name for name in wanted if name not in acting]
+        self.prepared = questions.prepare(wanted, self.loader, self.variables, self.own)
+        self.plan = self.planner(self.aside) if self.planner and self.aside else Plan()
+        if not self.takeover:
+            self.store = Store(str(self._setting("hal_audit_dir", str, "")))
+            self.copy = self.store.copy(self.host)
         left_out = self._list("audit_checks_left_out")
         # What is accepted as of a moment the node lists, with when it was changed: unmanaged.py.
         known = [] if self.only else [one.pattern for one in self._accepted(accepted.PATHS) if not one.as_of]
@@ -68,7 +85,8 @@ class Examination:
             "watched": [] if self.only else self._watched(known),
             "accepted": known,
             "checks": [] if self.only else [name for name in CHECKS if name not in left_out],
-            **unmanaged.asked(bool(self.only), self.variables.get("audit_deep")),
+            **unmanaged.asked(bool(self.only) or self.takeover, self.variables.get("audit_deep")),
+            **self.plan.arguments(),
         }
 
     def payload(self, answer: Mapping[str, Any], declared: Any = None) -> dict[str, Any]:
@@ -95,20 +113,27 @@ class Examination:
         if len(answers) != len(sent):
             words = f"{len(sent)} expectations were sent, {len(answers)} answers came back"
             return self._lost(findings.unreadable(self.host, words))
+        of_record = {**answer, **NO_RECORD} if self.takeover else answer
         found = findings.of_answer(
-            *(self.host, answer, self._expectations(answers), self._accepted("audit_packages_accepted")),
+            *(self.host, of_record, self._expectations(answers), self._accepted("audit_packages_accepted")),
             partial=bool(self.only),
         )
-        record = answer["record"]
+        if not self.roles:  # nothing of ours is to be there: nor is a record
+            found = [one for one in found if one.kind != "no-record"]
+        record = of_record["record"]
+        found = self._with_planned(found, answer)
         found += self._kept(record)
         found += self._declared(record, declared)
         once = accepted.over(self._list(accepted.PATHS), accepted.PATHS, self.host)
         found = unmanaged.added(found, self.host, answer, self._accepted(accepted.PATHS), once)
         asked = {findings.expectation({"role": one.role, "id": one.id}): one.question or {} for one in self.prepared}
         found = findings.followed(found, asked)
+        if not self.takeover:
+            found = [findings.not_managed(one) if one.role in self.aside else one for one in found]
         counts = answer["counts"]
         node = {
             "roles": self.roles,
+            **({"planned": self.plan.counted(), "in_a_run": self.plan.tasks_in_a_run()} if self.aside else {}),
             "resources": _number(counts.get("resources")),
             "expectations": sum(one.status != "skipped" or one.question is not None for one in self.prepared),
             "watched_files": _number(counts.get("watched_files")),
@@ -143,7 +168,27 @@ class Examination:
             "in_step": [one for one in steps if groups.intersection(one)],
             "audit_dir": str(self.store.folder) if self.store else "",
             "only": list(self.only),
+            **({"takeover": True} if self.takeover else {}),
         }
+
+    def _with_planned(self, found: list[Finding], answer: Mapping[str, Any]) -> list[Finding]:
+        """Return the findings, and what a rollout of the roles that do not act here would change."""
+        said = {(one.resource, one.kind, one.attribute) for one in found}
+        planned = findings.planned(self.host, answer, self.plan.certain)
+        return [
+            *found,
+            *(one for one in planned if (one.resource, one.kind, one.attribute) not in said),
+            *self.plan.untold(self.host),
+        ]
+
+    def _acting(self, every: Sequence[str]) -> set[str]:
+        """Return the roles that act on the node: all of its own, or those of managed_roles."""
+        if managed.VARIABLE not in self.variables:
+            return set(every)
+        value = questions.templated(self.variables[managed.VARIABLE], self.loader, self.variables)
+        if wrong := managed.problem(value):
+            raise AuditError(wrong)
+        return set(value)
 
     def _expectations(self, answers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         results = promises.results(self.prepared, answers)

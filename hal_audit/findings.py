@@ -9,7 +9,7 @@ import fnmatch
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -18,6 +18,8 @@ from hal_audit import roles
 from hal_inventory.printable import one_line
 
 CLEAN, ERROR, DRIFT, INCOMPLETE = 0, 1, 2, 3
+ASIDE = "aside"
+UNDECIDED = "undecided"
 SECRET = "(secret)"
 BACKSLASH = "\\"
 # Names of the standing checks, and what their findings are called.
@@ -37,7 +39,15 @@ UNIT = re.compile(rf"[A-Za-z0-9:_.\\@-]{{1,245}}(?:{'|'.join(map(re.escape, UNIT
 MOST_ROLE = 80
 # A node leaves out what is more (constants of these names in hal_audit_look.py) and says how much that was.
 MOST_DIFF_LINES = 40
-MOST_ITEMS = {"differences": 1000, "extra": 200, "packages": 200, "problems": 200, "checks": 200, "more": 200}
+MOST_ITEMS = {
+    "differences": 1000,
+    "planned": 1000,
+    "extra": 200,
+    "packages": 200,
+    "problems": 200,
+    "checks": 200,
+    "more": 200,
+}
 # What differs of a file when its content does.
 CONTENT = {"changed", "sha256", "sha1", "keyed", "size"}
 UNIT_FILE = re.compile(r"file:/etc/systemd/system/([^/]+?)(?:\.d/.*)?$")
@@ -67,7 +77,10 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is not as declared (drift), or could not be seen (unknown). findings.schema.json explains it."""
+    """One thing that is not as declared (drift), or could not be seen (unknown). findings.schema.json explains it.
+
+    A third status, aside, is for what is shown and counts for nothing: what roles declare that do not act on the node.
+    """
 
     host: str
     kind: str
@@ -123,7 +136,9 @@ def exit_status(findings: Iterable[Finding], nodes: int) -> int:
 
     Promises that are warnings do not count, unless they say what they find (hardware).
     """
-    counted = [one for one in findings if one.severity != "warning" or one.kind != "expectation"]
+    counted = [
+        one for one in findings if one.status != ASIDE and (one.severity != "warning" or one.kind != "expectation")
+    ]
     if any(one.status == "drift" for one in counted):
         return DRIFT
     return INCOMPLETE if counted or not nodes else CLEAN
@@ -190,7 +205,10 @@ def problem_of(answer: object) -> str:
         number = len(lists.get(name) or ())
         if number > most:
             return f"the module's answer has {number} {name}, and {most} at the most: not read"
-    if any(not isinstance(one, Mapping) or not one.get("resource") for one in answer["differences"]):
+    if any(
+        not isinstance(one, Mapping) or not one.get("resource")
+        for one in (*answer["differences"], *(answer.get("planned") or ()))
+    ):
         return "the module's answer has a difference of no resource"
     return ""
 
@@ -342,6 +360,22 @@ def _record(host: str, record: object) -> Iterator[Finding]:
         *(host, "record", "record:node", "unknown" if used == "none" or status == "newer" else "drift", "node"),
         summary=one_line(f"{words}{reason}{compared}"),
     )
+
+
+def not_managed(one: Finding) -> Finding:
+    """Return a finding of a role that does not act on the node (managed_roles): no drift of ours."""
+    return replace(one, status=ASIDE, cause="not-managed")
+
+
+def planned(host: str, answer: Mapping[str, Any], certain: Collection[str]) -> Iterator[Finding]:
+    """Yield what a rollout would change of what its roles declare. `certain`: resources that any run manages."""
+    for one in _dicts(answer, "planned"):
+        found = _difference(host, one)
+        if found.attribute in CONTENT:
+            found = replace(found, summary=WORDS["changed"])
+        if found.resource not in certain and found.status == "drift":
+            found = replace(found, summary=f"{found.summary}, if a run comes to it")
+        yield replace(found, cause="declaration")
 
 
 def _difference(host: str, one: Mapping[str, Any]) -> Finding:

@@ -27,6 +27,7 @@ from hal_audit.findings import Finding
 from hal_audit.observer import OF_THE_MOMENT, SECRET_NAME, base_folder
 from hal_audit.recording import Host, Owner
 from hal_audit.resources import MANAGING, Resource, identities
+from hal_audit.resources.contents import contents
 from hal_expect.templating import CompilingTemplar
 
 WRITING = {"ansible.builtin.template", "ansible.builtin.copy"}
@@ -45,6 +46,9 @@ class Static:
     host: Any
     texts: inputs.Roles = field(default_factory=inputs.Roles)
     base: str = field(default_factory=base_folder)
+    # By resource, what files would have in them, secrets included. For who compares without a record: hal_audit.plan
+    contents: dict[str, bytes] = field(default_factory=dict)
+    with_secrets: bool = False
 
     def declared(self) -> Declared:
         """Return the resources of all tasks, and the tasks that cannot be told."""
@@ -99,24 +103,28 @@ class Static:
             found = [Resource(str(each["resource"]), dict(each.get("declared") or {})) for each in said]
             found = [each.without_content() for each in found] if secret else found
         if one.module in MANAGING:
-            result = self._result(one, arguments, variables, known) if not secret else {}
+            data = self._written(one, arguments, variables, known) if not secret or self.with_secrets else None
+            result = {"checksum": hashlib.sha1(data).hexdigest()} if data is not None and not secret else {}
             managed = identities(one.module, arguments, result, secret=secret, task=one.owner.task)
             if not managed and one.manages is None and one.module not in WRITING:
                 raise CannotTellError("what it manages shows when it runs")
             said_of = {each.resource for each in found}
             found += [each for each in managed if each.resource not in said_of]
+            self.contents.update(contents(one.module, arguments))
+            if data is not None and managed:
+                self.contents[managed[0].resource] = data
         gathered.manages(one.owner, found, (), False)
 
-    def _result(
+    def _written(
         self, one: plays.Known, arguments: Mapping[str, Any], variables: dict[str, Any], known: inputs.Variables
-    ) -> dict[str, Any]:
-        """Return the checksum that the module would give: that of the content as it is rendered now."""
+    ) -> bytes | None:
+        """Return what `template` or `copy` would write, as it is rendered now; None of another module."""
         if one.module not in WRITING or arguments.get("remote_src"):
-            return {}
+            return None
         content = arguments.get("content")
         if content is not None:
             text = content if isinstance(content, str) else json.dumps(content)
-            return {"checksum": hashlib.sha1(text.encode("utf-8", "surrogateescape")).hexdigest()}
+            return text.encode("utf-8", "surrogateescape")
         folder = "templates" if one.module.endswith("template") else "files"
         path = self._file(str(arguments["src"]), folder, one)
         if os.path.isdir(path):
@@ -126,7 +134,7 @@ class Static:
             data = stream.read()
         if folder == "templates":
             data = self._rendered(one, path, data.decode("utf-8"), arguments, variables, known)
-        return {"checksum": hashlib.sha1(data).hexdigest()}
+        return data
 
     def _file(self, name: str, folder: str, one: plays.Known) -> str:
         found: str = self.play._loader.path_dwim_relative_stack([one.folder], folder, name)

@@ -17,7 +17,7 @@ from typing import Any
 from rich.cells import cell_len, chop_cells
 
 from hal_audit.document import limit
-from hal_audit.findings import Finding, is_known, quoted, repair, shown
+from hal_audit.findings import ASIDE, Finding, is_known, quoted, repair, shown
 from hal_expect.report import PLAIN_REASONS
 from hal_inventory.printable import one_line, printable
 from hal_inventory.ranges import fold
@@ -43,6 +43,7 @@ PLACE = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)")
 NOBODY = "no role"
 NO_ROLE = "(this project has no such role)"
 NODES = "nodes"
+NOT_MANAGED = "(not managed here: managed_roles)"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Group:
 def text(document: Mapping[str, Any], *, width: int = WIDTH, colour: bool = False) -> str:
     """Return the whole report, ending in one line that says how it went."""
     paint = Painter(max(40, min(width, MOST_WIDTH)), colour)
-    findings = [_printable(Finding.read(one)) for one in document["findings"]]
+    findings = [readable(Finding.read(one)) for one in document["findings"]]
     for title, groups in sections(findings):
         paint.line("")
         paint.headed(title, "bold")
@@ -71,7 +72,7 @@ def text(document: Mapping[str, Any], *, width: int = WIDTH, colour: bool = Fals
     return "\n".join(paint.lines).lstrip("\n") + "\n"
 
 
-def _printable(one: Finding) -> Finding:
+def readable(one: Finding) -> Finding:
     """Return a finding whose texts are one line each, and bounded. Units are left: repair() judges them as they are."""
     every = {name: value for name, value in vars(one).items() if name not in VALUES}
     texts: dict[str, Any] = {name: one_line(value) for name, value in every.items() if isinstance(value, str)}
@@ -85,6 +86,7 @@ def sections(findings: Iterable[Finding]) -> list[tuple[str, list[Group]]]:
         one = group.finding
         role = one.role if is_known(one.role) else f"{quoted(one.role)} {NO_ROLE}"
         title = (0, role) if one.role else (2, NODES) if one.resource in ("node", "record:node") else (1, NOBODY)
+        title = (3, f"{role} {NOT_MANAGED}") if one.cause == "not-managed" else title
         found.setdefault(title, []).append(group)
     return [(title, groups) for (_, title), groups in sorted(found.items())]
 
@@ -157,8 +159,10 @@ def closing(document: Mapping[str, Any]) -> str:
             parts.append(f"{len(same)} {word}{plural}" + (f" on {fold(hosts)}" if hosts else ""))
     if summary["warnings"]:
         parts.append(f"{summary['warnings']} warning{'' if summary['warnings'] == 1 else 's'}")
+    if summary.get("aside"):
+        parts.append(f"{summary['aside']} not managed here")
     if document["status"] == 0:
-        return f"Clean: {size}" + (f", {parts[-1]}" if parts else "")
+        return f"Clean: {size}" + "".join(f", {part}" for part in parts)
     return f"{'Drift' if document['status'] == 2 else 'Not everything was seen'}: {', '.join(parts)} ({size})"
 
 
@@ -228,10 +232,14 @@ def _parts(argv: Sequence[str]) -> list[str]:
 
 
 def _section(paint: Painter, groups: Sequence[Group], document: Mapping[str, Any]) -> None:
+    if all(group.finding.status == ASIDE for group in groups):
+        for group in groups:
+            finding(paint, group)
+        return
     repairs: dict[str, set[str]] = {}
     usual = next((one.finding.role for one in groups), "")
     for group in groups:
-        _finding(paint, group)
+        finding(paint, group)
         one = group.finding
         if _by_rollout(one):
             repairs.setdefault(usual, set()).update(group.hosts)
@@ -249,7 +257,8 @@ def _by_rollout(one: Finding) -> bool:
     return is_known(one.role) and repair(one, "x", "") == repair(Finding("", "changed", "", role=one.role), "x", "")
 
 
-def _finding(paint: Painter, group: Group) -> None:
+def finding(paint: Painter, group: Group) -> None:
+    """Add a finding with its nodes, what is declared and what was found, and the task that owns it."""
     one = group.finding
     nodes = fold(group.hosts) if group.hosts else ""
     subject = "" if one.resource in ("node", "record:node") else one.resource
@@ -260,6 +269,7 @@ def _finding(paint: Painter, group: Group) -> None:
     words = ": ".join(part for part in (title, summary) if part)
     head = f"  {nodes}  " if nodes else "  "
     style = "unknown" if one.status == "unknown" or one.severity == "warning" else "drift"
+    style = "dim" if one.status == ASIDE else style
     lines = _wrap(words, paint.width - len(TEXT))
     if lines and cell_len(f"{head}{words}") <= paint.width:
         paint.lines.append(f"{paint.painted(head, 'name')}{paint.painted(words, style)}")

@@ -70,10 +70,10 @@ def keeping(ours: str, there: str, kept: Iterable[str]) -> str:
     if not there.strip():
         return ours
     try:
-        mine = [_read(one) for one in ET.fromstring(ours)]
-        others = [one for one in ET.fromstring(there) if _read(one) not in mine]
+        mine = [read(one) for one in ET.fromstring(ours)]
+        others = [one for one in ET.fromstring(there) if read(one) not in mine]
         wanted = [re.compile(one) for one in kept]
-        found = [one for one in others if one.tag != "rule" or any(each.fullmatch(_read(one)) for each in wanted)]
+        found = [one for one in others if one.tag != "rule" or any(each.fullmatch(read(one)) for each in wanted)]
     except (ET.ParseError, ValueError) as error:
         raise FirewallError(f"/etc/firewalld/{FILE} cannot be read ({error}): mend it or take it away") from None
     except re.error as error:
@@ -86,6 +86,7 @@ def keeping(ours: str, there: str, kept: Iterable[str]) -> str:
     return ours.replace("</direct>\n", "".join([*lines, "</direct>\n"]))
 
 
-def _read(element: ET.Element) -> str:
+def read(element: ET.Element) -> str:
+    """Return a rule of direct.xml as `firewall-cmd --direct --get-all-rules` shows it."""
     words = [element.get(name, "") for name in ("ipv", "table", "chain", "priority")]
     return shlex.join([*words, *shlex.split(element.text or "")])

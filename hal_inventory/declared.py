@@ -229,11 +229,12 @@ class Gpu(Declared):
 
 
 class Hca(Declared):
-    """A host channel adapter."""
+    """A host channel adapter; ``rate_gbps`` in Gb/s. ``devices`` say which ports are its own where several differ."""
 
     model: Text
     ports: Positive
     rate_gbps: Positive
+    devices: tuple[Text, ...] = ()
 
 
 class Interface(Declared):
@@ -312,9 +313,11 @@ class Switch(Declared):
     """A switch of the fabric, or the switches of a range, with the nodes or the switches below; cables to others.
 
     ``nodes``, ``guid`` and each of ``cables`` have one value a switch; ``switches`` are below each of them.
+    ``rate_gbps`` is what its ports do, in Gb/s.
     """
 
     model: Text | None = None
+    rate_gbps: Positive | None = None
     nodes: Expressions | None = None
     switches: RangeText | None = None
     guid: PerNode | None = None

@@ -124,7 +124,6 @@ def expand_cables(
     ends = _Ends(switches, {name: (path, one) for path, listed, one in _entries(cluster) for name in listed}, checks)
     ports: list[FabricPort] = []
     for path, names, declared in _owners(cluster, nodes):
-        rate = _rate(cluster, declared)
         for port in sorted(declared.cables.keys() - declared.port_guids.keys()):
             checks.fault((*path, "cables", port), f"no GUID of {port} in port_guids; write that, too")
         for port, values in declared.port_guids.items():
@@ -132,8 +131,11 @@ def expand_cables(
             cables = ends.of_owners(
                 (*path, "cables", port), declared.cables.get(port), names, isinstance(declared, Nodes)
             )
+            adapter = _adapter((*path, "port_guids", port), cluster, declared, port.partition("/")[0], checks)
             for owner, guid, end in zip(names, guids, cables, strict=False):
                 at, number = end or (None, None)
+                rates = (adapter, ends.rate(at) or _network(cluster, declared))
+                rate = min((one for one in rates if one), default=None)
                 ports.append(FabricPort(owner, port, guid, rate, at, number))
         if isinstance(declared, Array) and declared.cables and declared.links not in (None, len(declared.cables)):
             checks.fault((*path, "cables"), f"{len(declared.cables)} cables, but links: {declared.links}")
@@ -180,12 +182,25 @@ def _owners(cluster: ClusterFile, nodes: Mapping[str, Node]) -> Iterator[tuple[P
         yield ("arrays", key), names_of(key), array
 
 
-def _rate(cluster: ClusterFile, declared: Nodes | Array) -> int | None:
-    """Return the rate that a port has to come up with: the slower one of adapter and network, in Gb/s."""
+def _adapter(path: Path_, cluster: ClusterFile, declared: Nodes | Array, device: str, checks: Checks) -> int | None:
+    """Return the rate of a device's own adapter, in Gb/s; a fault where adapters differ and not one of them has it."""
     profile = cluster.profiles.get(declared.profile) if isinstance(declared, Nodes) else None
-    rates = [hca.rate_gbps for hca in profile.hcas] if profile else []
-    rates += [net.rate_gbps for net in cluster.networks.values() if net.kind == INFINIBAND and net.rate_gbps]
-    return min(rates, default=None)
+    hcas = profile.hcas if profile else ()
+    if len({hca.rate_gbps for hca in hcas}) > 1:
+        hcas = tuple(hca for hca in hcas if device in hca.devices)
+        if len(hcas) != 1:
+            have = "none has" if not hcas else "several have"
+            checks.fault(
+                path, f"{device}: the profile's hcas differ in rate_gbps, and {have} it in devices; name it in one"
+            )
+    return hcas[0].rate_gbps if hcas else None
+
+
+def _network(cluster: ClusterFile, declared: Nodes | Array) -> int | None:
+    """Return the rate of a node's own network, in Gb/s, the smallest of several; of all networks where it has none."""
+    rates = {name: net.rate_gbps for name, net in cluster.networks.items() if net.kind == INFINIBAND and net.rate_gbps}
+    own = [rates[name] for name in declared.addresses if name in rates] if isinstance(declared, Nodes) else []
+    return min(own or rates.values(), default=None)
 
 
 def _guids(path: Path_, values: Sequence[str], names: Sequence[str], checks: Checks) -> list[str]:
@@ -226,6 +241,10 @@ class _Ends:
             if end is not None:
                 self.checks.once("switch port", f"{end[0]}/{end[1]}", path, owner)
         return ends
+
+    def rate(self, switch: str | None) -> int | None:
+        """Return the rate that a switch is declared with, in Gb/s."""
+        return self.entries[switch][1].rate_gbps if switch is not None else None
 
     def _end(self, text: str) -> End | None:
         match = _END.fullmatch(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 MOST_CHARACTERS = 2000
@@ -40,6 +40,13 @@ def printable(text: str, most: int | None = MOST_CHARACTERS) -> str:
 def one_line(text: str, most: int | None = MOST_CHARACTERS) -> str:
     """Return a text as printable() does, with one blank wherever there is a blank, a tab or an end of a line."""
     return printable(" ".join(text.split()), most)
+
+
+def few(texts: Iterable[str], most: int = 12, width: int = 160) -> str:
+    """Return texts that others chose as one line: the first, cut to ``width`` characters, and how many more."""
+    every = [one_line(text, width) for text in texts]
+    more = [f"and {len(every) - most} more"] if len(every) > most else []
+    return "; ".join([*every[:most], *more])
 
 
 def lines(text: str, most: int | None = MOST_CHARACTERS) -> str:

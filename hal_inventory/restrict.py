@@ -95,7 +95,17 @@ def renumber(site: Site, networks: Mapping[str, str]) -> Site:
         }
         return replace(node, addresses=addresses)
 
-    return replace(site, networks=made, nodes={name: renumbered(node) for name, node in site.nodes.items()})
+    def of_array(text: str) -> str:
+        address = ipaddress.ip_address(text)
+        old = next((pair for pair in moved.values() if address in pair[0]), None)
+        return str(_move(address, *old)) if old else text
+
+    return replace(
+        site,
+        networks=made,
+        nodes={name: renumbered(node) for name, node in site.nodes.items()},
+        array_addresses={name: of_array(text) for name, text in site.array_addresses.items()},
+    )
 
 
 def _move(address: IPAddress | None, old: IPNetwork, new: IPNetwork) -> IPAddress | None:

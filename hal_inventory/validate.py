@@ -163,11 +163,23 @@ def _partitions(
 
 
 def _check_most_cpus(path: Path_, partition: Partition, cpus: Mapping[str, int], checks: Checks) -> None:
-    """Note a fault when jobs may have more CPUs of a node than it has: nothing would be kept for other partitions."""
-    most, least = partition.max_cpus_per_node, min(cpus.values(), default=0)
-    if most is not None and cpus and most > least:
-        smallest = [name for name, number in cpus.items() if number == least]
-        checks.fault((*path, "max_cpus_per_node"), f"{most}, but {those(smallest, 'has', 'have')} {least} CPUs")
+    """Note a fault when jobs may have more CPUs of a node than any has: nothing would be kept for other partitions."""
+    most, largest = partition.max_cpus_per_node, max(cpus.values(), default=0)
+    if most is not None and cpus and most > largest:
+        them = [name for name, number in cpus.items() if number == largest]
+        checks.fault((*path, "max_cpus_per_node"), f"{most}, but {those(them, 'has', 'have')} {largest} CPUs")
+
+
+def whole_nodes(site: Site) -> list[str]:
+    """Return a remark for each partition whose limit of CPUs leaves some of its nodes whole, and others not."""
+    remarks = []
+    for name, (partition, members) in site.partitions.items():
+        most = partition.max_cpus_per_node
+        small = [node for node in members if most is not None and site.profile_of(node).cpus.total < most]
+        if small:
+            them = those(small, "has", "have")
+            remarks.append(f"partitions.{name}.max_cpus_per_node is {most}, and {them} fewer CPUs: no limit there")
+    return remarks
 
 
 def _seconds(duration: str) -> float:

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeAlias
 
+from hal_inventory import managed
 from hal_inventory.compiled import Compiled
 from hal_inventory.connection import MOVED
 from hal_inventory.errors import ClusterFileError, Finding, FindingsError
@@ -28,6 +29,8 @@ GROUPS, HOSTS = "group_vars", "host_vars"
 SUFFIXES = ("", ".yml", ".yaml", ".json")  # as Ansible tries them; of several files for one name it reads the first
 VAULT = b"$ANSIBLE_VAULT"
 TIME_ZONE = "base_time_zone"
+MADE_IN_A_RUN = frozenset({"bootstrap_asked", "bootstrap_known", "bootstrap_made", "image_root"})
+"""Groups that no model has: playbooks/bootstrap.yml and playbooks/image.yml make them. They may have group_vars."""
 CLOSE = 0.8
 """As suggest.CLOSE, and higher: names begin with those of roles, so that many are alike by that alone."""
 
@@ -60,7 +63,7 @@ def check_source(path: str | os.PathLike[str], known: Collection[str]) -> Variab
 
 def _owners(sources: Sequence[Path]) -> Owners | None:
     """Return the groups and nodes of the sources' models, whatever part of them is wanted; None with a fault there."""
-    owners: dict[str, set[str]] = {GROUPS: {"all", "ungrouped"}, HOSTS: {"localhost"}}
+    owners: dict[str, set[str]] = {GROUPS: {"all", "ungrouped", *MADE_IN_A_RUN}, HOSTS: {"localhost"}}
     try:
         for path in sources:
             compiled = Compiled(path)
@@ -84,10 +87,25 @@ def check(folders: Sequence[Path], known: Collection[str], owners: Owners | None
             _read_folder(folder / kind, owners[kind] if owners else None, read)
     _check_names(read, known)
     _check_time_zones(read)
+    _check_managed_roles(read)
     if read.vaulted:
         read.remarks.append(_unread(read.vaulted))
     read.findings = sorted(set(read.findings))
     return read
+
+
+def endless(folders: Sequence[Path]) -> list[Finding]:
+    """Return what of the folders' group_vars and host_vars Ansible's own plugin would read and never come back from.
+
+    It opens whatever has the name of a group or node, a pipe and /dev/zero too; in folders below it takes files alone.
+    """
+    read = Variables()
+    for folder in folders:
+        for kind in (GROUPS, HOSTS):
+            for path in _listed(folder / kind, read):
+                if os.path.exists(path) and not os.path.isdir(path) and not os.path.isfile(path):
+                    _fault(read, path, _oddity(path))
+    return read.findings
 
 
 def _unread(vaulted: Sequence[str]) -> str:
@@ -242,6 +260,22 @@ def _check_time_zones(read: Variables) -> None:
             return
         message = f'"{value.text}" is no time zone{_near_zone(value.text)}'
         read.findings.append(Finding(document.file, value.line, TIME_ZONE, message))
+
+
+def _check_managed_roles(read: Variables) -> None:
+    for document in read.documents:
+        value = document.root.items.get(managed.VARIABLE)
+        if value is None or (isinstance(value, Scalar) and _is_later(value, document)):
+            continue
+        items = value.items if isinstance(value, Items) else [value]
+        scalars = [item for item in items if isinstance(item, Scalar)]
+        if any(_is_later(item, document) for item in scalars):
+            continue
+        found = [item.text for item in scalars] if isinstance(value, Items) and len(scalars) == len(items) else None
+        if problem := managed.problem(found):
+            line = document.line((managed.VARIABLE,))
+            said = problem.removeprefix(f"{managed.VARIABLE}").lstrip(": ")
+            read.findings.append(Finding(document.file, line, managed.VARIABLE, said))
 
 
 def _is_later(value: Scalar, document: Document) -> bool:

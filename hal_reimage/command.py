@@ -18,6 +18,7 @@ from hal_bmc.models import Target
 from hal_bmc.operations import Limits as BmcLimits
 from hal_bmc.retry import Patience
 from hal_bmc.turns import Turns
+from hal_inventory import managed
 from hal_inventory.compiled import slice_of
 from hal_inventory.printable import one_line
 from hal_inventory.sources import last_source
@@ -93,6 +94,7 @@ def reimage(asked: Asked, connected: Connected, world: World | None = None) -> R
     site = _Site(asked, connected)
     world = world or site.world()
     floors = _asked_for(world.slurm.check_floors)
+    _asked_for(world.slurm.check_job_user)
     shown = _looked_at(site, world)
     plans = [one.plan for one in shown]
     code = code_of(plans)
@@ -239,6 +241,10 @@ class _Site:
         placeholders = {name: [str(field) for field in boot[name]["placeholders"]] for name in self.names}
         servers = {self.settings["server"], *self.settings["controllers"]}
         guards.refuse(self.node, placeholders, servers)
+        guards.refuse_left_alone(
+            {name: connected.variable(name, "group_names") or () for name in self.names},
+            {name: connected.variable(name, managed.VARIABLE) for name in self.names},
+        )
         self.boot: dict[str, BootNode] = {name: boot_node(boot[name]) for name in self.names}
         self.server = connected.run_on(self.settings["server"])
         self.ordering = self._ordering()
@@ -356,7 +362,7 @@ class _Site:
             for gpu in node["gpus"]:
                 of = gpus.setdefault(name, {})
                 of[gpu["type"]] = of.get(gpu["type"], 0) + 1
-        job = TestJob(settings["job_command"], gpus, settings["job_user"], int(settings["job_run_seconds"]))
+        job = TestJob(settings["job_command"], settings["job_user"], gpus, int(settings["job_run_seconds"]))
         slurm: Slurm = (
             SlurmCommands(controller, job=job, floors={name: int(n) for name, n in settings["keep"].items()})
             if controller
@@ -436,6 +442,9 @@ class NoSlurm:
     def check_floors(self) -> dict[str, tuple[int, int]]:
         """No partitions."""
         return {}
+
+    def check_job_user(self) -> None:
+        """No test job."""
 
     def drain(self, node: str, reason: str) -> str:
         """Nothing to drain."""

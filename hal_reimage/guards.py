@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from hal_inventory import managed
 from hal_inventory.ranges import fold
 from hal_reimage.errors import ReimageError
 
@@ -41,6 +42,25 @@ def refuse(
             why.setdefault(reason, []).append(name)
     if why:
         raise ReimageError("\n".join(f"{fold(names)}: {reason}" for reason, names in sorted(why.items())))
+
+
+def refuse_left_alone(groups: Mapping[str, Collection[str]], acting: Mapping[str, Collection[str] | None]) -> None:
+    """Raise ReimageError for nodes on which not all of their roles act (managed_roles): nobody would roll them out.
+
+    ``groups``: of each node; ``acting``: the roles that act on it, None for all.
+    """
+    why: dict[str, list[str]] = {}
+    for name, roles in acting.items():
+        if left := sorted(set(groups[name]) & set(managed.known_roles()) - set(roles)) if roles is not None else []:
+            why.setdefault(", ".join(left), []).append(name)
+    if why:
+        raise ReimageError(
+            "\n".join(
+                f"{fold(names)}: not managed there ({managed.VARIABLE}): {left}. What others made of them would be"
+                " gone, and no rollout makes it. Take them over first"
+                for left, names in sorted(why.items())
+            )
+        )
 
 
 def _reasons(node: Mapping[str, Any], placeholders: Sequence[str], server: bool) -> list[str]:

@@ -79,8 +79,12 @@ _LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"  # none that is read as another, no 
 
 def code_of(plans: Iterable[Plan]) -> str:
     """Return the code that confirms these plans, all of them and no other: eight letters, ``K7QX-M2VD``."""
-    prints = sorted(plan.fingerprint for plan in plans)
-    number = int(hashlib.sha256("\n".join(prints).encode()).hexdigest(), 16)
+    return code_of_prints(plan.fingerprint for plan in plans)
+
+
+def code_of_prints(prints: Iterable[str]) -> str:
+    """Return the code of digests, in whichever order they come."""
+    number = int(hashlib.sha256("\n".join(sorted(prints)).encode()).hexdigest(), 16)
     letters = ""
     for _ in range(8):
         number, letter = divmod(number, len(_LETTERS))

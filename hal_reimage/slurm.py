@@ -53,11 +53,11 @@ RESERVED = "UNLIMITED"
 
 @dataclass(frozen=True, slots=True)
 class TestJob:
-    """The job that shows that a node runs jobs: so many GPUs of each type by node, within so many seconds."""
+    """The job that shows that a node runs jobs of users: so many GPUs of each type by node, within so many seconds."""
 
     command: str
+    user: str
     gpus: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    user: str = "root"
     seconds: int = 120
 
     __test__ = False  # its name is no test's
@@ -123,6 +123,38 @@ class SlurmCommands:
         if wrong := impossible(nodes, self._floors):
             raise ReimageError("\n".join(wrong))
         return floors_of(nodes, self._floors)
+
+    def check_job_user(self) -> None:
+        """ReimageError unless the test job's user is an ordinary one whose jobs Slurm takes.
+
+        Root's job says nothing of what users need on a node: their account there, their limits, their association.
+        """
+        user = self._job.user
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9._-]*", user):
+            said = "slurm_users names none" if not user else f'"{user}" is no name of one'
+            raise ReimageError(f"reimage_job_user: {said}; name the ordinary user who has the test job")
+        if self._ask("id", "-u", user).strip() == "0":
+            raise ReimageError(
+                f"reimage_job_user: {user} is root, whose job does not show that users' jobs run; name an ordinary user"
+            )
+        if self._enforces_nothing():
+            return
+        found = self._ask(
+            *("sacctmgr", "--noheader", "--parsable2", "show", "associations", f"user={user}", "format=User,Account")
+        )
+        if not found.strip():
+            raise ReimageError(
+                f"reimage_job_user: {user} has no association in Slurm, which refuses jobs without; declare one "
+                "(slurm_users), or name a user who has"
+            )
+
+    def _enforces_nothing(self) -> bool:
+        """Return whether Slurm takes jobs of users without an association."""
+        shown = self._ask("scontrol", "--oneliner", "show", "config")
+        found = re.search(r"^AccountingStorageEnforce *= *(.*)$", shown, re.MULTILINE)
+        if found is None:
+            raise Trouble(f"scontrol show config: no answer that can be read: {line(shown)!r}", passes=True)
+        return found[1].strip() == "none"
 
     def drain(self, node: str, reason: str) -> str:
         """Drain a node, unless it is; a drain of the health check becomes ours. Return "" or why not now.
@@ -399,9 +431,8 @@ class SlurmCommands:
 
     def _submit(self, node: str, partitions: list[str]) -> str:
         gpus = ",".join(f"gpu:{kind}:{number}" for kind, number in sorted(self._job.gpus.get(node, {}).items()))
-        user = [] if self._job.user == "root" else ["runuser", "-u", self._job.user, "--"]
         printed = self._ask(
-            *user,
+            *("runuser", "-u", self._job.user, "--"),
             *("sbatch", "--parsable", f"--reservation={self._name(node)}", f"--nodelist={node}"),
             *(f"--job-name={self._name(node)}", "--nodes=1", "--ntasks=1"),
             *([f"--partition={partitions[0]}"] if partitions else []),

@@ -87,6 +87,9 @@ class Slurm(Protocol):
     def check_floors(self) -> Mapping[str, tuple[int, int]]:
         """Return how many nodes each partition keeps for jobs, of how many; ReimageError for floors that cannot be."""
 
+    def check_job_user(self) -> None:
+        """ReimageError unless the test job's user is an ordinary one whose jobs Slurm takes."""
+
     def keep_drained(self, node: str, reason: str) -> None:
         """Have a node drained with this reason, whatever it was: after a reboot that it issued as well."""
 

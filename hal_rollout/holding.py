@@ -21,7 +21,7 @@ from ansible.utils.display import Display
 from hal_audit.recording import Run
 from hal_audit.sealing import folded
 from hal_inventory.printable import one_line
-from hal_rollout import notes
+from hal_rollout import managing, notes
 from hal_rollout.aside import AsidePlay, play_aside
 from hal_rollout.processes import Here, started
 from hal_rollout.words import PERMISSION, command_line
@@ -95,7 +95,7 @@ class Rollout:
     def _wanted(self, queue: Any, play: Any) -> list[str]:
         """Nodes of the site, not roots of images that are built, which answered until now."""
         listed = isinstance(play._ds, dict) and play._ds.get("roles")
-        if not listed and not boolean(play.vars.get(PLAY_HOLDS, False), strict=False):
+        if not listed and not holds_hosts(play):
             return []
         away = self.held | self._failed | set(queue._unreachable_hosts) | set(queue._failed_hosts)
         return [
@@ -218,16 +218,28 @@ class Rollout:
 CURRENT = Rollout()
 
 
-def stand_before_plays(rollout: Rollout) -> None:
-    """From now on `rollout` is asked before Ansible runs a play: only there can a run be refused or a host left out."""
+def holds_hosts(play: Any) -> bool:
+    """Tell whether a play that lists no roles holds its hosts all the same."""
+    return bool(boolean(play.vars.get(PLAY_HOLDS, False), strict=False))
+
+
+def stand_before_plays(rollout: Rollout, *, holds: bool = True) -> None:
+    """From now on `rollout` is asked before Ansible runs a play: only there can a run be refused or a host left out.
+
+    In check mode (`holds` is false) nothing is held, and hosts are left out all the same.
+    """
     run = TaskQueueManager.run
     if hasattr(run, "__wrapped__"):
         return
 
     @functools.wraps(run)
     def run_held(self: Any, play: Any) -> Any:
-        if isinstance(play, AsidePlay) or rollout.before(self, play):
+        if isinstance(play, AsidePlay):
             return run(self, play)
-        return self.RUN_FAILED_BREAK_PLAY
+        if not managing.CURRENT.narrow(self, play, holds=holds_hosts(play)):
+            return self.RUN_OK
+        if holds and not rollout.before(self, play):
+            return self.RUN_FAILED_BREAK_PLAY
+        return run(self, play)
 
     TaskQueueManager.run = run_held

@@ -23,6 +23,7 @@ from hal_audit import plays
 from hal_audit.resources import module_name
 from hal_expect.templating import CompilingTemplar
 from hal_inventory.ranges import fold
+from hal_rollout import managing
 
 ENTRY = "validate"
 """The file of a role's tasks that says what the role refuses. It asserts, remarks (debug), and touches no node."""
@@ -179,7 +180,8 @@ def roles_of(paths: Iterable[str], loader: Any, manager: Any) -> list[Role]:
 def ask(roles: Iterable[Role], inventory: Any) -> tuple[list[Said], dict[str, list[str]]]:
     """Return what roles say of the hosts of their plays, and for each role the hosts that need not be asked again.
 
-    What only a run knows is left to the role, which asks again when the run comes to it.
+    What only a run knows is left to the role, which asks again when the run comes to it. A node on which a role does
+    not act (managed_roles) is not asked; AnsibleError where that cannot be read.
     """
     said: list[Said] = []
     asked: dict[str, list[str]] = {}
@@ -190,6 +192,7 @@ def ask(roles: Iterable[Role], inventory: Any) -> tuple[list[Said], dict[str, li
         except Exception:  # a template can raise anything
             again.add(role.name)
             continue
+        hosts = managing.acting(role.name, hosts, role.play._variable_manager, role.play._loader)
         said += [one for host in hosts for one in role.says(host)]
         asked.setdefault(role.name, []).extend(host.get_name() for host in hosts)
         again.update({role.name} if role.wanted and role.role.when else ())

@@ -1,6 +1,7 @@
 """The program ``hal-audit``: reads arguments, calls one function a command, prints, and sets the exit status.
 
-Exit status of ``run``: 0 clean, 1 error, 2 drift, 3 not everything could be seen. Of others 0 or 1. 130 interrupted.
+Exit status of ``run`` and ``takeover``: 0 clean, 1 error, 2 drift, 3 not everything could be seen. Of others 0 or 1.
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -72,14 +73,22 @@ def _parser() -> Parser:
     run.add_argument("--role", metavar="ROLE", dest="roles", action="append", default=[], help="only this; repeatable")
     run.add_argument("--forks", type=int, metavar="N", default=0, help="nodes at once (default: as ansible.cfg says)")
     run.add_argument("--deep", action="store_true", help="verify all files of all packages, too; takes long")
+    takes.takeover(look := command("takeover", "say what a rollout would change on nodes that run already"))
     show = command("show", "show the record of a node as the controller has it")
     show.add_argument("node", metavar="NODE")
     show.add_argument("--role", metavar="ROLE", dest="roles", action="append", default=[], help="only this; repeatable")
+    originals = command(
+        "originals", "list what nodes keep from before roles changed it; playbooks/giveback.yml puts it back"
+    )
+    originals.add_argument("nodes", metavar="NODES", nargs="?", default="", help="only these, as hal[05-06]")
+    originals.add_argument(
+        "--role", metavar="ROLE", dest="roles", action="append", default=[], help="only this; repeatable"
+    )
     takes.history(command("history", "show what became of the audits so far, the newest last"))
     adopt = command("adopt", "propose records for nodes that this toolkit never rolled out")
     adopt.add_argument("--limit", metavar="PATTERN", default="", help="only these nodes")
     adopt.add_argument("--accept", action="store_true", help="record on the nodes what was proposed last")
-    for one in (run, adopt):
+    for one in (run, look, adopt, originals):
         one.add_argument("rest", nargs="*", metavar="-- OPTION", help="options for ansible-playbook, after --")
     takes.accept(command("accept", "say why what the last audit found is right, and until when"))
     takes.timer(command("timer", "audit in depth each night, by systemd on this controller"))
@@ -94,10 +103,22 @@ def _run(options: argparse.Namespace) -> int:
     return run(options)
 
 
+def _takeover(options: argparse.Namespace) -> int:
+    from hal_audit.cli.run import takeover
+
+    return takeover(options)
+
+
 def _show(options: argparse.Namespace) -> int:
     from hal_audit.cli.show import show
 
     return show(options)
+
+
+def _originals(options: argparse.Namespace) -> int:
+    from hal_audit.cli.originals import originals
+
+    return originals(options)
 
 
 def _history(options: argparse.Namespace) -> int:
@@ -133,7 +154,9 @@ def _completion(options: argparse.Namespace) -> int:
 
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
+    "takeover": _takeover,
     "show": _show,
+    "originals": _originals,
     "history": _history,
     "adopt": _adopt,
     "accept": _accept,

@@ -50,7 +50,7 @@ def adopt(options: argparse.Namespace) -> int:
     extra = {
         "HAL_PROVENANCE": "propose",
         "ANSIBLE_CALLBACK_PLUGINS": str(playbook.PROJECT / "plugins" / "callback"),
-        "ANSIBLE_CALLBACKS_ENABLED": "hal_printable,hal_preload,hal_provenance",
+        "ANSIBLE_CALLBACKS_ENABLED": "hal_printable,hal_preload,hal_provenance,hal_rollout",
     }
     done = playbook.call(command, extra)
     found = _proposals(stores)

@@ -1,8 +1,17 @@
-"""What ``hal-audit accept``, ``history`` and ``timer`` take. Here, so that what they import is read when they run."""
+"""What some commands of ``hal-audit`` take. Here, so that what they import is read when they run."""
 
 from __future__ import annotations
 
 import argparse
+
+
+def takeover(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``takeover``."""
+    parser.add_argument("--limit", metavar="PATTERN", default="", help="only these nodes")
+    parser.add_argument(
+        "--role", metavar="ROLE", dest="roles", action="append", default=[], help="only this; repeatable"
+    )
+    parser.add_argument("--diff", action="store_true", help="show what is in files that would be replaced")
 
 
 def accept(parser: argparse.ArgumentParser) -> None:

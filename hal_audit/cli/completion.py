@@ -25,12 +25,15 @@ _hal_audit() {
             case $command:$word in
                 :*) choices="%(commands)s" ;;
                 run:-*) choices="-i --inventory --json --limit --role --forks --deep --help" ;;
+                takeover:-*) choices="-i --inventory --json --limit --role --diff --help" ;;
                 show:-*) choices="-i --inventory --json --role --help" ;;
+                originals:-*) choices="-i --inventory --json --role --help" ;;
                 history:-*) choices="-i --inventory --json --last --help" ;;
                 adopt:-*) choices="-i --inventory --json --limit --accept --help" ;;
                 accept:-*) choices="-i --inventory --json --reason --until --limit --help" ;;
                 timer:-*) choices="-i --inventory --at --remove --help" ;;
-                show:*|history:*) choices=$(hal-inventory "${sources[@]}" nodes all --expand 2>/dev/null) ;;
+                show:*|history:*|originals:*)
+                    choices=$(hal-inventory "${sources[@]}" nodes all --expand 2>/dev/null) ;;
                 completion:*) choices="bash zsh" ;;
             esac ;;
     esac
@@ -60,12 +63,15 @@ _hal_audit() {
             case $command:${words[CURRENT]} in
                 :*) choices=(%(commands)s) ;;
                 run:-*) choices=(-i --inventory --json --limit --role --forks --deep --help) ;;
+                takeover:-*) choices=(-i --inventory --json --limit --role --diff --help) ;;
                 show:-*) choices=(-i --inventory --json --role --help) ;;
+                originals:-*) choices=(-i --inventory --json --role --help) ;;
                 history:-*) choices=(-i --inventory --json --last --help) ;;
                 adopt:-*) choices=(-i --inventory --json --limit --accept --help) ;;
                 accept:-*) choices=(-i --inventory --json --reason --until --limit --help) ;;
                 timer:-*) choices=(-i --inventory --at --remove --help) ;;
-                show:*|history:*) choices=(${(f)"$(hal-inventory $sources nodes all --expand 2>/dev/null)"}) ;;
+                show:*|history:*|originals:*)
+                    choices=(${(f)"$(hal-inventory $sources nodes all --expand 2>/dev/null)"}) ;;
                 completion:*) choices=(bash zsh) ;;
             esac ;;
     esac

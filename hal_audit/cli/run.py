@@ -35,15 +35,33 @@ def run(options: argparse.Namespace) -> int:
         *(["--forks", str(options.forks)] if options.forks > 0 else []),
         str(playbook.PROJECT / "playbooks" / "audit.yml"),
     ]
-    document = audit(command, sys.stderr)
-    if options.as_json:
+    return _told(audit(command, sys.stderr), as_json=options.as_json)
+
+
+def takeover(options: argparse.Namespace) -> int:
+    """Look at nodes before a takeover and print; return the exit status."""
+    check_roles(options.roles)
+    command = [
+        playbook.program("ansible-playbook"),
+        *playbook.arguments(options.sources, options.limit, options.rest),
+        *(["-e", json.dumps({"takeover_roles": options.roles})] if options.roles else []),
+        *(["--diff"] if options.diff else []),
+        str(playbook.PROJECT / "playbooks" / "takeover.yml"),
+    ]
+    return _told(audit(command, sys.stderr), as_json=options.as_json)
+
+
+def _told(document: dict[str, Any], *, as_json: bool) -> int:
+    """Print a result and return its exit status."""
+    if as_json:
         sys.stdout.write(json_text(document) + "\n")
     else:
-        from hal_audit import report
+        from hal_audit import report, takeover_report
 
         seen = is_terminal(sys.stdout)
         width = shutil.get_terminal_size((report.WIDTH, 24)).columns if seen else report.WIDTH
-        sys.stdout.write(report.text(document, width=width, colour=seen))
+        words = takeover_report.text if "takeover" in document else report.text
+        sys.stdout.write(words(document, width=width, colour=seen))
     return int(document["status"])
 
 

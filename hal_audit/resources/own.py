@@ -102,11 +102,17 @@ def subids(call: Call) -> list[Resource]:
 
 
 def slurm_daemon(call: Call) -> list[Resource]:
-    """hal_slurm_daemon: the unit; its files belong to the task that writes them."""
+    """hal_slurm_daemon: the unit, and the files that it puts in place; others belong to the task that writes them."""
     if call.text("phase") == "stop_first":
         return []
     declared = {"state": "started", "enabled": True, "masked": False}
-    return [Resource(f"service:{call.text('name')}.service", declared)]
+    placed = slurm_placed(call) if call.text("staged_dir") else []
+    return [Resource(f"service:{call.text('name')}.service", declared), *placed]
+
+
+def slurm_placed(call: Call) -> list[Resource]:
+    """hal_slurm_place: the files; what is in them is the task's that writes those which wait, and a promise."""
+    return [Resource(f"file:{path}", _attributes({}, "file")) for path in call.items("files")]
 
 
 def slurm_daemon_units(call: Call) -> Units:

@@ -63,6 +63,7 @@ MANAGING: dict[str, Callable[[Call], list[Resource]]] = {
     "hal_scale_config": own.scale_config,
     "hal_slurm_account": own.slurm_accounts,
     "hal_slurm_daemon": own.slurm_daemon,
+    "hal_slurm_place": own.slurm_placed,
     "hal_slurm_reservation": own.slurm_reservations,
     "hal_subids": own.subids,
 }
@@ -95,7 +96,10 @@ READ_ONLY = frozenset(f"ansible.builtin.{name}" for name in _LOOKING.split()) | 
     "community.mysql.mysql_query",
     "hal_audit",
     "hal_expect",
+    "hal_lmod_site",
+    "hal_munge_key_state",
     "hal_record",
+    "hal_slurm_found",
     "hal_slurm_node",  # a node's state is slurmctld's, and changes by the hour
     "hal_slurm_trial",
     "hal_validate",

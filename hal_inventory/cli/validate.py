@@ -17,6 +17,7 @@ from hal_inventory.reader import display_name
 from hal_inventory.settings import PROJECT
 from hal_inventory.sources import is_model, is_users
 from hal_inventory.storage import mounted_by_no_role
+from hal_inventory.validate import whole_nodes
 from hal_inventory.variable_names import known_names
 from hal_inventory.variables import check_source
 
@@ -65,7 +66,7 @@ def validate(paths: Sequence[str], *, list_placeholders: bool, model_only: bool 
             sites.append((display_name(path), site))
         except FindingsError as error:
             findings |= set(error.findings)
-    remarks += [f"{name}: {remark}" for name, site in sites for remark in mounted_by_no_role(site)]
+    remarks += [f"{name}: {remark}" for name, site in sites for remark in mounted_by_no_role(site) + whole_nodes(site)]
     return Verdict(_answer(sorted(findings), remarks, sites, users, list_placeholders), FOUND if findings else CLEAN)
 
 

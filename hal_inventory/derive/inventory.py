@@ -78,7 +78,7 @@ def _profile(name: str, profile: Profile) -> dict[str, Any]:
         "memory_mb": profile.memory_mb,
         "numa": [numa.model_dump() for numa in profile.numa],
         "gpus": [gpu.model_dump() for gpu in profile.gpus],
-        "hcas": [hca.model_dump() for hca in profile.hcas],
+        "hcas": [hca.model_dump(exclude={"devices"}) for hca in profile.hcas],
         "interfaces": {
             network: {**interface.model_dump(), "members": list(interface.members)}
             for network, interface in profile.interfaces.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ from hal_audit import active  # noqa: E402  found through the lines above
 from hal_audit.errors import AuditError  # noqa: E402
 from hal_audit.examine import Examination  # noqa: E402
 from hal_audit.findings import CLEAN, Finding, exit_status  # noqa: E402
+from hal_audit.plan import planned  # noqa: E402
 from hal_audit.redeclare import declared_now  # noqa: E402
 from hal_expect.answers import BoundedAction  # noqa: E402
 
 ARGUMENTS = {
     "node": {"type": "str"},
     "roles": {"type": "list", "elements": "str", "default": []},
+    "takeover": {"type": "bool", "default": False},
 }
 
 
@@ -42,10 +45,12 @@ class ActionModule(BoundedAction):
             return {**result, "failed": True, "msg": why}
         host = str(variables["inventory_hostname"])
         one = Examination(host, self._loader, variables, self._task.get_vars(), tuple(options["roles"]))
+        one.takeover = options["takeover"]
+        one.planner = functools.partial(planned, self._task, host, texts=bool(self._task.diff))
         unreachable = False
         try:
             reply = self._execute_module(module_name="hal_audit", module_args=one.arguments(), task_vars=variables)
-            payload = one.payload(reply, declared_now(self._task, host))
+            payload = one.payload(reply, None if one.takeover else declared_now(self._task, host))
         except AnsibleConnectionFailure as error:
             unreachable = True
             payload = one.unreachable(str(error.message))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
+from ansible.errors import AnsibleError
 from ansible.plugins.callback import CallbackBase
 
 PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit import active, sealing  # noqa: E402  found through the lines above
+from hal_audit import active, naming, sealing  # noqa: E402  found through the lines above
 from hal_audit.observer import Observer, in_check_mode  # noqa: E402
 from hal_rollout.holding import CURRENT  # noqa: E402
 
@@ -63,8 +65,11 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
         self.observer.play_starts(play)
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
-        """Time of its packages."""
+        """Time of its packages. What works out names for each host finds the roles read."""
         self.observer.task_starts(task)
+        if task.action == naming.ACTION and task.args.get("state") == "kept" and self.observer.play is not None:
+            with contextlib.suppress(AnsibleError):  # each host says what is wrong with it
+                naming.RUNNING.roles(self.observer.play._loader, self.observer.play._variable_manager)
 
     def v2_playbook_on_handler_task_start(self, task: Any) -> None:
         """Time of its packages."""

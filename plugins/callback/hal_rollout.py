@@ -31,6 +31,7 @@ description:
     C(-e rollout_take_over=true) says that it is gone.
   - What a killed rollout has left at this controller is ended by the next. Workers end with their parent.
   - In check mode nothing is held.
+  - A play that lists roles leaves out the hosts on which they do not act (C(managed_roles)), in check mode as well.
 requirements: [Enabled in C(callbacks_enabled) of ansible.cfg, behind C(hal_provenance)]
 author: HAL toolkit
 """
@@ -49,8 +50,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
         super().__init__()
         workers.end_with_their_parent()
         self.disabled = in_check_mode()
+        holding.stand_before_plays(holding.CURRENT, holds=not self.disabled)
         if not self.disabled:
-            holding.stand_before_plays(holding.CURRENT)
             atexit.register(holding.CURRENT.warn)
         active.takes_part(self.CALLBACK_NAME)
 

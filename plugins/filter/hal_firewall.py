@@ -33,9 +33,46 @@ def hal_firewall_files(zones: Iterable[Mapping[str, Any]], there: str, kept: Ite
         raise AnsibleFilterError(str(error)) from None
 
 
+def hal_firewall_losses(seen: str, declared: Iterable[str], kept: str) -> list[str]:
+    """Return what would go or be closed, a line each, from what the role's script look.sh printed.
+
+    AnsibleFilterError where that is not whole, or a file of firewalld cannot be read: see `hal_firewall.there`.
+    """
+    from hal_firewall.errors import FirewallError
+    from hal_firewall.there import look, losses
+
+    try:
+        return losses(look(seen), declared, kept)
+    except FirewallError as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+def hal_firewall_seen(seen: str, name: str) -> list[str]:
+    """Return the lines of one section of what look.sh printed; AnsibleFilterError where it is not there."""
+    from hal_firewall.errors import FirewallError
+    from hal_firewall.there import look
+
+    try:
+        return list(look(seen).of(name))
+    except FirewallError as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+def hal_firewall_said(lines: Iterable[str]) -> str:
+    """Return such lines for a message: the first ones, each cut, and how many more."""
+    from hal_inventory.printable import few
+
+    return few(lines, 20)
+
+
 class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {"hal_firewall_files": hal_firewall_files}
+        return {
+            "hal_firewall_files": hal_firewall_files,
+            "hal_firewall_losses": hal_firewall_losses,
+            "hal_firewall_seen": hal_firewall_seen,
+            "hal_firewall_said": hal_firewall_said,
+        }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -13,7 +14,10 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
+from hal_inventory.printable import printable  # noqa: E402  found only now
 from hal_singularity import conf, ledger  # noqa: E402  found only now
+
+MOST_SHOWN = 200
 
 
 def hal_singularity_conf_problems(settings: Mapping[str, Any], version: str) -> list[str]:
@@ -59,6 +63,35 @@ def hal_container_problem(name: str) -> str:
     )
 
 
+ABSENT = "No such file or directory"
+KINDS = {"d": "a folder", "f": "a file"}
+
+
+def hal_registry_taken(seen: Mapping[str, Any], registry: str, link: str) -> str:
+    """Return what somebody has at the path that users know, in words; empty when it may become a link to the registry.
+
+    `seen`: where anything is there, a line of find, "TYPE-BEHIND-LINKS TYPE TARGET"; then this role's settings of
+    before. A link to nothing, to the registry, and one that this role has made before, wherever it leads by now, are
+    nobody's.
+    """
+    wrong = [text for text in seen["stderr_lines"] if ABSENT not in text]
+    line, _, rest = seen["stdout"].partition("\n")
+    if line.startswith("{") or not seen["stdout"]:
+        line, rest = "", seen["stdout"]
+    try:
+        mine = json.loads(rest).get("link") == link if rest else False
+    except (ValueError, AttributeError):
+        wrong.append("the settings of an earlier rollout cannot be read")
+    if wrong:
+        return f"cannot be looked at: {printable(wrong[0], MOST_SHOWN)}"
+    behind, kind, target = [*line.split(" ", 2), "", "", ""][:3]
+    if not line or behind == "N" or (kind == "l" and (mine or target == registry)):
+        return ""
+    if kind == "l":
+        return f"leads to {printable(target, MOST_SHOWN)}, which is not the registry"
+    return f"is there and is {KINDS.get(kind, 'something else')}"
+
+
 class FilterModule:
     """Make the filters known to Ansible."""
 
@@ -66,6 +99,7 @@ class FilterModule:
         """Return the filters by name."""
         return {
             "hal_container_problem": hal_container_problem,
+            "hal_registry_taken": hal_registry_taken,
             "hal_singularity_conf": hal_singularity_conf,
             "hal_singularity_conf_problems": hal_singularity_conf_problems,
             "hal_slot_problems": hal_slot_problems,

@@ -11,7 +11,10 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "module_utils"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from hal_munge_key_text import KeyTextError, decode  # type: ignore[import-not-found,unused-ignore]
+
+from hal_inventory.ranges import fold
 
 # slurm.conf parameters whose name or form depends on the release: (name, from, to, replacement in older releases).
 # Sources: slurm.conf(5) and RELEASE_NOTES of 20.02, 21.08.
@@ -106,6 +109,36 @@ def hal_munge_key_problem(key: Any) -> str:
     return ""
 
 
+def hal_munge_keys(seen: Mapping[str, Mapping[str, Any]], rotation_ok: bool) -> dict[str, Any]:
+    """Return which key of MUNGE the nodes get, and which nodes are refused.
+
+    `seen`: by node what hal_munge_key_state said; a node that did not answer has no state. What is returned: `adopted`,
+    the node whose key is taken in place of the declared one, empty for the declared one; `refused`, nodes that wait for
+    a permission; `why`, in words.
+
+    Without permission no key is replaced. Where none of the nodes has the declared key and all that have a key have the
+    same, this one is the cluster's: credentials of another would be refused by all nodes that are not in this run.
+    """
+    seen = {node: one for node, one in seen.items() if "state" in one}
+    by_key: dict[str, list[str]] = {}
+    for node, one in seen.items():
+        if one["state"] in ("other", "unusable"):
+            by_key.setdefault(one["digest"], []).append(node)
+    if rotation_ok or not by_key:
+        return {"adopted": "", "refused": [], "why": ""}
+    declared = [node for node, one in seen.items() if one["state"] == "declared"]
+    foreign = sorted(by_key.values())
+    usable = all(seen[nodes[0]]["state"] == "other" for nodes in foreign)
+    if len(foreign) == 1 and not declared and usable:
+        return {"adopted": foreign[0][0], "refused": [], "why": f"{fold(foreign[0])} had their own munge key"}
+    said = [f"{fold(nodes)} {'have' if len(nodes) > 1 else 'has'} a key that is not munge_key" for nodes in foreign]
+    said += [f"{fold(declared)} munge_key"] if declared else []
+    said += [] if usable else ["one of these files is too short or too long for a key"]
+    without = [] if declared else [node for node, one in seen.items() if one["state"] == "absent"]
+    refused = sorted([*(node for nodes in foreign for node in nodes), *without])
+    return {"adopted": "", "refused": refused, "why": "; ".join(said)}
+
+
 class FilterModule:
     """What Ansible loads."""
 
@@ -116,4 +149,5 @@ class FilterModule:
             "hal_slurm_cgroup_settings": hal_slurm_cgroup_settings,
             "hal_slurm_shown": hal_slurm_shown,
             "hal_munge_key_problem": hal_munge_key_problem,
+            "hal_munge_keys": hal_munge_keys,
         }

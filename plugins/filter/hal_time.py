@@ -1,12 +1,19 @@
-"""Filters of the role time: a parser of the lines that it writes for chronyd. It is a parser, not the program.
+"""Filters of the role time: a parser of the lines that it writes for chronyd, and what a node had before.
 
-chronyd reads a file without starting from release 4.0 on (option -p); CentOS 7.7 has 3.4.
+It is a parser, not the program: chronyd reads a file without starting from release 4.0 on (option -p); CentOS 7.7 has
+3.4.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from hal_inventory.printable import printable  # found through the line above
 
 SERVER = r"[A-Za-z0-9_](?:[A-Za-z0-9._:-]*[A-Za-z0-9_])?\.?"
 OPTION = (
@@ -43,9 +50,31 @@ def hal_chrony_problems(text: str) -> list[str]:
     return problems
 
 
+MINE = '# Written by the role "time"'
+CHRONY = "/etc/chrony.conf"
+ABSENT = "No such file or directory"
+MOST_SHOWN = 200  # characters of one file's lines
+
+
+def hal_time_foreign(found: Mapping[str, Any]) -> str:
+    """Return what a node was configured with before this role, in words; empty where this role has been, or nobody.
+
+    `found`: what grep -H said of the files, "PATH:LINE". What cannot be read is said as well.
+    """
+    files: dict[str, list[str]] = {}
+    for text in found["stdout_lines"]:
+        path, _, line = text.partition(":")
+        files.setdefault(path, []).append(" ".join(line.split()))
+    if any(line.startswith(MINE) for line in files.get(CHRONY, [])):
+        return ""
+    said = [f"{path} has {printable('; '.join(lines), MOST_SHOWN)}" for path, lines in sorted(files.items())]
+    said += [printable(line, MOST_SHOWN) for line in found["stderr_lines"] if ABSENT not in line]
+    return ". ".join(said)
+
+
 class FilterModule:
     """What Ansible loads."""
 
-    def filters(self) -> dict[str, Callable[..., list[str]]]:
+    def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {"hal_chrony_problems": hal_chrony_problems}
+        return {"hal_chrony_problems": hal_chrony_problems, "hal_time_foreign": hal_time_foreign}

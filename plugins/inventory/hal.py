@@ -25,6 +25,7 @@ from hal_inventory.ansible_inventory import (  # noqa: E402  found only now
 from hal_inventory.compiled import Compiled  # noqa: E402  found only now
 from hal_inventory.connection import MOVED, connection  # noqa: E402  found only now
 from hal_inventory.errors import FindingsError, HalInventoryError  # noqa: E402  found only now
+from hal_inventory.variables import endless  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal
@@ -120,6 +121,9 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]
             compiled = Compiled(path)
             refuse_another_site(inventory, compiled.source)
             packed = compiled.inventory()
+            sources = (*compiled.source.bases, compiled.source.path)
+            if unread := endless(list(dict.fromkeys(one.parent for one in sources))):
+                raise FindingsError(unread)
         except FindingsError as error:
             # Ansible wraps the text of an exception into a paragraph; a finding is a line, to be read and searched.
             for finding in error.findings:

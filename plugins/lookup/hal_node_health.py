@@ -16,6 +16,7 @@ if str(_ROOT) not in sys.path:
 
 from hal_audit.questions import ROLES, prepare, templated  # noqa: E402  found only now
 from hal_expect.prepare import Prepared  # noqa: E402  found only now
+from hal_inventory import managed  # noqa: E402  found only now
 
 GPU_ROLE = "nvidia_driver"
 
@@ -76,7 +77,10 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
         unknown = left_out - set(ROLES.folders(self._loader))
         if unknown:
             raise AnsibleError(f"lookup hal_node_health: left_out: there is no role {', '.join(sorted(unknown))}")
-        names = [name for name in ROLES.of(variables.get("group_names") or [], self._loader) if name not in left_out]
+        mine = ROLES.of(variables.get("group_names") or [], self._loader)
+        # A promise of a role that does not act here is nobody's reason to drain the node.
+        acting = templated(variables.get(managed.VARIABLE, mine), self._loader, variables)
+        names = [name for name in mine if name not in left_out and name in acting]
         prepared = prepare(names, self._loader, variables, {}, having="health")
         faults = [one for one in prepared if one.question is None and one.status == "unknown"]
         if faults:

@@ -5,6 +5,7 @@ Standard library only, Python 2.7 and 3.6 or later: this file is shipped to node
 """
 from __future__ import absolute_import, division, print_function
 
+import base64
 import difflib
 import hashlib
 import os
@@ -16,7 +17,7 @@ from ansible.module_utils import hal_audit_record as records
 from ansible.module_utils.hal_audit_checks import make_checks
 from ansible.module_utils.hal_audit_compare import Now, compare
 from ansible.module_utils.hal_audit_files import MOST_KEPT
-from ansible.module_utils.hal_audit_node import Node, everybody_reads, shown_name, small_file
+from ansible.module_utils.hal_audit_node import Node, as_bytes, everybody_reads, shown_name, small_file
 from ansible.module_utils.hal_audit_observe import Survey, kind_of, name_of
 from ansible.module_utils.hal_audit_packages import unexplained
 from ansible.module_utils.hal_audit_secrets import id_of, read_key
@@ -49,7 +50,9 @@ def look(request, node=None):
     differences = [one for entry in entries for one in compare(entry, seen[entry['resource']], now)]
     _add_diffs(differences, entries, node)
     every = record['entries'] if record else []
-    extra, watched, problems = look_for_extra(request.get('watched') or [], recorded_paths(every), node)
+    planned = compare_planned(request.get('planned') or [], request.get('planned_key') or '', node)
+    known = recorded_paths(every + (request.get('planned') or []))
+    extra, watched, problems = look_for_extra(request.get('watched') or [], known, node)
     strange, unknown = _packages(record, survey, every)
     told, deep, accepted = {one['path'] for one in extra}, request.get('deep') is True, request.get('accepted') or []
     held = look_at(record if request.get('tree') else None, node, survey.key, told, accepted, deep)
@@ -57,16 +60,18 @@ def look(request, node=None):
     checks = make_checks(request.get('checks') or [], survey, record, strange, unknown)
     answers = evaluate(request.get('questions') or [])
     problems = survey.problems + _unseen_units(units, survey) + problems
-    problems += held['problems'] + verified.get('problems', [])
+    problems += held['problems'] + verified.get('problems', []) + planned['problems']
     return {
         'record': said,
         'differences': [_cut(one) for one in differences[:MOST_DIFFERENCES]],
         'extra': extra[:MOST_ITEMS],
         'packages': {'extra': strange[:MOST_ITEMS], 'unknown': unknown},
+        'planned': planned['differences'][:MOST_DIFFERENCES],
         'unmanaged': held['findings'], 'package_files': verified.get('files', []),
         'software': _software(entries, seen),
         'checks': checks, 'answers': answers, 'problems': problems[:MOST_ITEMS],
         'more': {'differences': max(0, len(differences) - MOST_DIFFERENCES),
+                 'planned': max(0, len(planned['differences']) - MOST_DIFFERENCES),
                  'extra': max(0, len(extra) - MOST_ITEMS), 'packages': max(0, len(strange) - MOST_ITEMS),
                  'unmanaged': held['more'], 'package_files': verified.get('more', 0)},
         'counts': {'resources': len(entries), 'questions': len(answers), 'watched_files': watched,
@@ -75,6 +80,19 @@ def look(request, node=None):
         'memory_mb': round(max(resource.getrusage(who).ru_maxrss for who in (
             resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024.0, 1),
     }
+
+
+def compare_planned(entries, key, node):
+    """Return {differences, problems} of what roles would manage: entries without anything that was observed.
+
+    key  base64 of the key of their keyed hashes, made for this call: nothing of the node's state is used
+    """
+    survey = Survey(node, base64.b64decode(key))
+    seen = survey.observe(entries)
+    now = Now(node.now(), survey.units, {})
+    differences = [_cut(one) for entry in entries for one in compare(entry, seen[entry['resource']], now)]
+    _add_diffs(differences, entries, node)
+    return {'differences': differences, 'problems': survey.problems}
 
 
 def _cpu():
@@ -123,26 +141,26 @@ def _software(entries, seen):
 
 
 def _add_diffs(differences, entries, node):
-    """Add `diff` to changes of small readable texts whose recorded content is stored."""
-    secret = {entry['resource'] for entry in entries if entry.get('secret')}
-    wanted = [one for one in differences if one['kind'] == 'changed' and one['attribute'] in ('sha256', 'size', 'sha1')
-              and one['resource'].startswith('file:') and one['resource'] not in secret]
-    hashes = {entry['resource']: (entry.get('observed') or {}).get('sha256') for entry in entries}
-    wanted = [one for one in wanted if hashes.get(one['resource'])][:MOST_DIFFS]
-    requests = [{'path': name_of(one['resource']), 'sha256': hashes[one['resource']]} for one in wanted]
+    """Add `diff` to changes of small readable texts whose recorded content is stored, or came with the question."""
+    asked = {entry['resource']: {'path': name_of(entry['resource']), 'text': entry.get('text'),
+                                 'sha256': (entry.get('observed') or {}).get('sha256')}
+             for entry in entries if entry['resource'].startswith('file:') and not entry.get('secret')}
+    asked = {name: one for name, one in asked.items() if one['sha256'] or one['text'] is not None}
+    wanted = [one for one in differences if one['kind'] == 'changed' and one['resource'] in asked
+              and one['attribute'] in ('sha256', 'size', 'sha1', 'keyed')][:MOST_DIFFS]
+    requests = [asked[one['resource']] for one in wanted]
     for one, answer in zip(wanted, read_guarded(lambda ask: found(_diff(ask, node)), requests, most_hangs=3)):
         if not isinstance(answer, Unreadable) and answer.value:
             one['diff'] = answer.value
 
 
 def _diff(ask, node):
-    """Return the lines of a diff from the recorded content to what is there; [] if either may not be shown."""
+    """Return the lines of a diff from the content that should be to what is; [] if either may not be shown."""
     path = node.path(ask['path'])
     if stat.S_ISLNK(os.lstat(path).st_mode) or not everybody_reads(ask['path'], node):
         return []
-    before = small_file(node.state('content/' + ask['sha256']), MOST_KEPT)
-    after = small_file(path, MOST_KEPT)
-    if before is None or after is None or b'\0' in after or hashlib.sha256(before).hexdigest() != ask['sha256']:
+    before, after = _wanted_content(ask, node), small_file(path, MOST_KEPT)
+    if before is None or after is None or b'\0' in after:
         return []
     try:
         before, after = before.decode('utf-8'), after.decode('utf-8')
@@ -154,6 +172,14 @@ def _diff(ask, node):
     if len(lines) > MOST_DIFF_LINES:
         lines = lines[:MOST_DIFF_LINES - 1] + ['... %d more lines' % (len(lines) - MOST_DIFF_LINES + 1)]
     return lines
+
+
+def _wanted_content(ask, node):
+    """Return the bytes that a file should have: as they were sent, or as they were stored; None if that is lost."""
+    if ask['text'] is not None:
+        return as_bytes(ask['text'])
+    stored = small_file(node.state('content/' + ask['sha256']), MOST_KEPT)
+    return stored if stored is not None and hashlib.sha256(stored).hexdigest() == ask['sha256'] else None
 
 
 def _cut(difference):

@@ -138,6 +138,19 @@ def differences(device, now):
     return found + _of_addresses(device, now)
 
 
+def ipoib_differs(device, now):
+    """Return whether an interface of IPoIB that is up has another mode or MTU than declared.
+
+    In connected mode a packet may have 65520 bytes, in datagram mode what the fabric carries at once, 2044 or 4092
+    (Linux, Documentation/infiniband/ipoib.rst): nodes of both kinds do not get through to each other with large ones.
+    """
+    name = device["name"]
+    link, mode = now["links"].get(name), now["modes"].get(name)
+    if not device.get("mode") or mode is None or not link or not link["up"]:
+        return False
+    return mode != device["mode"] or bool(device.get("mtu") and link["mtu"] != device["mtu"])
+
+
 def _membership(master):
     return "a member of %s" % master if master else "a member of no bond"
 

@@ -16,6 +16,8 @@ from ansible.module_utils.hal_scale_text import member, short
 from ansible.module_utils.hal_scale_values import DEFAULT, same, written
 
 CLUSTER = ""
+# What a cluster has before anybody has set anything (IBM Docs, mmcrcluster: -A is not the default).
+INITIAL = {"autoload": "no"}
 
 
 class Change(object):
@@ -136,6 +138,62 @@ def of_class(configured, name, nodes, attribute, value):
             wrong |= unset
             before.add(configured.of_cluster(attribute) or DEFAULT)
     return [Change(name, attribute, frozenset(wrong), value, before)] if wrong else []
+
+
+def declared_values(attributes, classes):
+    """Return {node: {attribute in lower case: declared value}} of all that is set; the cluster is ""."""
+    found = {CLUSTER: {name.lower(): written(attributes[name]) for name in attributes}}
+    for one in classes.values():
+        own = {name.lower(): written(one["attributes"][name]) for name in one["attributes"]}
+        found.update((node, own) for node in one["nodes"])
+    return found
+
+
+def in_the_way(changed, configured, classes, record):
+    """Return a line for each value that would be overwritten and that somebody else has set.
+
+    `record`: declared_values() of an earlier rollout; a value of these is ours, and so is what nobody has set. A value
+    of the cluster counts where nodes of a class would get another one, and values of nodes in no class where the
+    cluster would: mmchconfig without nodes may take those away.
+    """
+    lines = []
+    for one in changed:
+        by_value = {}
+        for node, value in values_of_others(one, configured, classes, record):
+            by_value.setdefault(value, set()).add(node)
+        lines += ["%s%s: %s instead of %s" % (
+            one.attribute, on(nodes), written(one.value), value) for value, nodes in by_value.items()]
+    return sorted(lines)
+
+
+def on(nodes):
+    """Return nodes in words; the cluster is none."""
+    return "" if nodes == {CLUSTER} else " on %s" % ",".join(sorted(node or "the cluster" for node in nodes))
+
+
+def values_of_others(change, configured, classes, record):
+    """Yield (node or CLUSTER, value) of what a change overwrites and somebody else has set."""
+    attribute = change.attribute.lower()
+    cluster = configured.of_cluster(attribute) or DEFAULT
+    if same(INITIAL.get(attribute, DEFAULT), cluster) or ours(record, CLUSTER, attribute, cluster):
+        cluster = None
+    own = {node: value for value, nodes in configured.of_classes(attribute) + configured.of_nodes(attribute)
+           for node in nodes}
+    if change.nodes is None:
+        of_classes = {node for one in classes.values() for node in one["nodes"]}
+        found = {node: own[node] for node in own if node not in of_classes and not same(own[node], change.value)}
+        if cluster is not None:
+            found[CLUSTER] = cluster
+    else:
+        found = {node: own.get(node, cluster) for node in change.nodes} if own or cluster is not None else {}
+    for node, value in found.items():
+        if value not in (None, DEFAULT) and not ours(record, node, attribute, value):
+            yield node, value
+
+
+def ours(record, node, attribute, value):
+    """Return whether an earlier rollout has set this."""
+    return attribute in record.get(node, {}) and same(record[node][attribute], value)
 
 
 def calls(changed):

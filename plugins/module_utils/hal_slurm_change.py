@@ -18,6 +18,7 @@ import re
 
 from ansible.module_utils.hal_slurm_conf import (SlurmConfError, fold, logical_lines, pairs, parse, parse_flat,
                                                  parse_gres)
+from ansible.module_utils.hal_slurm_shown import running
 
 NOTHING, RECONFIGURE, RESTART, START = "nothing", "reconfigure", "restart", "start"
 DAEMONS = ("slurmctld", "slurmd")
@@ -34,25 +35,28 @@ _TO_DO = {RECONFIGURE: "be reconfigured", RESTART: "restart"}
 # unsafe: daemons whose reconfigure or restart with this change loses or strands running jobs.
 # stop_first: slurmd has to be down while slurmctld restarts, or the node is drained or INVALID for what it registers.
 # reason, source: why, and where Slurm says so.
-Change = collections.namedtuple("Change", "file subject old new slurmctld slurmd unsafe stop_first reason source")
+# queued: whether jobs that wait are lost like those that run.
+Change = collections.namedtuple("Change",
+                                "file subject old new slurmctld slurmd unsafe stop_first reason source queued")
+Change.__new__.__defaults__ = (False,)
 
-Rule = collections.namedtuple("Rule", "slurmctld slurmd unsafe reason source")
+Rule = collections.namedtuple("Rule", "slurmctld slurmd unsafe reason source queued")
 
 
 def _conf5(section):
     return "slurm.conf(5) %s" % section
 
 
-def _both(reason, source, unsafe=()):
-    return Rule(RESTART, RESTART, unsafe, reason, source)
+def _both(reason, source, unsafe=(), queued=False):
+    return Rule(RESTART, RESTART, unsafe, reason, source, queued)
 
 
-def _controller(reason, source, unsafe=()):
-    return Rule(RESTART, NOTHING, unsafe, reason, source)
+def _controller(reason, source, unsafe=(), queued=False):
+    return Rule(RESTART, NOTHING, unsafe, reason, source, queued)
 
 
 def _node(reason, source, unsafe=()):
-    return Rule(RECONFIGURE, RESTART, unsafe, reason, source)
+    return Rule(RECONFIGURE, RESTART, unsafe, reason, source, False)
 
 
 _NEEDS_CTLD = "read by slurmctld only when it starts"
@@ -68,7 +72,7 @@ RULES = {
     "authtype": [((0,), _both("all daemons and commands must be down while it changes", _conf5("AuthType"), DAEMONS))],
     "clustername": [((0,), _both(
         "slurmctld refuses to start on the saved state of a cluster with another name",
-        "source slurmctld/controller.c _create_clustername_file()", DAEMONS))],
+        "source slurmctld/controller.c _create_clustername_file()", DAEMONS, queued=True))],
     "corespecplugin": [((0,), _node(_NEEDS_SLURMD, _conf5("CoreSpecPlugin")))],
     "credtype": [((0,), _both("credentials of one kind are refused by a daemon of the other", _conf5("CredType"),
                               DAEMONS))],
@@ -85,9 +89,10 @@ RULES = {
     "powerplugin": [((0,), _both(_NEEDS_BOTH, _conf5("PowerPlugin")))],
     "proctracktype": [((0,), Rule(RESTART, RESTART, ("slurmd",),
                                   "running steps were started under the other tracker and cannot be followed or killed",
-                                  _conf5("ProctrackType")))],
+                                  _conf5("ProctrackType"), False))],
     "schedulertype": [((0,), _controller(_NEEDS_CTLD, _conf5("SchedulerType")))],
-    "selecttype": [((0,), _both("all job information, running and pending, is lost", _conf5("SelectType"), DAEMONS))],
+    "selecttype": [((0,), _both("all job information, running and pending, is lost", _conf5("SelectType"), DAEMONS,
+                               queued=True))],
     "selecttypeparameters": [((0,), _controller(
         "a reconfigure keeps the old value", "source slurmctld/read_config.c _preserve_select_type_param()"))],
     "slurmctldhost": [((0,), _both("steps report to the old address", _conf5("SlurmctldHost"), ("slurmctld",)))],
@@ -102,13 +107,15 @@ RULES = {
     "slurmduser": [((0,), _both(_NEEDS_BOTH, _conf5("SlurmdUser")))],
     "slurmuser": [((0,), _both("saved state and logs belong to the old user", _conf5("SlurmUser")))],
     "statesavelocation": [((0,), _controller(
-        "slurmctld starts from an empty directory: no job is known", _conf5("StateSaveLocation"), ("slurmctld",)))],
-    "switchtype": [((0,), _both("records of all jobs in any state may be lost", _conf5("SwitchType"), DAEMONS))],
+        "slurmctld starts from an empty directory: no job is known", _conf5("StateSaveLocation"), ("slurmctld",),
+        queued=True))],
+    "switchtype": [((0,), _both("records of all jobs in any state may be lost", _conf5("SwitchType"), DAEMONS,
+                               queued=True))],
 }
 # A plugin that the pages say nothing about is loaded when its daemon starts.
 _PLUGIN = re.compile(r"(type|plugin|plugins)$")
 _PLUGIN_RULE = _both("plugins are loaded when a daemon starts", "source common/plugin.c, common/plugrack.c")
-_DEFAULT_RULE = Rule(RECONFIGURE, RECONFIGURE, (), "taken at a reconfigure", "scontrol(1) reconfigure")
+_DEFAULT_RULE = Rule(RECONFIGURE, RECONFIGURE, (), "taken at a reconfigure", "scontrol(1) reconfigure", False)
 
 _NODE_SOURCE = _conf5("NODE CONFIGURATION")
 _SHAPE = ("boards", "cpus", "procs", "sockets", "socketsperboard", "corespersocket", "threadspercore")
@@ -150,7 +157,7 @@ def _parameters(name, old, new, version, rule=rule_for):
         subject = (after or before)[0]
         found = rule(subject, version)
         changes.append(Change(name, subject, before and before[1], after and after[1], found.slurmctld, found.slurmd,
-                              tuple(found.unsafe), False, found.reason, found.source))
+                              tuple(found.unsafe), False, found.reason, found.source, found.queued))
     return changes
 
 
@@ -209,7 +216,7 @@ def _partitions(old, new):
         if name not in new:
             changes.append(Change("slurm.conf", "partition %s" % name, "there", None, RECONFIGURE, NOTHING,
                                   ("slurmctld",), False, "jobs that use a deleted partition are cancelled",
-                                  _conf5("PARTITION CONFIGURATION")))
+                                  _conf5("PARTITION CONFIGURATION"), True))
         elif name not in old:
             changes.append(Change("slurm.conf", "partition %s" % name, None, "there", RECONFIGURE, NOTHING, (), False,
                                   "taken at a reconfigure", _conf5("PARTITION CONFIGURATION")))
@@ -223,16 +230,18 @@ def _partitions(old, new):
     return changes
 
 
-def _slurm_conf(old, new, version, node):
+def _slurm_conf(old, new, version, node, shown):
     before, after = parse(old), parse(new)
+    if shown is not None:
+        before = running(before, after, shown)
     changes = _parameters("slurm.conf", before.parameters, after.parameters, version)
     changes += _nodes(before.nodes, after.nodes, node)
     changes += _partitions(before.partitions, after.partitions)
     if before.others != after.others:
         changes.append(Change("slurm.conf", "other lines", "; ".join(before.others) or None,
-                              "; ".join(after.others) or None, RESTART, RESTART, (), False,
+                              "; ".join(after.others) or None, RESTART, RESTART, DAEMONS, False,
                               "lines not understood here (DownNodes, NodeSet, Include, FrontEnd): taken to need the"
-                              " most", _NODE_SOURCE))
+                              " most", _NODE_SOURCE, True))
     return changes
 
 
@@ -277,22 +286,23 @@ def _topology_conf(old, new):
                    RECONFIGURE, (), False, "taken at a reconfigure", "topology.conf(5) DESCRIPTION")]
 
 
-def classify(old, new, version, node=None):
+def classify(old, new, version, node=None, shown=None):
     """Return the list of Change between two configurations; empty when they mean the same.
 
     old, new: {file name: text}, of slurm.conf, gres.conf, cgroup.conf and topology.conf; a missing one is empty.
     version: of Slurm, "22.05.8". node: the slurmd to judge for; None judges for any.
+    shown: what the running slurmctld has (hal_slurm_shown.Shown), where its slurm.conf may be newer than itself.
     A text that cannot be read is one Change that needs restarts of both and is unsafe: what it would do is not known.
     """
     release(version)
     changes = []
     for name in sorted(set(old) | set(new)):
         before, after = old.get(name, ""), new.get(name, "")
-        if before == after:
+        if before == after and (shown is None or name != "slurm.conf"):
             continue
         try:
             if name == "slurm.conf":
-                changes += _slurm_conf(before, after, version, node)
+                changes += _slurm_conf(before, after, version, node, shown)
             elif name == "gres.conf":
                 changes += _gres_conf(before, after, node)
             elif name == "cgroup.conf":
@@ -303,8 +313,14 @@ def classify(old, new, version, node=None):
                 raise SlurmConfError("no rules for this file")
         except SlurmConfError as error:
             changes.append(Change(name, "the whole file", None, None, RESTART, RESTART, DAEMONS, True,
-                                  "cannot be compared: %s" % error.args[0], "none"))
+                                  "cannot be compared: %s" % error.args[0], "none", True))
     return changes
+
+
+def unread(path, why):
+    """Return the Change of a daemon of which nobody knows what it read: the file at `path` is newer than it."""
+    return Change(path.rpartition("/")[2], "as the daemon read it", None, None, RESTART, RESTART, DAEMONS, False,
+                  "%s is newer than the daemon, what it read is not recorded, and %s" % (path, why), "none", True)
 
 
 def needed(changes, daemon):
@@ -334,51 +350,76 @@ def describe(change):
 Plan = collections.namedtuple("Plan", "action pending blocked why")
 
 
-def _refusal(need, unsafe, restart_ok, jobs_that_hurt, jobs_in_cluster):
-    """Return why an action is not allowed now, or ""."""
-    def jobs(number, where):
-        return "%s %s" % ("1 job runs" if number == 1 else "%d jobs run" % number, where)
+def _number(jobs, verb):
+    return "1 job %ss" % verb if jobs == 1 else "%d jobs %s" % (jobs, verb)
 
+
+def _loss(queued, jobs_in_cluster, jobs_queued):
+    """Return why a change that loses jobs is not made now, or ""; queued: whether it loses those that wait, too."""
+    if jobs_in_cluster is None or (queued and jobs_queued is None):
+        return "it would lose jobs, and whether there are any is not known"
+    told = [_number(jobs_in_cluster, "run")] if jobs_in_cluster else []
+    told += [_number(jobs_queued, "wait")] if queued and jobs_queued else []
+    if not told:
+        return ""
+    return "%s in the cluster, and it would lose them: repeat when %s, no permission overrides this" % (
+        " and ".join(told), "there is none" if queued else "none runs")
+
+
+def _refusal(need, unsafe, restart_ok, recorded, jobs_that_hurt, jobs_in_cluster, jobs_queued):
+    """Return why an action is not allowed now, or ""."""
     if unsafe:
-        if jobs_in_cluster is None:
-            return "it would lose running jobs, and whether any runs is not known"
-        if jobs_in_cluster:
-            return "%s, and it would lose them: repeat when none runs, no permission overrides this" % jobs(
-                jobs_in_cluster, "in the cluster")
+        return _loss(any(change.queued for change in unsafe), jobs_in_cluster, jobs_queued)
+    if need == RECONFIGURE or (restart_ok and recorded):
         return ""
-    if need == RECONFIGURE or restart_ok:
-        return ""
+    permits = "slurm_restart_ok=true permits it" if recorded else (
+        "it was started before the toolkit kept what it reads, so no permission overrides this")
     if jobs_that_hurt is None:
-        return "whether jobs run is not known (no answer from slurmctld); slurm_restart_ok=true permits it"
+        return "whether jobs run is not known (no answer from slurmctld); %s" % permits
     if jobs_that_hurt:
-        return jobs(jobs_that_hurt, "there") + "; slurm_restart_ok=true permits it, or repeat when none runs"
+        return "%s there; %s%s repeat when none runs" % (
+            _number(jobs_that_hurt, "run"), permits, ", or" if recorded else ":")
     return ""
 
 
+def _unsafe(daemon, need, changes):
+    """Return the changes that lose jobs if a daemon takes them now."""
+    own = [change for change in changes if change.unsafe and getattr(change, daemon) != NOTHING]
+    if daemon == "slurmd":
+        return own  # what slurmctld waits for, too: a slurmd at a new port hears nothing of one at the old port
+    # A reconfigure by slurmctld reaches every slurmd: what is unsafe for them is unsafe for it.
+    return [change for change in changes if change.unsafe] if need == RECONFIGURE else [
+        change for change in own if daemon in change.unsafe]
+
+
 def decide(daemon, running, changes, causes, restart_ok, jobs_on_node=None, jobs_in_cluster=None, out_of_order="",
-           announced=""):
+           announced="", jobs_queued=None, recorded=True, stake=""):
     """Return the Plan for slurmctld or slurmd.
 
     running: whether it runs. changes: of classify. causes: further reasons to restart, as lines (binary replaced, ...).
-    restart_ok: the permission. jobs_on_node, jobs_in_cluster: numbers, None for not known.
+    restart_ok: the permission. jobs_on_node, jobs_in_cluster, jobs_queued: numbers, of those that run on the node and
+    in the cluster, and of those that wait; None for not known.
+    recorded: whether it is known what the daemon read. Without that the permission counts for nothing while jobs run.
+    stake: what a stopped daemon has of jobs, in words; "" for nothing.
     out_of_order: why slurmd must wait for slurmctld, or "".
     announced: what this run decided for slurmctld before (start, restart, or another action), "" if it did not. Both
     daemons keep to it, though jobs may have begun or ended since; but no job that runs now is lost for it.
-    A stopped daemon is always started: that hurts no job, and it is how a node comes back.
+    A stopped daemon is always started: that hurts no job, and it is how a node comes back. With something at stake, and
+    with what would lose it in its new files, it starts with those that it had.
     """
-    if not running:
-        return Plan(START, NOTHING, "", ["%s does not run" % daemon])
     need = RESTART if causes else needed(changes, daemon)
     why = list(causes) + [describe(change) for change in changes if getattr(change, daemon) != NOTHING]
+    unsafe = _unsafe(daemon, need, changes)
+    if not running:
+        held = out_of_order or (unsafe and stake)
+        down = "%s does not run" % daemon
+        return Plan(START, need, "%s: it starts with the files that it had" % held, [down] + why) if held else Plan(
+            START, NOTHING, "", [down])
     if need == NOTHING:
         return Plan(NOTHING, NOTHING, "", [])
-    unsafe = [change for change in changes if daemon in change.unsafe and getattr(change, daemon) != NOTHING]
-    # A reconfigure by slurmctld reaches every slurmd: what is unsafe for them is unsafe for it.
-    if daemon == "slurmctld" and need == RECONFIGURE:
-        unsafe += [change for change in changes if change.unsafe]
     hurt = jobs_in_cluster if daemon == "slurmctld" else jobs_on_node
     permitted = restart_ok or announced in (START, RESTART)
-    refused = _refusal(need, unsafe, permitted, hurt, jobs_in_cluster) or out_of_order
+    refused = _refusal(need, unsafe, permitted, recorded, hurt, jobs_in_cluster, jobs_queued) or out_of_order
     if need == RESTART and not refused and announced not in ("", START, RESTART):
         refused = "this run decided before, when jobs ran or were not known, that it does not: repeat"
     if refused:

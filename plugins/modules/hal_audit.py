@@ -26,6 +26,18 @@ options:
       own is not usable.
     type: str
     default: ""
+  planned:
+    description:
+      - What roles would manage that never rolled out here, as entries of a record without what was observed. They are
+        compared like recorded ones, and nothing of them is kept. V(text) is what a public file would have in it; with
+        it comes a diff.
+    type: list
+    elements: dict
+    default: []
+  planned_key:
+    description: Base64 of the key with which hashes of secret contents in O(planned) were made. Made for one call.
+    type: str
+    default: ""
   questions:
     description: Expectations, as M(hal_expect) sends them to a node.
     type: list
@@ -125,6 +137,12 @@ differences:
       commit: abc1234
       converged_at: "2026-11-21T04:00:00Z"
       units: [chronyd.service]
+planned:
+  description: What is not as O(planned) says, as in RV(differences).
+  returned: success
+  type: list
+  elements: dict
+  sample: [{resource: file:/etc/chrony.conf, kind: changed, attribute: sha1, should: a, is: b, role: time}]
 extra:
   description: Files in watched folders that are neither recorded nor of a package.
   returned: success
@@ -225,6 +243,8 @@ def main():
             'node': {'type': 'str', 'required': True},
             'record': {'type': 'str', 'default': '', 'no_log': False},
             'questions': {'type': 'list', 'elements': 'dict', 'default': [], 'no_log': False},
+            'planned': {'type': 'list', 'elements': 'dict', 'default': [], 'no_log': False},
+            'planned_key': {'type': 'str', 'default': '', 'no_log': True},
             'roles': {'type': 'list', 'elements': 'str', 'default': []},
             'watched': {'type': 'list', 'elements': 'dict', 'default': []},
             'accepted': {'type': 'list', 'elements': 'str', 'default': []},

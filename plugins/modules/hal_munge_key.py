@@ -31,6 +31,10 @@ options:
     description: Group that owns it.
     type: str
     default: munge
+  keep:
+    description: Whether a key that is there stays, whatever it is; owner and mode are set.
+    type: bool
+    default: false
 author: [HAL toolkit]
 attributes:
   check_mode: {support: full, description: Says whether the key would change.}
@@ -72,6 +76,7 @@ def main():
             "path": {"type": "path", "default": "/etc/munge/munge.key", "no_log": False},
             "owner": {"type": "str", "default": "munge"},
             "group": {"type": "str", "default": "munge"},
+            "keep": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -81,6 +86,7 @@ def main():
     except KeyTextError as error:
         module.fail_json(msg="munge key: %s" % error)
     found = content_of(path)
+    wanted = found if module.params["keep"] and found else wanted
     changed = found != wanted
     if changed and not module.check_mode:
         replace_content(module, path, wanted)

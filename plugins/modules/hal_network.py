@@ -16,6 +16,8 @@ description:
   - With O(phase=write) files are written, and what the kernel has is compared with them. No interface is touched. The
     file of an interface that this connection needs and that is not as declared stays as it is without O(contact_ok),
     because the next boot would be a change without a way back.
+  - The file of an interface of IPoIB that is up in another mode, or with another MTU, stays as it is without
+    O(ipoib_ok), and so does the interface. Nodes that it speaks with have the same.
   - With O(phase=apply) the timer is started, and a moment later ifdown and ifup are run for the interfaces that differ,
     in a unit of their own, so that this answer gets out.
   - With O(phase=confirm) the timer is stopped if the interfaces are as declared now; if not, they are put back at once.
@@ -50,6 +52,10 @@ options:
     description:
       - Whether the interface that this connection came in by may be changed, with O(phase=apply), and its file, with
         O(phase=write).
+    type: bool
+    default: false
+  ipoib_ok:
+    description: Whether an interface of IPoIB that is up may get another mode or MTU, and its file.
     type: bool
     default: false
   no_default_route_ok:
@@ -88,8 +94,9 @@ pending:
     name: {type: str, description: The interface that would be taken down and brought up., returned: always}
     why: {type: list, elements: str, description: What differs., returned: always}
     contact: {type: bool, description: "Whether this connection needs it, or that cannot be told.", returned: always}
+    ipoib: {type: bool, description: Whether it is up in another mode of IPoIB or with another MTU., returned: always}
 held:
-  description: Interfaces whose files stay as they are, because this connection needs them and O(contact_ok) is not set.
+  description: Interfaces whose files stay as they are, because O(contact_ok) or O(ipoib_ok) is not set.
   type: list
   elements: str
   returned: when O(phase) is V(write)
@@ -127,7 +134,8 @@ import shutil
 from ansible.module_utils.common.text.converters import to_bytes, to_text
 from ansible.module_utils.hal_network_files import HEADER, competing, files_of, unshown
 from ansible.module_utils.hal_network_live import (addresses, bond, client_address, default_routes, device_of_route,
-                                                   differences, foreign, head_of, links, server_address)
+                                                   differences, foreign, head_of, ipoib_differs, links,
+                                                   server_address)
 from ansible.module_utils.hal_node_files import content_of, replace_content
 from ansible.module_utils.hal_run_command import AnsibleModule
 
@@ -165,6 +173,7 @@ def main():
             "phase": {"type": "str", "choices": ["write", "apply", "confirm"], "required": True},
             "devices": {"type": "list", "elements": "dict", "required": True, "options": DEVICE},
             "contact_ok": {"type": "bool", "default": False},
+            "ipoib_ok": {"type": "bool", "default": False},
             "no_default_route_ok": {"type": "bool", "default": False},
             "wait_seconds": {"type": "int", "default": 105},  # read by plugins/action/hal_network.py
         },
@@ -195,7 +204,7 @@ def write(module):
                              % ", ".join(dropped))
     pending = pending_of(module, now)
     waiting = {one["name"] for one in pending}
-    held = {one["name"] for one in pending if one["contact"] and not module.params["contact_ok"]}
+    held = {one["name"] for one in pending if not may_change(module, one)}
     heads = {device["name"]: head_of(device) for device in devices}
     diffs = [write_file(module, device, waiting) for device in devices if head_of(device) not in held]
     # A bond's member can be named by a file, too: what it stands for is the bond.
@@ -303,12 +312,14 @@ def look(module):
 
 
 def pending_of(module, now, files=True):
-    """Return [{name, why, contact}] of the interfaces that are not as declared; a bond with its members is one.
+    """Return [{name, why, contact, ipoib}] of the interfaces that are not as declared; a bond with its members is one.
 
     `files`: with what of them changes without the kernel showing it.
     """
-    found = {}
+    found, ipoib = {}, set()
     for device in module.params["devices"]:
+        if ipoib_differs(device, now):
+            ipoib.add(head_of(device))
         words = differences(device, now)
         if files and not words:
             keys = unshown(text_in_force(device), to_text(device["text"]))
@@ -317,7 +328,14 @@ def pending_of(module, now, files=True):
             prefix = device["name"] + " " if device["master"] else ""
             found.setdefault(head_of(device), []).extend(prefix + word for word in words)
     needed = contact_heads(module, now)
-    return [{"name": name, "why": found[name], "contact": needed is None or name in needed} for name in sorted(found)]
+    return [{"name": name, "why": found[name], "contact": needed is None or name in needed, "ipoib": name in ipoib}
+            for name in sorted(found)]
+
+
+def may_change(module, one):
+    """Return whether what of pending_of() this is has the permission that it needs."""
+    params = module.params
+    return (params["contact_ok"] or not one["contact"]) and (params["ipoib_ok"] or not one["ipoib"])
 
 
 def text_in_force(device):
@@ -378,8 +396,7 @@ def apply(module):
     """Start the timer that puts everything back, then the change of what is permitted."""
     now = look(module)
     pending = pending_of(module, now)
-    started = [one["name"] for one in pending if (module.params["contact_ok"] or not one["contact"])
-               and can_start(module, one["name"], now)]
+    started = [one["name"] for one in pending if may_change(module, one) and can_start(module, one["name"], now)]
     server = server_address(ssh_connection())
     result = {"changed": bool(started), "started": started, "server_address": server,
               "server_device": next(iter(devices_with(server, now)), None),

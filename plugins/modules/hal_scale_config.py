@@ -19,6 +19,9 @@ description:
     its declared value there again. Nodes of no class are left alone, and so are attributes that nobody declared;
     C(by_hand) names those that nodes of a class have of their own.
   - Nodes of a class that are not in the cluster (yet) are left out, and returned in C(missing).
+  - A value that somebody else has set is never overwritten before it was shown. The failure, in check mode as well,
+    shows all of these and a code that accepts exactly them in I(confirm), and nothing is changed. Values that an
+    earlier rollout has declared are ours; C(/var/lib/hal/spectrum_scale/set.json) remembers them.
   - A call of C(mmchconfig) that takes long is not stopped. The module fails then, and fails at once while one runs.
 options:
   attributes:
@@ -43,6 +46,14 @@ options:
     type: list
     elements: str
     default: []
+  confirm:
+    description: The code that an earlier run has shown, to overwrite what it showed.
+    type: str
+    default: ""
+  added:
+    description: Whether the nodes of I(classes) were just added to the cluster, so that nobody has set anything there.
+    type: bool
+    default: false
 author: [HAL toolkit]
 attributes:
   check_mode: {support: full, description: Says what would be set.}
@@ -82,6 +93,11 @@ by_hand:
   type: list
   elements: str
   returned: always
+others:
+  description: What would be overwritten, or was, and somebody else had set, one line each.
+  type: list
+  elements: str
+  returned: always
 calls:
   description: The calls of mmchconfig.
   type: list
@@ -89,12 +105,19 @@ calls:
   returned: always
 """
 
+import json
+import os
+
 from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.hal_scale_ask import ScaleError, ask, change, refuse_beside
-from ansible.module_utils.hal_scale_plan import Configured, by_hand, calls, changes
+from ansible.module_utils.hal_scale_plan import (
+    Configured, by_hand, calls, changes, declared_values, in_the_way)
 from ansible.module_utils.hal_scale_rules import problem
 from ansible.module_utils.hal_scale_text import ScaleTextError, classes, configured, member, members
 from ansible.module_utils.hal_scale_values import written
+from ansible.module_utils.hal_storage_plan import code_of
+
+RECORD = "/var/lib/hal/spectrum_scale/set.json"
 
 
 def refuse(module):
@@ -128,6 +151,41 @@ def of_members(every, addresses, known):
     return found, sorted(missing)
 
 
+def recorded():
+    """Return what earlier rollouts have declared; nothing where that cannot be read: then everything is somebody's."""
+    try:
+        with open(RECORD) as stream:
+            found = json.load(stream)
+    except (IOError, OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def remember(declared, added):
+    """Write down what is declared, beside what is there for other nodes when these were just added."""
+    before = recorded()
+    wanted = dict(before, **{node: declared[node] for node in declared if node}) if added else declared
+    if wanted == before:
+        return
+    if not os.path.isdir(os.path.dirname(RECORD)):
+        os.makedirs(os.path.dirname(RECORD), 0o700)
+    with open(RECORD + ".new", "w") as stream:
+        json.dump(wanted, stream, sort_keys=True)
+    os.rename(RECORD + ".new", RECORD)
+
+
+def refusal(others, confirm):
+    """Return why nothing is overwritten, "" where the code of exactly this was given."""
+    code = code_of("mmchconfig", others)
+    if not others or confirm.strip().lower() == code:
+        return ""
+    return "\n".join(
+        ["These attributes were set by somebody else than this role, and would be overwritten:"]
+        + ["  " + line for line in others]
+        + ["Nothing was changed. Declare the values that are there; or accept exactly these:"
+           " -e spectrum_scale_attributes_confirm=%s" % code])
+
+
 def lines(changed):
     """Return {class: lines}."""
     found = {}
@@ -145,6 +203,8 @@ def main():
             "addresses": {"type": "dict", "default": {}},
             "report_only": {"type": "list", "elements": "str", "default": []},
             "unchecked": {"type": "list", "elements": "str", "default": []},
+            "confirm": {"type": "str", "default": ""},
+            "added": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -171,18 +231,25 @@ def main():
         managed = {name: one for name, one in every.items() if name not in watched}
         now = look()
         of_cluster, of_classes = changes(now, attributes, managed)
+        added = module.params["added"]
+        others = [] if added else in_the_way(of_cluster + of_classes, now, managed, recorded())
+        refused = refusal(others, module.params["confirm"])
+        if refused:
+            module.fail_json(msg=refused, others=others, changes={}, calls=[])
         make(of_cluster)
         if of_cluster and not module.check_mode:
             # A new value of the cluster may have taken away those of single nodes.
             now = look()
             of_classes = changes(now, attributes, managed)[1]
         make(of_classes)
+        if not module.check_mode:
+            remember(declared_values(attributes, managed), added)
         differences = lines(changes(now, {}, watched)[1])
-    except (ScaleError, ScaleTextError) as error:
+    except (ScaleError, ScaleTextError, IOError, OSError) as error:
         module.fail_json(msg="%s" % error, changes=lines(done), calls=ran)
     module.exit_json(
         changed=bool(done), changes=lines(done), pending=lines([one for one in done if one.pending]),
-        differences=differences, missing=missing, by_hand=by_hand(now, attributes, every), calls=ran,
+        differences=differences, others=others, missing=missing, by_hand=by_hand(now, attributes, every), calls=ran,
         diff={"before": shown(done, False), "after": shown(done, True)})
 
 

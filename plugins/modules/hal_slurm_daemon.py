@@ -14,12 +14,18 @@ description:
   - Compares the configuration that the running daemon read with its files, says for every difference what it needs
     (nothing, a reconfigure, a restart) and does the least that is needed.
   - A restart is done only if I(restart_ok) is true or no job runs that it could hurt (on this node for slurmd, in the
-    cluster for slurmctld). A change that would lose running jobs waits until none runs, whatever I(restart_ok) says.
-  - What is not allowed now is returned as C(pending); the daemon goes on with the configuration it has.
-  - A stopped daemon is unmasked, enabled and started.
+    cluster for slurmctld). A change that would lose jobs waits until there is none that it would lose, running or
+    waiting, whatever I(restart_ok) says.
+  - What is not allowed now is returned as C(pending); the daemon goes on with the configuration it has, and its files
+    stay as they are. New files wait in I(staged_dir), and are put in place when the daemon takes them, not before.
+  - A stopped daemon is unmasked, enabled and started. If it has jobs of which the new files would lose some, it is
+    started with the files that it had.
   - A slurmd whose node slurmctld set DOWN because it did not answer is restarted by the same rules: then it registers.
   - What the daemon runs with is known from copies in I(record_dir), which a drop-in of its unit writes at every start
-    and this module after a reconfigure. Without valid copies the times of daemon and files decide.
+    and this module after a reconfigure. Without valid copies, as on a machine that was configured otherwise, it is what
+    the files say that are older than the daemon. Of files that are newer, what slurmctld shows counts for slurmctld;
+    what slurmd has read is not known, which counts as a change that loses jobs. Then I(restart_ok) counts for nothing
+    while jobs run.
 options:
   name:
     description: The daemon; its unit has the same name.
@@ -31,6 +37,9 @@ options:
     type: list
     elements: path
     required: true
+  staged_dir:
+    description: Directory in which the new I(files) wait, by the same names. Not used for slurmdbd.
+    type: path
   unit_files:
     description: Drop-ins of its unit. One that is newer than the daemon needs a restart.
     type: list
@@ -69,8 +78,8 @@ options:
     choices: [nothing, start, reconfigure, restart]
   planned:
     description:
-      - In check mode, the files that the run would write, as C(files) of M(hal_files); those among I(files) and
-        I(unit_files) are taken for what is there. One without C(content) changes, and nobody says to what.
+      - In check mode, the files that the run would write, as C(files) of M(hal_files); those of I(staged_dir), I(files)
+        and I(unit_files) are taken for what is there. One without C(content) changes, and nobody says to what.
       - Ignored otherwise.
     type: list
     elements: dict
@@ -92,6 +101,7 @@ EXAMPLES = r"""
     node: hal05
     version: 20.02.7
     record_dir: /var/lib/hal/slurm/slurmd
+    staged_dir: /var/lib/hal/slurm/next
     files: [/etc/slurm/slurm.conf, /etc/slurm/gres.conf, /etc/slurm/cgroup.conf, /etc/slurm/topology.conf]
     restart_ok: "{{ slurm_restart_ok }}"
 """
@@ -121,6 +131,11 @@ foretold:
   type: list
   elements: str
   returned: in check mode, with C(apply)
+placed:
+  description: The configuration files that were put in place.
+  type: list
+  elements: str
+  returned: always
 unit_changes:
   description: What was changed on the unit; unmasked, enabled.
   type: list
@@ -132,30 +147,25 @@ import os
 import re
 import time
 
+from ansible.module_utils import hal_slurm_shown
 from ansible.module_utils.common.text.converters import to_text
 from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.hal_slurm_change import (NOTHING, RESTART, START, Plan, classify, decide, foretell,
-                                                  stops_first)
+                                                  stops_first, unread)
 from ansible.module_utils.hal_slurm_conf import expand, parse
 from ansible.module_utils.hal_slurm_nodes import has_to_register, read_nodes
+from ansible.module_utils.hal_slurm_placed import Files, at_stake, text_of
 from ansible.module_utils.hal_slurm_process import NoAnswer, epoch, unit_properties
 
 PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "MainPID", "ExecMainStartTimestampMonotonic",
               "NeedDaemonReload")
+WAITING = "PENDING"
 BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 # scontrol's name for a node's value, by the key in slurm.conf.
 SHOWN = {"cpus": "CPUTot", "realmemory": "RealMemory", "gres": "Gres", "sockets": "Sockets",
          "corespersocket": "CoresPerSocket", "threadspercore": "ThreadsPerCore"}
 # States of a node that slurmctld has not heard of since its slurmd started; 20.02 writes the mark, 22.05 the word.
 SILENT = re.compile(r"NOT_RESPONDING|UNK|\*")
-
-
-def read(path):
-    """Return the text of a file, "" when it is not there."""
-    if not os.path.exists(path):
-        return ""
-    with open(path, "rb") as stream:
-        return stream.read().decode("utf-8", "replace")
 
 
 class Daemon(object):
@@ -172,10 +182,9 @@ class Daemon(object):
         self.restart_ok = params["restart_ok"]
         self.announced = params["announced"] or ""
         self.unit_files = params["unit_files"]
-        self.planned = {}
-        if module.check_mode:
-            self.planned = {one["path"]: one.get("content") for one in params["planned"]
-                            if one["path"] in self.files + self.unit_files}
+        planned = params["planned"] if module.check_mode else []
+        self.planned = {one["path"]: one.get("content") for one in planned}
+        self.new_files = Files(self.files, params["staged_dir"] if self.record_dir else None, self.planned)
         self.state = self.unit_state()
 
     # --- commands
@@ -230,7 +239,7 @@ class Daemon(object):
         # The drop-in copies just before the start, so older copies are of an earlier process.
         if os.path.getmtime(self.copy("slurm.conf")) < self.started - 30:
             return None
-        return {os.path.basename(path): read(self.copy(path)) for path in self.files}
+        return {os.path.basename(path): text_of(self.copy(path)) for path in self.files}
 
     def record(self):
         """Note that the daemon runs with the files as they are now."""
@@ -241,17 +250,17 @@ class Daemon(object):
         for path in self.files:
             temporary = self.copy(path) + ".new"
             with open(temporary, "wb") as stream:
-                stream.write(read(path).encode("utf-8"))
+                stream.write(text_of(path).encode("utf-8"))
             os.rename(temporary, self.copy(path))
 
     def text(self, path):
-        """Return a file's text; in check mode the one that would be written."""
-        content = self.planned.get(path)
-        return read(path) if content is None else to_text(content)
+        """Return a file's new text; in check mode the one that would be written."""
+        return to_text(self.new_files.new(path) or b"", errors="replace")
 
     def would_be_written(self, path):
         """Return whether check mode leaves a file as it is that would be another."""
-        return path in self.planned and (self.planned[path] is None or self.text(path) != read(path))
+        planned = self.planned.get(path)
+        return path in self.planned and (planned is None or to_text(planned) != text_of(path))
 
     def newness(self, path):
         """Say of a file of newer_than_daemon that it is newer."""
@@ -274,21 +283,42 @@ class Daemon(object):
             causes.append("%s was replaced after the daemon started" % program)
         causes += [self.newness(path) for path in self.newer_than_daemon(self.unit_files)]
         causes += self.unregistered()
-        before = self.recorded()
-        if before is None:
-            newer = self.newer_than_daemon(self.files)
-            causes += ["%s, and what it read is not recorded" % self.newness(path) for path in newer]
-            if not newer:
-                self.record()
-            return [], causes
+        if not self.record_dir:
+            return [], causes + ["%s, and what it read is not recorded" % self.newness(path)
+                                 for path in self.newer_than_daemon(self.files)]
+        return self.changes(), causes
+
+    def changes(self):
+        """Return what differs between the configuration that the daemon runs with and the new one."""
         now = {os.path.basename(path): self.text(path) for path in self.files}
-        return classify(before, now, self.module.params["version"], self.node), causes
+        version = self.module.params["version"]
+        before = self.recorded()
+        if before is not None:
+            return classify(before, now, version, self.node)
+        before = {os.path.basename(path): text_of(path) for path in self.files}
+        newer = self.newer_than_daemon(self.files)
+        if not newer:
+            return classify(before, now, version, self.node)
+        if self.name == "slurmd":
+            return [unread(newer[0], "slurmd does not show it")] + classify(before, now, version, self.node)
+        shown = self.shown()
+        if shown is None:
+            return [unread(newer[0], "slurmctld does not show it")] + classify(before, now, version, self.node)
+        return classify(before, now, version, self.node, shown)
+
+    def shown(self):
+        """Return the hal_slurm_shown.Shown of the running slurmctld, None when it does not answer."""
+        said = [self.run(["scontrol", "--all", "--oneliner", "show", what])
+                for what in ("config", "node", "partition")]
+        if any(status != 0 for status, _out, _err in said):
+            return None
+        return hal_slurm_shown.read(*[out for _status, out, _err in said])
 
     # --- jobs and the controller
 
-    def jobs(self, node=None):
-        """Return how many jobs run, on a node or in the cluster; None when slurmctld does not say."""
-        argv = ["squeue", "--noheader", "--states", BUSY, "--format", "%A"]
+    def jobs(self, node=None, states=BUSY):
+        """Return how many jobs are in these states, on a node or in the cluster; None when slurmctld does not say."""
+        argv = ["squeue", "--noheader", "--states", states, "--format", "%A"]
         if node:
             argv += ["--nodelist", node]
         status, out, _err = self.run(argv)
@@ -401,16 +431,30 @@ class Daemon(object):
             self.wait()
         self.record()
 
+    def plan_of_stopped(self):
+        """Return (Plan, changes, causes) for a daemon that does not run; what it would start with is compared."""
+        if not self.new_files.differing() or not os.path.exists(self.files[0]):
+            return decide(self.name, False, [], [], self.restart_ok), [], []
+        changes = classify({os.path.basename(path): text_of(path) for path in self.files},
+                           {os.path.basename(path): self.text(path) for path in self.files},
+                           self.module.params["version"], self.node)
+        # Whom it would ask is in the record of an earlier rollout.
+        order = self.out_of_order(changes) if self.name == "slurmd" and os.path.exists(self.copy("slurm.conf")) else ""
+        stake = at_stake(self.name, text_of(self.files[0]))
+        return decide(self.name, False, changes, [], self.restart_ok, out_of_order=order, stake=stake), changes, []
+
     def plan(self):
         """Return (Plan, changes, causes) for what is there now."""
+        if self.record_dir and not self.running:
+            return self.plan_of_stopped()
         changes, causes = self.compare()
         if self.name == "slurmdbd":
             # slurmctld keeps what it cannot deliver, so a restart of slurmdbd hurts no job.
             if not self.running:
                 return Plan(START, NOTHING, "", ["slurmdbd does not run"]), [], []
             return Plan(RESTART if causes else NOTHING, NOTHING, "", causes), [], causes
-        if not self.running or not (changes or causes):
-            return decide(self.name, self.running, changes, causes, self.restart_ok), changes, causes
+        if not (changes or causes):
+            return decide(self.name, True, [], [], self.restart_ok), [], []
         on_node = self.jobs(self.node) if self.name == "slurmd" else None
         announced, order = self.announced, ""
         if self.name == "slurmd" and self.module.params["phase"] == "apply":
@@ -419,8 +463,9 @@ class Daemon(object):
             ahead = self.module.check_mode and announced in (START, RESTART)
             order = "" if ahead else self.out_of_order(changes)
             announced = announced if ahead and stops_first(changes) else ""
-        return decide(self.name, True, changes, causes, self.restart_ok, on_node, self.jobs(), order,
-                      announced), changes, causes
+        queued = self.jobs(states=WAITING) if any(change.queued for change in changes) else None
+        return decide(self.name, True, changes, causes, self.restart_ok, on_node, self.jobs(), order, announced,
+                      queued, recorded=self.recorded() is not None), changes, causes
 
     def stops_now(self, plan, changes):
         """Return whether slurmd has to be down because slurmctld is about to learn another line for its node."""
@@ -434,6 +479,7 @@ def main():
         argument_spec={
             "name": {"type": "str", "required": True, "choices": ["slurmctld", "slurmd", "slurmdbd"]},
             "files": {"type": "list", "elements": "path", "required": True},
+            "staged_dir": {"type": "path"},
             "unit_files": {"type": "list", "elements": "path", "default": []},
             "record_dir": {"type": "path"},
             "version": {"type": "str", "required": True},
@@ -448,7 +494,8 @@ def main():
         supports_check_mode=True,
     )
     daemon = Daemon(module)
-    result = {"changed": False, "action": NOTHING, "pending": NOTHING, "blocked": "", "why": [], "unit_changes": []}
+    result = {"changed": False, "action": NOTHING, "pending": NOTHING, "blocked": "", "why": [], "unit_changes": [],
+              "placed": []}
     phase = module.params["phase"]
 
     if daemon.state["LoadState"] == "not-found":
@@ -478,14 +525,15 @@ def main():
     if module._diff:
         result["diff"] = {"prepared": "%s %s\n" % (daemon.name, "\n  ".join(foretold))}
     result["unit_changes"] = daemon.prepare_unit()
+    placed = daemon.new_files.place(module) if plan.pending == NOTHING else []
     if plan.action != NOTHING and not module.check_mode:
         daemon.act(plan.action)
-    elif plan.action == NOTHING and plan.pending == NOTHING and changes:
+    elif plan.action == NOTHING and plan.pending == NOTHING and (changes or placed or daemon.recorded() is None):
         daemon.record()
     if daemon.name == "slurmd" and daemon.running and not module.check_mode:
         daemon.wait_until_known()
-    result.update(changed=plan.action != NOTHING or bool(result["unit_changes"]), action=plan.action,
-                  pending=plan.pending, blocked=plan.blocked, why=plan.why)
+    result.update(changed=plan.action != NOTHING or bool(result["unit_changes"] or placed), action=plan.action,
+                  pending=plan.pending, blocked=plan.blocked, why=plan.why, placed=placed)
     module.exit_json(**result)
 
 

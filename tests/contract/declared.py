@@ -100,8 +100,8 @@ class _Role(Static):
     def _decidable(self, *_: Any, **__: Any) -> None:
         """Try; what cannot be rendered says so."""
 
-    def _result(self, *_: Any) -> dict[str, Any]:
-        return {}
+    def _written(self, *_: Any) -> bytes | None:
+        return None
 
     def _secret(self, *_: Any) -> bool:
         return False

@@ -39,6 +39,16 @@ FILES = {
     "playbooks/x.yml": "- hosts: all\n  vars: {x: '{{ time_for_a_playbook }}'}\n",
 }
 
+GROUPS = """
+- hosts: all
+  tasks:
+    - ansible.builtin.group_by: {key: "made_{{ 'old' if x else 'new' }}"}
+    - ansible.builtin.group_by: {key: bootstrap_made}
+    - ansible.builtin.add_host: {name: x, groups: [spare, "{{ key }}"]}
+    - ansible.builtin.add_host: {name: x, groups: "{{ machine.groups + ['image_root', 'own'] }}"}
+"""
+LIST = "hal_inventory.variables.MADE_IN_A_RUN"
+
 PLANTED = (
     Planted(
         variables.what_is_read_is_set,
@@ -53,6 +63,14 @@ PLANTED = (
             f"{TASKS}:1: __time_own_unused is read nowhere; take it away, or use it",
             f"{TASKS}:8: __time_unread is read nowhere; take it away, or use it",
             f"{VARS}:2: __time_unused is read nowhere; take it away, or use it",
+        ],
+    ),
+    Planted(
+        variables.groups_made_in_a_run_may_have_variables,
+        {"playbooks/x.yml": GROUPS},
+        [
+            f'playbooks/x.yml:{line}: group "{name}" is in no model; name it in {LIST}'
+            for line, name in ((3, "made_new"), (3, "made_old"), (5, "spare"), (5, "{{ key }}"), (6, "own"))
         ],
     ),
 )

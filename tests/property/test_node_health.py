@@ -50,7 +50,7 @@ class Node(slurm.Slurm):  # type: ignore[misc, name-defined]  # it is loaded by 
             self.reason, self.by = (told["Reason"], "root") if told["State"] == "DRAIN" else ("", "")
             return ""
         state = f"IDLE+DRAIN Reason={self.reason} [{self.by}@2026-11-21T18:00:00]" if self.reason else "IDLE"
-        return f"NodeName=hal01 State={state}"
+        return f"NodeName=hal01 Partitions=gpu State={state}"
 
     def _remembered(self) -> dict[str, Any]:
         return self.kept

@@ -43,7 +43,7 @@ def test_no_partition_falls_below_its_floor(
         serving = now
 
     here.seen = look
-    asking = SlurmCommands(here, job=TestJob("true"), floors=floors, pause=lambda _: None)
+    asking = SlurmCommands(here, job=TestJob("true", "alice"), floors=floors, pause=lambda _: None)
 
     def do(number: int) -> None:
         for step, name in threads[number]:

@@ -75,14 +75,20 @@ class Ran:
         data: str | None = None,
         handle_exceptions: bool = True,
         cwd: str | None = None,
+        encoding: str | None = "utf-8",
     ) -> Answer:
-        """Answer a command; `answer` raises what the module handles itself only where it says so."""
+        """Answer a command, in bytes where the module asks for no encoding.
+
+        `answer` raises what the module handles itself only where it says so.
+        """
         assert isinstance(handle_exceptions, bool)
         assert cwd is None or Path(cwd).is_dir()
         assert data in (None, ""), "a command reads nothing"
         self.told.append(list(argv))
         self.environments.append(dict(environ_update or {}))
-        return self.answer(list(argv))
+        answer = self.answer(list(argv))
+        assert isinstance(answer[1], bytes) is (encoding is None)
+        return answer
 
     def __call__(self, check: bool = False, **arguments: Any) -> dict[str, Any]:
         """Run it once more with these arguments; what it returned, without what it was asked."""

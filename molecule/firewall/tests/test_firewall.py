@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_run import of_scenario
+from ansible_run import PROJECT, of_scenario
 from promises import Rollout
 from testinfra.host import Host
+from waiting import wait_for
 
-SERVER, LOGIN, OTHER = "hal01", "hal-login", "hal-mgmt1"
+SERVER, LOGIN, OTHER, PORTAL = "hal01", "hal-login", "hal-mgmt1", "hal-mgmt2"
+SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 UNDECLARED, SLURMD, SRUN = 9999, 6818, 61500
 IFCFG = "/etc/sysconfig/network-scripts/ifcfg-eth0"
 Node = Callable[[str], Host]
@@ -66,7 +69,7 @@ time.sleep(3600)
 
 @pytest.fixture(scope="module")
 def rollout() -> Rollout:
-    return Rollout(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]))
+    return Rollout(SCENARIO)
 
 
 def addresses(site: Site, name: str) -> dict[str, str]:
@@ -122,6 +125,14 @@ def test_processes_of_jobs_find_each_other(node: Node, site: Site) -> None:
     assert f"ip saddr {addresses(site, SERVER)['management']} tcp dport 1024-65535 accept" in rules
     with listener(node(SERVER), UNDECLARED):
         assert ask(node(OTHER), addresses(site, SERVER)["ipoib"], UNDECLARED) == "hello"
+
+
+def test_the_portal_reaches_programs_of_jobs(node: Node, site: Site) -> None:
+    """Jupyter in a job, to which Open OnDemand hands a user's browser on; nobody else comes in there."""
+    management = addresses(site, SERVER)["management"]
+    with listener(node(SERVER), 20123):
+        assert ask(node(PORTAL), management, 20123) == "hello"
+        assert "No route to host" in ask(node(OTHER), management, 20123)
 
 
 def test_ports_follow_the_services_of_the_model(node: Node, site: Site) -> None:
@@ -223,7 +234,7 @@ def test_what_somebody_opens_is_reported_and_withdrawn(node: Node, rollout: Roll
 def test_what_firewalld_cannot_read_replaces_nothing(node: Node, path: str, text: str, why: str) -> None:
     listing = "find /etc/firewalld -type f -exec sha1sum {} + | sort"
     before = node(SERVER).check_output(listing)
-    ansible = of_scenario(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]))
+    ansible = of_scenario(SCENARIO)
     # The good one comes first, and is not written either.
     good = {"path": "/etc/firewalld/zones/another.xml", "content": "<zone/>"}
     done = ansible.module(SERVER, "hal_files", {"files": [good, {"path": f"/etc/firewalld/{path}", "content": text}]})
@@ -240,11 +251,122 @@ def test_direct_rules_of_others_stay_beside_ours_as_long_as_they_are_kept(node: 
     host.check_output(f"firewall-cmd --quiet --permanent --direct --add-rule {theirs} && firewall-cmd --quiet --reload")
     assert rollout.broken_promises("firewall", OTHER) == ["nothing else is open"]
     for kept, rules in (["ipv4 filter INPUT 1 .*9998.*"], [*ours, theirs]), ([], ours):
-        done = rollout.converge("--limit", OTHER, firewall_kept_direct_rules=kept)
+        done = rollout.converge("--limit", OTHER, firewall_kept_direct_rules=kept, firewall_replace_ok=not kept)
         assert done.status == 0, done.explain()
         for where in ("", "--permanent"):
             shown = host.check_output(f"firewall-cmd {where} --direct --get-all-rules").splitlines()
             assert sorted(shown) == sorted(rules)
+
+
+# What shows whether anybody changed something.
+STATE = """
+iptables-save | grep ^-A
+systemctl is-active firewalld iptables
+systemctl is-enabled firewalld iptables
+find /etc/firewalld /var/lib/hal/firewall/open -type f -exec sha1sum {} + | sort
+"""
+# iptables with NAT, as iptables-services of CentOS 7 has it: a service that is active once its rules are loaded
+BY_HAND = """
+set -e
+systemctl disable --quiet --now firewalld
+rm -r /var/lib/hal/firewall
+iptables -t nat -A POSTROUTING -s 192.0.2.0/24 -j MASQUERADE
+iptables -A INPUT -p tcp --dport 9998 -j ACCEPT
+echo '<zone target="ACCEPT"><source address="192.0.2.0/24"/></zone>' >/etc/firewalld/zones/old.xml
+cat >/etc/systemd/system/iptables.service <<'END'
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/true
+[Install]
+WantedBy=multi-user.target
+END
+systemctl enable --quiet --now iptables
+"""
+AS_BEFORE = """
+rm /etc/systemd/system/iptables.service
+systemctl daemon-reload
+iptables -D INPUT -p tcp --dport 9998 -j ACCEPT
+iptables -t nat -D POSTROUTING -s 192.0.2.0/24 -j MASQUERADE
+true
+"""
+
+
+def test_what_others_set_up_is_shown_and_stays_until_it_may_go(node: Node, rollout: Rollout, site: Site) -> None:
+    """On a node that this role never was on."""
+    host = node(LOGIN)
+    host.check_output(BY_HAND)
+    before = host.run(STATE).stdout
+    with listener(host, 8443):
+        refused = rollout.converge("--limit", LOGIN)
+        assert refused.status != 0
+        for part in (
+            "iptables.service is active, enabled",
+            "ipv4 nat -A POSTROUTING -s 192.0.2.0/24 -j MASQUERADE",
+            "ipv4 filter -A INPUT -p tcp -m tcp --dport 9998 -j ACCEPT",
+            "old target ACCEPT; old source 192.0.2.0/24",
+            "8443/tcp, where python3 listens, would be closed",
+            "-e firewall_replace_ok=true",
+        ):
+            assert part in refused.words, refused.explain()
+        assert host.run(STATE).stdout == before
+        assert ask(node(OTHER), addresses(site, LOGIN)["management"], 8443) == "hello"
+
+        done = rollout.converge("--limit", LOGIN, firewall_replace_ok=True)
+        assert done.status == 0, done.explain()
+        assert "No route to host" in ask(node(OTHER), addresses(site, LOGIN)["management"], 8443)
+    assert "old" not in host.check_output("firewall-cmd --get-zones").split()
+    assert not host.service("iptables").is_enabled
+    host.check_output(AS_BEFORE)
+    assert rollout.broken_promises("firewall", LOGIN) == []
+
+
+LOCKING_OUT = """
+set -e
+systemctl disable --quiet --now firewalld
+mkdir -p /run/systemd/system/firewalld.service.d
+cat >/run/systemd/system/firewalld.service.d/fault.conf <<'END'
+[Service]
+ExecStartPost=/usr/sbin/nft 'add table inet fault'
+ExecStartPost=/usr/sbin/nft 'add chain inet fault input { type filter hook input priority -10; }'
+ExecStartPost=/usr/sbin/nft 'add rule inet fault input tcp dport 22 tcp flags & (syn|ack) == syn drop'
+ExecStopPost=-/usr/sbin/nft 'delete table inet fault'
+END
+systemctl daemon-reload
+"""
+
+
+def console(name: str, script: str) -> str:
+    """What a shell script prints at the console of a node: not over SSH."""
+    argv = [str(PROJECT / "molecule/shared/podman"), "exec", f"{SCENARIO.name}-{name}", "sh", "-c", script]
+    return subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+
+
+@contextmanager
+def locking_out(name: str) -> Iterator[str]:
+    """A firewalld that shuts out whoever comes anew, while it runs; what there is before it starts."""
+    console(name, LOCKING_OUT)
+    try:
+        yield console(name, STATE)
+    finally:
+        console(name, "rm -r /run/systemd/system/firewalld.service.d && systemctl daemon-reload")
+
+
+# Without an open connection: as when it was closed meanwhile, or the run was ended.
+@pytest.mark.parametrize("environment", [{}, {"ANSIBLE_SSH_ARGS": "-o ControlMaster=no -o ControlPath=none"}])
+def test_a_firewall_that_locks_out_is_taken_back(rollout: Rollout, environment: dict[str, str]) -> None:
+    with locking_out(OTHER) as before:
+        done = of_scenario(SCENARIO).playbook(
+            SCENARIO / "converge.yml", "--limit", OTHER, environment=environment, firewall_rollback_seconds=60
+        )
+        assert done.status != 0
+        if not environment:
+            assert f"{OTHER} lets nobody in with its new firewall" in done.words, done.explain()
+        wait_for("the former firewall", lambda: console(OTHER, STATE), before.__eq__, 600)
+        assert "inactive" in before
+    done = rollout.converge("--limit", OTHER)
+    assert done.status == 0, done.explain()
+    assert rollout.broken_promises("firewall", OTHER) == []
 
 
 def test_a_stopped_firewall_is_reported_and_started(node: Node, rollout: Rollout) -> None:

@@ -104,6 +104,27 @@ def test_a_wrong_password_is_refused_and_nothing_is_changed(node: Node, stranger
     assert node("hal05").check_output("id -un") == "root"
 
 
+def test_what_a_machine_in_use_would_lose_is_shown_before_it_is_let_in(node: Node, stranger: str) -> None:
+    """A group that may come in, and somebody who came by the password that the machine takes."""
+    log = "hal06 sshd[4711]: Accepted password for alice from 192.0.2.7 port 51514 ssh2"
+    console("hal06", f"echo AllowGroups installer root >>/etc/ssh/sshd_config && echo '{log}' >>/var/log/secure")
+    before = console("hal06", LOOK)
+    try:
+        done = bootstrap("--limit", "hal06", bootstrap_host_keys={"hal06": stranger})
+        assert done.status != 0
+        assert "allowgroups is installer root, would be not set" in done.words, done.explain()
+        assert "passwordauthentication is yes, would be no: alice came in" in done.words
+        assert "-e ssh_replace_ok=true" in done.words
+        assert console("hal06", LOOK) == before
+
+        done = bootstrap(bootstrap_host_keys={"hal06": stranger}, ssh_replace_ok=True)
+        assert done.status == 0, done.explain()
+        assert node("hal06").check_output("id -un") == "root"
+        assert "allowgroups" not in node("hal06").check_output("/usr/sbin/sshd -T")
+    finally:
+        console("hal06", "rm /var/log/secure")
+
+
 def test_a_node_of_a_real_site_with_placeholders_is_refused_before_it_is_asked(node: Node) -> None:
     """The same two addresses, but the source does not say that they are virtual."""
     before = node("hal05").check_output(LOOK)

@@ -72,6 +72,36 @@ def test_faults_are_mended_without_asking_another_node(node: Node, site: Site, r
     assert rollout.broken_promises("hosts", "hal01") == []
 
 
+def test_lines_of_others_stay_until_they_are_declared_or_permitted_to_go(node: Node, rollout: Rollout) -> None:
+    host = node("hal-login")
+    host.check_output("hostname planted && printf '192.0.2.77 printer  # 2019\\n10.99.0.1 hal02\\n' >>/etc/hosts")
+    before = host.check_output("cat /etc/hosts")
+    declared = [{"address": "192.0.2.77", "names": ["printer"]}]
+    for more in ({}, {"hosts_extra": declared}):
+        refused = rollout.converge("--limit", "hal-login", **more)
+        assert refused.status != 0
+        assert "10.99.0.1 hal02" in refused.words, refused.explain()
+        assert "-e hosts_withdraw_ok=true" in refused.words
+        assert ("hosts_extra: [{address: 192.0.2.77, names: [printer]}]" in refused.words) is (not more)
+        assert host.check_output("hostname; cat /etc/hosts") == f"planted\n{before}", "the look comes before all else"
+
+    done = rollout.converge("--limit", "hal-login", hosts_extra=declared, hosts_withdraw_ok=True)
+    assert done.status == 0, done.explain()
+    assert leads_to(host, "printer") == "192.0.2.77"
+    assert "10.99." not in host.check_output("cat /etc/hosts")
+
+    # What the role wrote itself goes without a word.
+    done = rollout.converge("--limit", "hal-login")
+    assert done.status == 0, done.explain()
+    assert leads_to(host, "printer") is None
+
+
+def test_names_of_arrays_and_of_machines_outside_are_there(node: Node, site: Site) -> None:
+    wanted = {name: one["address"] for part in ("arrays", "external") for name, one in site(part).items()}
+    assert {"flash1", "flash2", "grafana"} <= set(wanted)
+    assert {name: leads_to(node("hal01"), name) for name in wanted} == wanted
+
+
 def test_an_addition_may_not_take_a_nodes_name(rollout: Rollout) -> None:
     done = rollout.converge(hosts_extra=[{"address": "192.0.2.1", "names": ["hal02"]}])
     assert done.status != 0

@@ -185,6 +185,73 @@ def test_a_second_subnet_manager_is_named_and_mended(node: Node, rollout: Rollou
     assert rollout.broken_promises("infiniband", "hal02") == []
 
 
+def test_a_fabric_is_not_taken_over_without_permission(node: Node, rollout: Rollout, mended: None) -> None:
+    """As before a first rollout: another server's subnet manager is the only one, and its links go on."""
+    manager, host = node(MANAGER), node("hal02")
+    host.check_output("systemctl unmask opensm; dnf -q -y install opensm")
+    host.check_output("printf 'sm_priority 3\\n' >/etc/rdma/opensm.conf && systemctl start opensm")
+    manager.check_output("systemctl disable --now opensm 2>/dev/null && rm /etc/rdma/opensm.conf")
+    wait_for_master(node, "priority 3 ")
+
+    done = rollout.converge(infiniband_takeover_ok=False)
+    assert done.status == 0, done.explain()
+    assert done.changes == {}
+    assert f"{MANAGER}: opensm is not started here: hal02 mlx5_0/1 is master: LID " in done.words
+    assert "hal02: opensm is not stopped here: hal02 mlx5_0/1 is master: LID " in done.words
+    assert f"With infiniband_takeover_ok: true {MANAGER} takes the fabric over" in done.words
+    assert host.service("opensm").is_running
+    assert not host.service("opensm").is_masked
+    assert not manager.service("opensm").is_running
+    assert not manager.file("/etc/rdma/opensm.conf").exists
+
+    # Permission for the other server alone: nobody could take over, so it goes on.
+    done = rollout.converge("--limit", "hal02", infiniband_takeover_ok=True, __infiniband_takeover_seconds=2)
+    assert done.status == 0, done.explain()
+    assert done.changes == {}
+    assert "hal02: opensm goes on here until one of ours is master: hal02 mlx5_0/1 is master: LID " in done.words
+    assert host.service("opensm").is_running
+
+    done = rollout.converge(infiniband_takeover_ok=True)
+    assert done.status == 0, done.explain()
+    wait_for_master(node, "priority 15 ")
+    wait_for_managers(node, 1)
+    wait_for_links(node)
+    assert not host.service("opensm").is_running
+    for name in (MANAGER, "hal02"):
+        assert rollout.broken_promises("infiniband", name) == []
+
+
+def wait_for_master(node: Node, words: str) -> None:
+    """Return when sminfo on hal01 says this of the master."""
+    for _ in range(120):
+        shown = node("hal01").run("sminfo 2>&1").stdout
+        if words in shown and "SMINFO_MASTER" in shown:
+            return
+        time.sleep(0.5)
+    raise AssertionError(shown)
+
+
+def test_another_stack_is_refused_before_anything_is_installed(node: Node, rollout: Rollout) -> None:
+    """MLNX_OFED under the distribution's declared stack, by what its program says; and the other way round."""
+    host = node("hal01")
+    host.check_output(
+        "printf '#!/bin/sh\\necho MLNX_OFED_LINUX-4.6-1.0.1.1:\\n' >/usr/bin/ofed_info && chmod 755 /usr/bin/ofed_info"
+    )
+    try:
+        done = rollout.converge("--limit", "hal01")
+    finally:
+        host.check_output("rm /usr/bin/ofed_info")
+    assert done.status != 0
+    assert done.changes == {}
+    assert "hal01 has MLNX_OFED_LINUX-4.6-1.0.1.1, and infiniband_stack is inbox" in done.words
+    done = rollout.converge("--limit", "hal01", **archive(host, "4.7-3.2.9.1"))
+    host.check_output("rm -r /srv/ofed")
+    assert done.status != 0
+    assert done.changes == {}
+    assert re.search(r"hal01 has rdma-core-\S+, and infiniband_stack is mlnx_ofed", done.words)
+    assert "Drain the node, and give infiniband_restart_ok: true" in done.words
+
+
 def wait_for_managers(node: Node, count: int) -> None:
     """Return when the subnet administration knows of this many subnet managers, and each has found its place."""
     for _ in range(40):
@@ -287,7 +354,7 @@ def test_ofed_is_built_for_the_declared_kernel_and_changed_only_with_permission(
         "MLNX_OFED 4.7-3.2.9.1 is not installed",
         "its drivers are not built for kernel 4.18.0-80.7.2.el7.ppc64le",
     ]
-    done = rollout.converge("--limit", "hal02", **first)
+    done = rollout.converge("--limit", "hal02", infiniband_restart_ok=True, **first)
     assert done.status == 0, done.explain()
     assert host.file("/root/mlnxofedinstall.arguments").content_string == (
         "--force --without-fw-update --distro rhel7.6alternate --add-kernel-support"

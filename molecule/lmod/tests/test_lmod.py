@@ -458,3 +458,52 @@ def test_a_declared_module_in_the_place_of_somebody_s_needs_a_word(node: Node, r
     assert done.status == 0, done.explain()
     assert "Tools of the lab" in host.file(f"{TREE}/colabtools/1.lua").content_string
     assert not host.file(f"{TREE}/matlab").exists, "withdrawn"
+
+
+# ---------------------------------------------------------------- modules of before
+BEFORE = """export MODULEPATH_ROOT=/opt/site
+export MODULEPATH=/opt/site/modulefiles:/opt/site/empty
+"""
+
+
+@pytest.fixture
+def production(node: Node) -> Iterator[Host]:
+    """hal01 as its administrators have had it for years: a tree, a default module and hooks of their own."""
+    host = node(COMPUTE)
+    scripts = "/etc/profile.d/00-modulepath.sh /etc/profile.d/z01_default_modules.sh"
+    host.check_output("mkdir -p /opt/site/modulefiles/gromacs /opt/site/empty /root/ours")
+    host.check_output('echo \'setenv("GROMACS", "2019")\' >/opt/site/modulefiles/gromacs/2019.lua')
+    host.check_output(f"cp -p {scripts} /etc/lmod/SitePackage.lua /root/ours/")
+    host.check_output("printf %s >/etc/profile.d/00-modulepath.sh", BEFORE)
+    host.check_output("echo export LMOD_SYSTEM_DEFAULT_MODULES=gromacs >/etc/profile.d/z01_default_modules.sh")
+    host.check_output("echo '-- hooks of the site' >/etc/lmod/SitePackage.lua")
+    yield host
+    host.check_output("cp -p /root/ours/*.sh /etc/profile.d/ && cp -p /root/ours/SitePackage.lua /etc/lmod/")
+    host.check_output("rm -r /opt/site /root/ours")
+
+
+def test_modules_of_before_stay_until_they_are_declared_away(production: Host, rollout: Rollout) -> None:
+    looked = "cksum /etc/profile.d/*.sh /etc/lmod/* /opt/site/modulefiles/gromacs/*"
+    before = production.check_output(looked)
+    refused = rollout.converge("--limit", f"{COMPUTE},localhost")
+    assert refused.status != 0
+    for said in (
+        "the tree /opt/site/modulefiles (1 modulefiles): lmod_modulepath_extra keeps it, lmod_modulepath_dropped ends",
+        "/etc/lmod/SitePackage.lua, which somebody wrote: lmod_replace_ok: true replaces what it does",
+        "gromacs, loaded for everybody: lmod_default_modules keeps it, lmod_replace_ok: true ends it",
+    ):
+        assert said in refused.words, refused.words
+    assert "/opt/site/empty" not in refused.words
+    assert production.check_output(looked) == before
+    assert "gromacs/2019" in as_user(production, "module avail")
+
+    kept = {"lmod_modulepath_extra": ["/opt/site/modulefiles"], "lmod_default_modules": ["gromacs"]}
+    done = rollout.converge("--limit", f"{COMPUTE},localhost", lmod_replace_ok=True, **kept)
+    assert done.status == 0, done.explain()
+    assert as_user(production, "echo $GROMACS").strip() == "2019"
+
+    # From then on it is ours, and taken away as it is declared.
+    done = rollout.converge("--limit", f"{COMPUTE},localhost")
+    assert done.status == 0, done.explain()
+    assert as_user(production, "echo $MODULEPATH").strip() == TREE
+    assert production.file("/opt/site/modulefiles/gromacs/2019.lua").exists

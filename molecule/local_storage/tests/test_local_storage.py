@@ -216,22 +216,55 @@ def test_a_monitor_that_is_off_is_named_and_mended_and_a_clean_up_withdrawn(host
     done = rollout.converge(local_storage_scratch={})
     assert done.status == 0, done.explain()
     assert observed(rollout, local_storage_scratch={}) == {}
-    assert on(host, "ls /etc/systemd/system /usr/local/sbin /etc | grep -c scratch || :") == "0"
+    places = "/etc/systemd/system /usr/local/sbin /etc /var/lib"
+    assert on(host, f"ls {places} | grep -c scratch || :") == "0"
     assert on(host, "systemctl list-units --all --plain --no-legend 'hal-scratch*'") == ""
     assert on(host, "cat /scratch/kept; rm /scratch/kept") == "x"
 
 
-def test_a_mount_that_is_missing_is_named_and_mended(host: Host, rollout: Rollout) -> None:
-    """And the clean-up that the test before has withdrawn is declared again."""
+def test_scratch_of_before_this_role_keeps_owner_mode_and_files_until_they_are_permitted(
+    host: Host, rollout: Rollout
+) -> None:
+    """The clean-up that the test before has withdrawn is declared again, as on a cluster in production; and a mount
+    that is missing is mended on the way."""
+    on(host, "chown root:alice /scratch && chmod 2775 /scratch")
+    on(host, "mkdir /scratch/thesis && echo x >/scratch/thesis/data")
+    on(host, "chown -R alice:alice /scratch/thesis && touch -d 2019-11-01 /scratch/thesis/data && sleep 2")
     on(host, "umount /srv/images")
-    broken = observed(rollout)
-    assert "file system is mounted [images]" in broken
-    assert "scratch is cleaned up every night" in broken
-    assert broken["mounted file system is that of the set [images]"] != "images"
-    done = rollout.converge()
+    refused = rollout.converge()
+    assert refused.status != 0
+    assert "/scratch is there with mode 2775, of root:alice, and it is not this role's" in refused.words
+    assert on(host, "stat -c '%a %U:%G' /scratch") == "2775 root:alice"
+    assert on(host, "ls /etc /etc/systemd/system | grep -c scratch || :") == "0"
+
+    kept: dict[str, Any] = {"mount": "/scratch", "disk": "scratch1", "mode": "2775"}
+    done = rollout.converge(local_storage_scratch=kept)
     assert done.status == 0, done.explain()
+    assert on(host, "stat -c '%a %U:%G' /scratch") == "2775 root:alice"
     assert on(host, "findmnt -n -o LABEL /srv/images") == "images"
+    shown = re.search(r"now (\d+) files .*?local_storage_scratch_confirm: ([0-9a-f]{4}-[0-9a-f]{4}) ", done.words)
+    assert shown, done.words
+    assert set(observed(rollout, local_storage_scratch=kept)) == {
+        "the clean-up of scratch is permitted",
+        "scratch is cleaned up every night",
+        "scratch is cleaned up after a reboot",
+    }
+    # Not even when somebody starts it.
+    on(host, "systemctl start hal-scratch-clean.service")
+    assert "The clean-up of /scratch is off" in on(host, "journalctl --no-pager -u hal-scratch-clean")
+    assert on(host, "cat /scratch/thesis/data") == "x"
+
+    # The code of other rules is none; with that of these it is on. The mode is changed by permission.
+    days, code = {"local_storage_scratch_days": 60}, {"local_storage_scratch_confirm": shown[2]}
+    done = rollout.converge(local_storage_scratch=kept, **days, **code)
+    assert done.status == 0, done.explain()
+    assert shown[2] not in done.words
+    assert host.run("systemctl is-enabled hal-scratch-clean.timer").stdout.strip() == "disabled"
+    done = rollout.converge(**code)
+    assert done.status == 0, done.explain()
     assert observed(rollout) == {}
+    assert on(host, "stat -c '%a %U:%G' /scratch") == "1777 root:alice"
+    on(host, "chown root:root /scratch; rm -r /scratch/thesis")
 
 
 def test_scratch_is_cleaned_and_nothing_else(host: Host) -> None:
@@ -242,7 +275,10 @@ def test_scratch_is_cleaned_and_nothing_else(host: Host) -> None:
     )
     on(host, "echo x >/internal/outside; ln -sfn /internal /scratch/alice/away; sleep 2")
     on(host, 'sed \'s/"days": 30/"days": 0/\' /etc/hal-scratch-clean.json >/root/now.json')
-    script = "/usr/local/sbin/hal-scratch-clean --config /root/now.json"
+    script = "/usr/local/sbin/hal-scratch-clean --config /root/now.json --record /root/permitted"
+    code = re.search(r"local_storage_scratch_confirm: (\S+) ", on(host, f"{script} --permit ''"))
+    assert code
+    assert on(host, f"{script} --permit {code[1]}") == "permitted"
     shown = on(host, f"sh -c 'exec 5</scratch/alice/open; {script} --dry-run'")
     assert "/scratch/alice/run/old" in shown.splitlines()
     assert "/scratch/alice/open" not in shown.splitlines()

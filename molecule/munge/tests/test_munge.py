@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ansible_run import PROJECT, of_scenario
+from ansible_run import PROJECT, Run, of_scenario
+from promises import Rollout
 from testinfra.host import Host
 
 Node = Callable[[str], Host]
@@ -59,6 +60,78 @@ def test_the_key_is_not_in_the_journal(node: Node) -> None:
         key = host.check_output("od -An -tx1 -v /etc/munge/munge.key | tr -d ' \\n'")
         assert len(key) == 256
         assert host.run("journalctl --no-pager | grep -qF %s", key[:64]).rc == 1
+
+
+# ---------------------------------------------------------------- keys of before
+KEY = "/etc/munge/munge.key"
+
+
+def sums(node: Node) -> list[str]:
+    return [node(name).file(KEY).sha256sum for name in NODES]
+
+
+def plant(host: Host, text: str) -> None:
+    """A key that somebody made, and munged with it."""
+    host.check_output("printf %s >%s && systemctl restart munge", (text * 8)[:128], KEY)
+
+
+def rolled_out(node: Node, *words: str, **given: bool) -> Run:
+    """A rollout that shows no key; without a permission unless it is given."""
+    keys = [node(name).run("od -An -tx1 -v %s | tr -d ' \\n'", KEY).stdout for name in NODES]
+    keys += [node(name).run("base64 -w0 %s", KEY).stdout for name in NODES]
+    done = Rollout(Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])).converge(
+        "-vvv", *words, **{"munge_rotation_ok": False, **given}
+    )
+    assert not any(key and key[:24] in done.output for key in keys)
+    return done
+
+
+def test_the_key_of_a_cluster_is_kept_and_a_new_node_gets_it(node: Node) -> None:
+    """As on a cluster in production: the vault's key is another, and the daemon that jobs need is not restarted."""
+    theirs = "the key of the cluster since 2019; "
+    for name in NODES:
+        plant(node(name), theirs)
+    before = sums(node)
+    running = [node(name).check_output("systemctl show -p MainPID munge") for name in NODES]
+    done = rolled_out(node)
+    assert done.status == 0, done.explain()
+    assert "hal01,hal-login had their own munge key, the same on all; it is kept" in done.words, done.words
+    assert sums(node) == before
+    assert [node(name).check_output("systemctl show -p MainPID munge") for name in NODES] == running
+
+    # Reinstalled; with --limit the others are in no play.
+    for words in ((), ("--limit", "hal01")):
+        node("hal01").check_output(f"systemctl stop munge; rm {KEY}")
+        done = rolled_out(node, *words)
+        assert done.status == 0, done.explain()
+        assert sums(node) == before
+        assert_believed(node("hal01"), node("hal-login"))
+
+
+def test_a_key_that_differs_is_replaced_by_permission_alone(node: Node) -> None:
+    plant(node("hal01"), "hal01 got another one somehow; ")
+    before = sums(node)
+    done = rolled_out(node)
+    assert done.status != 0
+    assert "hal01 has a key that is not munge_key" in done.words
+    assert "-e munge_rotation_ok=true" in done.words
+    assert sums(node) == before
+
+    done = rolled_out(node, munge_rotation_ok=True)
+    assert done.status == 0, done.explain()
+    assert not set(sums(node)) & set(before)
+    assert_believed(node("hal01"), node("hal-login"))
+
+    # One node alone, whose key is not that of the others.
+    plant(node("hal01"), "hal01 got another one again; ")
+    before = sums(node)
+    done = rolled_out(node, "--limit", "hal01")
+    assert done.status != 0
+    assert "hal01 has a key that is not munge_key; hal-login munge_key" in done.words
+    assert sums(node) == before
+    done = rolled_out(node, "--limit", "hal01", munge_rotation_ok=True)
+    assert done.status == 0, done.explain()
+    assert len(set(sums(node))) == 1
 
 
 def test_munged_returns_after_a_reboot(node: Node) -> None:

@@ -132,6 +132,30 @@ def test_the_audit_would_name_what_waits(node: Node, rollout: Rollout) -> None:
     assert {one["severity"] for one in promises.values() if one["status"] == "fail"} == {"warning"}
 
 
+def test_ipoib_keeps_its_mode_without_a_permission_of_its_own(node: Node, rollout: Rollout) -> None:
+    """A node of old in connected mode, with a file that says so; ib1 is up."""
+    host = node(BOND)
+    file = f"{SCRIPTS}/ifcfg-ib1"
+    host.check_output(
+        f"cp -a {file} /run/ifcfg-ib1 && sed -i s/CONNECTED_MODE=no/CONNECTED_MODE=yes/ {file}"
+        " && echo connected >/sys/class/net/ib1/mode"
+    )
+    before = host.file(file).content_string
+    try:
+        done = rollout.converge("--limit", BOND, network_apply_ok=True)
+        after = host.file(file).content_string
+        mode = host.file("/sys/class/net/ib1/mode").content_string
+    finally:
+        host.check_output(f"echo datagram >/sys/class/net/ib1/mode; mv /run/ifcfg-ib1 {file}")
+    assert done.status == 0, done.explain()
+    assert done.changes == {}
+    assert (after, mode) == (before, "connected\n")
+    assert (
+        "net02: ib1 is in connected mode, not datagram. It is up, and the nodes that it speaks with are" in done.words
+    )
+    assert "both change with -e network_apply_ok=true -e network_ipoib_ok=true" in done.words
+
+
 def test_a_check_with_permission_changes_nothing(node: Node, rollout: Rollout) -> None:
     done = rollout.converge("--check", "--limit", PLAIN, network_apply_ok=True, network_apply_contact_ok=True)
     assert done.status == 0, done.explain()

@@ -220,6 +220,31 @@ def test_no_more_nodes_than_permitted_are_taken_out(node: Node, hal01: Host) -> 
         login.run("scontrol update NodeName=hal02 State=RESUME")
 
 
+def test_a_node_is_only_observed_at_first(node: Node, hal01: Host, rollout: Rollout) -> None:
+    """Nothing is drained, jobs begin, and what would have been is told; after the days it is drained."""
+    login, kept = node("hal-login"), "/var/lib/hal-node-health/observed.json"
+    observed = rollout.converge("--limit", "hal01", node_health_observe_days=14)
+    assert observed.status == 0, observed.explain()
+    try:
+        with planted(hal01, "virtual-gpu lose 2", "virtual-gpu repair"):
+            seen = hal01.run(CHECK)
+            assert (seen.rc, state(node), reason(node)) == (3, "idle", "")
+            assert "not drained for GPU lost: only observed until " in seen.stdout
+            job = as_user(login, "alice", "srun --nodelist=hal01 --gres=gpu:v100:1 --time=5 hostname -s")
+            assert (job.rc, job.stdout.strip()) == (0, "hal01"), job.stderr
+            assert ": health: GPU lost (" in hal01.check_output("hal-node-health --observed")
+            stands = "no alarm of the health check stands"
+            assert rollout.promises("node_health", "hal01")[stands]["status"] == "fail"
+
+            hal01.check_output(f'sed -i -E \'s/"began": ([0-9.]+)/"began": 1/\' {kept}')
+            check(hal01)
+            assert reason(node).startswith("health: GPU lost (")
+    finally:
+        hal01.check_output(f"rm -f {kept}")
+        back = rollout.converge("--limit", "hal01")
+        assert back.status == 0, back.explain()
+
+
 # ---------------------------------------------------------------- administrators
 def test_what_an_administrator_drained_stays_drained(node: Node, hal01: Host) -> None:
     node("hal-login").check_output("scontrol update NodeName=hal01 State=DRAIN Reason='new DIMM on Monday'")

@@ -86,6 +86,22 @@ def test_what_nobody_has_confirmed_is_refused_and_nothing_changes(hal: ReimageSi
         assert "Code:" not in done.words, f"{why}: a code was shown for what is refused"
 
 
+@pytest.mark.parametrize(
+    ("user", "says"),
+    [
+        ("root", "reimage_job_user: root is root, whose job does not show that users' jobs run"),
+        ("nobody", "reimage_job_user: nobody has no association in Slurm, which refuses jobs without"),
+    ],
+)
+def test_a_test_job_of_nobody_ordinary_is_refused_before_anything_is_shown(
+    hal: ReimageSite, user: str, says: str
+) -> None:
+    done = hal.plan("hal05", reimage_job_user=user)
+    assert done.status != 0
+    assert says in done.words
+    assert "Code:" not in done.words
+
+
 def test_check_mode_shows_and_does_nothing(hal: ReimageSite) -> None:
     code = hal.code("hal05")
     before = hal.everything()
@@ -135,6 +151,11 @@ def test_a_node_is_taken_from_serving_jobs_to_serving_jobs(hal: ReimageSite) -> 
         assert {name for name in now if now[name] != boots[name]} == {"hal05"}
         record = hal.record("hal05")
         assert (record["state"], record["reason"]) == ("done", "")
+        # The first of slurm_users; nobody named another.
+        ran = hal.slurm(
+            "sacct --noheader --allocations --parsable2 --allusers --name=hal-reimage-hal05 --format=User,State"
+        )
+        assert set(ran.split()) == {"alice|COMPLETED"}, "an ordinary user's job is what shows that users' jobs run"
         assert record["host_key"] == hal.host_key("hal05")
         mine = hal.submit("hal05", 1)
         wait_for("a job after it", lambda: hal.job_state(mine), lambda now: now == "COMPLETED", 60)

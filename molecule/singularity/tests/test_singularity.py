@@ -403,15 +403,35 @@ def test_what_makes_no_sense_is_refused(login: Host, rollout: Rollout, wrong: di
     assert login.check_output("cat /etc/singularity/singularity.conf") == before
 
 
-def test_somebody_s_folder_at_the_known_path_is_not_taken(login: Host, rollout: Rollout) -> None:
-    login.check_output("cd /opt/container && rm singularity && mkdir singularity && touch singularity/mine.sif")
+@pytest.mark.parametrize(
+    ("plant", "said"),
+    [
+        ("mkdir singularity && echo x >singularity/mine.sif", "is there and is a folder"),
+        (
+            "mkdir -p /srv/swsuite && echo x >/srv/swsuite/mine.sif && ln -s /srv/swsuite singularity",
+            "leads to /srv/sw",
+        ),
+    ],
+)
+def test_what_swsuite_has_at_the_known_path_is_met_and_nothing_was_written(
+    login: Host, rollout: Rollout, plant: str, said: str
+) -> None:
+    """A folder with users' images, or a link of before to one, on a node that this role has not been to."""
+    login.check_output("mv /etc/hal/containers.json /root/")
+    login.check_output(f"cd /opt/container && rm singularity && {plant}")
+    login.check_output("echo 'mount hostfs = yes' >>/etc/singularity/singularity.conf")
+    looked = "cat /etc/singularity/singularity.conf; ls -lR /opt/container/ /srv"
+    before = login.check_output(looked)
     try:
         done = rollout.converge("--limit", "hal-login,localhost")
         assert done.status != 0
-        assert "/opt/container/singularity is there and is no link" in done.words
-        assert login.file("/opt/container/singularity/mine.sif").exists
+        assert f"/opt/container/singularity {said}" in done.words
+        assert login.check_output(looked) == before
     finally:
         login.check_output(f"rm -r /opt/container/singularity && ln -s {REGISTRY} /opt/container/singularity")
+        login.check_output(
+            "mv /root/containers.json /etc/hal/; rm -rf /srv/swsuite; sed -i '$d' /etc/singularity/singularity.conf"
+        )
 
 
 def test_the_ledger_is_the_administrator_s_alone() -> None:

@@ -40,7 +40,7 @@ def slurm(login: Host) -> Iterator[SlurmCommands]:
 
     command = "ls /dev/nvidia0 /dev/nvidia1 /dev/nvidia2 /dev/nvidia3 && test $CUDA_VISIBLE_DEVICES = 0,1,2,3"
     gpus = {name: {"v100": 4} for name in ("hal01", "hal02")}
-    commands = SlurmCommands(run, job=TestJob(command, gpus, seconds=60))
+    commands = SlurmCommands(run, job=TestJob(command, "alice", gpus, seconds=60))
     yield commands
     for name in gpus:
         commands.end_proof(name, "")

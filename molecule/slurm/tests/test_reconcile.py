@@ -26,12 +26,23 @@ def test_a_restart_waits_for_the_running_job_and_is_done_after_it(node: Node, lo
     assert refused.status != 0, "a pending restart has to be seen"
     assert "slurmctld needs a restart: 1 job runs there" in refused.output
     assert "MaxJobCount: (not set) -> 10001" in refused.output
-    assert "slurmctld's running configuration is the file" in refused.output
+    assert "configuration is in place" in refused.output
     assert "+MaxJobCount=10001" in refused.output
-    assert "MaxJobCount=10001" in login.file("/etc/slurm/slurm.conf").content_string
+    assert "MaxJobCount=10001" in login.file("/var/lib/hal/slurm/next/slurm.conf").content_string
+    files = {name: node(name).file("/etc/slurm/slurm.conf") for name in ("hal-login", "hal-mgmt1", "hal01")}
+    has_it = {name: "MaxJobCount" in file.content_string for name, file in files.items()}
+    assert has_it == {"hal-login": False, "hal-mgmt1": False, "hal01": True}, "slurmd needs nothing for it"
+    login.check_output("scontrol reconfigure")
     assert setting(login, "MaxJobCount") == "10000"
     assert before == {"hal-login": pid(login, "slurmctld"), "hal01": pid(node("hal01"), "slurmd")}
     assert job_state(login, job) == "RUNNING"
+    # One that crashes finds its own file, too.
+    login.check_output(
+        "systemctl kill --signal=KILL slurmctld; systemctl reset-failed slurmctld; systemctl start slurmctld"
+    )
+    wait_for("slurmctld", lambda: login.run("scontrol ping").stdout, lambda said: " UP" in said)
+    assert (setting(login, "MaxJobCount"), job_state(login, job)) == ("10000", "RUNNING")
+    before["hal-login"] = pid(login, "slurmctld")
     qos = login.check_output("sacctmgr -nP show qos format=Name,Flags,MaxWall").splitlines()
     assert "prolonged|DenyOnLimit,PartitionTimeLimit|7-00:00:00" in qos
     assert "byhand||" in qos, "what nobody declared is left alone"
@@ -41,6 +52,7 @@ def test_a_restart_waits_for_the_running_job_and_is_done_after_it(node: Node, lo
     done = roll_out(slurm_settings_site={"MaxJobCount": 10001})
     assert done.status == 0, done.explain()
     assert setting(login, "MaxJobCount") == "10001"
+    assert {"MaxJobCount=10001" in file.content_string for file in files.values()} == {True}
     assert pid(login, "slurmctld") != before["hal-login"]
     assert pid(node("hal01"), "slurmd") == before["hal01"], "slurmd does not need MaxJobCount"
     login.check_output("sacctmgr --immediate delete qos where name=byhand")

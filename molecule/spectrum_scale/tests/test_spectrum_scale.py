@@ -6,6 +6,7 @@ Each run of Ansible takes its time: what is planted is looked at on all nodes at
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -180,7 +181,26 @@ def test_what_somebody_broke_is_named_and_mended_and_permissions_are_kept(node: 
     wanted["workerThreads"] = 1024
     started = shown(admin, "gpfs", "ActiveEnterTimestampMonotonic")
     permitted = "{{ inventory_hostname == 'hal01' }}"
-    done = ansible.playbook(playbook, spectrum_scale_client_attributes=wanted, spectrum_scale_restart_ok=permitted)
+    given: dict[str, Any] = {"spectrum_scale_client_attributes": wanted, "spectrum_scale_restart_ok": permitted}
+
+    # What somebody has set is shown first, also where another version is installed than declared.
+    configured = admin.check_output(f"{BIN}/mmlsconfig -Y")
+    other: dict[str, Any] = {"spectrum_scale_version": "5.9.9-9"}
+    refused = ansible.playbook(playbook, "--check", **given, **other)
+    assert refused.status != 0
+    assert "would be overwritten: pagepool on hal02: 4G instead of 1G Nothing was changed." in refused.words
+    code = re.search(r"-e spectrum_scale_attributes_confirm=([0-9a-f]{4}-[0-9a-f]{4})", refused.words)
+    assert code, refused.words
+    refused = ansible.playbook(playbook, **given, spectrum_scale_attributes_confirm="0000-0000")
+    assert code[1] in refused.words
+    given["spectrum_scale_attributes_confirm"] = code[1]
+    seen = ansible.playbook(playbook, "--check", "--diff", **given, **other)
+    assert seen.status == 0, seen.explain()
+    assert "installed, declared 5.9.9-9" in seen.words
+    assert "+clients pagepool = 4G" in seen.words
+    assert admin.check_output(f"{BIN}/mmlsconfig -Y") == configured
+
+    done = ansible.playbook(playbook, **given)
     assert done.status == 0, done.explain()
     pending = "workerThreads: configured 1024, runs with 512"
     assert f"{ADMIN}: {pending}. Not effective without spectrum_scale_restart_ok" in done.words

@@ -20,6 +20,7 @@ NODES = ["hal-mgmt2", "hal01"]
 AUTHORITY = STATE / "scenario-ssh" / "ca"
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 CONFIGURATION = "find /etc/ssh -name 'sshd_config*' -type f -exec sha256sum {} +"
+WRITTEN = "/etc/ssh/ssh_known_hosts"  # by the role, and by nobody needed to come in
 Node = Callable[[str], Host]
 Site = Callable[..., Any]
 
@@ -195,7 +196,7 @@ def test_faults_are_mended_and_a_certificate_that_runs_out_soon_is_renewed(
     )
     host.check_output("echo 'hal02 ssh-ed25519 AAAA' >>/etc/ssh/ssh_known_hosts; chmod 666 /etc/ssh/ssh_known_hosts")
     host.check_output("systemctl disable --quiet sshd")
-    done = rollout.converge("--limit", "hal01")
+    done = rollout.converge("--limit", "hal01", ssh_replace_ok=True)
     assert done.status == 0, done.explain()
     assert rollout.broken_promises("ssh", "hal01") == []
     shown = node("hal-mgmt2").check_output(f"ssh-keyscan -c -t ed25519 {address}")
@@ -227,6 +228,71 @@ def test_a_key_that_opens_root_is_reported_unless_it_was_declared(
         host.check_output(
             "sed -i 's|^AuthorizedKeysFile.*|AuthorizedKeysFile .ssh/authorized_keys|' /etc/ssh/sshd_config"
         )
+
+
+def test_keys_that_nobody_declared_are_shown_before_anything_is_written(
+    node: Node, rollout: Rollout, login: Login
+) -> None:
+    """As those by which commands of Spectrum Scale go from node to node."""
+    host, line = node("hal01"), login.key.with_suffix(".pub").read_text().strip()
+    fingerprint = subprocess.run(
+        ["ssh-keygen", "-lf", login.key], capture_output=True, text=True, check=True
+    ).stdout.split()[1]
+    try:
+        host.check_output(f"mkdir -p -m 700 /root/.ssh && echo '{line}' >/root/.ssh/authorized_keys && rm {WRITTEN}")
+        refused = rollout.converge("--limit", "hal01")
+        assert refused.status != 0
+        assert f"root: ssh-ed25519 {fingerprint}" in refused.words, refused.explain()
+        assert not host.file(WRITTEN).exists
+        for permitted in ({"ssh_authorized_keys_ok": True}, {"ssh_authorized_keys_allowed": {"root": [line]}}):
+            done = rollout.converge("--limit", "hal01", **permitted)
+            assert done.status == 0, done.explain()
+            assert login.attempt("hal01", CertificateFile="none").stdout.strip() == "root"
+    finally:
+        host.check_output("rm -f /root/.ssh/authorized_keys")
+
+
+def test_what_sshd_would_lose_is_shown_and_stays_until_it_is_declared(node: Node, rollout: Rollout) -> None:
+    """sshd as another administrator had it, on a node that this role never was on."""
+    host = node("hal01")
+    host.check_output(
+        "cd /etc/ssh && sed -i -e '1i AllowGroups root wheel' -e '1i HostbasedAuthentication yes' sshd_config"
+        " && sed -i -e '/^HostbasedAuthentication no/d' -e '/^PasswordAuthentication/s/no/yes/' sshd_config"
+        " && printf 'Match Group wheel\n  Banner /etc/issue\n' >>sshd_config"
+        f" && rm -r /var/lib/hal/ssh {WRITTEN} && systemctl reload sshd"
+        " && echo 'hal01 sshd[47]: Accepted password for alice from 192.0.2.7 port 51514 ssh2' >>/var/log/secure"
+    )
+    before = host.check_output(CONFIGURATION)
+    try:
+        refused = rollout.converge("--limit", "hal01")
+        assert refused.status != 0
+        for part in (
+            "allowgroups is root wheel, would be not set",
+            "hostbasedauthentication is yes, would be no",
+            "passwordauthentication is yes, would be no: alice came in",
+            "Match Group wheel: Banner /etc/issue",
+            "-e ssh_replace_ok=true",
+        ):
+            assert part in refused.words, refused.explain()
+        assert host.check_output(CONFIGURATION) == before
+        assert not host.file(WRITTEN).exists
+
+        declared = {
+            "ssh_settings_extra": {"AllowGroups": ["root", "wheel"], "HostbasedAuthentication": True},
+            "ssh_match_extra": {"Group wheel": {"Banner": "/etc/issue"}},
+            "ssh_password_authentication": True,
+        }
+        done = rollout.converge("--limit", "hal01", **declared)
+        assert done.status == 0, done.explain()
+        shown = host.check_output("/usr/sbin/sshd -T -C user=alice,host=x,addr=127.0.0.1").splitlines()
+        wanted = {"allowgroups root", "allowgroups wheel", "hostbasedauthentication yes", "passwordauthentication yes"}
+        assert wanted <= set(shown)
+    finally:
+        host.check_output("rm /var/log/secure")
+    # What the role wrote goes without a word.
+    done = rollout.converge("--limit", "hal01")
+    assert done.status == 0, done.explain()
+    assert "allowgroups" not in host.check_output("/usr/sbin/sshd -T")
 
 
 def test_a_configuration_with_a_wrong_word_is_refused_and_the_old_one_stays(node: Node, rollout: Rollout) -> None:

@@ -2,8 +2,11 @@
 """Compares the fabric with the declared one: a line in words for each difference. Python 2.7 and 3.
 
 fabric.py DECLARED cables|managers     DECLARED: JSON with cables, ports and managers, from the model
+fabric.py DECLARED master              JSON: who (OURS, OTHER, NOBODY or UNKNOWN) is master of the fabric that this node
+                                       is in, in words; and whether a subnet manager runs here
 
-Asks ibnetdiscover, or saquery; exit status 3 when they do not answer.
+Asks ibnetdiscover, or saquery; exit status 3 when they do not answer. For the master it asks ibstat and sminfo, and
+what cannot be told is UNKNOWN.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -20,6 +23,10 @@ PORT = re.compile(
     r'\s*# "([^"]*)" lid \d+ (\S+)'
 )
 RECORD = re.compile(r"^\s*(GUID|Priority|SMState)\.+(\S+)\s*$", re.MULTILINE)
+LINK = re.compile(r"Physical state: LinkUp\s.*?Base lid: (\d+)\s.*?SM lid: (\d+)\s", re.DOTALL)
+MASTER = re.compile(r"sm lid (\d+) sm guid (0x[0-9a-fA-F]+), activity count \d+ priority (\d+) state 3 ")
+OURS, OTHER, NOBODY, UNKNOWN = "ours", "other", "nobody", "unknown"
+MOST = 64  # the characters of a node description (InfiniBand Architecture Specification, volume 1, 14.2.5.2)
 STATES = {"0": "not active", "1": "discovering", "2": "standby", "3": "master"}
 
 
@@ -169,8 +176,65 @@ def manager_differences(declared, managers):
     return lines
 
 
+def the_master(declared):
+    """Return who is master of this node's fabric, as a word and in words.
+
+    A port that lost its subnet manager keeps its LID: where that is this node's own, it ran here and has ended.
+    """
+    try:
+        links = [(int(base), int(manager)) for base, manager in LINK.findall(ask(["ibstat"]))]
+    except NoAnswer as error:
+        return UNKNOWN, str(error)
+    if not links:
+        return UNKNOWN, "no port of this node has a link, and nobody can be asked"
+    try:
+        said = ask(["sminfo"])
+    except NoAnswer as error:
+        if all(manager in (0, base) for base, manager in links):
+            return NOBODY, "no subnet manager is master"
+        lids = sorted({str(manager) for base, manager in links if manager not in (0, base)})
+        return UNKNOWN, "the subnet manager at LID %s does not answer (%s)" % (", ".join(lids), error)
+    found = MASTER.search(said)
+    if not found:
+        return UNKNOWN, "sminfo names no master: %s" % printable(said)
+    lid, port_guid, priority = found.groups()
+    port = {one["guid"]: one for one in declared["ports"]}.get(guid(port_guid))
+    if port:
+        name = "%s %s" % (port["owner"], port["name"])
+    else:
+        name = "a port that the model does not have (%s)" % description(lid)
+    who = OURS if port and port["owner"] in declared["managers"] else OTHER
+    return who, "%s is master: LID %s, GUID %s, priority %s" % (name, lid, guid(port_guid), priority)
+
+
+def description(lid):
+    """Return what a node in the fabric calls itself, which may be anything."""
+    try:
+        said = ask(["smpquery", "nodedesc", lid])
+    except NoAnswer:
+        return "it does not say its name"
+    return printable(re.sub(r"^Node Description:\.*", "", said.strip()))
+
+
+def printable(text):
+    """Return a short text without control characters."""
+    return re.sub(r"[^ -~]+", " ", text.strip())[:MOST]
+
+
+def runs_here():
+    """Tell whether a subnet manager runs on this node, from whatever unit."""
+    try:
+        return bool(ask(["pgrep", "-x", "opensm"]))
+    except NoAnswer:
+        return False
+
+
 def main(declared, what):
-    """Print the differences."""
+    """Print the differences, or the master."""
+    if what == "master":
+        who, words = the_master(declared)
+        print(json.dumps({"who": who, "words": words, "here": runs_here()}, sort_keys=True))
+        return 0
     try:
         if what == "cables":
             lines = cable_differences(declared, *parse_topology(ask(["ibnetdiscover"])))

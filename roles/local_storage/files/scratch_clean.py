@@ -1,21 +1,27 @@
 # -*- coding: utf-8 -*-
 """Remove from scratch what nobody has used for some days. Python 2.7 and 3.
 
-hal-scratch-clean            clean up as /etc/hal-scratch-clean.json says
-hal-scratch-clean --dry-run  show what would go, and remove nothing
+hal-scratch-clean                clean up as /etc/hal-scratch-clean.json says
+hal-scratch-clean --dry-run      show what would go, and remove nothing
+hal-scratch-clean --permission   say what keeps it from removing anything; nothing: it may
+hal-scratch-clean --permit CODE  permit the rules of this code; without the right one show what would go
+
+It removes nothing before its rules are permitted: by their code, or because scratch was empty when they were new.
+Other rules (folder, days, disk, whether Slurm is asked) have another code.
 
 Spared: everything of a user with a job on this node and of its subordinate ids (/etc/subuid), what is open, other
 file systems, what links lead to. A file counts as used when it was read, written or put there: the latest of the three
 times. Folders go when they have been empty for so long.
 Slurm is asked again for half an hour when it does not answer: it is restarted at night too.
-Exit status: 0 done, or Slurm is not installed yet and nothing was removed; 1 something could not be removed; 3 Slurm
-did not answer or scratch is not there: nothing, or nothing more, was removed.
+Exit status: 0 done, or nothing was removed (Slurm is not installed yet, or the rules are not permitted); 1 something
+could not be removed; 3 Slurm did not answer or scratch is not there: nothing, or nothing more, was removed.
 """
 
 from __future__ import absolute_import, division, print_function
 
 import argparse
 import errno
+import hashlib
 import io
 import json
 import os
@@ -30,7 +36,10 @@ from hal_printable import say
 __metaclass__ = type
 
 CONFIG = "/etc/hal-scratch-clean.json"
+PERMITTED = "/var/lib/hal-scratch-clean/permitted"  # the code of the rules that it may remove by
 SUBUID = "/etc/subuid"
+RULES = 1  # another number where this program spares less than before
+MOST_OWNERS = 5
 # A job that is starting or ending has files as well.
 BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 ASK_SECONDS = 60  # jobs begin while it works
@@ -168,6 +177,58 @@ def check_place(top, device, beside):
         raise Stop("%s is not on %s" % (top, device or "the file system of " + beside))
 
 
+def code_of(declared):
+    """Return the code of the rules: the same on all nodes that have the same rules."""
+    rules = [RULES, declared["mount"], int(declared["days"]), bool(declared["slurm"]), bool(declared["device"])]
+    digest = hashlib.sha256(json.dumps(rules).encode("ascii")).hexdigest()
+    return "%s-%s" % (digest[:4], digest[4:8])
+
+
+def permitted(declared, record):
+    """Return whether these rules were permitted on this node."""
+    if not os.path.exists(record):
+        return False
+    with io.open(record, encoding="ascii", errors="replace") as stream:
+        return stream.read().strip() == code_of(declared)
+
+
+def permit(declared, code, record, waiting):
+    """Permit the rules by their code, or because nothing is in scratch; else print the lines of `waiting`."""
+    if permitted(declared, record):
+        return
+    if code.strip().lower() != code_of(declared) and os.listdir(declared["mount"]):
+        for text in waiting():
+            say(text)
+        return
+    with io.open(record + ".new", "w", encoding="ascii") as stream:
+        stream.write(u"%s\n" % code_of(declared))
+    os.rename(record + ".new", record)
+    print("permitted")
+
+
+def would_go(declared, cleaner, spared):
+    """Return lines about what rules that nobody permitted would remove now, and the code that permits them."""
+    found = "%d files (%d MiB) and %d folders" % (cleaner.files, cleaner.size // 2 ** 20, cleaner.folders)
+    owners = sorted(cleaner.owners.items(), key=lambda one: (-one[1], one[0]))
+    most = ["%s %d" % (user(uid), count) for uid, count in owners[:MOST_OWNERS]]
+    more = ["%d more owners" % (len(owners) - MOST_OWNERS)] if len(owners) > MOST_OWNERS else []
+    return [
+        "The clean-up of %s is off: nobody has permitted its rules, and files are there. It would remove what was not"
+        " used for %s days%s: now %s%s. hal-scratch-clean --dry-run lists them" % (
+            declared["mount"], declared["days"], spared, found, " (%s)" % ", ".join(most + more) if most else ""),
+        "If that is right: local_storage_scratch_confirm: %s in group_vars; it fits these rules alone, on every node"
+        % code_of(declared),
+    ]
+
+
+def user(uid):
+    """Return who that is, the number where nobody has it."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return "%d" % uid
+
+
 class Cleaner(object):
     """One run. `jobs` returns the owners to spare, and may raise Stop."""
 
@@ -177,6 +238,7 @@ class Cleaner(object):
         self.say = say or (lambda text: None)
         self.asked, self.busy = None, frozenset()
         self.files = self.folders = self.size = 0
+        self.owners = {}
         self.problems = []
 
     def run(self):
@@ -264,6 +326,7 @@ class Cleaner(object):
             os.unlink(name)
         self.files += 1
         self.size += status.st_blocks * 512
+        self.owners[status.st_uid] = self.owners.get(status.st_uid, 0) + 1
         return True
 
     def spares_none(self, status):
@@ -272,44 +335,80 @@ class Cleaner(object):
         return not kept and status.st_dev == self.device
 
 
-def main(argv):
-    """Return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dry-run", action="store_true", help="show what would go, and remove nothing")
-    parser.add_argument("--config", default=CONFIG, help=argparse.SUPPRESS)
-    parser.add_argument("--patience", type=int, default=PATIENCE_SECONDS, help=argparse.SUPPRESS)
-    options = parser.parse_args(argv)
-    seconds = 0 if options.dry_run else options.patience
+def cleaner_of(declared, seconds, remove, say=None):
+    """Return the run that a node's settings ask for; Stop where scratch is not its own."""
+    top = native(declared["mount"].encode("utf-8"))
+    with io.open("/proc/self/mountinfo", "rb") as stream:
+        mounts = mount_points(native(stream.read()))
+    check_place(top, declared["device"], declared["beside"])
+    jobs = (lambda: patient(lambda: users_with_jobs(declared["node"]), seconds)) if declared["slurm"] else frozenset
+    days = int(declared["days"])  # given on a command line it is text
+    return Cleaner(top, days, jobs, time.time(), open_files(), mounts, remove, say)
+
+
+def waiting(declared):
+    """Return what would go now, in lines. Where Slurm does not answer, files of users with jobs are among it."""
+    cleaner, busy, spared = cleaner_of(declared, 0, False), frozenset(), ""
     try:
-        with io.open(options.config) as stream:
-            declared = json.load(stream)
-        top = native(declared["mount"].encode("utf-8"))
-        with io.open("/proc/self/mountinfo", "rb") as stream:
-            mounts = mount_points(native(stream.read()))
-        check_place(top, declared["device"], declared["beside"])
-        cleaner = Cleaner(
-            top,
-            int(declared["days"]),  # given on a command line it is text
-            (lambda: patient(lambda: users_with_jobs(declared["node"]), seconds)) if declared["slurm"] else frozenset,
-            time.time(),
-            open_files(),
-            mounts,
-            not options.dry_run,
-            say if options.dry_run else None,
-        )
-        cleaner.run()
-    except NoSlurm:
-        print("Slurm is not installed here, so nobody knows whose files are in use: nothing is removed")
+        busy = cleaner.jobs()
+    except (Stop, NoSlurm):
+        spared = " (Slurm did not answer: those of users with a job are spared then)"
+    cleaner.jobs = lambda: busy
+    cleaner.run()
+    return would_go(declared, cleaner, spared)
+
+
+def asked(declared, options):
+    """Answer --permission or --permit; return the exit status."""
+    if options.permit is not None:
+        try:
+            cleaner_of(declared, 0, False)
+            permit(declared, options.permit, options.record, lambda: waiting(declared))
+        except Stop as error:
+            say("The clean-up of %s is off: %s" % (declared["mount"], error))
+    elif not permitted(declared, options.record):
+        say("nobody has permitted to remove from %s what was not used for %s days: a rollout shows what would go,"
+            " and the code" % (declared["mount"], declared["days"]))
+    return 0
+
+
+def clean(declared, options):
+    """Remove, or show, what may go; return the exit status."""
+    if not options.dry_run and not permitted(declared, options.record):
+        print("The clean-up of %s is off, nothing is removed: nobody has permitted its rules" % declared["mount"])
         return 0
-    except (Stop, IOError, OSError, ValueError, KeyError) as error:
-        say("nothing more is removed: %s" % error, sys.stderr)
-        return 3
+    seconds = 0 if options.dry_run else options.patience
+    cleaner = cleaner_of(declared, seconds, not options.dry_run, say if options.dry_run else None)
+    cleaner.run()
     word = "would be removed" if options.dry_run else "removed"
     print("%s: %d files (%d MiB) and %d folders %s" % (
         declared["mount"], cleaner.files, cleaner.size // 2 ** 20, cleaner.folders, word))
     for problem in cleaner.problems:
         say(problem, sys.stderr)
     return 1 if cleaner.problems else 0
+
+
+def main(argv):
+    """Return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    does = parser.add_mutually_exclusive_group()
+    does.add_argument("--dry-run", action="store_true", help="show what would go, and remove nothing")
+    does.add_argument("--permission", action="store_true", help="say what keeps it from removing anything")
+    does.add_argument("--permit", metavar="CODE", help="permit the rules of this code, else show what would go")
+    parser.add_argument("--config", default=CONFIG, help=argparse.SUPPRESS)
+    parser.add_argument("--record", default=PERMITTED, help=argparse.SUPPRESS)
+    parser.add_argument("--patience", type=int, default=PATIENCE_SECONDS, help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    try:
+        with io.open(options.config) as stream:
+            declared = json.load(stream)
+        return (asked if options.permission or options.permit is not None else clean)(declared, options)
+    except NoSlurm:
+        print("Slurm is not installed here, so nobody knows whose files are in use: nothing is removed")
+        return 0
+    except (Stop, IOError, OSError, ValueError, KeyError) as error:
+        say("nothing more is removed: %s" % error, sys.stderr)
+        return 3
 
 
 if __name__ == "__main__":

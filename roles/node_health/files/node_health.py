@@ -9,12 +9,13 @@ hal-node-health --job-end        epilog of a job with GPUs: nothing is left on t
                                  again, their checks
 hal-node-health --foreign-processes      show processes of users on GPUs that no job has
 hal-node-health --end-foreign-processes  show and kill them
+hal-node-health --observed               show for what this node would have been drained while it was only observed
 hal-node-health --who-fills /tmp 1024    show the users without whose files 1024 MB would be free there, or with 95% so
                                          much in use
 
 --role ROLE, which may be repeated, keeps to the checks of a role. --json prints the results as data.
 Exit status: 0 healthy, 1 not, 2 it could not be found out, or Slurm could not be told, 3 not, and not drained because
-so many nodes are.
+so many nodes are, or because it is only observed.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -31,11 +32,12 @@ import node_health_alarm  # noqa: E402  found through the line above
 import node_health_checks  # noqa: E402
 import node_health_doubt  # noqa: E402
 import node_health_gpus  # noqa: E402
+import node_health_observe  # noqa: E402
 import node_health_slow  # noqa: E402
 import node_health_space  # noqa: E402
 from ansible.module_utils.hal_expect_values import Unreadable  # noqa: E402
 from ansible.module_utils.hal_printable import say, shown, write  # noqa: E402
-from node_health_slurm import Held, Slurm, SlurmError  # noqa: E402
+from node_health_slurm import Held, Observed, Slurm, SlurmError  # noqa: E402
 
 __metaclass__ = type
 
@@ -46,9 +48,9 @@ SELF = [sys.executable, "-B", os.path.abspath(__file__)]
 # What failed is asked again after a pause, if the first answers came so fast that slurmd's 60 s suffice for both.
 PAUSE_SECONDS, AGAIN_SECONDS = 3, 8
 HEALTHY, NOT_HEALTHY, NOT_KNOWN, HELD = 0, 1, 2, 3
-NUMBERS = ("seconds", "gpu_wait_seconds", "most_drained_percent", "window_minutes")
+NUMBERS = ("seconds", "gpu_wait_seconds", "most_drained_percent", "window_minutes", "observe_days")
 # A list that was written before these were, while a rollout writes the next: defaults/main.yml
-LATER = {"most_drained_percent": 25, "window_minutes": 60}
+LATER = {"most_drained_percent": 25, "window_minutes": 60, "observe_days": 0}
 COLOURS = {"pass": "32", "fail": "31", "unknown": "33"}
 WORD = {"pass": "ok", "fail": "FAIL", "unknown": "?"}
 
@@ -58,6 +60,10 @@ def main(argv):
     options = _options(argv)
     if options.who_fills:
         return _who_fills(*options.who_fills)
+    if options.observed:
+        for line in node_health_observe.told():
+            say(line)
+        return HEALTHY
     try:
         with open(CHECKS) as stream:
             declared = dict(LATER, **json.load(stream))
@@ -65,7 +71,9 @@ def main(argv):
         declared.update((name, int(declared[name])) for name in NUMBERS)
     except (IOError, OSError, KeyError, TypeError, ValueError) as error:
         return _say_error("%s: %s: roll the role node_health out to this node" % (CHECKS, error))
-    slurm = Slurm(declared["node"], STATE, declared["most_drained_percent"], declared["window_minutes"])
+    acts = options.act or options.job_begin or options.job_end
+    slurm = Slurm(declared["node"], STATE, declared["most_drained_percent"], declared["window_minutes"],
+                  node_health_observe.observes(declared["observe_days"]) if acts else "")
     if options.foreign_processes or options.end_foreign_processes:
         return _foreign_processes(slurm, options.end_foreign_processes)
     if options.job_begin or options.job_end:
@@ -104,7 +112,7 @@ def around_job(options, declared, slurm):
     """Prolog or epilog of a job: without GPUs, or checks of them, there is nothing to do.
 
     No answer keeps no job from its node: that is for the regular check, which looks twice. Were the prolog to fail,
-    Slurm would drain the node.
+    Slurm would drain the node, so it fails only where the node has been drained in words, and counts with the others.
     """
     gpus = node_health_gpus.of_job(os.environ)
     if not gpus or not any(check["role"] == node_health_gpus.ROLE for check in declared["checks"]):
@@ -118,11 +126,10 @@ def around_job(options, declared, slurm):
         return HEALTHY  # and slurmctld is not asked: it may be busy starting this job everywhere
     node_health_doubt.judge(results, {}, {})
     show(declared["node"], results, None, brief=True)
-    against = [one for one in results if node_health_doubt.counts(one)]
-    if not against:
+    if not any(node_health_doubt.counts(one) for one in results):
         return HEALTHY
     status = settle(slurm, results, complete=False)
-    if status == HELD or (status == NOT_KNOWN and not any(one["hardware"] for one in against)):
+    if status in (HELD, NOT_KNOWN):
         return HEALTHY
     # Once it is drained in words the job's end has nothing to add; slurmd would only write "Epilog error" over nothing.
     return HEALTHY if options.job_end and status == NOT_HEALTHY else status
@@ -139,6 +146,8 @@ def settle(slurm, results, complete, alarms=()):
             say(said)
     except Held as error:
         status = HELD
+        if isinstance(error, Observed):
+            node_health_observe.note(error.reason)
         alarms.append("%s" % error)
         say("%s" % error)
     except SlurmError as error:
@@ -267,6 +276,7 @@ def _options(argv):
     does.add_argument("--foreign-processes", action="store_true", help="show processes of users on GPUs without a job")
     does.add_argument("--end-foreign-processes", action="store_true", help="kill them")
     does.add_argument("--who-fills", nargs=2, metavar=("DIRECTORY", "FREE"), help="whose files leave too little room")
+    does.add_argument("--observed", action="store_true", help="for what the node would have been drained")
     parser.add_argument("--role", action="append", default=[], help="only checks of this role")
     parser.add_argument("--json", action="store_true", help="print the results as data")
     return parser.parse_args(argv)

@@ -16,7 +16,7 @@ __metaclass__ = type
 
 
 def used_up(text, name, prefix, percent, minutes, now):
-    """Return why a node may not be taken out, or not stay out, "" when it may.
+    """Return why a node may not be taken out, or not stay out, "" when it may. What is not known is no permission.
 
     text      of "scontrol --oneliner show node": all nodes
     name      the node's
@@ -31,6 +31,8 @@ def used_up(text, name, prefix, percent, minutes, now):
     nodes = {one["name"]: dict(one, since=_since(line, prefix) if one["drained"] else None)
              for line, one in ((line, read_node(line)) for line in text.splitlines()) if one}
     mine = nodes.get(name) or {"partitions": [], "since": None}
+    if not mine["partitions"]:
+        return "slurmctld names no partition of this node, so how many are out is not known"
     for partition in mine["partitions"]:
         members = [one for one in nodes.values() if partition in one["partitions"]]
         most = max(1, len(members) * percent // 100)

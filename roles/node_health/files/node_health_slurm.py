@@ -5,8 +5,8 @@ Only a drain of our own is ever ended, and we know it by its reason, word for wo
 node over. A reason is made of causes, which are remembered with it. They add up: the first stays the first, one that is
 over goes, and hardware stays until an administrator has seen it. So what is shown is what decides.
 
-Hardware for which the node could not be drained, since so many are out, is remembered, too: an epilog sees what no
-later check asks.
+Hardware for which the node could not be drained, since so many are out or slurmctld did not answer, is remembered, too:
+an epilog sees what no later check asks.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -41,7 +41,15 @@ class SlurmError(Exception):
 
 
 class Held(SlurmError):
-    """So many nodes are out for their health that this one has to stay."""
+    """So many nodes are out for their health that this one has to stay, or how many is not known."""
+
+
+class Observed(Held):
+    """The node is only observed; `reason` is the one that its drain would have had."""
+
+    def __init__(self, message, reason):
+        Held.__init__(self, message)
+        self.reason = reason
 
 
 def causes_after(causes, results, complete):
@@ -180,10 +188,12 @@ class Slurm:
 
     Made before the checks run: what another check has Slurm do meanwhile is newer than what these find.
     most_percent, minutes: how many nodes of a partition may be out for their health, see node_health_share.
+    observes: until when the node is only observed, in words, see node_health_observe.
     """
 
-    def __init__(self, name, state, most_percent, minutes):
+    def __init__(self, name, state, most_percent, minutes, observes=""):
         self.name = name
+        self.observes = observes
         self.state = state
         self.share = (most_percent, minutes)
         self._began_with = self._version()
@@ -195,7 +205,11 @@ class Slurm:
             if complete:
                 results = self.with_held(results)
             # All nodes, if it may have to be drained.
-            seen = self._nodes(any(counts(one) for one in results))
+            try:
+                seen = self._nodes(any(counts(one) for one in results))
+            except SlurmError:
+                self._keep_broken([_cause(one) for one in results if counts(one)])
+                raise
             node = read_nodes(seen).get(self.name)
             action, why, causes = decide(node, results, complete, remembered)
             if action in ("update", "resume") and self._version() != self._began_with:
@@ -217,8 +231,7 @@ class Slurm:
             try:
                 return self._drain(seen, causes)
             except Held:
-                broken = [one for one in causes if one["hardware"]]
-                self._hold(self._held() + _new(broken, self._held()))
+                self._keep_broken(causes)
                 raise
         if action == "update":
             return self._tell(causes, {"reason": node["reason"], "causes": _shown(node, remembered)})
@@ -229,8 +242,17 @@ class Slurm:
             self._remember({})  # an administrator gave it back
         return ""
 
+    def _keep_broken(self, causes):
+        """Remember what hardware is broken, for which the node could not be drained. It is no drain of later days where
+        the node is only observed.
+        """
+        if not self.observes:
+            self._hold(self._held() + _new([one for one in causes if one["hardware"]], self._held()))
+
     def _drain(self, seen, causes):
         """Drain the node unless so many others are out; again afterwards, since they may ask at the same moment."""
+        if self.observes:
+            raise Observed("not drained for %s: %s" % (_words(causes), self.observes), reason_of(causes))
         full = self._used_up(seen)
         if full:
             raise Held("not drained for %s: %s" % (_words(causes), full))

@@ -104,7 +104,7 @@ def opened_ports_can_be_bound(root: Path) -> Iterator[Finding]:
     for role in roles(root):
         path = role / "firewall.yml"
         for entry in load(path) or []:
-            for word in entry["ports"]:
+            for word in [entry["ports"]] if isinstance(entry["ports"], str) else entry["ports"]:
                 ports, _, protocol = str(word).rpartition("/")
                 if f"{protocol}/{ports}" in listening:
                     continue

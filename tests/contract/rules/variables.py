@@ -7,7 +7,20 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.contract.project import Finding, Task, load_map, role_tasks, roles, rule, text_of, without_comment
+from hal_inventory.variables import MADE_IN_A_RUN
+from tests.contract.project import (
+    Finding,
+    Task,
+    load_map,
+    play_tasks,
+    playbooks,
+    role_tasks,
+    roles,
+    rule,
+    strings,
+    text_of,
+    without_comment,
+)
 
 PRIVATE = re.compile(r"\b__[a-z]\w*")
 WORD = re.compile(r"\w+")
@@ -45,6 +58,28 @@ def what_is_set_is_read(root: Path) -> Iterator[Finding]:
         for name, path, line in _set(role):
             if not read[name]:
                 yield Finding(path, line, f"{name} is read nowhere; take it away, or use it")
+
+
+@rule
+def groups_made_in_a_run_may_have_variables(root: Path) -> Iterator[Finding]:
+    """Each group that a playbook makes is in MADE_IN_A_RUN, so that group_vars of that name are not refused."""
+    for path in playbooks(root):
+        for task in play_tasks(path):
+            for name in _groups_made(task):
+                if name not in MADE_IN_A_RUN:
+                    yield task.finding(
+                        f'group "{name}" is in no model; name it in hal_inventory.variables.MADE_IN_A_RUN'
+                    )
+
+
+def _groups_made(task: Task) -> Iterator[str]:
+    """The names in a task that makes groups; of an expression those in quotes, each with the text around."""
+    key = {"add_host": "groups", "group_by": "key"}.get(task.short)
+    for text in strings((task.arguments or {}).get(key, [])) if key else ():
+        expressions = re.findall(r"{{.*?}}", text)
+        quoted = re.findall(r"'(\w+)'", " ".join(expressions))
+        names = [re.sub(r"{{.*?}}", name, text) for name in quoted] if expressions else text.split(",")
+        yield from (name.strip() for name in names or [text])
 
 
 def _inside(text: str) -> list[str]:

@@ -301,6 +301,9 @@ def test_files_and_slurms_daemon_and_accounts() -> None:
     assert "sha1" not in files["file:/etc/slurm/b"]
     daemon: dict[str, Any] = {"name": "slurmd", "files": ["/etc/slurm/a"], "unit_files": ["/u"]}
     assert list(found("hal_slurm_daemon", **daemon)) == ["service:slurmd.service"]
+    placed = found("hal_slurm_place", files=["/etc/slurm/a"])
+    assert placed["file:/etc/slurm/a"]["mode"] == "0644"
+    assert found("hal_slurm_daemon", **daemon, staged_dir="/n") == {**found("hal_slurm_daemon", **daemon), **placed}
     units = units_of("hal_slurm_daemon", daemon, {"pending": "restart"})
     assert units.effective == ()
     assert units.readers == {"file:/etc/slurm/a": ("slurmd.service",), "file:/u": ("slurmd.service",)}

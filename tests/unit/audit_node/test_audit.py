@@ -505,7 +505,14 @@ def test_lists_are_bounded_and_that_is_said(hal: FakeNode, monkeypatch: pytest.M
         hal.write(f"/etc/cron.d/{number}", "")
     answer = hal.look(watched=[{"path": "/etc/cron.d", "what": "jobs"}])
     assert (len(answer["differences"]), len(answer["extra"])) == (3, 200)
-    assert answer["more"] == {"differences": 2, "extra": 50, "packages": 0, "unmanaged": 0, "package_files": 0}
+    assert answer["more"] == {
+        "differences": 2,
+        "planned": 0,
+        "extra": 50,
+        "packages": 0,
+        "unmanaged": 0,
+        "package_files": 0,
+    }
 
 
 def test_questions_are_answered_in_the_same_call(hal: FakeNode) -> None:

@@ -60,7 +60,7 @@ def test_an_audit_asks_for_what_it_was_told_and_hands_on_the_answer(run: Run, lo
     module.look = look  # type: ignore[attr-defined]
     assert run(module, node="hal05", check=True) == (0, {"changed": False, "invocation": {}, "differences": []})
     nothing: dict[str, Any] = {name: [] for name in ("questions", "roles", "watched", "accepted", "checks")}
-    nothing |= {"record": "", "tree": False, "deep": False}
+    nothing |= {"record": "", "planned": [], "planned_key": "", "tree": False, "deep": False}
     assert asked == [{"node": "hal05", **nothing}]
     assert [words.partition(" ")[2] for words in logged] == ["looks at this node"]  # first is how Ansible calls it
 

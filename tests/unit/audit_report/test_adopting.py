@@ -88,7 +88,7 @@ def test_a_proposal_is_what_check_mode_finds_now(world: World, capsys: pytest.Ca
     environment = {
         "HAL_PROVENANCE": "propose",
         "ANSIBLE_CALLBACK_PLUGINS": str(playbook.PROJECT / "plugins" / "callback"),
-        "ANSIBLE_CALLBACKS_ENABLED": "hal_printable,hal_preload,hal_provenance",
+        "ANSIBLE_CALLBACKS_ENABLED": "hal_printable,hal_preload,hal_provenance,hal_rollout",
     }
     assert world.calls == [(["/bin/ansible-playbook", "-i", "i", "-v", "--check", site], environment)]
     assert read_json(world.store.proposal("n1"))["stopped"] == ["time"]

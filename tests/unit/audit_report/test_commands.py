@@ -107,7 +107,7 @@ def test_completion_knows_all_commands_and_the_roles_that_promise_something(
         assert cli.main(["completion", shell]) == 0
         text = capsys.readouterr().out
         assert mark in text
-        assert "run show history adopt accept timer completion" in text
+        assert "run takeover show originals history adopt accept timer completion" in text
         (roles,) = {line for line in text.splitlines() if "--role)" in line}
         assert " munge " in roles
         assert "%(" not in text

@@ -25,6 +25,7 @@ DOCUMENT = {"status": 2, "summary": SUMMARY, "findings": [ONE], "groups": {}, "o
     ("command", "words"),
     [
         ("run", "Compare nodes with what was declared; one call a node, nothing is changed."),
+        ("takeover", "Say what a rollout would change on nodes that run already."),
         ("show", "Show the record of a node as the controller has it."),
         ("completion", "Print a completion script."),
     ],

@@ -18,7 +18,7 @@ PROMISE = Finding("hal05", "expectation", "expectation:time: it runs", "drift", 
 
 def painted(one: Finding, width: int = 80, *, colour: bool = False, **group: Any) -> list[str]:
     paint = report.Painter(width, colour)
-    report._finding(paint, Group(**{"finding": one, "hosts": (one.host,), "commits": (), "since": (), **group}))
+    report.finding(paint, Group(**{"finding": one, "hosts": (one.host,), "commits": (), "since": (), **group}))
     return paint.lines
 
 
@@ -112,7 +112,7 @@ def test_lines_of_a_diff_have_their_colours_and_are_cut() -> None:
     ]
     assert bare[0] == " " * 13 + "line 7:"
     plain = report.Painter(80, False)
-    report._values(plain, report._printable(replace(MODE, diff=("+" + "x " * 199 + "x", "+" + "x " * 200 + "x"))))
+    report._values(plain, report.readable(replace(MODE, diff=("+" + "x " * 199 + "x", "+" + "x " * 200 + "x"))))
     first, second = ("".join(f"{line[13:]:<67}" for line in plain.lines[at : at + 6]).rstrip() for at in (0, 6))
     assert plain.lines[0] == "    found    " + "x " * 33 + "x"
     assert first == "x " * 199 + "x"

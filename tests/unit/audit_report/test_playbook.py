@@ -301,7 +301,7 @@ def test_errors_are_one_line_and_exit_status_1(site: Site, arguments: list[str],
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_completion_is_a_script_that_the_shell_takes(site: Site, shell: str) -> None:
     script = site.hal_audit("completion", shell).stdout
-    assert "run show history adopt accept timer completion" in script
+    assert "run takeover show originals history adopt accept timer completion" in script
     if shell == "bash":
         checked = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
         assert (checked.returncode, checked.stderr) == (0, "")

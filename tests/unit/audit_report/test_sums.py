@@ -27,7 +27,7 @@ def test_a_document_has_the_sums_of_its_nodes() -> None:
         "groups": {"g": ["a", "b"]},
         "summary": {
             **{"nodes": 2, "resources": 4, "expectations": 6, "watched_files": 8, "drift": 1, "unknown": 1},
-            **{"warnings": 1, "seconds": 1.3},
+            **{"warnings": 1, "aside": 0, "seconds": 1.3},
         },
         "nodes": {
             "a": {"resources": 2, "expectations": 3, "watched_files": 4, "drift": 1, "unknown": 0},

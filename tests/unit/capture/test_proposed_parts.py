@@ -41,8 +41,8 @@ profiles:
       - {index: 0, type: v100, model: Tesla V100, memory_mb: 10000, socket: 0}
       - {index: 1, type: v100, model: Tesla V100, memory_mb: 10000, socket: 1}
     hcas:
-      - {model: EDR, ports: 1, rate_gbps: 100}
-      - {model: HDR, ports: 1, rate_gbps: 200}
+      - {model: EDR, ports: 1, rate_gbps: 100, devices: [mlx5_0]}
+      - {model: HDR, ports: 1, rate_gbps: 200, devices: [mlx5_1]}
     bmc: openbmc
     kernel: 4.18.0
 nodes:

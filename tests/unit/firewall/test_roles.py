@@ -97,11 +97,24 @@ def test_no_node_opens_the_database_of_accounting(opened: Mapping[str, list[str]
 
 
 def test_processes_of_jobs_come_from_nodes_of_jobs_alone(opened: Mapping[str, list[str]]) -> None:
-    rules = [line for line in opened["hal05"] if line.startswith("management rule ")]
+    rules = [line for line in opened["hal05"] if "1024-65535" in line and line.startswith("management rule ")]
     sources = {rule.split('address="')[1].split('"')[0] for rule in rules}
     # The 16 nodes and the one for tests, in as few networks as cover exactly them.
     assert sources == {"10.64.0.15", "10.64.0.101", "10.64.0.102/31", "10.64.0.104/29", "10.64.0.112/30", "10.64.0.116"}
-    assert all("1024-65535" in rule for rule in rules)
+
+
+def test_the_portal_reaches_programs_of_jobs_and_nothing_else(opened: Mapping[str, list[str]], tmp_path: Path) -> None:
+    by_portal = 'management rule rule family="ipv4" source address="10.64.0.12" port port="{}" protocol="tcp" accept'
+    lines = {host: [line for line in found if '"10.64.0.12"' in line] for host, found in opened.items()}
+    assert {host: found for host, found in lines.items() if found} == {"hal05": [by_portal.format("2000-65535")]}
+    done = validated(tmp_path, "hal05", firewall_portal_ports=["20000-23999/tcp"])
+    assert by_portal.format("20000-23999").replace('"', '\\"') in done.stdout
+    done = validated(tmp_path, "hal05", firewall_portal_ports=[])
+    assert done.returncode == 0
+    assert "10.64.0.12" not in done.stdout
+
+
+def test_data_nodes_limit_nobody(opened: Mapping[str, list[str]]) -> None:
     assert [line for line in opened["hal-data"] if " rule " in line] == []
 
 
@@ -132,7 +145,7 @@ def test_every_file_is_well_formed(path: Path) -> None:
     assert entries
     for entry in entries:
         check_fields(entry)
-        for port in entry["ports"]:
+        for port in [entry["ports"]] if isinstance(entry["ports"], str) else entry["ports"]:
             assert "{{" in port or parse_ports(port)
     assert len({entry["id"] for entry in entries}) == len(entries)
 

@@ -190,3 +190,73 @@ def test_a_speed_of_no_known_name_is_not_taken_for_right(tmp_path: Path, speed: 
     found = differences(tmp_path, "cables", str(tmp_path / "said"))
     assert found[1] == f"hal01 mlx5_0/1 on edr1/2 runs at {speed}, declared 100 Gb/s"
     assert len(found) == len(PORTS)
+
+
+# ---------------------------------------------------------------- who is master
+UP = (HERE / "captures/ibstat_raw.txt").read_text()  # LID 8, its master's 5
+DOWN = (HERE / "captures/ibstat_down.txt").read_text()
+FRESH = UP.replace("State: Active", "State: Initializing").replace("SM lid: 5", "SM lid: 0")
+ENDED_HERE = UP.replace("SM lid: 5", "SM lid: 8")
+SMINFO = (HERE / "captures/sminfo_master.txt").read_text()  # of hal-mgmt1
+FOREIGN = SMINFO.replace("0x506b4b0300c2b0f0", "0x2c9020048c3a0").replace("priority 15", "priority 4")
+# infiniband-diags, sminfo.c: a standby that was asked by its LID; and what all programs say when nobody answers.
+STANDBY = SMINFO.replace("state 3 SMINFO_MASTER", "state 2 SMINFO_STANDBY")
+SILENT = "ibwarn: [4711] mad_rpc: _do_madrpc failed; dport (Lid 5)"
+
+
+def master(folder: Path, ibstat: str | None, sminfo: str | None, python: str = LOCAL, **changes: Any) -> dict[str, Any]:
+    """What the program says where these programs print these texts; None is one that fails."""
+    said = {"ibstat": ibstat, "sminfo": sminfo, "smpquery": changes.get("smpquery"), "pgrep": changes.get("pgrep")}
+    for name, text in said.items():
+        (folder / f"{name}.says").write_text(text or "")
+        command = f"cat '{folder}/{name}.says'" if text is not None else f"echo '{SILENT}' >&2; exit 1"
+        (folder / name).write_text(f"#!/bin/sh\n{command}\n")
+        (folder / name).chmod(0o755)
+    done = subprocess.run(
+        [python, "-c", PROGRAM.read_text(), " " + json.dumps(declared()), "master"],
+        env={"PATH": f"{folder}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("ibstat", "sminfo", "who", "words"),
+    [
+        (UP, SMINFO, "ours", "hal-mgmt1 mlx5_0/1 is master: LID 5, GUID 0x506b4b0300c2b0f0, priority 15"),
+        (UP, SMINFO.replace("b0f0", "b1f0"), "other", "hal01 mlx5_0/1 is master: LID 5, GUID 0x506b4b0300c2b1f0, prio"),
+        (
+            UP,
+            FOREIGN,
+            "other",
+            "a port that the model does not have (it does not say its name) is master: LID 5, GUID 0x0002c9020048c3a0,",
+        ),
+        (FRESH, None, "nobody", "no subnet manager is master"),
+        (ENDED_HERE, None, "nobody", "no subnet manager is master"),
+        # What cannot be told is not taken for nobody.
+        (UP, None, "unknown", "the subnet manager at LID 5 does not answer (sminfo ended with 1: ibwarn: [4711]"),
+        (UP, STANDBY, "unknown", "sminfo names no master: sminfo: sm lid 5 "),
+        (DOWN, SMINFO, "unknown", "no port of this node has a link"),
+        (None, SMINFO, "unknown", "ibstat ended with 1: "),
+    ],
+)
+def test_who_is_master_is_found(tmp_path: Path, ibstat: str | None, sminfo: str | None, who: str, words: str) -> None:
+    said = master(tmp_path, ibstat, sminfo)
+    assert (said["who"], said["here"]) == (who, False)
+    assert said["words"].startswith(words)
+
+
+@pytest.mark.parametrize("version", NODES)
+def test_a_switch_that_is_master_is_named_as_it_names_itself(tmp_path: Path, version: str) -> None:
+    """Its description may be anything."""
+    nodedesc = "Node Description:........................MF0;ib-sw\x1b1:SX6036/U1 " + "x" * 80 + "\n"
+    said = master(tmp_path, UP, FOREIGN, interpreter(version), smpquery=nodedesc, pgrep="4711\n")
+    name = ("MF0;ib-sw 1:SX6036/U1 " + "x" * 80)[:64]
+    assert said == {
+        "who": "other",
+        "words": f"a port that the model does not have ({name}) is master: LID 5, GUID 0x0002c9020048c3a0, priority 4",
+        "here": True,
+    }

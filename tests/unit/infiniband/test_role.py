@@ -322,3 +322,111 @@ def test_a_module_that_stayed_after_it_was_withdrawn_is_found(node: Path) -> Non
     """By the name of one that this machine has, in place of GPUDirect's."""
     named = {"infiniband_gpudirect": False, "__infiniband_gpudirect_modules": [ONE_LOADED]}
     assert promises(node, OLD, **named)[f"{OTHERS} [{ONE_LOADED}]"] == ("fail", True)
+
+
+# ---------------------------------------------------------------- the subnet manager
+SUBNET = "{import_role: {name: infiniband, tasks_from: subnet_manager}}"
+SYSTEMCTL = """case $1 in
+  show) echo LoadState=loaded; echo ActiveState=$(cat "$here/runs"); echo UnitFileState=disabled ;;
+  is-enabled) echo disabled; exit 1 ;;
+  is-active) cat "$here/runs" ;;
+  start | stop | enable | mask) echo "$1 $2" >>"$here/done" ;;
+esac"""
+OURS = "hal-mgmt1 mlx5_0/1 is master: LID 5"
+STARTED = ["enable opensm.service", "start opensm.service"]
+STOPPED = ["stop opensm.service", "mask opensm.service"]
+MASKED = ["mask opensm.service"]
+
+
+@pytest.mark.root  # whose file it becomes
+@pytest.mark.parametrize(
+    ("manager", "here", "who", "permitted", "does"),
+    [
+        # Where the model has one.
+        (True, False, "nobody", False, STARTED),
+        (True, False, "ours", False, STARTED),
+        (True, False, "other", False, []),
+        (True, False, "unknown", False, []),
+        (True, False, "other", True, STARTED),
+        # Where it has none: what does not run may be masked; what runs stays until one of ours is master.
+        (False, False, "other", False, MASKED),
+        (False, False, "unknown", False, MASKED),
+        (False, True, "ours", False, []),
+        (False, True, "ours", True, STOPPED),
+        (False, True, "other", False, []),
+        (False, True, "other", True, []),
+        (False, True, "nobody", True, []),
+        (False, True, "unknown", True, []),
+    ],
+)
+def test_a_fabric_is_never_without_a_master_and_taken_over_with_permission_alone(
+    node: Path, manager: bool, here: bool, who: str, permitted: bool, does: list[str]
+) -> None:
+    (node / "systemctl").write_text(f"#!/bin/sh\nhere={node}\n{SYSTEMCTL}\n")
+    (node / "runs").write_text("active\n" if here else "inactive\n")
+    answer = json.dumps({"who": who, "words": f"{OURS}, or so", "here": here})
+    (node / "fabric").write_text(f"#!/bin/sh\necho '{answer}'\n")
+    (node / "fabric").chmod(0o755)
+    done = run(
+        node,
+        SUBNET,
+        infiniband_subnet_managers=["hal05"] if manager else ["hal-mgmt1"],
+        infiniband_takeover_ok=permitted,
+        __infiniband_compare=[str(node / "fabric")],
+        __infiniband_opensm_conf=str(node / "opensm.conf"),
+        __infiniband_opensm_pending=False,
+        __infiniband_takeover_seconds=2,
+    )
+    assert done.returncode == 0, done.stdout
+    assert did(node) == does
+    assert (node / "opensm.conf").exists() == (does == STARTED)
+    waits = (
+        f"opensm is not {'started' if manager else 'stopped'} here: {OURS}, or so. With infiniband_takeover_ok: true"
+    )
+    assert (waits in done.stdout) == (does == [] and not permitted)
+    assert ("opensm goes on here until one of ours is master" in done.stdout) == (does == [] and permitted)
+
+
+# ---------------------------------------------------------------- one stack or the other
+OBSERVE = "{import_role: {name: infiniband, tasks_from: observe}}"
+
+
+@pytest.mark.parametrize(
+    ("stack", "ofed", "inbox", "permitted", "refused"),
+    [
+        ("inbox", None, "rdma-core-22.1-3.el7.ppc64le", False, ""),
+        (
+            "inbox",
+            "MLNX_OFED_LINUX-4.7-3.2.9.1:",
+            None,
+            False,
+            "hal05 has MLNX_OFED_LINUX-4.7-3.2.9.1, and infiniband_s",
+        ),
+        (
+            "inbox",
+            "MLNX_OFED_LINUX-4.7-3.2.9.1:",
+            None,
+            True,
+            "hal05 has MLNX_OFED_LINUX-4.7-3.2.9.1, and infiniband_s",
+        ),
+        ("mlnx_ofed", None, None, False, ""),  # a fresh node
+        ("mlnx_ofed", "MLNX_OFED_LINUX-4.6-1.0.1.1:", "rdma-core-46mlnx1-1.46101.ppc64le", False, ""),
+        (
+            "mlnx_ofed",
+            None,
+            "rdma-core-22.1-3.el7.ppc64le",
+            False,
+            "hal05 has rdma-core-22.1-3.el7.ppc64le, and infinib",
+        ),
+        ("mlnx_ofed", None, "rdma-core-22.1-3.el7.ppc64le", True, ""),
+    ],
+)
+def test_another_stack_than_the_declared_one_is_refused(
+    node: Path, stack: str, ofed: str | None, inbox: str | None, permitted: bool, refused: str
+) -> None:
+    for name, text in (("ofed_info", ofed), ("rpm", inbox)):
+        (node / name).write_text(f"#!/bin/sh\n{f'echo {text}' if text else 'exit 1'}\n")
+        (node / name).chmod(0o755)
+    done = run(node, OBSERVE, **{**OFED, "infiniband_stack": stack, "infiniband_restart_ok": permitted})
+    assert done.returncode == (2 if refused else 0), done.stdout
+    assert refused in done.stdout

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hal_inventory.variables import endless
 from tests.unit.inventory.conftest import SMALL, Folder
 
 PLAY = """\
@@ -313,3 +316,44 @@ def test_a_base_whose_variables_nobody_loads_is_refused(folder: Folder, root: Pa
     assert done.returncode != 0
     said = "part.yml has a base, whose group_vars the vars plugin hal_base loads: write vars_plugins_enabled ="
     assert "".join(said.split()) in "".join(done.stderr.split())  # Ansible breaks lines anywhere
+
+
+def opened(pipe: Path, process: subprocess.Popen[str]) -> bool:
+    """Whether a process opened a pipe for reading before it ended. It gets an end of file then, so that it goes on."""
+    was_read = False
+    while process.poll() is None:
+        try:
+            os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+            was_read = True
+        except OSError:  # nobody reads
+            time.sleep(0.01)
+    return was_read
+
+
+@pytest.mark.parametrize("name", ["group_vars/all.yml", "group_vars/base", "host_vars/worker1.yaml"])
+@pytest.mark.parametrize("where", ["beside the source", "beside its base"])
+def test_a_pipe_among_the_variables_is_one_line_and_nobody_waits_for_it(folder: Folder, name: str, where: str) -> None:
+    """Ansible's own plugin opens whatever has the name of a group."""
+    source = folder.site()
+    if where == "beside its base":
+        source = folder.write("part/hal.yml", "plugin: hal\nbase: ../hal.yml\n")
+    pipe = folder.path / name
+    pipe.parent.mkdir()
+    os.mkfifo(pipe)
+    words = [str(Path(sys.executable).with_name("ansible-inventory")), "-i", str(source), "--host", "worker1"]
+    with subprocess.Popen(
+        words, cwd=folder.path, env=folder.environment({}), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        was_read = opened(pipe, process)
+        said = process.communicate()[0]
+    assert f"{name}: is neither a file nor a folder; take it away" in said, said
+    assert (was_read, process.returncode) == (False, 1)
+
+
+def test_an_endless_device_among_the_variables_is_not_read(folder: Folder) -> None:
+    """Ansible would read it until no memory is left; so the plugin's own function is asked."""
+    folder.write("group_vars/all/vars.yml", "a: 1\n")
+    (folder.path / "group_vars/base.yml").symlink_to("/dev/zero")
+    (folder.path / "group_vars/nothing.yml").symlink_to("nowhere")
+    (found,) = endless([folder.path])
+    assert str(found).endswith("group_vars/base.yml: is neither a file nor a folder; take it away")

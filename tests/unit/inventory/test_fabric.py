@@ -163,6 +163,79 @@ def test_only_ports_with_a_cable_have_to_be_up_where_cables_are_declared(cabled:
     assert [one["used"] for one in derive(site, "fabric.ports", {"node": "worker2"})] == [True, True]
 
 
+# An EDR and an HDR adapter in each worker, an EDR and an HDR network, and a switch of each.
+MIXED = {
+    "    bmc: openbmc\n": "    bmc: openbmc\n    hcas:\n"
+    "      - {model: EDR, ports: 1, rate_gbps: 100, devices: [mlx5_0]}\n"
+    "      - {model: HDR, ports: 1, rate_gbps: 200, devices: [mlx5_1]}\n",
+    "rate_gbps: 100}": "rate_gbps: 100}\n  storage: {kind: infiniband, cidr: 10.1.3.0/24, rate_gbps: 200}",
+    '    cables: {mlx5_0/1: "edr1/[1-4]"}\n': '    cables: {mlx5_0/1: "edr1/[1-4]", mlx5_1/1: "hdr1/[1-4]"}\n',
+    "      bmc: 10.1.1.[101-104]\n": "      bmc: 10.1.1.[101-104]\n      storage: 10.1.3.[1-4]\n",
+    "    spine: {": '    hdr1: {nodes: compute, guid: "0x248a070300f82f00", ports: 8, rate_gbps: 200}\n    spine: {',
+}
+
+
+def rates(text: str) -> dict[str, int | None]:
+    """The rate that is expected of each port of worker1 and flash1, by owner and port."""
+    ports = derive(load_bytes(text.encode(), "cluster.yml"), "fabric.ports", {})
+    return {f"{one['owner']} {one['name']}": one["rate_gbps"] for one in ports if one["owner"][-1] == "1"}
+
+
+@pytest.fixture
+def mixed(cabled: str) -> str:
+    for old, new in MIXED.items():
+        assert old in cabled
+        cabled = cabled.replace(old, new, 1)
+    return cabled
+
+
+def test_each_port_is_expected_at_the_rate_of_its_own_link(mixed: str) -> None:
+    """A link at half speed would be as declared if the slowest adapter or network of the site counted."""
+    assert rates(mixed) == {"worker1 mlx5_0/1": 100, "worker1 mlx5_1/1": 200, "flash1 ib0": 100}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        # The switch is the slower end; the adapter is.
+        ("ports: 8, rate_gbps: 200", "ports: 8, rate_gbps: 56", {"worker1 mlx5_1/1": 56}),
+        ("{model: HDR, ports: 1, rate_gbps: 200", "{model: HDR, ports: 1, rate_gbps: 40", {"worker1 mlx5_1/1": 40}),
+        # A switch that says nothing: the node's own networks, not the site's.
+        ("ports: 8, rate_gbps: 200", "ports: 8", {}),
+        ("cidr: 10.1.2.0/24, rate_gbps: 100", "cidr: 10.1.2.0/24, rate_gbps: 25", {"worker1 mlx5_0/1": 100}),
+    ],
+)
+def test_the_slower_end_of_a_link_counts(mixed: str, old: str, new: str, changed: dict[str, int]) -> None:
+    assert old in mixed
+    right = rates(mixed)
+    found = rates(mixed.replace(old, new))
+    if "cidr" in old:
+        assert found["flash1 ib0"] == 25  # in no network, so of all of them the smallest
+        found["flash1 ib0"] = right["flash1 ib0"]
+    assert found == {**right, **changed}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            ", devices: [mlx5_1]",
+            "",
+            "mlx5_1: the profile's hcas differ in rate_gbps, and none has it in devices; name it in",
+        ),
+        (
+            "[mlx5_1]",
+            "[mlx5_0, mlx5_1]",
+            "mlx5_0: the profile's hcas differ in rate_gbps, and several have it in devices;",
+        ),
+    ],
+)
+def test_a_port_whose_adapter_is_not_known_is_refused(mixed: str, old: str, new: str, said: str) -> None:
+    (line,) = findings(mixed.replace(old, new, 1))
+    assert said in line
+    assert line.startswith("cluster.yml:")
+
+
 def test_every_node_of_hal_with_ipoib_has_one_cabled_port_at_100(hal: Site) -> None:
     ports: list[dict[str, Any]] = derive(hal, "fabric.ports", {})
     nodes = [one for one in ports if one["owner"] in hal.nodes]

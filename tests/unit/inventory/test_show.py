@@ -15,6 +15,7 @@ from hal_inventory.cli.show import KINDS, totals
 from hal_inventory.cli.show import show as shown
 from hal_inventory.load import load_bytes
 from hal_inventory.model import Site
+from hal_inventory.validate import whole_nodes
 from tests.unit.inventory.conftest import Folder
 
 SHOWN = (Path(__file__).parent / "data" / "shown.txt").read_text()
@@ -249,3 +250,22 @@ def test_a_site_is_counted_in_words(said: Said, folder: Folder, text: str) -> No
     ]  # fmt: skip
     assert (found["findings"], found["users"]) == ([], [])
     assert found["remarks"] == [f"hal.yml: {remark}"]
+
+
+def test_a_limit_of_cpus_between_the_smallest_and_the_largest_node_is_a_remark(small: str) -> None:
+    limited = small.replace("gpu: {nodes: compute", "gpu: {nodes: all, max_cpus_per_node: @").replace(
+        "slurm_node: compute", "slurm_node: all"
+    )
+
+    def remarks(most: int) -> list[str]:
+        return whole_nodes(load_bytes(limited.replace("@", str(most)).encode(), "cluster.yml"))
+
+    assert remarks(4) == []
+    assert remarks(5) == ["partitions.gpu.max_cpus_per_node is 5, and front has fewer CPUs: no limit there"]
+    assert remarks(32) == ["partitions.gpu.max_cpus_per_node is 32, and front has fewer CPUs: no limit there"]
+
+
+def test_the_remark_is_printed(folder: Folder, text: str, said: Said) -> None:
+    changed = text.replace("slurm_node: compute", "slurm_node: all")
+    folder.site(changed.replace("gpu: {nodes: compute", "gpu: {nodes: all, max_cpus_per_node: 32"))
+    assert "hal.yml: partitions.gpu.max_cpus_per_node is 32, and front has fewer CPUs" in said("validate", "--model")

@@ -12,6 +12,7 @@ from hal_inventory.derive.slices import derive, disk_path
 from hal_inventory.errors import HalInventoryError
 from hal_inventory.load import load_bytes
 from hal_inventory.model import Site
+from hal_inventory.restrict import renumber
 
 SERVER = "    cpus: {model: Xeon, sockets: 1, cores_per_socket: 4, threads_per_core: 1}\n"
 GPUS = "".join(
@@ -217,3 +218,9 @@ def test_a_node_without_a_serial_number_is_in_no_list_of_them(small: str) -> Non
     }  # fmt: skip
     front = derive(site_of(small), "hosts", {})[0]
     assert (front["name"], front["fqdn"], front["aliases"]) == ("front", "front.small.example", ["gateway"])
+
+
+def test_an_array_moves_with_its_network(hal: Site) -> None:
+    moved = renumber(hal, {"ipoib": "10.66.4.0/24"})
+    assert [one["address"] for one in derive(moved, "arrays", {}).values()] == ["10.66.4.201", "10.66.4.202"]
+    assert derive(renumber(hal, {"management": "10.65.4.0/24"}), "arrays", {}) == derive(hal, "arrays", {})

@@ -17,7 +17,7 @@ import yaml
 
 from hal_inventory.cli import main
 from hal_inventory.variable_names import OF_PROGRAMS, known_names
-from hal_inventory.variables import Variables, check, check_source
+from hal_inventory.variables import MADE_IN_A_RUN, Variables, check, check_source
 from tests.unit.inventory.conftest import ROOT, Folder
 
 CASES = yaml.safe_load((Path(__file__).parent / "data" / "variables_refusals.yml").read_text())
@@ -160,6 +160,12 @@ def test_without_time_zones_on_the_controller_one_is_not_refused(
     read = check_source("hal.yml", KNOWN)
     assert lines(read) == []
     assert read.remarks == ["base_time_zone was not checked: this machine has no time zones (package tzdata)"]
+
+
+@pytest.mark.parametrize("name", sorted(MADE_IN_A_RUN))
+def test_a_group_that_a_playbook_makes_may_have_variables(beside: Folder, name: str) -> None:
+    beside.write(f"group_vars/{name}.yml", "slurm_version: 1\n")
+    assert lines(check_source("hal.yml", KNOWN)) == []
 
 
 HOSTILE: dict[str, tuple[Callable[[Path], Any], str]] = {

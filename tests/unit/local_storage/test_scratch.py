@@ -6,6 +6,7 @@ import functools
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -34,7 +35,7 @@ class Node:
     """A folder for scratch, and a squeue that says something."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.record, self.permitted = folder, folder / "permitted", True
         self.scratch = folder / "scratch"
         self.scratch.mkdir()
         (self.scratch / "old").write_text("x")
@@ -49,7 +50,10 @@ class Node:
         own = {"device": "", "beside": str(self.scratch)}
         declared = {"mount": str(self.scratch), "days": 0, "node": "hal05", "slurm": True, **own, **changes}
         (self.folder / "config.json").write_text(json.dumps(declared))
-        argv = [*beside(python), str(PROGRAM), "--config", str(self.folder / "config.json"), *words]
+        places = ["--config", str(self.folder / "config.json"), "--record", str(self.record)]
+        if self.permitted:
+            self.record.write_text(scratch_clean.code_of(declared) + "\n")
+        argv = [*beside(python), str(PROGRAM), *places, *words]
         environment = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}", "LC_ALL": locale}
         return subprocess.run(argv, capture_output=True, encoding="utf-8", check=False, env=environment)
 
@@ -287,3 +291,90 @@ def test_a_mount_below_is_left_alone(node: Node) -> None:
     cleaner.run()
     assert node.left == ["below", "below/kept"]
     assert scratch_clean.mount_points("36 35 0:1 / /a\\040b rw - tmpfs x rw\n") == {"/a b"}
+
+
+# ---------------------------------------------------------------- permission
+def code_in(text: str) -> str:
+    """The code that a line shows."""
+    found = re.search(r"local_storage_scratch_confirm: ([0-9a-f]{4}-[0-9a-f]{4}) in group_vars", text)
+    assert found, text
+    return found[1]
+
+
+@pytest.mark.parametrize("version", EVERY)
+def test_nothing_goes_before_it_was_shown_and_permitted_by_its_code(node: Node, version: str) -> None:
+    python = interpreter(version)
+    node.permitted = False
+    done = node.run("exit 0", python=python)
+    assert (done.returncode, node.left) == (0, ["old"])
+    assert "is off, nothing is removed: nobody has permitted its rules" in done.stdout
+
+    shown = node.run("exit 0", "--permit", "", python=python)
+    assert "now 1 files (0 MiB) and 0 folders (" in shown.stdout
+    code = code_in(shown.stdout)
+    assert node.run("exit 0", "--permit", "0000-0000", python=python).stdout == shown.stdout
+    assert node.run("exit 0", "--permission", python=python).stdout.startswith("nobody has permitted to remove from ")
+    assert not node.record.exists()
+    assert node.left == ["old"]
+
+    assert node.run("exit 0", "--permit", f" {code.upper()} ", python=python).stdout == "permitted\n"
+    assert node.run("exit 0", "--permit", code, python=python).stdout == ""
+    assert node.run("exit 0", "--permission", python=python).stdout == ""
+    assert node.run("exit 0", python=python).returncode == 0
+    assert node.left == []
+
+
+@pytest.mark.parametrize("changed", [{"days": 1}, {"slurm": False}, {"device": "/dev/null"}])
+def test_other_rules_need_another_code(node: Node, changed: dict[str, Any]) -> None:
+    node.permitted = False
+    code = code_in(node.run("exit 0", "--permit", "").stdout)
+    assert node.run("exit 0", "--permit", code).stdout == "permitted\n"
+    assert node.run("exit 0", "--permission", **changed).stdout.startswith("nobody has permitted")
+    assert node.run("exit 0", "--permit", code, **changed).stdout not in ("", "permitted\n")
+    assert node.run("exit 0", **changed).returncode == 0
+    assert node.left == ["old"]
+
+
+def test_the_code_is_the_same_on_every_node(node: Node) -> None:
+    """Else 16 nodes would need 16 codes. Nodes' disks have other names."""
+    rules = {"mount": "/scratch", "days": 30, "slurm": True}
+    codes = [
+        scratch_clean.code_of({**rules, "node": name, "device": device, "beside": "/"})
+        for name, device in (("hal01", "/dev/disk/by-id/wwn-1"), ("hal02", "/dev/disk/by-id/wwn-2"))
+    ]
+    assert codes[0] == codes[1]
+    assert codes[0] != scratch_clean.code_of({**rules, "node": "hal01", "device": "", "beside": "/"})
+
+
+def test_scratch_without_files_needs_no_code(node: Node) -> None:
+    node.permitted = False
+    (node.scratch / "old").unlink()
+    assert node.run("exit 0", "--permit", "").stdout == "permitted\n"
+    (node.scratch / "new").write_text("x")
+    assert node.run("exit 0", "--permission").stdout == ""
+
+
+@pytest.mark.parametrize("does", ["exit 1", "exit 127", "echo alice"])
+def test_what_would_go_is_shown_without_slurm_too(node: Node, does: str) -> None:
+    node.permitted = False
+    shown = node.run(does, "--permit", "")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "(Slurm did not answer: those of users with a job are spared then): now 1 files" in shown.stdout
+    spared = node.run(f"echo {os.getuid()}", "--permit", "")
+    assert "for 0 days: now 0 files (0 MiB) and 0 folders. " in spared.stdout
+
+
+def test_scratch_that_is_not_the_node_s_own_is_not_permitted_and_the_rollout_goes_on(node: Node) -> None:
+    node.permitted = False
+    done = node.run("exit 0", "--permit", "", beside="/proc")
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+    assert "is off:" in done.stdout
+    assert "is not on the file system of /proc" in done.stdout
+    assert not node.record.exists()
+
+
+def test_a_record_that_cannot_be_read_permits_nothing(node: Node) -> None:
+    node.permitted = False
+    node.record.mkdir()
+    done = node.run("exit 0")
+    assert (done.returncode, node.left) == (3, ["old"])

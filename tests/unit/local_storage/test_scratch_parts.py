@@ -179,6 +179,8 @@ def test_slurm_is_asked_for_half_an_hour_and_then_nothing_goes(
     write(scratch / "old", 1, 1)
     declared = {"mount": str(scratch), "days": 0, "node": "hal05", "slurm": True, "device": "", "beside": str(scratch)}
     (tmp_path / "config.json").write_text(json.dumps(declared))
+    (tmp_path / "permitted").write_text(clean.code_of(declared))
+    monkeypatch.setattr(clean, "PERMITTED", str(tmp_path / "permitted"))
     now, slept = [float(LATER)], list[float]()
 
     def sleep(seconds: float) -> None:

@@ -132,8 +132,9 @@ def test_a_bond_waits_as_one_with_its_members(hal_network: ModuleType, monkeypat
                 "eno3 is a member of no bond, not a member of bond0",
             ],
             "contact": False,
+            "ipoib": False,
         },
-        {"name": "ib0", "why": ["is in datagram mode, not connected"], "contact": False},
+        {"name": "ib0", "why": ["is in datagram mode, not connected"], "contact": False, "ipoib": True},
     ]
 
 

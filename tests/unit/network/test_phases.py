@@ -14,6 +14,9 @@ CONNECTION = "10.1.0.1 33 10.1.0.5 22"
 OURS = "# Written by the role network; changes made here are lost.\n"
 
 
+PERMISSIONS = ("contact_ok", "ipoib_ok", "no_default_route_ok")
+
+
 class Refused(Exception):
     """What fail_json would say."""
 
@@ -53,7 +56,7 @@ class Node:
             return 1 if argv[0] == "firewall-cmd" else 0, "", ""
 
         module = SimpleNamespace(
-            params={"devices": self.devices, "contact_ok": False, "no_default_route_ok": False, **params},
+            params={"devices": self.devices, **dict.fromkeys(PERMISSIONS, False), **params},
             check_mode=check,
             fail_json=fail,
             run_command=run,
@@ -117,6 +120,35 @@ def test_the_file_of_a_contact_that_is_as_declared_is_written(node: Node) -> Non
     assert node.text("ifcfg-eno1").startswith(OURS)
 
 
+@pytest.mark.parametrize(
+    ("mode", "mtu", "up", "kept"),
+    [
+        ("connected", 65520, True, True),
+        ("connected", 2044, True, True),
+        ("datagram", 4092, True, True),
+        ("datagram", 2044, True, False),  # as declared
+        ("connected", 65520, False, False),  # nobody uses it
+        (None, 65520, True, False),  # the driver says no mode: no port of IPoIB
+    ],
+)
+def test_ipoib_that_is_up_keeps_mode_and_mtu_until_it_may_change(
+    node: Node, mode: str | None, mtu: int, up: bool, kept: bool
+) -> None:
+    node.devices[1] = node.device("eno2", "10.2.0.5/24", "CONNECTED_MODE=no\nMTU=2044\n", mode="datagram", mtu=2044)
+    node.now["links"]["eno2"] = {**node.now["links"]["eno2"], "mtu": mtu, "up": up}
+    node.now["modes"] = {"eno2": mode} if mode else {}
+    (node.scripts / "ifcfg-eno2").write_text("DEVICE=eno2\nCONNECTED_MODE=yes\n")
+    left = node.phase("write", contact_ok=True)
+    assert left["held"] == (["eno2"] if kept else [])
+    assert (node.text("ifcfg-eno2") == "DEVICE=eno2\nCONNECTED_MODE=yes\n") == kept
+    assert [one["ipoib"] for one in left["pending"]] in ([kept], [])
+    if kept:
+        assert node.phase("apply", contact_ok=True)["started"] == []
+        assert node.phase("write", ipoib_ok=True)["held"] == []
+        assert "CONNECTED_MODE=no" in node.text("ifcfg-eno2")
+        assert node.phase("apply", ipoib_ok=True)["started"] == ["eno2"]
+
+
 def test_a_file_that_others_may_write_is_closed_whatever_is_in_it(node: Node) -> None:
     node.phase("write")
     assert not node.phase("write")["changed"]
@@ -160,7 +192,8 @@ def test_a_default_route_that_is_not_dropped(node: Node, device: str, gateway: s
 def test_what_the_kernel_does_not_show_waits_until_it_was_read(node: Node) -> None:
     node.phase("write")
     node.devices[1] = node.device("eno2", "10.2.0.5/24", "ETHTOOL_OPTS=x\n")
-    waiting = [{"name": "eno2", "why": ["has not read ETHTOOL_OPTS of its file"], "contact": False}]
+    why = ["has not read ETHTOOL_OPTS of its file"]
+    waiting = [{"name": "eno2", "why": why, "contact": False, "ipoib": False}]
     assert node.phase("write")["pending"] == waiting
     assert node.phase("write")["pending"] == waiting  # the file is written now, and was not read yet
     assert node.phase("apply")["started"] == ["eno2"]

@@ -38,7 +38,7 @@ def test_each_phase_gets_what_is_declared_and_permits_nothing_unasked(ran: Ran) 
     devices: list[dict[str, Any]] = [{**plain, "members": [], **GIVEN}]
     for phase in ("write", "apply", "confirm"):
         params: dict[str, Any] = {"phase": phase, "devices": devices, "contact_ok": False, "wait_seconds": 105}
-        params["no_default_route_ok"] = False
+        params |= {"no_default_route_ok": False, "ipoib_ok": False}
         assert ran(phase=phase, devices=[GIVEN]) == {"phase": phase, "params": params, "check": False}
     assert ran(check=True, phase="write", devices=[GIVEN])["check"] is True
 

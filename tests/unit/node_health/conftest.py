@@ -56,12 +56,13 @@ DRIVER = """
 import sys
 sys.path.insert(0, {folder!r} + "/program")
 import node_health, node_health_checks, node_health_gpus, node_health_slurm, node_health_space, node_health_users
-import node_health_alarm, node_health_doubt, node_health_slow, node_health_witness
+import node_health_alarm, node_health_doubt, node_health_observe, node_health_slow, node_health_witness
 node_health.CHECKS = {folder!r} + "/checks.json"
 node_health.STATE = {folder!r} + "/drained.json"
 node_health.SELF = [sys.executable, "-B", {folder!r} + "/driver.py"]
 node_health.PAUSE_SECONDS, node_health.AGAIN_SECONDS = 0, 600
 node_health_alarm.ALARM, node_health_doubt.DOUBTS = {folder!r} + "/alarm", {folder!r} + "/doubts.json"
+node_health_observe.OBSERVED = {folder!r} + "/observed.json"
 node_health_slow.slow = lambda: {slow!r}  # how busy this machine is changes no test
 node_health_gpus.PAUSE_SECONDS, node_health_witness.SECONDS = 0, 600
 node_health_checks.HUNG = {folder!r} + "/hung"
@@ -89,6 +90,7 @@ class Installed:
     end_foreign_processes: bool = False
     witnesses: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     slow: bool = False
+    observe_days: int = 0
 
     def __post_init__(self) -> None:
         """Install it."""
@@ -153,6 +155,7 @@ class Installed:
             "witnesses": self.witnesses,
             "most_drained_percent": 25,
             "window_minutes": 60,
+            "observe_days": self.observe_days,
         }
         (self.folder / "driver.py").write_text(DRIVER.format(folder=str(self.folder), slow=self.slow))
         (self.folder / "checks.json").write_text(json.dumps(document))

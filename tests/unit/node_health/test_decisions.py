@@ -198,7 +198,7 @@ def test_a_drain_is_remembered_and_forgotten_when_the_node_was_given_back(
 ) -> None:
     state = tmp_path / "state"
     line = "NodeName=hal01 State={} Reason={} [root@2026-11-21T17:30:00]"
-    scontrol["answer"] = (0, "NodeName=hal01 State=IDLE", "")
+    scontrol["answer"] = (0, "NodeName=hal01 State=IDLE Partitions=gpu", "")
     assert slurmctld(state).settle([result()], True) == f"drained: {OURS['reason']}"
     assert json.loads(state.read_text()) == {**OURS, "before": {}}
     scontrol["answer"] = (0, line.format("IDLE+DRAIN", OURS["reason"]), "")
@@ -213,7 +213,7 @@ def test_a_drain_is_remembered_and_forgotten_when_the_node_was_given_back(
     scontrol["answer"] = (0, "NodeName=hal02 State=IDLE", "")
     assert slurmctld(state).settle([result("pass")], True) == "Slurm does not know this node"
     assert json.loads(state.read_text())["hardware"] is True
-    scontrol["answer"] = (0, "NodeName=hal01 State=IDLE", "")
+    scontrol["answer"] = (0, "NodeName=hal01 State=IDLE Partitions=gpu", "")
     assert slurmctld(state).settle([result("pass")], True) == ""
     assert json.loads(state.read_text()) == {}
     state.write_text(json.dumps(OURS))
@@ -249,7 +249,7 @@ def test_who_tells_slurm_at_this_moment_is_waited_for_and_named(
         here.settle([result()], True)
     assert str(refused.value).startswith("what Slurm is told of this node: process ")
     assert scontrol["asked"] == []
-    scontrol["answer"] = (0, "NodeName=hal01 State=IDLE", "")
+    scontrol["answer"] = (0, "NodeName=hal01 State=IDLE Partitions=gpu", "")
     assert here.settle([result("pass")], True) == ""
 
 

@@ -76,6 +76,17 @@ def test_a_role_can_be_left_out_and_a_role_that_is_none_cannot(site: Path) -> No
     assert "left_out: there is no role tyme" in " ".join(play(site / "play.yml").stdout.split())
 
 
+def test_a_promise_of_a_role_that_does_not_act_here_is_no_check(site: Path) -> None:
+    text = (site / "play.yml").read_text()
+    for roles, there in ((["node_health"], False), (["node_health", "time"], True)):
+        acting = f"gather_facts: false\n  vars: {{managed_roles: {roles}}}"
+        (site / "play.yml").write_text(text.replace("gather_facts: false", acting))
+        assert play(site / "play.yml").returncode == 0
+        checks = json.loads((site / "result.json").read_text())
+        assert ("time" in {check["role"] for check in checks}) == there
+        assert "node_health" in {check["role"] for check in checks}
+
+
 def test_a_check_that_cannot_be_templated_stops_the_rollout(site: Path) -> None:
     (site / "roles/time/defaults/main.yml").write_text("parts: [gpu]\n")
     done = play(site / "play.yml")

@@ -512,8 +512,13 @@ def test_settings_that_are_refused_drain(driver: Installed) -> None:
     assert "nvidia-smi --compute-mode=DEFAULT: GPU is lost." in updates(driver)[0][-1]
 
 
-def test_an_epilog_that_cannot_tell_slurm_fails(driver: Installed) -> None:
+def test_what_an_epilog_cannot_tell_slurm_the_next_check_tells(driver: Installed) -> None:
+    """Slurm would drain a node whose epilog fails, without asking how many are out."""
     smi(driver, apps=computes((4711, 1)))
     driver.runs(4711, 0)
     driver.slurm("IDLE", refuses=True)
-    assert driver.run("--job-end", SLURM_JOB_GPUS="1").returncode == NOT_KNOWN
+    assert driver.run("--job-end", SLURM_JOB_GPUS="1").returncode == HEALTHY
+    smi(driver)
+    driver.slurm("IDLE")
+    assert driver.run("--act").returncode == HEALTHY, "what it asks itself is well"
+    assert "process left on a GPU" in updates(driver)[0][-1]

@@ -185,14 +185,25 @@ def test_settings_that_are_refused_once_are_set_the_second_time(driver: Installe
     assert driver.node["calls"] == []
 
 
-def test_what_a_user_can_cause_keeps_no_job_away_when_slurmctld_does_not_answer(driver: Installed) -> None:
+def test_nothing_keeps_a_job_away_when_slurmctld_does_not_answer(driver: Installed) -> None:
+    """Slurm would drain each node whose prolog fails: all at once, where slurmctld is too busy to say how many."""
     smi(driver, apps="echo 'GPU-0001, 4711'")
     driver.runs(4711, 1004)
     driver.slurm("IDLE", refuses=True)
     assert driver.run("--job-begin", SLURM_JOB_GPUS="1").returncode == HEALTHY
     assert "not drained for GPU in use without a job: " in alarm(driver)
     (driver.folder / "gpu").write_text("lost\n")
-    assert driver.run("--job-begin", SLURM_JOB_GPUS="1").returncode == NOT_KNOWN, "broken hardware"
+    assert driver.run("--job-begin", SLURM_JOB_GPUS="1").returncode == HEALTHY, "broken hardware"
+    assert "not drained for GPU in use without a job; GPU lost: scontrol" in alarm(driver)
+    assert updates(driver) == []
+
+
+def test_a_node_without_a_partition_is_not_drained(lost: Installed) -> None:
+    """How many may be out is not known then."""
+    lost.plant("scontrol", lost.folder.joinpath("bin/scontrol").read_text().replace(" Partitions=gpu,cpu", ""))
+    assert lost.run("--act").returncode == HELD
+    assert "slurmctld names no partition of this node, so how many are out is not known" in alarm(lost)
+    assert updates(lost) == []
 
 
 # ---------------------------------------------------------------- reasons

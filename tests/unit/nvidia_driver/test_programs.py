@@ -28,8 +28,10 @@ def program(node: Node) -> Program:
     smi.chmod(0o755)
 
     def run(name: str, *arguments: str) -> list[str]:
+        processes = ["/proc/[0-9]", "/proc/$pid"] if (node.root / "proc/4711").exists() else []
+        own = ["/proc/driver", "/sys/module", *processes]
         text = (PROJECT / "roles/nvidia_driver/files" / name).read_text()
-        for path in ("/proc/driver", "/sys/module"):
+        for path in own:
             text = text.replace(path, f"{node.root}{path}")
         done = subprocess.run(
             ["/bin/sh", "-c", text, name, *arguments],
@@ -84,16 +86,98 @@ def test_what_waits_for_a_reboot_is_said(node: Node, program: Program) -> None:
 def test_without_a_loaded_driver_nothing_waits(node: Node, program: Program) -> None:
     node.driver()
     assert pending(program, memory="yes") == []
-    assert program("driver_in_use.sh", "440.64.00") == []
 
 
-def test_only_another_driver_that_is_in_use_is_in_the_way(node: Node, program: Program) -> None:
-    assert program("driver_in_use.sh", "440.64.00") == []
+NOT_DRAINED = "the node is not drained in Slurm, and a job may begin at any time"
+NO_ANSWER = (
+    "slurmd runs, and Slurm does not say whether jobs run here (systemctl stop slurmd there takes the node out of"
+)
+# As `scontrol --oneliner show node` prints it; source: captures of Slurm 20.02 in tests/unit/slurm.
+SHOWN = "NodeName=hal05 Arch=ppc64le CoresPerSocket=20 State={} ThreadsPerCore=4 Reason=for DRAIN tests [root@now]"
+
+
+def says(node: Node, name: str, text: str) -> None:
+    """Put a program on the node's PATH that runs this text of sh."""
+    path = node.root / "bin" / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def in_use(program: Program) -> list[str]:
+    return program("driver_in_use.sh", "hal05", "RUNNING")
+
+
+@pytest.mark.parametrize(
+    ("state", "jobs", "said"),
+    [
+        ("IDLE+DRAIN", ":", ""),
+        ("DOWN*+DRAIN", ":", ""),
+        ("IDLE", ":", NOT_DRAINED),
+        ("MIXED+DRAIN", "echo 4712; echo 4711; echo 4711", "jobs 4711, 4712 run here"),
+        ("IDLE+DRAIN", "exit 1", NO_ANSWER),
+        ("silent", ":", NO_ANSWER),
+        ("", ":", NO_ANSWER),  # slurmd, and no scontrol that is found
+    ],
+)
+def test_a_driver_is_free_where_slurm_says_drained_and_empty(
+    node: Node, program: Program, state: str, jobs: str, said: str
+) -> None:
+    says(node, "pgrep", "exit 0")
+    if state:
+        says(node, "scontrol", f"echo '{SHOWN.format(state)}'" if state != "silent" else "exit 1")
+        says(node, "squeue", jobs)
+    (found,) = in_use(program) or [""]
+    assert found.startswith(said) if said else not found
+
+
+def test_where_no_slurmd_runs_the_processes_on_gpus_count(node: Node, program: Program) -> None:
+    says(node, "pgrep", "exit 1")
+    assert in_use(program) == []
     node.break_("use", "1", str(os.getpid()))
-    assert program("driver_in_use.sh", "440.33.01") == []
-    assert program("driver_in_use.sh", "440.64.00") == [
-        "driver 440.33.01 is used by 1 processes: 440.64.00 was not installed"
+    name = Path("/proc/self/comm").read_text().strip()
+    assert in_use(program) == [f"process {os.getpid()} ({name}) uses a GPU"]
+
+
+def test_without_an_answer_of_nvidia_smi_whoever_has_a_gpu_open_counts(node: Node, program: Program) -> None:
+    """Names of processes are anybody's: control characters are not printed."""
+    says(node, "pgrep", "exit 1")
+    says(node, "nvidia-smi", "exit 18")
+    names = {1: "systemd", 4711: "pyt\x1bhon", 4712: "nvidia-persiste", **dict.fromkeys(range(5000, 5006), "worker")}
+    for pid, name in names.items():
+        folder = node.root / f"proc/{pid}/fd"
+        folder.mkdir(parents=True)
+        (folder.parent / "comm").write_text(f"{name}\n")
+        (folder / "3").symlink_to("/dev/null" if pid == 1 else "/dev/nvidia0")
+        (folder / "4").symlink_to("/dev/null" if pid == 1 else "/dev/nvidiactl")
+    assert in_use(program) == [
+        "process 4711 (python) uses a GPU",
+        *(f"process {pid} (worker) uses a GPU" for pid in range(5000, 5004)),
+        "2 more processes use GPUs",
     ]
+
+
+@pytest.mark.parametrize(
+    ("programs", "said"),
+    [
+        ({}, ""),
+        ({"nvidia-uninstall": ":", "rpm": "exit 0"}, ""),  # a package has it
+        (
+            {"nvidia-uninstall": ":", "rpm": "exit 1", "modinfo": "echo 418.67"},
+            "driver 418.67, put here by NVIDIA's own installer",
+        ),
+        (
+            {"nvidia-uninstall": ":", "rpm": "exit 1", "modinfo": "exit 1"},
+            "driver of an unknown version, put here by NVIDIA's own installer",
+        ),
+    ],
+)
+def test_a_driver_of_nvidias_own_installer_is_met(
+    node: Node, program: Program, programs: dict[str, str], said: str
+) -> None:
+    for name, text in programs.items():
+        says(node, name, text)
+    found = program("own_installer.sh")
+    assert "".join(found).startswith(said) if said else found == []
 
 
 def test_the_copy_of_the_rules_may_differ_by_the_marks_alone(program: Program, tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.unit.playing import play_text
+from tests.unit.interpreters import LOCAL
+from tests.unit.playing import ROOT, play_text
 
 PLAY = """
 - hosts: all
@@ -71,3 +73,64 @@ def test_what_cannot_mean_anything_is_refused(
     done = validated(tmp_path, limit, **variables)
     assert done.returncode != 0
     assert message in " ".join(done.stdout.replace('\\"', '"').split()), done.stdout[-2000:]
+
+
+# ---------------------------------------------------------------- before anything is changed
+OBSERVE = """
+- hosts: all
+  gather_facts: false
+  connection: local
+  tasks:
+    - import_role: {name: nvidia_driver, tasks_from: observe}
+    - debug:
+        msg:
+          waits: "{{ __nvidia_driver_waiting | length > 0 }}"
+          reboot: "{{ nvidia_driver_reboot_required | default(false) }}"
+"""
+JOBS = "jobs 4711 run here"
+
+
+def observed(folder: Path, use: str, own: str = "") -> subprocess.CompletedProcess[str]:
+    """What the role finds where its programs print these lines. This machine has no GPUs: nothing is as declared."""
+    programs = {
+        "__nvidia_driver_use_probe": ["/bin/echo", "-n", use],
+        "__nvidia_driver_installer_probe": f"printf '{own}'",
+    }
+    return play_text(folder, OBSERVE, "hal05", sites=("hal",), ansible_python_interpreter=LOCAL, **programs)
+
+
+def test_a_driver_in_use_waits_and_says_for_whom_and_with_what(tmp_path: Path) -> None:
+    done = observed(tmp_path, JOBS)
+    assert made(done) == {"waits": True, "reboot": True}
+    assert (
+        f"hal05: {JOBS}. Until that is over nothing of the GPU driver is changed here. These wait: driver is"
+        in done.stdout
+    )
+    assert "every declared GPU answers" not in done.stdout.split("These wait")[1].split("Drain the node")[0]
+
+
+def test_a_driver_that_nobody_uses_waits_for_nobody(tmp_path: Path) -> None:
+    assert made(observed(tmp_path, "")) == {"waits": False, "reboot": False}
+
+
+def test_everything_that_changes_a_node_waits() -> None:
+    """What the role does between looking and verifying."""
+    tasks = yaml.safe_load((ROOT / "roles/nvidia_driver/tasks/main.yml").read_text())
+    names = [task["name"] for task in tasks if task.get("when") == "__nvidia_driver_waiting | length == 0"]
+    assert [task["name"] for task in tasks] == ["Validate", "Look before anything is changed", *names, "Verify"]
+
+
+def test_a_driver_of_another_installer_is_refused(tmp_path: Path) -> None:
+    done = observed(tmp_path, "", "driver 418.67, put here by a file")
+    assert done.returncode != 0
+    assert (
+        "hal05 has driver 418.67, put here by a file. The packages of 440.33.01 would be put over its files"
+        in done.stdout
+    )
+
+
+def test_every_promise_that_is_not_the_hardwares_waits() -> None:
+    promised = yaml.safe_load((ROOT / "roles/nvidia_driver/expect.yml").read_text())
+    ours = yaml.safe_load((ROOT / "roles/nvidia_driver/vars/main.yml").read_text())["__nvidia_driver_ours"]
+    assert ours == [one["id"] for one in promised if one.get("finding") != "hardware"]
+    assert {one["severity"] for one in promised} == {"warning"}  # a rollout goes on where they wait

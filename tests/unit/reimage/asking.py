@@ -24,7 +24,15 @@ from tests.unit.reimage.fakes import Site
 ROOT = Path(__file__).resolve().parents[3]
 FILES = ROOT / "roles/provision_server/files"
 PROGRAMS = {"hal-provision": "provision_cli.py", "hal-reimage": "reimage_cli.py"}
-LOOKS = {"store.read", "slurm.see", "slurm.check_floors", "bmc.identify", "bmc.is_on", "provision.see"}
+LOOKS = {
+    "store.read",
+    "slurm.see",
+    "slurm.check_floors",
+    "slurm.check_job_user",
+    "bmc.identify",
+    "bmc.is_on",
+    "provision.see",
+}
 """Calls of the engine's parts that change nothing."""
 
 
@@ -121,7 +129,7 @@ class Desk:
             "image": "", "wipe": [], "max_parallel": "1", "keep": {}, "go_on": False, "by_slurm": False,
             "next_state": "RESUME", "playbook": "site.yml", "gates": "gates.yml", "poll_seconds": "0.001",
             "together_seconds": "0", "limits": {"drain": "172800", "begin": "1800", "install": "3600"},
-            "job_command": "true", "job_user": "root", "job_run_seconds": "300", "server": "hal-mgmt1",
+            "job_command": "true", "job_user": "alice", "job_run_seconds": "300", "server": "hal-mgmt1",
             "controllers": ["hal-login"], "network": "management", "port": 8480, "tls_port": 8481,
             "images_folder": str(self.folder / "images"), "image_key": str(self.key),
             "installers": {"ppc64le": "centos-7.7-power9"}, "append": "", "authority_dir": str(self.authority),

@@ -341,6 +341,9 @@ class FakeSlurm(Part):
     def check_floors(self) -> dict[str, tuple[int, int]]:
         return {"gpu": (self.site.floor, len(self.site.machines))}
 
+    def check_job_user(self) -> None:
+        pass
+
     def see(self, node: str) -> SlurmNode:
         machine = self.machine(node)
         if node in self.site.unknown:

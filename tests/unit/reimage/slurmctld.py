@@ -55,6 +55,9 @@ class Slurmctld:
         self.asked: list[list[str]] = []
         self.zones: list[str] = []
         self.broken: dict[str, Done | None] = {}
+        self.accounts = {"root": 0, "alice": 5001, "bob": 5002}
+        self.associations = {"root": "root", "alice": "isl"}
+        self.enforces = "associations,limits,qos,safe"
         self.seen: Callable[[], None] = lambda: None
         self.second = 0
         self.submitted = 0
@@ -159,6 +162,9 @@ class Slurmctld:
         return Done(0)
 
     def _show(self, kind: str, names: list[str]) -> Done:
+        if kind == "config":
+            said = f"Configuration data as of 2026-11-22T18:00:00\nAccountingStorageEnforce = {self.enforces}\n"
+            return Done(0, said + "AccountingStorageType   = accounting_storage/slurmdbd\n")
         if kind == "node":
             if names and names[0] not in self.nodes:
                 return Done(1, f"Node {names[0]} not found\n")
@@ -212,11 +218,19 @@ class Slurmctld:
     def _sbatch(self, words: list[str]) -> Done:
         given = dict(re.sub("^--", "", word).split("=", 1) for word in words if "=" in word)
         last = next(line for line in reversed(self.asked) if "sbatch" in line)
-        user = last[last.index("-u") + 1] if "runuser" in last else "root"
+        user = last[last.index("-u") + 1]
         job = Job(str(100 + self.submitted), given["job-name"], user, given["nodelist"], submitted=self.stamp())
         self.jobs[job.id] = job
         self.submitted += 1
         return Done(0, f"{job.id}\n")
+
+    def _id(self, words: list[str]) -> Done:
+        uid = self.accounts.get(words[-1])
+        return Done(1, "", f"id: '{words[-1]}': no such user\n") if uid is None else Done(0, f"{uid}\n")
+
+    def _sacctmgr(self, words: list[str]) -> Done:
+        user = next(word for word in words if word.startswith("user=")).partition("=")[2]
+        return Done(0, f"{user}|{self.associations[user]}\n" if user in self.associations else "")
 
     def _scancel(self, words: list[str]) -> Done:
         self.jobs[words[0]].state = "CANCELLED"
@@ -230,7 +244,7 @@ def site(number: int = 4, *, partitions: str = "gpu,cpu") -> Slurmctld:
 
 def slurm(site: Run, **settings: object) -> SlurmCommands:
     """Return what the engine asks it by."""
-    job = TestJob("nvidia-smi -L", {f"hal{number:02d}": {"v100": 4} for number in range(1, 17)}, seconds=90)
+    job = TestJob("nvidia-smi -L", "alice", {f"hal{number:02d}": {"v100": 4} for number in range(1, 17)}, seconds=90)
     return SlurmCommands(site, **{"job": job, "pause": lambda _: None, **settings})  # type: ignore[arg-type]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hal_inventory.compiled import slice_of
 from hal_reimage.errors import ReimageError
-from hal_reimage.guards import named, refuse
+from hal_reimage.guards import named, refuse, refuse_left_alone
 
 ROOT = Path(__file__).resolve().parents[3]
 EVERY = ["hal-login", "hal01", "hal02", "hal03"]
@@ -149,3 +149,16 @@ def test_no_node_and_every_node_are_refused() -> None:
 
 def test_nodes_are_those_that_were_found() -> None:
     assert named(" hal[02-03]", ["hal02", "hal03"], EVERY) == ["hal02", "hal03"]
+
+
+def test_a_node_on_which_not_all_of_its_roles_act_is_refused_with_those_that_nobody_would_roll_out() -> None:
+    groups = {name: ["compute", "gpu", "time", "slurm", "ssh"] for name in ("hal05", "hal06", "hal07")}
+    refuse_left_alone(groups, dict.fromkeys(groups))
+    refuse_left_alone(groups, {"hal05": ["ssh", "slurm", "time", "munge"]})
+    with pytest.raises(ReimageError) as error:
+        refuse_left_alone(groups, {"hal05": ["ssh"], "hal06": ["ssh"], "hal07": []})
+    end = ". What others made of them would be gone, and no rollout makes it. Take them over first"
+    assert str(error.value).splitlines() == [
+        f"hal07: not managed there (managed_roles): slurm, ssh, time{end}",
+        f"hal[05-06]: not managed there (managed_roles): slurm, time{end}",
+    ]

@@ -24,7 +24,7 @@ from tests.unit.reimage.asking import FILES, PROGRAMS, Server
 from tests.unit.reimage.conftest import Publish
 
 ROOT = Path(__file__).resolve().parents[3]
-LOOKS = {"hal-provision images", "hal-reimage read", "scontrol --oneliner"}
+LOOKS = {"hal-provision images", "hal-reimage read", "scontrol --oneliner", "sacctmgr --noheader"}
 NODE = ("-e", "reimage_nodes=hal05")
 
 
@@ -36,8 +36,16 @@ class Calls:
         self.log = folder / "log"
         self.model()
         (folder / "bin").mkdir()
-        for name in ("scontrol", "squeue", "sacct", *PROGRAMS):
+        (folder / "bin").joinpath("id").write_text(
+            '#!/bin/sh\n[ "$2" = alice ] && echo 5001 || exec /usr/bin/id "$@"\n'
+        )
+        (folder / "bin/id").chmod(0o755)
+        for name in ("scontrol", "squeue", "sacct", "sacctmgr", *PROGRAMS):
             told = f'#!/bin/sh\necho {name} "$@" >>{self.log}\n'
+            if name == "sacctmgr":
+                told += "echo 'alice|isl'\n"
+            if name == "scontrol":
+                told += "[ \"$3\" != config ] || echo 'AccountingStorageEnforce = associations'\n"
             if name in PROGRAMS:
                 program = [*beside(sys.executable), str(FILES / PROGRAMS[name]), "--settings", str(server.settings)]
                 told += f'exec {shlex.join(program)} "$@"\n'
@@ -54,6 +62,7 @@ class Calls:
             "bmc_on_at_once": 4,
             "bmc_on_pause_seconds": 1,
             "bmc_wait_seconds": 0,
+            "slurm_users": [{"name": "alice", "accounts": ["isl"]}],
         }
         (folder / "group_vars/all/site.yml").write_text(yaml.safe_dump(policy))
 

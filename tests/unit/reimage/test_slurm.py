@@ -61,7 +61,7 @@ def test_what_was_asked_is_said_without_options() -> None:
     here.broken["sbatch"] = REFUSED
     here.nodes["hal01"].flags = {"DRAIN"}
     with pytest.raises(Trouble, match=r"^sbatch: sbatch: error: Batch job submission failed: Invalid account"):
-        slurm(here, job=TestJob("true", user="alice")).prove("hal01")
+        slurm(here, job=TestJob("true", "bob")).prove("hal01")
     here.broken["show node"] = Done(124)
     with pytest.raises(Trouble, match=r"^scontrol show node: no answer within 30 s$"):
         slurm(here).see("hal01")

@@ -27,11 +27,12 @@ def given(here: Slurmctld, word: str, printed: str) -> Slurmctld:
 
 @pytest.mark.parametrize(("seconds", "minutes"), [(0, 1), (1, 1), (60, 1), (61, 2), (120, 2), (121, 3)])
 def test_a_test_job_has_whole_minutes_and_at_least_its_seconds(seconds: int, minutes: int) -> None:
-    assert TestJob("true", seconds=seconds).minutes == minutes
+    assert TestJob("true", "alice", seconds=seconds).minutes == minutes
 
 
-def test_a_test_job_is_roots_and_has_two_minutes_unless_somebody_says_other() -> None:
-    assert (TestJob("true").user, TestJob("true").seconds, dict(TestJob("true").gpus)) == ("root", 120, {})
+def test_a_test_job_has_no_gpus_and_two_minutes_unless_somebody_says_other() -> None:
+    job = TestJob("true", "alice")
+    assert (job.seconds, dict(job.gpus)) == (120, {})
 
 
 def test_a_test_job_may_wait_for_all_of_its_time() -> None:
@@ -80,7 +81,7 @@ def test_the_last_of_several_test_jobs_is_the_one_by_number() -> None:
     here = drained()
     slurm(here).prove("hal01")
     here.jobs = {
-        number: Job(number, "hal-reimage-hal01", "root", "hal01", "RUNNING", submitted="2026-11-22T17:00:00")
+        number: Job(number, "hal-reimage-hal01", "alice", "hal01", "RUNNING", submitted="2026-11-22T17:00:00")
         for number in ("1000", "999", "9")
     }
     assert slurm(here).prove("hal01") == "1000"
@@ -92,7 +93,7 @@ def test_a_test_job_that_ended_counts_from_the_second_of_its_reservation(second:
     slurm(here).prove("hal01")
     here.reservations["hal-reimage-hal01"]["StartTime"] = "2026-11-22T18:00:10"
     at = f"2026-11-22T18:00:{10 + second:02d}"
-    here.jobs = {"50": Job("50", "hal-reimage-hal01", "root", "hal01", "COMPLETED", submitted=at)}
+    here.jobs = {"50": Job("50", "hal-reimage-hal01", "alice", "hal01", "COMPLETED", submitted=at)}
     assert (slurm(here).prove("hal01") == "50") is found
 
 
@@ -175,7 +176,7 @@ def test_gpus_of_several_kinds_are_asked_for_by_name(names: Sequence[str]) -> No
     gpus = {"hal01": {"v100": 2, "a100": 1}, "hal02": {}}
     for name in names:
         here.nodes[name].flags = {"DRAIN"}
-        slurm(here, job=TestJob("true", gpus)).prove(name)
-    asked = [words for words in here.commands() if words.startswith("sbatch")]
+        slurm(here, job=TestJob("true", "alice", gpus)).prove(name)
+    asked = [words for words in here.commands() if " sbatch " in words]
     assert [" --gres=gpu:a100:1,gpu:v100:2 " in words for words in asked] == [name == "hal01" for name in names]
     assert ["--gres" in words for words in asked] == [name == "hal01" for name in names]

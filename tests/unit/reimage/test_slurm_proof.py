@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from hal_reimage.errors import Gone, Trouble
+from hal_reimage.errors import Gone, ReimageError, Trouble
 from hal_reimage.remote import Done
 from hal_reimage.slurm import TestJob
 from tests.unit.reimage.slurmctld import REASON, Job, Node, Slurmctld, once, site, slurm
@@ -26,11 +26,11 @@ def test_a_test_job_gets_all_gpus_of_its_node_and_nobody_else_comes() -> None:
     assert free == []
     assert here.commands() == [
         "scontrol create reservation ReservationName=hal-reimage-hal01 StartTime=now "
-        "Duration=UNLIMITED Nodes=hal01 Users=root Flags=MAINT,IGNORE_JOBS",
+        "Duration=UNLIMITED Nodes=hal01 Users=alice Flags=MAINT,IGNORE_JOBS",
         "scontrol update NodeName=hal01 State=RESUME",
-        "sbatch --parsable --reservation=hal-reimage-hal01 --nodelist=hal01 --job-name=hal-reimage-hal01 --nodes=1 "
-        "--ntasks=1 --partition=gpu --gres=gpu:v100:4 --time=2 --no-requeue --chdir=/ --output=/dev/null "
-        "--wrap=nvidia-smi -L",
+        "runuser -u alice -- sbatch --parsable --reservation=hal-reimage-hal01 --nodelist=hal01 "
+        "--job-name=hal-reimage-hal01 --nodes=1 --ntasks=1 --partition=gpu --gres=gpu:v100:4 --time=2 --no-requeue "
+        "--chdir=/ --output=/dev/null --wrap=nvidia-smi -L",
     ]
     assert asking.proven("hal01", job) is None
     here.jobs[job].state = "COMPLETED"
@@ -42,9 +42,9 @@ def test_a_test_job_gets_all_gpus_of_its_node_and_nobody_else_comes() -> None:
 
 def test_a_test_job_of_another_user_on_a_node_without_gpus() -> None:
     here = Slurmctld(Node("hal-test", ["test"], flags={"DRAIN"}))
-    slurm(here, job=TestJob("true", user="alice")).prove("hal-test")
-    assert "Users=alice" in here.commands()[0]
-    assert here.commands()[-1].startswith("runuser -u alice -- sbatch ")
+    slurm(here, job=TestJob("true", "bob")).prove("hal-test")
+    assert "Users=bob" in here.commands()[0]
+    assert here.commands()[-1].startswith("runuser -u bob -- sbatch ")
     assert "gres" not in here.commands()[-1]
 
 
@@ -83,7 +83,7 @@ def test_times_that_are_compared_are_in_utc_and_those_for_people_are_not() -> No
 def test_a_reservation_of_that_name_that_keeps_nobody_off_is_made_anew() -> None:
     here = site()
     here.nodes["hal01"].flags = {"DRAIN"}
-    old = {"Nodes": "hal02", "Users": "root", "State": "ACTIVE", "StartTime": "2026-11-01T00:00:00"}
+    old = {"Nodes": "hal02", "Users": "alice", "State": "ACTIVE", "StartTime": "2026-11-01T00:00:00"}
     here.reservations["hal-reimage-hal01"] = {"ReservationName": "hal-reimage-hal01", **old}
     slurm(here).prove("hal01")
     assert here.reservations["hal-reimage-hal01"]["Nodes"] == "hal01"
@@ -385,3 +385,42 @@ def test_a_reservation_that_its_job_still_uses_is_waited_for() -> None:
     with pytest.raises(Trouble, match="is still in use") as caught:
         asking.end_proof("hal01", REASON)
     assert caught.value.passes
+
+
+@pytest.mark.parametrize(
+    ("user", "says"),
+    [
+        ("", "reimage_job_user: slurm_users names none; name the ordinary user who has the test job"),
+        ("--all", 'reimage_job_user: "--all" is no name of one; name the ordinary user who has the test job'),
+        ("root", "reimage_job_user: root is root, whose job does not show that users' jobs run; name an ordinary user"),
+        ("toor", "reimage_job_user: toor is root, whose job does not show that users' jobs run; name an ordinary user"),
+        (
+            "bob",
+            "reimage_job_user: bob has no association in Slurm, which refuses jobs without; declare one "
+            "(slurm_users), or name a user who has",
+        ),
+    ],
+)
+def test_a_test_job_of_nobody_ordinary_is_refused(user: str, says: str) -> None:
+    here = site()
+    here.accounts["toor"] = 0
+    with pytest.raises(ReimageError) as caught:
+        slurm(here, job=TestJob("true", user)).check_job_user()
+    assert str(caught.value) == says
+
+
+def test_a_test_job_of_a_user_whose_jobs_slurm_takes_is_taken() -> None:
+    here = site()
+    slurm(here).check_job_user()
+    here.enforces = "none"  # also a site without accounting
+    slurm(here, job=TestJob("true", "bob")).check_job_user()
+    with pytest.raises(Trouble, match="no such user"):
+        slurm(here, job=TestJob("true", "carol")).check_job_user()
+    here.enforces = "associations"
+    here.broken["sacctmgr"] = Done(1, "", "sacctmgr: error: slurm_persist_conn_open: Connection refused\n")
+    with pytest.raises(Trouble, match="Connection refused"):
+        slurm(here).check_job_user()
+    here.broken = {"show config": Done(0, "Slurmctld(primary) at hal-login is UP\n")}
+    with pytest.raises(Trouble, match="no answer that can be read"):
+        slurm(here).check_job_user()
+    assert [line for line in here.commands() if not line.startswith(("id ", "sacctmgr "))] == []

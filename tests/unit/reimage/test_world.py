@@ -27,10 +27,10 @@ def test_a_test_job_asks_for_all_gpus_that_are_declared_for_its_node(desk: Desk)
         project=ROOT,
         say=desk.said.append,
     )
-    settings: dict[str, Any] = {**desk.settings(), "job_user": "alice", "job_command": "nvidia-smi -L"}
+    settings: dict[str, Any] = {**desk.settings(), "job_user": "bob", "job_command": "nvidia-smi -L"}
     world = _Site(Asked("hal[05-06]", "", settings, False, "root@here"), connected).world()
     for name in ("hal05", "hal06"):
         world.slurm.prove(name)
         (job,) = (words for words in slurmctld.asked if "sbatch" in words and f"--nodelist={name}" in words)
-        assert job[:4] == ["runuser", "-u", "alice", "--"]
+        assert job[:4] == ["runuser", "-u", "bob", "--"]
         assert {"--gres=gpu:v100:4", "--time=5", "--wrap=nvidia-smi -L"} <= set(job)

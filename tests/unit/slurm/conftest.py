@@ -21,6 +21,8 @@ alike(
     "hal_slurm_private",
     "hal_slurm_reservations",
     "hal_slurm_said",
+    "hal_slurm_found",
+    "hal_slurm_shown",
 )
 
 

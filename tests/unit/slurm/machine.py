@@ -16,7 +16,10 @@ CONF = (
     "PartitionName=gpu Nodes=hal05\n"
 )
 SHOWN = "NodeName=hal05 CPUTot=160 RealMemory=240000 Gres=gpu:v100:4(S:0-1) State={}\n"
-NOTHING = {"changed": False, "action": "nothing", "pending": "nothing", "blocked": "", "why": [], "unit_changes": []}
+NOTHING = {
+    **{"changed": False, "action": "nothing", "pending": "nothing", "blocked": "", "why": []},
+    **{"unit_changes": [], "placed": []},
+}
 BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 JOBS = ["timeout", "20", "squeue", "--noheader", "--states", BUSY, "--format", "%A"]
 NODE = ["timeout", "20", "scontrol", "--oneliner", "show", "node", "hal05"]
@@ -35,7 +38,8 @@ class Machine:
     """A daemon's unit, its files, its slurmctld, and a clock that goes on when somebody sleeps."""
 
     def __init__(self, folder: Path, name: str, *patched: Any) -> None:
-        self.name, self.record = name, folder / "record"
+        self.name, self.record, self.staged = name, folder / "record", folder / "next"
+        self.given = dict[str, Any]()
         self.conf, self.unit_file, self.program = folder / "slurm.conf", folder / "limits.conf", folder / name
         self.unit = {
             "LoadState": "loaded", "ActiveState": "active", "UnitFileState": "enabled", "MainPID": "77",
@@ -43,7 +47,7 @@ class Machine:
         }  # fmt: skip
         self.now, self.slept = STARTED + 1000.0, list[float]()
         self.states, self.ups = ["IDLE"], ["Slurmctld(primary) at front is UP"]
-        self.jobs: dict[str, Answer] = {"node": (0, "", ""), "cluster": (0, "", "")}
+        self.jobs: dict[str, Answer] = {"node": (0, "", ""), "cluster": (0, "", ""), "waiting": (0, "", "")}
         self.answers: dict[str, Answer] = {}
         self.late = 0  # so often systemd does not answer once it was told to start or restart something
         self.write(CONF)
@@ -67,6 +71,11 @@ class Machine:
         path.write_text(text)
         os.utime(path, (at, at))
 
+    def stage(self, text: str) -> None:
+        """Let a new slurm.conf wait, and have the module look for it there."""
+        self.write(text, STARTED + 500, self.staged / "slurm.conf")
+        self.given["staged_dir"] = str(self.staged)
+
     def recorded(self, text: str = CONF, at: float = STARTED - 1) -> None:
         """Let it be known what the daemon read."""
         self.write(text, at, self.record / "slurm.conf")
@@ -88,7 +97,8 @@ class Machine:
         if argv[0] == "journalctl":
             return 0, "".join(f"line {number}\n" for number in range(20)), ""
         if argv[2] == "squeue":
-            return self.jobs["node" if "--nodelist" in argv else "cluster"]
+            waiting = argv[argv.index("--states") + 1] == "PENDING"
+            return self.jobs["waiting" if waiting else "node" if "--nodelist" in argv else "cluster"]
         if argv[2:4] == ["scontrol", "ping"]:
             return 0, self.ups.pop(0) if len(self.ups) > 1 else self.ups[0], ""
         if argv[2:5] == ["scontrol", "--oneliner", "show"]:
@@ -99,7 +109,7 @@ class Machine:
     def __call__(self, check: bool = False, **changes: Any) -> dict[str, Any]:
         """Run the module; what it says."""
         given: dict[str, Any] = {"name": self.name, "files": [str(self.conf)], "version": "22.05.8", "node": "hal05"}
-        given |= {"record_dir": str(self.record), "unit_files": [str(self.unit_file)], **changes}
+        given |= {"record_dir": str(self.record), "unit_files": [str(self.unit_file)], **self.given, **changes}
         said = self.ran(check, **{name: value for name, value in given.items() if value is not None})
         self.foretold: list[str] = said.pop("foretold", [])
         return said

@@ -233,7 +233,7 @@ SPOOL = changes("SlurmdSpoolDir=/a", "SlurmdSpoolDir=/b")
     ],
 )
 def test_slurmctld(found: list[Any], restart_ok: bool, jobs: int | None, action: str, pending: str) -> None:
-    plan = decide("slurmctld", True, found, [], restart_ok, jobs_in_cluster=jobs)
+    plan = decide("slurmctld", True, found, [], restart_ok, jobs_in_cluster=jobs, jobs_queued=0)
     assert (plan.action, plan.pending) == (action, pending)
     assert bool(plan.blocked) == (pending != "nothing")
 

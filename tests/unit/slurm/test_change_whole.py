@@ -161,9 +161,9 @@ def test_what_changes_of_partitions() -> None:
 def test_other_lines_need_the_most() -> None:
     old, new = "DownNodes=a Reason=x\nNodeSet=s Nodes=a\n", "Include /b\n"
     assert found(old, new) == [
-        ("other lines", "DownNodes=a Reason=x; NodeSet=s Nodes=a", "Include /b", HARD, HARD, (), False)
+        ("other lines", "DownNodes=a Reason=x; NodeSet=s Nodes=a", "Include /b", HARD, HARD, BOTH, False)
     ]
-    assert found("", new) == [("other lines", None, "Include /b", HARD, HARD, (), False)]
+    assert found("", new) == [("other lines", None, "Include /b", HARD, HARD, BOTH, False)]
 
 
 FOUR = "NodeName=a[1-2] Name=gpu File=/dev/nvidia[0-3] Cores=0-3\n"
@@ -247,7 +247,8 @@ def made(old: str, new: str) -> list[Any]:
 
 
 SAFE, UNSAFE = made("MaxJobCount=1", "MaxJobCount=2"), made("StateSaveLocation=/a", "StateSaveLocation=/b")
-TELLS = made("KillWait=1", "KillWait=2")
+TELLS, HOST = made("KillWait=1", "KillWait=2"), made("SlurmctldHost=a", "SlurmctldHost=b")
+TWO_PARTITIONS, ONE_PARTITION = "PartitionName=a Nodes=x\nPartitionName=b Nodes=x\n", "PartitionName=a Nodes=x\n"
 
 
 def test_of_all_changes_the_one_that_needs_the_most_counts() -> None:
@@ -259,20 +260,81 @@ def test_of_all_changes_the_one_that_needs_the_most_counts() -> None:
 @pytest.mark.parametrize(
     ("changes", "jobs", "blocked"),
     [
-        (UNSAFE, None, "it would lose running jobs, and whether any runs is not known"),
-        (UNSAFE, 1, "1 job runs in the cluster, and it would lose them: repeat when none runs, no permission overrides"
-                    " this"),
-        (UNSAFE, 2, "2 jobs run in the cluster, and it would lose them: repeat when none runs, no permission overrides"
-                    " this"),
+        (UNSAFE, None, "it would lose jobs, and whether there are any is not known"),
+        (UNSAFE, 1, "1 job runs in the cluster, and it would lose them: repeat when there is none, no permission"
+                    " overrides this"),
+        (UNSAFE, 2, "2 jobs run in the cluster, and it would lose them: repeat when there is none, no permission"
+                    " overrides this"),
+        (HOST, 2, "2 jobs run in the cluster, and it would lose them: repeat when none runs, no permission overrides"
+                  " this"),
         (SAFE, None, "whether jobs run is not known (no answer from slurmctld); slurm_restart_ok=true permits it"),
         (SAFE, 1, "1 job runs there; slurm_restart_ok=true permits it, or repeat when none runs"),
         (SAFE, 3, "3 jobs run there; slurm_restart_ok=true permits it, or repeat when none runs"),
     ],
 )  # fmt: skip
 def test_why_it_is_not_done_now(changes: list[Any], jobs: int | None, blocked: str) -> None:
-    plan = decide("slurmctld", True, changes, [], False, 0, jobs)
+    plan = decide("slurmctld", True, changes, [], False, 0, jobs, jobs_queued=0)
     assert plan == (NOTHING, HARD, blocked, [describe(changes[0])])
-    assert decide("slurmctld", True, changes, [], False, 9, 0) == (HARD, NOTHING, "", [describe(changes[0])])
+    idle = decide("slurmctld", True, changes, [], False, 9, 0, jobs_queued=0)
+    assert idle == (HARD, NOTHING, "", [describe(changes[0])])
+
+
+@pytest.mark.parametrize(
+    ("runs", "waits", "blocked"),
+    [
+        (0, 2041, "2041 jobs wait in the cluster, and it would lose them: repeat when there is none, no permission"
+                  " overrides this"),
+        (1, 1, "1 job runs and 1 job waits in the cluster, and it would lose them: repeat when there is none, no"
+               " permission overrides this"),
+        (0, None, "it would lose jobs, and whether there are any is not known"),
+    ],
+)  # fmt: skip
+def test_jobs_that_wait_are_jobs(runs: int, waits: int | None, blocked: str) -> None:
+    """slurm.conf(5), SelectType: "all job information (running and pending) will be lost"."""
+    for permitted in (False, True):
+        plan = decide("slurmctld", True, UNSAFE, [], permitted, 0, runs, jobs_queued=waits)
+        assert (plan.action, plan.pending, plan.blocked) == (NOTHING, HARD, blocked)
+    # What loses only those that run does not wait for a queue, which on a busy cluster is never empty.
+    assert decide("slurmctld", True, HOST, [], False, 0, 0, jobs_queued=waits).action == HARD
+
+
+QUEUED = ["clustername", "selecttype", "statesavelocation", "switchtype"]
+
+
+def test_which_changes_lose_what_waits() -> None:
+    assert sorted(name for name, rules in RULES.items() for _first, rule in rules if rule.queued) == QUEUED
+    for old, new in ((TWO_PARTITIONS, ONE_PARTITION), ("", "Include /b\n"), ("", "nonsense here\n")):
+        assert [one.queued for one in made(old, new)] == [True], new
+
+
+def test_without_a_record_no_permission_restarts_over_a_job() -> None:
+    said = "1 job runs there; it was started before the toolkit kept what it reads, so no permission overrides this"
+    for permitted, announced in ((True, ""), (False, "restart"), (True, "restart")):
+        plan = decide("slurmctld", True, SAFE, [], permitted, 0, 1, "", announced, recorded=False)
+        assert (plan.action, plan.pending, plan.blocked) == (NOTHING, HARD, f"{said}: repeat when none runs")
+    unknown = decide("slurmctld", True, [], ["newer"], True, 0, None, recorded=False)
+    assert unknown.blocked.startswith("whether jobs run is not known (no answer from slurmctld); it was started before")
+    assert decide("slurmctld", True, SAFE, [], False, 0, 0, recorded=False).action == HARD
+    assert decide("slurmctld", True, TELLS, [], False, 9, 9, recorded=False).action == SOFT
+
+
+def test_a_stopped_daemon_with_jobs_starts_with_the_files_that_it_had() -> None:
+    kept = decide("slurmctld", False, UNSAFE, [], True, stake="/s/job_state has jobs that slurmctld saved")
+    said = "/s/job_state has jobs that slurmctld saved: it starts with the files that it had"
+    why = ["slurmctld does not run", describe(UNSAFE[0])]
+    assert kept == ("start", HARD, said, why)
+    new = ("start", NOTHING, "", ["slurmctld does not run"])
+    assert decide("slurmctld", False, UNSAFE, [], False) == new
+    assert decide("slurmctld", False, SAFE, [], False, stake="jobs") == new
+    assert decide("slurmd", False, SAFE, [], False, out_of_order="slurmctld first").blocked == (
+        "slurmctld first: it starts with the files that it had"
+    )
+
+
+def test_what_slurmctld_waits_for_slurmd_waits_for_too() -> None:
+    """A slurmd at a new port hears nothing from a slurmctld at the old one."""
+    port = made("SlurmctldPort=6817", "SlurmctldPort=6900")
+    assert [decide(name, True, port, [], True, 0, 3).pending for name in BOTH] == [HARD, HARD]
 
 
 def test_reasons_are_those_of_the_daemon_and_what_is_not_of_the_files_comes_first() -> None:

@@ -86,20 +86,28 @@ def test_slurmctld_is_reconfigured_by_its_own_command_and_slurmd_by_its_unit(slu
     assert slurmctld()["msg"] == "slurmctld: scontrol reconfigure: said there"
 
 
-def test_what_is_not_recorded_is_judged_by_its_time(slurmd: Machine) -> None:
+def test_without_a_record_an_older_file_is_what_the_daemon_read(slurmd: Machine) -> None:
     slurmd.write(CONF, STARTED)
     assert slurmd(phase="plan") == NOTHING
-    assert not slurmd.record.exists()
     assert slurmd(check=True) == NOTHING
     assert not slurmd.record.exists()
     assert slurmd() == NOTHING
     assert (slurmd.record / "slurm.conf").read_text() == CONF
-    (slurmd.record / "slurm.conf").unlink()
+
+
+def test_what_slurmd_read_of_a_newer_file_is_not_known_and_no_permission_restarts_it(slurmd: Machine) -> None:
     slurmd.write(CONF, STARTED + 1)
     said = slurmd(phase="plan")
-    assert said["why"] == [f"{slurmd.conf} is newer than the daemon, and what it read is not recorded"]
-    assert (said["action"], said["changed"]) == ("restart", False)
-    assert list(slurmd.record.iterdir()) == []
+    why = f"{slurmd.conf} is newer than the daemon, what it read is not recorded, and slurmd does not show it; none"
+    assert said["why"] == [f"slurm.conf as the daemon read it ({why})"]
+    assert (said["action"], said["changed"]) == ("restart", False), "no job is there"
+    slurmd.jobs["cluster"] = (0, "7\n", "")
+    for running, waiting in (("7\n", ""), ("", "8\n")):
+        slurmd.jobs |= {"cluster": (0, running, ""), "waiting": (0, waiting, "")}
+        said = slurmd(restart_ok=True)
+        assert (said["action"], said["pending"], slurmd.did) == ("nothing", "restart", [])
+        assert said["blocked"].endswith("it would lose them: repeat when there is none, no permission overrides this")
+    assert not slurmd.record.exists()
 
 
 def test_a_record_of_an_earlier_process_does_not_count(slurmd: Machine) -> None:

@@ -81,12 +81,22 @@ def run(commands: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     def call(check: bool = False, **arguments: Any) -> dict[str, Any]:
         given: Mapping[str, Any] = {**arguments, "_ansible_check_mode": check}
         monkeypatch.setattr(basic, "_ANSIBLE_ARGS", json.dumps({"ANSIBLE_MODULE_ARGS": given}).encode())
+        module = load(MODULE)
+        monkeypatch.setattr(module, "RECORD", str(commands / "state/set.json"))
         with pytest.raises(Ended) as ended:
-            load(MODULE).main()
+            module.main()
         result: dict[str, Any] = ended.value.args[0]
         return result
 
     return call
+
+
+def code_of(refused: dict[str, Any]) -> str:
+    """The code that a refusal shows."""
+    found = re.search(r"-e spectrum_scale_attributes_confirm=([0-9a-f]{4}-[0-9a-f]{4})$", refused["msg"])
+    assert refused["failed"]
+    assert found, refused["msg"]
+    return found[1]
 
 
 def called(commands: Path) -> list[str]:
@@ -95,9 +105,12 @@ def called(commands: Path) -> list[str]:
 
 def test_only_what_differs_is_set_and_what_waits_is_said(run: Run, commands: Path) -> None:
     servers = {"nodes": ["flash1", "flash2"], "attributes": {"nsdBufSpace": 60}}
-    result = run(
-        attributes={"autoload": True}, classes={"clients": CLIENTS, "servers": servers}, report_only=["servers"]
-    )
+    declared: dict[str, Any] = {
+        "attributes": {"autoload": True},
+        "classes": {"clients": CLIENTS, "servers": servers},
+        "report_only": ["servers"],
+    }
+    result = run(**declared, confirm=code_of(run(**declared)))
     assert called(commands) == ["autoload=yes", "workerThreads=512 -N hal01,hal02,hal03", "pagepool=4G -i -N hal03"]
     assert result["changed"]
     assert result["changes"]["clients"] == [
@@ -121,8 +134,70 @@ def test_a_node_that_the_cluster_knows_by_the_address_of_its_daemon_gets_its_att
     assert result["missing"] == []
 
 
+def test_no_value_of_somebody_else_s_is_overwritten_before_it_was_shown(run: Run, commands: Path) -> None:
+    """Of mmlsconfig's capture: hal03 has a page pool of its own, the cluster one of 1G, autoload is as it was made."""
+    declared: dict[str, Any] = {
+        "attributes": {"autoload": True, "nsdBufSpace": 60},
+        "classes": {"clients": {"nodes": ["hal01", "hal03"], "attributes": {"pagepool": "8G", "maxStatCache": 1000}}},
+    }
+    refused = run(**declared)
+    assert refused["others"] == [
+        "nsdBufSpace on flash1,flash2: 60 instead of 70",
+        "pagepool on hal01: 8G instead of 4G",
+        "pagepool on hal03: 8G instead of 3500m",
+    ]
+    assert all(f"  {line}\n" in refused["msg"] for line in refused["others"])
+    code = code_of(refused)
+    assert code_of(run(**declared, confirm="0000-0000")) == code
+    # The code of something else is none.
+    other = {**declared, "attributes": {"autoload": True}}
+    assert code_of(run(**other, confirm=code)) != code
+    assert called(commands) == []
+
+    accepted = run(**declared, confirm=f" {code.upper()} ")
+    assert accepted["others"] == refused["others"]
+    assert called(commands) == [
+        "autoload=yes",
+        "nsdBufSpace=60 -i",
+        "maxStatCache=1000 -N hal01,hal03",
+        "pagepool=8G -i -N hal01,hal03",
+    ]
+
+
+def test_the_cluster_s_value_counts_where_nodes_get_another(run: Run, commands: Path) -> None:
+    """`mmchconfig pagepool=1G` by an administrator, years ago, for all nodes."""
+    declared = {"classes": {"clients": {"nodes": ["login"], "attributes": {"pagepool": "4G"}}}}
+    refused = run(**declared, addresses={"login": ["10.64.0.103"]})
+    assert refused["others"] == ["pagepool on hal03: 4G instead of 3500m"]
+    rows = ["mmlsconfig::HEADER:version:reserved:reserved:configParameter:value:nodeList:"]
+    rows += ["mmlsconfig::0:1:::pagepool:1G::"]
+    write(commands / "mmlsconfig", "".join(f"echo {quote(row)};" for row in rows))
+    refused = run(**declared, addresses={"login": ["10.64.0.103"]})
+    assert refused["others"] == ["pagepool on hal03: 4G instead of 1G"]
+    # A node that was just added has nothing that anybody has set there.
+    added = run(**declared, addresses={"login": ["10.64.0.103"]}, added=True)
+    assert (added["others"], called(commands)) == ([], ["pagepool=4G -i -N hal03"])
+
+
+def test_what_an_earlier_rollout_has_declared_is_ours(run: Run, commands: Path) -> None:
+    def clients(pool: str) -> dict[str, Any]:
+        return {"clients": {"nodes": ["hal01", "hal02"], "attributes": {"pagepool": pool}}}
+
+    assert run(classes=clients("4G"))["changed"] is False  # it is so already
+    assert run(classes=clients("8G"))["changes"] == {"clients": ["pagepool on hal01,hal02: 8G instead of 4G"]}
+    record = json.loads((commands / "state/set.json").read_text())
+    assert record == {"": {}, "hal01": {"pagepool": "8G"}, "hal02": {"pagepool": "8G"}}
+    # A node that is added is remembered beside the others, and what cannot be read is nobody's.
+    run(classes={"hal03": {"nodes": ["hal03"], "attributes": {"workerThreads": 1}}}, added=True)
+    assert json.loads((commands / "state/set.json").read_text()) == {**record, "hal03": {"workerthreads": "1"}}
+    (commands / "state/set.json").write_text("{")
+    assert run(classes=clients("2G"))["others"] == ["pagepool on hal01,hal02: 2G instead of 4G"]
+
+
 def test_check_mode_says_the_same_and_sets_nothing(run: Run, commands: Path) -> None:
-    result = run(check=True, classes={"clients": CLIENTS})
+    code = code_of(run(check=True, classes={"clients": CLIENTS}))
+    result = run(check=True, classes={"clients": CLIENTS}, confirm=code)
+    assert not (commands / "state").exists()
     assert result["changed"]
     assert [call.split()[0] for call in result["calls"]] == ["mmchconfig", "mmchconfig"]
     assert called(commands) == []
@@ -156,12 +231,13 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_asked(
 
 
 def test_a_failed_call_ends_it_with_scales_words(run: Run, commands: Path) -> None:
+    code = code_of(run(classes={"clients": CLIENTS}))
     write(
         commands / "mmchconfig",
         "echo 'mmchconfig: Incorrect node hal01 specified.' >&2; echo 'mmchconfig: Command failed."
         " Examine previous error messages to determine cause.' >&2; exit 1",
     )
-    result = run(classes={"clients": CLIENTS})
+    result = run(classes={"clients": CLIENTS}, confirm=code)
     assert result["failed"]
     assert result["msg"].endswith("mmchconfig: Incorrect node hal01 specified.")
 
@@ -185,12 +261,13 @@ def wait_for_end(process: str) -> None:
 def test_a_change_that_takes_long_is_left_to_end_and_nothing_is_changed_beside_it(
     run: Run, commands: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    code = code_of(run(classes={"clients": CLIENTS}))
     monkeypatch.setattr(hal_scale_ask, "CHANGE_SECONDS", 0.5)
     gate, log = commands / "gate", commands / "called"
     os.mkfifo(gate)
     # What it says when nobody reads it any more does not end it.
     write(commands / "mmchconfig", f'read go <{gate}; echo on; echo still >&2; echo "$@" >>{log}')
-    result = run(classes={"clients": CLIENTS})
+    result = run(classes={"clients": CLIENTS}, confirm=code)
     assert result["failed"]
     found = re.fullmatch(
         r"mmchconfig workerThreads=512 -N hal01,hal02,hal03 still runs after 0 s \(process (\d+)\) and was not stopped:"

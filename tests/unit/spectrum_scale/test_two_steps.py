@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from tests.unit.spectrum_scale.test_module import Run, called, commands, run, write
+from tests.unit.spectrum_scale.test_module import Run, called, code_of, commands, run, write
 
 __all__ = ["commands", "run"]  # fixtures
 
@@ -21,7 +22,8 @@ def test_what_the_cluster_took_away_from_nodes_is_not_taken_away_again(run: Run,
     after = "\\n".join([HEADER, "mmlsconfig::0:1:::pagepool:4G::"])
     write(commands / "mmchconfig", f'echo "$@" >>{commands}/called; printf "{after}\\n" >{commands}/shown')
     clients = {"nodes": ["hal01"], "attributes": {}}
-    result = run(attributes={"pagepool": "4G"}, classes={"clients": clients})
+    declared: dict[str, Any] = {"attributes": {"pagepool": "4G"}, "classes": {"clients": clients}}
+    result = run(**declared, confirm=code_of(run(**declared)))
     assert called(commands) == ["pagepool=4G -i"]
     assert result == {
         "changed": True,
@@ -30,6 +32,7 @@ def test_what_the_cluster_took_away_from_nodes_is_not_taken_away_again(run: Run,
         "differences": {},
         "missing": [],
         "by_hand": [],
+        "others": ["pagepool on hal01: DEFAULT instead of 2G", "pagepool: 4G instead of 1G"],
         "calls": ["mmchconfig pagepool=4G -i"],
         "diff": {"before": "cluster pagepool = 1G\n", "after": "cluster pagepool = 4G\n"},
     }
@@ -38,7 +41,8 @@ def test_what_the_cluster_took_away_from_nodes_is_not_taken_away_again(run: Run,
 def test_check_mode_names_both_steps(run: Run, commands: Path) -> None:
     shows(commands, "pagepool:2G:hal01")
     clients = {"nodes": ["hal01"], "attributes": {}}
-    result = run(check=True, attributes={"pagepool": "4G"}, classes={"clients": clients})
+    declared: dict[str, Any] = {"attributes": {"pagepool": "4G"}, "classes": {"clients": clients}}
+    result = run(check=True, **declared, confirm=code_of(run(check=True, **declared)))
     assert result["calls"] == ["mmchconfig pagepool=4G -i", "mmchconfig pagepool=DEFAULT -i -N hal01"]
     assert result["diff"] == {
         "before": "cluster pagepool = DEFAULT\nclients pagepool = 2G\n",

@@ -1,8 +1,9 @@
 #!/usr/bin/python
-"""Stands in for the module of this name: nothing is recorded, and the rollout lets the node go as the real one does."""
+"""Stands in for the module of this name: roles alone are recorded, and the rollout lets the node go as it does."""
 
 import base64
 import hashlib
+import json
 import os
 import zlib
 
@@ -17,7 +18,8 @@ def main() -> None:
     module = AnsibleModule(argument_spec={name: {"type": kind} for name, kind in kinds.items()})
     hal_rollout_lock.FOLDER = os.path.join(os.environ["STAND_IN_NODE"], "hal-rollout")
     released = hal_rollout_lock.release(module.params["rollout"])
-    record, digest = base64.b64encode(zlib.compress(b"{}")).decode(), hashlib.sha256(b"{}").hexdigest()
+    content = json.dumps({"roles": module.params["roles"]}).encode()
+    record, digest = base64.b64encode(zlib.compress(content)).decode(), hashlib.sha256(content).hexdigest()
     module.exit_json(changed=False, serial=1, digest=digest, problems=[], record=record, observed=1, released=released)
 
 

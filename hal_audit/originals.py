@@ -1,0 +1,70 @@
+"""What nodes keep from before the first rollout, and the plan of giving a role back, in lines for people."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hal_inventory.printable import one_line
+from hal_inventory.ranges import fold
+from hal_reimage.record import code_of_prints
+
+SHOWN = 40
+"""So many lines of one kind are shown; the rest is counted."""
+
+
+def lost_lines(results: Mapping[str, Mapping[str, Any]], *, check: bool = False) -> list[str]:
+    """Return what is changed and cannot be given back, a line each with its nodes.
+
+    Nothing where all can. `check`: also what would be kept. Which tasks decide in the run what they replace is said
+    where something else is.
+    """
+    found = _folded({host: said.get("lost") or [] for host, said in results.items()})
+    lines = [f"{nodes}: {words}" for words, nodes in found]
+    counted = {host: [f"{len(said.get('kept') or [])} things would be kept"] for host, said in results.items()}
+    if check:
+        lines = [f"{nodes}: {words}" for words, nodes in _folded(counted) if words[0] != "0"] + lines
+    late = _folded({host: said.get("uncovered") or [] for host, said in results.items()}) if lines else []
+    late_lines = [f"{nodes}: {task} decides in the run what it replaces: not kept" for task, nodes in late]
+    return _cut(lines) + _cut(late_lines)
+
+
+def plan_of(results: Mapping[str, Mapping[str, Any]], role: str, *, changed_ok: bool = False) -> dict[str, Any]:
+    """Return {text, code, refused}: what giving back a role does on nodes, and why it may not be done."""
+    if not any(said.get("kept") for said in results.values()):
+        nodes = fold(sorted(results))
+        return {"text": f"{nodes}: nothing is kept that role {role} replaced", "code": "", "refused": []}
+    lines: list[str] = []
+    for host, said in results.items():
+        if "fingerprint" not in said:
+            lines.append(f"{host}: {one_line(str(said.get('msg') or 'it did not answer'))}")
+    steps = {host: [f"{thing}: {what}" for thing, what in said.get("steps") or []] for host, said in results.items()}
+    lines += [f"{nodes}: {words}" for words, nodes in _folded(steps)] or ["all is as it was"]
+    for name, words in (("stays", "stays: "), ("changed", "changed by others: ")):
+        lines += [f"{nodes}: {words}{line}" for line, nodes in _folded(_each(results, name))]
+    refused = [f"{nodes}: {line}" for line, nodes in _folded(_each(results, "changed"))] if not changed_ok else []
+    jobs = {host: [", ".join(said["jobs"])] for host, said in results.items() if said.get("jobs")}
+    refused += [f"{nodes}: jobs run there, and {words} would stop: drain it first" for words, nodes in _folded(jobs)]
+    prints = [str(said.get("fingerprint") or said.get("msg") or "") for said in results.values()]
+    prints.append(hashlib.sha256(json.dumps([role, changed_ok]).encode()).hexdigest())
+    return {"text": "\n".join(lines), "code": code_of_prints(prints), "refused": refused}
+
+
+def _each(results: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, list[str]]:
+    return {host: list(said.get(name) or []) for host, said in results.items()}
+
+
+def _folded(said: Mapping[str, Iterable[str]]) -> list[tuple[str, str]]:
+    """Return (line, the nodes that say it as a range), in the order in which they were said first."""
+    hosts: dict[str, list[str]] = {}
+    for host, lines in said.items():
+        for line in lines:
+            hosts.setdefault(one_line(str(line)), []).append(host)
+    return [(line, fold(dict.fromkeys(names))) for line, names in hosts.items()]
+
+
+def _cut(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - SHOWN
+    return [*lines[:SHOWN], *([f"and {more} more"] if more > 0 else [])]

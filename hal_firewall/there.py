@@ -1,0 +1,171 @@
+"""What filters packets on a node already, and what would be lost if firewalld did it as declared.
+
+Input is what the role's script look.sh prints. Fresh nodes lose nothing: what an installer of CentOS 7 leaves is
+nobody's, and what this role had in force last is its own.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hal_firewall.errors import FirewallError
+from hal_firewall.openings import Ports, parse_ports
+from hal_firewall.shares import read
+
+ORDINARY = re.compile(
+    r"default zone .*|\S+ interface .*|\S+ target default"
+    r"|(?:public|home|internal|work|external|dmz) service (?:ssh|dhcpv6-client|mdns|samba-client)"
+    r"|external masquerade yes|\S+ icmp-block-inversion .*"
+)
+"""Lines of `open` that nobody chose: zones of package firewalld 0.6.3 as it installs them."""
+
+# ipXtables.py of firewalld 0.6.3: its chains, the jumps to them, and what stands between.
+_CHAINS = r"(?:INPUT|OUTPUT|FORWARD|PREROUTING|POSTROUTING)_\w+|(?:IN|FWDI|FWDO|PRE|POST)_[\w-]+"
+_OWN = re.compile(
+    rf"ipv[46] \w+ -A (?:(?:{_CHAINS}) .*"
+    rf"|[A-Z]+ (?:-[io] \S+ )?-j (?:{_CHAINS})"
+    r"|[A-Z]+ -m conntrack --ctstate (?:RELATED,ESTABLISHED|RELATED,ESTABLISHED,DNAT|INVALID) -j (?:ACCEPT|DROP)"
+    r"|[A-Z]+ (?:-i lo|-o lo) -j ACCEPT"
+    r"|[A-Z]+ -j REJECT --reject-with icmp6?-(?:host|adm)-prohibited"
+    r"|PREROUTING .*-m rpfilter --validmark --invert -j DROP"
+    r"|PREROUTING -p ipv6-icmp .*-j ACCEPT|OUTPUT -d \S+ -j REJECT --reject-with icmp6-addr-unreachable"
+    r"|FORWARD -d \S+ -j REJECT --reject-with icmp6-addr-unreachable)"
+)
+_TABLES = re.compile(r"table (?:inet|ip|ip6) firewalld|table (?:ip|ip6) (?:filter|nat|mangle|raw|security)")
+
+LOOPBACK = re.compile(r"(?:127\.[\d.]+|\[?::1\]?)(?:%\w+)?")
+QUIET_PORTS = frozenset(map(parse_ports, ("111/tcp", "111/udp", "68/udp", "546/udp", "323/udp", "5353/udp")))
+"""Where daemons of a new installation listen that nobody asks from outside: rpcbind, DHCP's client, chronyd, mDNS."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What look.sh printed, by section."""
+
+    sections: Mapping[str, Sequence[str]]
+
+    def of(self, name: str) -> Sequence[str]:
+        """Return the lines of a section; FirewallError where the answer has none."""
+        if name not in self.sections:
+            raise FirewallError(f"what filters packets could not be read: no {name}")
+        return self.sections[name]
+
+    @property
+    def runs(self) -> bool:
+        """Whether firewalld runs."""
+        return list(self.of("state")) == ["active"]
+
+    @property
+    def zones(self) -> Iterator[tuple[str, str]]:
+        """(name, text) of each zone's file."""
+        return (
+            (name.removeprefix("zone "), "\n".join(lines))
+            for name, lines in self.sections.items()
+            if name.startswith("zone ")
+        )
+
+
+def look(text: str) -> Look:
+    """Return what look.sh printed."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("== "):
+            lines = found.setdefault(line[3:], [])
+        elif line.strip():
+            lines.append(line.strip())
+    return Look(found)
+
+
+def losses(seen: Look, declared: Iterable[str], kept: str) -> list[str]:
+    """Return a line for each thing that is there, was declared by nobody, and would go or be closed.
+
+    ``declared``: lines of `open` that will be in force; ``kept``: an expression over those that others may have.
+    FirewallError for an answer that is not whole, or a file that cannot be read.
+    """
+    former = set(seen.sections.get("former", ()))
+    wanted = {*declared, *former}
+    mine = re.compile(kept)
+    lines = [*seen.of("open"), *_in_files(seen)]
+    opened = [one for one in lines if one not in wanted and not mine.fullmatch(one) and not ORDINARY.fullmatch(one)]
+    return [
+        *seen.of("services"),
+        *_foreign_rules(seen),
+        *(one for one in seen.of("tables") if not _TABLES.fullmatch(one)),
+        *dict.fromkeys(opened),
+        *(() if seen.runs or former else _closed(seen, declared)),
+        *(() if seen.runs or former else _steps(seen)),
+    ]
+
+
+def _in_files(seen: Look) -> Iterator[str]:
+    """Yield what files of firewalld open, in the lines of `open`: it comes into force with the next reload."""
+    try:
+        for name, text in seen.zones:
+            yield from _zone(name, ET.fromstring(text))
+        if direct := "\n".join(seen.of("direct")):
+            yield from (f"direct rule {read(one)}" for one in ET.fromstring(direct) if one.tag == "rule")
+    except (ET.ParseError, ValueError) as error:
+        raise FirewallError(f"a file below /etc/firewalld cannot be read ({error}): mend it or take it away") from None
+
+
+def _zone(name: str, zone: ET.Element) -> Iterator[str]:
+    yield f"{name} target {zone.get('target', 'default').replace('{chain}_{zone}', 'default')}"
+    for one in zone:
+        if one.tag in ("service", "icmp-block"):
+            yield f"{name} {one.tag} {one.get('name')}"
+        elif one.tag in ("port", "source-port"):
+            yield f"{name} {one.tag} {one.get('port')}/{one.get('protocol')}"
+        elif one.tag == "protocol":
+            yield f"{name} protocol {one.get('value')}"
+        elif one.tag == "source":
+            yield f"{name} source {one.get('address') or one.get('mac') or one.get('ipset')}"
+        elif one.tag == "masquerade":
+            yield f"{name} masquerade yes"
+        elif one.tag == "forward-port":
+            words = [one.get(part, "") for part in ("port", "protocol", "to-port", "to-addr")]
+            yield f"{name} forward port={words[0]}:proto={words[1]}:toport={words[2]}:toaddr={words[3]}"
+        elif one.tag == "rule":
+            yield f"{name} rule {_rich(one)}"
+
+
+def _rich(rule: ET.Element) -> str:
+    """Return a rule of a zone's file as `open` has it where it is simple: rule family="ipv4" source ... accept."""
+    words = ["rule", *(f'{key}="{value}"' for key, value in rule.items())]
+    for one in rule:
+        words += [one.tag, *(f'{key}="{value}"' for key, value in one.items())]
+    return " ".join(words)
+
+
+def _foreign_rules(seen: Look) -> Iterator[str]:
+    """Yield rules in the kernel; where firewalld runs, or ran for this role, those that it does not make."""
+    ours = seen.runs or seen.sections.get("former")
+    return (one for one in seen.of("rules") if not ours or not _OWN.fullmatch(one))
+
+
+def _closed(seen: Look, declared: Iterable[str]) -> Iterator[str]:
+    """Yield ports on which a daemon listens for others, and that no zone opens to everybody."""
+    opened = [parse_ports(match[1]) for one in declared if (match := re.search(r" port (\S+/(?:tcp|udp))$", one))]
+    found: dict[str, str] = {}
+    for line in seen.of("listening"):
+        protocol, address, *program = line.split(" ")
+        host, _, port = address.rpartition(":")
+        if protocol not in ("tcp", "udp") or LOOPBACK.fullmatch(host) or not port.isdigit():
+            continue
+        one = Ports(protocol, int(port), int(port))
+        if one not in QUIET_PORTS and not any(_within(one, ports) for ports in opened):
+            found[str(one)] = f"{one}, where {' '.join(program) or 'a program'} listens, would be closed"
+    yield from found.values()
+
+
+def _within(one: Ports, ports: Ports) -> bool:
+    return one.protocol == ports.protocol and ports.first <= one.first and one.last <= ports.last
+
+
+def _steps(seen: Look) -> Iterator[str]:
+    number = "".join(seen.of("steps")) or "0"
+    if number != "0":
+        yield f"connections of jobs, of which {number} steps run, could break"

@@ -1,0 +1,55 @@
+"""Filters of the role local_storage: what a folder for scratch is before the role has written anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+ABSENT = "No such file or directory"
+MADE = ("empty", "755", "root:root")
+"""What a folder, or the root of a file system, is that was just made: nobody has set anything there."""
+
+
+def hal_scratch_problem(seen: Mapping[str, Any], scratch: Mapping[str, Any], record: str) -> str:
+    """Return why a folder for scratch is not taken as it is; empty when it may be given the declared mode.
+
+    `seen`: what find said of the folder and of `record`, a file that is there where this role made the folder or was
+    permitted to change it: a line each, "empty|used TYPE MODE USER:GROUP PATH". AnsibleFilterError: it said something
+    else.
+    """
+    lines = dict(_line(text) for text in seen["stdout_lines"])
+    wrong = [text for text in seen["stderr_lines"] if ABSENT not in text]
+    mount, declared = scratch["mount"], scratch.get("mode") or "1777"
+    if wrong or not (lines or seen["stderr_lines"]):
+        return f"{mount} cannot be looked at, so nothing was changed: {wrong[0] if wrong else 'find said nothing'}"
+    if mount not in lines or record in lines:
+        return ""
+    filled, kind, mode, owner = lines[mount]
+    if kind != "d":
+        return f"{mount} is there and is no folder: move it away, or name another one (local_storage_scratch.mount)"
+    if int(mode, 8) == int(declared, 8) or (filled, mode, owner) == MADE:
+        return ""
+    keep = mode.zfill(4)
+    return (
+        f"{mount} is there with mode {keep}, of {owner}, and it is not this role's; declared is mode {declared}. "
+        f"Nothing was changed. To keep it, declare its mode: local_storage_scratch: {{mount: {mount}, "
+        f'mode: "{keep}"}}. '
+        "To change it, -e local_storage_scratch_mode_ok=true; its owner stays in any case"
+    )
+
+
+def _line(text: str) -> tuple[str, tuple[str, ...]]:
+    fields = text.split(" ", 4)
+    if len(fields) != 5:
+        raise AnsibleFilterError(f"hal_scratch_problem: find said {text!r}")
+    return fields[4], tuple(fields[:4])
+
+
+class FilterModule:
+    """What Ansible loads."""
+
+    def filters(self) -> dict[str, Callable[..., str]]:
+        """Return the filters by name."""
+        return {"hal_scratch_problem": hal_scratch_problem}

@@ -1,0 +1,367 @@
+# -*- coding: utf-8 -*-
+"""Give back what a role replaced on a node: the plan, and doing it.
+
+Standard library only, Python 2.7 and 3.6 or later: this file is shipped to nodes.
+"""
+from __future__ import absolute_import, division, print_function
+
+import errno
+import hashlib
+import json
+import os
+
+from ansible.module_utils import hal_audit_record as records
+from ansible.module_utils.hal_audit_compare import Now, compare
+from ansible.module_utils.hal_audit_node import as_bytes, iso, shown_name
+from ansible.module_utils.hal_audit_observe import Survey, kind_of, name_of
+from ansible.module_utils.hal_audit_packages import read_installed
+from ansible.module_utils.hal_audit_secrets import id_of, read_key
+from ansible.module_utils.hal_audit_unmanaged import keep_for, look_at
+from ansible.module_utils.hal_expect_kernel import sysctl_path
+from ansible.module_utils.hal_expect_values import Unreadable
+from ansible.module_utils.hal_originals_paths import put_back, set_times
+from ansible.module_utils.hal_originals_store import (
+    COMES_BACK, CONTENT, OriginalsError, is_same, read_index, roles_of, seen_now, summary, things_of, write_index)
+
+__metaclass__ = type
+
+#: A stop or restart of these is felt by jobs on the node.
+OF_JOBS = ('slurmd', 'slurmctld', 'slurmdbd', 'munge', 'gpfs', 'nvidia-persistenced', 'openibd', 'opensm', 'opensmd',
+           'rdma', 'sssd', 'nslcd', 'autofs', 'nfs-server', 'network', 'NetworkManager')
+JOB_STEP = b'slurmstepd'
+#: What an audit tells and nobody did: a daemon that has not read its file, an orphan.
+NOBODYS = ('not-effective', 'orphaned')
+SECONDS = 300
+NOT_EMPTY = 'it is not empty, and stays'
+#: Below these the record keeps what a whole file is, whoever has lines in it.
+KEPT_WHOLE = ('/etc/', '/boot/')
+
+
+class Plan:
+    """What giving back a role means on this node now.
+
+    steps     [(thing, what is done, in words)]
+    stays     [line]: what is not put back, and why
+    changed   [line]: what somebody else changed since; it would be lost
+    jobs      [unit] that would stop or restart while jobs run here
+    due       things that the store forgets when it is done
+    """
+
+    def __init__(self):
+        self.steps, self.stays, self.changed, self.jobs, self.due = [], [], [], [], []
+
+
+# ---------------------------------------------------------------- plan
+def plan(role, index, record, node):
+    """Return (the Plan of giving back a role, {thing: what is there now})."""
+    out, entries = Plan(), index['entries']
+    out.due = due(role, index, record)
+    seen = seen_now({thing: entries[thing] for thing in out.due}, node)
+    for thing in out.due:
+        now = seen[thing]
+        if isinstance(now, Unreadable):
+            out.changed.append('%s: what is there now could not be read: %s' % (shown_name(thing), now.reason))
+            continue
+        if is_same(thing, entries[thing], now):
+            continue
+        if now.get('type') == 'file' and entries[thing]['was']['state'] == 'absent' and not entries[thing]['content']:
+            out.stays.append('%s: it was not there, and what is in it is not of the role: remove it by hand' % (
+                shown_name(thing)))
+        elif kind_of(thing) in COMES_BACK:
+            out.steps.append((thing, words(thing, entries[thing], now)))
+        else:
+            out.stays.append('%s: it was %s; put that back by hand' % (
+                shown_name(thing), summary(thing, entries[thing]['was'])))
+    for thing, holders in sorted(others(role, index, record).items()):
+        out.stays.append('%s: role %s still has it' % (shown_name(thing), ', '.join(holders)))
+    stepped = {thing for thing, _words in out.steps}
+    out.changed += sorted(changed_since(role, stepped, record, node))
+    out.steps += [(unit, 'restart') for unit in readers(record, role, stepped) if started(unit, entries, seen, node)]
+    out.jobs = sorted(name_of(thing) for thing, what in out.steps if what.startswith(('stop', 'restart'))
+                      and name_of(thing).partition('.')[0] in OF_JOBS) if jobs_run(node) else []
+    return out, seen
+
+
+def due(role, index, record):
+    """Return the things that no other role has, sorted; those that an earlier giveback had to leave, too. Pure."""
+    every = roles_of(index, record)
+    return sorted(thing for thing, roles in every.items()
+                  if roles == {role} or (index['entries'][thing].get('left') and not roles))
+
+
+def others(role, index, record):
+    """Return {thing: the other roles that have it} of things of a role. Pure."""
+    every = roles_of(index, record)
+    return {thing: sorted(roles - {role}) for thing, roles in every.items() if role in roles and roles != {role}}
+
+
+def words(thing, entry, now):
+    """Return what giving back does with a thing. Pure."""
+    was, kind = entry['was'], kind_of(thing)
+    if kind == 'service':
+        done = []
+        if now.get('state') == 'started' and was.get('state') != 'started':
+            done.append('stop')
+        if was.get('masked') != now.get('masked') and was['state'] != 'absent':
+            done.append('mask' if was.get('masked') else 'unmask')
+        if was.get('enabled') is True and now.get('enabled') is not True:
+            done.append('enable')
+        if was.get('enabled') is not True and now.get('enabled') is True:
+            done.append('disable')
+        if was.get('state') == 'started' and now.get('state') != 'started':
+            done.append('start')
+        return ', '.join(done) or 'nothing to do'
+    if was.get('state') == 'absent':
+        return 'remove'
+    return 'back to %s' % summary(thing, was)
+
+
+def changed_since(role, things, record, node):
+    """Yield a line for each thing that is not as the last rollout left it: whoever changed it would lose that."""
+    if record is None:
+        for thing in things:
+            yield '%s: the record of this node cannot be used, so who changed it last is not known' % shown_name(thing)
+        return
+    entries = [one for one in record['entries']
+               if things.intersection(things_of(one['resource'], one.get('declared') or {}))]
+    survey = Survey(node, read_key(node))
+    seen = survey.observe(entries)
+    now = Now(node.now(), survey.units, record['effective'], id_of(survey.key))
+    for entry in entries:
+        for one in compare(entry, seen[entry['resource']], now):
+            if one['kind'] not in NOBODYS:
+                yield '%s: %s %s since role %s rolled it out' % (
+                    shown_name(entry['resource'].partition('#')[0]), one['attribute'] or 'it',
+                    'cannot be read' if one['kind'] == 'unreadable' else 'changed', entry.get('role', role))
+    whole = {entry['resource'] for entry in entries if entry['resource'].startswith('file:')
+             and (entry.get('declared') or {}).get('content') is not False}
+    paths = {name_of(thing) for thing in things if kind_of(thing) == 'file' and thing not in whole}
+    looked = look_at(record, node, survey.key, ())
+    for one in looked['findings']:
+        if one['path'] in paths and one['kind'] != 'extra':
+            yield 'file:%s: changed since the last rollout' % shown_name(one['path'])
+    for path in sorted(paths):
+        lines = [one for one in entries if 'file:' + path in things_of(one['resource'], one.get('declared') or {})]
+        if lines and not (path.startswith(KEPT_WHOLE) and record.get('tree')):
+            yield 'file:%s: whether others wrote into it since is not known' % shown_name(path)
+
+
+def readers(record, role, things):
+    """Return the units that read files which are given back, as things. Pure."""
+    return sorted({'service:' + unit for entry in (record or {}).get('entries') or [] if entry.get('role') == role
+                   and things.intersection(things_of(entry['resource'], entry.get('declared') or {}))
+                   for unit in entry.get('units') or []})
+
+
+def started(unit, entries, seen, node):
+    """Say whether a unit runs, and ran before."""
+    now = seen[unit] if unit in seen else seen_now({unit: None}, node)[unit]
+    ran = unit not in seen or entries[unit]['was'].get('state') == 'started'
+    return ran and isinstance(now, dict) and now.get('state') == 'started'
+
+
+def jobs_run(node):
+    """Say whether a step of a job of Slurm runs on this node."""
+    for name in os.listdir(node.path('/proc')):
+        if not name.isdigit():
+            continue
+        try:
+            with open(node.path('/proc/%s/comm' % name.decode('ascii')), 'rb') as stream:
+                if stream.read().strip() == JOB_STEP:
+                    return True
+        except EnvironmentError:
+            continue  # it is over
+    return False
+
+
+def fingerprint(node, role, made, seen, index):
+    """Return a digest of what would be done, and to what. Pure but for the node's id."""
+    about = [node.machine_id(), role, made.steps, made.stays, made.changed, made.jobs,
+             [[thing, index['entries'][thing]['was'], _known(seen.get(thing))] for thing in made.due]]
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode('ascii')).hexdigest()
+
+
+def _known(now):
+    """Return what is there without what changes by looking at it."""
+    if isinstance(now, Unreadable):
+        return now.reason
+    return {name: value for name, value in (now or {}).items() if name != 'atime_ns'}
+
+
+# ---------------------------------------------------------------- do it
+def ask(request, node):
+    """Return {steps, stays, changed, jobs, fingerprint, kept}; nothing is changed. Raises OriginalsError."""
+    index = read_index(node)
+    record, _said = records.choose(request['node'], request.get('copy'), node)
+    made, seen = plan(request['role'], index, record, node)
+    return {'steps': [['%s' % shown_name(thing), what] for thing, what in made.steps], 'stays': made.stays,
+            'changed': made.changed, 'jobs': made.jobs, 'kept': len(made.due),
+            'fingerprint': fingerprint(node, request['role'], made, seen, index)}
+
+
+def give_back(request, node):
+    """Do what `ask` said, if that is still so. Returns {done, left, stayed, serial, digest, record}.
+
+    left     what could not be put back, and why: a failure
+    stayed   folders that were not there and are not empty; the next giveback tries again
+
+    request  {node, role, fingerprint, changed_ok, copy}
+    Raises OriginalsError; before the first change, or with what was not put back.
+    """
+    records.prepare(node)
+    with records.locked(node):
+        index = read_index(node)
+        record, _said = records.choose(request['node'], request.get('copy'), node)
+        role = request['role']
+        made, seen = plan(role, index, record, node)
+        if fingerprint(node, role, made, seen, index) != request['fingerprint']:
+            raise OriginalsError('it is not as it was shown any more; nothing was changed. Look at the plan again')
+        if made.changed and not request.get('changed_ok'):
+            raise OriginalsError('others changed what would be given back; nothing was changed: %s' % (
+                '; '.join(made.changed)))
+        if made.jobs:
+            raise OriginalsError('jobs run on this node, and these would be stopped: %s; nothing was changed' % (
+                ', '.join(made.jobs)))
+        began = node.now()
+        left = carry_out(made, index['entries'], seen, node)
+        still = {thing for thing, _words in left}
+        for thing in made.due:
+            if thing in still:
+                index['entries'][thing].update(left=True, roles=[])
+            else:
+                del index['entries'][thing]
+        for thing in others(role, index, record):
+            index['entries'][thing]['roles'] = sorted(set(index['entries'][thing]['roles']) - {role})
+        write_index(node, index)
+        sealed = forget(role, record, request, began, node) if record else {}
+    return dict(sealed, done=['%s: %s' % (shown_name(thing), what) for thing, what in made.steps if thing not in still],
+                left=['%s: %s' % (shown_name(thing), why) for thing, why in left if why != NOT_EMPTY],
+                stayed=['%s: %s' % (shown_name(thing), why) for thing, why in left if why == NOT_EMPTY])
+
+
+def carry_out(made, entries, seen, node):
+    """Do the steps in their order; return [(thing, why it was not put back)].
+
+    Units stop before their files go, files that were not there go before their packages and folders after them,
+    packages bring no file over those that come back, and what runs is told last.
+    """
+    left, was = [], {thing: entries[thing]['was'] for thing in made.due}
+    files = sorted(thing for thing, _what in made.steps if kind_of(thing) == 'file')
+    gone = [thing for thing in reversed(files) if was[thing]['state'] == 'absent']
+    folders = [thing for thing in gone if _is_folder(thing, node)]
+    for thing, what in made.steps:
+        if kind_of(thing) == 'service':
+            _try(left, thing, _unit, name_of(thing), what, ('disable', 'stop'), node)
+    for thing in gone:
+        if thing not in folders:
+            _try(left, thing, put_back, node.path(name_of(thing)), was[thing])
+    for thing, _what in made.steps:
+        if kind_of(thing) == 'package':
+            _try(left, thing, _package_back, name_of(thing), was[thing], node)
+    for thing in folders:
+        _try(left, thing, put_back, node.path(name_of(thing)), was[thing])
+    for thing in files:
+        if thing not in gone:
+            _try(left, thing, _path_back, name_of(thing), entries[thing], node)
+    for thing in made.due:
+        if was[thing].get('type') == 'directory' and _is_folder(thing, node):
+            set_times(node.path(name_of(thing)), was[thing])
+    for thing, _what in made.steps:
+        if kind_of(thing) in ('sysctl', 'hostname', 'selinux'):
+            _try(left, thing, _value_back, kind_of(thing), name_of(thing), was[thing], node)
+    if any(kind_of(thing) == 'service' or '/systemd/' in thing for thing, _what in made.steps):
+        _run(['systemctl', 'daemon-reload'], node)
+    for thing, what in made.steps:
+        if kind_of(thing) == 'service':
+            _try(left, thing, _unit, name_of(thing), what, ('unmask', 'mask', 'enable', 'start', 'restart'), node)
+    return left + _otherwise(made, entries, {thing for thing, _why in left}, node)
+
+
+def _otherwise(made, entries, told, node):
+    """Return [(thing, why)] of what is not what it was, whatever the programs said."""
+    asked = {thing: entries[thing] for thing, _what in made.steps if thing in entries and thing not in told}
+    return [(thing, 'it is still not as it was') for thing, now in sorted(seen_now(asked, node).items())
+            if isinstance(now, Unreadable) or not is_same(thing, asked[thing], now)]
+
+
+def _try(left, thing, do, *words):
+    try:
+        do(*words)
+    except EnvironmentError as error:
+        not_empty = error.errno in (errno.ENOTEMPTY, errno.EEXIST)
+        left.append((thing, NOT_EMPTY if not_empty else os.strerror(error.errno) if error.errno else '%s' % error))
+    except (Unreadable, OriginalsError) as error:
+        left.append((thing, getattr(error, 'reason', None) or '%s' % error))
+
+
+def _is_folder(thing, node):
+    path = node.path(name_of(thing))
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def _path_back(path, entry, node):
+    was = entry['was']
+    stored = node.state('%s/%s' % (CONTENT, was['sha256'])) if was.get('sha256') else None
+    put_back(node.path(path), was, stored, entry['content'])
+
+
+def _run(argv, node, seconds=SECONDS):
+    status, out, err = node.run(argv, seconds)
+    if status != 0:
+        said = [line for line in (err or out).splitlines() if line.strip()]
+        raise OriginalsError('%s: %s' % (' '.join(argv), shown_name(said[-1]) if said else 'status %d' % status))
+
+
+def _unit(unit, what, wanted, node):
+    for word in wanted:
+        if word in what.split(', '):
+            _run(['systemctl', word, unit], node)
+
+
+def _package_back(name, was, node):
+    """What others need stays: rpm refuses to erase it. Of a package manager's other work nothing is undone."""
+    if was['state'] == 'absent':
+        _run(['rpm', '--erase', name], node)
+    else:
+        _version_back(name, was.get('version') or [], node)
+
+
+def _version_back(name, versions, node):
+    installed = read_installed(node).named(name)
+    wanted = ['%s-%s' % (name, version) for version in versions if version not in installed]
+    if not wanted:  # more are there than there were: kernels
+        raise OriginalsError('another version came beside it: remove that by hand')
+    _run(['yum', '--assumeyes', 'downgrade' if installed else 'install'] + wanted, node)
+    if not set(versions) <= set(read_installed(node).named(name)):
+        _run(['yum', '--assumeyes', 'install'] + wanted, node)
+    if not set(versions) <= set(read_installed(node).named(name)):
+        raise OriginalsError('no repository gave %s' % ' '.join(wanted))
+
+
+def _value_back(kind, name, was, node):
+    if kind == 'sysctl' and 'value' in was:
+        with open(node.path('/proc/sys/' + sysctl_path(name)), 'wb') as stream:
+            stream.write(as_bytes(was['value'] + '\n'))
+    elif kind == 'hostname' and was.get('name'):
+        _run(['hostname', was['name']], node)
+    elif kind == 'selinux' and was.get('live') in ('enforcing', 'permissive'):
+        _run(['setenforce', was['live'].capitalize()], node)
+
+
+# ---------------------------------------------------------------- the record
+def forget(role, record, request, began, node):
+    """Write a record that has nothing of a role; return {serial, digest, record}. What came back is no finding."""
+    now, key = node.now(), read_key(node)
+    gone = [entry for entry in record['entries'] if entry.get('role') == role]
+    run = {'started': began, 'now': now, 'changes': [[began, now]]}
+    told = {'run': run, 'entries': [], 'roles': {role: {}}, 'windows': [[began, now]]}
+    tree, _problems = keep_for(record.get('tree'), told, node, key, now, gone) if key else (record.get('tree'), [])
+    new = dict(record, serial=int(record['serial']) + 1, sealed_at=iso(now),
+               roles={name: one for name, one in record['roles'].items() if name != role},
+               entries=[entry for entry in record['entries'] if entry.get('role') != role])
+    if tree:
+        new['tree'] = tree
+    content = records.to_bytes(new)
+    wanted = {(entry.get('observed') or {}).get('sha256') for entry in new['entries'] if not entry.get('secret')}
+    records.write(node, content, {}, wanted)
+    return {'serial': new['serial'], 'digest': records.digest(content), 'record': records.pack(content)}

@@ -1,0 +1,90 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+"""Say whether a node has MUNGE's declared key or another one, and show neither."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+---
+module: hal_munge_key_state
+short_description: Say which key of MUNGE a node has, without showing it
+description:
+  - Reads the key and returns what it is, and a digest by which nodes with the same key are found.
+  - The digest is an HMAC with the declared key, so that nobody who does not have that one can use it to test a guess.
+options:
+  key:
+    description: The declared key as text; hexadecimal or base64.
+    type: str
+    required: true
+  path:
+    description: Where the key belongs.
+    type: path
+    default: /etc/munge/munge.key
+author: [HAL toolkit]
+attributes:
+  check_mode: {support: full, description: Changes nothing.}
+  diff_mode: {support: none, description: Has nothing to show.}
+"""
+
+EXAMPLES = r"""
+- name: See which key is there
+  hal_munge_key_state:
+    key: "{{ munge_key }}"
+  no_log: true
+  register: __munge_seen
+"""
+
+RETURN = r"""
+state:
+  description:
+    - C(absent), C(declared) or C(other). An empty file is C(absent), and C(unusable) is one that MUNGE takes no key
+      from.
+  type: str
+  returned: always
+digest:
+  description: The same on nodes that have the same key; empty where none is.
+  type: str
+  returned: always
+"""
+
+import hashlib
+import hmac
+
+from ansible.module_utils.common.text.converters import to_native
+from ansible.module_utils.hal_munge_key_text import MAX_BYTES, MIN_BYTES, KeyTextError, decode
+from ansible.module_utils.hal_node_files import content_of
+from ansible.module_utils.hal_run_command import AnsibleModule
+
+
+def state_of(found, declared):
+    """Return the state and the digest of a key that was found; None: there is none."""
+    if not found:
+        return "absent", ""
+    digest = hmac.new(declared, found, hashlib.sha256).hexdigest()
+    if found == declared:
+        return "declared", digest
+    return ("other" if MIN_BYTES <= len(found) <= MAX_BYTES else "unusable"), digest
+
+
+def main():
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "key": {"type": "str", "required": True, "no_log": True},
+            "path": {"type": "path", "default": "/etc/munge/munge.key", "no_log": False},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        state, digest = state_of(content_of(module.params["path"]), decode(module.params["key"]))
+    except KeyTextError as error:
+        module.fail_json(msg="munge key: %s" % error)
+    except (IOError, OSError) as error:
+        module.fail_json(msg="munge key: %s cannot be read: %s" % (module.params["path"], to_native(error.strerror)))
+    module.exit_json(changed=False, state=state, digest=digest)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""The role's own tasks refuse what the filters find, on a node that is a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.unit.looking import look, words
+
+# Prints the file that it is given, or has; one key opens root.
+SSHD = """file={folder}/sshd_config
+while [ $# -gt 0 ]; do case $1 in -f) file=$2 ;; esac; shift; done
+echo "hostkey /etc/ssh/ssh_host_ed25519_key"
+echo "authorizedkeysfile {folder}/keys"
+sed -n '/^Match/q; /^Authorized/d; s/^\\([A-Za-z0-9]*\\) /\\L\\1 /p' "$file" """
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0Yd5vI0mBsJ3m4vPzqTR0cA4cR6oKk0g6oJr1mC0Qx root@flash1"
+
+
+def test_what_sshd_would_lose_is_refused_with_the_ways_on(tmp_path: Path) -> None:
+    paths = {
+        "/var/lib/hal/ssh": f"{tmp_path}/record",
+        "/etc/ssh/sshd_config": f"{tmp_path}/sshd_config",
+        "/var/log": str(tmp_path),
+        "settings=$(sshd": f"settings=$({tmp_path}/bin/sshd",
+    }
+    programs = {"sshd": SSHD.format(folder=tmp_path), "journalctl": ":", "last": ":"}
+    (tmp_path / "keys").write_text("# nobody's\n")
+    (tmp_path / "sshd_config").write_text("UsePAM yes\n")
+    run = look(tmp_path, "ssh", paths, programs)
+    assert run.returncode == 0, words(run)
+
+    (tmp_path / "sshd_config").write_text("AllowGroups hal-users\n")
+    run = look(tmp_path, "ssh", paths, programs)
+    assert run.returncode != 0
+    assert (
+        "hal05: sshd would lose what somebody set or uses: allowgroups is hal-users, would be not set. Nothing was"
+        " written." in words(run)
+    )
+    assert look(tmp_path, "ssh", paths, programs, ssh_replace_ok=True).returncode == 0
+    declared = {"ssh_settings_extra": {"AllowGroups": "hal-users"}}
+    assert look(tmp_path, "ssh", paths, programs, **declared).returncode == 0
+
+    (tmp_path / "keys").write_text(f"{KEY}\n")
+    run = look(tmp_path, "ssh", paths, programs, **declared)
+    assert run.returncode != 0
+    assert "hal05: keys open an account that nobody declared: root: ssh-ed25519 SHA256:" in words(run)
+    assert look(tmp_path, "ssh", paths, programs, **declared, ssh_authorized_keys_ok=True).returncode == 0
+    allowed = {"ssh_authorized_keys_allowed": {"root": [KEY]}}
+    assert look(tmp_path, "ssh", paths, programs, **declared, **allowed).returncode == 0

@@ -31,8 +31,17 @@ def lost_lines(results: Mapping[str, Mapping[str, Any]], *, check: bool = False)
     return _cut(lines) + _cut(late_lines)
 
 
-def plan_of(results: Mapping[str, Mapping[str, Any]], role: str, *, changed_ok: bool = False) -> dict[str, Any]:
-    """Return {text, code, refused}: what giving back a role does on nodes, and why it may not be done."""
+def plan_of(
+    results: Mapping[str, Mapping[str, Any]],
+    role: str,
+    *,
+    changed_ok: bool = False,
+    queue: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return {text, code, refused}: what giving back a role does on nodes, and why it may not be done.
+
+    queue  what running squeue at the node of slurmctld returned; nothing where that was not asked
+    """
     if not any(said.get("kept") for said in results.values()):
         nodes = fold(sorted(results))
         return {"text": f"{nodes}: nothing is kept that role {role} replaced", "code": "", "refused": []}
@@ -47,9 +56,23 @@ def plan_of(results: Mapping[str, Mapping[str, Any]], role: str, *, changed_ok: 
     refused = [f"{nodes}: {line}" for line, nodes in _folded(_each(results, "changed"))] if not changed_ok else []
     jobs = {host: [", ".join(said["jobs"])] for host, said in results.items() if said.get("jobs")}
     refused += [f"{nodes}: jobs run there, and {words} would stop: drain it first" for words, nodes in _folded(jobs)]
+    serving = {host: [", ".join(said["serving"])] for host, said in results.items() if said.get("serving")}
+    why = _in_queue(queue or {})
+    refused += [f"{nodes}: {words} would stop there, and {why}" for words, nodes in _folded(serving) if why]
     prints = [str(said.get("fingerprint") or said.get("msg") or "") for said in results.values()]
     prints.append(hashlib.sha256(json.dumps([role, changed_ok]).encode()).hexdigest())
     return {"text": "\n".join(lines), "code": code_of_prints(prints), "refused": refused}
+
+
+def _in_queue(asked: Mapping[str, Any]) -> str:
+    """Return why what jobs need may not stop, '' where Slurm has no job, or is not there."""
+    if asked.get("skipped") or not asked or "No such file" in str(asked.get("msg")):
+        return ""
+    if asked.get("rc") != 0:
+        return f"Slurm does not say whether jobs run: {one_line(str(asked.get('stderr') or asked.get('msg')))}"
+    jobs = str(asked.get("stdout") or "").split()
+    words = f"{len(jobs)} jobs run" if len(jobs) != 1 else f"job {one_line(jobs[0])} runs"
+    return f"{words}: wait until they ended, or end them" if jobs else ""
 
 
 def _each(results: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, list[str]]:

@@ -17,11 +17,13 @@ def hal_originals_lost(results: dict[str, Any], check: bool = False) -> list[str
     return lost_lines(results, check=check)
 
 
-def hal_originals_plan(results: dict[str, Any], role: str, changed_ok: bool = False) -> dict[str, Any]:
+def hal_originals_plan(
+    results: dict[str, Any], role: str, changed_ok: bool = False, queue: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Return {text, code, refused} of what giving back a role would do on nodes."""
     from hal_audit.originals import plan_of
 
-    return plan_of(results, role, changed_ok=changed_ok)
+    return plan_of(results, role, changed_ok=changed_ok, queue=queue)
 
 
 class FilterModule:

@@ -18,6 +18,7 @@ from ansible.module_utils.hal_audit_packages import read_installed
 from ansible.module_utils.hal_audit_secrets import id_of, read_key
 from ansible.module_utils.hal_audit_unmanaged import keep_for, look_at
 from ansible.module_utils.hal_expect_kernel import sysctl_path
+from ansible.module_utils.hal_expect_services import parse
 from ansible.module_utils.hal_expect_values import Unreadable
 from ansible.module_utils.hal_originals_paths import put_back, set_times
 from ansible.module_utils.hal_originals_store import (
@@ -29,10 +30,15 @@ __metaclass__ = type
 OF_JOBS = ('slurmd', 'slurmctld', 'slurmdbd', 'munge', 'gpfs', 'nvidia-persistenced', 'openibd', 'opensm', 'opensmd',
            'rdma', 'sssd', 'nslcd', 'autofs', 'nfs-server', 'network', 'NetworkManager')
 JOB_STEP = b'slurmstepd'
+#: Jobs on other nodes feel it when these stop.
+OF_CLUSTER = ('slurmctld', 'slurmdbd', 'mariadb', 'munge', 'opensm', 'opensmd', 'nfs-server', 'gpfs')
 #: What an audit tells and nobody did: a daemon that has not read its file, an orphan.
 NOBODYS = ('not-effective', 'orphaned')
 SECONDS = 300
+NOTHING = 'nothing to do'
+#: Why something stays, and is tried again with the next role: no failure.
 NOT_EMPTY = 'it is not empty, and stays'
+NEEDED = 'others need it, and it stays: '
 #: Below these the record keeps what a whole file is, whoever has lines in it.
 KEPT_WHOLE = ('/etc/', '/boot/')
 
@@ -44,11 +50,14 @@ class Plan:
     stays     [line]: what is not put back, and why
     changed   [line]: what somebody else changed since; it would be lost
     jobs      [unit] that would stop or restart while jobs run here
+    serving   [unit] that would stop, and that jobs of the whole cluster need
+    held      units that systemd does not stop: they run until the node is booted
     due       things that the store forgets when it is done
     """
 
     def __init__(self):
-        self.steps, self.stays, self.changed, self.jobs, self.due = [], [], [], [], []
+        self.steps, self.stays, self.changed, self.jobs, self.serving, self.due = [], [], [], [], [], []
+        self.held = frozenset()
 
 
 # ---------------------------------------------------------------- plan
@@ -57,12 +66,16 @@ def plan(role, index, record, node):
     out, entries = Plan(), index['entries']
     out.due = due(role, index, record)
     seen = seen_now({thing: entries[thing] for thing in out.due}, node)
+    out.held = held([thing for thing in out.due if kind_of(thing) == 'service'], node)
     for thing in out.due:
         now = seen[thing]
         if isinstance(now, Unreadable):
             out.changed.append('%s: what is there now could not be read: %s' % (shown_name(thing), now.reason))
             continue
-        if is_same(thing, entries[thing], now):
+        if thing in out.held and now.get('state') == 'started' and entries[thing]['was'].get('state') != 'started':
+            out.stays.append('%s: systemd does not stop it by hand: it runs until the node is booted' % shown_name(thing))
+            now = seen[thing] = dict(now, state='stopped')
+        if is_back(thing, entries[thing], now):
             continue
         if now.get('type') == 'file' and entries[thing]['was']['state'] == 'absent' and not entries[thing]['content']:
             out.stays.append('%s: it was not there, and what is in it is not of the role: remove it by hand' % (
@@ -77,16 +90,34 @@ def plan(role, index, record, node):
     stepped = {thing for thing, _words in out.steps}
     out.changed += sorted(changed_since(role, stepped, record, node))
     out.steps += [(unit, 'restart') for unit in readers(record, role, stepped) if started(unit, entries, seen, node)]
-    out.jobs = sorted(name_of(thing) for thing, what in out.steps if what.startswith(('stop', 'restart'))
-                      and name_of(thing).partition('.')[0] in OF_JOBS) if jobs_run(node) else []
+    stops = [(name_of(thing), what) for thing, what in out.steps if what.startswith(('stop', 'restart'))]
+    out.jobs = sorted(unit for unit, _what in stops if _plain(unit) in OF_JOBS) if jobs_run(node) else []
+    out.serving = sorted(unit for unit, what in stops if what.startswith('stop') and _plain(unit) in OF_CLUSTER)
     return out, seen
 
 
+def _plain(unit):
+    return unit.partition('.')[0]
+
+
+def held(units, node):
+    """Return those of some units, as things, whose unit file has RefuseManualStop= (systemd.unit(5))."""
+    if not units:
+        return frozenset()
+    names = ['systemctl', 'show', '--property', 'Id,RefuseManualStop', '--'] + [name_of(one) for one in units]
+    _status, out, _err = node.run(names, SECONDS)
+    return frozenset(thing for thing, shown in zip(units, parse(out)) if shown.get('RefuseManualStop') == 'yes')
+
+
 def due(role, index, record):
-    """Return the things that no other role has, sorted; those that an earlier giveback had to leave, too. Pure."""
+    """Return the things that no other role has, sorted. Pure.
+
+    What an earlier giveback of this role could not put back is due again, and what stayed because others needed it
+    with each role.
+    """
     every = roles_of(index, record)
     return sorted(thing for thing, roles in every.items()
-                  if roles == {role} or (index['entries'][thing].get('left') and not roles))
+                  if roles == {role} or (not roles and index['entries'][thing].get('left') in (role, True)))
 
 
 def others(role, index, record):
@@ -102,7 +133,7 @@ def words(thing, entry, now):
         done = []
         if now.get('state') == 'started' and was.get('state') != 'started':
             done.append('stop')
-        if was.get('masked') != now.get('masked') and was['state'] != 'absent':
+        if bool(was.get('masked')) != bool(now.get('masked')):
             done.append('mask' if was.get('masked') else 'unmask')
         if was.get('enabled') is True and now.get('enabled') is not True:
             done.append('enable')
@@ -110,7 +141,7 @@ def words(thing, entry, now):
             done.append('disable')
         if was.get('state') == 'started' and now.get('state') != 'started':
             done.append('start')
-        return ', '.join(done) or 'nothing to do'
+        return ', '.join(done) or NOTHING
     if was.get('state') == 'absent':
         return 'remove'
     return 'back to %s' % summary(thing, was)
@@ -176,7 +207,7 @@ def jobs_run(node):
 
 def fingerprint(node, role, made, seen, index):
     """Return a digest of what would be done, and to what. Pure but for the node's id."""
-    about = [node.machine_id(), role, made.steps, made.stays, made.changed, made.jobs,
+    about = [node.machine_id(), role, made.steps, made.stays, made.changed, made.jobs, made.serving,
              [[thing, index['entries'][thing]['was'], _known(seen.get(thing))] for thing in made.due]]
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode('ascii')).hexdigest()
 
@@ -190,20 +221,20 @@ def _known(now):
 
 # ---------------------------------------------------------------- do it
 def ask(request, node):
-    """Return {steps, stays, changed, jobs, fingerprint, kept}; nothing is changed. Raises OriginalsError."""
+    """Return {steps, stays, changed, jobs, serving, fingerprint, kept}; nothing is changed. Raises OriginalsError."""
     index = read_index(node)
     record, _said = records.choose(request['node'], request.get('copy'), node)
     made, seen = plan(request['role'], index, record, node)
     return {'steps': [['%s' % shown_name(thing), what] for thing, what in made.steps], 'stays': made.stays,
-            'changed': made.changed, 'jobs': made.jobs, 'kept': len(made.due),
+            'changed': made.changed, 'jobs': made.jobs, 'serving': made.serving, 'kept': len(made.due),
             'fingerprint': fingerprint(node, request['role'], made, seen, index)}
 
 
 def give_back(request, node):
     """Do what `ask` said, if that is still so. Returns {done, left, stayed, serial, digest, record}.
 
-    left     what could not be put back, and why: a failure
-    stayed   folders that were not there and are not empty; the next giveback tries again
+    left     what could not be put back, and why: a failure; the next giveback of the role tries again
+    stayed   folders that are not empty and packages that others need; a giveback of any role tries again
 
     request  {node, role, fingerprint, changed_ok, copy}
     Raises OriginalsError; before the first change, or with what was not put back.
@@ -224,10 +255,10 @@ def give_back(request, node):
                 ', '.join(made.jobs)))
         began = node.now()
         left = carry_out(made, index['entries'], seen, node)
-        still = {thing for thing, _words in left}
+        still = {thing: stays(why) or role for thing, why in left}
         for thing in made.due:
             if thing in still:
-                index['entries'][thing].update(left=True, roles=[])
+                index['entries'][thing].update(left=still[thing], roles=[])
             else:
                 del index['entries'][thing]
         for thing in others(role, index, record):
@@ -235,8 +266,13 @@ def give_back(request, node):
         write_index(node, index)
         sealed = forget(role, record, request, began, node) if record else {}
     return dict(sealed, done=['%s: %s' % (shown_name(thing), what) for thing, what in made.steps if thing not in still],
-                left=['%s: %s' % (shown_name(thing), why) for thing, why in left if why != NOT_EMPTY],
-                stayed=['%s: %s' % (shown_name(thing), why) for thing, why in left if why == NOT_EMPTY])
+                left=['%s: %s' % (shown_name(thing), why) for thing, why in left if not stays(why)],
+                stayed=['%s: %s' % (shown_name(thing), why) for thing, why in left if stays(why)])
+
+
+def stays(why):
+    """Say whether this is no failure: it stays until nobody needs it. Pure."""
+    return why.startswith((NOT_EMPTY, NEEDED))
 
 
 def carry_out(made, entries, seen, node):
@@ -255,9 +291,11 @@ def carry_out(made, entries, seen, node):
     for thing in gone:
         if thing not in folders:
             _try(left, thing, put_back, node.path(name_of(thing)), was[thing])
-    for thing, _what in made.steps:
-        if kind_of(thing) == 'package':
-            _try(left, thing, _package_back, name_of(thing), was[thing], node)
+    packages = [thing for thing, _what in made.steps if kind_of(thing) == 'package']
+    left += _erase([thing for thing in packages if was[thing]['state'] == 'absent'], node)
+    for thing in packages:
+        if was[thing]['state'] != 'absent':
+            _try(left, thing, _version_back, name_of(thing), was[thing].get('version') or [], node)
     for thing in folders:
         _try(left, thing, put_back, node.path(name_of(thing)), was[thing])
     for thing in files:
@@ -280,8 +318,15 @@ def carry_out(made, entries, seen, node):
 def _otherwise(made, entries, told, node):
     """Return [(thing, why)] of what is not what it was, whatever the programs said."""
     asked = {thing: entries[thing] for thing, _what in made.steps if thing in entries and thing not in told}
-    return [(thing, 'it is still not as it was') for thing, now in sorted(seen_now(asked, node).items())
-            if isinstance(now, Unreadable) or not is_same(thing, asked[thing], now)]
+    seen = {thing: dict(now, state=asked[thing]['was'].get('state')) if thing in made.held else now
+            for thing, now in seen_now(asked, node).items()}
+    return [(thing, 'it is still not as it was') for thing, now in sorted(seen.items())
+            if isinstance(now, Unreadable) or not is_back(thing, asked[thing], now)]
+
+
+def is_back(thing, entry, now):
+    """Say whether giving back has nothing to do. A unit whose package stays is there, and does nothing. Pure."""
+    return is_same(thing, entry, now) or (kind_of(thing) == 'service' and words(thing, entry, now) == NOTHING)
 
 
 def _try(left, thing, do, *words):
@@ -318,12 +363,29 @@ def _unit(unit, what, wanted, node):
             _run(['systemctl', word, unit], node)
 
 
-def _package_back(name, was, node):
-    """What others need stays: rpm refuses to erase it. Of a package manager's other work nothing is undone."""
-    if was['state'] == 'absent':
-        _run(['rpm', '--erase', name], node)
-    else:
-        _version_back(name, was.get('version') or [], node)
+def _erase(things, node):
+    """Erase packages, those first that no other needs; return [(thing, why)] of those that stay.
+
+    What a package outside of these needs stays: rpm refuses to erase it.
+    """
+    left = []
+    while things:
+        left = []
+        for thing in things:
+            _try(left, thing, _erase_one, name_of(thing), node)
+        if len(left) == len(things):
+            break
+        things = [thing for thing, _why in left]
+    return left
+
+
+def _erase_one(name, node):
+    status, out, err = node.run(['rpm', '--erase', name], SECONDS)
+    if status != 0:
+        said = [line.strip() for line in (err or out).splitlines() if line.strip()]
+        needs = [line.partition(' is needed by ')[2] for line in said if ' is needed by ' in line]
+        raise OriginalsError(NEEDED + shown_name(', '.join(sorted(set(needs)))) if needs else 'rpm --erase %s: %s' % (
+            name, shown_name(said[-1]) if said else 'status %d' % status))
 
 
 def _version_back(name, versions, node):

@@ -108,6 +108,11 @@ steps:
   returned: state is planned
   type: list
   elements: list
+serving:
+  description: Units that would stop, and that jobs on other nodes need.
+  returned: state is planned
+  type: list
+  elements: str
 fingerprint:
   description: Of the plan.
   returned: state is planned
@@ -123,7 +128,7 @@ left:
   type: list
   elements: str
 stayed:
-  description: Folders that were not there, and stay because they are not empty.
+  description: Folders that were not there and are not empty, and packages that others need. They stay.
   returned: state is given_back
   type: list
   elements: str

@@ -65,6 +65,10 @@ def systemd(hal: FakeNode) -> list[list[str]]:
     told: list[list[str]] = []
 
     def systemctl(words: list[str]) -> tuple[int, str, str]:
+        if words[:3] == ["show", "--property", "Id,RefuseManualStop"]:
+            names = words[words.index("--") + 1 :]
+            held = [hal.units.get(name, {}).get("RefuseManualStop", "no") for name in names]
+            return 0, "\n\n".join(f"Id={n}\nRefuseManualStop={h}" for n, h in zip(names, held, strict=True)), ""
         if words[0] == "show":
             return 0, "\n\n".join(hal.unit(name) for name in words[words.index("--") + 1 :]) + "\n", ""
         told.append(words)
@@ -457,6 +461,42 @@ def test_units_come_back_and_jobs_are_not_disturbed(hal: FakeNode, systemd: list
     ]
 
 
+def test_what_jobs_of_other_nodes_need_is_named(hal: FakeNode, systemd: list[list[str]]) -> None:
+    units = ["service:opensm.service", "service:slurmctld.service", "service:chronyd.service"]
+    for unit in units:
+        hal.units[unit.partition(":")[2]] = {"ActiveState": "inactive", "UnitFileState": "disabled"}
+    kept(hal, wants(*units))
+    for unit in units:
+        hal.units[unit.partition(":")[2]] = {}
+    rolled_out(hal, *units)
+    assert planned(hal)["serving"] == ["opensm.service", "slurmctld.service"]
+
+
+def test_a_mask_goes_where_no_unit_was(hal: FakeNode, systemd: list[list[str]]) -> None:
+    gone = {"LoadState": "not-found", "ActiveState": "inactive", "UnitFileState": ""}
+    hal.units["opensm.service"] = dict(gone)
+    kept(hal, wants("service:opensm.service"))
+    hal.units["opensm.service"] = {"ActiveState": "inactive", "LoadState": "masked", "UnitFileState": "masked"}
+    rolled_out(hal, "service:opensm.service")
+    assert planned(hal)["steps"] == [["service:opensm.service", "unmask"]]
+    assert given_back(hal)["left"] == []
+    assert ["unmask", "opensm.service"] in systemd
+
+
+def test_what_systemd_does_not_stop_by_hand_is_said_and_no_failure(hal: FakeNode, systemd: list[list[str]]) -> None:
+    hal.units["rdma.service"] = {"ActiveState": "inactive", "UnitFileState": "disabled"}
+    kept(hal, wants("service:rdma.service"))
+    hal.units["rdma.service"] = {"RefuseManualStop": "yes"}
+    rolled_out(hal, "service:rdma.service")
+    plan = planned(hal)
+    assert plan["stays"] == [
+        "service:rdma.service: systemd does not stop it by hand: it runs until the node is booted"
+    ]
+    assert plan["steps"] == [["service:rdma.service", "disable"]]
+    assert given_back(hal)["left"] == []
+    assert ["stop", "rdma.service"] not in systemd
+
+
 def test_a_daemon_is_told_that_its_file_is_back(hal: FakeNode, systemd: list[list[str]]) -> None:
     hal.write(CONF, "theirs\n")
     hal.units["chronyd.service"] = {}
@@ -475,6 +515,8 @@ def test_packages_come_back_where_they_can(hal: FakeNode, systemd: list[list[str
         if words[0] != "--erase":
             return hal.rpm(words)
         called.append(words)
+        if words[1] == "base" and "new" in hal.packages:
+            return 1, "", "error: Failed dependencies:\n\tbase is needed by (installed) new-2.0-1.el7.noarch\n"
         if words[1] == "needed":
             return 1, "", "error: Failed dependencies:\n\tneeded is needed by (installed) slurm\n"
         del hal.packages[words[1]]
@@ -487,22 +529,20 @@ def test_packages_come_back_where_they_can(hal: FakeNode, systemd: list[list[str
 
     hal.programs.update(rpm=rpm, yum=yum)
     hal.packages["old"] = ("(none)", "1.0", "1.el7", "noarch", 1000)
-    kept(hal, wants("package:new", "package:needed", "package:old"))
-    hal.packages["old"] = ("(none)", "2.0", "1.el7", "noarch", 2000)
-    hal.packages["new"] = hal.packages["needed"] = ("(none)", "2.0", "1.el7", "noarch", 2000)
-    rolled_out(hal, "package:new", "package:needed", "package:old")
+    kept(hal, wants("package:base", "package:new", "package:needed", "package:old"))
+    for name in ("base", "old", "new", "needed"):
+        hal.packages[name] = ("(none)", "2.0", "1.el7", "noarch", 2000)
+    rolled_out(hal, "package:base", "package:new", "package:needed", "package:old")
     done = given_back(hal)
-    assert called == [
-        ["--erase", "needed"],
-        ["--erase", "new"],
-        ["--assumeyes", "downgrade", "old-1.0-1.el7.noarch"],
-    ]
-    assert done["left"] == ["package:needed: rpm --erase needed: \\x09needed is needed by (installed) slurm"]
+    erased = ["base", "needed", "new", "base", "needed", "needed"]  # again while one of them goes
+    assert called == [*(["--erase", one] for one in erased), ["--assumeyes", "downgrade", "old-1.0-1.el7.noarch"]]
+    assert done["left"] == []
+    assert done["stayed"] == ["package:needed: others need it, and it stays: (installed) slurm"]
     assert [(one["thing"], one["roles"]) for one in listed(hal.node)] == [("package:needed", [])]
     hal.programs["rpm"] = lambda words: (
         (0, hal.packages.pop("needed") and "", "") if words[0] == "--erase" else hal.rpm(words)
     )
-    assert given_back(hal, "base")["left"] == [], "what was left comes back with the next role"
+    assert given_back(hal, "base")["done"] == ["package:needed: remove"], "what stayed goes with the next role"
 
 
 def test_what_a_program_says_it_did_is_looked_at(hal: FakeNode, systemd: list[list[str]]) -> None:
@@ -579,6 +619,7 @@ def test_what_could_not_be_put_back_is_kept_on(
         assert given_back(hal)["left"] == [f"file:{CONF}: No space left on device"]
     assert hal.path(CONF).read_text() == "ours\n"
     assert [one["thing"] for one in listed(hal.node)] == [f"file:{CONF}"]
+    assert planned(hal, "ssh")["steps"] == [], "another role does not fail for it"
     assert [one.name for one in hal.path("/etc").glob(".hal-*")] == []
     given_back(hal, changed_ok=True)
     assert hal.path(CONF).read_text() == "theirs\n"

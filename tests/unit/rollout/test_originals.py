@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,9 @@ def giveback(site: Site) -> Any:
     )
 
     def run(*arguments: str) -> Any:
-        return site.run("-e", "giveback_role=time", *arguments, play=[{**play_of_ours, "hosts": "all"}])
+        path = {"PATH": f"{site.folder}/bin:{os.environ['PATH']}"}
+        play = {**play_of_ours, "hosts": "all", "environment": path}
+        return site.run("-e", "giveback_role=time", *arguments, play=[play])
 
     return run
 
@@ -214,6 +217,35 @@ def test_jobs_are_no_matter_of_a_permission() -> None:
     said = {"kept": 1, "fingerprint": "a", "jobs": ["slurmd.service"], "changed": ["file:/x: changed"]}
     plan = plan_of({"hal01": said, "hal02": said}, "slurm", changed_ok=True)
     assert plan["refused"] == ["hal[01-02]: jobs run there, and slurmd.service would stop: drain it first"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "why"),
+    [
+        ({"skipped": True}, None),
+        ({"rc": 0, "stdout": ""}, None),
+        ({"rc": 2, "msg": "[Errno 2] No such file or directory: b'squeue'"}, None),
+        ({"rc": 0, "stdout": "12\n13"}, "2 jobs run: wait until they ended, or end them"),
+        ({"rc": 1, "stderr": "slurm_load_jobs error: Unable to contact"}, "Slurm does not say whether jobs run"),
+    ],
+)
+def test_what_jobs_of_other_nodes_need_does_not_stop(queue: dict[str, Any], why: str | None) -> None:
+    said = {"kept": 1, "fingerprint": "a", "serving": ["opensm.service"]}
+    refused = plan_of({"hal01": said, "hal02": {**said, "serving": []}}, "infiniband", queue=queue)["refused"]
+    assert [line.partition(": slurm_load")[0] for line in refused] == (
+        [f"hal01: opensm.service would stop there, and {why}"] if why else []
+    )
+
+
+def test_slurm_is_asked_where_something_stops_that_jobs_need(site: Site, giveback: Any) -> None:
+    (site.folder / "hal02" / "originals.json").write_text(json.dumps({"serving": ["nfs-server.service"]}))
+    program = site.folder / "bin" / "squeue"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text("#!/bin/sh\necho 4711\n")
+    program.chmod(0o755)
+    refused = giveback()
+    assert refused.status == 2, refused.text
+    assert "hal02: nfs-server.service would stop there, and job 4711 runs" in refused.words
 
 
 def test_what_a_node_says_is_one_line() -> None:

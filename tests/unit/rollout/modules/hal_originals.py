@@ -9,7 +9,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "kept": {"kept": ["file:/etc/x"], "absent": 0, "lost": [], "record": "none"},
-    "planned": {"steps": [["file:/etc/x", "remove"]], "stays": [], "changed": [], "jobs": [], "kept": 1},
+    "planned": {"steps": [["file:/etc/x", "remove"]], "stays": [], "changed": [], "jobs": [], "serving": [], "kept": 1},
     "given_back": {"done": ["file:/etc/x: remove"], "left": [], "stayed": []},
 }
 

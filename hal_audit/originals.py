@@ -27,7 +27,7 @@ def lost_lines(results: Mapping[str, Mapping[str, Any]], *, check: bool = False)
     if check:
         lines = [f"{nodes}: {words}" for words, nodes in _folded(counted) if words[0] != "0"] + lines
     late = _folded({host: said.get("uncovered") or [] for host, said in results.items()}) if lines else []
-    late_lines = [f"{nodes}: {task} decides in the run what it replaces: not kept" for task, nodes in late]
+    late_lines = [f"{nodes}: {task} decides in the run what it replaces: not kept by now" for task, nodes in late]
     return _cut(lines) + _cut(late_lines)
 
 

@@ -32,9 +32,10 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
     try:
-        options = _parser().parse_args(arguments)
+        parser = _parser()
+        options = _parsed(parser, sys.argv[1:] if arguments is None else arguments)
         if options.command is None:
-            _parser().print_help()
+            parser.print_help()
             return ERROR
         status = _COMMANDS[options.command](options)
         sys.stdout.flush()
@@ -48,6 +49,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return status
+
+
+def _parsed(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options. What is behind -- is another program's: argparse would take its first word for a name."""
+    own, rest = list(arguments), []
+    if "--" in own:
+        cut = own.index("--")
+        own, rest = own[:cut], own[cut + 1 :]
+    options = parser.parse_args(own)
+    unknown = getattr(options, "rest", rest)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if rest:
+        options.rest = rest
+    return options
 
 
 def _parser() -> Parser:

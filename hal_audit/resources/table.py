@@ -98,6 +98,7 @@ READ_ONLY = frozenset(f"ansible.builtin.{name}" for name in _LOOKING.split()) | 
     "hal_expect",
     "hal_lmod_site",
     "hal_munge_key_state",
+    "hal_originals",  # writes its own store
     "hal_record",
     "hal_slurm_found",
     "hal_slurm_node",  # a node's state is slurmctld's, and changes by the hour

@@ -36,7 +36,11 @@ class ActionModule(BoundedAction):
         try:
             store = Store(str(self._templar.template(variables["hal_audit_dir"])))
             copy = store.copy(host)
-            if arguments.get("state") == "kept" and "resources" not in arguments:
+            things = arguments.pop("things", None)
+            if things:
+                role = self._task._role.get_name() if self._task._role else ""
+                arguments["resources"] = [{"resource": str(one), "declared": {}, "role": role} for one in things]
+            elif arguments.get("state") == "kept" and "resources" not in arguments:
                 only = arguments.pop("roles", None)
                 roles = [one for one in self._roles(host, variables, store, copy) if not only or one.name in only]
                 if not roles:

@@ -36,6 +36,13 @@ options:
     type: list
     elements: dict
     default: []
+  things:
+    description:
+      - What a role has found in the run and will replace or remove, as V(file:/etc/x) and V(service:x.service). What a
+        role declares is kept without this. The action plugin makes O(resources) of it.
+    type: list
+    elements: str
+    default: []
   roles:
     description: Keep what these roles replace, and no others. All of the running playbook's without it.
     type: list
@@ -79,6 +86,11 @@ EXAMPLES = r'''
 - name: Keep what is there and will be replaced
   hal_originals:
     state: kept
+
+- name: Keep firewalls that will be stopped, which were found in the run
+  hal_originals:
+    state: kept
+    things: [service:iptables.service]
 '''
 
 RETURN = r'''
@@ -163,6 +175,7 @@ def main():
             'state': {'type': 'str', 'choices': ['kept', 'listed', 'planned', 'given_back'], 'required': True},
             'node': {'type': 'str', 'default': ''},
             'resources': {'type': 'list', 'elements': 'dict', 'default': []},
+            'things': {'type': 'list', 'elements': 'str', 'default': []},
             'roles': {'type': 'list', 'elements': 'str', 'default': []},
             'copy': {'type': 'str', 'default': ''},
             'most_mib': {'type': 'int', 'default': 512},

@@ -1,4 +1,4 @@
-"""A cluster made by hand is looked at and taken over role by role: no job, file or way in is lost.
+"""A cluster made by hand is looked at, taken over role by role and given back: no job, file or way in is lost.
 
 One story: each test stands on the one before.
 """
@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import hand_made
 import pytest
 import strategy
-from ansible_run import Run, of_scenario
+from ansible_run import PROJECT, Run, of_scenario
 from hand_made import CONTROLLER, OWN_KEY, SCENARIO, Node
 from ssh_config import STATE, Cluster
 from waiting import wait_for
 
-# In this order they are taken over.
+# In this order they are taken over, and in the other one given back.
 ROLES = ["repositories", "base", "hosts", "time", "munge", "firewall", "infiniband", "lmod", "ssh", "slurm"]
 # What a first run would lose, and refuses. The nodes that it leaves as they are.
 REFUSED = {
@@ -43,6 +45,8 @@ WAITS = {
         "infiniband_takeover_ok: true",
     ],
 }
+# What shows in a run only is not kept: these files stay, and are switched on again by hand.
+SWITCHED_OFF = ("/etc/yum.repos.d/site.repo", "/etc/sysconfig/iptables", "/etc/systemd/system/iptables.service")
 ALONE = {"firewall": ["hal-login"], "infiniband": ["hal02"]}
 # What an administrator declares or permits then.
 WAYS_ON: dict[str, dict[str, Any]] = {
@@ -68,6 +72,27 @@ def roll_out(role: str, *, with_the_way_on: bool = True) -> Run:
     managed = ROLES[: ROLES.index(role) + 1]
     given = {"managed_roles": managed, **declared(managed if with_the_way_on else managed[:-1])}
     return of_scenario(SCENARIO).playbook("playbooks/site.yml", "--tags", role, mitogen=strategy.chosen(), **given)
+
+
+def originals(cluster: Cluster) -> dict[str, list[dict[str, Any]]]:
+    """What hal-audit says that the nodes keep."""
+    program = str(Path(sys.executable).with_name("hal-audit"))
+    argv = [program, "originals", "-i", str(SCENARIO / "hal.yml"), "--json", cluster.slice("nodeset")]
+    argv += ["--", "--extra-vars", f"virtual_name={SCENARIO.name}"]
+    done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[dict[str, Any]]] = json.loads(done.stdout)
+    return found
+
+
+def give_back(role: str, nodes: list[str]) -> Run:
+    """Give a role back: look at the plan, then the same with its code."""
+    play = "playbooks/giveback.yml"
+    given: dict[str, Any] = {"giveback_role": role, "giveback_nodes": " or ".join(nodes)}
+    shown = of_scenario(SCENARIO).playbook(play, **given)
+    codes = set(re.findall(r"giveback_code=([0-9A-Z]{4}-[0-9A-Z]{4})", shown.output))
+    assert len(codes) == 1, shown.explain()
+    return of_scenario(SCENARIO).playbook(play, **given, giveback_code=codes.pop())
 
 
 def nothing_is_lost(node: Node, cluster: Cluster) -> None:
@@ -193,3 +218,53 @@ def test_slurm_is_taken_over_when_no_job_runs(node: Node, cluster: Cluster) -> N
     shown = host.check_output("scontrol show config")
     assert re.search(r"^StateSaveLocation += /srv/slurm/state$", shown, re.MULTILINE)
     assert re.search(r"^AccountingStorageType += accounting_storage/slurmdbd$", shown, re.MULTILINE)
+
+
+# ---------------------------------------------------------------- given back
+def test_what_was_replaced_is_listed(node: Node, cluster: Cluster) -> None:
+    kept = {(name, one["thing"]) for name, things in originals(cluster).items() for one in things}
+    written = {
+        (name, f"file:{line.split()[0]}")
+        for name, lines in hand_made.recalled()["written"].items()
+        for line in lines
+        if line.startswith("/")
+    }
+    # Not of these roles; or left where it is, and only switched off.
+    left = {
+        path
+        for path in hand_made.WRITTEN
+        if path.startswith(("/opt", "/scratch", "/etc/cron.d", "/root", *SWITCHED_OFF))
+    }
+    assert {one for one in written if one[1].removeprefix("file:") not in left} <= kept
+    assert node(CONTROLLER).check_output("stat --format=%a /var/lib/hal/originals") == "700"
+
+
+@pytest.mark.parametrize("role", ROLES[::-1])
+def test_given_back(role: str, node: Node, cluster: Cluster) -> None:
+    keepers = [name for name, things in originals(cluster).items() if any(role in one["roles"] for one in things)]
+    assert keepers
+    done = give_back(role, keepers)
+    assert done.status == 0, done.explain()
+    assert [name for name in cluster.slice("nodes") if not hand_made.lets_in(cluster, name)] == []
+    assert hand_made.of_users(node) == hand_made.recalled()["of_users"]
+
+
+def test_all_is_as_it_was_made_by_hand(node: Node, cluster: Cluster) -> None:
+    story = hand_made.recalled()
+    for name in cluster.slice("nodes"):
+        assert (name, hand_made.written(node(name))) == (name, story["written"][name])
+        assert (name, hand_made.units(node(name))) == (name, story["units"][name])
+    assert hand_made.master(node) == story["master"]
+    assert "MASQUERADE" in node(CONTROLLER).check_output("iptables -t nat -S POSTROUTING")
+    assert [things for things in originals(cluster).values() if things] == []
+
+
+def test_slurm_by_hand_runs_jobs_again_and_none_was_lost(node: Node) -> None:
+    fourth = submitted(node, "fourth")
+    story = hand_made.recalled()
+    assert set(story["jobs"].values()) == {"COMPLETED"}
+    assert sorted(story["jobs"], key=int)[-1] == fourth
+    assert len(story["jobs"]) == 4
+    outputs = "cat /home/alice/*.out"
+    assert node("hal01").check_output(outputs) == "begun\ndone"
+    assert sorted(node("hal02").check_output(outputs).split()) == ["begun", "done", "done", "done"]

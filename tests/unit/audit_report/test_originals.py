@@ -74,6 +74,22 @@ def test_nothing_kept_is_said(asked: list[Sequence[str]], capsys: pytest.Capture
     assert capsys.readouterr().out == "Nothing is kept\n"
 
 
+@pytest.mark.parametrize("nodes", [[], ["hal01"]])
+def test_options_of_ansible_are_no_nodes(asked: list[Sequence[str]], nodes: list[str]) -> None:
+    main(["originals", *nodes, "--", "-e", "word=x"])
+    assert list(asked[0][asked[0].index("-e") :][:2]) == ["-e", "word=x"]
+
+
+def test_options_of_ansible_are_behind_a_mark(asked: list[Sequence[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["originals", "hal01", "hal02"], ["history", "--", "-e", "word=x"]):
+        with pytest.raises(SystemExit):
+            main(words)
+    assert capsys.readouterr().err == (
+        "hal-audit: unrecognized arguments: hal02\nhal-audit: unrecognized arguments: -e word=x\n"
+    )
+    assert asked == []
+
+
 def test_unknown_nodes_and_roles_are_refused(asked: list[Sequence[str]], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["originals", "hal55"]) == 1
     assert capsys.readouterr().err.startswith('no node "hal55"')

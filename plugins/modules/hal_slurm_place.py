@@ -31,6 +31,11 @@ options:
     elements: str
     choices: [slurmctld, slurmd, slurmdbd]
     default: []
+  read_elsewhere:
+    description:
+      - SHA-1 of the slurm.conf that slurmctld, on a node that is not in this run, has read; C(none) where nobody knows.
+        Another slurm.conf waits, unless there is none in place.
+    type: str
   planned:
     description:
       - In check mode, the files that the run would write, as C(files) of M(hal_files); those of I(staged_dir) are taken
@@ -64,6 +69,8 @@ waits:
   returned: always
 """
 
+import hashlib
+
 from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.hal_slurm_placed import Files, at_stake, text_of
 from ansible.module_utils.hal_slurm_process import NoAnswer, unit_properties
@@ -80,6 +87,13 @@ def in_use(module, daemon, conf):
     return at_stake(daemon, conf) if state in ENDED else "%s runs" % daemon
 
 
+def not_read(content, digest):
+    """Return why a new slurm.conf waits for a slurmctld that has read the one with this digest, "" if that is it."""
+    if hashlib.sha1(content or b"").hexdigest() == digest:
+        return ""
+    return "slurmctld has another slurm.conf, or does not say which: roll out its node, too"
+
+
 def main():
     """Run the module."""
     module = AnsibleModule(
@@ -88,6 +102,7 @@ def main():
             "staged_dir": {"type": "path", "required": True},
             "daemons": {"type": "list", "elements": "str", "choices": ["slurmctld", "slurmd", "slurmdbd"],
                         "default": []},
+            "read_elsewhere": {"type": "str"},
             "planned": {"type": "list", "elements": "dict", "default": []},
         },
         supports_check_mode=True,
@@ -97,6 +112,8 @@ def main():
                   {one["path"]: one.get("content") for one in planned})
     conf = text_of(files.paths[0])
     reasons = [in_use(module, daemon, conf) for daemon in module.params["daemons"]]
+    if conf and module.params["read_elsewhere"] is not None and files.differing():
+        reasons.append(not_read(files.new(files.paths[0]), module.params["read_elsewhere"]))
     waits = "; ".join(reason for reason in reasons if reason)
     placed = [] if waits else files.place(module)
     module.exit_json(changed=bool(placed), placed=placed, waits=waits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,19 @@ def test_where_there_are_commands_alone_it_comes_in_place(node: Node) -> None:
     assert node() == wanted
     assert node.conf.read_text() == NEW
     assert node() == {"changed": False, "placed": [], "waits": ""}
+
+
+def test_it_waits_for_a_slurmctld_that_is_not_in_the_run(node: Node) -> None:
+    for other in ("none", hashlib.sha1(OLD.encode()).hexdigest()):
+        assert node(read_elsewhere=other)["waits"].startswith("slurmctld has another slurm.conf")
+        assert node.conf.read_text() == OLD
+    assert node(read_elsewhere=hashlib.sha1(NEW.encode()).hexdigest())["placed"] == [str(node.conf)]
+    assert node(read_elsewhere="none")["waits"] == "", "it is in place"
+
+
+def test_a_new_node_has_commands_before_slurmctld_is_asked(node: Node) -> None:
+    node.conf.unlink()
+    assert node(read_elsewhere="none")["placed"] == [str(node.conf)]
 
 
 def test_a_foreign_file_of_a_daemon_that_is_not_there_is_replaced(node: Node) -> None:

@@ -12,7 +12,7 @@ import yaml
 from hal_audit.findings import Finding, is_known
 from hal_audit.roles import ROLES
 
-PERMISSION = "_ok"
+PERMISSIONS = ("_ok", "_confirm", "_confirmed")
 NEW = frozenset({"missing"})
 FIRST_SENTENCE = re.compile(r"(.+?\.)(?:\s|$)", re.DOTALL)
 
@@ -61,7 +61,7 @@ def permissions(role: str) -> dict[str, str]:
         return {}
     with (ROLES / role / "meta" / "argument_specs.yml").open("rb") as stream:
         options = yaml.safe_load(stream)["argument_specs"]["main"].get("options") or {}
-    return {name: _meaning(one) for name, one in sorted(options.items()) if name.endswith(PERMISSION)}
+    return {name: _meaning(one) for name, one in sorted(options.items()) if name.endswith(PERMISSIONS)}
 
 
 def _meaning(option: Mapping[str, Any]) -> str:

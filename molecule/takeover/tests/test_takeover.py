@@ -45,9 +45,11 @@ WAITS = {
         "infiniband_takeover_ok: true",
     ],
 }
-# What shows in a run only is not kept: these files stay, and are switched on again by hand.
-SWITCHED_OFF = ("/etc/yum.repos.d/site.repo", "/etc/sysconfig/iptables", "/etc/systemd/system/iptables.service")
+# Files of a daemon that is only stopped.
+SWITCHED_OFF = ("/etc/sysconfig/iptables", "/etc/systemd/system/iptables.service")
 ALONE = {"firewall": ["hal-login"], "infiniband": ["hal02"]}
+# Of the slurm.conf by hand: where the jobs are, and how long slurmctld knows of one that ended.
+SLURM = {"StateSaveLocation": "/srv/slurm/state", "MinJobAge": 86400}
 # What an administrator declares or permits then.
 WAYS_ON: dict[str, dict[str, Any]] = {
     "hosts": {"hosts_extra": [{"address": "192.0.2.77", "names": ["license.example.edu", "license"]}]},
@@ -55,7 +57,7 @@ WAYS_ON: dict[str, dict[str, Any]] = {
     "infiniband": {"infiniband_takeover_ok": True},
     "lmod": {"lmod_modulepath_extra": ["/opt/site/modulefiles"]},
     "ssh": {"ssh_settings_extra": {"AllowGroups": ["root", "hal-users"]}},
-    "slurm": {"slurm_uid": 64030, "slurm_gid": 64030, "slurm_settings_site": {"StateSaveLocation": "/srv/slurm/state"}},
+    "slurm": {"slurm_uid": 64030, "slurm_gid": 64030, "slurm_settings_site": SLURM},
 }
 
 

@@ -254,10 +254,11 @@ def test_a_rollout_begins_with_a_look_at_the_variables(folder: Folder) -> None:
     wrong = folder.write("group_vars/all/x.yml", "slurm_verson: 1\n")
     refused = folder.ansible("ansible-playbook", "-i", source, playbook)
     assert refused.returncode == 2
-    assert re.findall(r"TASK \[(.*)\]", refused.stdout)[-1] == "Refuse variables that nobody reads"
-    assert 'x.yml:1: slurm_verson: no role and no playbook reads it; did you mean "slurm_version"?' in " ".join(
-        refused.stdout.split()
-    )
+    assert re.findall(r"TASK \[(.*)\]", refused.stdout)[-1] == "Refuse a site that is not ready"
+    said = " ".join(refused.stdout.split())
+    assert 'x.yml:1: slurm_verson: no role and no playbook reads it; did you mean "slurm_version"?' in said
+    assert "state/ca/host_ca is missing. For a new site" in said, "all faults at once"
     wrong.write_text("slurm_version: 22.05.8\n")
     passed = folder.ansible("ansible-playbook", "-i", source, playbook)
-    assert "Refuse variables that nobody reads" in re.findall(r"TASK \[(.*)\]", passed.stdout)[:-1]
+    assert "slurm_verson" not in passed.stdout
+    assert "state/ca/host_ca is missing" in " ".join(passed.stdout.split())

@@ -61,6 +61,14 @@ class Look:
         return list(self.of("state")) == ["active"]
 
     @property
+    def former(self) -> list[str]:
+        """What this role had in force last; where it kept no record of that, what the files say that it wrote."""
+        if "former" in self.sections:
+            return list(self.sections["former"])
+        found = [lines for _, text, lines in _files(self) if WRITTEN in text and isinstance(lines, list)]
+        return [line for lines in found for line in lines]
+
+    @property
     def zones(self) -> Iterator[tuple[str, str]]:
         """(name, text) of each zone's file."""
         return (
@@ -89,7 +97,7 @@ def losses(seen: Look, declared: Iterable[str], kept: str) -> list[str]:
     cannot be read is lost where firewalld runs and may have it in force, but for this role's own files. FirewallError
     for an answer that is not whole.
     """
-    former = set(seen.sections.get("former", ()))
+    former = set(seen.former)
     wanted = {*declared, *former}
     mine = re.compile(kept)
     lines = [*seen.of("open"), *_in_files(seen)]
@@ -175,7 +183,7 @@ def _rich(rule: ET.Element) -> str:
 
 def _foreign_rules(seen: Look) -> Iterator[str]:
     """Yield rules in the kernel; where firewalld runs, or ran for this role, those that it does not make."""
-    ours = seen.runs or seen.sections.get("former")
+    ours = seen.runs or seen.former
     return (one for one in seen.of("rules") if not ours or not _OWN.fullmatch(one))
 
 

@@ -365,7 +365,7 @@ def test_a_fabric_is_never_without_a_master_and_taken_over_with_permission_alone
     (node / "systemctl").write_text(f"#!/bin/sh\nhere={node}\n{SYSTEMCTL}\n")
     (node / "runs").write_text("active\n" if here else "inactive\n")
     answer = json.dumps({"who": who, "words": f"{OURS}, or so", "here": here})
-    (node / "fabric").write_text(f"#!/bin/sh\necho '{answer}'\n")
+    (node / "fabric").write_text(f"#!/bin/sh\n[ -e {node}/asked ] || echo \"$@\" >{node}/asked\necho '{answer}'\n")
     (node / "fabric").chmod(0o755)
     done = run(
         node,
@@ -376,8 +376,11 @@ def test_a_fabric_is_never_without_a_master_and_taken_over_with_permission_alone
         __infiniband_opensm_conf=str(node / "opensm.conf"),
         __infiniband_opensm_pending=False,
         __infiniband_takeover_seconds=2,
+        __infiniband_settle_seconds=7,
     )
     assert done.returncode == 0, done.stdout
+    # Where one could be started nobody has to be master for a while.
+    assert (node / "asked").read_text() == f"master {7 if manager else 0}\n"
     assert did(node) == does
     assert (node / "opensm.conf").exists() == (does == STARTED)
     waits = (
@@ -388,7 +391,7 @@ def test_a_fabric_is_never_without_a_master_and_taken_over_with_permission_alone
 
 
 # ---------------------------------------------------------------- one stack or the other
-OBSERVE = "{import_role: {name: infiniband, tasks_from: observe}}"
+LOOK = "{import_role: {name: infiniband, tasks_from: look}}"
 
 
 @pytest.mark.parametrize(
@@ -427,6 +430,6 @@ def test_another_stack_than_the_declared_one_is_refused(
     for name, text in (("ofed_info", ofed), ("rpm", inbox)):
         (node / name).write_text(f"#!/bin/sh\n{f'echo {text}' if text else 'exit 1'}\n")
         (node / name).chmod(0o755)
-    done = run(node, OBSERVE, **{**OFED, "infiniband_stack": stack, "infiniband_restart_ok": permitted})
+    done = run(node, LOOK, **{**OFED, "infiniband_stack": stack, "infiniband_restart_ok": permitted})
     assert done.returncode == (2 if refused else 0), done.stdout
     assert refused in done.stdout

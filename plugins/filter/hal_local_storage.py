@@ -1,7 +1,8 @@
-"""Filters of the role local_storage: what a folder for scratch is before the role has written anything."""
+"""Filters of the role local_storage: what scratch is before the role has written anything."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -47,9 +48,25 @@ def _line(text: str) -> tuple[str, tuple[str, ...]]:
     return fields[4], tuple(fields[:4])
 
 
+def hal_scratch_served(text: str, settings: Mapping[str, Any]) -> bool:
+    """Return whether the settings of a clean-up that runs on a node have the rules of these.
+
+    `text`: its settings, JSON; empty where none runs. What cannot be read has other rules.
+    """
+    try:
+        return _rules(json.loads(text)) == _rules(settings)
+    except (ValueError, TypeError, KeyError):
+        return False
+
+
+def _rules(settings: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What the code of a permission stands for: code_of of scratch_clean.py."""
+    return settings["mount"], int(settings["days"]), bool(settings["slurm"]), bool(settings["device"])
+
+
 class FilterModule:
     """What Ansible loads."""
 
-    def filters(self) -> dict[str, Callable[..., str]]:
+    def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {"hal_scratch_problem": hal_scratch_problem}
+        return {"hal_scratch_problem": hal_scratch_problem, "hal_scratch_served": hal_scratch_served}

@@ -2,11 +2,12 @@
 """Compares the fabric with the declared one: a line in words for each difference. Python 2.7 and 3.
 
 fabric.py DECLARED cables|managers     DECLARED: JSON with cables, ports and managers, from the model
-fabric.py DECLARED master              JSON: who (OURS, OTHER, NOBODY or UNKNOWN) is master of the fabric that this node
+fabric.py DECLARED master SECONDS      JSON: who (OURS, OTHER, NOBODY or UNKNOWN) is master of the fabric that this node
                                        is in, in words; and whether a subnet manager runs here
 
 Asks ibnetdiscover, or saquery; exit status 3 when they do not answer. For the master it asks ibstat and sminfo, and
-what cannot be told is UNKNOWN.
+what cannot be told is UNKNOWN. Where no subnet manager runs here, NOBODY and UNKNOWN have to last for SECONDS: links
+train, a master sweeps, and a standby needs some time before it takes over from one that is gone.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -15,6 +16,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 
 LANES = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100}
 OWNER = re.compile(r'^(Switch|Ca|Rt)\s+\d+\s+"[SHR]-([0-9a-f]{16})"\s*#\s*"([^"]*)"')
@@ -23,9 +25,15 @@ PORT = re.compile(
     r'\s*# "([^"]*)" lid \d+ (\S+)'
 )
 RECORD = re.compile(r"^\s*(GUID|Priority|SMState)\.+(\S+)\s*$", re.MULTILINE)
-LINK = re.compile(r"Physical state: LinkUp\s.*?Base lid: (\d+)\s.*?SM lid: (\d+)\s", re.DOTALL)
+PORT_OF_IBSTAT = re.compile(r"^\s*Port \d+:\s*$", re.MULTILINE)
+FIELD_OF_IBSTAT = re.compile(r"^\s*(Physical state|Base lid|SM lid|Link layer): (\S+)\s*$", re.MULTILINE)
+INFINIBAND = ("InfiniBand", "IB")  # the second where the kernel does not say: libibumad takes it for InfiniBand
+LID = re.compile(r"\blid (\d+)\b")
+CAPABILITIES = re.compile(r"^CapMask:\.*(0x[0-9a-fA-F]+)", re.MULTILINE)
+IS_SM = 0x2  # a subnet manager runs at this port (InfiniBand Architecture Specification, volume 1, 14.2.5.6)
 MASTER = re.compile(r"sm lid (\d+) sm guid (0x[0-9a-fA-F]+), activity count \d+ priority (\d+) state 3 ")
 OURS, OTHER, NOBODY, UNKNOWN = "ours", "other", "nobody", "unknown"
+PAUSE_SECONDS = 1
 MOST = 64  # the characters of a node description (InfiniBand Architecture Specification, volume 1, 14.2.5.2)
 STATES = {"0": "not active", "1": "discovering", "2": "standby", "3": "master"}
 
@@ -176,24 +184,35 @@ def manager_differences(declared, managers):
     return lines
 
 
+def linked(text):
+    """Return base and SM LID of each InfiniBand port with a link, from ibstat; one of Ethernet is in no fabric."""
+    ports = [dict(FIELD_OF_IBSTAT.findall(one)) for one in PORT_OF_IBSTAT.split(text)[1:]]
+    return [
+        (int(one["Base lid"]), int(one["SM lid"]))
+        for one in ports
+        if one.get("Physical state") == "LinkUp" and one.get("Link layer") in INFINIBAND
+    ]
+
+
 def the_master(declared):
     """Return who is master of this node's fabric, as a word and in words.
 
     A port that lost its subnet manager keeps its LID: where that is this node's own, it ran here and has ended.
     """
     try:
-        links = [(int(base), int(manager)) for base, manager in LINK.findall(ask(["ibstat"]))]
+        links = linked(ask(["ibstat"]))
     except NoAnswer as error:
         return UNKNOWN, str(error)
     if not links:
-        return UNKNOWN, "no port of this node has a link, and nobody can be asked"
+        return UNKNOWN, "no InfiniBand port of this node has a link, and nobody can be asked"
     try:
         said = ask(["sminfo"])
     except NoAnswer as error:
-        if all(manager in (0, base) for base, manager in links):
-            return NOBODY, "no subnet manager is master"
-        lids = sorted({str(manager) for base, manager in links if manager not in (0, base)})
-        return UNKNOWN, "the subnet manager at LID %s does not answer (%s)" % (", ".join(lids), error)
+        silent = sorted({manager for base, manager in links if manager not in (0, base)})
+        if all(gone(one) for one in silent):
+            there = " (the one at LID %s is gone)" % ", ".join("%d" % one for one in silent) if silent else ""
+            return NOBODY, "no subnet manager is master" + there
+        return UNKNOWN, "the subnet manager at LID %s does not answer (%s)" % (", ".join(map(str, silent)), error)
     found = MASTER.search(said)
     if not found:
         return UNKNOWN, "sminfo names no master: %s" % printable(said)
@@ -205,6 +224,29 @@ def the_master(declared):
         name = "a port that the model does not have (%s)" % description(lid)
     who = OURS if port and port["owner"] in declared["managers"] else OTHER
     return who, "%s is master: LID %s, GUID %s, priority %s" % (name, lid, guid(port_guid), priority)
+
+
+def gone(lid):
+    """Tell whether the master that a port was told of does not exist any more: no port of the fabric has its LID, or
+    the one that has it runs no subnet manager. Both are asked without one; no answer is not gone.
+    """
+    try:
+        if lid not in [int(one) for one in LID.findall(ask(["ibnetdiscover"]))]:
+            return True
+        found = CAPABILITIES.search(ask(["smpquery", "portinfo", "%d" % lid]))
+    except NoAnswer:
+        return False
+    return bool(found) and not int(found.group(1), 16) & IS_SM
+
+
+def settled(declared, seconds):
+    """Return what the_master does, once it names somebody or has named nobody for so many seconds."""
+    until = time.time() + seconds
+    while True:
+        who, words = the_master(declared)
+        if who in (OURS, OTHER) or time.time() >= until:
+            return who, words
+        time.sleep(PAUSE_SECONDS)
 
 
 def description(lid):
@@ -222,18 +264,21 @@ def printable(text):
 
 
 def runs_here():
-    """Tell whether a subnet manager runs on this node, from whatever unit."""
+    """Tell whether a subnet manager runs on this node, from whatever unit, or will in a moment: one that ended is
+    started again by opensm-launch.
+    """
     try:
-        return bool(ask(["pgrep", "-x", "opensm"]))
+        return bool(ask(["pgrep", "-x", "opensm(-launch)?"]))
     except NoAnswer:
         return False
 
 
-def main(declared, what):
+def main(declared, what, seconds="0"):
     """Print the differences, or the master."""
     if what == "master":
-        who, words = the_master(declared)
-        print(json.dumps({"who": who, "words": words, "here": runs_here()}, sort_keys=True))
+        here = runs_here()
+        who, words = settled(declared, 0 if here else int(seconds))
+        print(json.dumps({"who": who, "words": words, "here": here}, sort_keys=True))
         return 0
     try:
         if what == "cables":
@@ -249,4 +294,4 @@ def main(declared, what):
 
 
 if __name__ == "__main__":
-    sys.exit(main(json.loads(sys.argv[1]), sys.argv[2]))
+    sys.exit(main(json.loads(sys.argv[1]), *sys.argv[2:]))

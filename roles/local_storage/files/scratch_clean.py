@@ -6,7 +6,8 @@ hal-scratch-clean --dry-run      show what would go, and remove nothing
 hal-scratch-clean --permission   say what keeps it from removing anything; nothing: it may
 hal-scratch-clean --permit CODE  permit the rules of this code; without the right one show what would go
 
-It removes nothing before its rules are permitted: by their code, or because scratch was empty when they were new.
+It removes nothing before its rules are permitted: by their code, because scratch was empty when they were new, or
+because it went by them here before it asked for a code.
 Other rules (folder, days, disk, whether Slurm is asked) have another code.
 
 Spared: everything of a user with a job on this node and of its subordinate ids (/etc/subuid), what is open, other
@@ -192,11 +193,13 @@ def permitted(declared, record):
         return stream.read().strip() == code_of(declared)
 
 
-def permit(declared, code, record, waiting):
-    """Permit the rules by their code, or because nothing is in scratch; else print the lines of `waiting`."""
+def permit(declared, code, served, record, waiting):
+    """Permit the rules by their code, because they have served here, or because nothing is in scratch; else print the
+    lines of `waiting`.
+    """
     if permitted(declared, record):
         return
-    if code.strip().lower() != code_of(declared) and os.listdir(declared["mount"]):
+    if not served and code.strip().lower() != code_of(declared) and os.listdir(declared["mount"]):
         for text in waiting():
             say(text)
         return
@@ -363,7 +366,7 @@ def asked(declared, options):
     if options.permit is not None:
         try:
             cleaner_of(declared, 0, False)
-            permit(declared, options.permit, options.record, lambda: waiting(declared))
+            permit(declared, options.permit, options.served, options.record, lambda: waiting(declared))
         except Stop as error:
             say("The clean-up of %s is off: %s" % (declared["mount"], error))
     elif not permitted(declared, options.record):
@@ -395,6 +398,7 @@ def main(argv):
     does.add_argument("--dry-run", action="store_true", help="show what would go, and remove nothing")
     does.add_argument("--permission", action="store_true", help="say what keeps it from removing anything")
     does.add_argument("--permit", metavar="CODE", help="permit the rules of this code, else show what would go")
+    parser.add_argument("--served", action="store_true", help=argparse.SUPPRESS)  # the role has seen that they did
     parser.add_argument("--config", default=CONFIG, help=argparse.SUPPRESS)
     parser.add_argument("--record", default=PERMITTED, help=argparse.SUPPRESS)
     parser.add_argument("--patience", type=int, default=PATIENCE_SECONDS, help=argparse.SUPPRESS)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hal_firewall.errors import FirewallError
-from hal_firewall.there import look, losses
+from hal_firewall.shares import WRITTEN
+from hal_firewall.there import look, losses, unread
 
 CAPTURES = Path(__file__).parent / "captures"
 LOOK = Path(__file__).resolve().parents[3] / "roles/firewall/files/look.sh"
@@ -93,6 +94,27 @@ def test_what_is_declared_and_what_was_in_force_is_the_roles_own() -> None:
     ]
 
 
+def test_without_a_record_files_with_the_roles_header_are_its_own() -> None:
+    """As earlier versions left a node, and the declaration has changed since."""
+    zone = (
+        f'<?xml version="1.0" encoding="utf-8"?>\n{WRITTEN}\n<zone>\n<interface name="em1"/>\n'
+        '<port port="27000" protocol="tcp"/>\n</zone>'
+    )
+    share = "-p tcp --syn --dport 80 -j DROP"
+    direct = f'<direct>{WRITTEN}<rule ipv="ipv4" table="filter" chain="INPUT" priority="0">{share}</rule></direct>'
+    shown = f"management interface em1\nmanagement port 27000/tcp\ndirect rule ipv4 filter INPUT 0 {share}"
+    by_hand = "management port 9999/tcp"
+    text = seen(state="active", zone__management=zone, direct=direct, open=f"{shown}\n{by_hand}", rules=OWN)
+    assert lost(text) == [by_hand]
+    assert lost(text.replace(WRITTEN, "")) == [*shown.splitlines()[1:], by_hand]
+    stopped = seen(zone__management=zone, listening="tcp *:8443 nginx", steps="3")
+    assert lost(stopped) == []
+    # What is known of its last run counts alone.
+    assert lost(seen(state="active", zone__management=zone, former="other target default")) == [
+        "management port 27000/tcp"
+    ]
+
+
 def test_other_firewalls_and_their_rules_are_shown() -> None:
     services = "iptables.service is active, enabled"
     assert lost(seen(services=services, rules=BY_HAND, tables="table inet mine")) == [
@@ -160,10 +182,37 @@ def test_an_answer_that_is_not_whole_is_not_fine(part: str) -> None:
         lost(seen().replace(f"== {part}\n", "== other\n"))
 
 
-@pytest.mark.parametrize("part", [{"zone__x": "<zone"}, {"direct": "<direct>"}])
-def test_a_file_that_cannot_be_read_is_not_fine(part: dict[str, str]) -> None:
-    with pytest.raises(FirewallError, match="cannot be read"):
-        lost(seen(**part))
+ZONE = "/etc/firewalld/zones/x.xml, which cannot be read (unclosed token)"
+DIRECT = "/etc/firewalld/direct.xml, which cannot be read (No closing quotation)"
+RULE = "direct rule ipv4 filter f2b-sshd 0 -j DROP"
+
+
+@pytest.mark.parametrize(
+    ("parts", "kept", "expected"),
+    [
+        ({"zone__x": "<zone", "direct": "<direct><rule>'</rule></direct>"}, NEVER, [ZONE, DIRECT]),
+        ({"zone__x": f"\n{WRITTEN}<zone", "direct": f"{WRITTEN}<direct>"}, NEVER, []),
+        ({"zone__x": "<zone"}, "x .*", []),
+        # Others may have rules in a file of ours; what it said of them is lost with it.
+        (
+            {"direct": f"<direct>{WRITTEN}<rule>'</rule></direct>", "open": RULE},
+            "direct rule .*f2b.*",
+            [DIRECT],
+        ),
+        (
+            {"unread": "Failed to activate service: timed out"},
+            NEVER,
+            ["what firewalld has in force, which cannot be read (Failed to activate service: timed out)"],
+        ),
+    ],
+    ids=["somebody's", "ours", "kept", "ours with others' rules", "nothing said"],
+)
+def test_what_cannot_be_read_is_lost_where_firewalld_may_have_it_in_force(
+    parts: dict[str, str], kept: str, expected: list[str]
+) -> None:
+    assert lost(seen(state="active", **parts), kept) == expected
+    assert lost(seen(**{**parts, "open": ""}), kept) == []
+    assert len(unread(look(seen(**parts)))) == len(parts.keys() - {"open"})
 
 
 PROGRAMS = {
@@ -195,7 +244,9 @@ def test_the_script_shows_it(tmp_path: Path) -> None:
     for name, text in PROGRAMS.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
+    (tmp_path / "if_inet6").touch()
     script = LOOK.read_text().replace("PATH=$PATH:", f"PATH={tmp_path}:$PATH:").replace("/etc/firewalld", str(tmp_path))
+    script = script.replace("/proc/net/", f"{tmp_path}/")
     argv = ["sh", "-c", script, "look", str(tmp_path / "open"), "exit 1"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -206,5 +257,15 @@ def test_the_script_shows_it(tmp_path: Path) -> None:
         "table inet mine",
         "8443/tcp, where nginx listens, would be closed",
     ]
+    (tmp_path / "systemctl").write_text("#!/bin/sh\necho active\n")
+    done = subprocess.run(
+        [*argv[:-1], "echo half; echo 'no answer' >&2; exit 1"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "what firewalld has in force, which cannot be read (no answer)" in lost(done.stdout)
+    (tmp_path / "ip6tables-save").write_text("#!/bin/sh\nexit 1\n")
+    assert subprocess.run(argv, capture_output=True, text=True, check=False).returncode != 0
+    (tmp_path / "if_inet6").unlink()  # ipv6.disable=1
+    assert subprocess.run(argv, capture_output=True, text=True, check=False).returncode == 0
     (tmp_path / "iptables-save").write_text("#!/bin/sh\nexit 1\n")
     assert subprocess.run(argv, capture_output=True, text=True, check=False).returncode != 0

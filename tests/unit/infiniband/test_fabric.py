@@ -201,19 +201,37 @@ SMINFO = (HERE / "captures/sminfo_master.txt").read_text()  # of hal-mgmt1
 FOREIGN = SMINFO.replace("0x506b4b0300c2b0f0", "0x2c9020048c3a0").replace("priority 15", "priority 4")
 # infiniband-diags, sminfo.c: a standby that was asked by its LID; and what all programs say when nobody answers.
 STANDBY = SMINFO.replace("state 3 SMINFO_MASTER", "state 2 SMINFO_STANDBY")
+# Its port is in the fabric, and a subnet manager runs there; or does not; or the port is not there any more.
+THERE = (HERE / "captures/ibnetdiscover_two_down.txt").read_text()  # LID 5 is in it, 9 is not
+HUNG = {"ibnetdiscover": THERE, "portinfo": (HERE / "captures/smpquery_portinfo_sm.txt").read_text()}
+ENDED = {**HUNG, "portinfo": HUNG["portinfo"].replace("0x50c04a", "0x50c048").replace("IsSM\n", "")}
+AWAY = UP.replace("SM lid: 5", "SM lid: 9")
+# libibumad says IB where the kernel does not say what it is, as of the emulated fabric; kernels of nodes do.
+ETHERNET = UP.replace("Link layer: IB", "Link layer: Ethernet").replace("lid: 8", "lid: 0").replace("lid: 5", "lid: 0")
+TWO = ETHERNET + UP.replace("ibsim0", "mlx5_1").replace("Link layer: IB", "Link layer: InfiniBand")
 SILENT = "ibwarn: [4711] mad_rpc: _do_madrpc failed; dport (Lid 5)"
 
 
-def master(folder: Path, ibstat: str | None, sminfo: str | None, python: str = LOCAL, **changes: Any) -> dict[str, Any]:
-    """What the program says where these programs print these texts; None is one that fails."""
-    said = {"ibstat": ibstat, "sminfo": sminfo, "smpquery": changes.get("smpquery"), "pgrep": changes.get("pgrep")}
+Text = str | list[str] | None
+
+
+def master(folder: Path, ibstat: Text, sminfo: Text, python: str = LOCAL, **changes: Any) -> dict[str, Any]:
+    """What the program says where these programs print these texts; of a list the next each time; None: it fails."""
+    others = ("ibnetdiscover", "portinfo", "nodedesc", "pgrep")
+    said = {"ibstat": ibstat, "sminfo": sminfo, **{name: changes.get(name) for name in others}}
     for name, text in said.items():
-        (folder / f"{name}.says").write_text(text or "")
-        command = f"cat '{folder}/{name}.says'" if text is not None else f"echo '{SILENT}' >&2; exit 1"
-        (folder / name).write_text(f"#!/bin/sh\n{command}\n")
+        texts = text if isinstance(text, list) else [text]
+        program = ["#!/bin/sh", f"echo >>'{folder}/{name}.asked'", f"case $(wc -l <'{folder}/{name}.asked') in"]
+        for number, one in enumerate(texts, 1):
+            (folder / f"{name}.{number}").write_text(one or "")
+            answer = f"cat '{folder}/{name}.{number}'" if one is not None else f"echo '{SILENT}' >&2; exit 1"
+            program.append(f"{number if number < len(texts) else '*'}) {answer};;")
+        (folder / name).write_text("\n".join([*program, "esac\n"]))
         (folder / name).chmod(0o755)
+    (folder / "smpquery").write_text(f"#!/bin/sh\nexec '{folder}'/$1\n")
+    (folder / "smpquery").chmod(0o755)
     done = subprocess.run(
-        [python, "-c", PROGRAM.read_text(), " " + json.dumps(declared()), "master"],
+        [python, "-c", PROGRAM.read_text(), " " + json.dumps(declared()), "master", str(changes.get("seconds", 0))],
         env={"PATH": f"{folder}:/usr/bin:/bin"},
         capture_output=True,
         text=True,
@@ -239,8 +257,12 @@ def master(folder: Path, ibstat: str | None, sminfo: str | None, python: str = L
         # What cannot be told is not taken for nobody.
         (UP, None, "unknown", "the subnet manager at LID 5 does not answer (sminfo ended with 1: ibwarn: [4711]"),
         (UP, STANDBY, "unknown", "sminfo names no master: sminfo: sm lid 5 "),
-        (DOWN, SMINFO, "unknown", "no port of this node has a link"),
+        (DOWN, SMINFO, "unknown", "no InfiniBand port of this node has a link"),
         (None, SMINFO, "unknown", "ibstat ended with 1: "),
+        # A port of Ethernet has a link, and is in no fabric.
+        (ETHERNET, None, "unknown", "no InfiniBand port of this node has a link"),
+        (TWO, SMINFO, "ours", "hal-mgmt1 mlx5_0/1 is master"),
+        (TWO, None, "unknown", "the subnet manager at LID 5 does not answer"),
     ],
 )
 def test_who_is_master_is_found(tmp_path: Path, ibstat: str | None, sminfo: str | None, who: str, words: str) -> None:
@@ -253,10 +275,47 @@ def test_who_is_master_is_found(tmp_path: Path, ibstat: str | None, sminfo: str 
 def test_a_switch_that_is_master_is_named_as_it_names_itself(tmp_path: Path, version: str) -> None:
     """Its description may be anything."""
     nodedesc = "Node Description:........................MF0;ib-sw\x1b1:SX6036/U1 " + "x" * 80 + "\n"
-    said = master(tmp_path, UP, FOREIGN, interpreter(version), smpquery=nodedesc, pgrep="4711\n")
+    said = master(tmp_path, UP, FOREIGN, interpreter(version), nodedesc=nodedesc, pgrep="4711\n")
     name = ("MF0;ib-sw 1:SX6036/U1 " + "x" * 80)[:64]
     assert said == {
         "who": "other",
         "words": f"a port that the model does not have ({name}) is master: LID 5, GUID 0x0002c9020048c3a0, priority 4",
         "here": True,
     }
+
+
+@pytest.mark.parametrize(
+    ("ibstat", "programs", "who", "words"),
+    [
+        (AWAY, HUNG, "nobody", "no subnet manager is master (the one at LID 9 is gone)"),  # its node is down
+        (UP, ENDED, "nobody", "no subnet manager is master (the one at LID 5 is gone)"),  # its program has ended
+        (UP, HUNG, "unknown", "the subnet manager at LID 5 does not answer"),
+        # Who cannot be asked is not taken for gone.
+        (UP, {**HUNG, "portinfo": None}, "unknown", "the subnet manager at LID 5 does not answer"),
+        (UP, {**HUNG, "portinfo": "nothing"}, "unknown", "the subnet manager at LID 5 does not answer"),
+        (AWAY, {}, "unknown", "the subnet manager at LID 9 does not answer"),
+    ],
+)
+def test_a_master_that_is_gone_is_nobody(
+    tmp_path: Path, ibstat: str, programs: dict[str, str | None], who: str, words: str
+) -> None:
+    """So that the second of two is started where the first has failed."""
+    said = master(tmp_path, ibstat, None, **programs)
+    assert said["who"] == who
+    assert said["words"].startswith(words)
+
+
+@pytest.mark.parametrize("version", NODES)
+def test_links_that_train_and_a_master_that_sweeps_are_waited_for(tmp_path: Path, version: str) -> None:
+    """A fresh node: no adapter yet, no link, a link of which the master does not know yet."""
+    stages: list[str | None] = [None, DOWN, FRESH, UP]
+    said = master(tmp_path, stages, [None, SMINFO], interpreter(version), seconds=600)
+    assert (said["who"], said["here"]) == ("ours", False)
+
+
+def test_who_stays_silent_is_nobody_in_the_end(tmp_path: Path) -> None:
+    assert master(tmp_path, FRESH, None, seconds=1)["who"] == "nobody"
+
+
+def test_where_one_runs_nobody_is_waited_for(tmp_path: Path) -> None:
+    assert master(tmp_path, DOWN, None, seconds=600, pgrep="4711\n")["here"] is True

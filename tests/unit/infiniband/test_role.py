@@ -365,7 +365,7 @@ def test_a_fabric_is_never_without_a_master_and_taken_over_with_permission_alone
     (node / "systemctl").write_text(f"#!/bin/sh\nhere={node}\n{SYSTEMCTL}\n")
     (node / "runs").write_text("active\n" if here else "inactive\n")
     answer = json.dumps({"who": who, "words": f"{OURS}, or so", "here": here})
-    (node / "fabric").write_text(f"#!/bin/sh\necho '{answer}'\n")
+    (node / "fabric").write_text(f"#!/bin/sh\n[ -e {node}/asked ] || echo \"$@\" >{node}/asked\necho '{answer}'\n")
     (node / "fabric").chmod(0o755)
     done = run(
         node,
@@ -376,8 +376,11 @@ def test_a_fabric_is_never_without_a_master_and_taken_over_with_permission_alone
         __infiniband_opensm_conf=str(node / "opensm.conf"),
         __infiniband_opensm_pending=False,
         __infiniband_takeover_seconds=2,
+        __infiniband_settle_seconds=7,
     )
     assert done.returncode == 0, done.stdout
+    # Where one could be started nobody has to be master for a while.
+    assert (node / "asked").read_text() == f"master {7 if manager else 0}\n"
     assert did(node) == does
     assert (node / "opensm.conf").exists() == (does == STARTED)
     waits = (
@@ -388,45 +391,43 @@ def test_a_fabric_is_never_without_a_master_and_taken_over_with_permission_alone
 
 
 # ---------------------------------------------------------------- one stack or the other
-OBSERVE = "{import_role: {name: infiniband, tasks_from: observe}}"
+LOOK = "{import_role: {name: infiniband, tasks_from: look}}"
+
+
+CORE, OTHER_OFED = "rdma-core-22.1-3.el7.ppc64le", "MLNX_OFED_LINUX-4.7-3.2.9.1:"
+TAKES = "and infiniband_stack is mlnx_ofed: its packages would take that away from under the jobs"
 
 
 @pytest.mark.parametrize(
-    ("stack", "ofed", "inbox", "permitted", "refused"),
+    ("stack", "ofed", "inbox", "service", "user", "permitted", "refused"),
     [
-        ("inbox", None, "rdma-core-22.1-3.el7.ppc64le", False, ""),
-        (
-            "inbox",
-            "MLNX_OFED_LINUX-4.7-3.2.9.1:",
-            None,
-            False,
-            "hal05 has MLNX_OFED_LINUX-4.7-3.2.9.1, and infiniband_s",
-        ),
-        (
-            "inbox",
-            "MLNX_OFED_LINUX-4.7-3.2.9.1:",
-            None,
-            True,
-            "hal05 has MLNX_OFED_LINUX-4.7-3.2.9.1, and infiniband_s",
-        ),
-        ("mlnx_ofed", None, None, False, ""),  # a fresh node
-        ("mlnx_ofed", "MLNX_OFED_LINUX-4.6-1.0.1.1:", "rdma-core-46mlnx1-1.46101.ppc64le", False, ""),
-        (
-            "mlnx_ofed",
-            None,
-            "rdma-core-22.1-3.el7.ppc64le",
-            False,
-            "hal05 has rdma-core-22.1-3.el7.ppc64le, and infinib",
-        ),
-        ("mlnx_ofed", None, "rdma-core-22.1-3.el7.ppc64le", True, ""),
+        ("inbox", None, CORE, "enabled", True, False, ""),
+        ("inbox", OTHER_OFED, None, None, False, False, "hal05 has MLNX_OFED_LINUX-4.7-3.2.9.1, and infiniband_s"),
+        ("inbox", OTHER_OFED, None, None, False, True, "hal05 has MLNX_OFED_LINUX-4.7-3.2.9.1, and infiniband_s"),
+        ("mlnx_ofed", None, None, None, False, False, ""),  # a fresh node
+        ("mlnx_ofed", None, CORE, "disabled", False, False, ""),  # a fresh node, where libibverbs brought it
+        ("mlnx_ofed", "MLNX_OFED_LINUX-4.6-1.0.1.1:", "rdma-core-46mlnx1-1.46101.ppc64le", None, True, False, ""),
+        ("mlnx_ofed", None, CORE, "enabled", False, False, f"hal05 has {CORE} (rdma.service is enabled), {TAKES}"),
+        ("mlnx_ofed", None, CORE, "disabled", True, False, f"hal05 has {CORE} (process %d ("),
+        ("mlnx_ofed", None, CORE, "enabled", True, True, ""),
     ],
 )
 def test_another_stack_than_the_declared_one_is_refused(
-    node: Path, stack: str, ofed: str | None, inbox: str | None, permitted: bool, refused: str
+    node: Path,
+    stack: str,
+    ofed: str | None,
+    inbox: str | None,
+    service: str | None,
+    user: bool,
+    permitted: bool,
+    refused: str,
 ) -> None:
-    for name, text in (("ofed_info", ofed), ("rpm", inbox)):
+    """The distribution's where somebody uses it; this process does, by what find says."""
+    (node / "unit").write_text(f"{service}\n")
+    opened = f"/proc/{os.getpid()}/fd/7" if user else None
+    for name, text in (("ofed_info", ofed), ("rpm", inbox), ("find", opened)):
         (node / name).write_text(f"#!/bin/sh\n{f'echo {text}' if text else 'exit 1'}\n")
         (node / name).chmod(0o755)
-    done = run(node, OBSERVE, **{**OFED, "infiniband_stack": stack, "infiniband_restart_ok": permitted})
+    done = run(node, LOOK, **{**OFED, "infiniband_stack": stack, "infiniband_restart_ok": permitted})
     assert done.returncode == (2 if refused else 0), done.stdout
-    assert refused in done.stdout
+    assert refused.replace("%d", str(os.getpid())) in done.stdout

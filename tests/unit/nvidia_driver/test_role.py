@@ -76,41 +76,73 @@ def test_what_cannot_mean_anything_is_refused(
 
 
 # ---------------------------------------------------------------- before anything is changed
-OBSERVE = """
+LOOK = """
 - hosts: all
   gather_facts: false
   connection: local
   tasks:
-    - import_role: {name: nvidia_driver, tasks_from: observe}
+    - import_role: {name: nvidia_driver, tasks_from: look}
     - debug:
         msg:
           waits: "{{ __nvidia_driver_waiting | length > 0 }}"
-          reboot: "{{ nvidia_driver_reboot_required | default(false) }}"
+          lost: "{{ __nvidia_driver_lost }}"
 """
 JOBS = "jobs 4711 run here"
 
 
-def observed(folder: Path, use: str, own: str = "") -> subprocess.CompletedProcess[str]:
-    """What the role finds where its programs print these lines. This machine has no GPUs: nothing is as declared."""
+def observed(folder: Path, use: str, own: str = "", smi: str | None = None) -> subprocess.CompletedProcess[str]:
+    """What the role finds where its programs print these lines. This machine has no GPUs: nothing is as declared.
+
+    smi: what nvidia-smi does, as words of a shell.
+    """
+    asked = {} if smi is None else {"__nvidia_driver_query": ["/bin/sh", "-c", smi]}
     programs = {
+        **asked,
         "__nvidia_driver_use_probe": ["/bin/echo", "-n", use],
         "__nvidia_driver_installer_probe": f"printf '{own}'",
     }
-    return play_text(folder, OBSERVE, "hal05", sites=("hal",), ansible_python_interpreter=LOCAL, **programs)
+    return play_text(folder, LOOK, "hal05", sites=("hal",), ansible_python_interpreter=LOCAL, **programs)
 
 
 def test_a_driver_in_use_waits_and_says_for_whom_and_with_what(tmp_path: Path) -> None:
     done = observed(tmp_path, JOBS)
-    assert made(done) == {"waits": True, "reboot": True}
+    assert made(done) == {"waits": True, "lost": ""}
     assert (
         f"hal05: {JOBS}. Until that is over nothing of the GPU driver is changed here. These wait: driver is"
         in done.stdout
     )
-    assert "every declared GPU answers" not in done.stdout.split("These wait")[1].split("Drain the node")[0]
+    waits, unread = done.stdout.split("These wait")[1].split("Drain the node")[0].split("These could not be read: ")
+    assert "persistence mode is on" in unread  # without nvidia-smi
+    assert "persistence mode is on" not in waits
+    assert "every declared GPU answers" not in waits + unread
 
 
 def test_a_driver_that_nobody_uses_waits_for_nobody(tmp_path: Path) -> None:
-    assert made(observed(tmp_path, "")) == {"waits": False, "reboot": False}
+    assert made(observed(tmp_path, "")) == {"waits": False, "lost": ""}
+
+
+ROW = "{}, GPU-4d6a2b0{}, Tesla V100-SXM2-16GB, 16160, 40, Enabled, Default, Enabled, 0, No, 877, 1312, 440.33.01"
+ROWS = "echo '" + "\n".join(ROW.format(index, index) for index in range(3)) + "'"
+HANDLE = "Unable to determine the device handle for GPU 0035:04:00.0: "
+
+
+@pytest.mark.parametrize(
+    ("smi", "lost"),
+    [
+        (f"{ROWS}; echo '{HANDLE}GPU is lost.  Reboot the system'; exit 15", "GPU 0035:04:00.0: GPU is"),
+        (f"echo '{HANDLE}Unknown Error'; exit 255", "/bin/sh ended with status 255"),
+        ("echo 'No devices were found'; exit 6", "No devices"),
+        (ROWS, "GPUs are missing"),  # it was lost at boot
+        # Another driver than the installed one is loaded, or none: a reboot brings all GPUs back, and that waits.
+        ("echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18", ""),
+    ],
+)
+def test_a_gpu_that_is_lost_is_not_waited_for(tmp_path: Path, smi: str, lost: str) -> None:
+    done = observed(tmp_path, "process 4711 (python) uses a GPU", smi=smi)
+    said = made(done)
+    assert (said["waits"], said["lost"][: len(lost)] == lost, bool(said["lost"])) == (True, True, bool(lost)), said
+    waiting = "Neither waiting nor a rollout brings them back: playbooks/reboot.yml -e reboot_nodes=hal05 drains"
+    assert (waiting in done.stdout) == bool(lost)
 
 
 def test_everything_that_changes_a_node_waits() -> None:

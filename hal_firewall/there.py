@@ -184,7 +184,26 @@ def _rich(rule: ET.Element) -> str:
 def _foreign_rules(seen: Look) -> Iterator[str]:
     """Yield rules in the kernel; where firewalld runs, or ran for this role, those that it does not make."""
     ours = seen.runs or seen.former
-    return (one for one in seen.of("rules") if not ours or not _OWN.fullmatch(one))
+    direct = {_canonical(one) for one in seen.of("open") if one.startswith("direct rule ")}
+    return (one for one in seen.of("rules") if not ours or not (_OWN.fullmatch(one) or _canonical(one) in direct))
+
+
+def _canonical(rule: str) -> tuple[str, ...]:
+    """Return a rule as iptables-save has it and a direct rule of firewalld in one form: the words that decide, sorted.
+
+    With its backend nftables firewalld puts direct rules into the chains of iptables itself. iptables-save writes out
+    what was left to it: the module of a protocol, the flags of --syn, that connlimit counts sources
+    (iptables-extensions(8)).
+    """
+    words = rule.split()
+    if words[:2] == ["direct", "rule"]:
+        family, table, chain, _priority, *words = words[2:] + [""] * 4
+    else:
+        family, table, _append, chain, *words = words + [""] * 4
+    text = " ".join(word for word in words if word)
+    text = text.replace("--syn", "--tcp-flags FIN,SYN,RST,ACK SYN").replace("--connlimit-saddr", "")
+    text = re.sub(r"-m (?:tcp|udp|connlimit)(?= |$)", "", text)
+    return (family, table, chain, *sorted(re.split(r" (?=(?:! )?--?[a-z])", " ".join(text.split()))))
 
 
 def _closed(seen: Look, declared: Iterable[str]) -> Iterator[str]:

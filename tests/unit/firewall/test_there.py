@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hal_firewall.errors import FirewallError
-from hal_firewall.shares import WRITTEN
+from hal_firewall.openings import parse_ports
+from hal_firewall.shares import WRITTEN, Share, shown
 from hal_firewall.there import look, losses, unread
 
 CAPTURES = Path(__file__).parent / "captures"
@@ -133,6 +134,20 @@ def test_rules_beside_those_of_firewalld_are_shown() -> None:
         rule,
         docker,
     ]
+
+
+def test_direct_rules_are_firewalld_s_where_it_puts_them_into_the_chains_of_iptables() -> None:
+    """As the backend nftables does. iptables-save of iptables 1.8 on a node with the shares of a web server."""
+    direct = shown([Share(parse_ports("80/tcp"), 8)])
+    limit = "-p tcp -m tcp --dport 80 --tcp-flags FIN,SYN,RST,ACK SYN -m connlimit --connlimit-above"
+    saved = [
+        f"{family} filter -A INPUT {limit} {above} --connlimit-mask {mask} --connlimit-saddr -j DROP"
+        for family, mask in (("ipv4", 32), ("ipv6", 128))
+        for above in (8, 9)
+    ]
+    in_force = [*DECLARED, *direct]
+    text = seen(state="active", rules="\n".join(saved), open="\n".join(in_force))
+    assert losses(look(text), in_force, NEVER) == saved[1::2], "another number is another rule"
 
 
 def test_zones_and_direct_rules_in_files_are_shown_unless_they_are_kept() -> None:

@@ -16,6 +16,10 @@ from hal_audit.sealing import folded
 from hal_inventory import managed
 
 
+class UnusableError(AnsibleError):  # type: ignore[misc]  # Ansible has no types
+    """A value of managed_roles that cannot be used."""
+
+
 class Managed:
     """What each node of an inventory says, read once a process."""
 
@@ -70,7 +74,7 @@ class Managed:
         for host in inventory.get_hosts("all", ignore_limits=True, ignore_restrictions=True):
             try:
                 self._of(host, manager, loader)
-            except AnsibleError as error:
+            except UnusableError as error:
                 wrong.setdefault(str(error), []).append(host.get_name())
         if wrong:
             raise AnsibleError("; ".join(f"{folded(hosts)}: {words}" for words, hosts in wrong.items()))
@@ -81,9 +85,12 @@ class Managed:
             variables = manager.get_vars(host=host)
             value = None
             if managed.VARIABLE in variables:
-                value = Templar(loader=loader, variables=variables).template(variables[managed.VARIABLE])
+                try:
+                    value = Templar(loader=loader, variables=variables).template(variables[managed.VARIABLE])
+                except AnsibleError as error:
+                    raise UnusableError(f"{managed.VARIABLE}: {error}") from None
                 if wrong := managed.problem(value):
-                    raise AnsibleError(wrong)
+                    raise UnusableError(wrong)
                 groups = [group.get_name() for group in host.get_groups()]
                 for remark in managed.lacking(value, groups):
                     self._warn(f"{remark}")

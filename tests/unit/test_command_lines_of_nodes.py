@@ -29,10 +29,14 @@ CONDA: Given = {
     "declared": "/etc/hal/environments.d",
     "lock": "/run/hal-environment.lock",
 }
+SCRATCHED: Given = {
+    **{"dry_run": False, "config": "/etc/hal-scratch-clean.json", "patience": 1800},
+    **{"permission": False, "permit": None, "served": False, "record": "/var/lib/hal-scratch-clean/permitted"},
+}
 HOMES: Given = {"once": False, "last": False, "status": False, "config": "/etc/hal/file_system_probe.json"}
 SERVER: Given = {"settings": "/etc/hal/provision.json"}
 JOB: Given = {
-    **dict.fromkeys(("act", "job_begin", "job_end", "foreign_processes", "end_foreign_processes"), False),
+    **dict.fromkeys(("act", "job_begin", "job_end", "foreign_processes", "end_foreign_processes", "observed"), False),
     **{"who_fills": None, "role": [], "json": False},
 }
 LISTENS: Given = {
@@ -65,7 +69,7 @@ LINES = [
     Line(PROBE, "--status", {**HOMES, "status": True}),
     Line(MODULES, "command:status", {"command": "status", "settings": "/etc/hal/modules.json"}),
     Line(MODULES, "command:renew", {"command": "renew", "settings": "/etc/hal/modules.json"}),
-    Line(SCRATCH, "", {"dry_run": False, "config": "/etc/hal-scratch-clean.json", "patience": 1800}),
+    Line(SCRATCH, "", SCRATCHED),
     Line(HEALTH, "", JOB),
     Line(PROVISION, "", {**SERVER, "command": None}),
     *(Line(PROVISION, name, {**SERVER, "command": name}) for name in ("serve", "prune")),

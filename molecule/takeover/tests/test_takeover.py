@@ -260,7 +260,9 @@ def test_all_is_as_it_was_made_by_hand(node: Node, cluster: Cluster) -> None:
     assert "MASQUERADE" in node(CONTROLLER).check_output("iptables -t nat -S POSTROUTING")
     kept = [one for things in originals(cluster).values() for one in things]
     assert [one for one in kept if one["roles"]] == []
-    assert [one for one in kept if not one["thing"].startswith(("file:/var/", "package:"))] == [], "logs and what others need"
+    assert [one for one in kept if not one["thing"].startswith(("file:/var/", "package:"))] == [], (
+        "logs and what others need"
+    )
 
 
 def test_slurm_by_hand_runs_jobs_again_and_none_was_lost(node: Node) -> None:

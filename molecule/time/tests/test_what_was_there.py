@@ -91,7 +91,7 @@ def test_a_second_rollout_keeps_nothing_more_and_asks_nobody(node: Node, rollout
     assert node(TAKEN_OVER).check_output("stat --format=%Y:%i /var/lib/hal/originals/index.json") == before
 
 
-def test_what_was_taken_over_comes_back_as_it_was(node: Node, rollout: Rollout) -> None:
+def test_what_was_taken_over_comes_back_as_it_was(node: Node) -> None:
     host = node(TAKEN_OVER)
     shown = give_back(TAKEN_OVER)
     assert shown.status == 0, shown.explain()
@@ -120,10 +120,6 @@ def test_what_was_taken_over_comes_back_as_it_was(node: Node, rollout: Rollout) 
     assert host.service("chronyd").is_running
     assert not host.service("chronyd").is_enabled
     assert originals(TAKEN_OVER) == {}
-    findings = rollout.audited("--limit", TAKEN_OVER, "--role", "time")
-    assert {one["kind"] for one in findings} <= {"not-rolled-out", "expectation"}
-    mine = {"file:/etc/chrony.conf", "file:/etc/sysconfig/chronyd", "service:chronyd.service", "package:chrony"}
-    assert [one for one in rollout.audited("--limit", TAKEN_OVER) if one["resource"] in mine] == []
 
 
 def test_what_was_not_there_goes_again(node: Node, rollout: Rollout) -> None:

@@ -199,7 +199,7 @@ def test_a_copy_that_is_nested_too_deeply_is_a_finding(tmp_path: Path) -> None:
 # --- what comes from a node through Ansible
 
 
-ACTIONS = ["hal_audit", "hal_expect", "hal_network", "hal_record", "hal_rollout", "hal_subids"]
+ACTIONS = ["hal_audit", "hal_expect", "hal_network", "hal_originals", "hal_record", "hal_rollout", "hal_subids"]
 
 
 def test_each_action_that_asks_a_node_is_bounded() -> None:

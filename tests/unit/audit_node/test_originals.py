@@ -489,9 +489,7 @@ def test_what_systemd_does_not_stop_by_hand_is_said_and_no_failure(hal: FakeNode
     hal.units["rdma.service"] = {"RefuseManualStop": "yes"}
     rolled_out(hal, "service:rdma.service")
     plan = planned(hal)
-    assert plan["stays"] == [
-        "service:rdma.service: systemd does not stop it by hand: it runs until the node is booted"
-    ]
+    assert plan["stays"] == ["service:rdma.service: systemd does not stop it by hand: it runs until the node is booted"]
     assert plan["steps"] == [["service:rdma.service", "disable"]]
     assert given_back(hal)["left"] == []
     assert ["stop", "rdma.service"] not in systemd

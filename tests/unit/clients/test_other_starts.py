@@ -45,7 +45,7 @@ def started(folder: Path, playbook: str, environment: Mapping[str, str]) -> subp
 
 NAMED = {
     "restore_node": "hal-mgmt1",
-    **{f"{what}_nodes": "hal05" for what in ("bmc", "power", "reboot", "reimage", "resume")},
+    **{f"{what}_nodes": "hal05" for what in ("bmc", "giveback", "power", "reboot", "reimage", "resume")},
 }
 
 
@@ -63,7 +63,12 @@ def test_without_its_callbacks_every_playbook_refuses_before_a_node_is_asked(tmp
         "ANSIBLE_SSH_RETRIES": "0",
     }
     done = play(f"playbooks/{playbook}", "-e", json.dumps(NAMED), sites=("virtual",), state=state, **enabled)
-    said = {"authorities.yml": PRINTABLE, "certificate.yml": PRINTABLE, **REFUSED}.get(playbook, ROLLOUT)
+    said = {
+        "authorities.yml": PRINTABLE,
+        "certificate.yml": PRINTABLE,
+        "takeover.yml": REFUSED["audit.yml"],
+        **REFUSED,
+    }.get(playbook, ROLLOUT)
     assert done.returncode != 0, done.stdout + done.stderr
     assert [line for line in done.stderr.splitlines() if line.startswith("ERROR! ")] == [f"ERROR! {said}"], done.stdout
     assert not asked.exists()

@@ -17,6 +17,8 @@ from hal_firewall.errors import FirewallError
 from hal_firewall.openings import Opening, Ports
 
 FILE = "direct.xml"
+WRITTEN = "<!-- Written by the role firewall; changes made here are lost. -->"
+"""The second line of each file of firewalld that the role writes."""
 MASKS = {"ipv4": 32, "ipv6": 128}
 """An address is counted alone. Both: what listens for IPv6 is reached by an address of the link, too."""
 
@@ -51,8 +53,7 @@ def xml(found: Iterable[Share]) -> str:
         f'  <rule ipv="{family}" table="filter" chain="INPUT" priority="0">{rule}</rule>' for family, rule in rules
     ]
     head = '<?xml version="1.0" encoding="utf-8"?>'
-    written = "<!-- Written by the role firewall; changes made here are lost. -->"
-    return "\n".join([head, written, "<direct>", *lines, "</direct>", ""])
+    return "\n".join([head, WRITTEN, "<direct>", *lines, "</direct>", ""])
 
 
 def shown(found: Iterable[Share]) -> list[str]:
@@ -65,17 +66,17 @@ def keeping(ours: str, there: str, kept: Iterable[str]) -> str:
 
     Of its rules those stay that an expression of ``kept`` describes whole, as firewalld reads them
     (firewalld.direct(5)): "ipv4 filter f2b-sshd 0 -j DROP". Chains stay, and what it hands to iptables unseen: neither
-    is ever compared. FirewallError where the file is none of firewalld's, or an expression none of Python's.
+    is ever compared. Nothing stays of a file that firewalld cannot read either: `there.losses` has that asked for.
+    FirewallError where an expression is none of Python's.
     """
-    if not there.strip():
-        return ours
+    mine = [read(one) for one in ET.fromstring(ours)]
     try:
-        mine = [read(one) for one in ET.fromstring(ours)]
         others = [one for one in ET.fromstring(there) if read(one) not in mine]
+    except (ET.ParseError, ValueError):
+        return ours  # an empty one, too
+    try:
         wanted = [re.compile(one) for one in kept]
         found = [one for one in others if one.tag != "rule" or any(each.fullmatch(read(one)) for each in wanted)]
-    except (ET.ParseError, ValueError) as error:
-        raise FirewallError(f"/etc/firewalld/{FILE} cannot be read ({error}): mend it or take it away") from None
     except re.error as error:
         raise FirewallError(
             f"firewall_kept_direct_rules: {error.pattern!r} is no regular expression: {error}"

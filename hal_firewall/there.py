@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from hal_firewall.errors import FirewallError
 from hal_firewall.openings import Ports, parse_ports
-from hal_firewall.shares import read
+from hal_firewall.shares import FILE, WRITTEN, read
 
 ORDINARY = re.compile(
     r"default zone .*|\S+ interface .*|\S+ target default"
@@ -36,6 +36,8 @@ _OWN = re.compile(
 )
 _TABLES = re.compile(r"table (?:inet|ip|ip6) firewalld|table (?:ip|ip6) (?:filter|nat|mangle|raw|security)")
 
+ZONES = "/etc/firewalld/zones/"
+DIRECT = f"/etc/firewalld/{FILE}"
 LOOPBACK = re.compile(r"(?:127\.[\d.]+|\[?::1\]?)(?:%\w+)?")
 QUIET_PORTS = frozenset(map(parse_ports, ("111/tcp", "111/udp", "68/udp", "546/udp", "323/udp", "5353/udp")))
 """Where daemons of a new installation listen that nobody asks from outside: rpcbind, DHCP's client, chronyd, mDNS."""
@@ -83,8 +85,9 @@ def look(text: str) -> Look:
 def losses(seen: Look, declared: Iterable[str], kept: str) -> list[str]:
     """Return a line for each thing that is there, was declared by nobody, and would go or be closed.
 
-    ``declared``: lines of `open` that will be in force; ``kept``: an expression over those that others may have.
-    FirewallError for an answer that is not whole, or a file that cannot be read.
+    ``declared``: lines of `open` that will be in force; ``kept``: an expression over those that others may have. What
+    cannot be read is lost where firewalld runs and may have it in force, but for this role's own files. FirewallError
+    for an answer that is not whole.
     """
     former = set(seen.sections.get("former", ()))
     wanted = {*declared, *former}
@@ -96,20 +99,50 @@ def losses(seen: Look, declared: Iterable[str], kept: str) -> list[str]:
         *_foreign_rules(seen),
         *(one for one in seen.of("tables") if not _TABLES.fullmatch(one)),
         *dict.fromkeys(opened),
+        *(_unread_lost(seen, mine) if seen.runs else ()),
         *(() if seen.runs or former else _closed(seen, declared)),
         *(() if seen.runs or former else _steps(seen)),
     ]
 
 
+def unread(seen: Look) -> list[str]:
+    """Return a sentence for each thing of firewalld that could not be read; FirewallError as `losses`."""
+    return [
+        *(f"what firewalld has in force cannot be read ({one})" for one in seen.sections.get("unread", ())),
+        *(f"{path} cannot be read ({why})" for path, _, why in _unread_files(seen)),
+    ]
+
+
+def _unread_lost(seen: Look, kept: re.Pattern[str]) -> Iterator[str]:
+    yield from (f"what firewalld has in force, which cannot be read ({one})" for one in seen.sections.get("unread", ()))
+    # Of a file of ours all is known, but for the rules in direct.xml that others may have.
+    others = any(one.startswith("direct rule ") and kept.fullmatch(one) for one in seen.of("open"))
+    for path, text, why in _unread_files(seen):
+        zone = path.removeprefix(ZONES).removesuffix(".xml")
+        if (WRITTEN not in text or (path == DIRECT and others)) and not kept.fullmatch(f"{zone} file"):
+            yield f"{path}, which cannot be read ({why})"
+
+
+def _files(seen: Look) -> Iterator[tuple[str, str, list[str] | str]]:
+    """Yield path, text and what it opens of each file, in the lines of `open`; why it cannot be read in their place."""
+    direct = "\n".join(seen.of("direct"))
+    for path, text in [*((f"{ZONES}{name}.xml", text) for name, text in seen.zones), (DIRECT, direct)]:
+        try:
+            if path != DIRECT:
+                yield path, text, list(_zone(path.removeprefix(ZONES).removesuffix(".xml"), ET.fromstring(text)))
+            elif text:
+                yield path, text, [f"direct rule {read(one)}" for one in ET.fromstring(text) if one.tag == "rule"]
+        except (ET.ParseError, ValueError) as error:
+            yield path, text, str(error).partition(":")[0]  # lines are counted without empty ones here
+
+
+def _unread_files(seen: Look) -> Iterator[tuple[str, str, str]]:
+    return ((path, text, found) for path, text, found in _files(seen) if isinstance(found, str))
+
+
 def _in_files(seen: Look) -> Iterator[str]:
     """Yield what files of firewalld open, in the lines of `open`: it comes into force with the next reload."""
-    try:
-        for name, text in seen.zones:
-            yield from _zone(name, ET.fromstring(text))
-        if direct := "\n".join(seen.of("direct")):
-            yield from (f"direct rule {read(one)}" for one in ET.fromstring(direct) if one.tag == "rule")
-    except (ET.ParseError, ValueError) as error:
-        raise FirewallError(f"a file below /etc/firewalld cannot be read ({error}): mend it or take it away") from None
+    return (line for _, _, found in _files(seen) if isinstance(found, list) for line in found)
 
 
 def _zone(name: str, zone: ET.Element) -> Iterator[str]:

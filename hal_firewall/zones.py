@@ -8,6 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from hal_firewall.errors import FirewallError
 from hal_firewall.openings import ANY_NETWORK, Opening, Ports
+from hal_firewall.shares import WRITTEN
 
 DEFAULT_ZONE = "other"
 LONGEST_NAME = 17  # max_zone_name_len() of firewalld 0.6.3: names of chains in netfilter have an end
@@ -32,7 +33,7 @@ class Zone:
         """The file below /etc/firewalld/zones, in the form that firewalld 0.6 and 1 read."""
         lines = [
             '<?xml version="1.0" encoding="utf-8"?>',
-            "<!-- Written by the role firewall; changes made here are lost. -->",
+            WRITTEN,
             '<zone target="ACCEPT">' if self.trusted else "<zone>",
             f"  <short>{escape(self.name)}</short>",
             f"  <description>{escape(self.description)}</description>",

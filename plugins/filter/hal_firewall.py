@@ -36,13 +36,24 @@ def hal_firewall_files(zones: Iterable[Mapping[str, Any]], there: str, kept: Ite
 def hal_firewall_losses(seen: str, declared: Iterable[str], kept: str) -> list[str]:
     """Return what would go or be closed, a line each, from what the role's script look.sh printed.
 
-    AnsibleFilterError where that is not whole, or a file of firewalld cannot be read: see `hal_firewall.there`.
+    AnsibleFilterError where that is not whole: see `hal_firewall.there`.
     """
     from hal_firewall.errors import FirewallError
     from hal_firewall.there import look, losses
 
     try:
         return losses(look(seen), declared, kept)
+    except FirewallError as error:
+        raise AnsibleFilterError(str(error)) from None
+
+
+def hal_firewall_unread(seen: str) -> list[str]:
+    """Return a sentence for each thing of firewalld that look.sh could not read; AnsibleFilterError as for losses."""
+    from hal_firewall.errors import FirewallError
+    from hal_firewall.there import look, unread
+
+    try:
+        return unread(look(seen))
     except FirewallError as error:
         raise AnsibleFilterError(str(error)) from None
 
@@ -73,6 +84,7 @@ class FilterModule:
         return {
             "hal_firewall_files": hal_firewall_files,
             "hal_firewall_losses": hal_firewall_losses,
+            "hal_firewall_unread": hal_firewall_unread,
             "hal_firewall_seen": hal_firewall_seen,
             "hal_firewall_said": hal_firewall_said,
         }

@@ -43,8 +43,9 @@ def hal_ssh_losses(seen: str, kept_keys: Iterable[str], account: str) -> list[st
 
     Lost is what is otherwise than before and was chosen by somebody: it differs from sshd's own default, and from the
     file that this role wrote last, or else a new installation's. What a new installation has open is lost if somebody
-    other than root and `account`, by which this run comes in, has come in. AnsibleFilterError for an answer that is
-    not whole.
+    other than root and `account`, by which this run comes in, has come in. A file that sshd cannot read is lost where
+    an sshd runs, which has something else in force, unless the file is this role's. AnsibleFilterError for an answer
+    that is not whole.
     """
     parts = _sections(seen)
     came = {(method, who) for method, _, who in (line.partition(" ") for line in _part(parts, "came")) if who}
@@ -53,7 +54,13 @@ def hal_ssh_losses(seen: str, kept_keys: Iterable[str], account: str) -> list[st
     lost = {
         line: None for user in ("root", "nobody") for line in _settings_lost(parts, user, people if first else set())
     }
-    return [*lost, *_matches_lost(parts), *_keys_lost(parts, set(kept_keys), people)]
+    unread = parts.get("unread", []) if "in force" in parts else []
+    return [
+        *(f"what it has in force, unknown here: {one}" for one in unread),
+        *lost,
+        *_matches_lost(parts),
+        *_keys_lost(parts, set(kept_keys), people),
+    ]
 
 
 def hal_ssh_foreign_keys(seen: str, allowed: Mapping[str, Iterable[str]]) -> list[str]:

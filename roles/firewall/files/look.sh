@@ -2,7 +2,7 @@
 # Prints what filters packets on this node, and what could be missed if firewalld did it as declared. Read-only.
 #   $1  the file with what this role had in force last; $2 the script `open`
 # "== state" firewalld's, "== services" of other firewalls, "== rules" and "== tables" in the kernel, "== zone NAME" and "== direct"
-# files of firewalld, "== open" what it has in force, "== former" $1, "== listening" where daemons listen, "== steps" of jobs that run.
+# files of firewalld, "== open" what it has in force or "== unread" why it does not say it, "== former" $1, "== listening" where daemons listen, "== steps" of jobs that run.
 PATH=$PATH:/usr/sbin:/sbin LC_ALL=C
 export PATH LC_ALL
 
@@ -37,7 +37,9 @@ done
 echo "== direct"
 [ ! -e /etc/firewalld/direct.xml ] || { cat /etc/firewalld/direct.xml && echo; } || exit 1
 echo "== open"
-if systemctl is-active --quiet firewalld.service; then sh -c "$2" open || exit 1; fi
+if systemctl is-active --quiet firewalld.service; then
+  if said=$(sh -c "$2" open 2>&1); then printf '%s\n' "$said"; else echo "== unread" && printf '%s\n' "$said" | tail -n 1; fi
+fi
 [ ! -e "$1" ] || { echo "== former" && cat "$1"; } || exit 1
 
 echo "== listening"

@@ -29,5 +29,10 @@ def test_what_others_set_up_is_refused_with_the_ways_on(tmp_path: Path) -> None:
     )
     assert "-e firewall_replace_ok=true" in words(run)
     assert look(tmp_path, "firewall", paths, {**FRESH, **nat}, firewall_replace_ok=True).returncode == 0
+    (tmp_path / "firewalld/zones").mkdir(parents=True)
+    (tmp_path / "firewalld/zones/public.xml").write_text("<zone>\n<short>Public")
+    run = look(tmp_path, "firewall", paths, FRESH)
+    assert run.returncode == 0, words(run)
+    assert "hal05: /etc/firewalld/zones/public.xml cannot be read (no element found)" in words(run)
     run = look(tmp_path, "firewall", paths, {**FRESH, "iptables-save": "echo broken >&2; exit 1"})
     assert run.returncode != 0

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hal_firewall.errors import FirewallError
-from hal_firewall.there import look, losses
+from hal_firewall.shares import WRITTEN
+from hal_firewall.there import look, losses, unread
 
 CAPTURES = Path(__file__).parent / "captures"
 LOOK = Path(__file__).resolve().parents[3] / "roles/firewall/files/look.sh"
@@ -160,10 +161,37 @@ def test_an_answer_that_is_not_whole_is_not_fine(part: str) -> None:
         lost(seen().replace(f"== {part}\n", "== other\n"))
 
 
-@pytest.mark.parametrize("part", [{"zone__x": "<zone"}, {"direct": "<direct>"}])
-def test_a_file_that_cannot_be_read_is_not_fine(part: dict[str, str]) -> None:
-    with pytest.raises(FirewallError, match="cannot be read"):
-        lost(seen(**part))
+ZONE = "/etc/firewalld/zones/x.xml, which cannot be read (unclosed token)"
+DIRECT = "/etc/firewalld/direct.xml, which cannot be read (No closing quotation)"
+RULE = "direct rule ipv4 filter f2b-sshd 0 -j DROP"
+
+
+@pytest.mark.parametrize(
+    ("parts", "kept", "expected"),
+    [
+        ({"zone__x": "<zone", "direct": "<direct><rule>'</rule></direct>"}, NEVER, [ZONE, DIRECT]),
+        ({"zone__x": f"\n{WRITTEN}<zone", "direct": f"{WRITTEN}<direct>"}, NEVER, []),
+        ({"zone__x": "<zone"}, "x .*", []),
+        # Others may have rules in a file of ours; what it said of them is lost with it.
+        (
+            {"direct": f"<direct>{WRITTEN}<rule>'</rule></direct>", "open": RULE},
+            "direct rule .*f2b.*",
+            [DIRECT],
+        ),
+        (
+            {"unread": "Failed to activate service: timed out"},
+            NEVER,
+            ["what firewalld has in force, which cannot be read (Failed to activate service: timed out)"],
+        ),
+    ],
+    ids=["somebody's", "ours", "kept", "ours with others' rules", "nothing said"],
+)
+def test_what_cannot_be_read_is_lost_where_firewalld_may_have_it_in_force(
+    parts: dict[str, str], kept: str, expected: list[str]
+) -> None:
+    assert lost(seen(state="active", **parts), kept) == expected
+    assert lost(seen(**{**parts, "open": ""}), kept) == []
+    assert len(unread(look(seen(**parts)))) == len(parts.keys() - {"open"})
 
 
 PROGRAMS = {
@@ -206,5 +234,11 @@ def test_the_script_shows_it(tmp_path: Path) -> None:
         "table inet mine",
         "8443/tcp, where nginx listens, would be closed",
     ]
+    (tmp_path / "systemctl").write_text("#!/bin/sh\necho active\n")
+    done = subprocess.run(
+        [*argv[:-1], "echo half; echo 'no answer' >&2; exit 1"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "what firewalld has in force, which cannot be read (no answer)" in lost(done.stdout)
     (tmp_path / "iptables-save").write_text("#!/bin/sh\nexit 1\n")
     assert subprocess.run(argv, capture_output=True, text=True, check=False).returncode != 0

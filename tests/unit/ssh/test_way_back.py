@@ -74,6 +74,7 @@ class Node:
                 text = path.read_text()
                 for old, new in (
                     ("/etc/ssh/", f"{folder}/ssh/"),
+                    ("/var/lib/hal/ssh", f"{folder}/record"),
                     ("/etc/systemd/system/", f"{folder}/units/"),
                     ("/usr/sbin/sshd", f"{folder}/bin/sshd"),
                     ("/bin/systemctl", f"{folder}/bin/systemctl"),
@@ -231,3 +232,21 @@ def test_a_run_that_was_ended_before_it_replaced_anything_leaves_one_file(node: 
     node.former.hardlink_to(node.folder / "ssh/sshd_config")
     subprocess.run([node.folder / "bin/systemctl", "start", "hal-sshd-rollback.service"], check=True)
     assert node.files == NEW
+
+
+def test_the_way_back_is_a_file_that_sshd_can_read(node: Node) -> None:
+    node.write("bin/sshd", '#!/bin/sh\n! grep -q Nonsense "$3"\n')
+    assert node.converge().returncode == 0
+    proved = (node.folder / "ssh/sshd_config").read_text()
+    (node.folder / "record").mkdir()
+    node.write("record/sshd_config", proved)
+    node.write("ssh/sshd_config", "Nonsense\n")
+    node.refuse(range(1, 100), "root@hal05: Permission denied (publickey).")
+    run = node.converge(ssh_x11_forwarding=False)
+    assert "the former one is back." in words(run), words(run)
+    assert (node.folder / "ssh/sshd_config").read_text() == proved
+
+    (node.folder / "record/sshd_config").unlink()
+    node.write("ssh/sshd_config", "Nonsense\n")
+    run = node.converge(ssh_x11_forwarding=False, __ssh_seen={"stdout": "== unread\nno\n== no way back"})
+    assert "there is no former one that sshd could read, use the console of its BMC" in words(run), words(run)

@@ -15,6 +15,8 @@ from hal_inventory.printable import few, one_line  # found through the line abov
 MANAGEMENT = "management"
 CUSTOMARY = {MANAGEMENT: "", "ipoib": "-ib"}
 """What follows a node's name where it is not the network's own name."""
+HEADER = '# Written by the role "hosts"'
+"""How the file begins that this role writes, in each of its versions; the first ones kept no copy of it."""
 LOOPBACK_NAMES = re.compile(r"localhost\d?(\.localdomain\d?)?|ip6-.*", re.IGNORECASE)
 """Names that installers give the loopback, or addresses of IPv6's own; those of Debian begin with ip6-."""
 
@@ -43,9 +45,12 @@ def hal_network_names(
 def hal_hosts_foreign(there: str, declared: str, former: str, own: Iterable[str] = ()) -> list[str]:
     """Return the lines of /etc/hosts that would be lost and that this role did not write, as hosts(5) has them.
 
-    there, declared, former: the file now, as it will be, and as this role left it. A line is lost unless all its names
-    lead to its address afterwards. What installers write is not: names of the loopback, and there a node's `own` ones.
+    there, declared, former: the file now, as it will be, and as this role left it; where that is not known, a file with
+    this role's header is as it left it. A line is lost unless all its names lead to its address afterwards. What
+    installers write is not: names of the loopback, and there a node's `own` ones.
     """
+    if not former.strip() and there.startswith(HEADER):
+        return []
     kept = set(_entries(declared)) | set(_entries(former))
     local = set(own)
     return [

@@ -94,6 +94,28 @@ def test_what_is_declared_and_what_was_in_force_is_the_roles_own() -> None:
     ]
 
 
+def test_without_a_record_files_with_the_roles_header_are_its_own() -> None:
+    """As earlier versions left a node, and the declaration has changed since."""
+    zone = (
+        f'<?xml version="1.0" encoding="utf-8"?>\n{WRITTEN}\n<zone>\n<interface name="em1"/>\n'
+        '<port port="27000" protocol="tcp"/>\n</zone>'
+    )
+    share = "-p tcp --syn --dport 80 -j DROP"
+    direct = f'<direct>{WRITTEN}<rule ipv="ipv4" table="filter" chain="INPUT" priority="0">{share}</rule></direct>'
+    shown = f"management interface em1\nmanagement port 27000/tcp\ndirect rule ipv4 filter INPUT 0 {share}"
+    by_hand = "management port 9999/tcp"
+    text = seen(state="active", zone__management=zone, direct=direct, open=f"{shown}\n{by_hand}", rules=OWN)
+    assert lost(text) == [by_hand]
+    assert lost(text.replace(WRITTEN, "")) == [*shown.splitlines()[1:], by_hand]
+    # Where firewalld does not run it has nothing in force, whoever wrote its files.
+    stopped = seen(zone__management=zone, listening="tcp *:8443 nginx")
+    assert lost(stopped) == ["8443/tcp, where nginx listens, would be closed"]
+    # What is known of its last run counts alone.
+    assert lost(seen(state="active", zone__management=zone, former="other target default")) == [
+        "management port 27000/tcp"
+    ]
+
+
 def test_other_firewalls_and_their_rules_are_shown() -> None:
     services = "iptables.service is active, enabled"
     assert lost(seen(services=services, rules=BY_HAND, tables="table inet mine")) == [

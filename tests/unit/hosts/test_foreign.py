@@ -65,8 +65,15 @@ def test_a_line_that_somebody_wrote_is_found(line: str) -> None:
 
 def test_a_line_of_an_earlier_rollout_is_the_roles_own() -> None:
     former = f"{DECLARED}10.64.0.117 hal17.hal.example hal17\n"
-    assert foreign(former) != []
     assert foreign(former, former) == []
+    assert foreign(f"{former}10.64.0.117 scratch\n", former) == ["10.64.0.117 scratch"]
+
+
+def test_without_a_copy_a_file_with_the_roles_header_is_its_own() -> None:
+    """As earlier versions left it, and the model has changed since."""
+    former = f"{DECLARED}10.64.0.117 hal17.hal.example hal17\n"
+    assert foreign(former) == []
+    assert foreign(f"# by hand\n{former}") == ["10.64.0.117 hal17.hal.example hal17"]
     assert foreign(f"{former}10.64.0.117 scratch\n", former) == ["10.64.0.117 scratch"]
 
 

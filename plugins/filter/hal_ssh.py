@@ -38,18 +38,32 @@ SECTION = re.compile(r"== (.+)")
 WIDEST = 200
 
 
-def hal_ssh_losses(seen: str, kept_keys: Iterable[str], account: str) -> list[str]:
-    """Return a sentence for each thing that sshd has and would lose, from what the role's script look.sh printed.
+def hal_ssh_losses(seen: str, kept_keys: Iterable[str], account: str, came: str = "") -> list[str]:
+    """Return a sentence for each thing that sshd has and would lose, from what the scripts look.sh and came.sh printed.
 
     Lost is what is otherwise than before and was chosen by somebody: it differs from sshd's own default, and from the
     file that this role wrote last, or else a new installation's. What a new installation has open is lost if somebody
     other than root and `account`, by which this run comes in, has come in. A file that sshd cannot read is lost where
     an sshd runs, which has something else in force, unless the file is this role's. AnsibleFilterError for an answer
-    that is not whole.
+    that is not whole, as that of came.sh where it decides.
     """
-    parts = _sections(seen)
-    came = {(method, who) for method, _, who in (line.partition(" ") for line in _part(parts, "came")) if who}
-    people = {(method, who) for method, who in came if who not in ("root", account)}
+    parts, kept = _sections(seen), set(kept_keys)
+    if not _undecided(parts, kept):
+        return _lost(parts, kept, set())
+    ways = (line.partition(" ") for line in _part(_sections(came), "came"))
+    return _lost(parts, kept, {(method, who) for method, _, who in ways if who and who not in ("root", account)})
+
+
+def hal_ssh_undecided(seen: str, kept_keys: Iterable[str]) -> bool:
+    """Return whether it depends on who came in what is lost, from what look.sh printed."""
+    return _undecided(_sections(seen), set(kept_keys))
+
+
+def _undecided(parts: Settings, kept: set[str]) -> bool:
+    return _lost(parts, kept, set()) != _lost(parts, kept, {("session", "somebody")})
+
+
+def _lost(parts: Settings, kept: set[str], people: set[tuple[str, str]]) -> list[str]:
     first = "recorded" not in parts
     lost = {
         line: None for user in ("root", "nobody") for line in _settings_lost(parts, user, people if first else set())
@@ -59,7 +73,7 @@ def hal_ssh_losses(seen: str, kept_keys: Iterable[str], account: str) -> list[st
         *(f"what it has in force, unknown here: {one}" for one in unread),
         *lost,
         *_matches_lost(parts),
-        *_keys_lost(parts, set(kept_keys), people),
+        *_keys_lost(parts, kept, people),
     ]
 
 
@@ -107,7 +121,7 @@ def _matches_lost(parts: Settings) -> Iterator[str]:
 def _keys_lost(parts: Settings, kept: set[str], people: set[tuple[str, str]]) -> Iterator[str]:
     ours = {*kept, "/etc/ssh/ssh_host_ed25519_key", *parts.get("recorded", [])}
     for path in _part(parts, "hostkeys"):
-        if path not in ours and (path not in SHIPPED_KEYS or people):
+        if path not in ours and (path not in SHIPPED_KEYS or people or "recorded" in parts):
             yield f"host key {path}, by which clients know this node"
 
 
@@ -173,6 +187,7 @@ class FilterModule:
         """Return the filters by name."""
         return {
             "hal_ssh_losses": hal_ssh_losses,
+            "hal_ssh_undecided": hal_ssh_undecided,
             "hal_ssh_foreign_keys": hal_ssh_foreign_keys,
             "hal_ssh_said": hal_ssh_said,
         }

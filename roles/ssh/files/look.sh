@@ -1,10 +1,10 @@
 #!/bin/sh
-# Prints what sshd would lose by the configuration on standard input, and who could miss it. Read-only.
+# Prints what sshd would lose by the configuration on standard input. Read-only.
 #   $1  the file that this role wrote last; if it is not there, the configuration $2 of a new installation stands for it
 #   $3  the script `accepted`; then accounts whose keys are shown
 # "== unread" is there where sshd cannot read its file: why. Then "now" is what will be; "== in force" where an sshd runs with something else.
 # "== now root" and so on are settings of sshd (now, bare of any file, base, then; for root, for anybody), "== now match"
-# Match blocks as written, "== came" a line "METHOD ACCOUNT" for each login that logs still have, "== keys ACCOUNT" what opens an account.
+# Match blocks as written, "== keys ACCOUNT" what opens an account. "== recorded" host keys of a file of this role, where there is or was one.
 PATH=$PATH:/usr/sbin LC_ALL=C
 export PATH LC_ALL
 record=$1 shipped=$2 accepted=$3
@@ -36,6 +36,7 @@ if [ -z "$problem" ]; then cp "$config" "$folder/now"; else cp "$folder/then" "$
 
 if [ -n "$problem" ]; then
   printf '== unread\n%s\n' "$problem"
+  [ -e "$record" ] || echo "== no way back"
   # What it read at its start stays in force until it is reloaded. 1: there is none; whatever else cannot tell that.
   pgrep -x sshd >/dev/null
   [ "$?" -eq 1 ] || [ -n "$mine" ] || echo "== in force"
@@ -43,7 +44,7 @@ fi
 echo "== hostkeys"
 # Of a configuration that it can read it shows none where it can read no key: nobody knows the node by one that is gone.
 [ -n "$problem" ] || sshd -T -C user=root,host=localhost,addr=127.0.0.1 2>/dev/null | sed -n 's/^hostkey //p'
-[ ! -e "$record" ] || { echo "== recorded" && sed -n 's/^HostKey //p' "$record"; }
+if [ -e "$record" ] || [ -n "$mine" ]; then echo "== recorded" && sed -n 's/^HostKey //p' "$folder/all"; fi || exit 1
 for which in now bare base then; do
   for user in root nobody; do
     echo "== $which $user"
@@ -52,15 +53,6 @@ for which in now bare base then; do
   echo "== $which match"
   sed -n '/^[[:space:]]*[Mm][Aa][Tt][Cc][Hh][[:space:]]/,$p' "$folder/$which"
 done
-
-echo "== came"
-{
-  zcat -f /var/log/secure* 2>/dev/null
-  journalctl --quiet --no-pager --output=cat _COMM=sshd 2>/dev/null
-} | sed -n 's/.*Accepted \([^ ]*\) for \([^ ]*\) from .*/\1 \2/p' | sort -u
-for file in /var/log/wtmp*; do
-  [ ! -s "$file" ] || last -w -f "$file"
-done | awk 'NF > 3 && $1 !~ /^(reboot|runlevel|shutdown|root|wtmp.*)$/ { print "session " $1 }' | sort -u
 
 for account; do
   getent passwd "$account" >/dev/null || continue

@@ -21,6 +21,7 @@ for name in iptables ip6tables nftables; do
 done
 if ! grep -qx active active; then
   for family in ip ip6; do
+    [ $family = ip ] || [ -e /proc/net/if_inet6 ] || continue  # ipv6.disable=1
     ! command -v ${family}tables-save >/dev/null || ${family}tables-save >${family}tables || exit 1
   done
 fi

@@ -19,6 +19,7 @@ echo "== rules"
 for family in ipv4 ipv6; do
   case $family in ipv4) save=iptables-save ;; *) save=ip6tables-save ;; esac
   command -v $save >/dev/null || continue
+  [ $family = ipv4 ] || [ -e /proc/net/if_inet6 ] || continue  # ipv6.disable=1: the kernel has no rules, and the program fails
   saved=$($save 2>/dev/null) || exit 1
   printf '%s\n' "$saved" | awk -v family=$family '
     /^\*/ { table = substr($0, 2) }

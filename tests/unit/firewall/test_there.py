@@ -245,7 +245,9 @@ def test_the_script_shows_it(tmp_path: Path) -> None:
     for name, text in PROGRAMS.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
+    (tmp_path / "if_inet6").touch()
     script = LOOK.read_text().replace("PATH=$PATH:", f"PATH={tmp_path}:$PATH:").replace("/etc/firewalld", str(tmp_path))
+    script = script.replace("/proc/net/", f"{tmp_path}/")
     argv = ["sh", "-c", script, "look", str(tmp_path / "open"), "exit 1"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -262,5 +264,9 @@ def test_the_script_shows_it(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "what firewalld has in force, which cannot be read (no answer)" in lost(done.stdout)
+    (tmp_path / "ip6tables-save").write_text("#!/bin/sh\nexit 1\n")
+    assert subprocess.run(argv, capture_output=True, text=True, check=False).returncode != 0
+    (tmp_path / "if_inet6").unlink()  # ipv6.disable=1
+    assert subprocess.run(argv, capture_output=True, text=True, check=False).returncode == 0
     (tmp_path / "iptables-save").write_text("#!/bin/sh\nexit 1\n")
     assert subprocess.run(argv, capture_output=True, text=True, check=False).returncode != 0

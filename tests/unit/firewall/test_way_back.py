@@ -44,6 +44,7 @@ class Node:
         (folder / "scripts/ifcfg-em1").write_text("ZONE=public\n")
         (folder / "rules").write_text("*nat\n-A POSTROUTING -j MASQUERADE\nCOMMIT\n")
         (folder / "called").write_text("")
+        (folder / "if_inet6").touch()
 
     def run(self, name: str, *arguments: str) -> int:
         text = (FILES / f"{name}.sh").read_text()
@@ -51,6 +52,7 @@ class Node:
             ("/var/lib/hal/firewall", f"{self.folder}/state"),
             ("/etc/sysconfig/network-scripts", f"{self.folder}/scripts"),
             ("/etc/firewalld", f"{self.folder}/firewalld"),
+            ("/proc/net/", f"{self.folder}/"),
             ("PATH=/usr/sbin", f"PATH={self.folder}/bin:/usr/sbin"),
             ("PATH=$PATH", f"PATH={self.folder}/bin:$PATH"),
         ):
@@ -144,6 +146,19 @@ def test_a_second_run_keeps_what_was_before_the_first(tmp_path: Path) -> None:
     node.change()
     assert node.run("arm", "there") == 0
     node.run("rollback")
+    assert node.files == before
+
+
+def test_a_kernel_without_ipv6_has_no_rules_to_keep(tmp_path: Path) -> None:
+    """As ipv6.disable=1 leaves it: no /proc/net/if_inet6, and ip6tables-save fails."""
+    node = Node(tmp_path, "inactive", "disabled")
+    before = node.files
+    (tmp_path / "bin/ip6tables-save").write_text("#!/bin/sh\nexit 3\n")
+    assert node.run("arm", "there") != 0
+    (tmp_path / "if_inet6").unlink()
+    assert node.run("arm", "there") == 0
+    node.change()
+    assert node.run("rollback") == 0
     assert node.files == before
 
 

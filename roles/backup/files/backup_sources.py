@@ -117,7 +117,7 @@ def _held(folder):
 
 
 def copy_tree(source, target, left_out=()):
-    """Copy a folder; what vanishes meanwhile was temporary. `left_out`: names at its top."""
+    """Copy a folder; what vanishes meanwhile was temporary. `left_out`: paths from its top, as a name or a/b."""
     if not os.path.isdir(target):
         os.makedirs(target)
     with _held(source) as here:
@@ -125,9 +125,10 @@ def copy_tree(source, target, left_out=()):
             if name in left_out:
                 continue
             below = os.path.join(here, name)
+            out = [path[len(name) + 1 :] for path in left_out if path.startswith(name + "/")]
             try:
                 if _is_folder(below):
-                    copy_tree(below, os.path.join(target, name))
+                    copy_tree(below, os.path.join(target, name), out)
                 else:
                     copy_file(below, os.path.join(target, name))
             except (IOError, OSError) as error:

@@ -59,7 +59,9 @@ def tree(tmp_path: Path) -> Path:
 def test_a_folder_is_copied_as_it_is(
     programs: Any, tree: Path, tmp_path: Path, owners: list[tuple[str, int, int]]
 ) -> None:
-    copy = saved(programs, tmp_path, tree, left_out=["out"]) / "deep" / "tree"
+    (tree / "below" / "next").mkdir()
+    os.utime(tree / "below", (2000, 2000))
+    copy = saved(programs, tmp_path, tree, left_out=["out", "below/next", "link/x"]) / "deep" / "tree"
     assert sorted(str(path.relative_to(copy)) for path in copy.rglob("*")) == [
         *("below", "below/out", "below/out/file", "file", "link", "linked")
     ]

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils import hal_rollout_lock
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -377,21 +376,27 @@ def test_a_network_change_of_now_makes_nothing_newer(programs: Any, record: Simp
     assert waits.read_text() == "of now"
 
 
-def test_what_role_network_keeps_and_who_rolls_out_is_left_out_of_archives(programs: Any, tmp_path: Path) -> None:
-    state = re.findall(r"(?m)^state=(\S+)$", (ROOT / "roles/network/files/rollback.sh").read_text())
-    assert state == [programs.contents.NEVER]
+def test_changes_that_wait_and_who_rolls_out_are_left_out_of_archives(programs: Any, tmp_path: Path) -> None:
+    network, firewall = (
+        re.findall(r"(?m)^state=(\S+)$", (ROOT / f"roles/{role}/files/rollback.sh").read_text())
+        for role in ("network", "firewall")
+    )
+    assert network == [programs.contents.NEVER]
+    held = re.findall(r'(?m)^FOLDER = "(\S+)"', (ROOT / "plugins/module_utils/hal_rollout_lock.py").read_text())
+    slurm = yaml.safe_load((ROOT / "roles/slurm/vars/main.yml").read_text())["__slurm_record_dir"]
     declared = yaml.safe_load((ROOT / "roles/backup/defaults/main.yml").read_text())["backup_sources"]
     records = [one for group in declared.values() for one in group if one["name"] == "node_record"]
     assert len(records) == 4
     for source in records:
         out = [os.path.join(source["paths"][0], name) for name in source["left_out"]]
-        assert out == [state[0], hal_rollout_lock.FOLDER]
+        assert out == [*network, *firewall, f"{slurm}/next", *held, "/var/lib/hal/originals"]
     folder = tmp_path / "hal"
-    (folder / "network" / "rollback").mkdir(parents=True)
-    (folder / "rollout").mkdir()
+    for name in ("network/rollback", "firewall/rollback", "slurm/next", "slurm/slurmd", "rollout", "originals"):
+        (folder / name).mkdir(parents=True)
     (folder / "record.json").touch()
     programs.sources.save(dict(records[0], paths=[str(folder)]), str(tmp_path / "copy"))
-    assert os.listdir(tmp_path / "copy" / str(folder)[1:]) == ["record.json"]
+    copy = tmp_path / "copy" / str(folder)[1:]
+    assert sorted(str(path.relative_to(copy)) for path in copy.rglob("*")) == ["record.json", "slurm", "slurm/slurmd"]
 
 
 def test_what_the_role_declares_is_a_declaration(programs: Any) -> None:

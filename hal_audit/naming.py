@@ -92,13 +92,20 @@ class Playbook:
 
     def __init__(self) -> None:
         """Nothing read yet."""
+        self._listed: list[refusals.Role] | None = None
         self._roles: list[refusals.Role] | None = None
+
+    def listed(self, loader: Any, manager: Any) -> list[refusals.Role]:
+        """Return them as it lists them, maybe none."""
+        if self._listed is None:
+            self._listed = refusals.roles_of(context.CLIARGS.get("args") or [], loader, manager)
+        return self._listed
 
     def roles(self, loader: Any, manager: Any) -> list[refusals.Role]:
         """Return them; where it lists none, as validate.yml alone, those of the site."""
         if self._roles is None:
-            running, site = context.CLIARGS.get("args") or [], [str(PROJECT / "playbooks" / "site.yml")]
-            self._roles = refusals.roles_of(running, loader, manager) or refusals.roles_of(site, loader, manager)
+            site = [str(PROJECT / "playbooks" / "site.yml")]
+            self._roles = self.listed(loader, manager) or refusals.roles_of(site, loader, manager)
         return self._roles
 
 

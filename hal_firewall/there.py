@@ -61,6 +61,11 @@ class Look:
         return list(self.of("state")) == ["active"]
 
     @property
+    def ran(self) -> bool:
+        """Whether this role has a record of what it had in force last."""
+        return bool(self.sections.get("former"))
+
+    @property
     def former(self) -> list[str]:
         """What this role had in force last; where it kept no record of that, what the files say that it wrote."""
         if "former" in self.sections:
@@ -97,8 +102,7 @@ def losses(seen: Look, declared: Iterable[str], kept: str) -> list[str]:
     cannot be read is lost where firewalld runs and may have it in force, but for this role's own files. FirewallError
     for an answer that is not whole.
     """
-    former = set(seen.former)
-    wanted = {*declared, *former}
+    wanted = {*declared, *seen.former}
     mine = re.compile(kept)
     lines = [*seen.of("open"), *_in_files(seen)]
     opened = [one for one in lines if one not in wanted and not mine.fullmatch(one) and not ORDINARY.fullmatch(one)]
@@ -108,8 +112,8 @@ def losses(seen: Look, declared: Iterable[str], kept: str) -> list[str]:
         *(one for one in seen.of("tables") if not _TABLES.fullmatch(one)),
         *dict.fromkeys(opened),
         *(_unread_lost(seen, mine) if seen.runs else ()),
-        *(() if seen.runs or former else _closed(seen, declared)),
-        *(() if seen.runs or former else _steps(seen)),
+        *(() if seen.runs or seen.ran else _closed(seen, declared)),
+        *(() if seen.runs or seen.ran else _steps(seen)),
     ]
 
 
@@ -183,7 +187,7 @@ def _rich(rule: ET.Element) -> str:
 
 def _foreign_rules(seen: Look) -> Iterator[str]:
     """Yield rules in the kernel; where firewalld runs, or ran for this role, those that it does not make."""
-    ours = seen.runs or seen.former
+    ours = seen.runs or seen.ran
     direct = {_canonical(one) for one in seen.of("open") if one.startswith("direct rule ")}
     return (one for one in seen.of("rules") if not ours or not (_OWN.fullmatch(one) or _canonical(one) in direct))
 

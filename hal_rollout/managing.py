@@ -39,7 +39,7 @@ class Managed:
     def narrow(self, queue: Any, play: Any, *, holds: bool) -> bool:
         """Take the hosts out of a play on which its roles do not act; False if none is left, and it is not to be run.
 
-        `holds`: the play holds its hosts for a rollout, so one on which no role acts is none of them.
+        `holds`: the play holds its hosts for a rollout, so one on which no role of the run acts is none of them.
         AnsibleError where a value cannot be used: asked of all hosts before the first play.
         """
         manager, loader = play._variable_manager, play._loader
@@ -49,13 +49,41 @@ class Managed:
             return True
         every = queue._inventory.get_hosts(play.hosts, ignore_restrictions=True)
         out = [host for host in every if not self._takes_part(host, roles, manager, loader)]
+        said = out
+        if not roles and (acting := self._of_the_run(queue._inventory, manager, loader)) is not None:
+            # Whom --tags leave out, or the plays, is no news.
+            out = [host for host in every if host in out or host.get_name() not in acting]
         if not out:
             return True
         given = play.hosts if isinstance(play.hosts, list) else [play.hosts]
         play.hosts = [*given, *(f"!{host.get_name()}" for host in out)]
         words = f"{', '.join(roles)} not managed" if roles else "no role managed"
-        self._say(f"{folded(host.get_name() for host in out)}: {words} here ({managed.VARIABLE}), left alone")
+        if said:
+            self._say(f"{folded(host.get_name() for host in said)}: {words} here ({managed.VARIABLE}), left alone")
         return bool(queue._inventory.get_hosts(play.hosts))
+
+    def _of_the_run(self, inventory: Any, manager: Any, loader: Any) -> set[str] | None:
+        """Names of the hosts on which a role of the running playbook acts, within --tags; None where it lists none.
+
+        None also where only the run knows the hosts of a play.
+        """
+        from hal_audit import naming  # which asks this module
+
+        roles = naming.RUNNING.listed(loader, manager)
+        try:
+            return (
+                {
+                    host.get_name()
+                    for one in roles
+                    if one.wanted
+                    for host in one.hosts(inventory, of_every_batch=True)
+                    if self.acts(one.name, host, manager, loader)
+                }
+                if roles
+                else None
+            )
+        except Exception:  # a template can raise anything
+            return None
 
     def _takes_part(self, host: Any, roles: list[str], manager: Any, loader: Any) -> bool:
         if not roles:

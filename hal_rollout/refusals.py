@@ -65,11 +65,11 @@ class Role:
         own = (task for task in tasks if module_name(task.action) != "ansible.builtin.validate_argument_spec")
         return any(task.evaluate_tags(self.play.only_tags, self.play.skip_tags, all_vars={}) for task in own)
 
-    def hosts(self, inventory: Any) -> list[Any]:
+    def hosts(self, inventory: Any, *, of_every_batch: bool = False) -> list[Any]:
         """The hosts of its play, within --limit. An error of Ansible where only a run knows them."""
         variables = self.play._variable_manager.get_vars(play=self.play)
         pattern = CompilingTemplar(self.role._loader, variables).template(self.play.hosts)
-        return list(inventory.get_hosts(pattern))
+        return list(inventory.get_hosts(pattern, ignore_restrictions=of_every_batch))
 
     def applies(self, host: Any) -> bool:
         """Whether the condition of the role itself holds for a host. An error of Ansible where only a run knows it."""

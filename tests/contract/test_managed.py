@@ -50,3 +50,15 @@ def test_a_play_leaves_out_the_node_on_which_its_role_does_not_act(plays: list[A
         assert [host.get_name() for host in inventory.get_hosts(play.hosts)] == hosts[1:], role
         assert went_on == bool(hosts[1:]), f"{role}: a play without hosts is not run"
         assert inventory.get_groups_dict()[role] == hosts, "what is written for all nodes names this one as well"
+
+
+def test_a_second_manager_is_looked_for_wherever_a_role_acts_and_before_the_first_that_does(site: Any) -> None:
+    from ansible.playbook import Playbook
+
+    loader, _inventory, manager = site
+    every = Playbook.load(str(PROJECT / "playbooks" / "site.yml"), manager, loader).get_plays()
+    first = next(number for number, play in enumerate(every) if any(not role.from_include for role in play.roles))
+    (asks,) = [play for play in every[:first] if play.vars.get("rollout_holds")]
+    assert asks.tags == ["always"]
+    # hal_rollout leaves out nodes on which nothing of the run acts: tests/unit/rollout/test_managing.py
+    assert asks.hosts in ("all", ["all"])

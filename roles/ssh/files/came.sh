@@ -14,8 +14,9 @@ echo "== came"
   recent secure | while read -r file; do
     case $file in *.gz) zcat "$file" | tail -c "$bytes" ;; *) tail -c "$bytes" "$file" ;; esac
   done
-  journalctl --quiet --no-pager --output=cat --since="$since" --lines="$lines" _COMM=sshd
-} 2>/dev/null | sed -n 's/^\(.* sshd\[[0-9]*\]: \)\{0,1\}Accepted \([^ ]*\) for \([^ ]*\) from .*/\2 \3/p' | sort -u
+  # With --since, that of systemd 219 shows the first so many lines and not the last.
+  journalctl --quiet --no-pager --output=short-iso --lines="$lines" _COMM=sshd | awk -v since="$since" '$1 >= since'
+} 2>/dev/null | sed -n 's/^.* sshd\[[0-9]*\]: Accepted \([^ ]*\) for \([^ ]*\) from .*/\1 \2/p' | sort -u
 recent wtmp | while read -r file; do
   last -w -i -n "$lines" -f "$file"
 done | awk '$2 ~ /^pts\// && $3 ~ /[.:]/ && $3 != "0.0.0.0" { print "session " $1 }' | sort -u

@@ -2,7 +2,7 @@
 # Prints what sshd would lose by the configuration on standard input. Read-only.
 #   $1  the file that this role wrote last; if it is not there, the configuration $2 of a new installation stands for it
 #   $3  the script `accepted`; then accounts whose keys are shown
-# "== unread" is there where sshd cannot read its file: why. Then $1 or $2 stands for it; "== in force" where an sshd runs with something else.
+# "== unread" is there where sshd cannot read its file: why. Then "now" is what will be; "== in force" where an sshd runs with something else.
 # "== now root" and so on are settings of sshd (now, bare of any file, base, then; for root, for anybody), "== now match"
 # Match blocks as written, "== keys ACCOUNT" what opens an account. "== recorded" host keys of a file of this role, where there is or was one.
 PATH=$PATH:/usr/sbin LC_ALL=C
@@ -32,7 +32,7 @@ if head -n 1 "$config" 2>/dev/null | grep -qE '^# (Of the installation\. The|Wri
 if [ -e "$record" ]; then cat "$record"; elif [ -n "$mine" ] && [ -z "$problem" ]; then cat "$config"; else printf '%s\n' "$shipped"; fi >"$folder/all" || exit 1
 without_keys <"$folder/all" >"$folder/base"
 : >"$folder/bare"
-if [ -z "$problem" ]; then cp "$config" "$folder/now"; else cp "$folder/base" "$folder/now"; fi || exit 1
+if [ -z "$problem" ]; then cp "$config" "$folder/now"; else cp "$folder/then" "$folder/now"; fi || exit 1
 
 if [ -n "$problem" ]; then
   printf '== unread\n%s\n' "$problem"

@@ -94,3 +94,38 @@ def test_a_play_of_two_roles_of_which_one_acts_is_refused(two_roles: Site) -> No
     words = "hal01: this play lists hosts, which is managed there, and time, which is not (managed_roles)"
     assert words in " ".join(done.text.split())
     assert not (two_roles.node / "hal01").exists()
+
+
+# As playbooks/validate.yml has it: before the first change, on all nodes.
+EARLY = {
+    "hosts": "all",
+    "gather_facts": False,
+    "tags": ["always"],
+    "vars": {"rollout_holds": True},
+    "tasks": [{"name": "Ask early", "ansible.builtin.ping": {}}],
+}
+
+
+def test_what_is_asked_early_is_asked_where_a_role_of_the_run_acts_whichever_it_is(two_roles: Site) -> None:
+    time, hosts = plays("time", tags=["time"])[0], plays("hosts", tags=["hosts"])[0]
+    two_roles.nodes({"hal01": {"managed_roles": ["hosts"]}})
+    both = two_roles.run(play=[EARLY, time, hosts])
+    assert both.status == 0, both.text
+    assert both.text.count("ok: [hal01]") == both.text.count("ok: [hal02]") == 1
+    one = two_roles.run("--tags", "time", play=[EARLY, {**time, "serial": 1}, hosts])
+    assert one.status == 0, one.text
+    assert "ok: [hal01]" not in one.text
+    assert "ok: [hal02]" in one.text
+    assert one.text.count("hal01: time not managed here") == 1
+    assert "no role managed here" not in one.text
+    # Of a play that names no node of the group there is none either.
+    assert "ok: [hal02]" not in two_roles.run(play=[EARLY, {**hosts, "hosts": "hal01"}]).text
+    two_roles.nodes({"hal01": {"managed_roles": []}, "hal02": {"managed_roles": []}})
+    assert "PLAY [" not in two_roles.run(play=[EARLY, time, hosts]).text
+
+
+def test_a_play_that_holds_and_lists_no_roles_takes_all_that_are_managed(two_roles: Site) -> None:
+    two_roles.nodes({"hal01": {"managed_roles": []}})
+    done = two_roles.run(play=[EARLY])
+    assert "ok: [hal02]" in done.text
+    assert "hal01: no role managed here (managed_roles), left alone" in done.text

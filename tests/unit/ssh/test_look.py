@@ -76,6 +76,9 @@ def test_a_file_that_sshd_cannot_read_is_replaced_and_asked_about_where_an_sshd_
     }  # fmt: skip
     if file is not None:
         (tmp_path / "sshd_config").write_text(file)
+    (tmp_path / "secure").write_text(
+        "Nov  2 10:11:12 hal05 sshd[47]: Accepted password for alice from 192.0.2.7 port 1\n"
+    )
     why = "sshd_config: terminating, 1 bad option" if file else "sshd_config is not there"
     run = look(tmp_path, "ssh", paths, programs)
     assert (run.returncode != 0) is asked, words(run)

@@ -248,5 +248,5 @@ def test_the_way_back_is_a_file_that_sshd_can_read(node: Node) -> None:
 
     (node.folder / "record/sshd_config").unlink()
     node.write("ssh/sshd_config", "Nonsense\n")
-    run = node.converge(ssh_x11_forwarding=False, __ssh_seen={"stdout": "== unread\nsshd cannot read it"})
+    run = node.converge(ssh_x11_forwarding=False, __ssh_seen={"stdout": "== unread\nno\n== no way back"})
     assert "there is no former one that sshd could read, use the console of its BMC" in words(run), words(run)

@@ -237,9 +237,16 @@ def stand_before_plays(rollout: Rollout, *, holds: bool = True) -> None:
         if isinstance(play, AsidePlay):
             return run(self, play)
         if not managing.CURRENT.narrow(self, play, holds=holds_hosts(play)):
-            return self.RUN_OK
+            return so_far(self)
         if holds and not rollout.before(self, play):
             return self.RUN_FAILED_BREAK_PLAY
         return run(self, play)
 
     TaskQueueManager.run = run_held
+
+
+def so_far(queue: Any) -> int:
+    """Return how the run has gone, for a play that is not run: Ansible ends with what the last play returned."""
+    if queue._unreachable_hosts:
+        return int(queue.RUN_UNREACHABLE_HOSTS)
+    return int(queue.RUN_FAILED_HOSTS if queue._failed_hosts else queue.RUN_OK)

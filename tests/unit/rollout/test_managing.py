@@ -54,6 +54,15 @@ def test_what_is_not_managed_is_not_touched_and_not_even_held(two_roles: Site) -
     assert not (two_roles.folder / "hal02" / "asked").exists()
 
 
+def test_a_failure_counts_though_the_last_play_is_left_out(two_roles: Site) -> None:
+    broken = {"name": "Break", "ansible.builtin.fail": {"msg": "broken"}, "when": "inventory_hostname == 'hal01'"}
+    two_roles.role("hosts", tasks=[broken])
+    two_roles.nodes({name: {"managed_roles": ["hosts"]} for name in ("hal01", "hal02")})
+    done = two_roles.run(play=plays("hosts", "time"))
+    assert "hal[01-02]: time not managed here" in done.text
+    assert done.status == 2, done.text
+
+
 def test_plays_in_batches_leave_out_the_same_hosts_in_each(two_roles: Site) -> None:
     two_roles.nodes({"hal01": {"managed_roles": ["hosts"]}})
     done = two_roles.run(play=plays("time", serial=1))

@@ -77,9 +77,9 @@ class Mini:
         """Remove the nodes."""
         return self.ansible.playbook("molecule/shared/destroy.yml")
 
-    def site(self, *arguments: str, mitogen: bool = True) -> Run:
+    def site(self, *arguments: str, mitogen: bool = True, **variables: Any) -> Run:
         """Run site.yml, as the demo does unless told otherwise."""
-        play = self.ansible.playbook("playbooks/site.yml", *arguments, mitogen=mitogen)
+        play = self.ansible.playbook("playbooks/site.yml", *arguments, mitogen=mitogen, **variables)
         self.rolled_out = self.rolled_out or (play.status == 0 and not arguments)
         return play
 

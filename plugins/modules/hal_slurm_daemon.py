@@ -131,6 +131,10 @@ foretold:
   type: list
   elements: str
   returned: in check mode, with C(apply)
+accounting:
+  description: Whether the configuration in place has accounting by slurmdbd.
+  type: bool
+  returned: always
 placed:
   description: The configuration files that were put in place.
   type: list
@@ -152,7 +156,7 @@ from ansible.module_utils.common.text.converters import to_text
 from ansible.module_utils.hal_run_command import AnsibleModule
 from ansible.module_utils.hal_slurm_change import (NOTHING, RESTART, START, Plan, classify, decide, foretell,
                                                   stops_first, unread)
-from ansible.module_utils.hal_slurm_conf import expand, parse
+from ansible.module_utils.hal_slurm_conf import SlurmConfError, expand, parse
 from ansible.module_utils.hal_slurm_nodes import has_to_register, read_nodes
 from ansible.module_utils.hal_slurm_placed import Files, at_stake, text_of
 from ansible.module_utils.hal_slurm_process import NoAnswer, epoch, unit_properties
@@ -495,7 +499,7 @@ def main():
     )
     daemon = Daemon(module)
     result = {"changed": False, "action": NOTHING, "pending": NOTHING, "blocked": "", "why": [], "unit_changes": [],
-              "placed": []}
+              "accounting": False, "placed": []}
     phase = module.params["phase"]
 
     if daemon.state["LoadState"] == "not-found":
@@ -533,8 +537,17 @@ def main():
     if daemon.name == "slurmd" and daemon.running and not module.check_mode:
         daemon.wait_until_known()
     result.update(changed=plan.action != NOTHING or bool(result["unit_changes"] or placed), action=plan.action,
-                  pending=plan.pending, blocked=plan.blocked, why=plan.why, placed=placed)
+                  pending=plan.pending, blocked=plan.blocked, why=plan.why, placed=placed,
+                  accounting=has_accounting(text_of(daemon.files[0])))
     module.exit_json(**result)
+
+
+def has_accounting(conf):
+    """Return whether a slurm.conf has slurmdbd keep accounts; False for one that cannot be read."""
+    try:
+        return parse(conf).parameters.get("accountingstoragetype", ("", ""))[1].endswith("/slurmdbd")
+    except SlurmConfError:
+        return False
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ CONF = (
 SHOWN = "NodeName=hal05 CPUTot=160 RealMemory=240000 Gres=gpu:v100:4(S:0-1) State={}\n"
 NOTHING = {
     **{"changed": False, "action": "nothing", "pending": "nothing", "blocked": "", "why": []},
-    **{"unit_changes": [], "placed": []},
+    **{"unit_changes": [], "accounting": False, "placed": []},
 }
 BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 JOBS = ["timeout", "20", "squeue", "--noheader", "--states", BUSY, "--format", "%A"]

@@ -106,6 +106,12 @@ def test_new_files_wait_until_the_daemon_takes_them(slurmctld: Machine) -> None:
     assert slurmctld.conf.read_text() == CONF
     said = slurmctld()
     assert (said["action"], said["placed"]) == ("restart", [str(slurmctld.conf)])
+    assert not said["accounting"]
+    slurmctld.stage(CHANGED + "AccountingStorageType=accounting_storage/slurmdbd\n")
+    assert slurmctld(check=True)["accounting"] is False
+    assert slurmctld()["accounting"] is True
+    slurmctld.stage(CHANGED)
+    slurmctld()
     assert slurmctld.conf.read_text() == (slurmctld.record / "slurm.conf").read_text() == CHANGED
     assert stat.S_IMODE(slurmctld.conf.stat().st_mode) == 0o644
 
@@ -163,6 +169,7 @@ def test_a_first_takeover_compares_with_what_slurmctld_shows(slurmctld: Machine)
         assert said["blocked"].startswith("2 jobs wait in the cluster, and it would lose them")
         assert said["why"][0].startswith("slurm.conf SelectType: select/linear -> select/cons_tres")
     assert not slurmctld.record.exists(), "it stays a first takeover until it is over"
+    assert not said["accounting"], "what is in place has none: nobody is asked to keep accounts"
 
     slurmctld.answers["show node"] = (1, "", "Unable to contact slurm controller")
     said = slurmctld(restart_ok=True)

@@ -73,7 +73,8 @@ def plan(role, index, record, node):
             out.changed.append('%s: what is there now could not be read: %s' % (shown_name(thing), now.reason))
             continue
         if thing in out.held and now.get('state') == 'started' and entries[thing]['was'].get('state') != 'started':
-            out.stays.append('%s: systemd does not stop it by hand: it runs until the node is booted' % shown_name(thing))
+            out.stays.append('%s: systemd does not stop it by hand: it runs until the node is booted' % (
+                shown_name(thing)))
             now = seen[thing] = dict(now, state='stopped')
         if is_back(thing, entries[thing], now):
             continue

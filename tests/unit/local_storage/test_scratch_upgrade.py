@@ -137,9 +137,8 @@ def test_a_clean_up_that_served_goes_on_by_the_same_rules(site: Site) -> None:
 def test_every_other_node_asks_for_the_code(site: Site, not_ours: str) -> None:
     """Other rules; off; somebody's own timer of this name; no timer; and a node that asked already."""
     if not_ours in ("days", "enabled", "runs"):
-        site.served(
-            **{"days": {"days": 60}, "enabled": {"enabled": "disabled"}, "runs": {"runs": "inactive"}}[not_ours]
-        )
+        others: dict[str, Any] = {"days": 60, "enabled": "disabled", "runs": "inactive"}
+        site.served(**{not_ours: others[not_ours]})
     elif not_ours == "timer":
         site.timer.write_text("[Timer]\nOnCalendar=daily\n")
     elif not_ours == "none":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from plugins.filter.hal_slurm import hal_munge_keys
 from tests.unit.interpreters import LOCAL
 from tests.unit.modules import Ran, loaded
-from tests.unit.playing import play_text
+from tests.unit.playing import ROOT, play
 
 OURS, THEIRS, STRAY = bytes(range(64)), bytes(range(64, 192)), b"a key that hal17 made for itself"
 
@@ -156,15 +157,26 @@ def looked(folder: Path, limit: str, keys: dict[str, bytes]) -> Any:
     """What the role says of nodes whose keys are below this folder."""
     for node, key in keys.items():
         (folder / node).write_bytes(key)
-    return play_text(
-        folder,
-        LOOK,
-        limit,
+    # This machine's own processes do not count: a virtual HAL that runs on it has steps of jobs.
+    own = (ROOT / "plugins/modules/hal_munge_key_state.py").read_text()
+    (folder / "library").mkdir()
+    (folder / "proc").mkdir()
+    text = own.replace('PROC = "/proc"', f'PROC = "{folder}/proc"')
+    assert text != own
+    (folder / "library/hal_munge_key_state.py").write_text(text)
+    variables = {
+        "vault_munge_key": OURS.hex(),
+        "__munge_key_file": f"{folder}/{{{{ inventory_hostname }}}}",
+        "ansible_python_interpreter": LOCAL,
+        "ansible_become": False,
+    }
+    (folder / "play.yml").write_text(LOOK)
+    return play(
+        folder / "play.yml",
+        *("--limit", limit, "--extra-vars", json.dumps(variables)),
         sites=("hal",),
-        vault_munge_key=OURS.hex(),
-        __munge_key_file=f"{folder}/{{{{ inventory_hostname }}}}",
-        ansible_python_interpreter=LOCAL,
-        ansible_become=False,
+        ANSIBLE_STDOUT_CALLBACK="ansible.posix.json",
+        ANSIBLE_LIBRARY=f"{folder}/library:{ROOT}/plugins/modules",
     )
 
 

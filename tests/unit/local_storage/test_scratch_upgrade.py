@@ -92,7 +92,7 @@ class Site:
             "__local_storage_scratch_permitted_dir": str(self.permitted),
             "__local_storage_scratch_program": str(program),
             "__local_storage_scratch_settings": settings,
-            "__local_storage_scratch_directories": [{"path": str(self.permitted), "mode": "0755"}],
+            "__local_storage_scratch_directories": [{"path": str(self.permitted), "mode": "0700"}],
             "__local_storage_scratch_files": [
                 {"path": str(path), "content": text, "mode": "0755"} for path, text in files.items()
             ],

@@ -18,7 +18,7 @@ PLAY = """
   tasks:
     - import_role: {name: node_health, tasks_from: look}
 """
-GOES_ON = "hal05: the health check has taken this node out before, and goes on"
+GOES_ON = "hal05: an earlier version of the health check acts here, and this one goes on"
 BEFORE = {"checks": [], "node": "hal05", "seconds": 25, "most_drained_percent": 25, "window_minutes": 60}
 
 

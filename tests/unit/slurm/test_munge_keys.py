@@ -153,14 +153,17 @@ LOOK = """
 """
 
 
-def looked(folder: Path, limit: str, keys: dict[str, bytes]) -> Any:
-    """What the role says of nodes whose keys are below this folder."""
+def looked(folder: Path, limit: str, keys: dict[str, bytes], processes: tuple[str, ...] = ()) -> Any:
+    """What the role says of nodes whose keys are below this folder, with these processes."""
     for node, key in keys.items():
         (folder / node).write_bytes(key)
     # This machine's own processes do not count: a virtual HAL that runs on it has steps of jobs.
     own = (ROOT / "plugins/modules/hal_munge_key_state.py").read_text()
     (folder / "library").mkdir()
     (folder / "proc").mkdir()
+    for number, name in enumerate(processes):
+        (folder / "proc" / str(number)).mkdir()
+        (folder / "proc" / str(number) / "comm").write_text(f"{name}\n")
     text = own.replace('PROC = "/proc"', f'PROC = "{folder}/proc"')
     assert text != own
     (folder / "library/hal_munge_key_state.py").write_text(text)
@@ -192,3 +195,12 @@ def test_the_role_refuses_what_the_cluster_uses(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "gets munge_key" not in done.stdout
     assert "hal-login has a key that is not munge_key; hal[01-02] munge_key" in done.stdout
+
+
+def test_the_role_leaves_a_node_its_key_while_jobs_run_there(tmp_path: Path) -> None:
+    done = looked(tmp_path, "hal-login,hal01", {"hal-login": OURS, "hal01": THEIRS}, ("slurmd", "slurmstepd"))
+    assert done.returncode != 0
+    assert (
+        "hal01 has a key that is not munge_key; hal-login munge_key; jobs run on hal01. Nothing was changed on hal01:"
+        " roll out again when its jobs are done; -e munge_rotation_ok=true gives it munge_key now, and its jobs go on"
+    ) in done.stdout

@@ -13,6 +13,8 @@ short_description: Refuse to take modules away from users
 description:
   - Asks a login shell of an ordinary user which trees of modulefiles, settings of Lmod and default modules it has, and
     looks at the files that role lmod writes. It fails with a line for each that would be lost, and how it is kept.
+  - A login script of somebody's that sets MODULEPATH, or adds trees to it, would go on to do so after role lmod has
+    written its own, and undo that. It is named as well.
   - Trees without a modulefile, those of the packages themselves, and files as a package has brought them are nobody's.
     On a node where role lmod has been before everything is ours, and nothing is asked.
 options:
@@ -55,7 +57,9 @@ lost:
   returned: always
 """
 
+import glob
 import os
+import re
 
 from ansible.module_utils.common.text.converters import to_native
 from ansible.module_utils.hal_node_files import content_of
@@ -67,6 +71,12 @@ MINE = b'Written by the role "lmod"'
 PACKAGES = ("/usr/share/lmod/", "/usr/share/Modules/")  # what Lmod and environment-modules bring themselves
 FOLDER = "/etc/lmod"
 SETTINGS = (FOLDER + "/SitePackage.lua", FOLDER + "/lmodrc.lua", "/usr/share/lmod/lmod/libexec/SitePackage.lua")
+# What login shells read; this role writes those in OURS.
+SCRIPTS = ("/etc/profile", "/etc/bashrc", "/etc/csh.cshrc", "/etc/csh.login",
+           "/etc/profile.d/*.sh", "/etc/profile.d/*.csh")
+OURS = ("00-modulepath.sh", "00-modulepath.csh", "z01_default_modules.sh", "z01_default_modules.csh")
+SETS_TREES = re.compile(
+    br"^[^#\n]*((?<![$\w])MODULEPATH(_ROOT)?\+?=|\bsetenv\s+MODULEPATH(_ROOT)?\b|\bmodule\s+(un)?use\b)", re.MULTILINE)
 NOBODY = 65534  # a user for whom login scripts do all that they do for users
 SECONDS = 60
 SHELL = [
@@ -139,6 +149,14 @@ def edited(module, path):
     return any(line.endswith(" " + path) and line[2:3] != "." for line in out.splitlines())
 
 
+def scripts(module):
+    """Return the login scripts of somebody's that say where modules are."""
+    found = sorted(path for pattern in SCRIPTS for path in glob.glob(pattern))
+    return [path for path in found
+            if os.path.basename(path) not in OURS and not os.path.realpath(path).startswith(PACKAGES)
+            and os.path.isfile(path) and SETS_TREES.search(content_of(path) or b"") and edited(module, path)]
+
+
 def settings_of(environment):
     """Return the paths of settings that Lmod reads, or would not read any more."""
     folders = [one for one in environment.get("LMOD_PACKAGE_PATH", "").split(":") if one]
@@ -154,6 +172,8 @@ def lost(module, environment, params):
         has = "cannot be read" if count is None else "%s modulefiles" % (count if count <= MOST else "over %d" % MOST)
         lines.append("the tree %s (%s): lmod_modulepath_extra keeps it, lmod_modulepath_dropped ends it"
                      % (native(tree), has))
+    lines += ["what %s does to MODULEPATH, which would also undo ours: declare its trees as above, and take that out"
+              " of it" % native(path) for path in scripts(module)]
     if not params["replace_ok"]:
         lines += ["%s, which somebody wrote: lmod_replace_ok: true replaces what it does" % native(path)
                   for path in settings_of(environment) if edited(module, path)]

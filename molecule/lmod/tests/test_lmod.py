@@ -477,7 +477,9 @@ def production(node: Node) -> Iterator[Host]:
     host.check_output("printf %s >/etc/profile.d/00-modulepath.sh", BEFORE)
     host.check_output("echo export LMOD_SYSTEM_DEFAULT_MODULES=gromacs >/etc/profile.d/z01_default_modules.sh")
     host.check_output("echo '-- hooks of the site' >/etc/lmod/SitePackage.lua")
+    host.check_output("echo export MODULEPATH=/opt/site/modulefiles >/etc/profile.d/zz-site.sh")
     yield host
+    host.check_output("rm -f /etc/profile.d/zz-site.sh")
     host.check_output("cp -p /root/ours/*.sh /etc/profile.d/ && cp -p /root/ours/SitePackage.lua /etc/lmod/")
     host.check_output("rm -r /opt/site /root/ours")
 
@@ -489,6 +491,7 @@ def test_modules_of_before_stay_until_they_are_declared_away(production: Host, r
     assert refused.status != 0
     for said in (
         "the tree /opt/site/modulefiles (1 modulefiles): lmod_modulepath_extra keeps it, lmod_modulepath_dropped ends",
+        "what /etc/profile.d/zz-site.sh does to MODULEPATH, which would also undo ours: declare its trees as above",
         "/etc/lmod/SitePackage.lua, which somebody wrote: lmod_replace_ok: true replaces what it does",
         "gromacs, loaded for everybody: lmod_default_modules keeps it, lmod_replace_ok: true ends it",
     ):
@@ -498,6 +501,10 @@ def test_modules_of_before_stay_until_they_are_declared_away(production: Host, r
     assert "gromacs/2019" in as_user(production, "module avail")
 
     kept = {"lmod_modulepath_extra": ["/opt/site/modulefiles"], "lmod_default_modules": ["gromacs"]}
+    refused = rollout.converge("--limit", f"{COMPUTE},localhost", lmod_replace_ok=True, **kept)
+    assert refused.status != 0
+    assert production.check_output(looked) == before
+    production.check_output("rm /etc/profile.d/zz-site.sh")
     done = rollout.converge("--limit", f"{COMPUTE},localhost", lmod_replace_ok=True, **kept)
     assert done.status == 0, done.explain()
     assert as_user(production, "echo $GROMACS").strip() == "2019"

@@ -212,7 +212,7 @@ TWO = ETHERNET + UP.replace("ibsim0", "mlx5_1").replace("Link layer: IB", "Link 
 SILENT = "ibwarn: [4711] mad_rpc: _do_madrpc failed; dport (Lid 5)"
 
 
-Text = str | list[str] | None
+Text = str | list[str | None] | None
 
 
 def master(folder: Path, ibstat: Text, sminfo: Text, python: str = LOCAL, **changes: Any) -> dict[str, Any]:
@@ -224,8 +224,8 @@ def master(folder: Path, ibstat: Text, sminfo: Text, python: str = LOCAL, **chan
         program = ["#!/bin/sh", f"echo >>'{folder}/{name}.asked'", f"case $(wc -l <'{folder}/{name}.asked') in"]
         for number, one in enumerate(texts, 1):
             (folder / f"{name}.{number}").write_text(one or "")
-            answer = f"cat '{folder}/{name}.{number}'" if one is not None else f"echo '{SILENT}' >&2; exit 1"
-            program.append(f"{number if number < len(texts) else '*'}) {answer};;")
+            does = f"cat '{folder}/{name}.{number}'" if one is not None else f"echo '{SILENT}' >&2; exit 1"
+            program.append(f"{number if number < len(texts) else '*'}) {does};;")
         (folder / name).write_text("\n".join([*program, "esac\n"]))
         (folder / name).chmod(0o755)
     (folder / "smpquery").write_text(f"#!/bin/sh\nexec '{folder}'/$1\n")
@@ -297,7 +297,7 @@ def test_a_switch_that_is_master_is_named_as_it_names_itself(tmp_path: Path, ver
     ],
 )
 def test_a_master_that_is_gone_is_nobody(
-    tmp_path: Path, ibstat: str, programs: dict[str, str | None], who: str, words: str
+    tmp_path: Path, ibstat: str, programs: dict[str, Any], who: str, words: str
 ) -> None:
     """So that the second of two is started where the first has failed."""
     said = master(tmp_path, ibstat, None, **programs)

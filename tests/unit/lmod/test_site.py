@@ -29,6 +29,7 @@ class Node:
         self.environment: dict[str, str] = {}
         self.verified: dict[str, str] = {}
         patch.setattr(module, "RECORD", str(folder / "00-modulepath.sh"))
+        patch.setattr(module, "SCRIPTS", (str(folder / "profile"), str(folder / "*.sh"), str(folder / "*.csh")))
         patch.setattr(module, "SETTINGS", tuple(str(folder / name) for name in ("SitePackage.lua", "lmodrc.lua")))
 
     def tree(self, name: str, *modulefiles: str) -> str:
@@ -110,6 +111,53 @@ def test_settings_that_somebody_wrote_are_named_and_those_of_packages_are_not(no
     assert site(replace_ok=True)["lost"] == []
     here.verified[str(package)] = ""
     own.write_text('-- Written by the role "lmod"; changes made here are lost.\n')
+    assert site()["lost"] == []
+
+
+SETS = "a line of somebody's\nexport MODULEPATH=/opt/site/modulefiles\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SETS,
+        "  [ -d /opt/site ] && MODULEPATH=$MODULEPATH:/opt/site\n",
+        "export MODULEPATH+=:/opt/site # ours\n",
+        "setenv MODULEPATH /opt/site\n",
+        "MODULEPATH_ROOT=/opt/site; export MODULEPATH_ROOT\n",
+        "module use --append /opt/site\n",
+        'test -n "$PS1" && module  unuse /opt/apps/modulefiles\n',
+    ],
+)
+def test_a_login_script_that_would_undo_ours_is_met_before_ours_is_written(node: tuple[Node, Site], text: str) -> None:
+    """Also where its trees are declared: it sets MODULEPATH after ours, and the role would fail at its end."""
+    here, site = node
+    script = here.folder / "zz-site.sh"
+    script.write_text(text)
+    here.environment = {"MODULEPATH": here.tree("lab", "x/1")}
+    kept = {"modulepath": [TREE, str(here.folder / "lab")], "replace_ok": True}
+    assert site(**kept)["lost"] == [
+        f"what {script} does to MODULEPATH, which would also undo ours: declare its trees as above, and take that out"
+        " of it"
+    ]
+    assert site()["lost"][0].startswith(f"the tree {here.folder}/lab (1 modulefiles): ")
+    # As a package has brought it, it is nobody's; changed, it is somebody's again.
+    here.verified = {str(script): TOUCHED}
+    assert site(**kept)["lost"] == []
+    here.verified = {str(script): CHANGED}
+    assert site(**kept)["failed"]
+
+
+def test_a_script_that_only_asks_is_left_alone(node: tuple[Node, Site]) -> None:
+    here, site = node
+    (here.folder / "profile").write_text(
+        "# MODULEPATH=/x\nexport OLDMODULEPATH=$MODULEPATH\n[ x$MODULEPATH = x ] || module load a\n"
+    )
+    for name in ("z01_default_modules.sh", "00-modulepath.csh"):  # what the role replaces
+        (here.folder / name).write_text(SETS)
+    (here.folder / "folder.sh").mkdir()
+    (here.folder / "dangling.sh").symlink_to("none")
+    (here.folder / "README").write_text(SETS)
     assert site()["lost"] == []
 
 

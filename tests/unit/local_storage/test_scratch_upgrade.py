@@ -92,7 +92,7 @@ class Site:
             "__local_storage_scratch_permitted_dir": str(self.permitted),
             "__local_storage_scratch_program": str(program),
             "__local_storage_scratch_settings": settings,
-            "__local_storage_scratch_directories": [{"path": str(self.permitted), "mode": "0755"}],
+            "__local_storage_scratch_directories": [{"path": str(self.permitted), "mode": "0700"}],
             "__local_storage_scratch_files": [
                 {"path": str(path), "content": text, "mode": "0755"} for path, text in files.items()
             ],
@@ -137,9 +137,8 @@ def test_a_clean_up_that_served_goes_on_by_the_same_rules(site: Site) -> None:
 def test_every_other_node_asks_for_the_code(site: Site, not_ours: str) -> None:
     """Other rules; off; somebody's own timer of this name; no timer; and a node that asked already."""
     if not_ours in ("days", "enabled", "runs"):
-        site.served(
-            **{"days": {"days": 60}, "enabled": {"enabled": "disabled"}, "runs": {"runs": "inactive"}}[not_ours]
-        )
+        others: dict[str, Any] = {"days": 60, "enabled": "disabled", "runs": "inactive"}
+        site.served(**{not_ours: others[not_ours]})
     elif not_ours == "timer":
         site.timer.write_text("[Timer]\nOnCalendar=daily\n")
     elif not_ours == "none":

@@ -242,7 +242,7 @@ def test_scratch_of_before_this_role_keeps_owner_mode_and_files_until_they_are_p
     assert done.status == 0, done.explain()
     assert on(host, "stat -c '%a %U:%G' /scratch") == "2775 root:alice"
     assert on(host, "findmnt -n -o LABEL /srv/images") == "images"
-    shown = re.search(r"now (\d+) files .*?local_storage_scratch_confirm: ([0-9a-f]{4}-[0-9a-f]{4}) ", done.words)
+    shown = re.search(r"now (\d+) files .*?local_storage_scratch_confirmed: ([0-9a-f]{4}-[0-9a-f]{4}) ", done.words)
     assert shown, done.words
     assert set(observed(rollout, local_storage_scratch=kept)) == {
         "the clean-up of scratch is permitted",
@@ -255,7 +255,7 @@ def test_scratch_of_before_this_role_keeps_owner_mode_and_files_until_they_are_p
     assert on(host, "cat /scratch/thesis/data") == "x"
 
     # The code of other rules is none; with that of these it is on. The mode is changed by permission.
-    days, code = {"local_storage_scratch_days": 60}, {"local_storage_scratch_confirm": shown[2]}
+    days, code = {"local_storage_scratch_days": 60}, {"local_storage_scratch_confirmed": shown[2]}
     done = rollout.converge(local_storage_scratch=kept, **days, **code)
     assert done.status == 0, done.explain()
     assert shown[2] not in done.words
@@ -276,7 +276,7 @@ def test_scratch_is_cleaned_and_nothing_else(host: Host) -> None:
     on(host, "echo x >/internal/outside; ln -sfn /internal /scratch/alice/away; sleep 2")
     on(host, 'sed \'s/"days": 30/"days": 0/\' /etc/hal-scratch-clean.json >/root/now.json')
     script = "/usr/local/sbin/hal-scratch-clean --config /root/now.json --record /root/permitted"
-    code = re.search(r"local_storage_scratch_confirm: (\S+) ", on(host, f"{script} --permit ''"))
+    code = re.search(r"local_storage_scratch_confirmed: (\S+) ", on(host, f"{script} --permit ''"))
     assert code
     assert on(host, f"{script} --permit {code[1]}") == "permitted"
     shown = on(host, f"sh -c 'exec 5</scratch/alice/open; {script} --dry-run'")

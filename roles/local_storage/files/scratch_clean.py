@@ -219,7 +219,7 @@ def would_go(declared, cleaner, spared):
         "The clean-up of %s is off: nobody has permitted its rules, and files are there. It would remove what was not"
         " used for %s days%s: now %s%s. hal-scratch-clean --dry-run lists them" % (
             declared["mount"], declared["days"], spared, found, " (%s)" % ", ".join(most + more) if most else ""),
-        "If that is right: local_storage_scratch_confirm: %s in group_vars; it fits these rules alone, on every node"
+        "If that is right: local_storage_scratch_confirmed: %s in group_vars; it fits these rules alone, on every node"
         % code_of(declared),
     ]
 

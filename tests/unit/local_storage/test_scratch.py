@@ -296,7 +296,7 @@ def test_a_mount_below_is_left_alone(node: Node) -> None:
 # ---------------------------------------------------------------- permission
 def code_in(text: str) -> str:
     """The code that a line shows."""
-    found = re.search(r"local_storage_scratch_confirm: ([0-9a-f]{4}-[0-9a-f]{4}) in group_vars", text)
+    found = re.search(r"local_storage_scratch_confirmed: ([0-9a-f]{4}-[0-9a-f]{4}) in group_vars", text)
     assert found, text
     return found[1]
 

@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from hal_audit.cli import arguments as takes
 from hal_audit.errors import AuditError
@@ -22,7 +22,23 @@ CLEAN, ERROR, INTERRUPTED = 0, 1, 130
 
 
 class Parser(argparse.ArgumentParser):
-    """Refuses in one line, with the exit status of an error: 2 would say drift."""
+    """Refuses in one line, with the exit status of an error: 2 would say drift.
+
+    What is behind -- is another program's: argparse would take its first word for a name.
+    """
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Return the options, and no others; so do the commands' own parsers, which get what is before the mark."""
+        own, rest = list(sys.argv[1:] if args is None else args), []
+        if "--" in own:
+            cut = own.index("--")
+            own, rest = own[:cut], own[cut + 1 :]
+        options, others = super().parse_known_args(own, namespace)
+        if unknown := getattr(options, "rest", rest):
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        if rest:
+            options.rest = rest
+        return options, others
 
     def error(self, message: str) -> NoReturn:
         """End with what is wrong."""
@@ -32,10 +48,9 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
     try:
-        parser = _parser()
-        options = _parsed(parser, sys.argv[1:] if arguments is None else arguments)
+        options = _parser().parse_args(arguments)
         if options.command is None:
-            parser.print_help()
+            _parser().print_help()
             return ERROR
         status = _COMMANDS[options.command](options)
         sys.stdout.flush()
@@ -49,21 +64,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return status
-
-
-def _parsed(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the options. What is behind -- is another program's: argparse would take its first word for a name."""
-    own, rest = list(arguments), []
-    if "--" in own:
-        cut = own.index("--")
-        own, rest = own[:cut], own[cut + 1 :]
-    options = parser.parse_args(own)
-    unknown = getattr(options, "rest", rest)
-    if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    if rest:
-        options.rest = rest
-    return options
 
 
 def _parser() -> Parser:

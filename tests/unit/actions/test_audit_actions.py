@@ -34,7 +34,7 @@ def action(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def run(module: ModuleType, execute: Execute, arguments: dict[str, Any], *, check_mode: bool = False) -> dict[str, Any]:
     plugin = module.ActionModule.__new__(module.ActionModule)
-    plugin._task = SimpleNamespace(args=arguments, check_mode=check_mode, get_vars=lambda: {"own": 1})
+    plugin._task = SimpleNamespace(args=arguments, check_mode=check_mode, diff=False, get_vars=lambda: {"own": 1})
     plugin._loader = "loader"
     plugin._execute_module = execute
     result: dict[str, Any] = plugin.run(task_vars={"inventory_hostname": "n1"})

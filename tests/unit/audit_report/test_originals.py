@@ -85,7 +85,7 @@ def test_options_of_ansible_are_behind_a_mark(asked: list[Sequence[str]], capsys
         with pytest.raises(SystemExit):
             main(words)
     assert capsys.readouterr().err == (
-        "hal-audit: unrecognized arguments: hal02\nhal-audit: unrecognized arguments: -e word=x\n"
+        "hal-audit originals: unrecognized arguments: hal02\nhal-audit: unrecognized arguments: -e word=x\n"
     )
     assert asked == []
 

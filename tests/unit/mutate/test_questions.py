@@ -44,8 +44,8 @@ def test_a_fault_is_asked_of_what_runs_its_file(register: Register, path: str, n
 
 
 def test_of_several_the_quickest_is_asked_first(register: Register, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = "playbooks/reboot.yml"
-    for quick, slow in (("slurm", "nvidia_driver"), ("nvidia_driver", "slurm")):
+    path = "playbooks/giveback.yml"
+    for quick, slow in (("takeover", "time"), ("time", "takeover")):
         monkeypatch.setattr(register, "seconds", lambda name, quick=quick: 1 if name == quick else 2)
         assert scenarios_of(mutant(path), register) == [quick, slow]
 

@@ -37,10 +37,12 @@ def plan_of(
     *,
     changed_ok: bool = False,
     queue: Mapping[str, Any] | None = None,
+    unasked_ok: bool = False,
 ) -> dict[str, Any]:
     """Return {text, code, refused}: what giving back a role does on nodes, and why it may not be done.
 
-    queue  what running squeue at the node of slurmctld returned; nothing where that was not asked
+    queue       what asking squeue at the node of slurmctld returned; nothing where that was not asked
+    unasked_ok  what jobs need may stop though Slurm did not say whether one runs
     """
     if not any(said.get("kept") for said in results.values()):
         nodes = fold(sorted(results))
@@ -54,22 +56,26 @@ def plan_of(
     for name, words in (("stays", "stays: "), ("changed", "changed by others: ")):
         lines += [f"{nodes}: {words}{line}" for line, nodes in _folded(_each(results, name))]
     refused = [f"{nodes}: {line}" for line, nodes in _folded(_each(results, "changed"))] if not changed_ok else []
+    if refused:
+        refused[-1] += ": look at it first, since it is lost; -e giveback_changed_ok=true permits that"
     jobs = {host: [", ".join(said["jobs"])] for host, said in results.items() if said.get("jobs")}
     refused += [f"{nodes}: jobs run there, and {words} would stop: drain it first" for words, nodes in _folded(jobs)]
     serving = {host: [", ".join(said["serving"])] for host, said in results.items() if said.get("serving")}
-    why = _in_queue(queue or {})
+    why = _in_queue(queue or {}, unasked_ok)
     refused += [f"{nodes}: {words} would stop there, and {why}" for words, nodes in _folded(serving) if why]
     prints = [str(said.get("fingerprint") or said.get("msg") or "") for said in results.values()]
-    prints.append(hashlib.sha256(json.dumps([role, changed_ok]).encode()).hexdigest())
+    prints.append(hashlib.sha256(json.dumps([role, changed_ok, unasked_ok]).encode()).hexdigest())
     return {"text": "\n".join(lines), "code": code_of_prints(prints), "refused": refused}
 
 
-def _in_queue(asked: Mapping[str, Any]) -> str:
+def _in_queue(asked: Mapping[str, Any], unasked_ok: bool) -> str:
     """Return why what jobs need may not stop, '' where Slurm has no job, or is not there."""
-    if asked.get("skipped") or not asked or "No such file" in str(asked.get("msg")):
+    if asked.get("skipped") or not asked:
         return ""
     if asked.get("rc") != 0:
-        return f"Slurm does not say whether jobs run: {one_line(str(asked.get('stderr') or asked.get('msg')))}"
+        said = one_line(str(asked.get("stderr") or asked.get("msg")))
+        words = f"Slurm does not say whether jobs run ({said}): see that none does, and give giveback_unasked_ok=true"
+        return "" if unasked_ok else words
     jobs = str(asked.get("stdout") or "").split()
     words = f"{len(jobs)} jobs run" if len(jobs) != 1 else f"job {one_line(jobs[0])} runs"
     return f"{words}: wait until they ended, or end them" if jobs else ""

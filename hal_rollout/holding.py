@@ -27,6 +27,8 @@ from hal_rollout.processes import Here, started
 from hal_rollout.words import PERMISSION, command_line
 
 PLAY_HOLDS = "rollout_holds"
+EVERY_HOST = "every host"
+"""Value of that variable: also hosts on which no role is managed."""
 """A play's variable: it holds its hosts although it lists no roles."""
 LOGIN = ("remote_user", "become", "become_user", "become_method", "become_flags", "become_exe", "connection", "port")
 HOLD = "Hold the node for this rollout"
@@ -220,7 +222,8 @@ CURRENT = Rollout()
 
 def holds_hosts(play: Any) -> bool:
     """Tell whether a play that lists no roles holds its hosts all the same."""
-    return bool(boolean(play.vars.get(PLAY_HOLDS, False), strict=False))
+    value = play.vars.get(PLAY_HOLDS, False)
+    return bool(value == EVERY_HOST or boolean(value, strict=False))
 
 
 def stand_before_plays(rollout: Rollout, *, holds: bool = True) -> None:
@@ -236,7 +239,7 @@ def stand_before_plays(rollout: Rollout, *, holds: bool = True) -> None:
     def run_held(self: Any, play: Any) -> Any:
         if isinstance(play, AsidePlay):
             return run(self, play)
-        if not managing.CURRENT.narrow(self, play, holds=holds_hosts(play)):
+        if play.vars.get(PLAY_HOLDS) != EVERY_HOST and not managing.CURRENT.narrow(self, play, holds=holds_hosts(play)):
             return so_far(self)
         if holds and not rollout.before(self, play):
             return self.RUN_FAILED_BREAK_PLAY

@@ -18,12 +18,16 @@ def hal_originals_lost(results: dict[str, Any], check: bool = False) -> list[str
 
 
 def hal_originals_plan(
-    results: dict[str, Any], role: str, changed_ok: bool = False, queue: dict[str, Any] | None = None
+    results: dict[str, Any],
+    role: str,
+    changed_ok: bool = False,
+    queue: dict[str, Any] | None = None,
+    unasked_ok: bool = False,
 ) -> dict[str, Any]:
     """Return {text, code, refused} of what giving back a role would do on nodes."""
     from hal_audit.originals import plan_of
 
-    return plan_of(results, role, changed_ok=changed_ok, queue=queue)
+    return plan_of(results, role, changed_ok=changed_ok, queue=queue, unasked_ok=unasked_ok)
 
 
 class FilterModule:

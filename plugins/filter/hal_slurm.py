@@ -151,8 +151,11 @@ def hal_munge_keys(seen: Mapping[str, Mapping[str, Any]], rotation_ok: bool, ref
 def _is_the_clusters(seen: Mapping[str, Mapping[str, Any]], declared: list[str], most: int, reference: str) -> bool:
     """Whether the declared key is the one that the cluster uses; `most` nodes have the same other key.
 
-    It is slurmctld's, as long as more nodes do not have another. Where slurmctld's is not known most nodes have it.
+    It is slurmctld's, as long as more nodes do not have another. Where slurmctld's node has none most nodes have it;
+    what that node did not say is not known.
     """
+    if reference and reference not in seen:
+        return False
     state = seen.get(reference, {}).get("state", "absent")
     if state == "absent":
         return len(declared) > most

@@ -21,6 +21,7 @@ from ansible.module_utils.hal_expect_kernel import sysctl_path
 from ansible.module_utils.hal_expect_services import parse
 from ansible.module_utils.hal_expect_values import Unreadable
 from ansible.module_utils.hal_originals_paths import put_back, set_times
+from ansible.module_utils.hal_slurm_process import job_steps
 from ansible.module_utils.hal_originals_store import (
     COMES_BACK, CONTENT, OriginalsError, is_same, read_index, roles_of, seen_now, summary, things_of, write_index)
 
@@ -29,7 +30,6 @@ __metaclass__ = type
 #: A stop or restart of these is felt by jobs on the node.
 OF_JOBS = ('slurmd', 'slurmctld', 'slurmdbd', 'munge', 'gpfs', 'nvidia-persistenced', 'openibd', 'opensm', 'opensmd',
            'rdma', 'sssd', 'nslcd', 'autofs', 'nfs-server', 'network', 'NetworkManager')
-JOB_STEP = b'slurmstepd'
 #: Jobs on other nodes feel it when these stop.
 OF_CLUSTER = ('slurmctld', 'slurmdbd', 'mariadb', 'munge', 'opensm', 'opensmd', 'nfs-server', 'gpfs')
 #: What an audit tells and nobody did: a daemon that has not read its file, an orphan.
@@ -92,7 +92,7 @@ def plan(role, index, record, node):
     out.changed += sorted(changed_since(role, stepped, record, node))
     out.steps += [(unit, 'restart') for unit in readers(record, role, stepped) if started(unit, entries, seen, node)]
     stops = [(name_of(thing), what) for thing, what in out.steps if what.startswith(('stop', 'restart'))]
-    out.jobs = sorted(unit for unit, _what in stops if _plain(unit) in OF_JOBS) if jobs_run(node) else []
+    out.jobs = sorted(unit for unit, _what in stops if _plain(unit) in OF_JOBS) if job_steps(node.path('/proc')) else []
     out.serving = sorted(unit for unit, what in stops if what.startswith('stop') and _plain(unit) in OF_CLUSTER)
     return out, seen
 
@@ -190,20 +190,6 @@ def started(unit, entries, seen, node):
     now = seen[unit] if unit in seen else seen_now({unit: None}, node)[unit]
     ran = unit not in seen or entries[unit]['was'].get('state') == 'started'
     return ran and isinstance(now, dict) and now.get('state') == 'started'
-
-
-def jobs_run(node):
-    """Say whether a step of a job of Slurm runs on this node."""
-    for name in os.listdir(node.path('/proc')):
-        if not name.isdigit():
-            continue
-        try:
-            with open(node.path('/proc/%s/comm' % name.decode('ascii')), 'rb') as stream:
-                if stream.read().strip() == JOB_STEP:
-                    return True
-        except EnvironmentError:
-            continue  # it is over
-    return False
 
 
 def fingerprint(node, role, made, seen, index):
@@ -319,8 +305,10 @@ def carry_out(made, entries, seen, node):
 def _otherwise(made, entries, told, node):
     """Return [(thing, why)] of what is not what it was, whatever the programs said."""
     asked = {thing: entries[thing] for thing, _what in made.steps if thing in entries and thing not in told}
-    seen = {thing: dict(now, state=asked[thing]['was'].get('state')) if thing in made.held else now
-            for thing, now in seen_now(asked, node).items()}
+    seen = seen_now(asked, node)
+    for thing in made.held:
+        if isinstance(seen.get(thing), dict):  # it runs until the node is booted, as was said
+            seen[thing] = dict(seen[thing], state=asked[thing]['was'].get('state'))
     return [(thing, 'it is still not as it was') for thing, now in sorted(seen.items())
             if isinstance(now, Unreadable) or not is_back(thing, asked[thing], now)]
 

@@ -14,6 +14,7 @@ import stat
 from ansible.module_utils.common.text.converters import to_bytes, to_text
 from ansible.module_utils.hal_node_files import content_of, replace_content
 from ansible.module_utils.hal_slurm_conf import SlurmConfError, parse
+from ansible.module_utils.hal_slurm_process import job_steps
 
 MODE = 0o644
 # slurm.conf(5), StateSaveLocation: the default.
@@ -80,7 +81,7 @@ def at_stake(daemon, conf):
         state = os.path.join(_state_folder(conf), "job_state")
         return "%s has jobs that slurmctld saved" % state if os.path.exists(state) else ""
     if daemon == "slurmd":
-        return "steps of jobs run here without slurmd" if _steps() else ""
+        return "steps of jobs run here without slurmd" if job_steps(PROC) else ""
     return ""
 
 
@@ -89,12 +90,3 @@ def _state_folder(conf):
         return parse(conf).parameters.get("statesavelocation", ("", STATE))[1]
     except SlurmConfError:
         return STATE
-
-
-def _steps():
-    """Return the processes of steps, which live on without slurmd (proc(5), comm)."""
-    found = []
-    for name in os.listdir(PROC):
-        if name.isdigit() and text_of(os.path.join(PROC, name, "comm")).strip() == "slurmstepd":
-            found.append(int(name))
-    return found

@@ -8,10 +8,28 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import os
 import time
 
 # Where systemctl takes another limit than its own 25 s for an answer (systemd 240 and later; 219 goes on with 25 s).
 LONGER = {"SYSTEMD_BUS_TIMEOUT": "300"}
+
+
+STEP = b"slurmstepd"
+
+
+def job_steps(proc="/proc"):
+    """Return the processes of steps of jobs on this node (proc(5), comm); they live on without slurmd."""
+    found = []
+    for name in os.listdir(proc):
+        if name.isdigit():
+            try:
+                with open(os.path.join(proc, name, b"comm" if isinstance(name, bytes) else "comm"), "rb") as stream:
+                    if stream.read().strip() == STEP:
+                        found.append(int(name))
+            except EnvironmentError:
+                continue  # it has ended
+    return found
 
 
 class NoAnswer(Exception):

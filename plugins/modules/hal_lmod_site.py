@@ -75,8 +75,11 @@ SETTINGS = (FOLDER + "/SitePackage.lua", FOLDER + "/lmodrc.lua", "/usr/share/lmo
 SCRIPTS = ("/etc/profile", "/etc/bashrc", "/etc/csh.cshrc", "/etc/csh.login",
            "/etc/profile.d/*.sh", "/etc/profile.d/*.csh")
 OURS = ("00-modulepath.sh", "00-modulepath.csh", "z01_default_modules.sh", "z01_default_modules.csh")
+# At the beginning of a command: what a script prints says nothing.
 SETS_TREES = re.compile(
-    br"^[^#\n]*((?<![$\w])MODULEPATH(_ROOT)?\+?=|\bsetenv\s+MODULEPATH(_ROOT)?\b|\bmodule\s+(un)?use\b)", re.MULTILINE)
+    br"(?:^|[;&|{(]|\b(?:then|do|else)\b)[ \t]*(?:\w+=\S*[ \t]+)*"
+    br"(?:(?:(?:export|declare|typeset)[ \t]+(?:-\w+[ \t]+)*)?MODULEPATH(?:_ROOT)?\+?="
+    br"|setenv[ \t]+MODULEPATH(?:_ROOT)?\b|(?:\w+[ \t]+)??module[ \t]+(?:un)?use\b)", re.MULTILINE)
 NOBODY = 65534  # a user for whom login scripts do all that they do for users
 SECONDS = 60
 SHELL = [

@@ -55,12 +55,12 @@ jobs:
 
 import hashlib
 import hmac
-import os
 
 from ansible.module_utils.common.text.converters import to_native
 from ansible.module_utils.hal_munge_key_text import MAX_BYTES, MIN_BYTES, KeyTextError, decode
 from ansible.module_utils.hal_node_files import content_of
 from ansible.module_utils.hal_run_command import AnsibleModule
+from ansible.module_utils.hal_slurm_process import job_steps
 
 PROC = "/proc"
 
@@ -73,12 +73,6 @@ def state_of(found, declared):
     if found == declared:
         return "declared", digest
     return ("other" if MIN_BYTES <= len(found) <= MAX_BYTES else "unusable"), digest
-
-
-def steps_run():
-    """Return whether a process of a job's step runs (proc(5), comm)."""
-    found = (content_of(os.path.join(PROC, name, "comm")) for name in os.listdir(PROC) if name.isdigit())
-    return any((name or b"").strip() == b"slurmstepd" for name in found)
 
 
 def main():
@@ -96,7 +90,7 @@ def main():
         module.fail_json(msg="munge key: %s" % error)
     except (IOError, OSError) as error:
         module.fail_json(msg="munge key: %s cannot be read: %s" % (module.params["path"], to_native(error.strerror)))
-    module.exit_json(changed=False, state=state, digest=digest, jobs=steps_run())
+    module.exit_json(changed=False, state=state, digest=digest, jobs=bool(job_steps(PROC)))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,14 @@ recent() { find /var/log -maxdepth 1 -type f -name "$1*" -size +0 -mtime "-$days
 echo "== came"
 {
   recent secure | while read -r file; do
-    case $file in *.gz) zcat "$file" | tail -c "$bytes" ;; *) tail -c "$bytes" "$file" ;; esac
+    case $file in
+      *.gz) gzip -dc "$file" ;; *.xz) xz -dc "$file" ;; *.bz2) bzip2 -dc "$file" ;; *.zst) zstd -dcq "$file" ;;
+      *) cat "$file" ;;
+    esac | tail -c "$bytes"
   done
   # With --since, that of systemd 219 shows the first so many lines and not the last.
   journalctl --quiet --no-pager --output=short-iso --lines="$lines" _COMM=sshd | awk -v since="$since" '$1 >= since'
-} 2>/dev/null | sed -n 's/^.* sshd\[[0-9]*\]: Accepted \([^ ]*\) for \([^ ]*\) from .*/\1 \2/p' | sort -u
+} 2>/dev/null | sed -n 's/^.* sshd\(\[[0-9]*\]:\| [0-9][0-9]* .*\) Accepted \([^ ]*\) for \([^ ]*\) from .*/\2 \3/p' | sort -u
 recent wtmp | while read -r file; do
   last -w -i -n "$lines" -f "$file"
 done | awk '$2 ~ /^pts\// && $3 ~ /[.:]/ && $3 != "0.0.0.0" { print "session " $1 }' | sort -u

@@ -260,7 +260,14 @@ def test_long_values_and_lists_are_cut_and_that_is_said(hal: FakeNode, monkeypat
     answer = hal.look(watched=[{"path": "/w"}])
     assert [one["should"] for one in answer["differences"]] == [["a", "b", "... 1 more"], ["a", "b"]]
     assert [len(answer["extra"]), len(answer["packages"]["extra"])] == [2, 2]
-    assert answer["more"] == {"differences": 0, "extra": 1, "packages": 1, "planned": 0, "unmanaged": 0, "package_files": 0}
+    assert answer["more"] == {
+        "differences": 0,
+        "extra": 1,
+        "packages": 1,
+        "planned": 0,
+        "unmanaged": 0,
+        "package_files": 0,
+    }
     assert answer["counts"] == {"resources": 2, "questions": 0, "watched_files": 3, "unmanaged_files": 0}
 
 

@@ -291,7 +291,7 @@ def test_roles_are_in_the_order_of_how_much_would_change_with_what_already_is(tm
     }
     assert roles["time"]["nodes"] == ["hal05", "hal06"]
     assert "slurm_restart_ok" in roles["slurm"]["permissions"]
-    assert "local_storage_confirm" in takeover.permissions("local_storage")
+    assert {"local_storage_confirm", "local_storage_scratch_confirmed"} <= set(takeover.permissions("local_storage"))
     assert made["status"] == 2
     assert takeover.permissions("no such role") == {}
 

@@ -126,6 +126,7 @@ SETS = "a line of somebody's\nexport MODULEPATH=/opt/site/modulefiles\n"
         "setenv MODULEPATH /opt/site\n",
         "MODULEPATH_ROOT=/opt/site; export MODULEPATH_ROOT\n",
         "module use --append /opt/site\n",
+        "if [ -d /opt/site ]; then module use /opt/site; fi\n",
         'test -n "$PS1" && module  unuse /opt/apps/modulefiles\n',
     ],
 )
@@ -152,6 +153,7 @@ def test_a_script_that_only_asks_is_left_alone(node: tuple[Node, Site]) -> None:
     here, site = node
     (here.folder / "profile").write_text(
         "# MODULEPATH=/x\nexport OLDMODULEPATH=$MODULEPATH\n[ x$MODULEPATH = x ] || module load a\n"
+        "echo 'try: module use /opt/x'\ncat <<E\nyou may set MODULEPATH=/x or say module use\nE\n"
     )
     for name in ("z01_default_modules.sh", "00-modulepath.csh"):  # what the role replaces
         (here.folder / name).write_text(SETS)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from tests.unit.playing import play
 from .conftest import PROJECT
 
 PROGRAM = PROJECT / "roles/local_storage/files/scratch_clean.py"
+sys.path[:0] = [str(PROGRAM.parent), str(SHARED)]
+clean: Any = importlib.import_module("scratch_clean")
 PLAY = """
 - hosts: all
   gather_facts: false
@@ -54,6 +58,12 @@ RULES = {"mount": "/scratch", "days": 30, "node": "hal05", "slurm": True, "devic
 )
 def test_rules_are_the_same_or_not(there: str, same: bool) -> None:
     assert hal_scratch_served(there, RULES) is same
+    try:
+        code = clean.code_of(json.loads(there))
+    except (ValueError, TypeError, KeyError):
+        assert not same
+    else:
+        assert (code == clean.code_of(RULES)) is same, "what was permitted is what a code stands for"
 
 
 class Site:

@@ -123,6 +123,7 @@ def test_a_driver_that_nobody_uses_waits_for_nobody(tmp_path: Path) -> None:
 
 ROW = "{}, GPU-4d6a2b0{}, Tesla V100-SXM2-16GB, 16160, 40, Enabled, Default, Enabled, 0, No, 877, 1312, 440.33.01"
 ROWS = "echo '" + "\n".join(ROW.format(index, index) for index in range(3)) + "'"
+MORE = "echo '" + "\n".join(ROW.format(index, index) for index in range(5)) + "'"
 HANDLE = "Unable to determine the device handle for GPU 0035:04:00.0: "
 
 
@@ -133,6 +134,7 @@ HANDLE = "Unable to determine the device handle for GPU 0035:04:00.0: "
         (f"echo '{HANDLE}Unknown Error'; exit 255", "/bin/sh ended with status 255"),
         ("echo 'No devices were found'; exit 6", "No devices"),
         (ROWS, "GPUs are missing"),  # it was lost at boot
+        (MORE, ""),  # none is lost
         # Another driver than the installed one is loaded, or none: a reboot brings all GPUs back, and that waits.
         ("echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18", ""),
     ],

@@ -133,6 +133,16 @@ def test_what_is_asked_early_is_asked_where_a_role_of_the_run_acts_whichever_it_
     assert "PLAY [" not in two_roles.run(play=[EARLY, time, hosts]).text
 
 
+def test_a_play_may_hold_every_host_whatever_is_managed(two_roles: Site) -> None:
+    """As giveback.yml: a role comes off the list before or after it is given back."""
+    two_roles.nodes({name: {"managed_roles": []} for name in ("hal01", "hal02")})
+    play = {"hosts": "all", "gather_facts": False, "vars": {"rollout_holds": "every host"}, "tasks": [WRITE]}
+    done = two_roles.run(play=[play])
+    assert done.status == 0, done.text
+    assert {path.name for path in two_roles.node.glob("hal0*")} == {"hal01", "hal02"}
+    assert two_roles.asked("hal01"), "it was held"
+
+
 def test_a_play_that_holds_and_lists_no_roles_takes_all_that_are_managed(two_roles: Site) -> None:
     two_roles.nodes({"hal01": {"managed_roles": []}})
     done = two_roles.run(play=[EARLY])

@@ -148,7 +148,7 @@ def test_what_others_changed_is_given_back_by_permission_alone(site: Site, giveb
     (site.folder / "hal02" / "originals.json").write_text(json.dumps({"changed": ["file:/etc/x: changed"]}))
     refused = giveback()
     assert refused.status == 2
-    assert "hal02: file:/etc/x: changed. Nothing was changed." in refused.words
+    assert "hal02: file:/etc/x: changed: look at it first, since it is lost;" in refused.words
     permitted = giveback("-e", "giveback_changed_ok=true")
     assert permitted.status == 0, permitted.text
     done = giveback("-e", "giveback_changed_ok=true", "-e", f"giveback_code={code(permitted.text)}")
@@ -224,17 +224,19 @@ def test_jobs_are_no_matter_of_a_permission() -> None:
     [
         ({"skipped": True}, None),
         ({"rc": 0, "stdout": ""}, None),
-        ({"rc": 2, "msg": "[Errno 2] No such file or directory: b'squeue'"}, None),
         ({"rc": 0, "stdout": "12\n13"}, "2 jobs run: wait until they ended, or end them"),
         ({"rc": 1, "stderr": "slurm_load_jobs error: Unable to contact"}, "Slurm does not say whether jobs run"),
+        ({"rc": 2, "msg": "no such program"}, "Slurm does not say whether jobs run"),
     ],
 )
 def test_what_jobs_of_other_nodes_need_does_not_stop(queue: dict[str, Any], why: str | None) -> None:
     said = {"kept": 1, "fingerprint": "a", "serving": ["opensm.service"]}
     refused = plan_of({"hal01": said, "hal02": {**said, "serving": []}}, "infiniband", queue=queue)["refused"]
-    assert [line.partition(": slurm_load")[0] for line in refused] == (
+    assert [line.partition(" (")[0] for line in refused] == (
         [f"hal01: opensm.service would stop there, and {why}"] if why else []
     )
+    permitted = plan_of({"hal01": said}, "infiniband", queue=queue, unasked_ok=True)["refused"]
+    assert bool(permitted) == ("jobs run:" in str(why)), "jobs are no matter of a permission"
 
 
 def test_slurm_is_asked_where_something_stops_that_jobs_need(site: Site, giveback: Any) -> None:

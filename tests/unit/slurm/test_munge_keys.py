@@ -108,8 +108,9 @@ BUSY = {**FOREIGN, "jobs": True}
         ({"login": DECLARED, "hal01": DECLARED, "hal02": FOREIGN, "hal03": ABSENT}, ["hal02"], []),
         ({"login": DECLARED, "hal02": FOREIGN}, ["hal02"], []),  # with --limit
         ({"login": DECLARED, "hal01": FOREIGN, "hal02": OTHER, "hal03": UNUSABLE}, ["hal01", "hal02", "hal03"], []),
-        # Slurmctld did not answer, or is new: most have it.
-        ({"login": {}, "hal01": DECLARED, "hal02": DECLARED, "hal03": FOREIGN}, ["hal03"], []),
+        # Slurmctld did not answer: hal01 and hal02 may be new, and hal03 the cluster's.
+        ({"login": {}, "hal01": DECLARED, "hal02": DECLARED, "hal03": FOREIGN}, [], ["hal03"]),
+        # It is new: most have it.
         ({"login": ABSENT, "hal01": DECLARED, "hal02": DECLARED, "hal03": FOREIGN}, ["hal03"], []),
         ({"login": ABSENT, "hal01": DECLARED, "hal03": FOREIGN}, [], ["hal03"]),
         # The cluster uses another: a rotation.

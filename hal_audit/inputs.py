@@ -114,8 +114,8 @@ def inputs_hash(
 
 
 def is_runtime(name: str) -> bool:
-    """True for facts, connection settings and magic variables."""
-    return name.startswith("ansible_") or name in MAGIC
+    """True for facts, connection settings, magic variables, and codes that fit one run (..._confirm)."""
+    return name.startswith("ansible_") or name in MAGIC or name.endswith("_confirm")
 
 
 def words(text: str) -> set[str]:

@@ -73,8 +73,8 @@ lost:
   type: list
   elements: str
   returned: always
-user:
-  description: Whether there is a user slurm.
+foreign_user:
+  description: Whether there is a user slurm that role slurm has not made, as its home and comment say.
   type: bool
   returned: always
 """
@@ -93,6 +93,7 @@ from ansible.module_utils.hal_slurm_placed import text_of
 from ansible.module_utils.hal_slurm_process import NoAnswer, unit_properties
 
 USER = "slurm"
+MADE = ("/var/spool/slurmctld", "Slurm")  # home and comment that the role gives it
 CONF = "/etc/slurm/slurm.conf"
 RECORD = "/var/lib/hal/slurm/slurmctld/slurm.conf"  # what slurmctld read when it started last
 LEAST = "ClusterName=none\nSlurmctldHost=localhost\n"
@@ -258,7 +259,9 @@ def main():
         supports_check_mode=True,
     )
     found = Found(module)
-    module.exit_json(changed=False, lost=found.lines(), user=found.entry is not None)
+    entry = found.entry
+    module.exit_json(changed=False, lost=found.lines(),
+                     foreign_user=entry is not None and (entry.pw_dir, entry.pw_gecos) != MADE)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,13 @@ def test_who_was_asked_in_a_run_does_not_count(role: Path) -> None:
     assert hashed(role) == hashed(role, hal_validated={"asked": {"paint": ["hal01"]}})
 
 
+def test_a_code_that_fits_one_run_does_not_count(role: Path) -> None:
+    """It was given by -e: without it an audit would say "inputs changed" from then on."""
+    (role / "tasks/main.yml").write_text("- debug: {msg: '{{ paint_confirm }} {{ paint_ok }}'}\n")
+    assert hashed(role, paint_ok=True) == hashed(role, paint_ok=True, paint_confirm="4829-1f62")
+    assert hashed(role, paint_ok=True) != hashed(role, paint_ok=False)
+
+
 def test_a_name_after_a_line_break_is_found(role: Path) -> None:
     assert hashed(role, colour="a\nshade", shade="1") != hashed(role, colour="a\nshade", shade="2")
 

@@ -93,7 +93,7 @@ class Site:
         places = f"--config {self.config} --record {self.permitted}/permitted"
         settings = {**RULES, "days": days, "mount": str(self.scratch), "beside": str(self.scratch)}
         files = {
-            program: f'#!/bin/sh\nPYTHONPATH={SHARED} exec {LOCAL} {PROGRAM} {places} "$@"\n',
+            program: f'#!/bin/sh\nPYTHONPATH="{SHARED}" exec "{LOCAL}" "{PROGRAM}" {places} "$@"\n',
             self.config: json.dumps(settings),
         }
         variables: dict[str, Any] = {

@@ -108,6 +108,7 @@ class Node:
         for place in (self.proc, self.data):
             place.mkdir()
         self.users, self.groups = {"slurm": 450, "munge": 998}, {"slurm": 450}
+        self.home, self.foreign = "/var/spool/slurmctld", False
         self.programs = set[str]()
         self.said: dict[str, Answer] = {}
         module = loaded("hal_slurm_found")
@@ -119,7 +120,9 @@ class Node:
             MYSQLD=str(folder / "none"),
         )
         module.__dict__["pwd"] = SimpleNamespace(
-            getpwnam=lambda name: SimpleNamespace(pw_uid=self.users[name], pw_gid=self.groups[name]),
+            getpwnam=lambda name: SimpleNamespace(
+                pw_uid=self.users[name], pw_gid=self.groups[name], pw_dir=self.home, pw_gecos="Slurm"
+            ),
             getpwuid=lambda uid: SimpleNamespace(pw_name={number: name for name, number in self.users.items()}[uid]),
         )
         module.__dict__["grp"] = SimpleNamespace(
@@ -143,12 +146,22 @@ class Node:
         self.ran.programs = {name: f"/usr/sbin/{name}" for name in self.programs}
         answer = self.ran(True, version="20.02.7", uid=450, gid=450, **given)
         assert not answer["changed"]
+        self.foreign = answer["foreign_user"]
         return "\n".join(answer["lost"])
 
 
 @pytest.fixture
 def node(tmp_path: Path, patched: tuple[Any, Any]) -> Node:
     return Node(tmp_path, *patched)
+
+
+def test_a_user_that_the_role_made_is_told_from_somebody_s(node: Node) -> None:
+    """Of its own the role puts the shell back; that of another stays."""
+    node()
+    assert not node.foreign
+    node.home = "/srv/slurm"
+    node()
+    assert node.foreign
 
 
 def test_on_a_new_node_nothing_is_refused(node: Node) -> None:

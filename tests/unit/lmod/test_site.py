@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -212,7 +211,7 @@ def test_words_of_login_scripts_are_passed_over(node: tuple[Node, Site]) -> None
     assert len(site()["lost"]) == 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become another user")
+@pytest.mark.root  # who alone becomes another user
 def test_the_shell_of_a_user_is_asked_in_this_form() -> None:
     """The real programs: what the module runs ends with the variables, of a user who is not root."""
     argv: list[str] = loaded("hal_lmod_site").SHELL

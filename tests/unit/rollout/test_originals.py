@@ -250,6 +250,19 @@ def test_slurm_is_asked_where_something_stops_that_jobs_need(site: Site, givebac
     assert "hal02: nfs-server.service would stop there, and job 4711 runs" in refused.words
 
 
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_missing_squeue_is_no_answer_while_slurm_runs(site: Site, giveback: Any, runs: bool) -> None:
+    """Somebody's own Slurm, in a folder that sudo does not look into."""
+    (site.folder / "hal02" / "originals.json").write_text(json.dumps({"serving": ["nfs-server.service"]}))
+    program = site.folder / "bin" / "pgrep"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\nexit {0 if runs else 1}\n")
+    program.chmod(0o755)
+    done = giveback()
+    assert (done.status == 2) == runs, done.text
+    assert ("Slurm does not say whether jobs run (Slurm runs, and squeue is in none of" in done.words) == runs
+
+
 def test_what_a_node_says_is_one_line() -> None:
     said = {"kept": 1, "fingerprint": "a", "steps": [["file:/etc/\x1b[2J", "remove\nCode: AAAA"]]}
     assert plan_of({"hal01": said}, "time")["text"] == "hal01: file:/etc/\\x1b[2J: remove Code: AAAA"

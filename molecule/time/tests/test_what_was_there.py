@@ -103,12 +103,12 @@ def test_what_was_taken_over_comes_back_as_it_was(node: Node) -> None:
 
     refused = give_back(TAKEN_OVER, giveback_code="AAAA-AAAA")
     assert refused.status != 0
-    assert "AAAA-AAAA is not the code of what would be done now" in refused.words
+    assert "AAAA-AAAA is not the code of what would be done now" in refused.words, refused.explain()
 
     host.check_output("echo '# by hand' >>/etc/chrony.conf")
     refused = give_back(TAKEN_OVER, giveback_code=code_of(shown))
     assert refused.status != 0
-    assert "file:/etc/chrony.conf: sha256 changed since role time rolled it out" in refused.words
+    assert "file:/etc/chrony.conf: sha256 changed since role time rolled it out" in refused.words, refused.explain()
     host.check_output("sed -i '/^# by hand$/d' /etc/chrony.conf")
 
     done = give_back(TAKEN_OVER, giveback_code=code_of(give_back(TAKEN_OVER)))

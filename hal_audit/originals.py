@@ -53,9 +53,9 @@ def plan_of(
             lines.append(f"{host}: {one_line(str(said.get('msg') or 'it did not answer'))}")
     steps = {host: [f"{thing}: {what}" for thing, what in said.get("steps") or []] for host, said in results.items()}
     lines += [f"{nodes}: {words}" for words, nodes in _folded(steps)] or ["all is as it was"]
-    for name, words in (("stays", "stays: "), ("changed", "changed by others: ")):
+    for name, words in (("stays", "stays: "), ("changed_since", "changed by others: ")):
         lines += [f"{nodes}: {words}{line}" for line, nodes in _folded(_each(results, name))]
-    refused = [f"{nodes}: {line}" for line, nodes in _folded(_each(results, "changed"))] if not changed_ok else []
+    refused = [f"{nodes}: {line}" for line, nodes in _folded(_each(results, "changed_since"))] if not changed_ok else []
     if refused:
         refused[-1] += ": look at it first, since it is lost; -e giveback_changed_ok=true permits that"
     jobs = {host: [", ".join(said["jobs"])] for host, said in results.items() if said.get("jobs")}

@@ -208,12 +208,12 @@ def _known(now):
 
 # ---------------------------------------------------------------- do it
 def ask(request, node):
-    """Return {steps, stays, changed, jobs, serving, fingerprint, kept}; nothing is changed. Raises OriginalsError."""
+    """Return {steps, stays, changed_since, jobs, serving, fingerprint, kept} of a plan. Raises OriginalsError."""
     index = read_index(node)
     record, _said = records.choose(request['node'], request.get('copy'), node)
     made, seen = plan(request['role'], index, record, node)
     return {'steps': [['%s' % shown_name(thing), what] for thing, what in made.steps], 'stays': made.stays,
-            'changed': made.changed, 'jobs': made.jobs, 'serving': made.serving, 'kept': len(made.due),
+            'changed_since': made.changed, 'jobs': made.jobs, 'serving': made.serving, 'kept': len(made.due),
             'fingerprint': fingerprint(node, request['role'], made, seen, index)}
 
 

@@ -120,6 +120,11 @@ steps:
   returned: state is planned
   type: list
   elements: list
+changed_since:
+  description: What others changed since the last rollout, one a line; it would be lost.
+  returned: state is planned
+  type: list
+  elements: str
 serving:
   description: Units that would stop, and that jobs on other nodes need.
   returned: state is planned

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 from ansible.module_utils import hal_originals_store as store
-from ansible.module_utils.hal_originals_back import ask, give_back
+from ansible.module_utils.hal_originals_back import give_back
 from ansible.module_utils.hal_originals_store import OriginalsError, Refused, keep, listed, losing, things_of, wanted_of
 
 from tests.unit.audit_node.conftest import ROLLED_OUT, FakeNode, entry
+from tests.unit.modules import loaded
 
 CONF = "/etc/chrony.conf"
 
@@ -31,8 +32,10 @@ def kept(hal: FakeNode, resources: list[dict[str, Any]], *, check: bool = False,
 
 
 def planned(hal: FakeNode, role: str = "time") -> dict[str, Any]:
-    """Ask what giving back would do."""
-    said: dict[str, Any] = ask({"node": "hal05", "role": role}, hal.node)
+    """Ask what giving back would do, as the module answers."""
+    request = {"state": "planned", "node": "hal05", "role": role}
+    said: dict[str, Any] = loaded("hal_originals").answer(request, check=True, node=hal.node)
+    assert said["changed"] is False  # Ansible's word: nothing of ours may have its name
     return said
 
 
@@ -305,7 +308,7 @@ def test_files_come_back_as_they_were(hal: FakeNode, systemd: list[list[str]]) -
         ["file:/srv/a", "remove"],
         ["file:/srv/a/b", "remove"],
     ]
-    assert (said["changed"], said["stays"], said["jobs"]) == ([], [], [])
+    assert (said["changed_since"], said["stays"], said["jobs"]) == ([], [], [])
     assert conf.read_text() == "ours\n", "a plan changes nothing"
 
     done = given_back(hal)
@@ -345,10 +348,10 @@ def test_what_somebody_changed_since_is_not_lost_without_a_word(hal: FakeNode, s
         entry("line:/etc/hosts#0a", declared={"state": "present", "lines": ["ours"]}),
         roles=ROLLED_OUT,
     )
-    assert planned(hal)["changed"] == []
+    assert planned(hal)["changed_since"] == []
     hal.write(CONF, "an administrator's, a month later\n")
     hal.write("/etc/hosts", "theirs\nours\nan administrator's\n")
-    assert planned(hal)["changed"] == [
+    assert planned(hal)["changed_since"] == [
         "file:/etc/chrony.conf: sha256 changed since role time rolled it out",
         "file:/etc/hosts: changed since the last rollout",
     ]
@@ -365,14 +368,16 @@ def test_lines_of_a_file_that_no_record_keeps_are_not_known_to_be_ours(hal: Fake
     kept(hal, wants("line:/var/spool/cron/root#0a"))
     hal.write("/var/spool/cron/root", "theirs\nours\n")
     rolled_out(hal, "line:/var/spool/cron/root#0a", state="present", lines=["ours"])
-    assert planned(hal)["changed"] == ["file:/var/spool/cron/root: whether others wrote into it since is not known"]
+    assert planned(hal)["changed_since"] == [
+        "file:/var/spool/cron/root: whether others wrote into it since is not known"
+    ]
 
 
 def test_without_a_record_nobody_knows_who_was_last(hal: FakeNode, systemd: list[list[str]]) -> None:
     hal.write(CONF, "theirs\n")
     kept(hal, wants(f"file:{CONF}"))
     hal.write(CONF, "ours\n")
-    (line,) = planned(hal)["changed"]
+    (line,) = planned(hal)["changed_since"]
     assert line == f"file:{CONF}: the record of this node cannot be used, so who changed it last is not known"
 
 

@@ -145,7 +145,7 @@ def test_giving_back_shows_the_plan_first_and_needs_its_code(site: Site, givebac
 
 
 def test_what_others_changed_is_given_back_by_permission_alone(site: Site, giveback: Any) -> None:
-    (site.folder / "hal02" / "originals.json").write_text(json.dumps({"changed": ["file:/etc/x: changed"]}))
+    (site.folder / "hal02" / "originals.json").write_text(json.dumps({"changed_since": ["file:/etc/x: changed"]}))
     refused = giveback()
     assert refused.status == 2
     assert "hal02: file:/etc/x: changed: look at it first, since it is lost;" in refused.words
@@ -214,7 +214,7 @@ def test_nothing_kept_is_no_plan() -> None:
 
 
 def test_jobs_are_no_matter_of_a_permission() -> None:
-    said = {"kept": 1, "fingerprint": "a", "jobs": ["slurmd.service"], "changed": ["file:/x: changed"]}
+    said = {"kept": 1, "fingerprint": "a", "jobs": ["slurmd.service"], "changed_since": ["file:/x: changed"]}
     plan = plan_of({"hal01": said, "hal02": said}, "slurm", changed_ok=True)
     assert plan["refused"] == ["hal[01-02]: jobs run there, and slurmd.service would stop: drain it first"]
 

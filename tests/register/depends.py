@@ -49,7 +49,6 @@ READS = {
     "hal_packages/declared.py": tuple(f"roles/*/{part}" for part in ("tasks", "defaults", "meta", "vars")),
     "playbooks/image.yml": tuple(f"roles/*/{part}" for part in ("defaults", "meta", "vars")),  # those of a profile
     "playbooks/audit.yml": ("roles/**",),
-    "playbooks/validate.yml": ("playbooks/**", "roles/**"),  # for the names of variables that somebody reads
     "hal_inventory/cache.py": ("hal_inventory/**",),  # another program, another cache
     "tests/rollout/test_site_audited.py": ("playbooks/audit.yml",),  # by hal-audit
     "tests/rollout/test_full.py": ("Makefile",),  # by .ci/run

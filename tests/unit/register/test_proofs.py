@@ -145,3 +145,13 @@ def test_what_was_read_and_does_not_count_is_named(root: Path) -> None:
     counted = tree.of_scenario("a")
     seen = tree.files - {"tests/unit/test_long.py"} - {name for name in tree.files if name.startswith("molecule/")}
     assert witness.uncounted(tree, seen, counted) == ["roles/s/defaults/main.yml"]
+
+
+def test_who_checks_the_site_s_variables_reads_all_playbooks_for_names(root: Path) -> None:
+    (root / "playbooks").mkdir()
+    for name in ("validate", "power"):
+        (root / f"playbooks/{name}.yml").write_text("[]\n")
+    tree = Tree(root)
+    seen = ["playbooks/power.yml"]
+    assert witness.uncounted(tree, seen, frozenset()) == seen
+    assert witness.uncounted(tree, seen, {"playbooks/validate.yml"}) == []

@@ -45,7 +45,7 @@ shell: setup ## a shell in which ansible-playbook, hal-audit and the others are 
 	@exec bash --rcfile <(printf '%s\n' '[ ! -f ~/.bashrc ] || . ~/.bashrc' '. .state/env')
 
 secrets: setup ## the secrets of a site that are missing: make secrets SITE=hal VAULT_PASSWORD_FILE=FILE (ROTATE=NAME)
-	@$(PYTHON) -m hal_secrets --site '$(SITE)' $(if $(VAULT_PASSWORD_FILE),--vault-password-file '$(VAULT_PASSWORD_FILE)') --rotate '$(ROTATE)'
+	@$(PYTHON) -m hal_cluster.secrets --site '$(SITE)' $(if $(VAULT_PASSWORD_FILE),--vault-password-file '$(VAULT_PASSWORD_FILE)') --rotate '$(ROTATE)'
 
 certificate: setup ## a user certificate: make certificate USER=alice KEY=alice.pub PRINCIPALS=root DAYS=30
 	@test '$(origin USER)' = 'command line' -a -n '$(KEY)' || { echo 'make certificate USER=NAME KEY=FILE.pub' >&2; exit 2; }

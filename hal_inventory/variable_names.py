@@ -18,7 +18,7 @@ OF_PROGRAMS = frozenset({
     "audit_accepted", "audit_checks_left_out", "audit_deep", "audit_in_step", "audit_packages_accepted",
     "audit_watched_extra",
 })  # fmt: skip
-"""Variables that no expression names: hal_audit reads them in Python."""
+"""Variables that no expression names: hal_cluster.audit reads them in Python."""
 
 OF_THE_MODEL = frozenset({"hal_node"})
 """What the site model says of a host. It is read, and nobody else may say it."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hal_audit import report
+from hal_cluster.audit import report
 
 WIDTH = 96
 # Rich's own frame without its web font: a picture asks nobody for anything.
@@ -41,7 +41,7 @@ font-size: {char_height}px; line-height: {line_height}px; font-variant-east-asia
 
 
 def draw(document: Mapping[str, Any]) -> str:
-    """Return the SVG of an audit's report (`hal_audit/findings.schema.json`)."""
+    """Return the SVG of an audit's report (`hal_cluster/audit/findings.schema.json`)."""
     from rich.console import Console
     from rich.text import Text
 

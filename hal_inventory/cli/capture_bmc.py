@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hal_bmc.capture import document
-from hal_bmc.errors import BmcError
-from hal_bmc.many import ask_all
-from hal_bmc.models import Target
+from hal_cluster.bmc.capture import document
+from hal_cluster.bmc.errors import BmcError
+from hal_cluster.bmc.many import ask_all
+from hal_cluster.bmc.models import Target
 from hal_inventory.capture.document import Capture, parse_capture
 from hal_inventory.capture.propose import propose
 from hal_inventory.cli.capture import Verdict, verdict

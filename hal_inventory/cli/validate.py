@@ -56,7 +56,7 @@ def validate(paths: Sequence[str], *, list_placeholders: bool, model_only: bool 
             if variables.findings:
                 continue
             if not model_only:
-                from hal_rollout.without_a_run import ask  # imports Ansible
+                from hal_cluster.rollout.without_a_run import ask  # imports Ansible
 
                 refused, remarked = ask(path)
                 findings |= set(refused)

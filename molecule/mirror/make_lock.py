@@ -19,10 +19,10 @@ import yaml  # noqa: E402  as the rest
 from small_packages import Key, Workshop, index  # noqa: E402  found through the line above
 from testbed import repository  # noqa: E402
 
-from hal_packages.declared import Nodes, Origin, Repository, Site, declared  # noqa: E402
-from hal_packages.lock import Lock, dump  # noqa: E402
-from hal_packages.metadata import gather  # noqa: E402
-from hal_packages.resolve import lock, repositories_of  # noqa: E402
+from hal_cluster.packages.declared import Nodes, Origin, Repository, Site, declared  # noqa: E402
+from hal_cluster.packages.lock import Lock, dump  # noqa: E402
+from hal_cluster.packages.metadata import gather  # noqa: E402
+from hal_cluster.packages.resolve import lock, repositories_of  # noqa: E402
 
 ARCHES = ("x86_64", "ppc64le")
 LIBRARY_BYTES = 400_000

@@ -22,11 +22,11 @@ from testbed import kernel, nodes
 from testbed.bmcs import folder
 from testbed.run import PODMAN, as_root, capture
 
-from hal_provision import boot, images
-from hal_provision.kickstart import Place, Server, Source, kickstart
-from hal_provision.nodes import BootNode, boot_node
-from hal_provision.secrets import first_secrets
-from hal_provision.tokens import Token, issue
+from hal_cluster.provision import boot, images
+from hal_cluster.provision.kickstart import Place, Server, Source, kickstart
+from hal_cluster.provision.nodes import BootNode, boot_node
+from hal_cluster.provision.secrets import first_secrets
+from hal_cluster.provision.tokens import Token, issue
 
 PROJECT = ansible_run.PROJECT
 SETUP = PROJECT / "molecule/shared/setup"
@@ -289,7 +289,15 @@ class BmcSite:
         node = self.boot_node(name)
         packages = self.work / "packages.txt"
         packages.write_text("bash-4.2\n")
-        command = [sys.executable, "-m", "hal_provision", "seal", str(self.root_tar(name)), "--into", str(self.work)]
+        command = [
+            sys.executable,
+            "-m",
+            "hal_cluster.provision",
+            "seal",
+            str(self.root_tar(name)),
+            "--into",
+            str(self.work),
+        ]
         command += ["--key", str(self.image_key), "--name", "compute", "--version", version]
         command += ["--arch", node.arch, "--kernel", str(node.kernel), "--packages", str(packages)]
         return Path(capture(command).strip())

@@ -26,7 +26,7 @@ POLL_SECONDS = 2
 def image_key() -> Stage:
     """Make the key that signs images, before the rollout brings its public part to the server."""
     key = STATE / "images" / INSTANCE / "image_key"
-    return Stage("key of images", [sys.executable, "-m", "hal_provision", "key", str(key)])
+    return Stage("key of images", [sys.executable, "-m", "hal_cluster.provision", "key", str(key)])
 
 
 def reimage(cluster: Cluster, runner: Runner, sources: Sequence[str]) -> bool:

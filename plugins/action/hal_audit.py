@@ -14,13 +14,13 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit import active  # noqa: E402  found through the lines above
-from hal_audit.errors import AuditError  # noqa: E402
-from hal_audit.examine import Examination  # noqa: E402
-from hal_audit.findings import CLEAN, Finding, exit_status  # noqa: E402
-from hal_audit.plan import planned  # noqa: E402
-from hal_audit.redeclare import declared_now  # noqa: E402
-from hal_expect.answers import BoundedAction  # noqa: E402
+from hal_cluster.audit import active  # noqa: E402  found through the lines above
+from hal_cluster.audit.errors import AuditError  # noqa: E402
+from hal_cluster.audit.examine import Examination  # noqa: E402
+from hal_cluster.audit.findings import CLEAN, Finding, exit_status  # noqa: E402
+from hal_cluster.audit.plan import planned  # noqa: E402
+from hal_cluster.audit.redeclare import declared_now  # noqa: E402
+from hal_cluster.expect.answers import BoundedAction  # noqa: E402
 
 ARGUMENTS = {
     "node": {"type": "str"},

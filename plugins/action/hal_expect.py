@@ -15,11 +15,11 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_expect import promises, report  # noqa: E402  found through the lines above
-from hal_expect.answers import BoundedAction  # noqa: E402
-from hal_expect.errors import ExpectationsError  # noqa: E402
-from hal_expect.prepare import Preparation, Prepared  # noqa: E402
-from hal_expect.roles import find_role, variables_in  # noqa: E402
+from hal_cluster.expect import promises, report  # noqa: E402  found through the lines above
+from hal_cluster.expect.answers import BoundedAction  # noqa: E402
+from hal_cluster.expect.errors import ExpectationsError  # noqa: E402
+from hal_cluster.expect.prepare import Preparation, Prepared  # noqa: E402
+from hal_cluster.expect.roles import find_role, variables_in  # noqa: E402
 
 ARGUMENTS = {
     "role": {"type": "str"},

@@ -16,7 +16,7 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_expect.answers import BoundedAction  # noqa: E402  found through the lines above
+from hal_cluster.expect.answers import BoundedAction  # noqa: E402  found through the lines above
 
 PAUSE_SECONDS = 1
 

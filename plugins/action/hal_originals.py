@@ -1,4 +1,4 @@
-"""Keep what is on a node before roles change it: what that is, is worked out here. hal_audit.naming decides."""
+"""Keep what is on a node before roles change it: what that is, is worked out here. hal_cluster.audit.naming decides."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit import naming  # noqa: E402  found through the lines above
-from hal_audit.errors import AuditError  # noqa: E402
-from hal_audit.store import Store, pack  # noqa: E402
-from hal_expect.answers import BoundedAction  # noqa: E402
+from hal_cluster.audit import naming  # noqa: E402  found through the lines above
+from hal_cluster.audit.errors import AuditError  # noqa: E402
+from hal_cluster.audit.store import Store, pack  # noqa: E402
+from hal_cluster.expect.answers import BoundedAction  # noqa: E402
 
 NOTHING = {"changed": False, "kept": [], "lost": [], "uncovered": []}
 

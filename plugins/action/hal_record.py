@@ -10,10 +10,10 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit.errors import AuditError  # noqa: E402  found through the lines above
-from hal_audit.sealing import requests  # noqa: E402
-from hal_audit.store import Store, pack  # noqa: E402
-from hal_expect.answers import BoundedAction  # noqa: E402
+from hal_cluster.audit.errors import AuditError  # noqa: E402  found through the lines above
+from hal_cluster.audit.sealing import requests  # noqa: E402
+from hal_cluster.audit.store import Store, pack  # noqa: E402
+from hal_cluster.expect.answers import BoundedAction  # noqa: E402
 from hal_inventory.printable import one_line  # noqa: E402
 
 MOST_PROBLEMS = 200
@@ -22,7 +22,7 @@ MOST_PROBLEMS = 200
 class ActionModule(BoundedAction):
     """Called by the callback hal_provenance at the end of a run: `run`, and the state folder of each host.
 
-    `rollout`: the one that holds the node; with what is told last, the node is let go (hal_rollout.holding).
+    `rollout`: the one that holds the node; with what is told last, the node is let go (hal_cluster.rollout.holding).
     """
 
     TRANSFERS_FILES = False

@@ -25,14 +25,14 @@ PROJECT = Path(__file__).resolve().parents[2]
 if str(PROJECT) not in sys.path:
     sys.path.append(str(PROJECT))
 
-from hal_bmc.errors import BmcError  # noqa: E402  found through the lines above
+from hal_cluster.bmc.errors import BmcError  # noqa: E402  found through the lines above
+from hal_cluster.provision.errors import ProvisionError  # noqa: E402
+from hal_cluster.reimage.command import Asked, Connected, reimage  # noqa: E402
+from hal_cluster.reimage.errors import Conflict, ReimageError, Trouble  # noqa: E402
+from hal_cluster.reimage.remote import Done, Run, done_of  # noqa: E402
+from hal_cluster.reimage.rollout import end_running, end_with_parent  # noqa: E402
 from hal_inventory.errors import HalInventoryError  # noqa: E402
 from hal_inventory.printable import lines  # noqa: E402
-from hal_provision.errors import ProvisionError  # noqa: E402
-from hal_reimage.command import Asked, Connected, reimage  # noqa: E402
-from hal_reimage.errors import Conflict, ReimageError, Trouble  # noqa: E402
-from hal_reimage.remote import Done, Run, done_of  # noqa: E402
-from hal_reimage.rollout import end_running, end_with_parent  # noqa: E402
 
 ARGUMENTS = {
     "nodes": {"type": "str", "default": ""},
@@ -65,7 +65,7 @@ PROMPTS = ("prompt", "prompt_ask_vault_pass")
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
-    """Gives hal_reimage what it needs of Ansible: variables of hosts, connections to them, and how it was called."""
+    """What hal_cluster.reimage needs of Ansible: variables of hosts, connections to them, and how it was called."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True

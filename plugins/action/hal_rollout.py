@@ -12,9 +12,9 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_expect.answers import BoundedAction  # noqa: E402  found through the lines above
-from hal_rollout import words  # noqa: E402
-from hal_rollout.processes import Here, Life, judge  # noqa: E402
+from hal_cluster.expect.answers import BoundedAction  # noqa: E402  found through the lines above
+from hal_cluster.rollout import words  # noqa: E402
+from hal_cluster.rollout.processes import Here, Life, judge  # noqa: E402
 
 
 class ActionModule(BoundedAction):

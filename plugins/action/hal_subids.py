@@ -1,6 +1,6 @@
 """Compare the declared slots with those ever given, keep them, and then ask the node.
 
-What is compared: hal_singularity.ledger.
+What is compared: hal_cluster.rules.singularity.ledger.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_expect.answers import BoundedAction  # noqa: E402  found only now
-from hal_singularity.ledger import LedgerError, remember  # noqa: E402
+from hal_cluster.expect.answers import BoundedAction  # noqa: E402  found only now
+from hal_cluster.rules.singularity.ledger import LedgerError, remember  # noqa: E402
 
 
 class ActionModule(BoundedAction):

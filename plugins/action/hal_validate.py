@@ -1,4 +1,4 @@
-"""Ask roles what they refuse, for all hosts at once and without any of them. Decided in hal_rollout.refusals."""
+"""Ask roles what they refuse, for all hosts at once, without any of them. Decided in hal_cluster.rollout.refusals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 if str(PROJECT) not in sys.path:
     sys.path.append(str(PROJECT))
 
-from hal_rollout import refusals  # noqa: E402  found through the lines above
+from hal_cluster.rollout import refusals  # noqa: E402  found through the lines above
 
 SITE = PROJECT / "playbooks" / "site.yml"
 VALIDATE = PROJECT / "playbooks" / "validate.yml"

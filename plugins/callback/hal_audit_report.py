@@ -12,8 +12,8 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit import active  # noqa: E402  found through the lines above
-from hal_audit.collect import Collector  # noqa: E402
+from hal_cluster.audit import active  # noqa: E402  found through the lines above
+from hal_cluster.audit.collect import Collector  # noqa: E402
 
 DOCUMENTATION = r"""
 name: hal_audit_report
@@ -30,7 +30,7 @@ author: HAL toolkit
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no types
-    """Thin: hal_audit.collect gathers, hal_audit.report words it."""
+    """Thin: hal_cluster.audit.collect gathers, hal_cluster.audit.report words it."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"

@@ -1,4 +1,4 @@
-"""Ansible callback plugin: what a check leaves open. Decided in hal_rollout.foretold."""
+"""Ansible callback plugin: what a check leaves open. Decided in hal_cluster.rollout.foretold."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit.observer import in_check_mode  # noqa: E402  found through the lines above
-from hal_rollout.foretold import Foretold  # noqa: E402
+from hal_cluster.audit.observer import in_check_mode  # noqa: E402  found through the lines above
+from hal_cluster.rollout.foretold import Foretold  # noqa: E402
 
 DOCUMENTATION = r"""
 name: hal_foretold
@@ -30,7 +30,7 @@ author: HAL toolkit
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no types
-    """Thin: hal_rollout.foretold decides."""
+    """Thin: hal_cluster.rollout.foretold decides."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "notification"

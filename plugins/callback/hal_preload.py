@@ -27,7 +27,12 @@ requirements: [Enabled in C(callbacks_enabled) of ansible.cfg]
 author: HAL toolkit
 """
 
-LOADED = ("hal_cuda.packages", "hal_cuda.toolkits", "hal_inventory.derive.slices", "hal_storage.layout")
+LOADED = (
+    "hal_cluster.rules.cuda.packages",
+    "hal_cluster.rules.cuda.toolkits",
+    "hal_inventory.derive.slices",
+    "hal_cluster.rules.local_storage.layout",
+)
 """What checks data with pydantic, which is slow to load."""
 
 

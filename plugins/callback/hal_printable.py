@@ -15,7 +15,7 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit import active  # noqa: E402  found through the lines above
+from hal_cluster.audit import active  # noqa: E402  found through the lines above
 from hal_inventory.printable import printable  # noqa: E402
 
 DOCUMENTATION = r"""
@@ -35,7 +35,7 @@ author: HAL toolkit
 
 KEPT = re.compile(r"(\n|\t|\x1b\[(?:[012]|(?:[01];)?3[0-7]|38;5;[0-9]{1,3})m)")
 """Ends of lines, tabs, and colours, which diffs and recaps have in their text (ansible.constants.COLOR_CODES), and the
-report of an audit (hal_audit.report.CODES)."""
+report of an audit (hal_cluster.audit.report.CODES)."""
 
 
 def printed(text: str) -> str:

@@ -16,9 +16,9 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit import active, naming, sealing  # noqa: E402  found through the lines above
-from hal_audit.observer import Observer, in_check_mode  # noqa: E402
-from hal_rollout.holding import CURRENT  # noqa: E402
+from hal_cluster.audit import active, naming, sealing  # noqa: E402  found through the lines above
+from hal_cluster.audit.observer import Observer, in_check_mode  # noqa: E402
+from hal_cluster.rollout.holding import CURRENT  # noqa: E402
 
 DOCUMENTATION = r"""
 name: hal_provenance
@@ -37,7 +37,7 @@ author: HAL toolkit
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no types
-    """Thin: hal_audit.observer decides what is noted, hal_audit.sealing stores it."""
+    """Thin: hal_cluster.audit.observer decides what is noted, hal_cluster.audit.sealing stores it."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"

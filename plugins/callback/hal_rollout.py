@@ -13,9 +13,9 @@ PROJECT = str(Path(__file__).resolve().parents[2])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit import active  # noqa: E402  found through the lines above
-from hal_audit.observer import in_check_mode  # noqa: E402
-from hal_rollout import holding, workers  # noqa: E402
+from hal_cluster.audit import active  # noqa: E402  found through the lines above
+from hal_cluster.audit.observer import in_check_mode  # noqa: E402
+from hal_cluster.rollout import holding, workers  # noqa: E402
 
 DOCUMENTATION = r"""
 name: hal_rollout
@@ -38,7 +38,7 @@ author: HAL toolkit
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no types
-    """Thin: hal_rollout.holding decides."""
+    """Thin: hal_cluster.rollout.holding decides."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "notification"

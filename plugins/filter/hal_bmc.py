@@ -11,22 +11,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 def hal_power_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the lines of hal_bmc.report.power_table."""
-    from hal_bmc.report import power_table
+    """Return the lines of hal_cluster.bmc.report.power_table."""
+    from hal_cluster.bmc.report import power_table
 
     return power_table(results)
 
 
 def hal_bmc_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the lines of hal_bmc.report.inventory_table."""
-    from hal_bmc.report import inventory_table
+    """Return the lines of hal_cluster.bmc.report.inventory_table."""
+    from hal_cluster.bmc.report import inventory_table
 
     return inventory_table(results)
 
 
 def hal_power_refusal(nodes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return what hal_bmc.permission.power_refusal says."""
-    from hal_bmc.permission import power_refusal
+    """Return what hal_cluster.bmc.permission.power_refusal says."""
+    from hal_cluster.bmc.permission import power_refusal
 
     return power_refusal(nodes)
 

@@ -1,4 +1,4 @@
-"""Filters of the roles nvidia_driver and cuda: what goes together, decided by hal_cuda."""
+"""Filters of the roles nvidia_driver and cuda: what goes together, decided by hal_cluster.rules.cuda."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from hal_cuda.errors import HalCudaError  # found through the line above
+from hal_cluster.rules.cuda.errors import HalCudaError  # found through the line above
 
 
 def _of(module: str, name: str) -> Callable[..., Any]:
-    """A function of hal_cuda; a fault of the table, or a version that is none, is a sentence.
+    """A function of hal_cluster.rules.cuda; a fault of the table, or a version that is none, is a sentence.
 
     Loaded when it is called: Ansible loads every filter plugin anew in each of its workers, and the table's checks
     (pydantic) took more processor time that way than all else.
     """
 
     def worded(*arguments: Any, **named: Any) -> Any:
-        function = getattr(import_module(f"hal_cuda.{module}"), name)
+        function = getattr(import_module(f"hal_cluster.rules.cuda.{module}"), name)
         try:
             return function(*arguments, **named)
         except HalCudaError as error:

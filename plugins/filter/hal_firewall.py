@@ -15,10 +15,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 def hal_firewall_files(zones: Iterable[Mapping[str, Any]], there: str, kept: Iterable[str]) -> list[dict[str, str]]:
     """Return the files of these zones as module hal_files takes them; direct rules beside those of others.
 
-    `zones`: of lookup hal_firewall. AnsibleFilterError where `hal_firewall.shares.keeping` cannot tell what to keep.
+    `zones`: of lookup hal_firewall.
+    AnsibleFilterError where `hal_cluster.rules.firewall.shares.keeping` cannot tell what to keep.
     """
-    from hal_firewall.errors import FirewallError
-    from hal_firewall.shares import FILE, keeping
+    from hal_cluster.rules.firewall.errors import FirewallError
+    from hal_cluster.rules.firewall.shares import FILE, keeping
 
     kept = list(kept)
     try:
@@ -36,10 +37,10 @@ def hal_firewall_files(zones: Iterable[Mapping[str, Any]], there: str, kept: Ite
 def hal_firewall_losses(seen: str, declared: Iterable[str], kept: str) -> list[str]:
     """Return what would go or be closed, a line each, from what the role's script look.sh printed.
 
-    AnsibleFilterError where that is not whole: see `hal_firewall.there`.
+    AnsibleFilterError where that is not whole: see `hal_cluster.rules.firewall.there`.
     """
-    from hal_firewall.errors import FirewallError
-    from hal_firewall.there import look, losses
+    from hal_cluster.rules.firewall.errors import FirewallError
+    from hal_cluster.rules.firewall.there import look, losses
 
     try:
         return losses(look(seen), declared, kept)
@@ -49,8 +50,8 @@ def hal_firewall_losses(seen: str, declared: Iterable[str], kept: str) -> list[s
 
 def hal_firewall_unread(seen: str) -> list[str]:
     """Return a sentence for each thing of firewalld that look.sh could not read; AnsibleFilterError as for losses."""
-    from hal_firewall.errors import FirewallError
-    from hal_firewall.there import look, unread
+    from hal_cluster.rules.firewall.errors import FirewallError
+    from hal_cluster.rules.firewall.there import look, unread
 
     try:
         return unread(look(seen))
@@ -60,8 +61,8 @@ def hal_firewall_unread(seen: str) -> list[str]:
 
 def hal_firewall_seen(seen: str, name: str) -> list[str]:
     """Return the lines of one section of what look.sh printed; AnsibleFilterError where it is not there."""
-    from hal_firewall.errors import FirewallError
-    from hal_firewall.there import look
+    from hal_cluster.rules.firewall.errors import FirewallError
+    from hal_cluster.rules.firewall.there import look
 
     try:
         return list(look(seen).of(name))

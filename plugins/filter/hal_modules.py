@@ -1,4 +1,4 @@
-"""Filters for modules: what is wrong with declared ones, their files, and what they need; decided by hal_modules."""
+"""Filters for modules: faults of declared ones, their files, their needs; decided by hal_cluster.rules.lmod."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 def _of(module: str, name: str) -> Callable[..., Any]:
-    """A function of hal_modules, loaded when it is called: Ansible loads every filter plugin anew in each worker."""
+    """A function of hal_cluster.rules.lmod, loaded when called: Ansible loads every filter plugin in each worker."""
 
     def called(*arguments: Any, **named: Any) -> Any:
-        return getattr(import_module(f"hal_modules.{module}"), name)(*arguments, **named)
+        return getattr(import_module(f"hal_cluster.rules.lmod.{module}"), name)(*arguments, **named)
 
     return called
 

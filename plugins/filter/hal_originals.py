@@ -1,4 +1,4 @@
-"""Ansible filter plugins: what nodes keep and give back, in lines for people. Decided in hal_audit.originals."""
+"""Ansible filters: what nodes keep and give back, in lines for people. Decided in hal_cluster.audit.originals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 def hal_originals_lost(results: dict[str, Any], check: bool = False) -> list[str]:
     """Return a line for each kind of what is changed and cannot be given back."""
-    from hal_audit.originals import lost_lines
+    from hal_cluster.audit.originals import lost_lines
 
     return lost_lines(results, check=check)
 
@@ -25,7 +25,7 @@ def hal_originals_plan(
     unasked_ok: bool = False,
 ) -> dict[str, Any]:
     """Return {text, code, refused} of what giving back a role would do on nodes."""
-    from hal_audit.originals import plan_of
+    from hal_cluster.audit.originals import plan_of
 
     return plan_of(results, role, changed_ok=changed_ok, queue=queue, unasked_ok=unasked_ok)
 

@@ -1,4 +1,4 @@
-"""Filters of the role singularity. What they mean is decided in hal_singularity."""
+"""Filters of the role singularity. What they mean is decided in hal_cluster.rules.singularity."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
+from hal_cluster.rules.singularity import conf, ledger  # noqa: E402  found only now
 from hal_inventory.printable import printable  # noqa: E402  found only now
-from hal_singularity import conf, ledger  # noqa: E402  found only now
 
 MOST_SHOWN = 200
 

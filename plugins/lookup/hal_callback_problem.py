@@ -1,4 +1,4 @@
-"""Ansible lookup plugin: why a run must not begin, because a callback is not loaded. Decided in hal_audit.active."""
+"""Ansible lookup plugin: why a run must not begin: a callback is not loaded. Decided in hal_cluster.audit.active."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_audit import active  # noqa: E402  found only now
+from hal_cluster.audit import active  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal_callback_problem
@@ -46,7 +46,7 @@ _raw:
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
-    """Thin: asks hal_audit.active."""
+    """Thin: asks hal_cluster.audit.active."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return a line for each kind."""

@@ -13,7 +13,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_environments.mirrored import mirrored  # noqa: E402  found only now
+from hal_cluster.environments.mirrored import mirrored  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal_channels
@@ -45,7 +45,7 @@ _raw:
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]
-    """Thin: hal_environments reads and checks."""
+    """Thin: hal_cluster.environments reads and checks."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return one mapping for all lock files."""

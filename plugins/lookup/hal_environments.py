@@ -1,4 +1,4 @@
-"""Ansible lookup plugin: declared environments with their lock files, read and checked by hal_environments."""
+"""Ansible lookup plugin: declared environments with their lock files, read and checked by hal_cluster.environments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_environments.declared import environments  # noqa: E402  found only now
+from hal_cluster.environments.declared import environments  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal_environments
@@ -66,7 +66,7 @@ _raw:
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]
-    """Thin: hal_environments reads and checks."""
+    """Thin: hal_cluster.environments reads and checks."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return one mapping."""

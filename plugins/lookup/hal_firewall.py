@@ -1,4 +1,4 @@
-"""Ansible lookup plugin: the zones of a node's firewall. What they are is decided in hal_firewall."""
+"""Ansible lookup plugin: the zones of a node's firewall. What they are is decided in hal_cluster.rules.firewall."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_expect.errors import ExpectationsError  # noqa: E402  found only now
-from hal_expect.roles import find_role, layers  # noqa: E402  found only now
-from hal_firewall import openings, shares, zones  # noqa: E402  found only now
-from hal_firewall.errors import FirewallError  # noqa: E402  found only now
+from hal_cluster.expect.errors import ExpectationsError  # noqa: E402  found only now
+from hal_cluster.expect.roles import find_role, layers  # noqa: E402  found only now
+from hal_cluster.rules.firewall import openings, shares, zones  # noqa: E402  found only now
+from hal_cluster.rules.firewall.errors import FirewallError  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal_firewall
@@ -74,7 +74,7 @@ _answers: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
-    """Reads and templates; what it means is decided in hal_firewall."""
+    """Reads and templates; what it means is decided in hal_cluster.rules.firewall."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return the zones as one list."""

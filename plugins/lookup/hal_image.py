@@ -1,4 +1,4 @@
-"""Ansible lookup plugin: what a build of an image is told by the controller. Decided in hal_provision.building."""
+"""Ansible lookup plugin: what the controller tells a build of an image. Decided in hal_cluster.provision.building."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_audit.observer import commit_of  # noqa: E402  found only now
-from hal_provision import building  # noqa: E402  found only now
-from hal_provision.errors import ProvisionError  # noqa: E402  found only now
+from hal_cluster.audit.observer import commit_of  # noqa: E402  found only now
+from hal_cluster.provision import building  # noqa: E402  found only now
+from hal_cluster.provision.errors import ProvisionError  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal_image
@@ -82,7 +82,7 @@ _raw:
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
-    """Thin: asks hal_provision.building."""
+    """Thin: asks hal_cluster.provision.building."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return what is asked for as one value."""

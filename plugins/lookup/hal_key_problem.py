@@ -1,4 +1,4 @@
-"""Ansible lookup plugin: why a key that a node shows is not its own. Decided in hal_certificates.node_keys."""
+"""Ansible lookup plugin: why a key that a node shows is not its own. Decided in hal_cluster.certificates.node_keys."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_certificates.errors import CertificateError  # noqa: E402  found only now
-from hal_certificates.node_keys import problem  # noqa: E402  found only now
+from hal_cluster.certificates.errors import CertificateError  # noqa: E402  found only now
+from hal_cluster.certificates.node_keys import problem  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal_key_problem
@@ -61,7 +61,7 @@ _raw:
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
-    """Thin: asks hal_certificates.node_keys."""
+    """Thin: asks hal_cluster.certificates.node_keys."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return a line for each key."""

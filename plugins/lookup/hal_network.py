@@ -1,4 +1,4 @@
-"""Ansible lookup plugin: the interfaces of a node and their files. What they are is decided in hal_network."""
+"""Ansible lookup plugin: the interfaces of a node and their files. Decided in hal_cluster.rules.network."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_network.errors import NetworkError  # noqa: E402  found only now
-from hal_network.ifcfg import Policy, devices  # noqa: E402  found only now
+from hal_cluster.rules.network.errors import NetworkError  # noqa: E402  found only now
+from hal_cluster.rules.network.ifcfg import Policy, devices  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal_network
@@ -79,7 +79,7 @@ _POLICY = frozenset(("route_order", "ipoib_mode", "bonding_options", "zones", "e
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
-    """Thin: asks hal_network."""
+    """Thin: asks hal_cluster.rules.network."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return the interfaces as one list."""

@@ -14,8 +14,8 @@ _ROOT = Path(__file__).resolve().parents[2]
 if str(_ROOT) not in sys.path:
     sys.path.insert(0, str(_ROOT))
 
-from hal_audit.questions import ROLES, prepare, templated  # noqa: E402  found only now
-from hal_expect.prepare import Prepared  # noqa: E402  found only now
+from hal_cluster.audit.questions import ROLES, prepare, templated  # noqa: E402  found only now
+from hal_cluster.expect.prepare import Prepared  # noqa: E402  found only now
 from hal_inventory import managed  # noqa: E402  found only now
 
 GPU_ROLE = "nvidia_driver"

@@ -1,4 +1,4 @@
-"""Ansible lookup plugin: the lock file of a site's packages, read and checked by hal_packages."""
+"""Ansible lookup plugin: the lock file of a site's packages, read and checked by hal_cluster.packages."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_packages.errors import HalPackagesError  # noqa: E402  found only now
-from hal_packages.lock import load_once  # noqa: E402  found only now
-from hal_packages.mirrored import mirrored  # noqa: E402  found only now
+from hal_cluster.packages.errors import HalPackagesError  # noqa: E402  found only now
+from hal_cluster.packages.lock import load_once  # noqa: E402  found only now
+from hal_cluster.packages.mirrored import mirrored  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal_packages
@@ -50,7 +50,7 @@ _raw:
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]
-    """Thin: hal_packages reads and checks."""
+    """Thin: hal_cluster.packages reads and checks."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return one mapping for each lock file."""

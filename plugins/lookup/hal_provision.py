@@ -1,4 +1,4 @@
-"""Ansible lookup plugin: the files of the provisioning server. What is in them is decided in hal_provision."""
+"""Ansible lookup plugin: the files of the provisioning server. What is in them is decided in hal_cluster.provision."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_provision import boot, dhcp  # noqa: E402  found only now
-from hal_provision.errors import ProvisionError  # noqa: E402  found only now
-from hal_provision.nodes import boot_nodes  # noqa: E402  found only now
+from hal_cluster.provision import boot, dhcp  # noqa: E402  found only now
+from hal_cluster.provision.errors import ProvisionError  # noqa: E402  found only now
+from hal_cluster.provision.nodes import boot_nodes  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal_provision
@@ -43,7 +43,7 @@ options:
     description: For V(nodes), where their files are.
     type: str
   server:
-    description: For V(dnsmasq) and V(leases), the arguments of hal_provision.dhcp.Server; C(networks) are mappings.
+    description: For V(dnsmasq) and V(leases), the arguments of hal_cluster.provision.dhcp.Server.
     type: dict
 """
 
@@ -61,7 +61,7 @@ _raw:
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
-    """Thin: asks hal_provision."""
+    """Thin: asks hal_cluster.provision."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return what is asked for as one value."""

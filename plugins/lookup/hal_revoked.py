@@ -1,4 +1,4 @@
-"""Ansible lookup plugin: what was revoked, to ask a node's list about it. Decided in hal_certificates.revoked."""
+"""Ansible lookup plugin: what was revoked, to ask a node's list. Decided in hal_cluster.certificates.revoked."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
-from hal_certificates.errors import CertificateError  # noqa: E402  found only now
-from hal_certificates.revoked import RevokedHosts, RevokedUsers  # noqa: E402  found only now
+from hal_cluster.certificates.errors import CertificateError  # noqa: E402  found only now
+from hal_cluster.certificates.revoked import RevokedHosts, RevokedUsers  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal_revoked
@@ -50,7 +50,7 @@ _raw:
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
-    """Thin: asks hal_certificates.revoked."""
+    """Thin: asks hal_cluster.certificates.revoked."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return the lines of each folder."""

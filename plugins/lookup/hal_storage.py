@@ -1,4 +1,4 @@
-"""Ansible lookup plugin: what is made of the drives of a node. What that is, is decided in hal_storage."""
+"""Ansible lookup plugin: what is made of the drives of a node. Decided in hal_cluster.rules.local_storage."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file_
 if _ROOT not in sys.path:
     sys.path.insert(0, _ROOT)
 
+from hal_cluster.rules.local_storage.errors import StorageError  # noqa: E402  found only now
+from hal_cluster.rules.local_storage.layout import layout  # noqa: E402  found only now
 from hal_inventory.derive.slices import disk_path  # noqa: E402  found only now
-from hal_storage.errors import StorageError  # noqa: E402  found only now
-from hal_storage.layout import layout  # noqa: E402  found only now
 
 DOCUMENTATION = r"""
 name: hal_storage
@@ -60,7 +60,7 @@ _PROGRAM = Path(_ROOT, "plugins/module_utils/hal_storage_state.py")
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
-    """Thin: asks hal_storage."""
+    """Thin: asks hal_cluster.rules.local_storage."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return the sets as one list, or the program."""

@@ -16,7 +16,7 @@ import re
 import sys
 
 PREFIX = "ifcfg-"
-#: How each file of the role begins (hal_network/ifcfg.py).
+#: How each file of the role begins (hal_cluster/rules/network/ifcfg.py).
 HEADER = "# Written by the role network"
 _SETTING = re.compile(r"^\s*(\w+)=(.*)$")
 #: The scripts leave these alone (/etc/init.d/functions of initscripts 9.49).

@@ -2,7 +2,7 @@
 """One rollout a node: who holds this node, in a file that outlives a boot: a rollout may boot a node and go on.
 
 Runs on nodes: Python 2.7 and 3.6 and later, standard library only. A node cannot see the controller's processes. So it
-keeps what it was told, and whoever asks judges whether that rollout still lives (hal_rollout.processes).
+keeps what it was told, and whoever asks judges whether that rollout still lives (hal_cluster.rollout.processes).
 """
 
 from __future__ import absolute_import, division, print_function

@@ -82,7 +82,7 @@ options:
   https_port: {description: Where it speaks Redfish., type: int, default: 443}
   ipmi_port: {description: Where it speaks IPMI., type: int, default: 623}
   console_port: {description: Where an OpenBMC has the console by ssh., type: int, default: 2200}
-  project: {description: The folder with the package hal_bmc; the action plugin of this name gives it., type: path}
+  project: {description: The folder with the package hal_cluster; the action plugin of this name gives it., type: path}
 author: [HAL toolkit]
 attributes:
   check_mode:
@@ -181,7 +181,7 @@ def main():
     module = AnsibleModule(argument_spec=spec, required_if=needed, supports_check_mode=True)
     sys.path.insert(0, module.params["project"] or "")
     try:
-        from hal_bmc.tasks import run
+        from hal_cluster.bmc.tasks import run
     except ImportError as error:
         module.fail_json(msg="%s: %s; this module runs at the controller, with its Python: delegate_to: localhost, "
                              "ansible_python_interpreter: ansible_playbook_python" % (sys.executable, error))

@@ -14,7 +14,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 if str(PROJECT) not in sys.path:
     sys.path.append(str(PROJECT))
 
-from hal_audit import active  # noqa: E402  found through the lines above
+from hal_cluster.audit import active  # noqa: E402  found through the lines above
 
 DOCUMENTATION = r"""
 name: hal_callbacks
@@ -37,7 +37,7 @@ options:
 
 
 class VarsModule(BaseVarsPlugin):  # type: ignore[misc]  # Ansible has no types
-    """Thin: hal_audit.active decides."""
+    """Thin: hal_cluster.audit.active decides."""
 
     REQUIRES_ENABLED = False
     is_stateless = True
@@ -59,7 +59,7 @@ class VarsModule(BaseVarsPlugin):  # type: ignore[misc]  # Ansible has no types
 
 
 def kinds(words: Any) -> list[str]:
-    """Return what those of these words are that name a playbook of ours: kinds of `hal_audit.active.NEEDED`."""
+    """Return what those of these words are that name a playbook of ours: kinds of `hal_cluster.audit.active.NEEDED`."""
     ours = PROJECT / "playbooks"
     paths = [Path(word).resolve() for word in ([words] if isinstance(words, str) else words)]
     return [

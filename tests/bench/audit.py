@@ -253,7 +253,7 @@ def plays(node: str, resources: Sequence[Mapping[str, Any]], number: int) -> lis
     run = {"id": "bench", "commit": "", "started": now, "now": now}
     look = {
         "node": node,
-        "watched": yaml.safe_load((PROJECT / "hal_audit" / "watched.yml").read_text()),
+        "watched": yaml.safe_load((PROJECT / "hal_cluster" / "audit" / "watched.yml").read_text()),
         "checks": ["uid_0", "kernel", "packages", "clock"],
     }
     tasks = [{"hal_record": {"node": node, "run": run, "entries": list(resources)}}, *[{"hal_audit": look}] * number]

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hal_bmc.choose import connect
-from hal_bmc.errors import BmcError
-from hal_bmc.many import ask_all
-from hal_bmc.models import Power, Target
+from hal_cluster.bmc.choose import connect
+from hal_cluster.bmc.errors import BmcError
+from hal_cluster.bmc.many import ask_all
+from hal_cluster.bmc.models import Power, Target
 from tests.bench.part import Goal, Measured, NotMeasured, Session
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def served(folder: Path) -> Iterator[list[Target]]:
     from bmc.machine import Machine
     from bmc.spec import Fleet, Ports, Spec
 
-    from hal_certificates.tls import tls_certificate
+    from hal_cluster.certificates.tls import tls_certificate
     from tests.unit.authority import make
 
     make(folder / "ca")

@@ -53,7 +53,7 @@ class Instance:
         return [
             Stage("node image", [*setup, "image", "build"]),
             Stage("package repository", [*setup, "packages", "build"]),
-            Stage("key of images", [sys.executable, "-m", "hal_provision", "key", str(IMAGE_KEY)]),
+            Stage("key of images", [sys.executable, "-m", "hal_cluster.provision", "key", str(IMAGE_KEY)]),
         ]
 
     def create(self) -> Stage:

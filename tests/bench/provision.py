@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from hal_provision import boot, dhcp, petitboot
-from hal_provision.nodes import BootNode
-from hal_provision.tokens import issue
+from hal_cluster.provision import boot, dhcp, petitboot
+from hal_cluster.provision.nodes import BootNode
+from hal_cluster.provision.tokens import issue
 from tests.bench.part import Goal, Measured, NotMeasured, Session
 
 SIZES = (22, 1000, 10000)

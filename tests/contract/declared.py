@@ -23,12 +23,12 @@ from ansible.plugins.loader import (
 from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.vars.manager import VariableManager
 
-from hal_audit import plays
-from hal_audit.recording import Host
-from hal_audit.redeclare import CannotTellError, Static, _play
-from hal_expect.prepare import Preparation
-from hal_expect.templating import CompilingTemplar
-from hal_rollout import refusals
+from hal_cluster.audit import plays
+from hal_cluster.audit.recording import Host
+from hal_cluster.audit.redeclare import CannotTellError, Static, _play
+from hal_cluster.expect.prepare import Preparation
+from hal_cluster.expect.templating import CompilingTemplar
+from hal_cluster.rollout import refusals
 from tests.contract.project import NO_STATE, Finding, roles, text_of
 
 WORD = re.compile(r"\w+")

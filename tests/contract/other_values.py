@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hal_expect.prepare import Prepared
+from hal_cluster.expect.prepare import Prepared
 from tests.contract.project import PROJECT, otherwise, roles
 from tests.contract.refusing import Site
 from tests.contract.rendering import OTHERWISE, REAL, Rendered, rendered

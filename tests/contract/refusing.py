@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hal_audit.redeclare import _play
-from hal_expect.prepare import Preparation, Prepared
-from hal_expect.templating import CompilingTemplar
-from hal_rollout.refusals import Role
+from hal_cluster.audit.redeclare import _play
+from hal_cluster.expect.prepare import Preparation, Prepared
+from hal_cluster.expect.templating import CompilingTemplar
+from hal_cluster.rollout.refusals import Role
 from tests.contract import declared
 from tests.contract.project import PROJECT
 

@@ -182,8 +182,8 @@ class _Site:
 
     def render(self, role: Path, variables: list[str]) -> Iterator[Rendered]:
         """Everything that a role writes, for one host of each kind that has it."""
-        from hal_audit.templating import QuickTemplar
-        from hal_expect.roles import layers
+        from hal_cluster.audit.templating import QuickTemplar
+        from hal_cluster.expect.roles import layers
 
         sources = list(_sources(role))
         own = layers(str(role), self.loader)

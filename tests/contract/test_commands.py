@@ -19,7 +19,8 @@ from tests.unit.command_lines import read
 EVERY = [command for page in pages() for command in commands(page)]
 LISTED: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("commands.yml").read_text())
 SCRIPTS = {
-    name: f"{name.replace('-', '_')}.cli" for name in ("hal-audit", "hal-environments", "hal-inventory", "hal-packages")
+    "hal-inventory": "hal_inventory.cli",
+    **{f"hal-{name}": f"hal_cluster.{name}.cli" for name in ("audit", "environments", "packages")},
 }
 MODULES = re.compile(r"hal_\w+")
 MAKEFILE = (PROJECT / "Makefile").read_text()
@@ -45,12 +46,13 @@ def wrong(command: Command, monkeypatch: pytest.MonkeyPatch) -> str:
         return _read("testbed.cli", words[1:], monkeypatch)
     if words[0] == "python":
         module = words[2]
-        return _read(f"{module}.cli" if (PROJECT / module / "cli.py").is_file() else module, words[3:], monkeypatch)
+        own = (PROJECT / module.replace(".", "/") / "cli.py").is_file()
+        return _read(f"{module}.cli" if own else module, words[3:], monkeypatch)
     return _read(SCRIPTS[words[0]], words[1:], monkeypatch)
 
 
 def _read(program: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
-    if program == "hal_expect":
+    if program == "hal_cluster.expect":
         return "" if all(list(PROJECT.glob(word)) for word in words) else "no such file"
     if program == "testbed.cli" and words[0] in ("fabric", "bmc"):
         return ""  # those parse what is left themselves: tests/unit/testbed and bmc_emulated

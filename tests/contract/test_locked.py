@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hal_packages import cli
-from hal_packages.check import against_declared, against_metadata
-from hal_packages.declared import declared
-from hal_packages.lock import load
-from hal_packages.metadata import gather
-from hal_packages.resolve import repositories_of
+from hal_cluster.packages import cli
+from hal_cluster.packages.check import against_declared, against_metadata
+from hal_cluster.packages.declared import declared
+from hal_cluster.packages.lock import load
+from hal_cluster.packages.metadata import gather
+from hal_cluster.packages.resolve import repositories_of
 from tests.contract.planting import Planted
 from tests.contract.project import PROJECT
 from tests.contract.rules import locked

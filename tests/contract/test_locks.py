@@ -69,9 +69,9 @@ PLANTED = (
         {
             FILE: "fcntl.flock(a, fcntl.LOCK_EX)\nfcntl.flock(a, fcntl.LOCK_UN)\nfcntl.flock(a, LOCK_SH | LOCK_NB)\n",
             "hal_time/a.py": "from fcntl import lockf\nlockf(a, how)\n",
-            "hal_audit/store.py": "fcntl.flock(a, fcntl.LOCK_SH)\n",
+            "hal_cluster/audit/store.py": "fcntl.flock(a, fcntl.LOCK_SH)\n",
         },
-        [f"hal_audit/store.py:1: {WAITS}", f"hal_time/a.py:2: {WAITS}", f"{FILE}:1: {WAITS}"],
+        [f"hal_cluster/audit/store.py:1: {WAITS}", f"hal_time/a.py:2: {WAITS}", f"{FILE}:1: {WAITS}"],
     ),
     Planted(
         locks.no_shell_takes_a_lock,

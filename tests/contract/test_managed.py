@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from hal_cluster.rollout.managing import Managed
 from hal_inventory import managed
-from hal_rollout.managing import Managed
 from tests.contract import declared
 from tests.contract.project import PROJECT
 

@@ -25,8 +25,8 @@ OURS = {
     "hal-pgi": "roles/compilers/files/hal_pgi.py",
     "hal-provision": "roles/provision_server/files/provision_cli.py",
     "hal-reimage": "roles/provision_server/files/reimage_cli.py",
-    "hal_certificates": "hal_certificates.cli",
-    "hal_provision": "hal_provision.cli",
+    "hal_cluster.certificates": "hal_cluster.certificates.cli",
+    "hal_cluster.provision": "hal_cluster.provision.cli",
 }
 
 

@@ -48,7 +48,7 @@ PLANTED = (
         [
             f"{TASKS}:2: command: changed_when: false if it only looks, else hal_manages in its vars, [] for nothing",
             f"{TASKS}:6: community.general.parted: the record does not know what it manages;"
-            " add it to hal_audit/resources/table.py",
+            " add it to hal_cluster/audit/resources/table.py",
         ],
     ),
     Planted(

@@ -46,4 +46,6 @@ def area(path: str) -> str:
         return rest.partition("/")[0]
     if first in ("plugins", "inventory"):
         return Path(path).stem.removeprefix("hal_").partition("_")[0]
+    if first == "hal_cluster":
+        return rest.removeprefix("rules/").partition("/")[0]
     return first.removeprefix("hal_")

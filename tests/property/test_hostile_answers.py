@@ -15,17 +15,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hal_audit import report
-from hal_audit.document import Audit
-from hal_expect import promises
-from hal_expect.prepare import Prepared
+from hal_cluster.audit import report
+from hal_cluster.audit.document import Audit
+from hal_cluster.expect import promises
+from hal_cluster.expect.prepare import Prepared
 from hal_inventory.bounded import BoundError, check, parsed
 from tests.property.hostile import PROJECT, TEXT, unseen
 from tests.unit.audit_report.conftest import HEALTHY, difference
 from tests.unit.audit_report.test_examining import examined
 from tests.unit.audit_report.test_unmanaged import PAM, SINFO, WHEEL
 
-SCHEMA = jsonschema.Draft202012Validator(json.loads((PROJECT / "hal_audit/findings.schema.json").read_text()))
+SCHEMA = jsonschema.Draft202012Validator(json.loads((PROJECT / "hal_cluster/audit/findings.schema.json").read_text()))
 FULL: dict[str, Any] = {
     **HEALTHY,
     "differences": [{**difference(), "diff": ["-a", "+b"]}],

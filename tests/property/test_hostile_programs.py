@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hal_reimage.record import State
+from hal_cluster.reimage.record import State
 from tests.property.hostile import PROJECT, TEXT, unseen
 from tests.unit.provision.reimages import NOW, record
 

@@ -20,21 +20,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from hal_audit import report, sealing, unmanaged
-from hal_audit.cli import show as shown_record
-from hal_audit.document import Audit
-from hal_audit.findings import WORDS, Finding, followed, of_answer, repair
-from hal_bmc.errors import BmcError, Fault
-from hal_bmc.report import inventory_table, power_table
-from hal_bmc.tasks import ACTIONS
-from hal_expect import report as promises
+from hal_cluster.audit import report, sealing, unmanaged
+from hal_cluster.audit.cli import show as shown_record
+from hal_cluster.audit.document import Audit
+from hal_cluster.audit.findings import WORDS, Finding, followed, of_answer, repair
+from hal_cluster.bmc.errors import BmcError, Fault
+from hal_cluster.bmc.report import inventory_table, power_table
+from hal_cluster.bmc.tasks import ACTIONS
+from hal_cluster.expect import report as promises
+from hal_cluster.reimage import show
+from hal_cluster.reimage.record import Record, State, Step
+from hal_cluster.reimage.world import Job, SlurmNode
 from hal_inventory.cli.output import Answer, Facts, Part, Table, Tree
 from hal_inventory.cli.output import show as print_answer
 from hal_inventory.errors import Finding as Fault_
 from hal_inventory.printable import json_text, lines, one_line, printable
-from hal_reimage import show
-from hal_reimage.record import Record, State, Step
-from hal_reimage.world import Job, SlurmNode
 from tests.property.hostile import PROJECT, TEXT, WORD, check_command, unseen
 from tests.unit.audit_report.conftest import EXPECTATION, HEALTHY
 from tests.unit.reimage.fakes import RUN, plan

@@ -21,7 +21,7 @@ for folder in (str(PROJECT), str(PROJECT / "roles/local_storage/files"), SHIPPED
 if SHIPPED not in ansible.module_utils.__path__:
     ansible.module_utils.__path__.append(SHIPPED)
 
-from hal_storage.layout import layout  # noqa: E402  found through the lines above
+from hal_cluster.rules.local_storage.layout import layout  # noqa: E402  found through the lines above
 
 plans = importlib.import_module("ansible.module_utils.hal_storage_plan")
 scratch = importlib.import_module("scratch_clean")

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal_modules.declared import problems
-from hal_modules.files import files
-from hal_modules.lua import call, comment, quoted
+from hal_cluster.rules.lmod.declared import problems
+from hal_cluster.rules.lmod.files import files
+from hal_cluster.rules.lmod.lua import call, comment, quoted
 
 ESCAPED = re.compile(r"\\(\\|\"|n|t|[0-9]{3})|[^\\\"\x00-\x1f\x7f]")
 PLAIN = {"\\": "\\", '"': '"', "n": "\n", "t": "\t"}

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hal_reimage.slurm import SlurmCommands, TestJob
+from hal_cluster.reimage.slurm import SlurmCommands, TestJob
 from tests.unit.reimage.slurmctld import Node, Slurmctld
 
 NAMES = [f"hal{number:02d}" for number in range(1, 7)]

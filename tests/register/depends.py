@@ -46,7 +46,7 @@ SILENT = (".md", ".txt", ".lock", ".toml", ".cfg", "tests/skips.yml", "Makefile"
 READS = {
     "plugins/lookup/hal_node_health.py": tuple(f"roles/*/{one}" for one in ("expect.yml", "defaults", "meta", "vars")),
     "plugins/lookup/hal_firewall.py": tuple(f"roles/*/{part}" for part in ("firewall.yml", "defaults", "meta", "vars")),
-    "hal_packages/declared.py": tuple(f"roles/*/{part}" for part in ("tasks", "defaults", "meta", "vars")),
+    "hal_cluster/packages/declared.py": tuple(f"roles/*/{part}" for part in ("tasks", "defaults", "meta", "vars")),
     "playbooks/image.yml": tuple(f"roles/*/{part}" for part in ("defaults", "meta", "vars")),  # those of a profile
     "playbooks/audit.yml": ("roles/**",),
     "hal_inventory/cache.py": ("hal_inventory/**",),  # another program, another cache
@@ -173,7 +173,7 @@ class Tree:
         for word in found.words:
             yield from self._word(word)
         for program in found.programs:
-            yield from self.below(program)
+            yield from self.below(program.replace(".", "/"))
         for role in found.roles & self.roles:
             yield from self.below(f"roles/{role}")
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 _WORD = re.compile(r"\bhal_\w+(?:\.\w+)*")
 _LOOKUP = re.compile(r"\b(?:lookup|query|q)\(\s*['\"](\w+)['\"]")
-_PROGRAM = re.compile(r"-m['\",\s]+(hal_\w+)")
-"""python -m hal_packages, as a line of a shell or an argv."""
+_PROGRAM = re.compile(r"-m['\",\s]+(hal_\w+(?:\.\w+)*)")
+"""python -m hal_cluster.packages, as a line of a shell or an argv."""
 _SCRIPT = re.compile(r"^hal-\w+$")
 _PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)+")
 _FILE = re.compile(r"(?<![\w./-])[\w-]+\.(?:cfg|j2|json|py|sh|txt|ya?ml)\b")  # beside the one that names it
@@ -82,7 +82,7 @@ def of_python(text: str) -> Names:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.read(node.value)
             if _SCRIPT.match(node.value):  # a console script of pyproject.toml
-                found.programs.add(node.value.replace("-", "_"))
+                found.programs.update({node.value.replace("-", "_"), f"hal_cluster.{node.value[4:]}"})
     return found
 
 
@@ -120,13 +120,13 @@ def _joined(node: ast.expr) -> list[str]:
 
 
 def _package(node: ast.JoinedStr) -> str:
-    """The package of f"hal_cuda.{module}": any of its modules may be meant."""
+    """The package of f"hal_cluster.rules.cuda.{module}": any of its modules may be meant."""
     first = node.values[0]
     text = first.value if isinstance(first, ast.Constant) else ""
-    return text[:-1] if isinstance(text, str) and re.fullmatch(r"hal_\w+\.", text) else ""
+    return text[:-1] if isinstance(text, str) and re.fullmatch(r"hal_[\w.]+\.", text) else ""
 
 
 def _run_as_module(node: ast.List | ast.Tuple) -> str:
-    """The package of `[sys.executable, "-m", "hal_packages", ...]`."""
+    """The package of `[sys.executable, "-m", "hal_cluster.packages", ...]`."""
     words = [item.value if isinstance(item, ast.Constant) else None for item in node.elts]
     return str(words[words.index("-m") + 1]) if "-m" in words[:-1] else ""

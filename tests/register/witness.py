@@ -13,7 +13,7 @@ _COMPILED = re.compile(r"__pycache__/([^/]+?)\.cpython-[^/]*\.pyc.*$")
 FILTERS = "plugins/filter"
 """Ansible loads each of these until it has found a filter's name."""
 FOR_NAMES = re.compile(r"roles/[^/]+/(?:tasks|handlers)/")
-"""hal_audit reads these of every role, for the names that tasks register. Of a role that is used Ansible reads more:
+"""hal_cluster.audit reads these of every role, for the names that tasks register. Of a used role Ansible reads more:
 its defaults, its meta."""
 ALL_PLAYBOOKS = "playbooks/validate.yml"
 """Reads every playbook, for the names of variables that somebody reads."""

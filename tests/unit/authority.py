@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from hal_certificates.tls import CERTIFICATE, KEY
+from hal_cluster.certificates.tls import CERTIFICATE, KEY
 
 
 def make(folder: Path, *, days: int = 3650, key: ec.EllipticCurvePrivateKey | None = None) -> None:

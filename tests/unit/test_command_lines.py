@@ -9,9 +9,13 @@ import pytest
 from tests.unit.command_lines import Given, Line, lacks, main, read, refusal
 from tests.unit.modules import PROJECT
 
-CERTIFICATES, CUDA, ENVIRONMENTS = "hal_certificates.cli", "hal_cuda.cli", "hal_environments.cli"
-INVENTORY, PACKAGES, PROVISION = "hal_inventory.cli", "hal_packages.cli", "hal_provision.cli"
-SECRETS, AUDIT = "hal_secrets.cli", "hal_audit.cli"
+CERTIFICATES, CUDA, ENVIRONMENTS = (
+    "hal_cluster.certificates.cli",
+    "hal_cluster.rules.cuda.cli",
+    "hal_cluster.environments.cli",
+)
+INVENTORY, PACKAGES, PROVISION = "hal_inventory.cli", "hal_cluster.packages.cli", "hal_cluster.provision.cli"
+SECRETS, AUDIT = "hal_cluster.secrets.cli", "hal_cluster.audit.cli"
 
 # What several commands have.
 REVOKE: Given = {"user": "", "serial": "", "key": "", "node": "", "address": "", "reason": "lost"}

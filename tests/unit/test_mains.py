@@ -8,13 +8,13 @@ import sys
 import pytest
 
 PROGRAMS = (
-    "hal_certificates",
-    "hal_cuda",
-    "hal_environments",
+    "hal_cluster.certificates",
+    "hal_cluster.rules.cuda",
+    "hal_cluster.environments",
     "hal_inventory",
-    "hal_packages",
-    "hal_provision",
-    "hal_secrets",
+    "hal_cluster.packages",
+    "hal_cluster.provision",
+    "hal_cluster.secrets",
 )
 
 

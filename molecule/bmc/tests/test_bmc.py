@@ -16,8 +16,8 @@ import pytest
 from bmc_site import DELIVERED, SERVER, BmcSite
 from testinfra.host import Host
 
-from hal_provision.kickstart import Source
-from hal_provision.tokens import Token
+from hal_cluster.provision.kickstart import Source
+from hal_cluster.provision.tokens import Token
 
 X86, POWER = "hal-mgmt2", "hal01"
 EVERYBODY = f"{SERVER},{X86},{POWER}"
@@ -100,7 +100,7 @@ def test_an_x86_node_boots_its_disk_and_the_installer_when_it_is_armed(bmcs: Bmc
     inventory = bmcs.scenario / "hal.yml"
     order = subprocess.run(
         [
-            *(sys.executable, "-m", "hal_provision", "rescue", X86, "--inventory", str(inventory)),
+            *(sys.executable, "-m", "hal_cluster.provision", "rescue", X86, "--inventory", str(inventory)),
             *("--server", f"http://{bmcs.server_address}:8480", "--tree", f"http://{bmcs.server_address}/images/tree"),
         ],
         capture_output=True,

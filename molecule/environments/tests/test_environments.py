@@ -19,7 +19,7 @@ from testinfra.host import Host
 
 sys.path.insert(0, str(PROJECT))
 
-from hal_environments.declared import environments
+from hal_cluster.environments.declared import environments
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 LOCKS = PROJECT / ".state/virtual/environments-environments"

@@ -18,7 +18,7 @@ from promises import Rollout
 from testinfra.host import Host
 from waiting import wait_for
 
-from hal_modules.files import files
+from hal_cluster.rules.lmod.files import files
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 TREE = "/opt/apps/modulefiles"

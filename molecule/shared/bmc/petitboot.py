@@ -5,7 +5,7 @@ Read from github open-power/petitboot, 2026-11; nothing here is its code. Which 
 read), ``lib/url/url.c`` (how paths are joined), ``discover/device-handler.c`` (which entry is booted, after how long),
 ``discover/platform.c`` (10 s, network before any device), ``utils/pb-udhcpc`` (which options are handed over).
 
-It shares no code with ``hal_provision``, which writes what is read here.
+It shares no code with ``hal_cluster.provision``, which writes what is read here.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ PROJECT = str(Path(__file__).resolve().parents[3])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_expect.templating import SYNTAX, Environment  # noqa: E402  found through the lines above
+from hal_cluster.expect.templating import SYNTAX, Environment  # noqa: E402  found through the lines above
 
 _compile = AnsibleEnvironment.compile
 _known: dict[str, Any] = {}  # those of the process that it was forked from, too

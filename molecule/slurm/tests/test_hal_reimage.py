@@ -1,4 +1,4 @@
-"""hal_reimage's commands at a running Slurm: drains, test jobs, and a drain that outlives a reboot."""
+"""hal_cluster.reimage's commands at a running Slurm: drains, test jobs, and a drain that outlives a reboot."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from slurm_cluster import Node, as_user, job_state
 from testinfra.host import Host
 from waiting import wait_for
 
-from hal_reimage.remote import Done
-from hal_reimage.slurm import SlurmCommands, TestJob
+from hal_cluster.reimage.remote import Done
+from hal_cluster.reimage.slurm import SlurmCommands, TestJob
 
 REASON = "hal-reimage: new image"
 MARKER = "/run/hal-node-reboot-ran"

@@ -72,7 +72,7 @@ def lists_as_before() -> Iterator[None]:
     for name, content in before.items():
         (AUTHORITY / name).write_bytes(content)
     (AUTHORITY.parent / "known_hosts").unlink()
-    argv = ["python", "-m", "hal_certificates", "--authority", str(AUTHORITY), "build"]
+    argv = ["python", "-m", "hal_cluster.certificates", "--authority", str(AUTHORITY), "build"]
     subprocess.run(argv, cwd=SCENARIO.parents[1], check=True, capture_output=True)
     done = of_scenario(SCENARIO).playbook(SCENARIO / "converge.yml")
     assert done.status == 0, done.explain()

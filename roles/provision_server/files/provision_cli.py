@@ -51,9 +51,9 @@ def run(place, asked):
         try:
             order = json.loads(text(standard_input().read()))
         except ValueError:
-            raise Problem("%s: no order on standard input; JSON, as hal_provision.boot makes it" % asked.node)
+            raise Problem("%s: no order on standard input; JSON, as hal_cluster.provision.boot makes it" % asked.node)
         if not isinstance(order, dict):
-            raise Problem("%s: no order on standard input; JSON, as hal_provision.boot makes it" % asked.node)
+            raise Problem("%s: no order on standard input; JSON, as hal_cluster.provision.boot makes it" % asked.node)
         if "reimage_revision" in order:
             with reimage_store.newest(place, asked.node, order["reimage_revision"]):
                 store.arm(place, asked.node, order)

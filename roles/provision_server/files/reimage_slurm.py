@@ -11,7 +11,7 @@ import time
 from provision_common import Problem, text
 
 SECONDS = "30"
-RESERVATION = "hal-reimage-"  # of hal_reimage/slurm.py: keeps others off a node that runs its test job
+RESERVATION = "hal-reimage-"  # of hal_cluster/reimage/slurm.py: keeps others off a node that runs its test job
 LONGEST = 240
 # How slurmctld writes that a reboot was asked for, or begun: 20.02 has a word or a sign, 22.05 a word for each.
 REBOOTS = frozenset(["REBOOT", "@", "^", "REBOOT_REQUESTED", "REBOOT_ISSUED"])

@@ -20,7 +20,7 @@ LEAST_WORDS, LEAST_NAMES = 24, 10
 SHOWN_DAYS = 7
 NOTHING = u"no reimage is on"
 # Whoever drives nodes says so every minute. One that cannot reach this machine gives up after 15 min of trying, which
-# may begin with a long look (hal_reimage/drive.py); going on beside it is safe, one of the two stops.
+# may begin with a long look (hal_cluster/reimage/drive.py); going on beside it is safe, one of the two stops.
 SILENT_SECONDS = 20 * 60
 # From the end of a node to the first record of the next there are a few calls of the controller.
 NEXT_SECONDS = 60

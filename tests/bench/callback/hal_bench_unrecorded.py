@@ -11,7 +11,7 @@ PROJECT = str(Path(__file__).resolve().parents[3])
 if PROJECT not in sys.path:
     sys.path.append(PROJECT)
 
-from hal_audit import active  # noqa: E402  found through the lines above
+from hal_cluster.audit import active  # noqa: E402  found through the lines above
 
 DOCUMENTATION = """
 name: hal_bench_unrecorded

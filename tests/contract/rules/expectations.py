@@ -57,7 +57,11 @@ def expectations_are_valid(root: Path) -> Iterator[Finding]:
     if not paths:
         return
     check = subprocess.run(
-        [sys.executable, "-m", "hal_expect", *map(str, paths)], cwd=PROJECT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "hal_cluster.expect", *map(str, paths)],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if check.returncode == 0:
         return
@@ -65,7 +69,9 @@ def expectations_are_valid(root: Path) -> Iterator[Finding]:
     matches = [(match, line) for line in lines if (match := LOCATION.match(line))]
     if not matches:
         yield Finding(
-            paths[0], 1, f"python -m hal_expect ends with {check.returncode}: {lines[-1] if lines else 'no output'}"
+            paths[0],
+            1,
+            f"python -m hal_cluster.expect ends with {check.returncode}: {lines[-1] if lines else 'no output'}",
         )
     for match, _ in matches:
         where = Path(match["path"])

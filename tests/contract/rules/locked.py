@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from hal_cluster.packages.check import against_declared
+from hal_cluster.packages.declared import declared
+from hal_cluster.packages.errors import LockFileError
+from hal_cluster.packages.lock import load
 from hal_inventory import errors
-from hal_packages.check import against_declared
-from hal_packages.declared import declared
-from hal_packages.errors import LockFileError
-from hal_packages.lock import load
 from tests.contract.project import Finding, rule
 
 

@@ -18,7 +18,7 @@ OURS = ("hal_", "plugins/", "roles/")
 USE = "use locked() of plugins/module_utils/hal_lock.py"
 # What locks a folder instead of a file, and why no user can open it. Take out what does not any more.
 FOLDERS = {
-    "hal_audit/store.py": "0700 and the controller's",
+    "hal_cluster/audit/store.py": "0700 and the controller's",
     "roles/backup/files/backup_folder.py": "0700 and of the store's account",
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hal_audit.resources import COMMANDS, MANAGING, READ_ONLY, module_name
+from hal_cluster.audit.resources import COMMANDS, MANAGING, READ_ONLY, module_name
 from tests.contract.project import Finding, Task, load, roles, rule, tasks_in
 
 SAID = "hal_manages"
@@ -30,7 +30,8 @@ def every_task_is_known_to_the_record(root: Path) -> Iterator[Finding]:
                 )
         else:
             yield task.finding(
-                f"{task.module}: the record does not know what it manages; add it to hal_audit/resources/table.py",
+                f"{task.module}: the record does not know what it manages;"
+                " add it to hal_cluster/audit/resources/table.py",
                 task.module,
             )
 

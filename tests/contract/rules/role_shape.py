@@ -54,7 +54,7 @@ def templates_say_who_writes_them(root: Path) -> Iterator[Finding]:
 @rule
 def every_file_is_used(root: Path) -> Iterator[Finding]:
     """Files of tasks are reached from tasks/main.yml or from a playbook; templates are named by the role."""
-    outside = [path for part in ("playbooks", "molecule", "hal_provision") for path in (root / part).rglob("*.yml")]
+    outside = [path for part in ("playbooks", "molecule", "hal_cluster") for path in (root / part).rglob("*.yml")]
     called = "\n".join(text_of(path) for path in outside)
     for role in roles(root):
         reached, new = set(), {"main"}

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from hal_audit.resources import MANAGING, module_name
+from hal_cluster.audit.resources import MANAGING, module_name
 from tests.contract import declared
 from tests.contract.declared import Resource
 from tests.contract.el7.selinux import (
@@ -32,7 +32,7 @@ PORT_LABEL = "it needs community.general.seport"
 LABEL = "community.general.sefcontext and a restorecon"
 # Kinds of resources that are a file, or in one: the path is what is before "#".
 IN_FILES = frozenset({"file", "line", "repository"})
-WRITERS = ("hal_audit.resources.files", "hal_audit.resources.lines")
+WRITERS = ("hal_cluster.audit.resources.files", "hal_cluster.audit.resources.lines")
 OWN_WRITERS = frozenset({"hal_files", "hal_modulefiles", "hal_munge_key"})
 
 

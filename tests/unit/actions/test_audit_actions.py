@@ -13,11 +13,11 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
-from hal_audit import active
-from hal_audit.errors import AuditError
-from hal_audit.findings import Finding
-from hal_audit.store import Store, pack, unpack, write_json
-from hal_singularity.ledger import read
+from hal_cluster.audit import active
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.findings import Finding
+from hal_cluster.audit.store import Store, pack, unpack, write_json
+from hal_cluster.rules.singularity.ledger import read
 from tests.unit.modules import loaded
 
 DRIFT = Finding("n1", "mode", "file:/x").document()
@@ -49,7 +49,7 @@ def test_no_action_sends_files_or_runs_in_the_background(name: str, monkeypatch:
 
 
 class Examined:
-    """Stands for hal_audit.examine.Examination: a node's findings are what its answer is."""
+    """Stands for hal_cluster.audit.examine.Examination: a node's findings are what its answer is."""
 
     def __init__(self, *asked: Any) -> None:
         self.asked = asked

@@ -15,9 +15,9 @@ from ansible.plugins.loader import init_plugin_loader
 from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.vars.manager import VariableManager
 
-from hal_audit.observer import Observer
-from hal_audit.plays import tasks_of
-from hal_audit.recording import Host
+from hal_cluster.audit.observer import Observer
+from hal_cluster.audit.plays import tasks_of
+from hal_cluster.audit.recording import Host
 
 TASK = "web|roles/web/tasks/main.yml|{}".format
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from ansible.plugins.action import ActionBase
 
-from hal_audit.document import Audit
-from hal_audit.errors import AuditError
-from hal_audit.examine import Examination
-from hal_audit.store import Store, pack, read_json, unpack
-from hal_expect.answers import BoundedAction
+from hal_cluster.audit.document import Audit
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.examine import Examination
+from hal_cluster.audit.store import Store, pack, read_json, unpack
+from hal_cluster.expect.answers import BoundedAction
 from hal_inventory.bounded import DEEPEST, MOST_ANSWER, BoundError, check, inflated, parsed
 from hal_inventory.capture.document import CaptureFileError, parse_capture
 from tests.unit.audit.bombs import INFLATED, inflating, nested, packed, refused, within

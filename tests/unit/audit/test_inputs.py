@@ -9,7 +9,7 @@ import pytest
 from ansible.parsing.vault import VaultLib, VaultSecret
 from ansible.parsing.yaml.objects import AnsibleVaultEncryptedUnicode
 
-from hal_audit.inputs import Roles, Variables, expressions, inputs_hash, made_names
+from hal_cluster.audit.inputs import Roles, Variables, expressions, inputs_hash, made_names
 
 KEY = b"k" * 32
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from hal_audit import inputs
-from hal_audit.inputs import EncryptedFiles, Roles, Variables, expressions, inputs_hash, made_names, strings
+from hal_cluster.audit import inputs
+from hal_cluster.audit.inputs import EncryptedFiles, Roles, Variables, expressions, inputs_hash, made_names, strings
 
 KEY = b"k" * 32
 

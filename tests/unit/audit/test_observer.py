@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hal_audit import observer as subject
+from hal_cluster.audit import observer as subject
 from tests.unit.audit.observing import TASK, Playing
 
 WRITE: dict[str, Any] = {"name": "Write", "ansible.builtin.copy": {"content": "x", "dest": "/srv/x", "mode": "0644"}}
@@ -23,7 +23,7 @@ TASKS = [WRITE, NEXT, LOOP, FOUND, INSTALL, SEE]
 
 @pytest.fixture(autouse=True)
 def _base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hal_audit.observer.constants.CONFIG_FILE", str(tmp_path / "ansible.cfg"))
+    monkeypatch.setattr("hal_cluster.audit.observer.constants.CONFIG_FILE", str(tmp_path / "ansible.cfg"))
 
 
 @pytest.fixture

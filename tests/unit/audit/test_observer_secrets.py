@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from ansible.parsing.yaml.objects import AnsibleVaultEncryptedUnicode
 
-from hal_audit import observer as subject
-from hal_audit.errors import AuditError
-from hal_audit.observer import Observer
-from hal_audit.store import Store
+from hal_cluster.audit import observer as subject
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.observer import Observer
+from hal_cluster.audit.store import Store
 from tests.unit.audit.observing import TASK, Playing
 
 MODE = {"mode": "0644"}
@@ -36,7 +36,7 @@ SUM = {"checksum": "0" * 40}
 
 @pytest.fixture(autouse=True)
 def _base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hal_audit.observer.constants.CONFIG_FILE", str(tmp_path / "ansible.cfg"))
+    monkeypatch.setattr("hal_cluster.audit.observer.constants.CONFIG_FILE", str(tmp_path / "ansible.cfg"))
 
 
 def secrets_of(playing: Playing, *names: str, **fields: Any) -> set[str]:
@@ -275,8 +275,8 @@ def test_paths_are_of_the_folder_of_the_configuration_or_of_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert subject.base_folder() == str(tmp_path)
-    monkeypatch.setattr("hal_audit.observer.constants.CONFIG_FILE", None)
-    assert Path(subject.base_folder(), "hal_audit", "observer.py").is_file()
+    monkeypatch.setattr("hal_cluster.audit.observer.constants.CONFIG_FILE", None)
+    assert Path(subject.base_folder(), "hal_cluster", "audit", "observer.py").is_file()
     assert Observer(proposing=False)._process == os.getpid()
 
 
@@ -284,5 +284,5 @@ def test_paths_are_of_the_folder_of_the_configuration_or_of_the_project(
 def test_check_mode_is_what_the_command_line_says(
     arguments: dict[str, bool], checks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hal_audit.observer.context.CLIARGS", arguments)
+    monkeypatch.setattr("hal_cluster.audit.observer.context.CLIARGS", arguments)
     assert subject.in_check_mode() is checks

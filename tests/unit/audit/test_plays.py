@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from ansible.utils.context_objects import CLIArgs
 
-from hal_audit import plays
-from hal_audit.recording import LoadedRole
-from hal_audit.resources import Resource
+from hal_cluster.audit import plays
+from hal_cluster.audit.recording import LoadedRole
+from hal_cluster.audit.resources import Resource
 from tests.unit.audit.observing import TASK, Playing
 
 
@@ -161,7 +161,7 @@ def test_a_role_is_whole_if_tags_leave_out_none_of_its_tasks(
 
 def test_a_role_that_is_begun_in_its_midst_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     playing = Playing(tmp_path, [command("a")])
-    monkeypatch.setattr("hal_audit.plays.context.CLIARGS", CLIArgs({"start_at_task": "a"}))
+    monkeypatch.setattr("hal_cluster.audit.plays.context.CLIARGS", CLIArgs({"start_at_task": "a"}))
     assert loaded(playing).whole is False
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hal_audit.recording import Host, LoadedRole, Owner, Run, proposal, spool
-from hal_audit.resources import Resource
+from hal_cluster.audit.recording import Host, LoadedRole, Owner, Run, proposal, spool
+from hal_cluster.audit.resources import Resource
 
 FIRST = Owner("time", "time|a.yml|First", "a.yml:1")
 SECOND = Owner("time", "time|a.yml|Second", "a.yml:9")

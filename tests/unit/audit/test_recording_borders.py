@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hal_audit.recording import Host, LoadedRole, Owner, Run, proposal, spool
-from hal_audit.resources import Resource
+from hal_cluster.audit.recording import Host, LoadedRole, Owner, Run, proposal, spool
+from hal_cluster.audit.resources import Resource
 
 OWNER = Owner("time", "time|a.yml|Write", "a.yml:1")
 RUN = Run("r", "abc", 5.0)

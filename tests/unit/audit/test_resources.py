@@ -1,7 +1,8 @@
 """What each module's arguments say about a node: names that stay, values as the node will be asked for them.
 
-Through the table hal_audit.resources.table those of hal_audit.resources.files, hal_audit.resources.lines,
-hal_audit.resources.own and hal_audit.resources.system.
+Through the table hal_cluster.audit.resources.table those of hal_cluster.audit.resources.files,
+hal_cluster.audit.resources.lines,
+hal_cluster.audit.resources.own and hal_cluster.audit.resources.system.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hal_audit.resources import MANAGING, READ_ONLY, Resource, identities, module_name, units_of
+from hal_cluster.audit.resources import MANAGING, READ_ONLY, Resource, identities, module_name, units_of
 
 FILE = {"state": "present", "type": "file"}
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hal_audit.resources import Resource, content_id, identities, units_of
-from hal_audit.resources.model import Call, Units, file_mode, number, truth
+from hal_cluster.audit.resources import Resource, content_id, identities, units_of
+from hal_cluster.audit.resources.model import Call, Units, file_mode, number, truth
 
 PRESENT = {"state": "present"}
 ABSENT = {"state": "absent"}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hal_audit.resources import content_id, identities, units_of
-from hal_audit.resources.model import Units
+from hal_cluster.audit.resources import content_id, identities, units_of
+from hal_cluster.audit.resources.model import Units
 
 PRESENT = {"state": "present"}
 ABSENT = {"state": "absent"}

@@ -1,6 +1,7 @@
 """Recording as a site sees it: what is told to whom when runs fail, are cut short, only look, or reach no node.
 
-Of what runs there hal_audit.observer, hal_audit.plays, hal_audit.inputs and hal_audit.sealing.
+Of what runs there hal_cluster.audit.observer, hal_cluster.audit.plays, hal_cluster.audit.inputs and
+hal_cluster.audit.sealing.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from hal_audit.inputs import inputs_hash
-from hal_audit.store import Store
+from hal_cluster.audit.inputs import inputs_hash
+from hal_cluster.audit.store import Store
 from tests.unit.audit.conftest import PROJECT, Ran, Site
 from tests.unit.interpreters import LOCAL
 
@@ -397,8 +398,8 @@ def test_inputs_hash_alike_at_converge_and_in_a_task(site: Site) -> None:
 import sys
 sys.path.append({str(PROJECT)!r})
 from ansible.plugins.action import ActionBase
-from hal_audit.inputs import inputs_hash
-from hal_audit.store import Store
+from hal_cluster.audit.inputs import inputs_hash
+from hal_cluster.audit.store import Store
 class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         path = {str(site.folder / "roles/sample")!r}

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hal_audit.errors import AuditError
-from hal_audit.sealing import folded, requests
-from hal_audit.store import Store, pack, read_json, unpack, write_json
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.sealing import folded, requests
+from hal_cluster.audit.store import Store, pack, read_json, unpack, write_json
 
 SPOOL = {
     "node": "n",
@@ -73,7 +73,7 @@ def test_a_run_that_goes_on_keeps_its_spool_from_others(tmp_path: Path) -> None:
     store = Store(tmp_path)
     script = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r})\n"
-        "from hal_audit.store import Store, write_json\n"
+        "from hal_cluster.audit.store import Store, write_json\n"
         f"s = Store({str(tmp_path)!r}); s.begin('other'); write_json(s.spool('other', 'hal01'), {{}})\n"
         "print('ready', flush=True); sys.stdin.read()\n"
     )

@@ -11,7 +11,7 @@ import pytest
 from ansible.module_utils import hal_audit_files, hal_audit_record, hal_audit_seal
 from ansible.module_utils.hal_audit_accounts import Accounts
 
-from hal_audit import examine
+from hal_cluster.audit import examine
 from tests.unit.audit_node.conftest import FakeNode, entry, kinds
 
 CONF = "file:/etc/chrony.conf"

@@ -17,8 +17,8 @@ from ansible.utils.collection_loader import AnsibleCollectionConfig
 PROJECT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(PROJECT))
 
-from hal_audit.document import Audit  # noqa: E402  of this checkout, whatever is installed
-from hal_audit.findings import Finding, of_answer  # noqa: E402
+from hal_cluster.audit.document import Audit  # noqa: E402  of this checkout, whatever is installed
+from hal_cluster.audit.findings import Finding, of_answer  # noqa: E402
 
 Answer = dict[str, Any]
 OWNER = {
@@ -99,7 +99,7 @@ def findings(answer: Answer, *expectations: dict[str, Any], host: str = "hal05",
 @pytest.fixture
 def documented() -> Callable[..., dict[str, Any]]:
     """Make the document of some findings, checked against the schema."""
-    schema = json.loads((PROJECT / "hal_audit" / "findings.schema.json").read_text())
+    schema = json.loads((PROJECT / "hal_cluster" / "audit" / "findings.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
 
     def made(found: list[Finding], **settings: Any) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hal_audit import accepted as subject
-from hal_audit.errors import AuditError
-from hal_audit.findings import Accepted
+from hal_cluster.audit import accepted as subject
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.findings import Accepted
 
 TODAY = datetime.date(2026, 11, 26)
 ONE = {"path": "/etc/hosts.deny", "reason": "tcp wrappers of the site"}

@@ -14,12 +14,12 @@ import yaml
 from ansible import context
 from ansible.utils.context_objects import CLIArgs
 
-from hal_audit import accepted
-from hal_audit.cli import accept as subject
-from hal_audit.cli import playbook
-from hal_audit.errors import AuditError
-from hal_audit.findings import Finding
-from hal_audit.store import Store, write_json
+from hal_cluster.audit import accepted
+from hal_cluster.audit.cli import accept as subject
+from hal_cluster.audit.cli import playbook
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.findings import Finding
+from hal_cluster.audit.store import Store, write_json
 
 AT, BEGUN = "2026-11-26T08:00:00Z", "2026-11-26T06:59:59Z"
 UNTIL = str(datetime.date.today() + datetime.timedelta(days=30))

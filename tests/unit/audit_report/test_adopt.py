@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hal_audit.cli.adopt import spool, stops
-from hal_audit.recording import Run
+from hal_cluster.audit.cli.adopt import spool, stops
+from hal_cluster.audit.recording import Run
 
 OUTPUT = """
 PLAY [Time] ********************************************************************

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from hal_audit.cli import adopt, playbook
-from hal_audit.errors import AuditError
-from hal_audit.store import Store, read_json, write_json
+from hal_cluster.audit.cli import adopt, playbook
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.store import Store, read_json, write_json
 
 Called = Callable[[list[str], dict[str, str]], subprocess.CompletedProcess[str]]
 

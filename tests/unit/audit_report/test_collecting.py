@@ -1,6 +1,6 @@
 """What is gathered of an audit while nodes answer, who is told how far it is, and where its result goes.
 
-Of hal_audit.collect, whose playbook is run by test_playbook.py.
+Of hal_cluster.audit.collect, whose playbook is run by test_playbook.py.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ansible import constants, context
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.collections import ImmutableDict
 
-from hal_audit import collect, examine, report
-from hal_audit.collect import Collector, inventory_options
-from hal_audit.errors import AuditError
-from hal_audit.findings import Finding
-from hal_audit.store import Store
+from hal_cluster.audit import collect, examine, report
+from hal_cluster.audit.collect import Collector, inventory_options
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.findings import Finding
+from hal_cluster.audit.store import Store
 
 
 class Inventory:

@@ -16,12 +16,12 @@ import pytest
 from ansible import context
 from ansible.utils.context_objects import CLIArgs
 
-from hal_audit import cli
-from hal_audit.cli import completion, playbook, show, sources
-from hal_audit.cli import run as running
-from hal_audit.errors import AuditError
-from hal_audit.store import Store, write_json
-from hal_expect.errors import ExpectationsError
+from hal_cluster.audit import cli
+from hal_cluster.audit.cli import completion, playbook, show, sources
+from hal_cluster.audit.cli import run as running
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.store import Store, write_json
+from hal_cluster.expect.errors import ExpectationsError
 from hal_inventory.errors import HalInventoryError
 
 SUMMARY = {"nodes": 1, "resources": 2, "expectations": 3, "seconds": 4, "warnings": 0}

@@ -10,11 +10,11 @@ import sys
 
 import pytest
 
-from hal_audit import cli
-from hal_audit.cli import playbook
-from hal_audit.cli import run as running
-from hal_audit.errors import AuditError
-from hal_audit.findings import Finding
+from hal_cluster.audit import cli
+from hal_cluster.audit.cli import playbook
+from hal_cluster.audit.cli import run as running
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.findings import Finding
 from tests.unit.audit_report.test_commands import SUMMARY, run
 
 ONE = Finding("n1", "mode", "node", summary=" ".join(["wörd"] * 40)).document()

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hal_audit.differing import DIGESTS, WITHDRAWN, Declared, Undecided, compare, whole_roles
-from hal_audit.findings import Finding
-from hal_audit.recording import Entry, Owner
+from hal_cluster.audit.differing import DIGESTS, WITHDRAWN, Declared, Undecided, compare, whole_roles
+from hal_cluster.audit.findings import Finding
+from hal_cluster.audit.recording import Entry, Owner
 
 OWNER = Owner("r", "r|f.yml|New", "f.yml:5")
 DECLARATION = ("drift", "declaration")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hal_audit.differing import Declared, Undecided, compare
-from hal_audit.recording import Entry
+from hal_cluster.audit.differing import Declared, Undecided, compare
+from hal_cluster.audit.recording import Entry
 from tests.unit.audit_report.test_differing import OWNER, now, recorded
 
 

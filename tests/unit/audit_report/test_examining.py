@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from ansible.parsing.dataloader import DataLoader
 
-from hal_audit import examine, report
-from hal_audit.document import Audit
-from hal_audit.errors import AuditError
-from hal_audit.examine import Examination
-from hal_audit.store import Store, pack
+from hal_cluster.audit import examine, report
+from hal_cluster.audit.document import Audit
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.examine import Examination
+from hal_cluster.audit.store import Store, pack
 from tests.unit.audit_report.conftest import Answer
 
 RECORD = b'{"serial":3}'

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hal_audit import findings as subject
-from hal_audit.document import Audit, limit
-from hal_audit.findings import Accepted, Finding
+from hal_cluster.audit import findings as subject
+from hal_cluster.audit.document import Audit, limit
+from hal_cluster.audit.findings import Accepted, Finding
 from tests.unit.audit_report.conftest import Answer, difference, expectation, findings
 
 KINDS = [

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from hal_audit import cli, history
-from hal_audit.cli import sources
-from hal_audit.document import Audit
-from hal_audit.errors import AuditError
-from hal_audit.findings import Finding
-from hal_audit.store import Store
+from hal_cluster.audit import cli, history
+from hal_cluster.audit.cli import sources
+from hal_cluster.audit.document import Audit
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.findings import Finding
+from hal_cluster.audit.store import Store
 
 DAY = "2026-11-{:02}T03:30:00Z"
 
@@ -51,7 +51,7 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         def store(self, _node: str) -> Store:
             return Store(tmp_path)
 
-    monkeypatch.setattr("hal_audit.cli.history.Inventory", Inventory)
+    monkeypatch.setattr("hal_cluster.audit.cli.history.Inventory", Inventory)
     assert sources  # the real one is asked in test_commands.py
 
     def run(*words: str) -> tuple[int, str]:

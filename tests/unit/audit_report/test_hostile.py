@@ -15,16 +15,16 @@ import pytest
 from ansible.parsing.splitter import parse_kv
 from rich.cells import cell_len
 
-import hal_audit.cli
-import hal_environments.cli
+import hal_cluster.audit.cli
+import hal_cluster.environments.cli
+import hal_cluster.packages.cli
+import hal_cluster.provision.cli
 import hal_inventory.cli
 import hal_inventory.script
-import hal_packages.cli
-import hal_provision.cli
-from hal_audit import report, roles
-from hal_audit.cli import show as showing
-from hal_audit.findings import Finding, repair
-from hal_audit.store import Store, write_json
+from hal_cluster.audit import report, roles
+from hal_cluster.audit.cli import show as showing
+from hal_cluster.audit.findings import Finding, repair
+from hal_cluster.audit.store import Store, write_json
 from tests.unit.audit_report.conftest import PROJECT, Answer, difference, findings
 from tests.unit.audit_report.test_commands import DOCUMENT, run
 
@@ -177,12 +177,12 @@ def test_the_json_of_an_audit_is_for_terminals_too_and_the_same_data(
 
 
 PROGRAMS: dict[str, Callable[[], int]] = {
-    "hal-audit": lambda: hal_audit.cli.main(["run", "--role", EVIL]),
+    "hal-audit": lambda: hal_cluster.audit.cli.main(["run", "--role", EVIL]),
     "hal-inventory": lambda: hal_inventory.cli.main(["-i", EVIL, "nodes", "all"]),
     "hal-inventory --host": lambda: hal_inventory.script.main(["--host", EVIL]),
-    "hal-packages": lambda: hal_packages.cli.main(["declared", "-i", EVIL]),
-    "hal-environments": lambda: hal_environments.cli.main(["check", "--folder", EVIL]),
-    "hal_provision": lambda: hal_provision.cli.main(["check", EVIL, "--key", EVIL]),
+    "hal-packages": lambda: hal_cluster.packages.cli.main(["declared", "-i", EVIL]),
+    "hal-environments": lambda: hal_cluster.environments.cli.main(["check", "--folder", EVIL]),
+    "hal_provision": lambda: hal_cluster.provision.cli.main(["check", EVIL, "--key", EVIL]),
 }
 
 

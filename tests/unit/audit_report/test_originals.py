@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hal_audit.cli import main, originals, playbook
+from hal_cluster.audit.cli import main, originals, playbook
 
 CONF = {
     "thing": "file:/etc/chrony.conf",

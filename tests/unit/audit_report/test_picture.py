@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
-from hal_audit.document import Audit
-from hal_audit.findings import Finding
+from hal_cluster.audit.document import Audit
+from hal_cluster.audit.findings import Finding
 from tests import picture
 
 PICTURES = Path(__file__).resolve().parents[3] / "docs" / "pictures"

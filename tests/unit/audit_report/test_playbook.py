@@ -1,7 +1,9 @@
 """playbooks/audit.yml and hal-audit run, with nodes that are this machine and an answer that is made up.
 
-Of the program hal_audit.cli.run, hal_audit.cli.show, hal_audit.cli.sources, hal_audit.cli.playbook and
-hal_audit.cli.completion; of the playbook hal_audit.collect, hal_audit.examine and hal_audit.questions.
+Of the program hal_cluster.audit.cli.run, hal_cluster.audit.cli.show, hal_cluster.audit.cli.sources,
+hal_cluster.audit.cli.playbook
+and hal_cluster.audit.cli.completion; of the playbook hal_cluster.audit.collect, hal_cluster.audit.examine and
+hal_cluster.audit.questions.
 """
 
 from __future__ import annotations
@@ -84,11 +86,13 @@ class Site:
         return warm.run(words, self.environment(), LONG_SECONDS, self.folder)
 
     def hal_audit(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self.call(sys.executable, "-m", "hal_audit", *arguments)
+        return self.call(sys.executable, "-m", "hal_cluster.audit", *arguments)
 
     def document(self) -> dict[str, Any]:
         document: dict[str, Any] = json.loads((self.folder / "state" / "last.json").read_text())
-        jsonschema.validate(document, json.loads((PROJECT / "hal_audit" / "findings.schema.json").read_text()))
+        jsonschema.validate(
+            document, json.loads((PROJECT / "hal_cluster" / "audit" / "findings.schema.json").read_text())
+        )
         return document
 
 
@@ -292,7 +296,9 @@ ERRORS = [
 
 @pytest.mark.parametrize(("arguments", "words"), ERRORS, ids=lambda one: " ".join(one) if isinstance(one, list) else "")
 def test_errors_are_one_line_and_exit_status_1(site: Site, arguments: list[str], words: str) -> None:
-    done = site.call(sys.executable, "-m", "hal_audit", *arguments, ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED="1")
+    done = site.call(
+        sys.executable, "-m", "hal_cluster.audit", *arguments, ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED="1"
+    )
     assert (done.returncode, done.stdout) == (1, "")
     assert words in done.stderr
     assert done.stderr.count("\n") == 1

@@ -12,7 +12,7 @@ from ansible import constants
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal_audit import report
+from hal_cluster.audit import report
 from tests.property.hostile import TEXT, unseen
 from tests.unit import playing
 from tests.unit.modules import PROJECT, by_path

@@ -1,6 +1,6 @@
 """Questions are prepared quickly, and are the ones that Ansible's own Templar gives.
 
-They are made by hal_audit.questions with the templar of hal_audit.templating.
+They are made by hal_cluster.audit.questions with the templar of hal_cluster.audit.templating.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from ansible.parsing.dataloader import DataLoader
 
-from hal_audit.templating import QuickTemplar
+from hal_cluster.audit.templating import QuickTemplar
 
 PROJECT = Path(__file__).resolve().parents[3]
 # In a process of its own: Ansible reads its configuration when it is imported.
@@ -31,7 +31,7 @@ from ansible.plugins.loader import init_plugin_loader
 from ansible.template import Templar
 
 sys.path.insert(0, ".")
-from hal_audit import questions
+from hal_cluster.audit import questions
 
 init_plugin_loader()
 sources = ["inventory/virtual/hal.yml"]

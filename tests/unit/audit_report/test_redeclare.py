@@ -15,10 +15,10 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.vars.manager import VariableManager
 
-from hal_audit.differing import Declared, compare, whole_roles
-from hal_audit.findings import Finding
-from hal_audit.recording import Owner
-from hal_audit.redeclare import Static, _play
+from hal_cluster.audit.differing import Declared, compare, whole_roles
+from hal_cluster.audit.findings import Finding
+from hal_cluster.audit.recording import Owner
+from hal_cluster.audit.redeclare import Static, _play
 from tests.unit import warm
 from tests.unit.interpreters import LOCAL
 

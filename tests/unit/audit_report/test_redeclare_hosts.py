@@ -13,8 +13,8 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.vars.manager import VariableManager
 
-from hal_audit.findings import Finding
-from hal_audit.redeclare import declared_now
+from hal_cluster.audit.findings import Finding
+from hal_cluster.audit.redeclare import declared_now
 
 pytestmark = pytest.mark.usefixtures("plugins_of_ansible")
 

@@ -12,8 +12,8 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.vars.manager import VariableManager
 
-from hal_audit.differing import Declared
-from hal_audit.redeclare import Static, _play
+from hal_cluster.audit.differing import Declared
+from hal_cluster.audit.redeclare import Static, _play
 from tests.unit.audit.test_resources_files import sha1
 
 COPY = "ansible.builtin.copy"

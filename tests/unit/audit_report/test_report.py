@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hal_audit import report
-from hal_audit.findings import Finding, followed, unreachable
+from hal_cluster.audit import report
+from hal_cluster.audit.findings import Finding, followed, unreachable
 from tests.unit.audit_report.conftest import Answer, difference, expectation, findings
 
 Documented = Callable[..., dict[str, Any]]

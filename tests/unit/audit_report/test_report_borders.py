@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hal_audit import report
-from hal_audit.findings import Finding
-from hal_audit.report import Group
+from hal_cluster.audit import report
+from hal_cluster.audit.findings import Finding
+from hal_cluster.audit.report import Group
 
 MODE = Finding("hal05", "mode", "file:/x", "drift", "node", "the mode differs")
 PROMISE = Finding("hal05", "expectation", "expectation:time: it runs", "drift", "node", "it is off", role="time")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hal_audit import report
-from hal_audit.document import Audit, differences, limit
-from hal_audit.findings import Finding
+from hal_cluster.audit import report
+from hal_cluster.audit.document import Audit, differences, limit
+from hal_cluster.audit.findings import Finding
 
 
 def test_a_document_has_the_sums_of_its_nodes() -> None:

@@ -16,14 +16,14 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.vars.manager import VariableManager
 
-from hal_audit import cli, questions, report, takeover, takeover_report
-from hal_audit.cli import playbook
-from hal_audit.cli import run as running
-from hal_audit.document import Audit
-from hal_audit.errors import AuditError
-from hal_audit.examine import Examination
-from hal_audit.findings import Finding, exit_status, not_managed
-from hal_audit.plan import Plan, planned
+from hal_cluster.audit import cli, questions, report, takeover, takeover_report
+from hal_cluster.audit.cli import playbook
+from hal_cluster.audit.cli import run as running
+from hal_cluster.audit.document import Audit
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.examine import Examination
+from hal_cluster.audit.findings import Finding, exit_status, not_managed
+from hal_cluster.audit.plan import Plan, planned
 from tests.unit.audit_report.conftest import PROJECT, Answer
 
 TASKS = """
@@ -278,7 +278,7 @@ NODES = {
 
 def test_roles_are_in_the_order_of_how_much_would_change_with_what_already_is(tmp_path: Path) -> None:
     made = document(*EVERY, nodes=NODES)
-    schema = json.loads((PROJECT / "hal_audit" / "findings.schema.json").read_text())
+    schema = json.loads((PROJECT / "hal_cluster" / "audit" / "findings.schema.json").read_text())
     jsonschema.validate(made, schema)
     roles = {one["role"]: one for one in made["takeover"]}
     assert list(roles) == ["hosts", "ssh", "time", "slurm"]

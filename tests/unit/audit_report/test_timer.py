@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from hal_audit.cli import playbook
-from hal_audit.cli import timer as subject
-from hal_audit.errors import AuditError
+from hal_cluster.audit.cli import playbook
+from hal_cluster.audit.cli import timer as subject
+from hal_cluster.audit.errors import AuditError
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         told.append(argv)
         return subprocess.CompletedProcess(argv, 0, "", "")
 
-    monkeypatch.setattr("hal_audit.cli.timer.subprocess.run", run)
-    monkeypatch.setattr("hal_audit.cli.timer.os.geteuid", lambda: 1000)
+    monkeypatch.setattr("hal_cluster.audit.cli.timer.subprocess.run", run)
+    monkeypatch.setattr("hal_cluster.audit.cli.timer.os.geteuid", lambda: 1000)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setattr(playbook, "program", lambda name: f"/bin with blank/{name}")
     return told
@@ -70,7 +70,7 @@ def test_it_is_written_and_begun_and_taken_away_again(
 
 
 def test_the_units_of_root_are_the_system_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hal_audit.cli.timer.os.geteuid", lambda: 0)
+    monkeypatch.setattr("hal_cluster.audit.cli.timer.os.geteuid", lambda: 0)
     assert subject.units_folder() == Path("/etc/systemd/system")
 
 
@@ -101,14 +101,14 @@ def test_what_systemd_refuses_is_one_line(said: list[list[str]], monkeypatch: py
     def refused(argv: list[str], **_words: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(argv, 1, "", "first\nFailed to connect to bus\n")
 
-    monkeypatch.setattr("hal_audit.cli.timer.subprocess.run", refused)
+    monkeypatch.setattr("hal_cluster.audit.cli.timer.subprocess.run", refused)
     with pytest.raises(AuditError, match=r"^systemctl --user daemon-reload: Failed to connect to bus$"):
         timer()
 
     def missing(argv: list[str], **_words: Any) -> subprocess.CompletedProcess[str]:
         raise FileNotFoundError(2, "No such file or directory")
 
-    monkeypatch.setattr("hal_audit.cli.timer.subprocess.run", missing)
+    monkeypatch.setattr("hal_cluster.audit.cli.timer.subprocess.run", missing)
     with pytest.raises(AuditError, match=r"this controller has no systemd$"):
         timer()
 

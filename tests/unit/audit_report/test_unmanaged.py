@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from ansible.parsing.dataloader import DataLoader
 
-from hal_audit import report, unmanaged
-from hal_audit.examine import Examination
-from hal_audit.findings import Accepted, Finding, repair
+from hal_cluster.audit import report, unmanaged
+from hal_cluster.audit.examine import Examination
+from hal_cluster.audit.findings import Accepted, Finding, repair
 from tests.unit.audit_report.conftest import OWNER, Answer, difference, findings
 
 PAM = {

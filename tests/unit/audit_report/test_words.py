@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hal_audit import findings as subject
-from hal_audit.findings import Finding
+from hal_cluster.audit import findings as subject
+from hal_cluster.audit.findings import Finding
 from tests.unit.audit_report.conftest import Answer, difference, expectation, findings
 
 SITE = "ansible-playbook -i x playbooks/site.yml --limit hal05"

@@ -14,13 +14,13 @@ from bmc.machine import Machine
 from bmc.serve import start
 from bmc.spec import Fleet, Ports, Spec
 
-from hal_bmc.choose import connect
-from hal_bmc.models import Target
-from hal_bmc.operations import Limits
-from hal_bmc.protocol import Bmc
-from hal_bmc.retry import Patience
-from hal_bmc.tasks import run
-from hal_certificates.tls import tls_certificate
+from hal_cluster.bmc.choose import connect
+from hal_cluster.bmc.models import Target
+from hal_cluster.bmc.operations import Limits
+from hal_cluster.bmc.protocol import Bmc
+from hal_cluster.bmc.retry import Patience
+from hal_cluster.bmc.tasks import run
+from hal_cluster.certificates.tls import tls_certificate
 from tests.unit import addresses
 
 SECRET = "wq8-Tramway-lan7"

@@ -8,8 +8,8 @@ from typing import Any
 
 import sushy.exceptions
 
-from hal_bmc.models import Target
-from hal_bmc.redfish import Redfish
+from hal_cluster.bmc.models import Target
+from hal_cluster.bmc.redfish import Redfish
 
 PINNED = Target("hal05", "openbmc", "10.0.0.5", "root", "", fingerprint="a" * 64)
 NAME = "BMC of hal05 (10.0.0.5)"

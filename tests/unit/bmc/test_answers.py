@@ -14,10 +14,10 @@ import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
-from hal_bmc import connection, console
-from hal_bmc.answers import AnswerError, read
-from hal_bmc.errors import BmcError, Fault
-from hal_bmc.tls import BelievingAdapter
+from hal_cluster.bmc import connection, console
+from hal_cluster.bmc.answers import AnswerError, read
+from hal_cluster.bmc.errors import BmcError, Fault
+from hal_cluster.bmc.tls import BelievingAdapter
 from hal_inventory.bounded import MOST_ANSWER
 from tests.unit.audit.bombs import gzipped, nested, refused, within
 from tests.unit.bmc.talking import NAME, PINNED, Answer, client, link

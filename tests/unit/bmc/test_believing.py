@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hal_bmc import operations
-from hal_bmc.errors import Fault
+from hal_cluster.bmc import operations
+from hal_cluster.bmc.errors import Fault
 from tests.unit.bmc.emulated import NOT_PATIENT, PATIENT, Emulated, Emulation
 from tests.unit.bmc.test_faults import failure
 
@@ -67,7 +67,7 @@ def test_a_certificate_that_ran_out(emulation: Emulation) -> None:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import NameOID
 
-    from hal_certificates.tls import tls_authority
+    from hal_cluster.certificates.tls import tls_authority
 
     spec = emulation.spec("hal05", "openbmc")
     authority, key = tls_authority(emulation.authority), ec.generate_private_key(ec.SECP256R1())

@@ -1,4 +1,4 @@
-"""hal-inventory capture --bmc, by hal_bmc.capture: what BMCs propose for the model, and what is wrong with it."""
+"""hal-inventory capture --bmc, by hal_cluster.bmc.capture: what BMCs propose for the model, and its faults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hal_bmc.models import Target
+from hal_cluster.bmc.models import Target
 from hal_inventory.cli import main
 from hal_inventory.load import load
 from tests.unit.bmc.emulated import PORTS, SECRET

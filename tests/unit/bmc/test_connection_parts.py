@@ -11,9 +11,9 @@ import requests
 import sushy.exceptions
 import sushy.main
 
-from hal_bmc import connection as subject
-from hal_bmc.errors import BmcError, Fault
-from hal_bmc.tls import BelievingAdapter
+from hal_cluster.bmc import connection as subject
+from hal_cluster.bmc.errors import BmcError, Fault
+from hal_cluster.bmc.tls import BelievingAdapter
 from tests.unit.bmc.talking import NAME, PINNED, Answer, client, link, member
 from tests.unit.bmc.test_faults import failure
 

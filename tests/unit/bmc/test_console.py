@@ -14,9 +14,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from hal_bmc.console import by_ssh
-from hal_bmc.errors import Fault
-from hal_bmc.models import Target
+from hal_cluster.bmc.console import by_ssh
+from hal_cluster.bmc.errors import Fault
+from hal_cluster.bmc.models import Target
 from tests.unit.bmc.emulated import NEW_SECRET, SECRET, Emulated, Emulation
 from tests.unit.bmc.test_faults import failure
 

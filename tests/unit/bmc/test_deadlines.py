@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hal_bmc import operations
-from hal_bmc.errors import BmcError, Fault
-from hal_bmc.models import Command, Power, Target
-from hal_bmc.operations import Limits
-from hal_bmc.retry import Patience
+from hal_cluster.bmc import operations
+from hal_cluster.bmc.errors import BmcError, Fault
+from hal_cluster.bmc.models import Command, Power, Target
+from hal_cluster.bmc.operations import Limits
+from hal_cluster.bmc.retry import Patience
 from tests.unit.bmc.test_retry import Clock
 
 TARGET = Target("hal05", "ipmi", "10.0.0.5", "ADMIN", "")

@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import pytest
 
-from hal_bmc.errors import BmcError, Fault
-from hal_bmc.models import Clock, Power, Target
-from hal_bmc.operations import Limits, change_password
-from hal_bmc.protocol import Bmc
-from hal_bmc.retry import Patience
-from hal_bmc.settings import set_clock, set_ntp, shown_certificate
+from hal_cluster.bmc.errors import BmcError, Fault
+from hal_cluster.bmc.models import Clock, Power, Target
+from hal_cluster.bmc.operations import Limits, change_password
+from hal_cluster.bmc.protocol import Bmc
+from hal_cluster.bmc.retry import Patience
+from hal_cluster.bmc.settings import set_clock, set_ntp, shown_certificate
 from tests.unit.authority import make
 from tests.unit.bmc.emulated import NOT_PATIENT
 

@@ -11,13 +11,13 @@ import pytest
 import sushy.exceptions
 from bmc.machine import Machine
 
-from hal_bmc import operations
-from hal_bmc.choose import connect
-from hal_bmc.errors import BmcError, Fault
-from hal_bmc.models import BootTarget, Command, Target
-from hal_bmc.protocol import Bmc
-from hal_bmc.redfish import Redfish
-from hal_bmc.tasks import run
+from hal_cluster.bmc import operations
+from hal_cluster.bmc.choose import connect
+from hal_cluster.bmc.errors import BmcError, Fault
+from hal_cluster.bmc.models import BootTarget, Command, Target
+from hal_cluster.bmc.protocol import Bmc
+from hal_cluster.bmc.redfish import Redfish
+from hal_cluster.bmc.tasks import run
 from tests.unit.bmc.emulated import NOT_PATIENT, PATIENT, SECRET, Emulated, Emulation, task_of
 from tests.unit.bmc.test_retry import Clock
 
@@ -284,7 +284,7 @@ def test_a_client_that_breaks_is_a_failure_without_its_words(monkeypatch: pytest
         def close(self) -> None:
             """Nothing."""
 
-    monkeypatch.setattr("hal_bmc.tasks.connect", lambda target: Broken())
+    monkeypatch.setattr("hal_cluster.bmc.tasks.connect", lambda target: Broken())
     target = Target("hal05", "ipmi", "10.0.0.5", "root", SECRET)
     assert run(task_of(target, "status"), check=False) == {
         "msg": "BMC of hal05 (10.0.0.5): status: what this does not understand: KeyError",

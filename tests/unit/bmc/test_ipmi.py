@@ -10,10 +10,10 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from hal_bmc import operations, settings
-from hal_bmc.choose import connect
-from hal_bmc.errors import Fault
-from hal_bmc.models import BootTarget, Power
+from hal_cluster.bmc import operations, settings
+from hal_cluster.bmc.choose import connect
+from hal_cluster.bmc.errors import Fault
+from hal_cluster.bmc.models import BootTarget, Power
 from tests.unit.bmc.emulated import (
     NEW_SECRET,
     NOT_PATIENT,

@@ -8,9 +8,9 @@ from typing import Any
 import pyghmi.exceptions
 import pytest
 
-from hal_bmc.errors import BmcError, Fault
-from hal_bmc.ipmi import Ipmi
-from hal_bmc.models import Boot, BootTarget, Target
+from hal_cluster.bmc.errors import BmcError, Fault
+from hal_cluster.bmc.ipmi import Ipmi
+from hal_cluster.bmc.models import Boot, BootTarget, Target
 from tests.unit.bmc.test_faults import failure
 
 ADMIN = b"ADMIN".ljust(16, b"\0")

@@ -14,9 +14,9 @@ import pyghmi.ipmi.fru
 import pyghmi.ipmi.private.session
 import pytest
 
-from hal_bmc.errors import Fault
-from hal_bmc.ipmi import Ipmi
-from hal_bmc.models import Clock, Command, Firmware, Identity, Power, Sensor, Target
+from hal_cluster.bmc.errors import Fault
+from hal_cluster.bmc.ipmi import Ipmi
+from hal_cluster.bmc.models import Clock, Command, Firmware, Identity, Power, Sensor, Target
 from tests.unit.bmc.test_faults import failure
 from tests.unit.bmc.test_ipmi_answers import Answers, accounts, bmc, refusing
 

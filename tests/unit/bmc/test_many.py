@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from hal_bmc.choose import client_of, connect
-from hal_bmc.errors import BmcError, Fault
-from hal_bmc.many import ask_all
-from hal_bmc.models import Power, Target
-from hal_bmc.report import inventory_table, power_table
-from hal_bmc.tls import fingerprint
+from hal_cluster.bmc.choose import client_of, connect
+from hal_cluster.bmc.errors import BmcError, Fault
+from hal_cluster.bmc.many import ask_all
+from hal_cluster.bmc.models import Power, Target
+from hal_cluster.bmc.report import inventory_table, power_table
+from hal_cluster.bmc.tls import fingerprint
 from tests.unit.bmc.emulated import NEW_SECRET, SECRET, Emulation
 
 ON: Mapping[str, Any] = {"power": "on", "boot": {"target": "none", "once": True}}

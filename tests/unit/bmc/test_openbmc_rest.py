@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from hal_bmc.models import SETTABLE, Boot, BootTarget, Target
-from hal_bmc.openbmc_rest import OpenBmc, Rest
+from hal_cluster.bmc.models import SETTABLE, Boot, BootTarget, Target
+from hal_cluster.bmc.openbmc_rest import OpenBmc, Rest
 
 
 class Connection:
-    """As much of hal_bmc.connection as a Rest asks."""
+    """As much of hal_cluster.bmc.connection as a Rest asks."""
 
     def __init__(self, said: Mapping[str, Any] | None) -> None:
         self._said = said

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hal_bmc import capture, many
-from hal_bmc.ipmi import Ipmi
-from hal_bmc.models import Target
-from hal_bmc.passwords import FACTORY, LONGEST_IPMI, is_default, problem
+from hal_cluster.bmc import capture, many
+from hal_cluster.bmc.ipmi import Ipmi
+from hal_cluster.bmc.models import Target
+from hal_cluster.bmc.passwords import FACTORY, LONGEST_IPMI, is_default, problem
 
 TARGET = Target(name="hal05", kind="openbmc", address="10.0.0.5", user="root", password="none-of-yours")
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from bmc.machine import Action, Processor
 
-from hal_bmc import operations
-from hal_bmc.errors import BmcError, Fault
-from hal_bmc.models import Command, Power
-from hal_bmc.operations import Limits
+from hal_cluster.bmc import operations
+from hal_cluster.bmc.errors import BmcError, Fault
+from hal_cluster.bmc.models import Command, Power
+from hal_cluster.bmc.operations import Limits
 from tests.unit.bmc.emulated import NOT_PATIENT, PATIENT, Emulated, Emulation
 from tests.unit.bmc.test_retry import Clock
 

@@ -13,8 +13,8 @@ import pytest
 from bmc import redfish
 from bmc.machine import Processor
 
-from hal_bmc import operations
-from hal_bmc.models import BootTarget
+from hal_cluster.bmc import operations
+from hal_cluster.bmc.models import BootTarget
 from tests.unit.bmc.emulated import PATIENT, SECRET
 from tests.unit.bmc.site import MODEL, Site, recap, said
 

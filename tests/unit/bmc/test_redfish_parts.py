@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hal_bmc.errors import Fault
-from hal_bmc.models import SETTABLE, Boot, BootTarget, Clock, Command, Firmware, Identity, Power, Sensor
+from hal_cluster.bmc.errors import Fault
+from hal_cluster.bmc.models import SETTABLE, Boot, BootTarget, Clock, Command, Firmware, Identity, Power, Sensor
 from tests.unit.bmc.talking import NAME, client, collection, link, links, member
 from tests.unit.bmc.test_faults import failure
 
@@ -56,7 +56,7 @@ def test_power_is_what_the_system_says(said: Any, power: Power) -> None:
 
 
 def test_a_command_is_sent_where_it_is_offered() -> None:
-    from hal_bmc.redfish import _RESET
+    from hal_cluster.bmc.redfish import _RESET
 
     found, _ = client(system())
     asked: list[Any] = []

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hal_bmc.errors import BmcError, Fault
-from hal_bmc.retry import Patience
+from hal_cluster.bmc.errors import BmcError, Fault
+from hal_cluster.bmc.retry import Patience
 
 PASSING = (Fault.SILENT, Fault.BUSY)
 GONE_ON = (*PASSING, Fault.REFUSED, Fault.UNSUPPORTED)

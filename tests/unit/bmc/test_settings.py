@@ -10,12 +10,12 @@ from typing import cast
 
 import pytest
 
-from hal_bmc import operations, settings
-from hal_bmc.choose import connect
-from hal_bmc.errors import BmcError, Fault
-from hal_bmc.models import Boot, BootTarget, Clock, Target
-from hal_bmc.protocol import Bmc
-from hal_certificates.tls import tls_sign_request
+from hal_cluster.bmc import operations, settings
+from hal_cluster.bmc.choose import connect
+from hal_cluster.bmc.errors import BmcError, Fault
+from hal_cluster.bmc.models import Boot, BootTarget, Clock, Target
+from hal_cluster.bmc.protocol import Bmc
+from hal_cluster.certificates.tls import tls_sign_request
 from tests.unit.bmc.emulated import NEW_SECRET, NOT_PATIENT, PATIENT, SECRET, Emulated, Emulation
 
 NAMES = ("hal05-bmc.hal.example", "hal05-bmc")
@@ -270,7 +270,7 @@ def test_what_it_is_is_read_by_whatever_names_it_has(emulation: Emulation, kind:
 
 
 def test_the_older_rest_tells_the_same_of_sensors(openbmc: Emulated) -> None:
-    from hal_bmc.openbmc_rest import OpenBmc
+    from hal_cluster.bmc.openbmc_rest import OpenBmc
 
     client = openbmc.client()
     assert isinstance(client, OpenBmc)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from hal_bmc import tasks
-from hal_bmc.errors import BmcError, Fault
-from hal_bmc.models import SETTABLE, Boot, BootTarget, Clock, Firmware, Identity, Power, Seen, Sensor, Target
-from hal_bmc.openbmc_rest import OpenBmc, Rest
-from hal_bmc.operations import Limits
-from hal_bmc.retry import Patience
+from hal_cluster.bmc import tasks
+from hal_cluster.bmc.errors import BmcError, Fault
+from hal_cluster.bmc.models import SETTABLE, Boot, BootTarget, Clock, Firmware, Identity, Power, Seen, Sensor, Target
+from hal_cluster.bmc.openbmc_rest import OpenBmc, Rest
+from hal_cluster.bmc.operations import Limits
+from hal_cluster.bmc.retry import Patience
 from tests.unit.bmc.emulated import task_of
 from tests.unit.bmc.talking import NAME, PINNED, Service, client, collection, member
 from tests.unit.bmc.test_faults import failure

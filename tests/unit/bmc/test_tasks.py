@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hal_bmc.errors import BmcError, Fault
-from hal_bmc.ipmi import Ipmi
-from hal_bmc.supermicro import Supermicro
+from hal_cluster.bmc.errors import BmcError, Fault
+from hal_cluster.bmc.ipmi import Ipmi
+from hal_cluster.bmc.supermicro import Supermicro
 from tests.unit.bmc.emulated import NEW_SECRET, SECRET, Emulated, Emulation
 from tests.unit.bmc.test_faults import failure
 
@@ -44,7 +44,7 @@ def test_a_check_of_the_next_start_does_nothing(openbmc: Emulated, monkeypatch: 
     assert said["changed"]
     assert said["diff"] == {"before": "next start: none\n", "after": "next start: network\n"}
     assert not openbmc.run("boot", check=True, boot="none")["changed"]
-    monkeypatch.setattr("hal_bmc.openbmc_rest.OpenBmc.boot_targets", lambda self: ())
+    monkeypatch.setattr("hal_cluster.bmc.openbmc_rest.OpenBmc.boot_targets", lambda self: ())
     refused = openbmc.run("boot", check=True, boot="network")
     assert refused["fault"] == Fault.UNSUPPORTED.value
     assert refused["answer"] == "it offers no override"
@@ -109,8 +109,8 @@ def test_so_it_is_when_the_bmc_falls_silent_after_the_change(
     def silent(self: object) -> None:
         raise BmcError("hal05", "its identity", "no answer within 5 s", Fault.SILENT)
 
-    identity = "hal_bmc.redfish.Redfish.identity"
-    monkeypatch.setattr("hal_bmc.operations.change_password", _then(monkeypatch, identity, silent))
+    identity = "hal_cluster.bmc.redfish.Redfish.identity"
+    monkeypatch.setattr("hal_cluster.bmc.operations.change_password", _then(monkeypatch, identity, silent))
     said = bmc.run("password", password=NEW_SECRET, former_password="0penBmc", wait_seconds=0)
     assert said["msg"] == (
         "BMC of hal05: its identity: no answer within 5 s. It has the site's password now; nothing else was done to it"
@@ -119,7 +119,7 @@ def test_so_it_is_when_the_bmc_falls_silent_after_the_change(
 
 def _then(monkeypatch: pytest.MonkeyPatch, name: str, value: Any) -> Any:
     """Return what changes a password, and puts a value in place when that is done."""
-    from hal_bmc.operations import change_password
+    from hal_cluster.bmc.operations import change_password
 
     def change(*arguments: Any) -> bool:
         done = change_password(*arguments)

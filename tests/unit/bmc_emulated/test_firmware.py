@@ -12,8 +12,8 @@ from bmc.place import Done
 from bmc.spec import Boot
 from bmc.state import Target
 
-from hal_provision import ipxe as written
-from hal_provision import petitboot
+from hal_cluster.provision import ipxe as written
+from hal_cluster.provision import petitboot
 from tests.unit.bmc_emulated.emulated import spec
 from tests.unit.bmc_emulated.played_place import CONF, SERVER, Played, lease
 

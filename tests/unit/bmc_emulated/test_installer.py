@@ -15,11 +15,11 @@ from bmc.firmware import Firmware
 from bmc.machine import Machine
 from bmc.place import DISK, Done
 
-from hal_provision import petitboot
-from hal_provision.images import Manifest
-from hal_provision.kickstart import Place as NodePlace
-from hal_provision.kickstart import Server, Source, kickstart
-from hal_provision.tokens import Token
+from hal_cluster.provision import petitboot
+from hal_cluster.provision.images import Manifest
+from hal_cluster.provision.kickstart import Place as NodePlace
+from hal_cluster.provision.kickstart import Server, Source, kickstart
+from hal_cluster.provision.tokens import Token
 from tests.unit.bmc_emulated.played_place import CONF, SERVER, Played, lease
 from tests.unit.bmc_emulated.test_firmware import INITRD, KERNEL, OPAL, STAGE2, last, machine_of
 from tests.unit.provision.conftest import node

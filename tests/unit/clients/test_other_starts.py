@@ -1,6 +1,6 @@
 """Playbooks that are not started from the project's folder by ansible-playbook: recorded and judged alike, or refused.
 
-Of hal_audit.active, hal_callback_problem, hal_callbacks and hal_configured. The programs themselves:
+Of hal_cluster.audit.active, hal_callback_problem, hal_callbacks and hal_configured. The programs themselves:
 tests/rollout/test_clients.py.
 """
 

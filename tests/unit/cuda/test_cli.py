@@ -1,13 +1,13 @@
-"""`python -m hal_cuda` as an administrator types it."""
+"""`python -m hal_cluster.rules.cuda` as an administrator types it."""
 
 from __future__ import annotations
 
 import pytest
 
-from hal_cuda import cli
-from hal_cuda.cli import main
-from hal_cuda.errors import HalCudaError
-from hal_cuda.table import load
+from hal_cluster.rules.cuda import cli
+from hal_cluster.rules.cuda.cli import main
+from hal_cluster.rules.cuda.errors import HalCudaError
+from hal_cluster.rules.cuda.table import load
 
 HAL = ["check", "--driver", "440.33.01", "--kernel", "4.18.0-80.7.2.el7", "--gpu", "Tesla V100-SXM2-16GB"]
 

@@ -1,4 +1,4 @@
-"""What docs/cuda.md shows of `python -m hal_cuda` is what it prints."""
+"""What docs/cuda.md shows of `python -m hal_cluster.rules.cuda` is what it prints."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hal_cuda.cli import main
+from hal_cluster.rules.cuda.cli import main
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docs" / "cuda.md").read_text()
-SHOWN = re.findall(r"^\$ python -m hal_cuda (check .*)\n((?:(?:goes|refused|remark).*\n)+)", TEXT, re.MULTILINE)
+SHOWN = re.findall(
+    r"^\$ python -m hal_cluster.rules.cuda (check .*)\n((?:(?:goes|refused|remark).*\n)+)", TEXT, re.MULTILINE
+)
 
 
 def test_there_is_one_for_each_answer() -> None:

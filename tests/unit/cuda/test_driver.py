@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal_cuda.driver import driver_problems, driver_remarks
+from hal_cluster.rules.cuda.driver import driver_problems, driver_remarks
 
 V100 = "Tesla V100-SXM2-16GB"
 POWER9 = ("ppc64le", "4.18.0-80.7.2.el7")

@@ -1,4 +1,4 @@
-"""What the roles ask of hal_cuda: each filter answers as its function does, and says its errors as Ansible wants it."""
+"""What the roles ask of hal_cluster.rules.cuda: each filter answers as its function does, and words its errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from hal_cuda.versions import shown
+from hal_cluster.rules.cuda.versions import shown
 
 SOURCE = Path(__file__).resolve().parents[3] / "plugins" / "filter" / "hal_cuda.py"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hal_cuda.modules import modules
-from hal_modules.declared import problems
-from hal_modules.files import modulerc
+from hal_cluster.rules.cuda.modules import modules
+from hal_cluster.rules.lmod.declared import problems
+from hal_cluster.rules.lmod.files import modulerc
 
 
 def test_each_toolkit_has_a_module_of_its_release_and_they_can_be_written() -> None:

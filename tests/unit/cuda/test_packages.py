@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hal_cuda.errors import VersionError
-from hal_cuda.packages import releases, toolkit_packages, undeclared, with_driver
-from hal_cuda.versions import driver_version
+from hal_cluster.rules.cuda.errors import VersionError
+from hal_cluster.rules.cuda.packages import releases, toolkit_packages, undeclared, with_driver
+from hal_cluster.rules.cuda.versions import driver_version
 
 # What cuda-10-2 and cuda-toolkit-11-3 leave installed on EL7, in part (names: index of NVIDIA's rhel7 repositories).
 INSTALLED = [

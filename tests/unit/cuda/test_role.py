@@ -151,5 +151,5 @@ def test_what_cannot_be_is_refused_on_every_node(tmp_path: Path, variables: dict
 def test_the_packages_that_bring_a_driver_are_the_table_s() -> None:
     """expect.yml looks for them on the node by one regular expression."""
     pattern = yaml.safe_load((ROOT / "roles/cuda/vars/main.yml").read_text())["__cuda_with_driver"]
-    names = yaml.safe_load((ROOT / "hal_cuda/compatibility.yml").read_text())["driver_packages"]["names"]
+    names = yaml.safe_load((ROOT / "hal_cluster/rules/cuda/compatibility.yml").read_text())["driver_packages"]["names"]
     assert pattern.replace("(?:", "(").split("|") == names

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hal_cuda.errors import TableError
-from hal_cuda.table import TABLE, load
-from hal_cuda.versions import driver_version, order
+from hal_cluster.rules.cuda.errors import TableError
+from hal_cluster.rules.cuda.table import TABLE, load
+from hal_cluster.rules.cuda.versions import driver_version, order
 
 TEXT = TABLE.read_text()
 
@@ -92,7 +92,7 @@ def test_a_model_that_nobody_entered_is_of_none(model: str) -> None:
         ("source: rhel7_ppc64le", "source: rhel7_ppc64", 'there is no source "rhel7_ppc64"; add it under sources'),
         ('{release: "9.1",', '{release: "8.1",', "releases have to be in order, each once"),
         ('toolkit: "13.4"', 'toolkit: "13.3"', "the last toolkit is 13.4"),
-        ("last_branch:", "last_brunch:", "unknown field; hal_cuda/table.py has the fields"),
+        ("last_branch:", "last_brunch:", "unknown field; hal_cluster/rules/cuda/table.py has the fields"),
         (r"'\bL(4|", r"'\bL((4|", "is no regular expression"),
         ("format: 1", "format: 2", "not 2"),
     ],

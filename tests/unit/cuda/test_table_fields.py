@@ -10,8 +10,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from hal_cuda.errors import TableError
-from hal_cuda.table import TABLE, Table, load
+from hal_cluster.rules.cuda.errors import TableError
+from hal_cluster.rules.cuda.table import TABLE, Table, load
 
 TEXT = TABLE.read_text()
 IN_ORDER = "updates have to be in order, and so have their drivers"
@@ -178,7 +178,9 @@ def test_the_table_is_read_once_and_stays_as_it_was_read() -> None:
 
 
 def test_an_unknown_field_is_refused_in_a_branch_of_cuda_compat_too(tmp_path: Path) -> None:
-    with pytest.raises(TableError, match=r"branches\[0\]\.until: unknown field; hal_cuda/table\.py has the fields"):
+    with pytest.raises(
+        TableError, match=r"branches\[0\]\.until: unknown field; hal_cluster/rules/cuda/table\.py has the fields"
+    ):
         load(changed(tmp_path, '"418.40.04", last:', '"418.40.04", until:'))
 
 

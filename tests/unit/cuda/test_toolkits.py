@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal_cuda.table import load
-from hal_cuda.toolkits import cuda_problems, cuda_remarks, minimum_driver
+from hal_cluster.rules.cuda.table import load
+from hal_cluster.rules.cuda.toolkits import cuda_problems, cuda_remarks, minimum_driver
 
 V100 = "Tesla V100-SXM2-16GB"
 NOTES = "NVIDIA, CUDA 13.2 Update 2 release notes, table 3"

@@ -15,10 +15,10 @@ import pytest
 import rattler
 import yaml
 
-from hal_environments import solve
-from hal_environments.declared import environments
-from hal_environments.lock import dump
-from hal_environments.specs import Specs
+from hal_cluster.environments import solve
+from hal_cluster.environments.declared import environments
+from hal_cluster.environments.lock import dump
+from hal_cluster.environments.specs import Specs
 from tests.unit.interpreters import LOCAL, SHARED, beside
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "molecule" / "shared"))

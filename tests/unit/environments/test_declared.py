@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from hal_environments.declared import environments
-from hal_environments.mirrored import mirrored
-from hal_modules.declared import problems as module_problems
-from hal_modules.files import files as module_files
+from hal_cluster.environments.declared import environments
+from hal_cluster.environments.mirrored import mirrored
+from hal_cluster.rules.lmod.declared import problems as module_problems
+from hal_cluster.rules.lmod.files import files as module_files
 from tests.unit.environments.conftest import PROJECT, RELEASE, Site, entry
 
 Write = Callable[..., Path]

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from hal_environments import channel, check, cli, declared, lock, specs
-from hal_environments.document import Document
-from hal_environments.errors import FileError, HalEnvironmentsError
-from hal_environments.lock import Lock, Package
-from hal_environments.mirrored import mirrored
+from hal_cluster.environments import channel, check, cli, declared, lock, specs
+from hal_cluster.environments.document import Document
+from hal_cluster.environments.errors import FileError, HalEnvironmentsError
+from hal_cluster.environments.lock import Lock, Package
+from hal_cluster.environments.mirrored import mirrored
 from tests.unit.environments.conftest import asked
 
 SUM = "a" * 64

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hal_environments import cli, solve
-from hal_environments.check import check
-from hal_environments.errors import FileError, HalEnvironmentsError
-from hal_environments.lock import difference, digest, dump, load
+from hal_cluster.environments import cli, solve
+from hal_cluster.environments.check import check
+from hal_cluster.environments.errors import FileError, HalEnvironmentsError
+from hal_cluster.environments.lock import difference, digest, dump, load
 from tests.unit.environments.conftest import RELEASE, asked
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -219,7 +219,7 @@ def test_a_channel_that_cannot_be_reached_is_named(tmp_path: Path, capsys: pytes
 
 
 def test_what_hal_asks_for_can_be_read() -> None:
-    from hal_environments import specs
+    from hal_cluster.environments import specs
 
     found = {path.stem: specs.load(path) for path in (PROJECT / "inventory/hal/environments").glob("wmlce-*.yml")}
     assert {name: one.specs for name, one in found.items() if not name.endswith(".lock")} == {

@@ -13,10 +13,10 @@ from urllib.error import URLError
 import pytest
 import yaml
 
-from hal_environments import channel, check, cli, solve, specs
-from hal_environments.document import Document
-from hal_environments.errors import FileError, HalEnvironmentsError
-from hal_environments.lock import Lock, Package
+from hal_cluster.environments import channel, check, cli, solve, specs
+from hal_cluster.environments.document import Document
+from hal_cluster.environments.errors import FileError, HalEnvironmentsError
+from hal_cluster.environments.lock import Lock, Package
 
 HEAD: dict[str, Any] = {"format": 1, "platform": "linux-64", "channels": {"c": "https://c", "d": "https://d"},
                         "specs": ["p"]}  # fmt: skip

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from hal_environments import specs
-from hal_environments.declared import FIELDS, environments
-from hal_environments.errors import FileError
-from hal_environments.lock import Lock, Package, difference, digest, dump, load
-from hal_environments.mirrored import mirrored
+from hal_cluster.environments import specs
+from hal_cluster.environments.declared import FIELDS, environments
+from hal_cluster.environments.errors import FileError
+from hal_cluster.environments.lock import Lock, Package, difference, digest, dump, load
+from hal_cluster.environments.mirrored import mirrored
 from tests.unit.environments.conftest import RELEASE, Site, asked, entry
 from tests.unit.environments.test_declared import problems
 

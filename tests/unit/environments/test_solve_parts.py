@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import rattler
 
-from hal_environments import channel, solve, wheel
-from hal_environments.errors import HalEnvironmentsError
-from hal_environments.lock import Lock, Package
+from hal_cluster.environments import channel, solve, wheel
+from hal_cluster.environments.errors import HalEnvironmentsError
+from hal_cluster.environments.lock import Lock, Package
 from tests.unit.environments.conftest import FILES, asked
 
 SHA256 = "ab" * 32

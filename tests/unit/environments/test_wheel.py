@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hal_environments import cli, wheel
+from hal_cluster.environments import cli, wheel
 from tests.unit.environments.conftest import PROJECT
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hal_expect.prepare import Prepared
+from hal_cluster.expect.prepare import Prepared
 from tests.unit.modules import loaded
 
 OPTIONS: dict[str, Any] = {

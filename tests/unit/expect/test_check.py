@@ -11,11 +11,11 @@ import jsonschema
 import pytest
 import yaml
 
-from hal_expect import schema
-from hal_expect.files import check_file
+from hal_cluster.expect import schema
+from hal_cluster.expect.files import check_file
 
 PROJECT = Path(__file__).resolve().parents[3]
-SCHEMA = PROJECT / "hal_expect" / "expect.schema.json"
+SCHEMA = PROJECT / "hal_cluster" / "expect" / "expect.schema.json"
 
 GOOD = """\
 - id: everything at once
@@ -174,7 +174,11 @@ def test_the_command_prints_findings_and_ends_with_2(tmp_path: Path) -> None:
 
     def run(*arguments: str) -> tuple[int, str]:
         done = subprocess.run(
-            [sys.executable, "-m", "hal_expect", *arguments], cwd=PROJECT, capture_output=True, text=True, check=False
+            [sys.executable, "-m", "hal_cluster.expect", *arguments],
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         return done.returncode, done.stdout
 
@@ -186,7 +190,7 @@ def test_the_command_prints_findings_and_ends_with_2(tmp_path: Path) -> None:
 
 def test_the_committed_schema_is_the_one_of_the_vocabulary() -> None:
     assert SCHEMA.read_text(encoding="utf-8") == schema.text(), (
-        "python -m hal_expect --schema > hal_expect/expect.schema.json"
+        "python -m hal_cluster.expect --schema > hal_cluster/expect/expect.schema.json"
     )
     jsonschema.Draft202012Validator.check_schema(json.loads(SCHEMA.read_text(encoding="utf-8")))
 

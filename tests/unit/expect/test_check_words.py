@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hal_expect.check import is_template, problems_of_entry, problems_of_list
-from hal_expect.vocabulary import MATCHERS, READERS, SERVICE_READS
+from hal_cluster.expect.check import is_template, problems_of_entry, problems_of_list
+from hal_cluster.expect.vocabulary import MATCHERS, READERS, SERVICE_READS
 
 GOOD: dict[str, Any] = {"id": "a", "why": "w", "sysctl": {"name": "a"}, "equal": 1}
 READER_NAMES, MATCHER_NAMES = ", ".join(READERS), ", ".join(MATCHERS)

@@ -9,10 +9,10 @@ import pytest
 from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 from ansible.parsing.dataloader import DataLoader
 
+from hal_cluster.packages.errors import HalPackagesError
+from hal_cluster.provision.errors import ProvisionError
+from hal_cluster.rules.local_storage.errors import StorageError
 from hal_inventory.errors import HalInventoryError
-from hal_packages.errors import HalPackagesError
-from hal_provision.errors import ProvisionError
-from hal_storage.errors import StorageError
 from tests.unit.modules import PROJECT, loaded
 
 NODE: dict[str, Any] = {

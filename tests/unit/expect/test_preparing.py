@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from ansible.parsing.dataloader import DataLoader
 
-from hal_expect.errors import ExpectationsError
-from hal_expect.prepare import Preparation, Prepared
-from hal_expect.roles import find_role
-from hal_expect.templating import CompilingTemplar
+from hal_cluster.expect.errors import ExpectationsError
+from hal_cluster.expect.prepare import Preparation, Prepared
+from hal_cluster.expect.roles import find_role
+from hal_cluster.expect.templating import CompilingTemplar
 
 ENTRY: dict[str, Any] = {"id": "a", "why": "w", "sysctl": {"name": "{{ name }}"}, "equal": "{{ wanted }}"}
 KNOWN: dict[str, Any] = {"id": "a", "role": "r", "source": "f:1", "why": "w", "severity": "error", "secret": False}

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from ansible.parsing.dataloader import DataLoader
 
-from hal_expect import __main__ as checker
-from hal_expect import promises
-from hal_expect.errors import ExpectationsError
-from hal_expect.prepare import Preparation, Prepared
-from hal_expect.templating import CompilingTemplar
+from hal_cluster.expect import __main__ as checker
+from hal_cluster.expect import promises
+from hal_cluster.expect.errors import ExpectationsError
+from hal_cluster.expect.prepare import Preparation, Prepared
+from hal_cluster.expect.templating import CompilingTemplar
 
 RUNS = {"why": "jobs need it", "service": {"name": "slurmd"}, "equal": "active"}
 
@@ -140,7 +140,7 @@ def test_the_checker_prints_each_fault_and_none_is_success(tmp_path: Path, capsy
 def test_the_checker_refuses_to_check_nothing_and_has_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert checker.main([]) == 2
     said = capsys.readouterr()
-    assert said.err.startswith("usage: python -m hal_expect FILE...")
+    assert said.err.startswith("usage: python -m hal_cluster.expect FILE...")
     assert said.out == ""
     assert checker.main(["--schema"]) == 0
     text = capsys.readouterr().out

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hal_expect import report
+from hal_cluster.expect import report
 
 RESULT: dict[str, Any] = {
     **{"id": "a", "role": "r", "status": "fail", "severity": "error", "expected": {"equal": 1}, "observed": 2},

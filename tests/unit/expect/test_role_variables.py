@@ -9,8 +9,8 @@ import pytest
 import yaml
 from ansible.parsing.dataloader import DataLoader
 
-from hal_expect.errors import ExpectationsError
-from hal_expect.roles import find_role, layers, variables_in
+from hal_cluster.expect.errors import ExpectationsError
+from hal_cluster.expect.roles import find_role, layers, variables_in
 
 LAYERS = ("defaults", "outer", "vars", "own", "extra")
 
@@ -19,7 +19,7 @@ LAYERS = ("defaults", "outer", "vars", "own", "extra")
 def roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of roles of its own."""
     monkeypatch.setattr("ansible.constants.DEFAULT_ROLES_PATH", [str(tmp_path / "roles")])
-    monkeypatch.setattr("hal_expect.roles.load_extra_vars", lambda _loader: {"extra": "extra"})
+    monkeypatch.setattr("hal_cluster.expect.roles.load_extra_vars", lambda _loader: {"extra": "extra"})
     return tmp_path / "roles"
 
 
@@ -40,7 +40,7 @@ def named(first: str, *others: str) -> dict[str, str]:
 
 
 def test_of_several_values_the_upper_layers_holds(roles: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hal_expect.roles.load_extra_vars", lambda _loader: named("extra", "role_name"))
+    monkeypatch.setattr("hal_cluster.expect.roles.load_extra_vars", lambda _loader: named("extra", "role_name"))
     above = {name: LAYERS[at:] for at, name in enumerate(LAYERS)}
     given = {name: named(name, *above[name], "role_name") for name in LAYERS}
     path = role(roles, "demo", defaults=given["defaults"], vars=given["vars"])

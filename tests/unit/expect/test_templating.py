@@ -8,7 +8,7 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
-from hal_expect.templating import CompilingTemplar
+from hal_cluster.expect.templating import CompilingTemplar
 
 TEXTS: list[tuple[str, dict[str, Any]]] = [
     ("{{ word }}", {}),

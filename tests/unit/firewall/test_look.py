@@ -1,4 +1,4 @@
-"""The role's own tasks refuse what hal_firewall finds, on a node that is a folder."""
+"""The role's own tasks refuse what hal_cluster.rules.firewall finds, on a node that is a folder."""
 
 from __future__ import annotations
 

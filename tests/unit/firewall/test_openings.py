@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hal_firewall.errors import FirewallError
-from hal_firewall.openings import Ports, opening, parse_ports
+from hal_cluster.rules.firewall.errors import FirewallError
+from hal_cluster.rules.firewall.openings import Ports, opening, parse_ports
 
 ENTRY: dict[str, Any] = {"id": "ssh", "ports": ["22/tcp"], "why": "the way in"}
 

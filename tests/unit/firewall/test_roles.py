@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hal_firewall.errors import FirewallError
-from hal_firewall.openings import check_fields, parse_ports
+from hal_cluster.rules.firewall.errors import FirewallError
+from hal_cluster.rules.firewall.openings import check_fields, parse_ports
 from tests.unit.playing import play, play_text
 
 ROOT = Path(__file__).resolve().parents[3]

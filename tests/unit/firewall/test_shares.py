@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from hal_firewall.errors import FirewallError
-from hal_firewall.openings import opening
-from hal_firewall.shares import Share, keeping, shares, shown, xml
+from hal_cluster.rules.firewall.errors import FirewallError
+from hal_cluster.rules.firewall.openings import opening
+from hal_cluster.rules.firewall.shares import Share, keeping, shares, shown, xml
 from tests.unit.modules import PROJECT, by_path
 
 hal_firewall_files = by_path(PROJECT / "plugins/filter/hal_firewall.py", "firewall_filters").hal_firewall_files

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hal_firewall.errors import FirewallError
-from hal_firewall.openings import parse_ports
-from hal_firewall.shares import WRITTEN, Share, shown
-from hal_firewall.there import look, losses, unread
+from hal_cluster.rules.firewall.errors import FirewallError
+from hal_cluster.rules.firewall.openings import parse_ports
+from hal_cluster.rules.firewall.shares import WRITTEN, Share, shown
+from hal_cluster.rules.firewall.there import look, losses, unread
 
 CAPTURES = Path(__file__).parent / "captures"
 LOOK = Path(__file__).resolve().parents[3] / "roles/firewall/files/look.sh"

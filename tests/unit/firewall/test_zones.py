@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal_firewall.errors import FirewallError
-from hal_firewall.openings import Ports, opening
-from hal_firewall.zones import Zone, merged, zones
+from hal_cluster.rules.firewall.errors import FirewallError
+from hal_cluster.rules.firewall.openings import Ports, opening
+from hal_cluster.rules.firewall.zones import Zone, merged, zones
 
 NETWORKS = ("management", "ipoib", "access", "bmc")
 SSH = {"id": "ssh", "ports": ["22/tcp"], "networks": ["all"], "why": "the way in"}

@@ -72,7 +72,7 @@ def test_every_variable_of_the_documentation_is_known() -> None:
 
 
 def test_what_programs_read_is_in_programs() -> None:
-    text = "".join(path.read_text() for path in ROOT.glob("hal_audit/**/*.py"))
+    text = "".join(path.read_text() for path in ROOT.glob("hal_cluster/audit/**/*.py"))
     assert {name for name in OF_PROGRAMS if f'"{name}"' not in text} == set()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hal_modules.lua import call, comment, quoted
+from hal_cluster.rules.lmod.lua import call, comment, quoted
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/", "LC_ALL": "C", "LMOD_PACKAGE_PATH": "/etc/lmod"}
 

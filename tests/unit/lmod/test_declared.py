@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hal_modules.declared import problems
+from hal_cluster.rules.lmod.declared import problems
 
 
 def module(**changes: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hal_modules.files import files, modulefile, roots
+from hal_cluster.rules.lmod.files import files, modulefile, roots
 
 TREE = "/opt/apps/modulefiles"
 

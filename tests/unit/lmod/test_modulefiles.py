@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hal_modules.files import files
+from hal_cluster.rules.lmod.files import files
 
 Call = Callable[..., dict[str, Any]]
 

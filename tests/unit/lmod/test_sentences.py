@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hal_modules.declared import FIELDS, label, problems, visible
-from hal_modules.files import files, modulefile, modulerc, roots
+from hal_cluster.rules.lmod.declared import FIELDS, label, problems, visible
+from hal_cluster.rules.lmod.files import files, modulefile, modulerc, roots
 from tests.unit.lmod.test_files import FULL, module
 
 LABELS = "write letters, digits, . _ + -, a letter or digit first, not default, and not .lua at the end"

@@ -11,7 +11,7 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(PROJECT))
 
-from hal_storage.layout import layout  # noqa: E402  found through the line above
+from hal_cluster.rules.local_storage.layout import layout  # noqa: E402  found through the line above
 from tests.unit.alike import alike  # noqa: E402
 
 alike("hal_storage_plan")

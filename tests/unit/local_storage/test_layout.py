@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hal_storage.errors import StorageError
-from hal_storage.layout import data_drives, layout, stripe
+from hal_cluster.rules.local_storage.errors import StorageError
+from hal_cluster.rules.local_storage.layout import data_drives, layout, stripe
 
 from .conftest import disks, raid, sets
 

@@ -36,7 +36,7 @@ def register() -> Register:
         ("playbooks/restore/plan.yml", ["backup"]),  # through playbooks/restore.yml
         ("playbooks/power.yml", ["bmc"]),  # by a helper that is given a name
         ("playbooks/nobody_runs.yml", []),
-        ("hal_audit/findings.py", []),
+        ("hal_cluster/audit/findings.py", []),
     ],
 )
 def test_a_fault_is_asked_of_what_runs_its_file(register: Register, path: str, names: list[str]) -> None:

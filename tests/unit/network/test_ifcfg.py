@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from ansible.module_utils.hal_network_files import HEADER
 
-from hal_network.errors import NetworkError
-from hal_network.ifcfg import Device, Policy, devices
+from hal_cluster.rules.network.errors import NetworkError
+from hal_cluster.rules.network.ifcfg import Device, Policy, devices
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "management": {"kind": "ethernet", "prefix": 24, "gateway": "10.1.0.254", "mtu": None},

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hal_modules.declared import problems
+from hal_cluster.rules.lmod.declared import problems
 
 PLUGIN = Path(__file__).resolve().parents[3] / "plugins/filter/hal_notebooks.py"
 

@@ -17,13 +17,13 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from hal_certificates import authority as subject
-from hal_certificates import cli, first_contact, keygen, revoked
-from hal_certificates.authority import Authority
-from hal_certificates.errors import CertificateError
-from hal_certificates.files import write
-from hal_certificates.register import Issued, Register, stamp, when
-from hal_certificates.tls import tls_authority, tls_certificate
+from hal_cluster.certificates import authority as subject
+from hal_cluster.certificates import cli, first_contact, keygen, revoked
+from hal_cluster.certificates.authority import Authority
+from hal_cluster.certificates.errors import CertificateError
+from hal_cluster.certificates.files import write
+from hal_cluster.certificates.register import Issued, Register, stamp, when
+from hal_cluster.certificates.tls import tls_authority, tls_certificate
 from tests.unit.authority import make
 
 LATER, LONG_AGO = "2999-01-01T00:00:00Z", "2000-01-01T00:00:00Z"
@@ -170,7 +170,7 @@ def test_what_is_revoked_is_noted_once_with_its_reason(ran: Any, folder: Path, t
     assert one.users.entries() == {"serial: 1": 3, "serial: 3": 5, "serial: 4": 7, "key: ssh-ed25519 AAAA": 9}
     with pytest.raises(CertificateError) as error:
         one.revoke_serials([4, 9], "x")
-    assert str(error.value) == "no certificate 9 was issued; python -m hal_certificates list shows them"
+    assert str(error.value) == "no certificate 9 was issued; python -m hal_cluster.certificates list shows them"
 
 
 def test_the_controllers_own_key_is_not_revoked(ran: Any, folder: Path, tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from hal_certificates import cli, first_contact
-from hal_certificates.authority import Authority
-from hal_certificates.errors import CertificateError
-from hal_certificates.keygen import fingerprint, public_key
+from hal_cluster.certificates import cli, first_contact
+from hal_cluster.certificates.authority import Authority
+from hal_cluster.certificates.errors import CertificateError
+from hal_cluster.certificates.keygen import fingerprint, public_key
 
 Program = Callable[..., tuple[int, str, str]]
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from hal_certificates import authority, cli, first_contact
-from hal_certificates.authority import Authority
-from hal_certificates.errors import CertificateError
-from hal_certificates.files import write
-from hal_certificates.keygen import fingerprint, public_key, run
-from hal_certificates.register import Issued, Register, stamp, when
+from hal_cluster.certificates import authority, cli, first_contact
+from hal_cluster.certificates.authority import Authority
+from hal_cluster.certificates.errors import CertificateError
+from hal_cluster.certificates.files import write
+from hal_cluster.certificates.keygen import fingerprint, public_key, run
+from hal_cluster.certificates.register import Issued, Register, stamp, when
 from tests.unit.operator.test_certificates import make_key
 
 
@@ -277,8 +277,8 @@ def test_the_list_shows_what_holds_what_ran_out_and_what_was_revoked(
     [
         ([], "name one of user, serial, key, node to revoke, not none"),
         (["--serial", "1", "--user", "ada"], "name one of user, serial, key, node to revoke, not user and serial"),
-        (["--serial", "one"], "one is no serial number; python -m hal_certificates list shows them"),
-        (["--serial", "9"], "no certificate 9 was issued; python -m hal_certificates list shows them"),
+        (["--serial", "one"], "one is no serial number; python -m hal_cluster.certificates list shows them"),
+        (["--serial", "9"], "no certificate 9 was issued; python -m hal_cluster.certificates list shows them"),
     ],
 )
 def test_what_cannot_be_revoked_is_said(

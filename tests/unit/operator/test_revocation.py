@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 import yaml
 
-from hal_certificates import authority, cli, files, revoked
-from hal_certificates.authority import Authority
-from hal_certificates.errors import CertificateError
-from hal_certificates.keygen import fingerprint, let_in, public_key
+from hal_cluster.certificates import authority, cli, files, revoked
+from hal_cluster.certificates.authority import Authority
+from hal_cluster.certificates.errors import CertificateError
+from hal_cluster.certificates.keygen import fingerprint, let_in, public_key
 from hal_inventory import lock
 from tests.unit import playing
 from tests.unit.interpreters import LOCAL
@@ -101,7 +101,9 @@ def test_a_clock_that_is_ahead_takes_no_certificate_for_one_that_ran_out(
     status, out, said = program("revoke", "--user", "bob")
     assert (status, out) == (2, [])
     since = said.removeprefix("bob has had no valid certificate since ")
-    assert since[10:] == f"{since[10:20]} by this computer's clock; python -m hal_certificates list shows all", said
+    assert (
+        since[10:] == f"{since[10:20]} by this computer's clock; python -m hal_cluster.certificates list shows all"
+    ), said
 
 
 def test_a_list_that_differs_in_its_date_alone_stays(program: Program, folder: Path) -> None:
@@ -219,7 +221,7 @@ def test_a_line_that_was_added_by_hand_is_in_effect_when_the_list_was_made(
     said = f"{folder}/revoked_users:3: no list was made since this line was added: "
     with pytest.raises(CertificateError) as caught:
         Authority(folder).users.samples()
-    assert str(caught.value) == f"{said}python -m hal_certificates --authority {folder} build"
+    assert str(caught.value) == f"{said}python -m hal_cluster.certificates --authority {folder} build"
     assert program("build") == (0, [str(folder / "revoked_keys")], "")
     assert refused(folder / "revoked_keys", tmp_path / "bob-cert.pub", tmp_path / "alice.pub") == [True, True]
     names = [one.split(" ", 2)[2] for one in Authority(folder).users.samples()]
@@ -265,7 +267,7 @@ def test_no_list_forgets_what_a_register_lost(program: Program, folder: Path, tm
     said = (
         f"{folder}/revoked_users no longer has serial: 1, key: {fingerprint(public_key(tmp_path / 'bob.pub'))}, which"
         " revoked_keys refuses: put the lines back, or, if that was to take a revocation back:"
-        f" python -m hal_certificates --authority {folder} build --taken-back"
+        f" python -m hal_cluster.certificates --authority {folder} build --taken-back"
     )
     assert program("build") == (2, [], said)
     assert program("revoke", "--serial", "2") == (2, [], said)
@@ -679,7 +681,7 @@ def test_the_promise_asks_the_nodes_list_for_what_the_register_has(
             }
         ]
     )
-    certificates = f"{shlex.quote(sys.executable)} -m hal_certificates"
+    certificates = f"{shlex.quote(sys.executable)} -m hal_cluster.certificates"
     variables = {
         "ansible_connection": "local",
         "ansible_python_interpreter": LOCAL,

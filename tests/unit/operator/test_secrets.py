@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hal_secrets import cli
-from hal_secrets.declared import declared
-from hal_secrets.errors import SecretError
-from hal_secrets.known import problems, values_of_tests
+from hal_cluster.secrets import cli
+from hal_cluster.secrets.declared import declared
+from hal_cluster.secrets.errors import SecretError
+from hal_cluster.secrets.known import problems, values_of_tests
 
 PROJECT = Path(__file__).resolve().parents[3]
 Program = Callable[..., tuple[int, str, str]]
@@ -229,12 +229,12 @@ def test_every_secret_of_this_project_has_its_recipe() -> None:
 
 
 def test_a_secret_of_the_controller_alone_is_made_too(root: Path) -> None:
-    (root / "hal_bmc").mkdir()
-    path = root / "hal_bmc" / "secrets.yml"
+    (root / "hal_cluster" / "bmc").mkdir(parents=True)
+    path = root / "hal_cluster" / "bmc" / "secrets.yml"
     path.write_text("vault_bmc_password: {characters: 16, after_rotation: at the BMCs}\n")
     assert {secret.name: secret.role for secret in declared(root)}["vault_bmc_password"] == "bmc"
     path.write_text("vault_bmc_password: {characters: 2, after_rotation: at the BMCs}\n")
-    with pytest.raises(SecretError, match=r"^hal_bmc/secrets.yml: characters: "):
+    with pytest.raises(SecretError, match=r"^hal_cluster/bmc/secrets.yml: characters: "):
         declared(root)
 
 

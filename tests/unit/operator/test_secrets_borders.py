@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hal_secrets.declared import Recipe, declared
-from hal_secrets.errors import SecretError
-from hal_secrets.known import problems, values_of_tests
-from hal_secrets.site import Site
-from hal_secrets.vault import Vault
+from hal_cluster.secrets.declared import Recipe, declared
+from hal_cluster.secrets.errors import SecretError
+from hal_cluster.secrets.known import problems, values_of_tests
+from hal_cluster.secrets.site import Site
+from hal_cluster.secrets.vault import Vault
 
 
 @pytest.mark.parametrize(("field", "least"), [("bytes", 32), ("characters", 16)])
@@ -63,8 +63,8 @@ def test_secrets_come_in_order_each_once_and_comments_name_none(tmp_path: Path) 
         a=("k: 1\n", ""),
     )  # fmt: skip
     (tmp_path / "roles" / "file.txt").write_text("vault_f")
-    (tmp_path / "hal_x").mkdir()
-    (tmp_path / "hal_x" / "secrets.yml").write_text(f"vault_y: {recipe}\nvault_b: {recipe}\n")
+    (tmp_path / "hal_cluster" / "x").mkdir(parents=True)
+    (tmp_path / "hal_cluster" / "x" / "secrets.yml").write_text(f"vault_y: {recipe}\nvault_b: {recipe}\n")
     found = declared(tmp_path)
     assert [(one.role, one.name) for one in found] == [
         ("b", "vault_a"), ("b", "vault_e"), ("b", "vault_z"), ("x", "vault_b"), ("x", "vault_y")

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from hal_certificates import cli
-from hal_certificates.errors import CertificateError
-from hal_certificates.tls import tls_authority, tls_certificate, tls_sign_request
+from hal_cluster.certificates import cli
+from hal_cluster.certificates.errors import CertificateError
+from hal_cluster.certificates.tls import tls_authority, tls_certificate, tls_sign_request
 from tests.unit.authority import make
 
 

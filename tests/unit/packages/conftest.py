@@ -15,10 +15,10 @@ sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
 
 from small_packages import Key, Workshop, index  # noqa: E402  found through the lines above
 
-from hal_packages.declared import Nodes, Origin, Repository, Site  # noqa: E402
-from hal_packages.lock import Lock, LockFile, dump, load  # noqa: E402
-from hal_packages.metadata import AtHand, gather  # noqa: E402
-from hal_packages.resolve import lock, repositories_of  # noqa: E402
+from hal_cluster.packages.declared import Nodes, Origin, Repository, Site  # noqa: E402
+from hal_cluster.packages.lock import Lock, LockFile, dump, load  # noqa: E402
+from hal_cluster.packages.metadata import AtHand, gather  # noqa: E402
+from hal_cluster.packages.resolve import lock, repositories_of  # noqa: E402
 from tests.unit.alike import alike  # noqa: E402
 
 alike("hal_mirror_keys")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hal_packages.check import Report, against_declared, against_files, against_metadata
-from hal_packages.lock import Lock
-from hal_packages.metadata import AtHand
+from hal_cluster.packages.check import Report, against_declared, against_files, against_metadata
+from hal_cluster.packages.lock import Lock
+from hal_cluster.packages.metadata import AtHand
 from tests.unit.packages.conftest import World
 
 TREE = ("repositories", "base", "x86_64")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hal_packages import cli
-from hal_packages.declared import Site
-from hal_packages.lock import Lock, load
+from hal_cluster.packages import cli
+from hal_cluster.packages.declared import Site
+from hal_cluster.packages.lock import Lock, load
 from tests.unit.packages.conftest import World
 
 
@@ -33,7 +33,7 @@ class Desk:
 @pytest.fixture
 def desk(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Desk:
     made = Desk(world, tmp_path, capsys)
-    monkeypatch.setattr("hal_packages.declared.declared", lambda sources: made.site)
+    monkeypatch.setattr("hal_cluster.packages.declared.declared", lambda sources: made.site)
     return made
 
 

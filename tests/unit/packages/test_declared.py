@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hal_packages.declared import Repository, Site, declared
-from hal_packages.errors import HalPackagesError
+from hal_cluster.packages.declared import Repository, Site, declared
+from hal_cluster.packages.errors import HalPackagesError
 
 KEY = "0123 4567 89ab cdef 0123 4567 89ab cdef 0123 4567"
 REPOSITORIES = f"""

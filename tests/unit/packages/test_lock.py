@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 import yaml
 
-from hal_packages.errors import LockFileError
-from hal_packages.lock import Lock, dump, load
+from hal_cluster.packages.errors import LockFileError
+from hal_cluster.packages.lock import Lock, dump, load
 
 KEY = "0123456789ABCDEF0123456789ABCDEF01234567"
 GOOD = f"""\

@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
-from hal_packages import repodata, resolve, signatures
-from hal_packages.declared import Nodes, Origin, Repository
-from hal_packages.errors import HalPackagesError
-from hal_packages.metadata import AtHand, gather
-from hal_packages.repodata import Metadata, local, obtain, read
-from hal_packages.universe import Found, Solution, without
+from hal_cluster.packages import repodata, resolve, signatures
+from hal_cluster.packages.declared import Nodes, Origin, Repository
+from hal_cluster.packages.errors import HalPackagesError
+from hal_cluster.packages.metadata import AtHand, gather
+from hal_cluster.packages.repodata import Metadata, local, obtain, read
+from hal_cluster.packages.universe import Found, Solution, without
 
 NAMESPACE = 'xmlns="http://linux.duke.edu/metadata/repo"'
 KEY = "A" * 24 + "0123456789ABCDEF"
@@ -353,7 +353,7 @@ def test_a_universe_has_the_metadata_of_its_architecture(monkeypatch: pytest.Mon
         added.append(words)
         return made
 
-    monkeypatch.setattr("hal_packages.metadata.Universe", make)
+    monkeypatch.setattr("hal_cluster.packages.metadata.Universe", make)
     known: Any = {("b", "x86_64"): 1, ("a", "x86_64"): 2, ("a", "ppc64le"): 3}
     assert AtHand(known).universe("x86_64", ("g",)) is made  # type: ignore[comparison-overlap]
     assert added == [("x86_64", ("g",)), ("a", 2), ("b", 1)]

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from hal_packages.errors import HalPackagesError
-from hal_packages.metadata import gather
-from hal_packages.repodata import Metadata, obtain
-from hal_packages.resolve import lock
-from hal_packages.universe import Universe
+from hal_cluster.packages.errors import HalPackagesError
+from hal_cluster.packages.metadata import gather
+from hal_cluster.packages.repodata import Metadata, obtain
+from hal_cluster.packages.resolve import lock
+from hal_cluster.packages.universe import Universe
 from tests.unit.packages.conftest import World
 
 

@@ -25,9 +25,9 @@ for _folder in (
     if str(_folder) not in sys.path:
         sys.path.insert(0, str(_folder))
 
-from hal_provision.dhcp import Served, Server  # noqa: E402  found through the lines above
-from hal_provision.images import make_key  # noqa: E402
-from hal_provision.nodes import BootNode, boot_node  # noqa: E402
+from hal_cluster.provision.dhcp import Served, Server  # noqa: E402  found through the lines above
+from hal_cluster.provision.images import make_key  # noqa: E402
+from hal_cluster.provision.nodes import BootNode, boot_node  # noqa: E402
 
 URL = "http://10.1.0.11:8480/boot/"
 START_SECONDS = 600  # for a program that serves in a second; a loaded machine is no fault

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hal_reimage.record import Image, Plan, Record, Run, State, Step, stamp
+from hal_cluster.reimage.record import Image, Plan, Record, Run, State, Step, stamp
 
 NOW = 1_800_000_000.0
 IMAGE = Image("compute-20261122-ppc64le", "ab" * 32, "ppc64le", "4.18.0-80.7.2.el7")

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from hal_provision.images import seal
+from hal_cluster.provision.images import seal
 
 provision_images: Any = importlib.import_module("provision_images")
 WHEN = datetime(2026, 11, 22, 10, 0, tzinfo=timezone.utc)

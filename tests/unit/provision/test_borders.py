@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from hal_provision import boot, dhcp, images, ipxe, petitboot, tokens
-from hal_provision.errors import ProvisionError
-from hal_provision.nodes import boot_nodes
+from hal_cluster.provision import boot, dhcp, images, ipxe, petitboot, tokens
+from hal_cluster.provision.errors import ProvisionError
+from hal_cluster.provision.nodes import boot_nodes
 from tests.unit.provision.conftest import node, server
 
 KERNEL = "http://10.1.0.11/images/vmlinuz"

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from hal_provision import building as subject
-from hal_provision.building import Machine, abandoned, digests, machine, made_from, owner, problem
-from hal_provision.errors import ProvisionError
+from hal_cluster.provision import building as subject
+from hal_cluster.provision.building import Machine, abandoned, digests, machine, made_from, owner, problem
+from hal_cluster.provision.errors import ProvisionError
 
 NODES = {
     "a": {"profile": "gpu", "arch": "ppc64le", "kernel": "4", "name": "a", "gpus": []},
@@ -65,7 +65,7 @@ def test_why_nothing_can_be_built_is_one_line(tmp_path: Path) -> None:
         " Name a node that is ppc64le: -e image_builder=NODE"
     )
     key = tmp_path / "none"
-    said = f"{key}: the key that signs images is missing; python -m hal_provision key {key} makes it, once"
+    said = f"{key}: the key that signs images is missing; python -m hal_cluster.provision key {key} makes it, once"
     assert told(tmp_path, key=key) == said
     (tmp_path / "roles/time/tasks/In-stall.yml").touch()
     for entry in ("other", "In-stall", "../tasks/install"):

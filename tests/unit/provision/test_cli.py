@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from bmc.petitboot import Kernel, Lease, boot
 
-from hal_provision.cli import main
+from hal_cluster.provision.cli import main
 from tests.unit.provision.conftest import PROJECT
 
 SAMPLES = Path(__file__).parent / "captures" / "petitboot"

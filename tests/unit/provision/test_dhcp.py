@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from bmc.petitboot import Lease, config_url
 
-from hal_provision.dhcp import PREFIX, Served, Server, files, host_file, main_file, options_file
-from hal_provision.errors import ProvisionError
-from hal_provision.nodes import BootNode
+from hal_cluster.provision.dhcp import PREFIX, Served, Server, files, host_file, main_file, options_file
+from hal_cluster.provision.errors import ProvisionError
+from hal_cluster.provision.nodes import BootNode
 from tests.unit.provision.conftest import URL, Wire, node, server, write_all
 
 X86: dict[str, Any] = {"arch": "x86_64"}

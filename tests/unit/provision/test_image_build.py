@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hal_provision import building
+from hal_cluster.provision import building
 from tests.unit.interpreters import NODES, interpreter
 from tests.unit.provision.conftest import PROJECT
 from tests.unit.provision.image_parts import PRIVATE, SHADOW, ImageError, install, packing, run, write

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hal_provision import building
+from hal_cluster.provision import building
 from tests.unit.provision.image_parts import PRIVATE, SHADOW, ImageError, cleaning, write
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleError
 
-from hal_provision import building
-from hal_provision.errors import ProvisionError
+from hal_cluster.provision import building
+from hal_cluster.provision.errors import ProvisionError
 from tests.unit.provision.conftest import PROJECT
 
 KERNEL = "4.18.0-80.7.2.el7"
@@ -93,7 +93,7 @@ def test_a_build_is_abandoned_when_its_process_is_over(monkeypatch: pytest.Monke
     mine = building.owner("ac922-1-ppc64le")
     assert not building.abandoned(mine)
     other = subprocess.run(
-        [sys.executable, "-c", "from hal_provision.building import owner; print(owner('x'))"],
+        [sys.executable, "-c", "from hal_cluster.provision.building import owner; print(owner('x'))"],
         capture_output=True, text=True, check=True, cwd=PROJECT,
     ).stdout.strip()  # fmt: skip
     assert building.abandoned(other)
@@ -186,7 +186,7 @@ def test_a_task_is_never_run_outside_of_it(
 
 def test_the_builder_of_images_is_no_node_of_the_record() -> None:
     """The callback that records what roles manage passes the image's root by."""
-    from hal_audit.observer import Observer
+    from hal_cluster.audit.observer import Observer
 
     class Manager:
         def get_vars(self, host: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hal_provision.images import make_key
+from hal_cluster.provision.images import make_key
 from tests.unit.interpreters import LOCAL
 from tests.unit.playing import ROOT, play, play_text
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hal_provision.errors import ProvisionError
-from hal_provision.images import MANIFEST, SIGNATURE, Manifest, check, make_key, public_key, sign, signed, stamp
+from hal_cluster.provision.errors import ProvisionError
+from hal_cluster.provision.images import MANIFEST, SIGNATURE, Manifest, check, make_key, public_key, sign, signed, stamp
 from tests.unit.provision.refusals import Problem
 from tests.unit.provision.sealed import WHEN, flip, image, provision_images
 
@@ -101,7 +101,7 @@ def test_an_old_image_under_a_new_name_is_refused(tmp_path: Path, key: Path) -> 
 
 
 def test_a_signed_thing_that_is_no_manifest_is_refused(tmp_path: Path, key: Path) -> None:
-    from hal_provision import images
+    from hal_cluster.provision import images
 
     folder = tmp_path / "compute-1-ppc64le"
     folder.mkdir()

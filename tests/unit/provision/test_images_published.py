@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hal_provision.images import MANIFEST, public_key
+from hal_cluster.provision.images import MANIFEST, public_key
 from tests.unit.provision import reimages
 from tests.unit.provision.refusals import Problem, problem
 from tests.unit.provision.sealed import WHEN, flip, image, provision_images

@@ -12,10 +12,10 @@ import pytest
 from pykickstart.parser import KickstartParser  # type: ignore[import-untyped]
 from pykickstart.version import makeVersion  # type: ignore[import-untyped]
 
-from hal_provision.errors import ProvisionError
-from hal_provision.images import Manifest
-from hal_provision.kickstart import Place, Policy, Server, Source, kickstart
-from hal_provision.tokens import Token, issue
+from hal_cluster.provision.errors import ProvisionError
+from hal_cluster.provision.images import Manifest
+from hal_cluster.provision.kickstart import Place, Policy, Server, Source, kickstart
+from hal_cluster.provision.tokens import Token, issue
 from tests.unit.provision.conftest import node, run_script
 
 PLACE = Place("management", "255.255.255.0")

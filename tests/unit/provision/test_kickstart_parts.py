@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hal_provision.errors import ProvisionError
-from hal_provision.kickstart import Place, Policy, Server, Source, kickstart
+from hal_cluster.provision.errors import ProvisionError
+from hal_cluster.provision.kickstart import Place, Policy, Server, Source, kickstart
 from tests.unit.provision.conftest import node
 from tests.unit.provision.test_kickstart import AUTHORITY, DISK, FROM_IMAGE, IMAGE, PACKAGES, PLACE, SERVER, TOKEN
 

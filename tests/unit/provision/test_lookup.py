@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleError
 
-from hal_provision import boot
-from hal_provision.nodes import boot_nodes
+from hal_cluster.provision import boot
+from hal_cluster.provision.nodes import boot_nodes
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -10,8 +10,8 @@ from bmc.petitboot import Disk, Kernel, Lease, boot, search_names
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal_provision import ipxe, petitboot
-from hal_provision.errors import ProvisionError
+from hal_cluster.provision import ipxe, petitboot
+from hal_cluster.provision.errors import ProvisionError
 
 SAMPLES = Path(__file__).parent / "captures" / "petitboot"
 MAC, ADDRESS, CONF = "02:48:41:4c:02:05", "10.1.0.105", "http://10.1.0.11:8480/boot/hal05"

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from hal_reimage.record import Drained, Step, stamp
+from hal_cluster.reimage.record import Drained, Step, stamp
 from tests.unit.interpreters import EVERY, SHARED, interpreter
 from tests.unit.provision.conftest import PROJECT, node
 from tests.unit.provision.reimages import done, failed, record

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hal_reimage.record import Step
+from hal_cluster.reimage.record import Step
 from tests.unit.provision.conftest import node
 from tests.unit.provision.refusals import problem
 from tests.unit.provision.reimages import failed, record

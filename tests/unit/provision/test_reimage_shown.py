@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hal_reimage.record import State, Step, stamp
+from hal_cluster.reimage.record import State, Step, stamp
 from tests.unit.provision.reimages import NOW, done, failed, record
 
 shown: Any = importlib.import_module("reimage_status")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hal_cluster.reimage.record import Drained, State, Step, stamp
 from hal_inventory.ranges import expand_list
-from hal_reimage.record import Drained, State, Step, stamp
 from tests.unit.alike import alike
 from tests.unit.provision.reimages import NOW, done, failed, record
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hal_reimage.record import STEPS, State, Step, record_of
+from hal_cluster.reimage.record import STEPS, State, Step, record_of
 from tests.unit.provision.conftest import node
 from tests.unit.provision.reimages import NOW, RUN, done, failed, record
 from tests.unit.provision.test_store import settings_of, trail

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hal_certificates import cli
-from hal_certificates.authority import HOST_DAYS, Authority
-from hal_provision.errors import ProvisionError
-from hal_provision.secrets import SSHD_CONFIG, first_secrets
+from hal_cluster.certificates import cli
+from hal_cluster.certificates.authority import HOST_DAYS, Authority
+from hal_cluster.provision.errors import ProvisionError
+from hal_cluster.provision.secrets import SSHD_CONFIG, first_secrets
 from tests.unit.provision.conftest import PROJECT, node
 
 HAL05 = node()

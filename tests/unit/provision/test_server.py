@@ -26,10 +26,10 @@ import yaml
 from bmc.petitboot import Disk, Kernel, Lease, Menu, boot
 from jinja2 import Template
 
-from hal_provision.kickstart import Place, Server, Source, kickstart
-from hal_provision.petitboot import hex_name, mac_name
-from hal_provision.tokens import Token
-from hal_reimage.record import State, Step
+from hal_cluster.provision.kickstart import Place, Server, Source, kickstart
+from hal_cluster.provision.petitboot import hex_name, mac_name
+from hal_cluster.provision.tokens import Token
+from hal_cluster.reimage.record import State, Step
 from tests.unit.interpreters import EVERY, beside, interpreter
 from tests.unit.provision import reimages
 from tests.unit.provision.conftest import PROJECT, node, run_script

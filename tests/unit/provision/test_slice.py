@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from hal_cluster.provision.boot import Installer, order
+from hal_cluster.provision.errors import ProvisionError
+from hal_cluster.provision.kickstart import Place, Server, Source, disk_of, kickstart
+from hal_cluster.provision.nodes import boot_node
+from hal_cluster.provision.tokens import Token
 from hal_inventory.compiled import slice_of
-from hal_provision.boot import Installer, order
-from hal_provision.errors import ProvisionError
-from hal_provision.kickstart import Place, Server, Source, disk_of, kickstart
-from hal_provision.nodes import boot_node
-from hal_provision.tokens import Token
 from tests.unit.provision.conftest import PROJECT
 
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hal_provision.boot import Installer, known, order
-from hal_provision.errors import ProvisionError
-from hal_provision.nodes import BootNode
-from hal_provision.tokens import Token
+from hal_cluster.provision.boot import Installer, known, order
+from hal_cluster.provision.errors import ProvisionError
+from hal_cluster.provision.nodes import BootNode
+from hal_cluster.provision.tokens import Token
 from tests.unit.provision.conftest import PROJECT, node
 
 common: Any = importlib.import_module("provision_common")

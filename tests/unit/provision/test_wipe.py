@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tests.unit.local_storage.conftest  # noqa: F401  makes the module_utils of the toolkit findable
-from hal_provision.errors import ProvisionError
-from hal_provision.kickstart import kickstart, wipeable
+from hal_cluster.provision.errors import ProvisionError
+from hal_cluster.provision.kickstart import kickstart, wipeable
 from tests.unit.provision.conftest import node, run_script
 from tests.unit.provision.test_kickstart import FROM_IMAGE, PACKAGES, PLACE, SERVER, TOKEN, made, read, script
 

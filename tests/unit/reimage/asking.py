@@ -1,4 +1,4 @@
-"""hal_reimage.command asked as playbooks/reimage.yml asks it: HAL's model, images in a folder, a site in memory.
+"""hal_cluster.reimage.command asked as playbooks/reimage.yml asks: HAL's model, images in a folder, a site in memory.
 
 What the server keeps of images is read by its real program; machines, Slurm and records are of ``fakes``.
 """
@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from hal_cluster.reimage.command import Asked, Connected, Result, reimage
+from hal_cluster.reimage.record import record_of
+from hal_cluster.reimage.remote import Done
+from hal_cluster.reimage.world import World
 from hal_inventory.compiled import Compiled
 from hal_inventory.packed import host_vars
-from hal_reimage.command import Asked, Connected, Result, reimage
-from hal_reimage.record import record_of
-from hal_reimage.remote import Done
-from hal_reimage.world import World
 from tests.unit.interpreters import beside
 from tests.unit.reimage.fakes import Site
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from hal_certificates.authority import Authority
-from hal_provision.images import make_key, public_key, seal
+from hal_cluster.certificates.authority import Authority
+from hal_cluster.provision.images import make_key, public_key, seal
 from tests.unit.authority import make
 from tests.unit.provision.conftest import node
 from tests.unit.provision.test_store import settings_of

@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from hal_reimage.errors import Conflict, Gone, Trouble
-from hal_reimage.record import Image, Plan, Record, Run, State, Step, record_of, stamp
-from hal_reimage.world import Installation, Job, SlurmNode, World
+from hal_cluster.reimage.errors import Conflict, Gone, Trouble
+from hal_cluster.reimage.record import Image, Plan, Record, Run, State, Step, record_of, stamp
+from hal_cluster.reimage.world import Installation, Job, SlurmNode, World
 
 IMAGE = Image("ac922-20261122-ppc64le", "0" * 64, "ppc64le", "4.18.0-80.7.2.el7")
 RUN = Run("K7QX-M2VD", "root@here", "2026-11-22T18:00:00Z")

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from hal_reimage.remote import Done, Run
-from hal_reimage.slurm import SlurmCommands, TestJob
+from hal_cluster.reimage.remote import Done, Run
+from hal_cluster.reimage.slurm import SlurmCommands, TestJob
 
 REASON = "hal-reimage: new image"
 

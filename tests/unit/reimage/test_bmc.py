@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "molecule" / "share
 
 from bmc.spec import KINDS  # the line above makes it findable
 
-from hal_bmc.models import Power, Target
-from hal_bmc.turns import Turns
-from hal_reimage.bmc import Bmcs, Machine
-from hal_reimage.errors import Conflict, Trouble
+from hal_cluster.bmc.models import Power, Target
+from hal_cluster.bmc.turns import Turns
+from hal_cluster.reimage.bmc import Bmcs, Machine
+from hal_cluster.reimage.errors import Conflict, Trouble
 from tests.unit.bmc.emulated import NOT_PATIENT, PATIENT, SECRET, Emulated, Emulation, overlook_no_answer
 
 LONG_SECONDS = 600
@@ -188,7 +188,7 @@ def test_pyghmi_which_is_not_for_several_threads_has_one_session_at_a_time(
                 if self.name == "hal05":  # still ours: what ends a session is a call, too
                     seen.append(other_is_in.wait(1 if alone else LONG_SECONDS))
 
-        monkeypatch.setattr("hal_reimage.bmc.connect", Session)
+        monkeypatch.setattr("hal_cluster.reimage.bmc.connect", Session)
         assert ours.is_on("hal05")
         assert seen == [not alone]
         assert other_is_in.wait(LONG_SECONDS), "it had its turn then"

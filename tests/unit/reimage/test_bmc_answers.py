@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hal_bmc.models import Power, Target
-from hal_bmc.turns import Turns
-from hal_reimage import bmc
-from hal_reimage.errors import ReimageError, Trouble
+from hal_cluster.bmc.models import Power, Target
+from hal_cluster.bmc.turns import Turns
+from hal_cluster.reimage import bmc
+from hal_cluster.reimage.errors import ReimageError, Trouble
 from tests.unit.bmc.emulated import PATIENT
 
 TARGET = Target(name="hal05", kind="openbmc", address="10.0.0.5", user="root", password="none")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from hal_cluster.provision.images import public_key
+from hal_cluster.reimage.errors import Trouble
+from hal_cluster.reimage.nodes import Ssh
+from hal_cluster.reimage.remote import MOST_SAID, Done, done_of
+from hal_cluster.reimage.server import Records, published
 from hal_inventory.bounded import MOST_ANSWER
-from hal_provision.images import public_key
-from hal_reimage.errors import Trouble
-from hal_reimage.nodes import Ssh
-from hal_reimage.remote import MOST_SAID, Done, done_of
-from hal_reimage.server import Records, published
 from tests.unit.audit.bombs import INFLATED, archived, nested, refused, within
 from tests.unit.reimage.asking import Server
 from tests.unit.reimage.conftest import Publish

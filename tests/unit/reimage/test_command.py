@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from hal_provision.errors import ProvisionError
-from hal_provision.images import make_key
-from hal_reimage.command import Result
-from hal_reimage.engine import Engine
-from hal_reimage.errors import ReimageError
-from hal_reimage.record import Image, Plan, Run, State, code_of, record_of
+from hal_cluster.provision.errors import ProvisionError
+from hal_cluster.provision.images import make_key
+from hal_cluster.reimage.command import Result
+from hal_cluster.reimage.engine import Engine
+from hal_cluster.reimage.errors import ReimageError
+from hal_cluster.reimage.record import Image, Plan, Run, State, code_of, record_of
 from tests.unit.reimage.asking import Desk
 from tests.unit.reimage.conftest import Publish
 from tests.unit.reimage.slurmctld import Node, Slurmctld
@@ -134,7 +134,7 @@ def test_with_its_code_a_node_is_reimaged_and_nothing_else_is_touched(desk: Desk
 
 
 def test_the_same_command_in_the_same_second_is_another_call(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hal_reimage.command.stamp", lambda now: "2026-11-22T18:00:00Z")
+    monkeypatch.setattr("hal_cluster.reimage.command.stamp", lambda now: "2026-11-22T18:00:00Z")
     desk.site.faults["hal05"] = {"gates"}
     code, runs = desk.ask("hal05").code, []
     for _call in range(2):
@@ -333,7 +333,7 @@ def test_nodes_that_nobody_can_have_meant_are_refused_before_anything_is_asked(
 def test_an_expression_that_the_model_does_not_know_is_refused(desk: Desk, nodes: str) -> None:
     with pytest.raises(Exception, match=r"\S") as error:
         desk.ask(nodes)
-    assert type(error.value).__module__.startswith(("hal_inventory", "hal_reimage"))
+    assert type(error.value).__module__.startswith(("hal_inventory", "hal_cluster.reimage"))
     assert (desk.site.told, desk.server.asked) == ([], [])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ansible.playbook.play_context import PlayContext
 
-from hal_reimage.errors import Trouble
+from hal_cluster.reimage.errors import Trouble
 from tests.unit.interpreters import LOCAL
 from tests.unit.reimage.test_playbook import ROOT, action
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hal_reimage.drive import LOOK_SECONDS, MARK_SECONDS, PATIENCE_SECONDS, Drive
-from hal_reimage.engine import Engine, Limits
-from hal_reimage.errors import Conflict, ReimageError, Trouble
-from hal_reimage.record import STEPS, Record, Run, State, Step
-from hal_reimage.world import World
+from hal_cluster.reimage.drive import LOOK_SECONDS, MARK_SECONDS, PATIENCE_SECONDS, Drive
+from hal_cluster.reimage.engine import Engine, Limits
+from hal_cluster.reimage.errors import Conflict, ReimageError, Trouble
+from hal_cluster.reimage.record import STEPS, Record, Run, State, Step
+from hal_cluster.reimage.world import World
 from tests.unit.reimage.asking import one_at_a_time
 from tests.unit.reimage.fakes import RUN, Site, plan
 
@@ -250,7 +250,7 @@ def test_what_a_look_did_before_the_server_fell_silent_is_no_silence() -> None:
 
 
 def test_however_long_a_look_takes_the_server_hears_that_nodes_are_driven(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hal_reimage.drive.MARK_SECONDS", 0.01)
+    monkeypatch.setattr("hal_cluster.reimage.drive.MARK_SECONDS", 0.01)
     marks, heard = list[list[str]](), {"hal01": threading.Event(), "hal02": threading.Event()}
 
     def mark(nodes: Sequence[str]) -> None:
@@ -271,7 +271,7 @@ def test_however_long_a_look_takes_the_server_hears_that_nodes_are_driven(monkey
 
 
 def test_a_look_that_hangs_is_no_driving(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hal_reimage.drive.MARK_SECONDS", 0.01)
+    monkeypatch.setattr("hal_cluster.reimage.drive.MARK_SECONDS", 0.01)
     now, hangs, heard = [0.0], threading.Event(), threading.Event()
     marks = list[list[str]]()
 

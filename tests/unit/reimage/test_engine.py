@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from hal_reimage.engine import Engine, Limits, before
-from hal_reimage.errors import Conflict, ReimageError, Trouble
-from hal_reimage.record import STEPS, Drained, Record, Run, State, Step, moment, record_of
+from hal_cluster.reimage.engine import Engine, Limits, before
+from hal_cluster.reimage.errors import Conflict, ReimageError, Trouble
+from hal_cluster.reimage.record import STEPS, Drained, Record, Run, State, Step, moment, record_of
 from tests.unit.reimage.fakes import IMAGE, RUN, Site, plan
 
 NODE, OTHER = "hal05", "hal06"

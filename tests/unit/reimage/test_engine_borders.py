@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hal_reimage.engine import Engine, Limits
-from hal_reimage.errors import Trouble
-from hal_reimage.record import Drained, State, Step
+from hal_cluster.reimage.engine import Engine, Limits
+from hal_cluster.reimage.errors import Trouble
+from hal_cluster.reimage.record import Drained, State, Step
 from tests.unit.reimage.test_engine import AGAIN, LIMITS, NODE, OTHER, Here
 
 PROJECT = Path(__file__).resolve().parents[3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hal_reimage.record import Drained, State, Step
+from hal_cluster.reimage.record import Drained, State, Step
 from tests.unit.reimage.fakes import FakeSlurm
 from tests.unit.reimage.test_engine import AGAIN, BY_SLURM, NODE, Here, Killed
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hal_cluster.reimage.errors import ReimageError
+from hal_cluster.reimage.guards import named, refuse, refuse_left_alone
 from hal_inventory.compiled import slice_of
-from hal_reimage.errors import ReimageError
-from hal_reimage.guards import named, refuse, refuse_left_alone
 
 ROOT = Path(__file__).resolve().parents[3]
 EVERY = ["hal-login", "hal01", "hal02", "hal03"]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hal_reimage.errors import Trouble
-from hal_reimage.nodes import Ssh
-from hal_reimage.remote import Done
+from hal_cluster.reimage.errors import Trouble
+from hal_cluster.reimage.nodes import Ssh
+from hal_cluster.reimage.remote import Done
 
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
@@ -40,7 +40,7 @@ def test_the_key_that_a_node_shows_is_known_by_its_fingerprint(
         asked.append(address)
         return lines[::-1]
 
-    monkeypatch.setattr("hal_reimage.nodes.shown", shown)
+    monkeypatch.setattr("hal_cluster.reimage.nodes.shown", shown)
     said = Ssh({"hal05": "10.1.0.105"}, lambda node: nowhere, BOOT_ID).host_key("hal05")
     wanted = ""
     if "ed25519" in kinds:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hal_reimage.errors import Conflict
+from hal_cluster.reimage.errors import Conflict
 from tests.unit import addresses, playing
 from tests.unit.interpreters import beside
 from tests.unit.reimage.asking import FILES, PROGRAMS, Server

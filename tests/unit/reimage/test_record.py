@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hal_reimage.errors import ReimageError
-from hal_reimage.record import Drained, Image, Plan, Record, Run, State, Step, code_of, moment, record_of, stamp
+from hal_cluster.reimage.errors import ReimageError
+from hal_cluster.reimage.record import Drained, Image, Plan, Record, Run, State, Step, code_of, moment, record_of, stamp
 from tests.unit.reimage.fakes import RUN, plan
 
 NOW = 1_795_370_400.0

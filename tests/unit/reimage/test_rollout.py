@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from hal_reimage import rollout
-from hal_reimage.rollout import Playbook, Playbooks, results_of
+from hal_cluster.reimage import rollout
+from hal_cluster.reimage.rollout import Playbook, Playbooks, results_of
 
 ROOT = Path(__file__).resolve().parents[3]
 LONG_SECONDS = 600
@@ -466,7 +466,7 @@ PARENT = """
 import sys, time
 sys.path.insert(0, {root!r})
 from pathlib import Path
-from hal_reimage.rollout import Playbook, Playbooks
+from hal_cluster.reimage.rollout import Playbook, Playbooks
 folder = Path({folder!r})
 book = Playbook([sys.executable, str(folder / "program.py")], folder / "site.yml")
 playbooks = Playbooks(book, book, folder / "logs", {{"TMPDIR": {folder!r}}}, folder)

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from hal_provision.images import make_key, public_key
-from hal_provision.kickstart import Place
-from hal_provision.kickstart import Server as Secrets
-from hal_provision.tokens import MOST_SECONDS
-from hal_reimage.errors import Conflict, ReimageError, Trouble
-from hal_reimage.record import Record, State, Step, stamp
-from hal_reimage.remote import Done
-from hal_reimage.server import Ordering, Provisioning, Records, image_of, published
+from hal_cluster.provision.images import make_key, public_key
+from hal_cluster.provision.kickstart import Place
+from hal_cluster.provision.kickstart import Server as Secrets
+from hal_cluster.provision.tokens import MOST_SECONDS
+from hal_cluster.reimage.errors import Conflict, ReimageError, Trouble
+from hal_cluster.reimage.record import Record, State, Step, stamp
+from hal_cluster.reimage.remote import Done
+from hal_cluster.reimage.server import Ordering, Provisioning, Records, image_of, published
 from tests.unit.provision.conftest import node
 from tests.unit.reimage.asking import Server
 from tests.unit.reimage.conftest import Publish

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from hal_reimage.record import STEPS, Image, Plan, Record, State, Step
-from hal_reimage.show import Shown, end_of, line_of, plan_of
-from hal_reimage.world import Job, SlurmNode
+from hal_cluster.reimage.record import STEPS, Image, Plan, Record, State, Step
+from hal_cluster.reimage.show import Shown, end_of, line_of, plan_of
+from hal_cluster.reimage.world import Job, SlurmNode
 from tests.unit.reimage.fakes import RUN
 
 IMAGE = Image("ac922-20261122.101500-ppc64le", "3f9a" * 16, "ppc64le", "4.18.0-80.7.2.el7")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from hal_reimage.errors import ReimageError, Trouble
-from hal_reimage.remote import Done
-from hal_reimage.slurm import SlurmCommands, TestJob
+from hal_cluster.reimage.errors import ReimageError, Trouble
+from hal_cluster.reimage.remote import Done
+from hal_cluster.reimage.slurm import SlurmCommands, TestJob
 from tests.unit.reimage.slurmctld import REASON, Job, Node, Slurmctld, once, site, slurm
 
 GONE = Done(1, "", "slurm_update error: Unable to contact slurm controller (connect failure)\n")

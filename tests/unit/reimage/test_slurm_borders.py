@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from hal_reimage.errors import Trouble
-from hal_reimage.remote import Done
-from hal_reimage.slurm import TestJob
+from hal_cluster.reimage.errors import Trouble
+from hal_cluster.reimage.remote import Done
+from hal_cluster.reimage.slurm import TestJob
 from tests.unit.reimage.slurmctld import REASON, Job, Slurmctld, site, slurm
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hal_reimage import slurm_text as subject
-from hal_reimage.errors import Trouble
-from hal_reimage.remote import Done
-from hal_reimage.slurm_text import Listed, Ran
+from hal_cluster.reimage import slurm_text as subject
+from hal_cluster.reimage.errors import Trouble
+from hal_cluster.reimage.remote import Done
+from hal_cluster.reimage.slurm_text import Listed, Ran
 from tests.unit.reimage.slurmctld import REASON, site, slurm
 
 

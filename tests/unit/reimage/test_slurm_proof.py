@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import pytest
 
-from hal_reimage.errors import Gone, ReimageError, Trouble
-from hal_reimage.remote import Done
-from hal_reimage.slurm import TestJob
+from hal_cluster.reimage.errors import Gone, ReimageError, Trouble
+from hal_cluster.reimage.remote import Done
+from hal_cluster.reimage.slurm import TestJob
 from tests.unit.reimage.slurmctld import REASON, Job, Node, Slurmctld, once, site, slurm
 
 REFUSED = Done(1, "", "sbatch: error: Batch job submission failed: Invalid account or account/partition combination\n")

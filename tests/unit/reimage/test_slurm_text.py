@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hal_reimage.slurm_text import (
+from hal_cluster.reimage.slurm_text import (
     Listed,
     ending,
     line,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hal_cluster.reimage.command import Asked, Connected, _Site
 from hal_inventory.compiled import Compiled
 from hal_inventory.packed import host_vars
-from hal_reimage.command import Asked, Connected, _Site
 from tests.unit.reimage.asking import ROOT, Desk
 from tests.unit.reimage.slurmctld import Node, Slurmctld
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hal_rollout.processes import Here
+from hal_cluster.rollout.processes import Here
 from tests.unit.audit.conftest import Site as RecordedSite
 from tests.unit.interpreters import LOCAL
 

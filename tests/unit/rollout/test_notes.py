@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from hal_rollout import notes, processes
-from hal_rollout.notes import Note, clear_away
-from hal_rollout.processes import Here, Life, judge, lives, started
+from hal_cluster.rollout import notes, processes
+from hal_cluster.rollout.notes import Note, clear_away
+from hal_cluster.rollout.processes import Here, Life, judge, lives, started
 from tests.unit.rollout.conftest import forks, until
 
 HERE = Here.look()
@@ -23,8 +23,8 @@ HERE = Here.look()
 RUN = """
 import os, sys, time
 from pathlib import Path
-from hal_rollout.notes import Note
-from hal_rollout.processes import Here, started
+from hal_cluster.rollout.notes import Note
+from hal_cluster.rollout.processes import Here, started
 us = {**vars(Here.look()), "run": sys.argv[2], "pid": os.getpid(), "start": started(os.getpid()), "command": "site\\33"}
 note = Note.begin(Path(sys.argv[1]), us)
 for _ in range(2):

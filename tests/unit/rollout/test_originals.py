@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hal_audit.originals import lost_lines, plan_of
+from hal_cluster.audit.originals import lost_lines, plan_of
 from tests.unit.rollout.conftest import Site
 
 PROJECT = Path(__file__).resolve().parents[3]

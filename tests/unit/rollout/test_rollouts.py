@@ -10,7 +10,7 @@ import signal
 
 import pytest
 
-from hal_rollout.processes import Here, started
+from hal_cluster.rollout.processes import Here, started
 from tests.unit.audit.test_rollout import UNREACHABLE
 from tests.unit.rollout.conftest import WRITE, Site, forks, until
 

@@ -7,7 +7,7 @@ from itertools import chain
 import pytest
 from ansible.cli.playbook import PlaybookCLI
 
-from hal_rollout.words import VALUED, command_line
+from hal_cluster.rollout.words import VALUED, command_line
 
 SECRET = "pw=hunter"
 LONG = ["--extra-vars"[:end] for end in range(len("--e"), len("--extra-vars") + 1)]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal_singularity.conf import DIRECTIVES, VERSIONS, problems, settings, text
+from hal_cluster.rules.singularity.conf import DIRECTIVES, VERSIONS, problems, settings, text
 
 
 def as_singularity_reads(file: str) -> dict[str, list[str]]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hal_singularity import conf
-from hal_singularity.conf import HEAD, lines, problems, settings, text
+from hal_cluster.rules.singularity import conf
+from hal_cluster.rules.singularity.conf import HEAD, lines, problems, settings, text
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from hal_cluster.rules.singularity.ledger import LedgerError, read, remember, unknown
 from hal_inventory.users import User
-from hal_singularity.ledger import LedgerError, read, remember, unknown
 
 ALICE = User("alice", 5001, 0)
 

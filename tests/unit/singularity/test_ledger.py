@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hal_cluster.rules.singularity.ledger import LedgerError, problems, read, remember
 from hal_inventory.users import User
-from hal_singularity.ledger import LedgerError, problems, read, remember
 
 ROOT = Path(__file__).resolve().parents[3]
 

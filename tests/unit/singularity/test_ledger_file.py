@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from hal_cluster.rules.singularity.ledger import LedgerError, read, remember, unknown
 from hal_inventory import lock as shared
 from hal_inventory.users import User
-from hal_singularity.ledger import LedgerError, read, remember, unknown
 
 USERS = {user.name: user.as_dict() for user in (User("bob", 5002, 10), User("al", 5001, 9), User("x", 5003))}
 WAY = "bring it back from a backup, or remove it: the nodes' /etc/subuid is compared too"

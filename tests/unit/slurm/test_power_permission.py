@@ -7,7 +7,7 @@ from ansible.module_utils.hal_slurm_nodes import read_node
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal_bmc.permission import power_refusal
+from hal_cluster.bmc.permission import power_refusal
 
 NO_JOBS_START = (
     "IDLE+DRAIN",

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from hal_certificates.authority import Authority
-from hal_certificates.errors import CertificateError
-from hal_certificates.keygen import public_key
-from hal_certificates.node_keys import KEY, problem
+from hal_cluster.certificates.authority import Authority
+from hal_cluster.certificates.errors import CertificateError
+from hal_cluster.certificates.keygen import public_key
+from hal_cluster.certificates.node_keys import KEY, problem
 from tests.unit.interpreters import LOCAL
 from tests.unit.playing import ROOT, play_text
 

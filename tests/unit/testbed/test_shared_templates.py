@@ -14,7 +14,7 @@ from ansible import constants
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import AnsibleEnvironment, AnsibleNativeEnvironment, Templar
 
-from hal_expect import templating
+from hal_cluster.expect import templating
 
 PROGRAM = Path(__file__).resolve().parents[3] / "molecule/shared/strategies/shared_templates.py"
 VARIABLES = {"name": "hal01", "words": ["a", "b"]}

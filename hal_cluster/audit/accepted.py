@@ -1,0 +1,102 @@
+"""What is right although nobody declares it: audit_accepted and audit_packages_accepted, as a site writes them.
+
+Knows nothing of Ansible. An acceptance that is over is none, and what it was for is a finding again.
+"""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.findings import Accepted
+from hal_inventory.suggest import did_you_mean
+
+PATHS, PACKAGES = "audit_accepted", "audit_packages_accepted"
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    PATHS: ("path", "reason", "until", "nodes", "as_of", "missing"),
+    PACKAGES: ("name", "reason", "until", "nodes"),
+}
+MOMENT = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def in_force(entries: Iterable[Any], name: str, host: str, today: datetime.date | None = None) -> list[Accepted]:
+    """Return what holds on a host today. Raises AuditError for an entry that cannot be used, on whatever host."""
+    return [one for one in _of(entries, name, host) if not _over(one, today)]
+
+
+def over(entries: Iterable[Any], name: str, host: str, today: datetime.date | None = None) -> list[Accepted]:
+    """Return what held on a host until a day that is over."""
+    return [one for one in _of(entries, name, host) if _over(one, today)]
+
+
+def covering(accepted: Sequence[Accepted], path: str, when: int | None = 0) -> Accepted | None:
+    """Return the acceptance of a path that was last changed at `when`, 0 if nobody knows; None if there is none.
+
+    One with `as_of` covers the path as it was at that moment; what changed later is another thing. `when` is None for
+    what is missing: when it went nobody knows, so that one covers it which says that it was missing.
+    """
+    for one in accepted:
+        as_it_was = not one.as_of or (one.missing if when is None else when <= moment(one.as_of))
+        if fnmatch.fnmatchcase(path, one.pattern) and as_it_was:
+            return one
+    return None
+
+
+def moment(text: str) -> float:
+    """Return the seconds since the epoch of a moment as acceptances have it. Raises ValueError."""
+    return datetime.datetime.strptime(text, MOMENT).replace(tzinfo=datetime.timezone.utc).timestamp()
+
+
+def day(text: str) -> datetime.date:
+    """Return a day as acceptances have it. Raises ValueError."""
+    return datetime.datetime.strptime(text, "%Y-%m-%d").date()
+
+
+def _over(one: Accepted, today: datetime.date | None) -> bool:
+    return bool(one.until) and day(one.until) < (today or datetime.date.today())
+
+
+def _of(entries: Iterable[Any], name: str, host: str) -> list[Accepted]:
+    found = []
+    for one in entries:
+        accepted, nodes = _read(one, name)
+        if nodes is None or host in nodes:
+            found.append(accepted)
+    return found
+
+
+def _read(one: Any, name: str) -> tuple[Accepted, Any]:
+    """Return an entry, and the nodes that it is for; None for all."""
+    key = FIELDS[name][0]
+    if not isinstance(one, Mapping) or not one.get(key) or not one.get("reason"):
+        raise AuditError(f"{name}: each needs {key} and reason, this one does not: {one!r}")
+    where = f"{name}: {one[key]}"
+    for field in one:
+        if field not in FIELDS[name]:
+            raise AuditError(f"{where}: no field {field!r}{did_you_mean(str(field), FIELDS[name], kind='fields')}")
+    until = str(one.get("until") or "")  # YAML makes a date of a day without quotes
+    as_of = one.get("as_of") or ""
+    as_of = as_of.strftime(MOMENT) if isinstance(as_of, datetime.datetime) else str(as_of)
+    try:
+        if until:
+            day(until)
+    except ValueError:
+        raise AuditError(f"{where}: until is {until!r}; write the last day on which it holds: 2027-01-31") from None
+    try:
+        if as_of:
+            moment(as_of)
+    except ValueError:
+        raise AuditError(f"{where}: as_of is {as_of!r}; write a moment, UTC: 2026-11-26T08:00:00Z") from None
+    missing = one.get("missing", False)
+    if not isinstance(missing, bool):
+        raise AuditError(f"{where}: missing is {missing!r}; write true or false")
+    try:
+        nodes = NodeSet(str(one["nodes"]), resolver=RESOLVER_NOGROUP) if one.get("nodes") else None
+    except NodeSetException as error:
+        raise AuditError(f"{where}: nodes is {one['nodes']!r}: {error}") from None
+    return Accepted(str(one[key]), str(one["reason"]), until, as_of, missing), nodes

@@ -1,0 +1,144 @@
+"""The result of an audit over all nodes: the JSON document, and what only shows when nodes are compared."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hal_cluster.audit import findings, takeover
+from hal_cluster.audit.findings import Finding
+from hal_inventory.ranges import fold
+
+FORMAT = 1
+
+
+@dataclass
+class Audit:
+    """Filled while nodes answer."""
+
+    inventory: list[str] = field(default_factory=list)
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    expected: list[str] = field(default_factory=list)
+    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    # Groups whose nodes have to have the same versions: [("login", "compute")].
+    in_step: set[tuple[str, ...]] = field(default_factory=set)
+    options: str = ""
+    # Whether nodes were looked at that are still to be taken over.
+    takeover: bool = False
+
+    def add(self, host: str, payload: Mapping[str, Any]) -> None:
+        """Take over what the action says of a host."""
+        self.nodes[host] = dict(payload.get("node") or {})
+        self.takeover = self.takeover or payload.get("takeover") is True
+        self.findings.extend(Finding.read(one) for one in payload.get("findings") or [])
+        self.in_step.update(tuple(groups) for groups in payload.get("in_step") or [])
+
+    def lost(self, one: Finding) -> None:
+        """A node that gave no answer."""
+        self.nodes.setdefault(one.host, {"roles": []})
+        self.findings.append(one)
+
+    def document(self, seconds: float, now: datetime.datetime | None = None) -> dict[str, Any]:
+        """Return the document. A node that was to be looked at and is not here is a finding."""
+        for host in self.expected:
+            if host not in self.nodes:
+                self.lost(findings.unreadable(host, "it was not looked at: the audit ended before"))
+        if not self.nodes:
+            words = "nothing was checked: no node was looked at"
+            self.findings.append(Finding("", "nothing-checked", "audit", "unknown", summary=words))
+        found = [*self.findings, *self.out_of_step()]
+        # Before a takeover nothing is to be repaired: a person decides what comes first.
+        found = (
+            found
+            if self.takeover
+            else [
+                findings.with_repair(one, self.limit([one.host]) if one.host else "all", self.options) for one in found
+            ]
+        )
+        found.sort(key=findings.order)
+        moment = (now or datetime.datetime.now(datetime.timezone.utc)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return {
+            **({"takeover": takeover.by_role(self.nodes, found)} if self.takeover else {}),
+            "format": FORMAT,
+            "at": moment,
+            "inventory": self.inventory,
+            "options": self.options,
+            "groups": {name: sorted(hosts) for name, hosts in sorted(self.groups.items())},
+            "status": findings.exit_status(found, len(self.nodes)),
+            "summary": {**self._summary(found), "seconds": round(seconds, 1)},
+            "nodes": {host: _counts(host, self.nodes[host], found) for host in sorted(self.nodes)},
+            "findings": [one.document() for one in found],
+        }
+
+    def limit(self, hosts: Iterable[str]) -> str:
+        """Return what --limit takes."""
+        return limit(hosts, self.groups)
+
+    def out_of_step(self) -> list[Finding]:
+        """Return the packages whose versions differ between nodes that have to be in step."""
+        return [one for groups in sorted(self.in_step) for one in self._differing(groups)]
+
+    def _differing(self, groups: tuple[str, ...]) -> Iterable[Finding]:
+        versions: dict[str, dict[str, list[str]]] = {}
+        seen: dict[str, set[str]] = {}
+        for host, node in self.nodes.items():
+            member = [name for name in groups if host in self.groups.get(name, ())]
+            for package, version in (node.get("software") or {}).items() if member else ():
+                # Nodes may be of two architectures; that is no difference.
+                bare = " ".join(sorted({one.rpartition(".")[0] or one for one in str(version).split()}))
+                versions.setdefault(package, {}).setdefault(bare, []).append(host)
+                seen.setdefault(package, set()).update(member)
+        for package, hosts in sorted(versions.items()):
+            if len(hosts) > 1 and len(seen[package]) > 1:
+                words = "; ".join(f"{version} on {fold(names)}" for version, names in sorted(hosts.items()))
+                yield Finding(
+                    *("", "out-of-step", f"package:{package}", "drift", ""),
+                    summary=f"{' and '.join(groups)} nodes have to have the same",
+                    is_=words,
+                )
+
+    def _summary(self, found: Sequence[Finding]) -> dict[str, int]:
+        def total(name: str) -> int:
+            return sum(int(node.get(name) or 0) for node in self.nodes.values())
+
+        return {
+            "nodes": len(self.nodes),
+            "resources": total("resources"),
+            "expectations": total("expectations"),
+            "watched_files": total("watched_files"),
+            "drift": differences(found),
+            "unknown": sum(one.status == "unknown" for one in found),
+            "warnings": sum(one.severity == "warning" and one.status != findings.ASIDE for one in found),
+            "aside": sum(one.status == findings.ASIDE for one in found),
+        }
+
+
+def differences(found: Iterable[Finding]) -> int:
+    """How many things differ; what is there only because of another one is not counted twice."""
+    return sum(one.status == "drift" and not one.follows for one in found)
+
+
+def limit(hosts: Iterable[str], groups: Mapping[str, Sequence[str]]) -> str:
+    """Return a pattern of Ansible for these hosts: a group if there is one, else their names.
+
+    Not a range: Ansible takes hal[03-07] for a part of a group hal.
+    """
+    names = sorted(set(hosts))
+    if len(names) > 2:
+        same = [name for name, members in groups.items() if sorted(members) == names]
+        if same:
+            return min(same, key=lambda name: (name != "all", len(name), name))
+    return ",".join(names)
+
+
+def _counts(host: str, node: Mapping[str, Any], found: Sequence[Finding]) -> dict[str, Any]:
+    kept = {name: value for name, value in node.items() if name != "software"}
+    mine = [one for one in found if one.host == host]
+    return {
+        **kept,
+        "drift": differences(mine),
+        "unknown": sum(one.status == "unknown" for one in mine),
+    }

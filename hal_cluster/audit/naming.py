@@ -1,0 +1,170 @@
+"""Which resources the roles of a run will manage on a host: names, worked out at the controller before it begins.
+
+A name needs less than a declaration (redeclare.Static): what is written need not be rendered, and a state that shows in
+the run alone hides no unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ansible import context
+from ansible.errors import AnsibleError
+
+from hal_cluster.audit import inputs, plays
+from hal_cluster.audit.recording import Host
+from hal_cluster.audit.redeclare import CannotTellError, Static
+from hal_cluster.audit.resources import MANAGING, UNITS, identities
+from hal_cluster.audit.store import Store
+from hal_cluster.expect.templating import CompilingTemplar
+from hal_cluster.rollout import managing, refusals
+from hal_inventory.bounded import parsed
+
+PROJECT = Path(__file__).resolve().parents[2]
+ACTION = "hal_originals"
+CONTENT = frozenset({"block", "content", "text"})
+"""Arguments that are written, and name nothing."""
+SENT = frozenset(
+    [
+        *("state", "type", "content", "version", "file", "value", "source", "fstype", "loaded", "name", "live", "mode"),
+        *("uid", "gid", "group", "groups", "home", "shell", "target", "enabled", "masked", "owner"),
+    ]
+)
+"""What the node is told of a declaration: nothing that is written, which may be secret."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What roles will manage on a host, as the module takes it, and the tasks that cannot be told."""
+
+    resources: list[dict[str, Any]] = field(default_factory=list)
+    uncovered: list[str] = field(default_factory=list)
+
+
+class Names(Static):
+    """One role of one host: what its tasks manage, by name."""
+
+    def _gather(self, task: Any, one: plays.Known, variables: dict[str, Any], gathered: Host) -> None:
+        known, templar = inputs.Variables(variables), CompilingTemplar(self.play._loader, variables)
+        found = [plays.said(each) for each in templar.template(one.manages) or []] if one.manages is not None else []
+        if one.module in MANAGING and one.manages != []:
+            arguments = self._told(task, one, known, templar)
+            managed = identities(one.module, arguments, {}, task=one.owner.task)
+            nameless = any(each.resource.endswith(":") for each in managed)
+            if nameless or (not managed and not found and not _says_that_nothing(one, arguments)):
+                raise CannotTellError("what it manages shows when it runs")
+            said = {each.resource for each in found}
+            found += [each for each in managed if each.resource not in said]
+        gathered.manages(one.owner, found, (), False)
+
+    def _told(self, task: Any, one: plays.Known, known: inputs.Variables, templar: Any) -> dict[str, Any]:
+        """Return the arguments as far as they can be told before the run."""
+        told = {}
+        for name, value in task.args.items():
+            value = without_content(value)
+            try:
+                self._decidable(one, known, value)
+                told[name] = templar.template(value)
+            except (CannotTellError, AnsibleError):
+                if name == "state" and one.module in UNITS:
+                    told[name] = "started"  # or restarted: a unit is managed
+        omit = known.values.get("omit")
+        return {name: value for name, value in told.items() if value != omit}
+
+
+def _says_that_nothing(one: plays.Known, arguments: Mapping[str, Any]) -> bool:
+    """Return whether a call manages nothing: systemd's daemon_reload without a unit, an empty list."""
+    return one.module in UNITS and "name" not in arguments
+
+
+def without_content(value: Any) -> Any:
+    """Return a value of an argument in which what is written is empty."""
+    if isinstance(value, Mapping):
+        return {key: "" if key in CONTENT else without_content(each) for key, each in value.items()}
+    return [without_content(each) for each in value] if isinstance(value, list) else value
+
+
+class Playbook:
+    """The roles of the running playbook, read once: before workers are forked, which have it then."""
+
+    def __init__(self) -> None:
+        """Nothing read yet."""
+        self._listed: list[refusals.Role] | None = None
+        self._roles: list[refusals.Role] | None = None
+
+    def listed(self, loader: Any, manager: Any) -> list[refusals.Role]:
+        """Return them as it lists them, maybe none."""
+        if self._listed is None:
+            self._listed = refusals.roles_of(context.CLIARGS.get("args") or [], loader, manager)
+        return self._listed
+
+    def roles(self, loader: Any, manager: Any) -> list[refusals.Role]:
+        """Return them; where it lists none, as validate.yml alone, those of the site."""
+        if self._roles is None:
+            site = [str(PROJECT / "playbooks" / "site.yml")]
+            self._roles = self.listed(loader, manager) or refusals.roles_of(site, loader, manager)
+        return self._roles
+
+
+RUNNING = Playbook()
+TEXTS = inputs.Roles()
+
+
+def of_host(roles: Iterable[refusals.Role], host: Any) -> list[refusals.Role]:
+    """Return those that the run has for the host: within --tags, and not those that are left alone (managed_roles)."""
+    return [one for one in roles if one.wanted and host in _acting(one)]
+
+
+def _acting(one: refusals.Role) -> list[Any]:
+    manager = one.play._variable_manager
+    return managing.acting(one.name, one.hosts(manager._inventory), manager, one.play._loader)
+
+
+def unrecorded(roles: Sequence[refusals.Role], variables: Mapping[str, Any], store: Store, copy: bytes) -> list[Any]:
+    """Return the roles that were not rolled out as a whole with these inputs, as the copy of the node's record says.
+
+    What the others manage is in the record, and so ours.
+    """
+    recorded = _recorded(copy)
+    known, key = inputs.Variables(variables), store.key()
+    return [
+        one
+        for one in roles
+        if recorded.get(one.name, {}).get("inputs_hash")
+        != inputs.inputs_hash(one.role.get_role_path(), known, key, TEXTS)
+    ]
+
+
+def _recorded(copy: bytes) -> Mapping[str, Any]:
+    """Return the roles of a record; none of one that cannot be used, and then the node is asked."""
+    try:
+        found = parsed(copy)["roles"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return {name: one for name, one in found.items() if isinstance(one, dict)} if isinstance(found, dict) else {}
+
+
+def wanted(roles: Iterable[refusals.Role], host: Any) -> Wanted:
+    """Return what these roles will manage on a host."""
+    found = Wanted()
+    for one in roles:
+        declared = Names(one.play, one.role, host, TEXTS).declared()
+        found.resources.extend(
+            _sent(one.name, resource, entry.declared) for resource, entry in declared.entries.items()
+        )
+        found.uncovered.extend(
+            f"{one.name}: {each.owner.task.rpartition('|')[2]} ({each.owner.source})"
+            for each in declared.undecided.values()
+        )
+    return found
+
+
+def _sent(role: str, resource: str, declared: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "role": role,
+        "resource": resource,
+        "declared": {name: value for name, value in declared.items() if name in SENT},
+    }

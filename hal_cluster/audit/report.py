@@ -1,0 +1,380 @@
+"""The report for people: findings by role, equal ones of many nodes as one, with the command that repairs them.
+
+Findings are made of what nodes say. So their texts are made printable, and cut, before anything is done with them, and
+Painter lets nothing else through.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.cells import cell_len, chop_cells
+
+from hal_cluster.audit.document import limit
+from hal_cluster.audit.findings import ASIDE, Finding, is_known, quoted, repair, shown
+from hal_cluster.expect.report import PLAIN_REASONS
+from hal_inventory.printable import one_line, printable
+from hal_inventory.ranges import fold
+
+WIDTH = 80
+MOST_WIDTH = 120
+MOST_VALUE = 200
+MOST_DIFF_LINE = 400
+HASHES = ("sha256", "sha1", "keyed")
+LABEL = 9
+# Where text of a node goes on. Commands and labels stand further left, so no text looks like one, however it is broken.
+# No line of it is wider than the terminal, which would go on with the rest at its left edge.
+TEXT = " " * 6
+# Of a finding what may be of any type; _value() makes words of it.
+VALUES = ("should", "is_")
+CODES = {"": "", "bold": "1", "drift": "31", "unknown": "33", "good": "32", "dim": "2", "name": "36"}
+ITEM = re.compile(r"(expectation:.*) \[(.*)\]", re.DOTALL)
+ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
+OWN_NAME = "(the node's name)"
+DECLARED, RECORDED, FOUND = "declared", "recorded", "found"
+HEADERS = ("--- recorded", "+++ now")
+PLACE = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)")
+NOBODY = "no role"
+NO_ROLE = "(this project has no such role)"
+NODES = "nodes"
+NOT_MANAGED = "(not managed here: managed_roles)"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Findings that differ in nothing but the node."""
+
+    finding: Finding
+    hosts: tuple[str, ...]
+    commits: tuple[str, ...]
+    since: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    # Items of the loop of an expectation, if several of them do not hold.
+    items: tuple[str, ...] = ()
+
+
+def text(document: Mapping[str, Any], *, width: int = WIDTH, colour: bool = False) -> str:
+    """Return the whole report, ending in one line that says how it went."""
+    paint = Painter(max(40, min(width, MOST_WIDTH)), colour)
+    findings = [readable(Finding.read(one)) for one in document["findings"]]
+    for title, groups in sections(findings):
+        paint.line("")
+        paint.headed(title, "bold")
+        _section(paint, groups, document)
+    paint.line("")
+    paint.wrapped(closing(document), "", _mood(document))
+    return "\n".join(paint.lines).lstrip("\n") + "\n"
+
+
+def readable(one: Finding) -> Finding:
+    """Return a finding whose texts are one line each, and bounded. Units are left: repair() judges them as they are."""
+    every = {name: value for name, value in vars(one).items() if name not in VALUES}
+    texts: dict[str, Any] = {name: one_line(value) for name, value in every.items() if isinstance(value, str)}
+    return replace(one, **texts, diff=tuple(printable(line, MOST_DIFF_LINE) for line in one.diff))
+
+
+def sections(findings: Iterable[Finding]) -> list[tuple[str, list[Group]]]:
+    """Return (title, groups): roles by name, then what no role has, then nodes that could not be looked at."""
+    found: dict[tuple[int, str], list[Group]] = {}
+    for group in fold_findings(findings):
+        one = group.finding
+        role = one.role if is_known(one.role) else f"{quoted(one.role)} {NO_ROLE}"
+        title = (0, role) if one.role else (2, NODES) if one.resource in ("node", "record:node") else (1, NOBODY)
+        title = (3, f"{role} {NOT_MANAGED}") if one.cause == "not-managed" else title
+        found.setdefault(title, []).append(group)
+    return [(title, groups) for (_, title), groups in sorted(found.items())]
+
+
+def fold_findings(findings: Iterable[Finding]) -> list[Group]:
+    """Put equal findings together. Expectations that fail because of a resource which differs stand with it."""
+    every = list(findings)
+    owned = {(one.host, one.resource) for one in every if not one.follows}
+    alone = [one for one in every if not (one.follows and (one.host, one.follows) in owned)]
+    followers: dict[tuple[str, str], set[str]] = {}
+    for one in every:
+        if one.follows:
+            followers.setdefault((one.host, one.follows), set()).add(one.resource.partition(":")[2])
+    gathered: dict[tuple[Any, ...], list[Finding]] = {}
+    for one in alone:
+        gathered.setdefault(_key(one), []).append(one)
+    groups = []
+    told: set[tuple[tuple[str, ...], str]] = set()
+    for same in gathered.values():
+        one = same[0]
+        hosts = tuple(sorted({each.host for each in same if each.host}))
+        also = {name for each in same for name in followers.get((each.host, each.resource), ())}
+        if (hosts, one.resource) in told:  # said with the first of several findings of a resource
+            also = set()
+        told.add((hosts, one.resource))
+        if len(hosts) > 1:  # equal but for the name
+            should, is_ = (OWN_NAME if one.host and value == one.host else value for value in (one.should, one.is_))
+            one = replace(one, should=should, is_=is_)
+        commits = tuple(sorted({each.commit for each in same if each.commit}))
+        since = tuple(sorted({each.since for each in same if each.since}))
+        groups.append(Group(one, hosts, commits, since, tuple(sorted(also))))
+    return list(_loops(groups))
+
+
+def _loops(groups: Iterable[Group]) -> Iterator[Group]:
+    """Put items of one loop together that fail on the same nodes for the same entry."""
+    gathered: dict[tuple[Any, ...], list[Group]] = {}
+    for group in groups:
+        match = ITEM.fullmatch(group.finding.resource)
+        key = (match[1], group.finding.source, group.finding.status, group.hosts) if match else (id(group),)
+        gathered.setdefault(key, []).append(group)
+    for same in gathered.values():
+        if len(same) == 1:
+            yield same[0]
+            continue
+        items = tuple(ITEM.sub(r"\2", one.finding.resource) for one in same)
+        whole = replace(same[0].finding, resource=ITEM.sub(r"\1", same[0].finding.resource))
+        yield replace(same[0], finding=whole, items=items)
+
+
+def closing(document: Mapping[str, Any]) -> str:
+    """Return the last line: how much was looked at, and what came of it."""
+    summary = document["summary"]
+    nodes = summary["nodes"]
+    size = ", ".join(
+        [
+            f"{nodes} node{'' if nodes == 1 else 's'}",
+            f"{summary['resources']:,} resources",
+            f"{summary['expectations']:,} expectations",
+            f"{summary['seconds']} s",
+        ]
+    )
+    parts = []
+    findings = [Finding.read(one) for one in document["findings"]]
+    for status, word in (("drift", "difference"), ("unknown", "unknown")):
+        same = [one for one in findings if one.status == status and one.severity != "warning"]
+        hosts = sorted({one.host for one in same if one.host})
+        plural = "s" if len(same) != 1 and status == "drift" else ""
+        if same:
+            parts.append(f"{len(same)} {word}{plural}" + (f" on {fold(hosts)}" if hosts else ""))
+    if summary["warnings"]:
+        parts.append(f"{summary['warnings']} warning{'' if summary['warnings'] == 1 else 's'}")
+    if summary.get("aside"):
+        parts.append(f"{summary['aside']} not managed here")
+    if document["status"] == 0:
+        return f"Clean: {size}" + "".join(f", {part}" for part in parts)
+    return f"{'Drift' if document['status'] == 2 else 'Not everything was seen'}: {', '.join(parts)} ({size})"
+
+
+class Painter:
+    """Lines of text, wrapped, with colour if somebody is looking."""
+
+    def __init__(self, width: int, colour: bool) -> None:
+        """Nothing yet."""
+        self.lines: list[str] = []
+        self.width = width
+        self.colour = colour
+
+    def line(self, words: str, style: str = "") -> None:
+        """Add a line as it is."""
+        self.lines.append(self.painted(words, style))
+
+    def painted(self, words: str, style: str) -> str:
+        """The words in their colour; nothing in them drives the terminal. All lines come through here."""
+        words, code = printable(words, None), CODES[style] if self.colour else ""
+        return f"\033[{code}m{words}\033[0m" if code and words else words
+
+    def wrapped(self, words: str, indent: str, style: str = "") -> None:
+        """Add a text over as many lines as it needs."""
+        for line in _wrap(words, self.width - len(indent)):
+            self.line(f"{indent}{line}", style)
+
+    def headed(self, words: str, style: str) -> None:
+        """Add a text that begins at the left edge, and goes on where text of a node does."""
+        for number, line in enumerate(_wrap(words, self.width - len(TEXT))):
+            self.line(f"{TEXT if number else ''}{line}", style)
+
+    def labelled(self, label: str, lines: Iterable[str], styles: Iterable[str] = ()) -> None:
+        """Add lines beside a label."""
+        margin = " " * 4
+        given = iter(styles)
+        for number, line in enumerate(lines):
+            head = f"{label if number == 0 else '':<{LABEL}}"
+            self.lines.append(f"{margin}{self.painted(head, 'dim')}{self.painted(line, next(given, ''))}".rstrip())
+
+    def paragraph(self, label: str, words: str, style: str = "") -> None:
+        """Add a wrapped text beside a label."""
+        lines = _wrap(words, self.width - 4 - LABEL)
+        self.labelled(label, lines, [style] * len(lines))
+
+
+def command(words: str, width: int) -> list[str]:
+    """Break a command where a shell takes it: between words, before an option."""
+    lines: list[str] = []
+    for part in _parts(shlex.split(words)):
+        if lines and len(lines[-1]) + len(part) + 3 <= width:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(part if not lines else f"  {part}")
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
+
+
+def _parts(argv: Sequence[str]) -> list[str]:
+    """Return the words of a command as a shell takes them, those together that stand on one line."""
+    parts: list[str] = []
+    for number, word in enumerate(argv):
+        nodes = argv[0] == "ansible" and number == len(argv) - 1
+        if not parts or nodes or word.startswith("-"):
+            parts.append(shlex.quote(word))
+        else:
+            parts[-1] += f" {shlex.quote(word)}"
+    return parts
+
+
+def _section(paint: Painter, groups: Sequence[Group], document: Mapping[str, Any]) -> None:
+    if all(group.finding.status == ASIDE for group in groups):
+        for group in groups:
+            finding(paint, group)
+        return
+    repairs: dict[str, set[str]] = {}
+    usual = next((one.finding.role for one in groups), "")
+    for group in groups:
+        finding(paint, group)
+        one = group.finding
+        if _by_rollout(one):
+            repairs.setdefault(usual, set()).update(group.hosts)
+        else:
+            _repair(paint, repair(one, limit(group.hosts, document["groups"]), document["options"]))
+    for role, hosts in repairs.items():
+        one = Finding("", "changed", "", role=role)
+        paint.lines.append(f"  {paint.painted('repair:', 'dim')}")
+        for line in command(repair(one, limit(hosts, document["groups"]), document["options"]), paint.width - 4):
+            paint.line(f"    {line}", "name")
+
+
+def _by_rollout(one: Finding) -> bool:
+    """True for what a rollout of the role repairs, said once at the end of the role's section."""
+    return is_known(one.role) and repair(one, "x", "") == repair(Finding("", "changed", "", role=one.role), "x", "")
+
+
+def finding(paint: Painter, group: Group) -> None:
+    """Add a finding with its nodes, what is declared and what was found, and the task that owns it."""
+    one = group.finding
+    nodes = fold(group.hosts) if group.hosts else ""
+    subject = "" if one.resource in ("node", "record:node") else one.resource
+    kind, _, name = subject.partition(":")
+    name = name.removeprefix(f"{one.role}: ")
+    title = f"{kind.replace('-', ' ')} {name}" if name and kind not in ("check", "expectation") else name
+    summary = ", ".join(group.items) if group.items else _summary(one)
+    words = ": ".join(part for part in (title, summary) if part)
+    head = f"  {nodes}  " if nodes else "  "
+    style = "unknown" if one.status == "unknown" or one.severity == "warning" else "drift"
+    style = "dim" if one.status == ASIDE else style
+    lines = _wrap(words, paint.width - len(TEXT))
+    if lines and cell_len(f"{head}{words}") <= paint.width:
+        paint.lines.append(f"{paint.painted(head, 'name')}{paint.painted(words, style)}")
+    else:
+        paint.line(head.rstrip(), "name")
+        paint.wrapped(words, TEXT, style)
+    if not group.items:
+        _values(paint, one)
+    if one.why and one.why != one.summary:
+        paint.paragraph("because", one.why)
+    if group.also:
+        paint.paragraph("so also", "; ".join(group.also))
+    owner = ", ".join(part for part in (one.task, one.source) if part)
+    if owner:
+        paint.paragraph("task" if one.task else "from", owner)
+    history = [f"commit {', '.join(group.commits)}"] if group.commits else []
+    if group.since:
+        history.append(f"{'converged' if one.role or group.commits else 'last changed'} {_moment(group.since[-1])}")
+    if history:
+        paint.paragraph("", ", ".join(history), "dim")
+
+
+def _summary(one: Finding) -> str:
+    words = "" if one.summary in PLAIN_REASONS and one.should is not None else one.summary
+    return f"warning: {words}".rstrip(": ") if one.severity == "warning" else words
+
+
+def _values(paint: Painter, one: Finding) -> None:
+    if one.diff:
+        _diff(paint, one)
+        return
+    if one.attribute in HASHES:
+        return  # a digest tells nobody anything
+    should, is_ = one.should, one.is_
+    if one.summary not in PLAIN_REASONS and isinstance(should, Mapping) and isinstance(is_, bool):
+        return  # the summary says it
+    if isinstance(should, Mapping) and one.resource.startswith("expectation:") and len(should) == 1:
+        matcher, wanted = next(iter(should.items()))
+        paint.paragraph(_before(one), f"{matcher.replace('_', ' ')} {_value(wanted)}")
+    elif should is not None:
+        paint.paragraph(_before(one), _value(should))
+    if is_ is not None:
+        paint.paragraph(RECORDED if one.cause == "declaration" else FOUND, _value(is_))
+
+
+def _before(one: Finding) -> str:
+    """A file that no role manages is declared by nobody: it is what was recorded."""
+    return DECLARED if one.role or not one.resource.startswith("file:") else RECORDED
+
+
+def _diff(paint: Painter, one: Finding) -> None:
+    """Show a unified diff in words: what is declared, what was found, and where."""
+    kinds = {"-": (_before(one), "good"), "+": (FOUND, "drift"), " ": ("", "dim")}
+    for (label, style), same in itertools.groupby(_changes(one.diff), lambda line: kinds.get(line[:1], kinds[" "])):
+        parts = [part for line in same for part in _fitting(line[1:], paint.width - 4 - LABEL)]
+        paint.labelled(label, parts, [style] * len(parts))
+
+
+def _changes(lines: Iterable[str]) -> Iterator[str]:
+    """Yield a diff's lines with their sign; instead of its headers the line where each part begins."""
+    for number, line in enumerate(lines):
+        if number < len(HEADERS) and line == HEADERS[number]:
+            continue
+        place = PLACE.match(line)
+        yield f" line {place[1]}:" if place else line if line[:1] in tuple("-+ ") else f" {line}"
+
+
+def _value(value: Any) -> str:
+    words = ", ".join(shown(one) for one in value) if isinstance(value, list) and value else shown(value)
+    return words if len(words) <= MOST_VALUE else f"{words[:MOST_VALUE]}..."
+
+
+def _repair(paint: Painter, words: str) -> None:
+    if words.startswith("ansible"):
+        paint.labelled("repair", command(words, paint.width - 4 - LABEL), ["name"] * 9)
+    elif words:
+        paint.paragraph("repair", words)
+
+
+def _key(one: Finding) -> tuple[Any, ...]:
+    words = ADDRESS.sub("its address", one.summary) if one.kind == "unreachable" else one.summary
+
+    def _alike(value: Any) -> str:
+        return OWN_NAME if one.host and value == one.host else repr(value)
+
+    words = words.replace(one.host, "it") if one.kind == "unreachable" and one.host else words
+    return (
+        *(one.kind, one.resource, one.status, one.cause, words, one.attribute, _alike(one.should), _alike(one.is_)),
+        *(one.diff, one.role, one.task, one.source, one.severity, one.units),
+    )
+
+
+def _wrap(words: str, width: int) -> list[str]:
+    lines = textwrap.wrap(words, max(width, 20), break_long_words=False, break_on_hyphens=False) or [""]
+    return [part for line in lines for part in _fitting(line, max(width, 20))]
+
+
+def _fitting(line: str, width: int) -> list[str]:
+    """Return a line in parts that fit: letters of some scripts take two columns, others none."""
+    return chop_cells(line, width) or [line]
+
+
+def _moment(stamp: str) -> str:
+    return f"{stamp[:10]} {stamp[11:16]} UTC" if re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d.*Z", stamp) else stamp
+
+
+def _mood(document: Mapping[str, Any]) -> str:
+    return {0: "good", 2: "drift"}.get(document["status"], "unknown")

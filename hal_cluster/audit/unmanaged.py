@@ -1,0 +1,146 @@
+"""Findings of what no role manages: below /etc and /boot, and files of packages that were replaced.
+
+Knows nothing of Ansible. What a node says here is as little to be trusted as anything that it says.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hal_cluster.audit import accepted as acceptances
+from hal_cluster.audit.findings import WORDS, Accepted, Finding, task_title, unreadable
+from hal_inventory.printable import one_line
+
+KINDS = frozenset({"extra", "changed", "mode", "owner", "type", "target", "missing"})
+# A node leaves out what is more (MOST of hal_audit_unmanaged.py and hal_audit_verify.py) and says how much that was.
+MOST = 200
+MOST_LINES = 40
+NEW = "it is new since it was recorded"
+LATEST = 2**33
+
+
+def asked(partial: bool, deep: Any) -> dict[str, bool]:
+    """Return the arguments of the module: with some roles only, nothing that is of no role is looked at."""
+    wanted = str(deep).lower() in ("true", "yes", "on", "1")
+    return {"tree": not partial, "deep": wanted and not partial}
+
+
+def added(
+    found: Sequence[Finding],
+    host: str,
+    answer: Mapping[str, Any],
+    accepted: Sequence[Accepted],
+    over: Sequence[Accepted] = (),
+) -> list[Finding]:
+    """Return the findings of an answer with those of this module, without what is accepted.
+
+    `over`: acceptances that held once. What is there because of another finding says so: a file in which a resource has
+    its line, and a file that came or went with a package.
+    """
+    times = {f"file:{one.get('path')}": _time(one) for one in _dicts(answer, "extra")}
+    kept = [
+        replace(one, since=_moment(times.get(one.resource, 0))) if one.kind == "extra" else one
+        for one in found
+        if one.kind != "extra" or not acceptances.covering(accepted, _path(one), times.get(one.resource, 0))
+    ]
+    differing = {one.resource for one in found if one.status == "drift" and one.cause == "node"}
+    more: list[Finding] = []
+    for name, made in (("unmanaged", _unmanaged), ("package_files", _package_file)):
+        every = _dicts(answer, name)
+        if len(every) > MOST:
+            words = f"the module's answer has {len(every)} {name}, and {MOST} at the most: not read"
+            more.append(unreadable(host, words))
+            continue
+        for one in every:
+            finding = made(host, one, differing)
+            when = None if is_missing(finding) else _time(one)
+            if not acceptances.covering(accepted, _path(finding), when):
+                more.append(finding)
+    return [_reminding(one, over) for one in (*kept, *more)]
+
+
+def is_missing(one: Finding) -> bool:
+    """Tell whether a finding is that a file went. When it did nobody knows: its folder may have changed since."""
+    return "missing" in (one.kind, one.attribute)
+
+
+def _reminding(one: Finding, over: Sequence[Accepted]) -> Finding:
+    """A finding that was accepted once says until when, and why."""
+    if one.role or not one.resource.startswith("file:") or one.kind not in KINDS:
+        return one
+    once = acceptances.covering([Accepted(each.pattern, each.reason, each.until) for each in over], _path(one))
+    if once is None:
+        return one
+    words = f"{one.summary}; it was accepted until {once.until}: {once.reason}"
+    return replace(one, summary=one_line(words))
+
+
+def _path(one: Finding) -> str:
+    return one.resource.partition(":")[2]
+
+
+def _unmanaged(host: str, one: Mapping[str, Any], differing: set[str]) -> Finding:
+    kind = str(one.get("kind"))
+    kind = kind if kind in KINDS else "changed"
+    package, note = str(one.get("package") or ""), str(one.get("note") or "")
+    whose = f"no role manages it, package {package} has it" if package else "no role manages it"
+    words = NEW if kind == "extra" else WORDS[kind]
+    within = [str(each) for each in _list(one.get("within"))]
+    causes = [each for each in (*within, f"package:{package}") if each in differing]
+    return Finding(
+        *(host, kind, f"file:{one.get('path')}", "drift", "node"),
+        summary=one_line(", ".join(part for part in (words, note) if part) + f": {whose}"),
+        attribute=str(one.get("attribute") or ""),
+        should=_lines(one.get("should")),
+        is_=_lines(one.get("is")),
+        since=_moment(_time(one)),
+        follows=causes[0] if causes else "",
+    )
+
+
+def _package_file(host: str, one: Mapping[str, Any], differing: set[str]) -> Finding:
+    package = str(one.get("package") or "")
+    differs = [str(each) for each in _list(one.get("differs"))] or ["content"]
+    brought = f"as package {package} brought it" if package else "as its package brought it"
+    return Finding(
+        *(host, "package-file", f"file:{one.get('path')}", "drift", "node"),
+        summary=one_line("it is missing" if differs == ["missing"] else f"it is not {brought}: {', '.join(differs)}"),
+        attribute=differs[0],
+        role=str(one.get("role") or ""),
+        task=task_title(str(one.get("task") or "")),
+        source=str(one.get("source") or ""),
+        commit=str(one.get("commit") or ""),
+        since=str(one.get("converged_at") or "") if one.get("role") else _moment(_time(one)),
+        follows=f"package:{package}" if f"package:{package}" in differing else "",
+    )
+
+
+def _dicts(answer: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    return [one for one in _list(answer.get(name)) if isinstance(one, Mapping)]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _lines(value: Any) -> Any:
+    return list(_bounded(value)) if isinstance(value, list) else value
+
+
+def _bounded(lines: Sequence[Any]) -> Iterator[str]:
+    yield from (str(one) for one in lines[:MOST_LINES])
+    if len(lines) > MOST_LINES:
+        yield f"... {len(lines) - MOST_LINES} more"
+
+
+def _time(one: Mapping[str, Any]) -> int:
+    """Return when something was last changed, 0 if the node does not say so."""
+    when = one.get("when")
+    return when if isinstance(when, int) and not isinstance(when, bool) and 0 < when < LATEST else 0
+
+
+def _moment(when: int) -> str:
+    return datetime.datetime.fromtimestamp(when, datetime.timezone.utc).strftime(acceptances.MOMENT) if when else ""

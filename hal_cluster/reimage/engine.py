@@ -1,0 +1,506 @@
+"""The step engine: one node, one step, one look at a time.
+
+Each step reads the state first and passes when it is already true, so a run that was killed goes on where the record
+says. What fails is written down first (``reason``), then the node is made safe (disarmed, drained with the reason), and
+only then the record says ``failed``. Steps: DESIGN.md section 7. No step acts on a node whose record is not going on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from hal_cluster.reimage.errors import Conflict, Gone, ReimageError, Trouble
+from hal_cluster.reimage.record import STEPS, Drained, Plan, Record, Run, State, Step, moment, stamp
+from hal_cluster.reimage.world import Installation, Job, SlurmNode, World
+from hal_inventory.printable import one_line
+
+MARK = "hal-reimage"
+_MOST_CONSOLE = 200  # characters of what a console says, beside the reason
+_POSITION = {step: number for number, step in enumerate(STEPS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a step may take, in seconds. ``begin``: from power on to the installer's word that it begins."""
+
+    identity: float = 300
+    drain: float = 172800  # two days: the longest job
+    off: float = 1200
+    begin: float = 1800  # an AC922 tests its memory first
+    install: float = 3600
+    start: float = 1800
+    rollout: float = 7200  # one playbook; a node may wait as long for that of others
+    job: float = 900
+    safe: float = 900  # to make a node safe that failed, when slurmctld or the server does not answer
+
+    def of(self, step: Step) -> float:
+        """Return how long a step may take in all."""
+        return {
+            Step.WAITING: float("inf"),
+            Step.IDENTITY: self.identity,
+            Step.DRAIN: self.drain,
+            Step.OFF: self.off,
+            Step.ARM: self.off,
+            Step.BOOT: self.off,
+            Step.INSTALL: self.begin + self.install,
+            Step.START: self.start,
+            Step.CONVERGE: 2 * self.rollout,  # with that of others before it
+            Step.GATES: 2 * self.rollout,
+            Step.JOB: self.job,
+            Step.RETURN: self.job,
+        }[step]
+
+
+Found = dict[str, object]
+"""What a step has found out: fields of the record."""
+
+
+class Wait(Exception):
+    """A step is not through: for what it waits, and what it found out. It fails when its time is over."""
+
+    def __init__(self, what: str, found: Found | None = None) -> None:
+        super().__init__(what)
+        self.what, self.found = what, found or {}
+
+
+def before(one: Step, other: Step) -> bool:
+    """Return whether a step comes before another."""
+    return _POSITION[one] < _POSITION[other]
+
+
+class Engine:
+    """Brings nodes through the steps. Safe for several threads, as long as each node has one."""
+
+    def __init__(self, world: World, limits: Limits = Limits(), now: Callable[[], float] = time.time) -> None:
+        self.world, self.limits, self.now = world, limits, now
+        self._steps: dict[Step, Callable[[Record], Found]] = {
+            Step.WAITING: self._waiting,
+            Step.IDENTITY: self._identity,
+            Step.DRAIN: self._drain,
+            Step.OFF: self._off,
+            Step.ARM: self._arm,
+            Step.BOOT: self._boot,
+            Step.INSTALL: self._install,
+            Step.START: self._start,
+            Step.CONVERGE: self._converge,
+            Step.GATES: self._gates,
+            Step.JOB: self._job,
+            Step.RETURN: self._return,
+        }
+
+    # --- begin, go on
+
+    def confirm(self, plan: Plan, run: Run) -> Record:
+        """Write down that a plan is to be carried out, or take it up where it broke off; return the record.
+
+        The plan was confirmed with its code by whoever calls. ReimageError when another one is on, and for a plan that
+        does not know of the last one. Trouble when one that failed cannot be made safe first.
+        """
+        kept = self.world.store.read(plan.node)
+        if kept is None or kept.state in (State.DONE, State.ABORTED):
+            if kept and plan.previous != kept.ended:
+                raise ReimageError(f"{plan.node}: this code was used: that reimage is {kept.state.value}, {kept.ended}")
+            revision = kept.revision if kept else 0
+            # Of one that was aborted: step waiting asks whether he has his drain back.
+            had = kept.drained_before if kept and kept.state is State.ABORTED else None
+            new = Record(plan.node, plan, run, since=stamp(self.now()), revision=revision, drained_before=had)
+            return self.world.store.write(new)
+        refuse_other(kept, plan, run.code)
+        if kept.reason:
+            step = _again_from(kept.step)
+            if step is Step.START and self._unlike_started(kept):
+                step = Step.IDENTITY  # what keeps it from starting is on its disk or in its secrets: both are made anew
+            kept = self._safe_again(kept, step)
+            kept = replace(kept, step=step, reason="", ended="", job="", state=State.GOING)
+        # Whoever wants it to stay drained, now or then, is heard; the time that it was left alone is no step's.
+        next_state = "DOWN" if "DOWN" in (run.next_state, kept.run.next_state) else run.next_state
+        kept = replace(kept, run=replace(run, next_state=next_state), since=stamp(self.now()), waiting="")
+        return self.world.store.write(kept)
+
+    def _safe_again(self, kept: Record, step: Step) -> Record:
+        """Make one that failed safe: its run may have ended before it was, or somebody gave it back since.
+
+        One that serves meanwhile counts: where the machine goes off again, step drain asks how many are left, and for
+        what goes on after that it is asked here. ReimageError when too few would be left. Return its record, with
+        whoever had it drained now.
+        """
+        seen = self._see(kept)
+        serves = seen.usable and not seen.maintained
+        if serves:
+            kept = self._drained_by(kept, None)
+        elif seen.drained and not (seen.ours or seen.unhealthy or seen.reboot):
+            kept = self._drained_by(kept, Drained(seen.reason, seen.by))
+        if serves and before(step, Step.START):
+            self._make_safe(kept, "")
+            return kept
+        if serves and (why := self.world.slurm.drain(kept.node, _failure(kept))):
+            raise ReimageError(
+                f"{kept.node}: it failed at {kept.step.value}, serves jobs since, and cannot be drained now: {why}. "
+                f"hal-reimage abort {kept.node} leaves it out"
+            )
+        self._make_safe(kept, _failure(kept))
+        return kept
+
+    def _drained_by(self, kept: Record, had: Drained | None) -> Record:
+        """Write down whose drain a node had, before ours takes its place."""
+        return kept if kept.drained_before == had else self.world.store.write(replace(kept, drained_before=had))
+
+    def tick(self, node: str, run: Run) -> Record:
+        """Look at one step of a node, and do what it takes; return the record as it is then.
+
+        One that does not go on, or was taken over by another run, is returned as it is. ReimageError for a record that
+        is not there or damaged; Trouble when the server that keeps records does not answer.
+        """
+        record = self._kept(node)
+        if not record.going or not record.run.same(run):
+            return self._left(record, run)
+        try:
+            return self._look(record)
+        except Conflict:
+            return self._left(self._kept(node), run)
+
+    def _kept(self, node: str) -> Record:
+        record = self.world.store.read(node)
+        if record is None:
+            raise ReimageError(f"{node}: its record is gone")
+        return record
+
+    def _left(self, record: Record, run: Run) -> Record:
+        """Leave a record alone. A node whose reimage was aborted is made safe once more: we may have acted since."""
+        if record.state is State.ABORTED and record.run.same(run):
+            self.world.rollout.leave(record.node)
+            had = record.drained_before
+            before = f" ({had.by} had drained it before: {had.reason})" if had else ""
+            # An abort is heard of a node that Slurm does not know any more, too: there is nothing to drain.
+            self._make_safe(replace(record, in_slurm=False), f"{MARK}: {record.reason}{before}")
+        return record
+
+    def _look(self, record: Record) -> Record:
+        if record.reason:
+            return self._fail(record, record.reason)
+        try:
+            passed = self._steps[record.step](record)
+        except Wait as wait:
+            found: Record = replace(record, **wait.found)  # type: ignore[arg-type]  # fields of it
+            if not self._over(record):
+                return self._wait(record, found, wait.what)
+            waited = round(self.limits.of(record.step) / 60, 1)
+            return self._fail(found, self._told(record, f"waited {waited:g} min for {wait.what}"))
+        except Trouble as trouble:
+            if trouble.passes and not self._over(record):
+                return self._wait(record, record, f"an answer: {trouble.reason}")
+            return self._fail(record, self._told(record, trouble.reason))
+        except (Conflict, ReimageError):
+            raise
+        except Exception as error:  # nobody foresaw it: all the same the node is to be safe, and to say so
+            return self._fail(record, f"{type(error).__name__}, which nobody foresaw: {error}")
+        record = replace(record, **passed)  # type: ignore[arg-type]  # fields of it
+        if record.step is Step.RETURN:
+            return self.world.store.write(self._ended(record, State.DONE))
+        return self.world.store.write(record.at(STEPS[_POSITION[record.step] + 1], self.now()))
+
+    def _over(self, record: Record) -> bool:
+        return self.now() - moment(record.since) >= self.limits.of(record.step)
+
+    def _wait(self, record: Record, found: Record, waiting: str) -> Record:
+        """Write down for what a node waits, and what was found out; nothing where that is known."""
+        found = replace(found, waiting=one_line(waiting))
+        return record if found == record else self.world.store.write(found)
+
+    def _ended(self, record: Record, state: State) -> Record:
+        ended = record.at(record.step, self.now())
+        return replace(ended, state=state, ended=stamp(self.now()))
+
+    def _told(self, record: Record, reason: str) -> str:
+        """Return a reason with what the console says, where the machine itself is at work."""
+        if record.step in (Step.INSTALL, Step.START):
+            said = [line for line in self.world.bmc.console(record.node).splitlines() if line.strip()]
+            stops = [line for line in said if "NOT INSTALLED:" in line]
+            if found := (stops or said)[-1:]:
+                words = found[0].strip()
+                if words.rpartition("NOT INSTALLED: ")[2] not in reason:  # the installer told the server, too
+                    return f"{reason}; its console says: {one_line(words, _MOST_CONSOLE)}"
+        return reason
+
+    # --- failing
+
+    def _fail(self, record: Record, reason: str) -> Record:
+        if not record.reason:
+            told = one_line(reason)  # of others, in part: hal-reimage on the server and Slurm have it from here
+            record = self.world.store.write(replace(record.at(record.step, self.now()), reason=told))
+        self.world.rollout.leave(record.node)
+        try:
+            self._make_safe(record, _failure(record))
+        except Exception as error:  # whatever it is: it is written down that the node is not safe
+            said = error.reason if isinstance(error, Trouble) else f"{type(error).__name__}: {error}"
+            if self.now() - moment(record.since) < self.limits.safe:
+                return self._wait(record, record, f"an answer, to be made safe: {said}")
+            record = replace(record, reason=one_line(f"{reason}; it could not be made safe: {said}"))
+        return self.world.store.write(self._ended(replace(record, waiting=""), State.FAILED))
+
+    def _make_safe(self, record: Record, reason: str) -> None:
+        """Have a node boot its disk, and no job come to it. What it was before it was drained, it stays.
+
+        Without a reason Slurm is not asked for anything.
+        """
+        node, step = record.node, record.step
+        if not before(step, Step.ARM):
+            self.world.provision.disarm(node)
+        if step in (Step.BOOT, Step.INSTALL):
+            with suppress(Trouble):  # what would be booted from the network is not armed
+                self.world.bmc.boot_as_set(node)
+        seen = self._see(record)
+        if not reason or not seen.known or before(step, Step.DRAIN):
+            return
+        if step in (Step.JOB, Step.RETURN):
+            self.world.slurm.end_proof(node, reason)
+            if seen.reboot:  # which somebody asked for meanwhile, and after which it would serve
+                self.world.slurm.keep_drained(node, reason)
+        elif step is not Step.DRAIN or seen.reboot or (seen.drained and seen.ours):
+            self.world.slurm.keep_drained(node, reason)
+
+    # --- steps
+
+    def _see(self, record: Record) -> SlurmNode:
+        """Return what Slurm says of a node. Trouble when it knew it and does not know it any more: it may have jobs."""
+        seen = self.world.slurm.see(record.node)
+        if record.in_slurm and not seen.known:
+            raise Trouble("Slurm does not know it any more", passes=True)
+        return seen
+
+    def _still(self, record: Record) -> None:
+        """Conflict when a record was written by somebody else since it was read, as by an abort."""
+        kept = self.world.store.read(record.node)
+        if kept is None or kept.revision != record.revision:
+            raise Conflict(record.node)
+
+    def _waiting(self, record: Record) -> Found:
+        seen = self.world.slurm.see(record.node)
+        if seen.drained and seen.ours:
+            return {"in_slurm": seen.known}
+        return {"in_slurm": seen.known, "drained_before": None}  # of one that was aborted: he has it back, or ended it
+
+    def _identity(self, record: Record) -> Found:
+        self.world.bmc.identify(record.node)
+        return {}
+
+    def _drain(self, record: Record) -> Found:
+        node, slurm = record.node, self.world.slurm
+        reason = f"{MARK}: {record.plan.image.folder} by {record.run.by}"
+        seen = self._see(record)
+        if not seen.known:
+            return self._about_to_go(record)
+        done = seen.drained and seen.reboot == "" and (seen.ours or record.drained_before is not None)
+        found: Found = {}
+        if not done and seen.reboot == "" and (seen.drained or not record.run.by_slurm):
+            if why := slurm.drain(node, reason):
+                raise Wait(why)
+            seen = self._see(record)
+            if not seen.drained:
+                raise Wait("Slurm to drain it")
+            if not seen.ours:  # an administrator had drained it: so it will stay
+                raise Wait("its jobs", {"drained_before": Drained(seen.reason, seen.by)})
+            done, found = True, {"drained_before": None}  # if he had, he gave it back
+        if not done:
+            found = self._by_reboot(record, seen, reason)
+        elif seen.jobs:
+            raise Wait(_jobs(seen.jobs), found)
+        return {**found, **self._about_to_go(record)}
+
+    def _by_reboot(self, record: Record, seen: SlurmNode, reason: str) -> Found:
+        """Have Slurm say when: ``scontrol reboot ASAP``, ours or an administrator's, starts its RebootProgram."""
+        node, slurm = record.node, self.world.slurm
+        if seen.reboot == "":
+            waiting = slurm.reboot(node, reason, record.run.next_state) or "Slurm to reboot it"
+            raise Wait(waiting, {"drained_before": None})
+        states = (seen.next_state, record.run.next_state)  # whoever wants it to stay drained is heard
+        ends = replace(record.run, next_state="DOWN" if "DOWN" in states else "RESUME")
+        if seen.reboot == "asked" or seen.jobs:
+            raise Wait(_jobs(seen.jobs) if seen.jobs else "Slurm to start its RebootProgram", {"run": ends})
+        if ends != record.run:  # written first: Slurm forgets it now
+            raise Wait("Slurm to keep it drained", {"run": ends})
+        # From here on the node stays away, whatever the reboot was to end in: that is for the end of all steps.
+        slurm.keep_drained(node, reason)
+        return {}
+
+    def _about_to_go(self, record: Record) -> Found:
+        return {"old_boot_id": record.old_boot_id or self.world.nodes.boot_id(record.node)}
+
+    def _off(self, record: Record) -> Found:
+        self._refuse_busy(record)
+        if self.world.bmc.is_on(record.node):
+
+            def may() -> None:
+                self._still(record)
+                self._refuse_busy(record)
+
+            self.world.bmc.shut_down(record.node, may)
+        return {}
+
+    def _refuse_busy(self, record: Record) -> None:
+        seen = self._see(record)
+        if seen.known and (seen.jobs or not seen.drained):
+            what = f"there are jobs on it: {_jobs(seen.jobs)}" if seen.jobs else "jobs may start on it"
+            raise Trouble(what if seen.drained else f"somebody gave it back to Slurm, and {what}")
+
+    def _arm(self, record: Record) -> Found:
+        self._refuse_busy(record)
+        if self.world.bmc.is_on(record.node):
+            raise Trouble("somebody switched it on while it was to be off")
+        if self._see(record).known:
+            # Of a reimage that was aborted while nobody drove it: its test job says nothing about the next system.
+            self.world.slurm.end_proof(record.node, "")
+        called = self.world.provision.see(record.node).called
+        return {"host_key": self.world.provision.arm(record), "called_before": called}
+
+    def _boot(self, record: Record) -> Found:
+        found = self.world.provision.see(record.node)
+        on = self.world.bmc.is_on(record.node)
+        if on and (found.began or _called(record, found)):
+            return {}
+        if not found.armed:
+            raise Trouble("its order was taken back, or ran out, before it was switched on")
+        if not on:
+            self.world.bmc.network_once(record.node)
+            self.world.bmc.on(record.node, lambda: self._still(record))
+        return {}
+
+    def _install(self, record: Record) -> Found:
+        found = self.world.provision.see(record.node)
+        if _called(record, found):
+            return {}
+        if found.stopped:
+            raise Trouble(f"its installer stopped: {found.stopped}")
+        if found.began:
+            raise Wait("its installation to end")
+        if not found.armed:
+            raise Trouble("its order was taken back, or ran out, before its installation began")
+        waiting = "the installer to begin" if found.given else "its firmware to boot from the network"
+        if self.now() - moment(record.since) >= self.limits.begin:
+            raise Trouble(f"waited for {waiting}, for too long: the disk is as it was")
+        raise Wait(waiting)
+
+    def _start(self, record: Record) -> Found:
+        if waiting := self._unlike_started(record):
+            raise Wait(waiting)
+        return {}
+
+    def _unlike_started(self, record: Record) -> str:
+        """Return what a node that was installed does not do yet, "" for one that has started."""
+        key = self.world.nodes.host_key(record.node)
+        if not key:
+            return "it to answer by ssh"
+        if key != record.host_key:
+            return "it to show its new host key; it shows another, as its old system or another machine would"
+        boot_id = self.world.nodes.boot_id(record.node)
+        if not boot_id:
+            return "it to let us in"
+        return "it to boot" if boot_id == record.old_boot_id else ""
+
+    def _converge(self, record: Record) -> Found:
+        self._refuse_busy(record)
+        return _result(self.world.rollout.converge(record.node), "its rollout")
+
+    def _gates(self, record: Record) -> Found:
+        self._refuse_busy(record)
+        return _result(self.world.rollout.gates(record.node), "its checks")
+
+    def _job(self, record: Record) -> Found:
+        node, slurm = record.node, self.world.slurm
+        seen = self._see(record)
+        if not seen.known:
+            return {}
+        if not record.job:
+            found = _drained_meanwhile(record, seen)
+            if found:  # written down before anything ends his drain
+                raise Wait("its test job", found)
+            job = slurm.prove(node)
+            raise Wait(f"test job {job}", {"job": job})
+        try:
+            ended = slurm.proven(node, record.job)
+        except Gone:
+            raise Wait("a new test job", {"job": ""}) from None
+        if ended is None:
+            raise Wait(f"test job {record.job}")
+        if ended:
+            raise Trouble(ended)
+        return {}
+
+    def _return(self, record: Record) -> Found:
+        node, slurm = record.node, self.world.slurm
+        seen = self._see(record)
+        if not seen.known:
+            return {}
+        stays = ""
+        if found := _drained_meanwhile(record, seen):
+            return self._return(replace(record, **found)) | found  # type: ignore[arg-type]  # fields of it
+        if record.drained_before:
+            stays = record.drained_before.reason
+        elif record.run.next_state == "DOWN":
+            stays = f"{MARK}: installed and proven; drained as was asked by {record.run.by}"
+        slurm.end_proof(node, stays)
+        if stays:
+            return {}
+        seen = self._see(record)
+        if not seen.usable:
+            raise Wait(f"Slurm to send it jobs; it has it {seen.reason or 'not answering'}")
+        return {}
+
+
+def _drained_meanwhile(record: Record, seen: SlurmNode) -> Found:
+    """Return whose drain a node has that was drained by somebody else since it was ours: it will have that again.
+
+    The health check is not somebody else: what it finds is to go before the node is done.
+    """
+    if seen.unhealthy:
+        raise Wait(f"its health check, which drained it: {seen.reason}")
+    if seen.drained and not seen.ours and record.drained_before is None:
+        return {"drained_before": Drained(seen.reason, seen.by)}
+    return {}
+
+
+def _called(record: Record, found: Installation) -> bool:
+    """Return whether a node called home since it was armed. While it is installed, no earlier call is known."""
+    return found.called not in ("", record.called_before)
+
+
+def _failure(record: Record) -> str:
+    """Return what Slurm is told of a node that failed: sinfo -R shows it."""
+    return f"{MARK}: failed at {record.step.value}: {record.reason} (hal-reimage show {record.node})"
+
+
+def refuse_other(kept: Record, plan: Plan, code: str) -> None:
+    """Raise ReimageError when a record that is not through is of another plan than this."""
+    if kept.plan.fingerprint == plan.fingerprint and kept.run.code == code:
+        return
+    is_at = (
+        f"{'is at' if kept.going else 'failed at'} {kept.step.value}, confirmed by {kept.run.by} with {kept.run.code}"
+    )
+    raise ReimageError(
+        f"{plan.node}: another reimage of it {is_at}; that command goes on with it, "
+        f"hal-reimage abort {plan.node} on the server ends it"
+    )
+
+
+def _again_from(step: Step) -> Step:
+    """Return where one that failed is taken up: what touches the machine is begun with the question which one it is."""
+    if not before(step, Step.CONVERGE):
+        return Step.CONVERGE
+    return Step.START if step is Step.START else Step.IDENTITY
+
+
+def _jobs(jobs: Sequence[Job]) -> str:
+    shown = ", ".join(f"{job.id} of {job.user} (ends by {job.end})" for job in jobs[:3])
+    more = len(jobs) - 3
+    return f"job{'' if len(jobs) == 1 else 's'} {shown}" + (f" and {more} more" if more > 0 else "")
+
+
+def _result(said: str | None, what: str) -> Found:
+    if said is None:
+        raise Wait(what)
+    if said:
+        raise Trouble(said)
+    return {}

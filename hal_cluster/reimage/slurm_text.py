@@ -1,0 +1,171 @@
+"""What Slurm's commands print, read, and what is decided from it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ansible.module_utils
+
+# What is shipped to nodes reads Slurm here, too, under the name that it has there.
+_SHIPPED = str(Path(__file__).resolve().parents[2] / "plugins" / "module_utils")
+if _SHIPPED not in ansible.module_utils.__path__:
+    ansible.module_utils.__path__.append(_SHIPPED)
+
+from ansible.module_utils.hal_slurm_nodes import read_jobs, read_node, read_nodes  # noqa: E402  found only now
+from ansible.module_utils.hal_slurm_reservations import read as read_reservations  # noqa: E402
+
+__all__ = [
+    "Listed",
+    "Ran",
+    "ending",
+    "floors_of",
+    "impossible",
+    "line",
+    "may_pass",
+    "read_jobs",
+    "read_listed",
+    "read_node",
+    "read_nodes",
+    "read_ran",
+    "read_reservations",
+    "too_few",
+]
+
+LONGEST = 240
+"""Characters of a reason, as role node_health has it."""
+
+# Slurm's words (slurm_errno.c of 22.05) when slurmctld is away, is starting, or munge is.
+_PASSES = re.compile(
+    r"contact slurm controller|timed out|zero bytes|connection|communication .* failure|standby mode|authentication"
+    r"|temporarily|try again",
+    re.IGNORECASE,
+)
+
+# Job states that are an end (job_state_string of 22.05 and 20.02). Any other goes on.
+_ENDED = frozenset(
+    ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A job as squeue lists it."""
+
+    id: str
+    state: str
+    submitted: str = ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it is left."""
+        return self.state in _ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class Ran(Listed):
+    """A job as ``scontrol show job`` tells of it. ``exit`` is status:signal."""
+
+    name: str = ""
+    reason: str = ""
+    exit: str = ""
+    node: str = ""
+
+
+def may_pass(words: str) -> bool:
+    """Return whether a command failed since slurmctld does not answer now."""
+    return bool(_PASSES.search(words))
+
+
+def line(reason: str) -> str:
+    """Return a reason as Slurm keeps it: one line of ASCII without what ``scontrol`` gives a meaning to."""
+    text = reason.replace("[", "(").replace("]", ")")
+    text = "".join(one if 32 <= ord(one) < 127 else " " for one in text if one not in "\"'\\")
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def read_listed(text: str) -> list[Listed]:
+    """Return the jobs of ``squeue --format "%A|%T|%V"``."""
+    rows = [row.strip().split("|") for row in text.splitlines() if row.count("|") == 2]
+    return [Listed(job, state, submitted) for job, state, submitted in rows]
+
+
+def read_ran(text: str) -> Ran | None:
+    """Return the job of ``scontrol --oneliner show job ID``, None when it shows none."""
+    words = dict(re.findall(r"(?:^| )(\w+)=(\S*)", text.strip()))
+    if "JobId" not in words or "JobState" not in words:
+        return None
+    reason = words.get("Reason", "")
+    return Ran(
+        id=words["JobId"],
+        state=words["JobState"],
+        submitted=words.get("SubmitTime", ""),
+        name=words.get("JobName", ""),
+        reason="" if reason in ("None", "(null)") else reason,
+        exit=words.get("ExitCode", ""),
+        node=words.get("NodeList", ""),
+    )
+
+
+def ending(job: Ran, node: str) -> str:
+    """Return how a test job that has ended was wrong, "" when it was not."""
+    if job.state == "COMPLETED" and job.exit == "0:0" and job.node == node:
+        return ""
+    if job.state == "COMPLETED" and job.exit == "0:0":
+        return f"test job {job.id} ran on {job.node}, not on {node}"
+    why = f", {job.reason}" if job.reason else ""
+    return f"test job {job.id} ended as {job.state}, exit status {job.exit}{why}"
+
+
+def floors_of(nodes: Mapping[str, Mapping[str, Any]], floors: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Return {partition: (how many nodes it keeps for jobs, how many it has)} of all partitions that have nodes.
+
+    ``nodes`` are those of read_nodes. A partition without a floor keeps half of its nodes, rounded down.
+    """
+    sizes = Counter(partition for one in nodes.values() for partition in one["partitions"])
+    return {partition: (floors.get(partition, size // 2), size) for partition, size in sorted(sizes.items())}
+
+
+def impossible(nodes: Mapping[str, Mapping[str, Any]], floors: Mapping[str, int]) -> list[str]:
+    """Return what is wrong with floors, a line each: of no partition, or more nodes than it has."""
+    found = floors_of(nodes, floors)
+    wrong = []
+    for partition, floor in sorted(floors.items()):
+        if partition not in found:
+            wrong.append(f"reimage_keep: Slurm has no node in a partition {partition}; it has {', '.join(found)}")
+        elif floor > found[partition][1]:
+            wrong.append(f"reimage_keep: {partition} has {_counted(found[partition][1])}, {floor} cannot stay")
+    return wrong
+
+
+def too_few(
+    node: str, nodes: Mapping[str, Mapping[str, Any]], floors: Mapping[str, int], proving: Collection[str]
+) -> str:
+    """Return why a node may not be taken away now, or "": each of its partitions keeps so many nodes for jobs.
+
+    ``nodes`` are those of read_nodes. One that is in a reservation for maintenance, or that a test job runs on, is none
+    for jobs. A partition without a floor keeps what floors_of says.
+    """
+
+    def serves(name: str) -> bool:
+        return bool(nodes[name]["usable"]) and not nodes[name]["maintained"] and name not in proving
+
+    if not serves(node):
+        return ""
+    keep = floors_of(nodes, floors)
+    for partition in nodes[node]["partitions"]:
+        left = sum(serves(name) for name, one in nodes.items() if partition in one["partitions"] and name != node)
+        floor = keep[partition][0]
+        if left < floor:
+            have, stay = _counted(left), "has" if floor == 1 else "have"
+            return f"{partition} would have {have} for jobs, at least {floor} {stay} to stay"
+    return ""
+
+
+def _counted(number: int) -> str:
+    return "1 node" if number == 1 else f"{number} nodes"

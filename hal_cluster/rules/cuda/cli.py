@@ -1,0 +1,72 @@
+"""``python -m hal_cluster.rules.cuda``: the table of what goes together, and what it says of a node that is planned.
+
+Exit status: 0 it goes together, 2 it does not (one line a reason), 3 nothing stands against it but not everything is
+known or there are limits (one line each).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from hal_cluster.rules.cuda import show
+from hal_cluster.rules.cuda.driver import driver_findings
+from hal_cluster.rules.cuda.errors import HalCudaError
+from hal_cluster.rules.cuda.findings import problems, remarks
+from hal_cluster.rules.cuda.table import Table, load
+from hal_cluster.rules.cuda.toolkits import cuda_findings
+from hal_inventory.printable import complain
+
+OK, FAULT, REMARKS = 0, 2, 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        table = load()
+    except HalCudaError as error:
+        complain(error)
+        return FAULT
+    if options.command == "table":
+        print("\n".join(show.lines(table)))
+        return OK
+    return _check(options, table)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m hal_cluster.rules.cuda", description="CUDA toolkits, drivers, kernels, GPUs."
+    )
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    commands.add_parser("table", help="print the table with its sources")
+    check = commands.add_parser("check", help="say what does not go together, and what is not known")
+    check.add_argument("--driver", metavar="VERSION", help="e.g. 440.33.01; without it: a node without GPUs")
+    check.add_argument("--toolkit", metavar="RELEASE", action="append", default=[], help="e.g. 10.2; repeatable")
+    check.add_argument("--arch", default="ppc64le", help="ppc64le (default) or x86_64")
+    check.add_argument("--distribution", default="rhel7", help="folder of NVIDIA's repository (default: rhel7)")
+    check.add_argument("--kernel", metavar="RELEASE", help="e.g. 4.18.0-80.7.2.el7")
+    check.add_argument(
+        "--gpu", metavar="MODEL", action="append", default=[], help="as nvidia-smi -L shows it; repeatable"
+    )
+    check.add_argument(
+        "--compat", metavar="RELEASE", action="append", default=[], help="runs by cuda-compat; repeatable"
+    )
+    return parser
+
+
+def _check(options: argparse.Namespace, table: Table) -> int:
+    found = []
+    if options.driver is not None:
+        found += driver_findings(options.driver, options.arch, options.kernel, options.gpu, table)
+    found += cuda_findings(
+        options.toolkit, options.driver, options.arch, options.distribution, options.gpu, options.compat, table
+    )
+    found = list(dict.fromkeys(found))
+    for text in problems(found):
+        print(f"refused: {text}")
+    for text in remarks(found):
+        print(f"remark: {text}")
+    if not found:
+        print("goes together")
+    return FAULT if problems(found) else REMARKS if found else OK

@@ -1,0 +1,51 @@
+"""Names of NVIDIA's packages: of a toolkit, of what brings a driver, of what belongs to a toolkit that is withdrawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from hal_cluster.rules.cuda.table import load
+from hal_cluster.rules.cuda.versions import toolkit_release
+
+
+def releases(toolkits: Sequence[object]) -> list[str]:
+    """Return the releases of declared toolkits: 10.2 for 10.2 and for 10.2.89."""
+    return [toolkit_release(one)[0] for one in toolkits]
+
+
+def dashed(release: str) -> str:
+    """Return a release as names of packages have it: 10-2."""
+    return release.replace(".", "-")
+
+
+def toolkit_packages(toolkits: Sequence[object]) -> list[str]:
+    """Return what to install: cuda-toolkit-10-2, or cuda-toolkit-10-2-10.2.89 for an exact version."""
+    names = []
+    for one in toolkits:
+        release, exact = toolkit_release(one)
+        names.append(f"cuda-toolkit-{dashed(release)}" + (f"-{exact}" if exact else ""))
+    return names
+
+
+def with_driver(packages: Iterable[str]) -> list[str]:
+    """Return those that bring a driver with them."""
+    names = load().driver_packages.names
+    return [one for one in packages if any(re.fullmatch(name, one) for name in names)]
+
+
+def undeclared(installed: Iterable[str], toolkits: Sequence[object]) -> dict[str, list[str]]:
+    """Return the installed packages of toolkits that nobody declared, by release, sorted."""
+    kept = set(releases(toolkits))
+    found: dict[str, list[str]] = {}
+    for name in sorted(set(installed)):
+        release = _release_of(name)
+        if release and release not in kept:
+            found.setdefault(release, []).append(name)
+    return found
+
+
+def _release_of(name: str) -> str | None:
+    """Return 10.2 of cuda-nvcc-10-2, 11.3 of libcublas-devel-11-3; None for what belongs to no one toolkit."""
+    match = re.fullmatch(r"(?:cuda|gds|lib(?:cu|npp|nv))[\w-]*?-(\d{1,2}-\d{1,2})(?:-config-common)?", name)
+    return match[1].replace("-", ".") if match else None

@@ -135,7 +135,7 @@ class SlurmCommands:
             raise ReimageError(f"reimage_job_user: {said}; name the ordinary user who has the test job")
         if self._ask("id", "-u", user).strip() == "0":
             raise ReimageError(
-                f"reimage_job_user: {user} is root, whose job does not show that users' jobs run; name an ordinary user"
+                f"reimage_job_user: {user} is root, whose job shows nothing about those of users; name an ordinary user"
             )
         if self._enforces_nothing():
             return

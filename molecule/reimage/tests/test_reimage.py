@@ -89,7 +89,7 @@ def test_what_nobody_has_confirmed_is_refused_and_nothing_changes(hal: ReimageSi
 @pytest.mark.parametrize(
     ("user", "says"),
     [
-        ("root", "reimage_job_user: root is root, whose job does not show that users' jobs run"),
+        ("root", "reimage_job_user: root is root, whose job shows nothing about those of users"),
         ("nobody", "reimage_job_user: nobody has no association in Slurm, which refuses jobs without"),
     ],
 )

@@ -148,7 +148,7 @@ def test_ipoib_keeps_its_mode_without_a_permission_of_its_own(node: Node, rollou
     finally:
         host.check_output(f"echo datagram >/sys/class/net/ib1/mode; mv /run/ifcfg-ib1 {file}")
     assert done.status == 0, done.explain()
-    assert done.changes == {}
+    assert done.changes == {}, done.output
     assert (after, mode) == (before, "connected\n")
     assert (
         "net02: ib1 is in connected mode, not datagram. It is up, and the nodes that it speaks with are" in done.words

@@ -227,20 +227,20 @@ def test_scratch_of_before_this_role_keeps_owner_mode_and_files_until_they_are_p
 ) -> None:
     """The clean-up that the test before has withdrawn is declared again, as on a cluster in production; and a mount
     that is missing is mended on the way."""
-    on(host, "chown root:alice /scratch && chmod 2775 /scratch")
+    on(host, "chown root:hal-users /scratch && chmod 2775 /scratch")
     on(host, "mkdir /scratch/thesis && echo x >/scratch/thesis/data")
-    on(host, "chown -R alice:alice /scratch/thesis && touch -d 2019-11-01 /scratch/thesis/data && sleep 2")
+    on(host, "chown -R alice:hal-users /scratch/thesis && touch -d 2019-11-01 /scratch/thesis/data && sleep 2")
     on(host, "umount /srv/images")
     refused = rollout.converge()
     assert refused.status != 0
-    assert "/scratch is there with mode 2775, of root:alice, and it is not this role's" in refused.words
-    assert on(host, "stat -c '%a %U:%G' /scratch") == "2775 root:alice"
+    assert "/scratch is there with mode 2775, of root:hal-users, and this role did not make it" in refused.words
+    assert on(host, "stat -c '%a %U:%G' /scratch") == "2775 root:hal-users"
     assert on(host, "ls /etc /etc/systemd/system | grep -c scratch || :") == "0"
 
     kept: dict[str, Any] = {"mount": "/scratch", "disk": "scratch1", "mode": "2775"}
     done = rollout.converge(local_storage_scratch=kept)
     assert done.status == 0, done.explain()
-    assert on(host, "stat -c '%a %U:%G' /scratch") == "2775 root:alice"
+    assert on(host, "stat -c '%a %U:%G' /scratch") == "2775 root:hal-users"
     assert on(host, "findmnt -n -o LABEL /srv/images") == "images"
     shown = re.search(r"now (\d+) files .*?local_storage_scratch_confirmed: ([0-9a-f]{4}-[0-9a-f]{4}) ", done.words)
     assert shown, done.words
@@ -263,7 +263,7 @@ def test_scratch_of_before_this_role_keeps_owner_mode_and_files_until_they_are_p
     done = rollout.converge(**code)
     assert done.status == 0, done.explain()
     assert observed(rollout) == {}
-    assert on(host, "stat -c '%a %U:%G' /scratch") == "1777 root:alice"
+    assert on(host, "stat -c '%a %U:%G' /scratch") == "1777 root:hal-users"
     on(host, "chown root:root /scratch; rm -r /scratch/thesis")
 
 

@@ -26,19 +26,19 @@ help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
 
 setup: ## system packages and .venv on this machine (WHEELHOUSE=DIR: the Python packages from there, without a network)
-	@HAL_WHEELHOUSE='$(or $(WHEELHOUSE),$(HAL_WHEELHOUSE))' molecule/shared/prepare-controller
+	@HAL_WHEELHOUSE='$(or $(WHEELHOUSE),$(HAL_WHEELHOUSE))' tools/prepare-controller
 
 wheelhouse: setup ## all Python packages as files, for a controller without a network (DIR=wheelhouse)
-	@molecule/shared/wheelhouse '$(DIR)'
+	@tools/wheelhouse '$(DIR)'
 
 demo: setup ## the virtual HAL up to a job on all GPUs (NODES=mini for a small one)
-	@$(PYTHON) molecule/shared/demo.py --nodes $(NODES)
+	@$(PYTHON) molecule/virtual_hal/demo.py --nodes $(NODES)
 
 site: setup ## roll the running virtual HAL out again
 	@ansible-playbook $(INVENTORY) playbooks/site.yml
 
 ssh: setup ## log in to a virtual node: make ssh NODE=hal05
-	@$(PYTHON) molecule/shared/ssh_config.py $(INVENTORY) --login '$(NODE)'
+	@$(PYTHON) molecule/virtual_hal/ssh_config.py $(INVENTORY) --login '$(NODE)'
 
 shell: setup ## a shell in which ansible-playbook, hal-audit and the others are for the virtual HAL that make demo left running
 	@test -f .state/env || { echo 'make shell: no virtual HAL is running here; make demo makes one' >&2; exit 2; }
@@ -53,10 +53,10 @@ certificate: setup ## a user certificate: make certificate USER=alice KEY=alice.
 	  -e "certificate_key='$(abspath $(KEY))'" -e "certificate_principals='$(PRINCIPALS)'" -e "certificate_days='$(DAYS)'"
 
 clean: ## remove every virtual node, network and mount of this checkout
-	@molecule/shared/clean
+	@molecule/virtual_hal/clean
 
 distclean: clean ## also the virtual environment, and images and packages unless other checkouts use them
-	@molecule/shared/clean --caches
+	@molecule/virtual_hal/clean --caches
 	@rm -rf .venv .state
 
 lint: setup ## linters and type checkers
@@ -76,11 +76,11 @@ test: setup ## lint, unit, property and contract tests, a mini rollout, and unpr
 	@$(PYTHON) tests/run.py lint unit scenarios rollout
 
 prove: setup ## every scenario and slow proof that is not proven for what it depends on (tests/proofs; commit what it writes)
-	@molecule/shared/prepare-controller --full
+	@tools/prepare-controller --full
 	@$(PYTHON) tests/run.py prove
 
 test-full: setup ## everything, proven or not: also every package on a node, the full virtual HAL, ppc64le nodes
-	@molecule/shared/prepare-controller --full
+	@tools/prepare-controller --full
 	@$(PYTHON) tests/run.py lint unit rollout slow
 
 written: setup ## tests/contract/written: what the nodes of HAL get; look at what your change does to it

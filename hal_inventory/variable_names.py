@@ -56,7 +56,7 @@ def _read_by_us(text: str) -> Iterator[str]:
 
 
 def _texts(project: Path) -> Iterator[str]:
-    for pattern in ("playbooks/**/*.yml", "roles/**/*.yml", "roles/**/*.j2", "molecule/shared/*.yml"):
+    for pattern in ("playbooks/**/*.yml", "roles/**/*.yml", "roles/**/*.j2", "molecule/virtual_hal/*.yml"):
         for path in project.glob(pattern):
             yield path.read_text(encoding="utf-8")
 

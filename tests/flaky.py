@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
+sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
 from stages import Outcome, excerpt  # noqa: E402  found through the line above
 

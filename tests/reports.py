@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(PROJECT / "molecule" / "shared")]
+sys.path[:0] = [str(PROJECT / "molecule" / "virtual_hal")]
 
 from stages import Outcome  # noqa: E402  found through the line above
 

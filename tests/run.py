@@ -23,7 +23,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
+sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
 import strategy  # noqa: E402  found through the line above
 import surroundings  # noqa: E402
@@ -71,11 +71,11 @@ def lint() -> Sequence[Stage]:
     """Linters and type checkers over the whole tree."""
     node_side = sorted(str(path.relative_to(PROJECT)) for path in (PROJECT / "plugins").rglob("*.py"))
     machine = ("customize", "disk", "make-node", "run")
-    shared = (
-        *("podman", "prepare-controller", "clean", "wheelhouse", "image/old_programs.sh"),
-        *(f"machine/{name}" for name in machine),
-    )
-    scripts = [*(f"molecule/shared/{name}" for name in shared), ".ci/run"]
+    lab = ("podman", "clean", "image/old_programs.sh", *(f"machine/{name}" for name in machine))
+    scripts = [
+        *(f"molecule/virtual_hal/{name}" for name in lab),
+        *("tools/prepare-controller", "tools/wheelhouse", ".ci/run"),
+    ]
     return [
         Stage("ansible-lint", ["ansible-lint", "--strict"]),  # the longest: the others run beside it
         Stage("ruff", ["ruff", "check", "."]),
@@ -113,7 +113,7 @@ def pythons() -> Sequence[Stage]:
     """Interpreters of nodes, for unit and contract tests, unless others are named; quick when cached."""
     if os.environ.get("HAL_TEST_PYTHON27") and os.environ.get("HAL_TEST_PYTHON36"):
         return []
-    return [Stage("Pythons of nodes", [sys.executable, "molecule/shared/setup", "pythons", "build"])]
+    return [Stage("Pythons of nodes", [sys.executable, "molecule/virtual_hal/setup", "pythons", "build"])]
 
 
 def images() -> Sequence[Stage]:
@@ -121,8 +121,8 @@ def images() -> Sequence[Stage]:
     return [
         # Before scenarios run side by side: two that make it at once would not trust each other.
         Stage("site authority", ["ansible-playbook", *VIRTUAL, "playbooks/authorities.yml"]),
-        Stage("node image", [sys.executable, "molecule/shared/setup", "image", "build"]),
-        Stage("package repository", [sys.executable, "molecule/shared/setup", "packages", "build"]),
+        Stage("node image", [sys.executable, "molecule/virtual_hal/setup", "image", "build"]),
+        Stage("package repository", [sys.executable, "molecule/virtual_hal/setup", "packages", "build"]),
     ]
 
 
@@ -205,7 +205,7 @@ class Prover:
 @functools.cache
 def debian_versions() -> Mapping[str, str]:
     """Versions of what came from Debian: of this machine's podman, and of the main packages that nodes install."""
-    setup = [sys.executable, "molecule/shared/setup", "packages", "path"]
+    setup = [sys.executable, "molecule/virtual_hal/setup", "packages", "path"]
     folder = Path(subprocess.run(setup, cwd=PROJECT, capture_output=True, text=True, check=True).stdout.strip())
     found = {path.name.rsplit("-", 2)[0]: path.name.rsplit("-", 2)[1] for path in sorted(folder.glob("*.rpm"))}
     own = subprocess.run(["podman", "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]

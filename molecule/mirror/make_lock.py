@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
+sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
 import yaml  # noqa: E402  as the rest
 from small_packages import Key, Workshop, index  # noqa: E402  found through the line above
@@ -26,7 +26,7 @@ from hal_cluster.packages.resolve import lock, repositories_of  # noqa: E402
 
 ARCHES = ("x86_64", "ppc64le")
 LIBRARY_BYTES = 400_000
-IMAGE_NAMES = PROJECT / "molecule/shared/image/base-rpms.txt"
+IMAGE_NAMES = PROJECT / "molecule/virtual_hal/image/base-rpms.txt"
 
 
 def vendor(folder: Path) -> Key:

@@ -79,7 +79,7 @@ def served(folder: Path) -> Iterator[list[Target]]:
             state.faults.slow_seconds = ANSWER_SECONDS
     (folder / "fleet.json").touch(0o600)
     (folder / "fleet.json").write_text(fleet.model_dump_json())
-    path = f"{PROJECT / 'molecule/shared'}:{PROJECT}"
+    path = f"{PROJECT / 'molecule/virtual_hal'}:{PROJECT}"
     serving = subprocess.Popen(
         [sys.executable, "-m", "bmc.serve", str(folder / "fleet.json")],
         env={**os.environ, "PYTHONPATH": path},

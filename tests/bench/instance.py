@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
-if str(PROJECT / "molecule" / "shared") not in sys.path:
-    sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
+if str(PROJECT / "molecule" / "virtual_hal") not in sys.path:
+    sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
 import strategy  # noqa: E402  found through the line above
 from ansible_run import Ansible  # noqa: E402
@@ -49,7 +49,7 @@ class Instance:
 
     def images(self) -> Sequence[Stage]:
         """What the nodes are made of; nothing to do when it is there."""
-        setup = [sys.executable, "molecule/shared/setup"]
+        setup = [sys.executable, "molecule/virtual_hal/setup"]
         return [
             Stage("node image", [*setup, "image", "build"]),
             Stage("package repository", [*setup, "packages", "build"]),
@@ -73,7 +73,7 @@ class Instance:
         """The kernel's file with the processor time of each running node, by name; none where there is no such file."""
         form = '{{index .Config.Labels "hal.node"}} {{.State.CgroupPath}}'
         containers = [f"{NAME}-{name}" for name in self.names]
-        argv = ["molecule/shared/podman", "inspect", "--format", form, *containers]
+        argv = ["molecule/virtual_hal/podman", "inspect", "--format", form, *containers]
         done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, check=False)
         found: dict[str, str] = {}
         for line in done.stdout.splitlines():
@@ -86,7 +86,7 @@ class Instance:
         """Memory of all processes in the nodes, shared pages counted once; None when it cannot be read."""
         inspected = subprocess.run(
             [
-                "molecule/shared/podman",
+                "molecule/virtual_hal/podman",
                 "inspect",
                 "--format",
                 "{{.State.Pid}}",
@@ -112,7 +112,7 @@ class Instance:
     def destroy(self) -> None:
         """Remove the nodes and their networks."""
         subprocess.run(
-            [sys.executable, "molecule/shared/setup", "nodes", "destroy", "--instance", NAME],
+            [sys.executable, "molecule/virtual_hal/setup", "nodes", "destroy", "--instance", NAME],
             cwd=PROJECT,
             stdout=subprocess.DEVNULL,
             check=True,

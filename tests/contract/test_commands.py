@@ -24,7 +24,7 @@ SCRIPTS = {
 }
 MODULES = re.compile(r"hal_\w+")
 MAKEFILE = (PROJECT / "Makefile").read_text()
-OWN = (*SCRIPTS, "ansible-playbook", "make", "python -m hal_", "molecule/shared/setup")
+OWN = (*SCRIPTS, "ansible-playbook", "make", "python -m hal_", "molecule/virtual_hal/setup")
 
 
 def own(command: Command) -> bool:
@@ -42,7 +42,7 @@ def wrong(command: Command, monkeypatch: pytest.MonkeyPatch) -> str:
         return _make(words[1:])
     if words[0] == "ansible-playbook":
         return _playbook(words[1:])
-    if words[0] == "molecule/shared/setup":
+    if words[0] == "molecule/virtual_hal/setup":
         return _read("testbed.cli", words[1:], monkeypatch)
     if words[0] == "python":
         module = words[2]

@@ -20,12 +20,12 @@ PLANTED = (
     Planted(
         files.names_no_registry,
         {
-            "molecule/shared/Containerfile": f"FROM {HUB}/centos:7\n",
+            "molecule/virtual_hal/Containerfile": f"FROM {HUB}/centos:7\n",
             "docs/a.md": f"Use https://{MIRROR}/simple, or localhost/hal-node.\n",
         },
         [
             f"docs/a.md:1: {MIRROR} is a registry; leave it to the machine or a variable",
-            f"molecule/shared/Containerfile:1: {HUB} is a registry; leave it to the machine or a variable",
+            f"molecule/virtual_hal/Containerfile:1: {HUB} is a registry; leave it to the machine or a variable",
         ],
     ),
     Planted(

@@ -17,7 +17,7 @@ from tests.contract.planting import Planted
 from tests.contract.project import PROJECT
 from tests.contract.rules import locked
 
-sys.path.insert(0, str(PROJECT / "molecule" / "shared"))
+sys.path.insert(0, str(PROJECT / "molecule" / "virtual_hal"))
 
 from testbed import repository
 
@@ -148,7 +148,7 @@ def virtual() -> Path:
     """The virtual HAL's own repository, where it is built."""
     place = repository.location()
     if not (place / "repodata").is_dir():
-        pytest.skip("not checked: the package repository is not built; molecule/shared/setup packages build")
+        pytest.skip("not checked: the package repository is not built; molecule/virtual_hal/setup packages build")
     return place
 
 
@@ -156,7 +156,7 @@ def test_the_virtual_hal_is_locked_and_checked_from_its_own_repository(virtual: 
     sources = [f"--inventory={PROJECT}/inventory/{name}/hal.yml" for name in ("hal", "virtual")]
     path = tmp_path / "packages.lock.yml"
     common = [*sources, f"--lock={path}", f"--from=hal-packages={virtual}"]
-    given = ["--given=/bin/sh", f"--given-file={PROJECT}/molecule/shared/image/base-rpms.txt"]
+    given = ["--given=/bin/sh", f"--given-file={PROJECT}/molecule/virtual_hal/image/base-rpms.txt"]
     fingerprint = PROJECT / ".state" / "virtual" / "packages.fingerprint"
     if not fingerprint.is_file():  # as create.yml leaves it
         fingerprint.parent.mkdir(parents=True, exist_ok=True)

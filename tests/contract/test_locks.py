@@ -34,7 +34,7 @@ PLANTED = (
             FILE: f"def f(path):\n    handle = {OPENED}\n    {TAKES.format('handle')}",
             "hal_time/spread.py": SPREAD,
             "hal_time/stream.py": f"def f(path):\n    with open({OPENED}, 'r+') as one:\n        {TAKES.format('one')}",
-            "molecule/shared/lab.py": "def f(path):\n    with open(path) as one:\n        flock(one, LOCK_EX)\n",
+            "molecule/virtual_hal/lab.py": "def f(path):\n    with open(path) as one:\n        flock(one, LOCK_EX)\n",
             "roles/time/files/none.py": "def flock(path):\n    return path.lockf\n",
         },
         [],

@@ -13,7 +13,7 @@ from tests.contract import project
 from tests.contract.planting import Planted
 from tests.contract.rules import places
 
-sys.path.insert(0, str(project.PROJECT / "molecule" / "shared"))
+sys.path.insert(0, str(project.PROJECT / "molecule" / "virtual_hal"))
 from testbed import repository
 
 TASKS = "roles/planted/tasks/main.yml"
@@ -91,8 +91,8 @@ PLANTED = (
                   users: [{name: mysql, home: /nonexistent, shell: /sbin/nologin}]
                   links: {/etc/my.cnf.d/server.cnf: ../x}
                 """,
-            "molecule/shared/packages/files/chrony/etc/chrony.conf": "",
-            "molecule/shared/packages/files/chrony/etc/default/chrony": "",
+            "molecule/virtual_hal/packages/files/chrony/etc/chrony.conf": "",
+            "molecule/virtual_hal/packages/files/chrony/etc/default/chrony": "",
         },
         [
             f"{RECIPES}:2: dovecot has users or units; say in {TABLE} which the real package has",

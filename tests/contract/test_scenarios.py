@@ -36,8 +36,8 @@ PLANTED = (
         scenarios.converge_counts_its_hosts,
         {
             **SCENARIO,
-            "molecule/shared/count.yml": COUNT,
-            CONVERGE: "- import_playbook: ../shared/count.yml\n- hosts: time\n",
+            "molecule/virtual_hal/count.yml": COUNT,
+            CONVERGE: "- import_playbook: ../virtual_hal/count.yml\n- hosts: time\n",
         },
         [],
     ),

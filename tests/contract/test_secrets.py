@@ -54,11 +54,11 @@ PLANTED = (
                 slurm_other_password: "{{ vault_slurm_other_password }}"
                 munge_private_key: /etc/munge/key
                 """,
-            "molecule/shared/ca": "-----BEGIN OPENSSH PRIVATE" + " KEY-----\n",
+            "molecule/virtual_hal/ca": "-----BEGIN OPENSSH PRIVATE" + " KEY-----\n",
         },
         [
             f'{VARS}:1: slurm_database_password is written down; alias "{{{{ vault_slurm_database_password }}}}"',
-            "molecule/shared/ca:1: a private key is committed; keep it in the vault or in the state folder",
+            "molecule/virtual_hal/ca:1: a private key is committed; keep it in the vault or in the state folder",
         ],
     ),
     Planted(

@@ -329,12 +329,13 @@ PLANTED = (
         tasks.host_keys_are_checked,
         {
             "ansible.cfg": f"[defaults]\nhost_key_checking = {OFF}\n",
-            "molecule/shared/ssh": f"ssh -o StrictHostKeyChecking={OFF} x\nssh -o StrictHostKeyChecking=yes x\n",
+            "molecule/virtual_hal/ssh": f"ssh -o StrictHostKeyChecking={OFF} x\nssh -o StrictHostKeyChecking=yes x\n",
             "docs/ssh.md": f"Never set StrictHostKeyChecking={OFF}.\n",
         },
         [
             "ansible.cfg:2: host-key checking is off; trust the site's CA (@cert-authority in known_hosts)",
-            "molecule/shared/ssh:1: host-key checking is off; trust the site's CA (@cert-authority in known_hosts)",
+            "molecule/virtual_hal/ssh:1: host-key checking is off;"
+            " trust the site's CA (@cert-authority in known_hosts)",
         ],
     ),
 )

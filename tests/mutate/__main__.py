@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
+sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
 # Found through the line above.
 from stages import clock, say  # noqa: E402

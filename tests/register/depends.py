@@ -1,6 +1,6 @@
 """What a scenario depends on, as files of this tree: read from the files themselves.
 
-A file depends on every file that it names: by a path (`../shared/create.yml`, `PROJECT / "roles"`), a glob, a Python
+A file depends on every file that it names: by a path (`../virtual_hal/create.yml`, `PROJECT / "roles"`), a glob, an
 import, a plugin's or filter's name, a role of a play. A folder that is named counts whole, and a role always does, but
 for its README. What is named needlessly makes a scenario run once more; what is missed would leave a broken role
 proven, so a run is watched for files that it read and that do not count here (`witness.py`).
@@ -20,9 +20,9 @@ from tests.register import names
 RUNS = (
     "molecule/base.yml",
     "molecule/conftest.py",
-    "molecule/shared/create.yml",
-    "molecule/shared/destroy.yml",
-    "molecule/shared/strategies",
+    "molecule/virtual_hal/create.yml",
+    "molecule/virtual_hal/destroy.yml",
+    "molecule/virtual_hal/strategies",
     "plugins/callback",
     "plugins/connection",
     "plugins/doc_fragments",
@@ -31,7 +31,7 @@ RUNS = (
 )
 """What every scenario runs, with all that this names."""
 STANDS_ON = (
-    "molecule/shared",
+    "molecule/virtual_hal",
     "inventory/hal",
     "inventory/virtual",
     "ansible.cfg",
@@ -62,7 +62,7 @@ CALLS = {"audited": ("playbooks/audit.yml",)}
 """Methods of the lab that read more than their file names: an audit asks for every role of a node."""
 PLAY = ("molecule/", "playbooks/", "tests/")
 """What runs playbooks. Others only speak of them, and of documents, to somebody."""
-LIBRARIES = ("", "molecule/shared", "plugins/module_utils")
+LIBRARIES = ("", "molecule/virtual_hal", "plugins/module_utils")
 """Where an import is looked for, after the file's own folder."""
 PLUGINS = ("modules", "action", "lookup", "connection", "strategy")
 
@@ -211,7 +211,7 @@ class Tree:
             if any("*" in part for part in parts):
                 if parts[0] == "playbooks" or "*" not in "".join(parts[:2]):
                     yield from self._matching("/".join(parts))
-            elif len(parts) > 1 or (here.parts[:1] == ("molecule",) and here.parts[1:2] != ("shared",)):
+            elif len(parts) > 1 or (here.parts[:1] == ("molecule",) and here.parts[1:2] != ("virtual_hal",)):
                 yield from self.below("/".join(parts))
 
     def _matching(self, pattern: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "molecule" / "shared"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "molecule" / "virtual_hal"))
 
 from ansible_run import Ansible
 from mini import Mini

@@ -27,7 +27,7 @@ PERIOD_US = 20_000  # short: with the usual 100,000 all would stand still for a 
 LOOK_SECONDS = 0.3
 TRIES = 200
 GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
-PODMAN = Path(__file__).resolve().parents[2] / "molecule" / "shared" / "podman"
+PODMAN = Path(__file__).resolve().parents[2] / "molecule" / "virtual_hal" / "podman"
 LABEL = '{{index .Config.Labels "hal.tree"}}'
 
 

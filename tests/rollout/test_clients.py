@@ -30,7 +30,7 @@ ITS_AUDIT = ("--limit", NODE, "-e", "audit_roles=hosts")
 @pytest.fixture(scope="module")
 def clients(mini: Mini, tmp_path_factory: pytest.TempPathFactory) -> Clients:
     """On nodes that are rolled out."""
-    assert (ENVIRONMENT / "bin" / "ansible-runner").is_file(), "molecule/shared/prepare-controller --full installs them"
+    assert (ENVIRONMENT / "bin" / "ansible-runner").is_file(), "tools/prepare-controller --full installs them"
     if not mini.rolled_out:
         play = mini.site()
         assert play.status == 0, play.explain()

@@ -16,7 +16,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 @pytest.fixture(autouse=True)
 def demo_is_removed() -> Iterator[None]:
     """Remove the demo's nodes afterwards; somebody's that stood before stay."""
-    setup = [sys.executable, "molecule/shared/setup", "nodes"]
+    setup = [sys.executable, "molecule/virtual_hal/setup", "nodes"]
     standing = subprocess.run([*setup, "instances"], cwd=PROJECT, capture_output=True, text=True, check=True).stdout
     yield
     if "virtual" not in standing.split():
@@ -30,7 +30,7 @@ def run(*argv: str, **settings: str) -> subprocess.CompletedProcess[str]:
 
 def volumes() -> set[str]:
     """Return podman's volumes that no container has, of whatever checkout."""
-    done = run("molecule/shared/podman", "volume", "ls", "--quiet", "--filter=dangling=true")
+    done = run("molecule/virtual_hal/podman", "volume", "ls", "--quiet", "--filter=dangling=true")
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
 
@@ -38,7 +38,7 @@ def volumes() -> set[str]:
 @pytest.mark.slow
 def test_the_demo_ends_with_a_job_on_64_gpus_and_can_be_run_again() -> None:
     for _ in range(2):
-        done = run(sys.executable, "molecule/shared/demo.py")
+        done = run(sys.executable, "molecule/virtual_hal/demo.py")
         assert done.returncode == 0, done.stdout[-4000:]
         assert "22 servers" in done.stdout
         assert "hal[01-16]   GPUs 0,1,2,3: 16 nodes x 4" in done.stdout

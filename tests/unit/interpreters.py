@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "molecule" / "shared"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "molecule" / "virtual_hal"))
 
 from testbed import pythons
 
@@ -28,7 +28,7 @@ BUILT = {version: str(pythons.program(version)) for version in NODES}
 def interpreter(version: str) -> str:
     """Return the path of a Python of NODES or EVERY. Without it the test fails: nobody would know what it did not run.
 
-    HAL_TEST_PYTHON27 and HAL_TEST_PYTHON36 name others than those of `molecule/shared/setup pythons build`.
+    HAL_TEST_PYTHON27 and HAL_TEST_PYTHON36 name others than those of `molecule/virtual_hal/setup pythons build`.
     """
     if version == "local":
         return LOCAL
@@ -38,7 +38,7 @@ def interpreter(version: str) -> str:
     try:
         done = subprocess.run([name, "-c", probe], capture_output=True, text=True, check=False)
     except OSError as error:
-        pytest.fail(f"no Python {version} here: {error}; molecule/shared/setup pythons build, or {variable}")
+        pytest.fail(f"no Python {version} here: {error}; molecule/virtual_hal/setup pythons build, or {variable}")
     found, _, path = done.stdout.partition(" ")
     if found != version:
         pytest.fail(f"{name} is not a Python {version}: {found or done.stderr.strip()}")

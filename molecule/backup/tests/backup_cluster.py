@@ -85,9 +85,9 @@ def accounted(login: Host, *fields: str) -> list[str]:
 def made_anew(name: str) -> None:
     """Destroy a node's container and make an empty one of the same name."""
     subprocess.run(
-        [str(PROJECT / "molecule/shared/podman"), "rm", "--force", "--time=0", f"{SCENARIO.name}-{name}"],
+        [str(PROJECT / "molecule/virtual_hal/podman"), "rm", "--force", "--time=0", f"{SCENARIO.name}-{name}"],
         check=True,
         capture_output=True,
     )
-    made = play(PROJECT / "molecule/shared/create.yml")
+    made = play(PROJECT / "molecule/virtual_hal/create.yml")
     assert made.status == 0, made.explain()

@@ -338,7 +338,7 @@ systemctl daemon-reload
 
 def console(name: str, script: str) -> str:
     """What a shell script prints at the console of a node: not over SSH."""
-    argv = [str(PROJECT / "molecule/shared/podman"), "exec", f"{SCENARIO.name}-{name}", "sh", "-c", script]
+    argv = [str(PROJECT / "molecule/virtual_hal/podman"), "exec", f"{SCENARIO.name}-{name}", "sh", "-c", script]
     return subprocess.run(argv, capture_output=True, text=True, check=False).stdout
 
 

@@ -24,7 +24,7 @@ LOOK = "cd /etc/ssh && ls -l --time-style=full-iso && sha256sum sshd_config; get
 
 def console(name: str, script: str, stdin: str = "") -> str:
     """Run a shell script on a node as at its console: not over SSH."""
-    argv = [str(PROJECT / "molecule/shared/podman"), "exec", "-i", f"{SCENARIO.name}-{name}", "sh", "-c", script]
+    argv = [str(PROJECT / "molecule/virtual_hal/podman"), "exec", "-i", f"{SCENARIO.name}-{name}", "sh", "-c", script]
     return subprocess.run(argv, input=stdin, capture_output=True, text=True, check=True).stdout
 
 

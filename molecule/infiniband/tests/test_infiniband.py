@@ -16,7 +16,7 @@ from promises import Rollout
 from testinfra.host import Host
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
-SETUP = SCENARIO.parent / "shared/setup"
+SETUP = SCENARIO.parent / "virtual_hal/setup"
 MANAGER = "hal-mgmt1"
 NODES = ["hal01", "hal02"]
 CABLES = "every cable is where it is declared"

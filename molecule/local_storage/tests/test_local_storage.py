@@ -17,7 +17,7 @@ from ssh_config import Cluster
 from testinfra.host import Host
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
-SETUP = SCENARIO.parent / "shared/setup"
+SETUP = SCENARIO.parent / "virtual_hal/setup"
 NODE = "data01"
 WHOLE = "RAID sets are whole, of the declared disks"
 FOREIGN = "ARRAY /dev/md/home level=raid1 num-devices=2 UUID=d7cb4e4d:28442f0a:6c0ecb2b:c47e75c9"

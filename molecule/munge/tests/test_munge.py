@@ -150,9 +150,9 @@ def test_munged_returns_after_a_reboot(node: Node) -> None:
     """
     scenario = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
     node("hal01").check_output("touch /run/before-the-reboot")
-    podman = [str(PROJECT / "molecule/shared/podman"), "stop", f"{scenario.name}-hal01"]
+    podman = [str(PROJECT / "molecule/virtual_hal/podman"), "stop", f"{scenario.name}-hal01"]
     subprocess.run(podman, check=True, capture_output=True)
-    started = of_scenario(scenario).playbook("molecule/shared/create.yml")  # starts what is stopped, and waits for it
+    started = of_scenario(scenario).playbook("molecule/virtual_hal/create.yml")  # starts what is stopped, and waits
     assert started.status == 0, started.explain()
 
     assert not node("hal01").file("/run/before-the-reboot").exists

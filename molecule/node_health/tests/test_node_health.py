@@ -41,13 +41,13 @@ def hal01(node: Node) -> Iterator[Host]:
 
 def podman(*arguments: str) -> str:
     """Output of podman: what the machine below a node does to it."""
-    argv = [str(PROJECT / "molecule/shared/podman"), *arguments]
+    argv = [str(PROJECT / "molecule/virtual_hal/podman"), *arguments]
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 
 def fabric(*words: str) -> None:
     """Break or mend the emulated fabric."""
-    program = PROJECT / "molecule/shared/setup"
+    program = PROJECT / "molecule/virtual_hal/setup"
     subprocess.run(
         [sys.executable, str(program), "fabric", "--instance", "node_health", *words], check=True, timeout=60
     )

@@ -14,7 +14,7 @@ from waiting import wait_for
 
 Node = Callable[[str], Host]
 SCENARIO = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[1]))
-PODMAN = SCENARIO.parents[1] / "molecule/shared/podman"
+PODMAN = SCENARIO.parents[1] / "molecule/virtual_hal/podman"
 NODES = ("hal01", "hal02")
 PERIOD_US, QUOTA_US = 100_000, 1_600  # of one processor, for all of a node: as much as one of 60 that want it gets
 DOUBTS = 3

@@ -138,7 +138,7 @@ def test_the_notebook_starts_from_an_image_that_has_its_environment(
     node: Node, rollout: Rollout, started: Callable[..., tuple[int, str]]
 ) -> None:
     login, host = node("hal-login"), node("hal01")
-    script = (PROJECT / "molecule/shared/make_base.sh").read_text()
+    script = (PROJECT / "molecule/virtual_hal/make_base.sh").read_text()
     libraries = "$(find /home/apps/jupyter/6-py3.7/ -type f -name '*.so*') /home/apps/jupyter/6-py3.7/bin/python3.7"
     login.check_output(f"sh -c {quote(script)} make_base.sh /srv/base {libraries}")
     built = of_scenario(SCENARIO).playbook(

@@ -17,7 +17,7 @@ from testinfra.host import Host
 from waiting import wait_for
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
-PODMAN = str(SCENARIO.parent / "shared" / "podman")
+PODMAN = str(SCENARIO.parent / "virtual_hal" / "podman")
 NAME = "hal01"
 KERNEL = "4.18.0-80.7.2.el7.ppc64le"
 OURS = "/etc/modprobe.d/90-hal-nvidia.conf"

@@ -16,9 +16,7 @@ from slurm_cluster import Node, as_user
 from testinfra.host import Host
 from waiting import wait_for
 
-PODMAN = (
-    Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[1])).parents[1] / "molecule/shared/podman"
-)
+PODMAN = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[1])).parent / "virtual_hal/podman"
 CONTAINER = "slurm-hal02"
 DEVICES = "/sys/fs/cgroup/devices"
 CONFINED = "/run/confined"

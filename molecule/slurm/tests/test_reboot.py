@@ -19,7 +19,7 @@ from testinfra.host import Host
 from waiting import wait_for
 
 Node = Callable[[str], Host]
-PODMAN = str(PROJECT / "molecule/shared/podman")
+PODMAN = str(PROJECT / "molecule/virtual_hal/podman")
 CHECKED = ["munge", "slurm"]  # what this scenario rolls out
 
 

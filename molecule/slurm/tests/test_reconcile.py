@@ -104,7 +104,7 @@ def test_a_node_is_added_and_a_setting_taken_without_losing_a_job(node: Node, lo
     assert pid(login, "slurmctld") == before
     assert job_state(login, job) == "RUNNING"
 
-    for path, limit in ((PROJECT / "molecule/shared/create.yml", ""), (SCENARIO / "prepare.yml", "hal03")):
+    for path, limit in ((PROJECT / "molecule/virtual_hal/create.yml", ""), (SCENARIO / "prepare.yml", "hal03")):
         made = playbook(path, *(["--limit", limit] if limit else []), source="grown.yml")
         assert made.status == 0, made.explain()
     done = roll_out(source="grown.yml", slurm_restart_ok=True)

@@ -395,9 +395,9 @@ def test_what_a_run_left_that_was_ended_is_found_and_a_boot_undoes_it(
     assert "no change of sshd_config waits for a login" in again.words, again.explain()
     assert len(host.check_output(CONFIGURATION).splitlines()) == 2
 
-    podman = [str(PROJECT / "molecule/shared/podman"), "stop", f"{SCENARIO.name}-hal01"]
+    podman = [str(PROJECT / "molecule/virtual_hal/podman"), "stop", f"{SCENARIO.name}-hal01"]
     subprocess.run(podman, check=True, capture_output=True)
-    started = of_scenario(SCENARIO).playbook("molecule/shared/create.yml")  # starts what is stopped, and waits for it
+    started = of_scenario(SCENARIO).playbook("molecule/virtual_hal/create.yml")  # starts what is stopped, and waits
     assert started.status == 0, started.explain()
     wait_for("a login", lambda: login.attempt("hal01").stdout.strip(), "root".__eq__, 600)
     assert node("hal01").check_output(CONFIGURATION) == before

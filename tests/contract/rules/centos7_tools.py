@@ -28,7 +28,7 @@ from tests.contract.project import (
 from tests.contract.rules import centos7_systemd, node_python
 from tests.contract.shell import HELD, calls, commands
 
-sys.path.insert(0, str(PROJECT / "molecule" / "shared"))
+sys.path.insert(0, str(PROJECT / "molecule" / "virtual_hal"))
 from testbed import old_programs
 
 Call = tuple[Path, int, list[str]]

@@ -1,4 +1,4 @@
-"""What a role promises has been seen broken: tests/faults.yml of a scenario, planted by molecule/shared/faults.py."""
+"""What a role promises has been seen broken: tests/faults.yml of a scenario, planted by the lab's faults.py."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.contract.el7.selinux import HERE
 from tests.contract.project import Finding, Map, load_map, rule
 
 TABLE = "tests/contract/el7/packages.yml"
-RECIPES = "molecule/shared/packages/recipes.yml"
+RECIPES = "molecule/virtual_hal/packages/recipes.yml"
 # What a stand-in has in these folders a role could rely on; programs and libraries are Debian's.
 WATCHED = ("/etc/", "/var/", "/usr/lib/systemd/", "/usr/lib/tmpfiles.d/")
 UNIT_FOLDERS = ("/etc/systemd/system/", "/usr/lib/systemd/system/")
@@ -78,7 +78,7 @@ def stand_ins_are_as_the_packages_they_stand_for(root: Path) -> Iterator[Finding
     path = root / RECIPES
     recipes = load_map(path)
     for name, recipe in recipes.items():
-        own = root / "molecule/shared/packages/files" / name
+        own = root / "molecule/virtual_hal/packages/files" / name
         files = [f"/{one.relative_to(own)}" for one in sorted(own.rglob("*")) if one.is_file()]
         line = recipes.at(name)
         entry = table().get(name)

@@ -79,7 +79,7 @@ def modules_are_named_in_full(root: Path) -> Iterator[Finding]:
 def nothing_comes_from_facts(root: Path) -> Iterator[Finding]:
     """The model knows: no role or play reads what a node reports of itself, or variables of another host.
 
-    molecule/shared makes the nodes at the controller, before there is anything that could be limited: not meant here.
+    molecule/virtual_hal makes the nodes at the controller, before anything could be limited: not meant here.
     """
     places = [
         path for role in roles(root) for path in role.rglob("*") if path.is_file() and path.suffix in (".yml", ".j2")
@@ -87,7 +87,7 @@ def nothing_comes_from_facts(root: Path) -> Iterator[Finding]:
     places += [
         path for path in (root / "inventory").rglob("*.yml") if path.parts[-2] != "hal" or path.name != "cluster.yml"
     ]
-    places += [path for path in playbooks(root) if path.parent != root / "molecule" / "shared"]
+    places += [path for path in playbooks(root) if path.parent != root / "molecule" / "virtual_hal"]
     for path in sorted(set(places)):
         for number, line in text_lines(path):
             code = without_comment(line) if path.suffix == ".yml" else line

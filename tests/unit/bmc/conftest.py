@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "molecule" / "shared"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "molecule" / "virtual_hal"))
 
 from bmc.spec import KINDS  # the line above makes it findable
 

@@ -1,4 +1,4 @@
-"""Emulated BMCs for tests: molecule/shared/bmc without nodes, with certificates of a test's authority."""
+"""Emulated BMCs for tests: molecule/virtual_hal/bmc without nodes, with certificates of a test's authority."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SHARED = Path(__file__).resolve().parents[3] / "molecule/shared"
+SHARED = Path(__file__).resolve().parents[3] / "molecule/virtual_hal"
 sys.path.insert(0, str(SHARED))
 
 from bmc.hardware import NoHardware  # noqa: E402  # the lines above make them findable

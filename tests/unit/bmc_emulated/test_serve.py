@@ -18,7 +18,7 @@ from testbed.errors import VirtualNodesError
 from tests.unit.bmc_emulated.emulated import IPMI, LOGINS, QUIET, spec, unchecked, wait_until
 
 pytestmark = QUIET
-SHARED = Path(__file__).resolve().parents[3] / "molecule/shared"
+SHARED = Path(__file__).resolve().parents[3] / "molecule/virtual_hal"
 Start = Callable[..., "subprocess.Popen[str]"]
 
 

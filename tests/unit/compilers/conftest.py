@@ -18,7 +18,7 @@ from tests.unit.interpreters import EVERY, beside, interpreter
 
 PROJECT = Path(__file__).resolve().parents[3]
 FILES = PROJECT / "roles/compilers/files"
-sys.path.insert(0, str(PROJECT / "molecule/shared"))
+sys.path.insert(0, str(PROJECT / "molecule/virtual_hal"))
 
 make_pgi = importlib.import_module("make_pgi")
 

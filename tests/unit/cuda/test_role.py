@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 CAPTURES = sorted((Path(__file__).parent / "captures").glob("nvcc-*.txt"))
 EXPECT = {entry["id"]: entry for entry in yaml.safe_load((ROOT / "roles/cuda/expect.yml").read_text())}
 SCRIPT = ROOT / "roles/cuda/files/driver_too_old.sh"
-STAND_INS = ROOT / "molecule/shared/packages/files"
+STAND_INS = ROOT / "molecule/virtual_hal/packages/files"
 PLAY = """
 - hosts: cuda
   gather_facts: false

@@ -21,7 +21,7 @@ from hal_cluster.environments.lock import dump
 from hal_cluster.environments.specs import Specs
 from tests.unit.interpreters import LOCAL, SHARED, beside
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "molecule" / "shared"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "molecule" / "virtual_hal"))
 
 from testbed import channel
 

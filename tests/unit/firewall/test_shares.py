@@ -48,7 +48,7 @@ def test_ports_in_a_row_are_written_as_iptables_takes_them() -> None:
 @pytest.mark.parametrize("family", ["ipv4", "ipv6"])
 def test_the_kernel_takes_the_rule(family: str) -> None:
     program = shutil.which({"ipv4": "iptables", "ipv6": "ip6tables"}[family])
-    assert program, "podman's network needs it: molecule/shared/prepare-controller"
+    assert program, "podman's network needs it: tools/prepare-controller"
     rule = dict(made({"ports": ["80/tcp"], "each": 8})[0].rules)[family]
     argv = ["unshare", "--net", program, "--append", "INPUT", *rule.split()]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

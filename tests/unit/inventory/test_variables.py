@@ -94,7 +94,7 @@ def test_names_are_those_of_options_and_expressions(folder: Folder) -> None:
         "playbooks/y.yml",
         "- assert:\n    that:\n      - soft_in_list\n      - soft_call(soft_word=2)\n  name: soft_prose\n",
     )
-    folder.write("molecule/shared/create.yml", "x: '{{ soft_lab | default(soft_else) }}'\n")
+    folder.write("molecule/virtual_hal/create.yml", "x: '{{ soft_lab | default(soft_else) }}'\n")
     known = known_names(folder.path) - OF_PROGRAMS - {"site_variables"}
     read = {"soft_in_template", "soft_bare", "soft_in_list", "soft_lab", "soft_else"}
     assert known == {"web_port", *read}

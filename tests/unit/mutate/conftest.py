@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[3]
-for _place in (PROJECT, PROJECT / "molecule/shared"):
+for _place in (PROJECT, PROJECT / "molecule/virtual_hal"):
     if str(_place) not in sys.path:
         sys.path.insert(0, str(_place))
 

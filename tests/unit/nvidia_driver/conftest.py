@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(PROJECT / "molecule" / "shared"))
+sys.path.insert(0, str(PROJECT / "molecule" / "virtual_hal"))
 from testbed import gpus  # noqa: E402  found through the line above
 
-FILES = PROJECT / "molecule/shared/packages/files"
+FILES = PROJECT / "molecule/virtual_hal/packages/files"
 SMI = FILES / "nvidia-driver-latest-dkms-cuda/usr/bin/nvidia-smi"
-PARTS = [PROJECT / "molecule/shared/gpus", FILES / "nvidia-driver-latest-dkms-NVML/usr/libexec/virtual-node"]
+PARTS = [PROJECT / "molecule/virtual_hal/gpus", FILES / "nvidia-driver-latest-dkms-NVML/usr/libexec/virtual-node"]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import pytest
 PROJECT = Path(__file__).resolve().parents[3]
 for _folder in (
     PROJECT,
-    PROJECT / "molecule/shared",
+    PROJECT / "molecule/virtual_hal",
     PROJECT / "roles/provision_server/files",
     PROJECT / "plugins/module_utils",
 ):
@@ -162,7 +162,7 @@ class Wire:
             "print(json.dumps(got and {**asdict(got.lease()), 'raw': sorted(got.options)}))\n"
         )
         arch, user_class = (*words, *("14", "")[len(words) :])
-        environment = {**os.environ, "PYTHONPATH": f"{PROJECT}:{PROJECT / 'molecule/shared'}"}
+        environment = {**os.environ, "PYTHONPATH": f"{PROJECT}:{PROJECT / 'molecule/virtual_hal'}"}
         done = self.inside("client", sys.executable, "-c", program, mac, arch, user_class, env=environment)
         assert done.returncode == 0, done.stderr
         found: dict[str, Any] | None = json.loads(done.stdout)

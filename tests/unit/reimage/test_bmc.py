@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "molecule" / "shared"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "molecule" / "virtual_hal"))
 
 from bmc.spec import KINDS  # the line above makes it findable
 

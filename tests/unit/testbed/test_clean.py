@@ -1,4 +1,4 @@
-"""`molecule/shared/clean`, with a program that plays podman: what is removed, and in which order."""
+"""`molecule/virtual_hal/clean`, with a program that plays podman: what is removed, and in which order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-CLEAN = Path(__file__).resolve().parents[3] / "molecule/shared/clean"
+CLEAN = Path(__file__).resolve().parents[3] / "molecule/virtual_hal/clean"
 # Says what it was asked, and whether the state of BMCs and the cache were still there.
 PODMAN = """#!/bin/sh
 there=
@@ -30,13 +30,13 @@ esac
 
 def clean(folder: Path, *words: str, old: str = "", new: str = "") -> subprocess.CompletedProcess[str]:
     """Run a copy, whose podman only plays it, from another folder than its own; ``new`` takes the place of ``old``."""
-    for name in ("shared", "programs"):
+    for name in ("virtual_hal", "programs"):
         (folder / name).mkdir()
     text = CLEAN.read_text()
     assert old in text
     programs = {
-        "shared/clean": text.replace(old, new) if old else text,
-        "shared/podman": PODMAN,
+        "virtual_hal/clean": text.replace(old, new) if old else text,
+        "virtual_hal/podman": PODMAN,
         "programs/podman": PODMAN,
         "programs/sudo": "#!/bin/sh\nexit 1\n",
     }
@@ -45,7 +45,7 @@ def clean(folder: Path, *words: str, old: str = "", new: str = "") -> subprocess
         (folder / name).chmod(0o755)
     path, cache = f"{folder}/programs:{os.environ['PATH']}", str(folder / "cache")
     return subprocess.run(
-        [str(folder / "shared/clean"), *words], cwd=folder, capture_output=True, text=True, check=False,
+        [str(folder / "virtual_hal/clean"), *words], cwd=folder, capture_output=True, text=True, check=False,
         env={"PATH": path, "HOME": str(folder), "HAL_CACHE_DIR": "cache", "CACHE": cache},
     )  # fmt: skip
 

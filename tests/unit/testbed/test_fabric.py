@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from testbed import fabric
 
-PROGRAM = Path(__file__).parents[3] / "molecule/shared/fabric/virtual-fabric"
+PROGRAM = Path(__file__).parents[3] / "molecule/virtual_hal/fabric/virtual-fabric"
 EDR1 = {"name": "edr1", "guid": "0x0248414c03010000", "ports": 36}
 SPINE = {"name": "spine", "guid": "0x0248414c03020000", "ports": 36}
 

@@ -15,7 +15,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 def prepare(python: str) -> subprocess.CompletedProcess[str]:
     """Run the script as on a machine that has its system packages."""
     return subprocess.run(
-        [PROJECT / "molecule/shared/prepare-controller"],
+        [PROJECT / "tools/prepare-controller"],
         env={**os.environ, "HAL_SKIP_PACKAGES": "1", "HAL_PYTHON": python},
         capture_output=True,
         text=True,

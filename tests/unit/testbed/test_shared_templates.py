@@ -1,4 +1,4 @@
-"""molecule/shared/strategies/shared_templates.py: what one process has compiled, others need not, nor is it another."""
+"""The lab's strategies/shared_templates.py: what one process has compiled, others need not, nor is it another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible.template import AnsibleEnvironment, AnsibleNativeEnvironment, Templ
 
 from hal_cluster.expect import templating
 
-PROGRAM = Path(__file__).resolve().parents[3] / "molecule/shared/strategies/shared_templates.py"
+PROGRAM = Path(__file__).resolve().parents[3] / "molecule/virtual_hal/strategies/shared_templates.py"
 VARIABLES = {"name": "hal01", "words": ["a", "b"]}
 
 

@@ -1,4 +1,4 @@
-"""molecule/shared/strategies/mitogen_linear.py: what it answers by itself is what a worker of Ansible's would have."""
+"""The lab's strategies/mitogen_linear.py: what it answers by itself is what a worker of Ansible's would have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-STRATEGIES = ROOT / "molecule/shared/strategies"
+STRATEGIES = ROOT / "molecule/virtual_hal/strategies"
 # In ansible-playbook: each process that it forks is a line in a file. subprocess forks otherwise.
 COUNTING = """
 import os

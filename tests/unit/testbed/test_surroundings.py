@@ -1,4 +1,4 @@
-"""What runs depends neither on the user who starts it (molecule/shared/surroundings.py) nor on the folder it is in."""
+"""What runs depends neither on the user who starts it (the lab's surroundings.py) nor on the folder it is in."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PLAY = """
 
 
 def test_settings_of_the_user_end_here_but_for_those_of_this_project() -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "molecule/shared"), **THEIRS}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "molecule/virtual_hal"), **THEIRS}
     done = subprocess.run(
         [sys.executable, "-c", ASK], env=environment, umask=0o077, capture_output=True, text=True, check=True
     )

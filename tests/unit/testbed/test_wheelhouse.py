@@ -16,7 +16,16 @@ PROJECT = Path(__file__).resolve().parents[3]
 def tree(folder: Path) -> Path:
     """A copy of what a controller has of the project."""
     folder.mkdir()
-    names = ["hal_*", "inventory", "plugins", "molecule/shared", "requirements.lock", "pyproject.toml", "ansible.cfg"]
+    names = [
+        "hal_*",
+        "inventory",
+        "plugins",
+        "molecule/virtual_hal",
+        "tools",
+        "requirements.lock",
+        "pyproject.toml",
+        "ansible.cfg",
+    ]
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *names]
     files = subprocess.run(listed, cwd=PROJECT, check=True, capture_output=True).stdout
     argv = ["tar", "--create", "--null", "--files-from=-", "--ignore-failed-read"]
@@ -29,7 +38,7 @@ def prepare(where: Path, wheelhouse: Path) -> subprocess.CompletedProcess[str]:
     """make setup WHEELHOUSE=..., in a network namespace that has no way out."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "VIRTUAL_ENV"))}
     return subprocess.run(
-        ["unshare", "--map-root-user", "--net", where / "molecule/shared/prepare-controller"],
+        ["unshare", "--map-root-user", "--net", where / "tools/prepare-controller"],
         env={**environment, "HAL_SKIP_PACKAGES": "1", "HAL_WHEELHOUSE": str(wheelhouse), "PIP_CONFIG_FILE": os.devnull},
         capture_output=True,
         text=True,
@@ -54,7 +63,7 @@ def wheelhouse(folder: Path) -> Path:
 @pytest.mark.slow
 def test_a_controller_is_set_up_without_a_network_and_nothing_else_gets_in(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels with a blank"
-    made = subprocess.run([PROJECT / "molecule/shared/wheelhouse", wheels], capture_output=True, text=True, check=False)
+    made = subprocess.run([PROJECT / "tools/wheelhouse", wheels], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     locked = [line for line in (PROJECT / "requirements.lock").read_text().splitlines() if line[0] not in "# "]
     assert len([*wheels.glob("*.whl"), *wheels.glob("*.tar.gz")]) == len(locked)
@@ -94,7 +103,7 @@ def test_a_package_that_is_not_what_was_locked_is_not_installed(tmp_path: Path, 
     (tmp_path / f"setuptools-{version}-py3-none-any.whl").write_bytes(b"another")
     nowhere = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
     refused = subprocess.run(
-        [here / "molecule/shared/prepare-controller"],
+        [here / "tools/prepare-controller"],
         env={**os.environ, "HAL_SKIP_PACKAGES": "1", **nowhere},
         capture_output=True,
         text=True,

@@ -44,7 +44,7 @@ WORKERS = 4  # calls of podman at once
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until told to end; return 0, or 1 after printing what is wrong."""
     parser = argparse.ArgumentParser(prog="bmc.serve", description="Serve the emulated BMCs of an instance.")
-    parser.add_argument("fleet", type=Path, help="the BMCs, in JSON (molecule/shared/bmc/spec.py)")
+    parser.add_argument("fleet", type=Path, help="the BMCs, in JSON (molecule/virtual_hal/bmc/spec.py)")
     parser.add_argument(
         "--network-of", type=int, metavar="PID", help="listen in the network namespace of this process, and end with it"
     )

@@ -14,18 +14,18 @@ from shlex import quote
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
+sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
 from ansible_run import Ansible, Run  # noqa: E402  found through the line above
 from ssh_config import Cluster  # noqa: E402
 
-NODES = ("molecule/shared/create.yml", "molecule/shared/locks.yml")
+NODES = ("molecule/virtual_hal/create.yml", "molecule/virtual_hal/locks.yml")
 """Playbooks that make virtual nodes with all that a rollout of site.yml asks of them."""
-IMAGES = ("molecule/shared/image_base.yml", "playbooks/containers.yml")
+IMAGES = ("molecule/virtual_hal/image_base.yml", "playbooks/containers.yml")
 """Playbooks that build the image which docs/users.md names, of a node's own files."""
 IMAGE_VARIABLES: Mapping[str, Any] = {
     "container_image": "pytorch",
-    "container_definition": str(PROJECT / "molecule/shared/pytorch.def"),
+    "container_definition": str(PROJECT / "molecule/virtual_hal/pytorch.def"),
 }
 IMAGE_OF_ALL = "/opt/container/singularity/pytorch.sif"
 SOURCES = (PROJECT / "tests/rollout/site.yml",)
@@ -75,7 +75,7 @@ class Mini:
 
     def destroy(self) -> Run:
         """Remove the nodes."""
-        return self.ansible.playbook("molecule/shared/destroy.yml")
+        return self.ansible.playbook("molecule/virtual_hal/destroy.yml")
 
     def site(self, *arguments: str, mitogen: bool = True, **variables: Any) -> Run:
         """Run site.yml, as the demo does unless told otherwise."""
@@ -114,5 +114,5 @@ class Mini:
     def podman(self, *arguments: str) -> str:
         """Output of a podman command."""
         return subprocess.run(
-            [str(PROJECT / "molecule/shared/podman"), *arguments], check=True, stdout=subprocess.PIPE, text=True
+            [str(PROJECT / "molecule/virtual_hal/podman"), *arguments], check=True, stdout=subprocess.PIPE, text=True
         ).stdout

@@ -1,4 +1,4 @@
-"""`molecule/shared/setup bmc`: break and mend emulated BMCs while they run, look at them, serve them."""
+"""`molecule/virtual_hal/setup bmc`: break and mend emulated BMCs while they run, look at them, serve them."""
 
 from __future__ import annotations
 

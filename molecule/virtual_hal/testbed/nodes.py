@@ -122,7 +122,7 @@ class Plan(BaseModel):
         return None
 
     def bmc_specs(self) -> list[dict[str, Any]]:
-        """Return the BMCs of the nodes, as molecule/shared/bmc/spec.py reads them."""
+        """Return the BMCs of the nodes, as molecule/virtual_hal/bmc/spec.py reads them."""
         return [
             {
                 "name": node.name,

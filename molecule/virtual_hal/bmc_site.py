@@ -29,7 +29,7 @@ from hal_cluster.provision.secrets import first_secrets
 from hal_cluster.provision.tokens import Token, issue
 
 PROJECT = ansible_run.PROJECT
-SETUP = PROJECT / "molecule/shared/setup"
+SETUP = PROJECT / "molecule/virtual_hal/setup"
 SERVER = "hal-mgmt1"
 DELIVERED = {"openbmc": "0penBmc", "supermicro": "ADMIN", "ipmi": "ADMIN"}
 USERS = {"openbmc": "root", "supermicro": "ADMIN", "ipmi": "ADMIN"}

@@ -53,7 +53,7 @@ class Bmcs(BaseModel):
 
 
 def folder(instance: str) -> Path:
-    """Return where the BMCs of an instance keep their state; molecule/shared/bmc/cli.py looks there too."""
+    """Return where the BMCs of an instance keep their state; molecule/virtual_hal/bmc/cli.py looks there too."""
     return cache_dir() / "bmc" / instance
 
 
@@ -93,7 +93,7 @@ def node_files() -> dict[str, tuple[int, bytes]]:
 
 
 def fleet(instance: str, specs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what the serving process is told (molecule/shared/bmc/spec.py)."""
+    """Return what the serving process is told (molecule/virtual_hal/bmc/spec.py)."""
     return {"instance": instance, "state": str(folder(instance)), "hardware": "nodes", "bmcs": list(specs)}
 
 
@@ -150,7 +150,7 @@ def kept_off(instance: str, names: Iterable[str]) -> set[str]:
     """Return which of these nodes their BMCs switched off, or left in firmware or installer: they stay so."""
     found = set()
     for name in names:
-        # The state is root's. What is in it: molecule/shared/bmc/state.py.
+        # The state is root's. What is in it: molecule/virtual_hal/bmc/state.py.
         path = folder(instance) / f"{name}.json"
         said = capture(as_root(["sh", "-c", '[ ! -e "$0" ] || cat "$0"', str(path)]))
         state = json.loads(said or "{}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from shlex import quote
 
 PROJECT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "shared")]
+sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
 import surroundings  # noqa: E402  found through the line above
 from ansible_run import Ansible  # noqa: E402
@@ -144,8 +144,8 @@ def main() -> int:
 
     runner = Runner("demo")
     built = runner.run(
-        Stage("node image", [sys.executable, "molecule/shared/setup", "image", "build"]),
-        Stage("package repository", [sys.executable, "molecule/shared/setup", "packages", "build"]),
+        Stage("node image", [sys.executable, "molecule/virtual_hal/setup", "image", "build"]),
+        Stage("package repository", [sys.executable, "molecule/virtual_hal/setup", "packages", "build"]),
     )
     done = (
         built

@@ -37,8 +37,13 @@ class Command:
 
 
 def pages() -> list[Path]:
-    """README, docs/ and the roles' pages."""
-    return [PROJECT / "README.md", *sorted(PROJECT.glob("docs/*.md")), *sorted(PROJECT.glob("roles/*/README.md"))]
+    """README, CONTRIBUTING, docs/ and the roles' pages."""
+    return [
+        PROJECT / "README.md",
+        PROJECT / "CONTRIBUTING.md",
+        *sorted(PROJECT.glob("docs/*.md")),
+        *sorted(PROJECT.glob("roles/*/README.md")),
+    ]
 
 
 def commands(page: Path) -> Iterator[Command]:

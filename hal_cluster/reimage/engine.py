@@ -2,7 +2,7 @@
 
 Each step reads the state first and passes when it is already true, so a run that was killed goes on where the record
 says. What fails is written down first (``reason``), then the node is made safe (disarmed, drained with the reason), and
-only then the record says ``failed``. Steps: DESIGN.md section 7. No step acts on a node whose record is not going on.
+only then the record says ``failed``. Steps: docs/reimage.md. No step acts on a node whose record is not going on.
 """
 
 from __future__ import annotations

@@ -36,14 +36,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(error)
         return 2
     except OSError as error:
-        complain(f"{error.filename or 'hal_certificates'}: {error.strerror}")
+        complain(f"{error.filename or 'hal_cluster.certificates'}: {error.strerror}")
         return 2
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="hal_certificates", description="User certificates, revocation, first contact."
+        prog="python -m hal_cluster.certificates", description="User certificates, revocation, first contact."
     )
     parser.add_argument("--authority", type=Path, required=True, metavar="DIR", help="the folder of the authorities")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

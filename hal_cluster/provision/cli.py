@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="hal_provision", description="Images, and what nodes boot.")
+    parser = argparse.ArgumentParser(prog="python -m hal_cluster.provision", description="Images, and what nodes boot.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     key = commands.add_parser("key", help="make the key that signs images, once")

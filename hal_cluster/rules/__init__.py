@@ -1,1 +1,1 @@
-"""The decisions of roles, by the role's name: no Ansible, no input or output."""
+"""The decisions of roles, by the role's name. Nothing here imports Ansible."""

@@ -22,7 +22,9 @@ PASSWORD_FILE = "ANSIBLE_VAULT_PASSWORD_FILE"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
-    parser = argparse.ArgumentParser(prog="hal_secrets", description="Make the secrets of a site that are missing.")
+    parser = argparse.ArgumentParser(
+        prog="python -m hal_cluster.secrets", description="Make the secrets of a site that are missing."
+    )
     parser.add_argument("--root", type=Path, default=ROOT, help="the project (default: this one)")
     parser.add_argument("--site", required=True, help="folder below inventory/")
     parser.add_argument(

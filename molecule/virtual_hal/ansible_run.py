@@ -41,8 +41,11 @@ class Run:
 
     @property
     def words(self) -> str:
-        """The output with single blanks: where Ansible broke a message into lines does not matter."""
-        return " ".join(self.output.split())
+        """The output with single blanks: where Ansible broke a message into lines does not matter.
+
+        Nor that YAML doubles an apostrophe where it quotes the message.
+        """
+        return " ".join(self.output.split()).replace("''", "'")
 
     @property
     def recap(self) -> Mapping[str, Mapping[str, int]]:

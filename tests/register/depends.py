@@ -51,7 +51,7 @@ READS = {
     "playbooks/audit.yml": ("roles/**",),
     "hal_inventory/cache.py": ("hal_inventory/**",),  # another program, another cache
     "tests/rollout/test_site_audited.py": ("playbooks/audit.yml",),  # by hal-audit
-    "tests/rollout/test_full.py": ("Makefile",),  # by .ci/run
+    "tests/rollout/test_full.py": ("Makefile", "tools/prepare-controller"),  # by .ci/run
 }
 """What is read and not named, most of it of roles: the product's code is for any role, and names none."""
 PROOFS = "tests/proofs"

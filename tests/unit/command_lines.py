@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import SHARED
+from tests.unit.interpreters import LAB
 from tests.unit.modules import PROJECT, by_path
 
 Given = dict[str, Any]
@@ -85,7 +85,7 @@ def module(program: str) -> Any:
         return importlib.import_module(program)
     if program not in MODULES:
         path = PROJECT / program
-        own = [str(path.parent), str(SHARED)]  # the program's other parts are beside it
+        own = [str(path.parent), str(LAB)]  # the program's other parts are beside it
         sys.path[:0] = own
         try:
             MODULES[program] = by_path(path, f"{path.stem}_command_line")

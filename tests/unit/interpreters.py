@@ -16,7 +16,7 @@ from testbed import pythons
 
 # Where this machine stands in for a node: not that of .venv, which is below a folder that may have a blank in its name.
 LOCAL = str(Path(sys.executable).resolve())
-SHARED = Path(__file__).resolve().parents[2] / "plugins" / "module_utils"
+LAB = Path(__file__).resolve().parents[2] / "plugins" / "module_utils"
 # What a node may have as its own Python, and the same with this machine's.
 NODES = pythons.VERSIONS
 EVERY = ("local", *NODES)
@@ -47,4 +47,4 @@ def interpreter(version: str) -> str:
 
 def beside(python: str) -> list[str]:
     """Return a command line's beginning: a program of a role finds the modules that a rollout puts beside it."""
-    return ["env", f"PYTHONPATH={SHARED}", python, "-B"]
+    return ["env", f"PYTHONPATH={LAB}", python, "-B"]

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import EVERY, LOCAL, SHARED, beside, interpreter
+from tests.unit.interpreters import EVERY, LAB, LOCAL, beside, interpreter
 from tests.unit.opened import opened
 
 AGAIN = "Wait until it ends, or end it; then run this again"
@@ -42,7 +42,7 @@ def said(seconds):
 @pytest.fixture
 def lock(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module as a program has it beside itself."""
-    monkeypatch.syspath_prepend(str(SHARED))
+    monkeypatch.syspath_prepend(str(LAB))
     return importlib.import_module("hal_lock")
 
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+SCRIPTS = ("hal_cluster.environments", "hal_cluster.packages", "hal_inventory")
 PROGRAMS = (
     "hal_cluster.certificates",
     "hal_cluster.rules.cuda",
@@ -28,4 +29,5 @@ def test_the_status_of_the_program_is_that_of_the_process(
         runpy.run_module(package, run_name="__main__", alter_sys=True)
     assert ended.value.code == status
     said = capsys.readouterr()
-    assert "usage: " in (said.err if status else said.out)
+    own = package.replace("hal_cluster.", "hal-").replace("_", "-") if package in SCRIPTS else f"python -m {package}"
+    assert f"usage: {own}" in (said.err if status else said.out)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from testbed.cache import cache_dir
 from testbed.errors import VirtualNodesError
-from testbed.run import SHARED, as_root
+from testbed.run import LAB, as_root
 
 from bmc.chassis import ask
 from bmc.control import SOCKET
@@ -71,7 +71,7 @@ def main(argv: Sequence[str], instance: str) -> int:
             parser.error("slow needs --seconds, more than 0; the others take none")
     fleet = load(instance)
     if os.geteuid() != 0 and fleet.hardware == "nodes":  # the state is root's, as containers are
-        words = [sys.executable, str(SHARED / "setup"), "bmc", "--instance", instance, *argv]
+        words = [sys.executable, str(LAB / "setup"), "bmc", "--instance", instance, *argv]
         command = as_root(words, {"HAL_CACHE_DIR": str(cache_dir())})
         os.execvp(command[0], command)
     if arguments.part == "serve":

@@ -20,9 +20,9 @@ import ansible_mitogen.strategy
 from ansible.collections.list import list_collection_dirs
 from ansible.template import Templar
 
-SHARED = str(Path(__file__).resolve().parents[1])
-if SHARED not in sys.path:
-    sys.path.append(SHARED)
+LAB = str(Path(__file__).resolve().parents[1])
+if LAB not in sys.path:
+    sys.path.append(LAB)
 
 from strategies import shared_templates  # noqa: E402  found through the lines above
 

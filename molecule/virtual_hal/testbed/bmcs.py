@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from testbed.cache import cache_dir
 from testbed.errors import VirtualNodesError
-from testbed.run import SHARED, as_root, capture, need
+from testbed.run import LAB, as_root, capture, need
 
 NAME = "bmcs"
 COMMAND = ["sleep", "infinity"]
@@ -99,7 +99,7 @@ def fleet(instance: str, specs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def serve_command(instance: str, pid: int) -> list[str]:
     """Return the command line of the serving process."""
-    setup = [sys.executable, str(SHARED / "setup"), "bmc", "--instance", instance, "serve", f"--network-of={pid}"]
+    setup = [sys.executable, str(LAB / "setup"), "bmc", "--instance", instance, "serve", f"--network-of={pid}"]
     return as_root(setup, {"HAL_CACHE_DIR": str(cache_dir())})
 
 

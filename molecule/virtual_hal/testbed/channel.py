@@ -23,10 +23,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from testbed import wheels
 from testbed.cache import cache_dir, content_hash, locked, made_once
 from testbed.errors import VirtualNodesError
-from testbed.run import SHARED, need, say
+from testbed.run import LAB, need, say
 from testbed.wheels import File
 
-RECIPES = SHARED / "channel"
+RECIPES = LAB / "channel"
 # conda's packages have a long place in them, which the installer replaces with the prefix: a file keeps its length.
 PLACEHOLDER = "/opt/" + "placeholder_" * 18
 SUBDIRS = {"x86_64": "linux-64", "ppc64le": "linux-ppc64le"}

@@ -12,10 +12,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from testbed.run import SHARED
+from testbed.run import LAB
 
 NAME = "fabric"
-PROGRAM = SHARED / "fabric/virtual-fabric"
+PROGRAM = LAB / "fabric/virtual-fabric"
 NODE_FILE = "var/lib/virtual-node/fabric"
 PORT = 7070
 MAC = "02:48:41:4c:ff:fe"  # always the same: nodes remember it while the container starts anew

@@ -11,9 +11,9 @@ from pathlib import Path
 from testbed import debian, old_programs
 from testbed.cache import cache_dir, content_hash, locked
 from testbed.errors import VirtualNodesError
-from testbed.run import PODMAN, SHARED, as_root, capture, logged, need, say
+from testbed.run import LAB, PODMAN, as_root, capture, logged, need, say
 
-RECIPE = SHARED / "image"
+RECIPE = LAB / "image"
 IMAGE_SETTINGS = ('CMD ["/sbin/init"]', "STOPSIGNAL SIGRTMIN+3", "LABEL hal.virtual=image")
 VARIANTS = ("normal", "python2")
 ARCHES = tuple(debian.DEBIAN_ARCH)

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict
 from testbed import debian
 from testbed.cache import cache_dir, content_hash, locked
 from testbed.errors import VirtualNodesError
-from testbed.run import PODMAN, SHARED, as_root, capture, logged, need, say
+from testbed.run import LAB, PODMAN, as_root, capture, logged, need, say
 
-RECIPE = SHARED / "machine"
+RECIPE = LAB / "machine"
 ARCH = "x86_64"
 KVM = Path("/dev/kvm")
 CONSOLE = "/vm/console.log"
@@ -71,7 +71,7 @@ def _build(name: str, node_image: str) -> None:
         f"--architectures={debian.DEBIAN_ARCH[ARCH]}",
         f"--include={','.join(packages)}",
         f"--aptopt={apt_options}",
-        f"--dpkgopt={SHARED / 'image' / 'dpkg.cfg'}",
+        f"--dpkgopt={LAB / 'image' / 'dpkg.cfg'}",
         "--skip=cleanup/apt,cleanup/mmdebstrap",
         # Before the kernel is installed, which makes an initramfs with all drivers otherwise.
         '--essential-hook=install -D -m 0644 "$HERE/initramfs.conf" "$1/etc/initramfs-tools/conf.d/hal"',

@@ -16,10 +16,10 @@ from typing import Any
 import yaml
 
 from testbed.errors import VirtualNodesError
-from testbed.run import SHARED
+from testbed.run import LAB
 
-TABLE = SHARED / "image" / "old_programs.yml"
-CHECK = SHARED / "image" / "old_programs.sh"
+TABLE = LAB / "image" / "old_programs.yml"
+CHECK = LAB / "image" / "old_programs.sh"
 CHECK_ON_NODES = "/usr/libexec/hal-node/old_programs.sh"
 FIELDS = ("options", "verbs", "columns", "outputs", "keywords", "style", "stops", "bundle")
 STYLES = ("", "prefix", "words", "operands", "long")

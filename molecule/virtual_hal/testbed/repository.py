@@ -13,9 +13,9 @@ from pathlib import Path
 from testbed import debian, elf, recipes, rpm
 from testbed.cache import cache_dir, content_hash, locked
 from testbed.errors import VirtualNodesError
-from testbed.run import SHARED, capture, logged, need, say
+from testbed.run import LAB, capture, logged, need, say
 
-RECIPES = SHARED / "packages"
+RECIPES = LAB / "packages"
 LAYOUT_CODE = [Path(__file__).parent / name for name in ("rpm.py", "elf.py")]  # a change there changes the packages
 KEEP_OLD_DAYS = 7
 KEY_FILE = "RPM-GPG-KEY-hal"

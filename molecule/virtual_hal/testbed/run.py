@@ -12,8 +12,8 @@ from pathlib import Path
 
 from testbed.errors import VirtualNodesError
 
-SHARED = Path(__file__).resolve().parent.parent
-PODMAN = SHARED / "podman"
+LAB = Path(__file__).resolve().parent.parent
+PODMAN = LAB / "podman"
 TAIL_LINES = 15
 
 

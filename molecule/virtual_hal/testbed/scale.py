@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from testbed.run import SHARED
+from testbed.run import LAB
 
 FOLDER = "/srv/virtual-scale"
 NODE_FILE = "var/lib/virtual-node/scale.json"
@@ -27,7 +27,7 @@ NSDS_PER_ARRAY = 2
 SERVERS = "nsdservers"
 HOME = "/home"
 ACCOUNTS = {"alice": (5001, 5000), "bob": (5002, 5000)}  # the users of the node image
-SKEL = SHARED / "image" / "files" / "etc" / "skel"
+SKEL = LAB / "image" / "files" / "etc" / "skel"
 Files = dict[str, tuple[int, bytes]]
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-SHARED = Path(__file__).resolve().parents[3] / "molecule/virtual_hal"
-sys.path.insert(0, str(SHARED))
+LAB = Path(__file__).resolve().parents[3] / "molecule/virtual_hal"
+sys.path.insert(0, str(LAB))
 
 from bmc.hardware import NoHardware  # noqa: E402  # the lines above make them findable
 from bmc.serve import start  # noqa: E402

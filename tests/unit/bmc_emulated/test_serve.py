@@ -18,7 +18,7 @@ from testbed.errors import VirtualNodesError
 from tests.unit.bmc_emulated.emulated import IPMI, LOGINS, QUIET, spec, unchecked, wait_until
 
 pytestmark = QUIET
-SHARED = Path(__file__).resolve().parents[3] / "molecule/virtual_hal"
+LAB = Path(__file__).resolve().parents[3] / "molecule/virtual_hal"
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -44,7 +44,7 @@ def begin(tmp_path: Path) -> Iterator[Start]:
 
     def start(*words: str, prefix: tuple[str, ...] = ()) -> subprocess.Popen[str]:
         command = [*prefix, sys.executable, "-m", "bmc.serve", str(tmp_path / "fleet.json"), *words]
-        environment = {**os.environ, "PYTHONPATH": str(SHARED)}
+        environment = {**os.environ, "PYTHONPATH": str(LAB)}
         pipe = subprocess.PIPE
         process = subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
         started.append(process)

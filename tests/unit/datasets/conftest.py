@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.unit.interpreters import EVERY, SHARED, beside, interpreter
+from tests.unit.interpreters import EVERY, LAB, beside, interpreter
 
 FILES = Path(__file__).resolve().parents[3] / "roles" / "datasets" / "files"
 
@@ -26,7 +26,7 @@ FILES = Path(__file__).resolve().parents[3] / "roles" / "datasets" / "files"
 @pytest.fixture(scope="session")
 def parts() -> Any:
     """A function: the name of a part of the program -> its module."""
-    sys.path[:0] = [str(FILES), str(SHARED)]
+    sys.path[:0] = [str(FILES), str(LAB)]
     return lambda name: importlib.import_module(f"dataset_{name}")
 
 

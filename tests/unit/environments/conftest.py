@@ -19,7 +19,7 @@ from hal_cluster.environments import solve
 from hal_cluster.environments.declared import environments
 from hal_cluster.environments.lock import dump
 from hal_cluster.environments.specs import Specs
-from tests.unit.interpreters import LOCAL, SHARED, beside
+from tests.unit.interpreters import LAB, LOCAL, beside
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "molecule" / "virtual_hal"))
 
@@ -167,7 +167,7 @@ def site(tmp_path: Path, channels: Path, write_lock: Callable[..., Path]) -> Sit
 @pytest.fixture(scope="session")
 def part() -> Callable[[str], Any]:
     """A function: the name of a part of the program -> its module."""
-    sys.path[:0] = [str(FILES), str(SHARED)]
+    sys.path[:0] = [str(FILES), str(LAB)]
     return lambda name: import_module(f"environment_{name}")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import EVERY, SHARED, beside, interpreter
+from tests.unit.interpreters import EVERY, LAB, beside, interpreter
 
 FILES = Path(__file__).resolve().parents[3] / "roles" / "file_system_probe" / "files"
 # The program with a listing that waits for a FIFO, as one of a hung file system waits for its servers.
@@ -31,7 +31,7 @@ sys.exit(probe.main(sys.argv[1:]))
 @pytest.fixture(scope="session")
 def program() -> Any:
     """The program as a module."""
-    sys.path[:0] = [str(FILES), str(SHARED)]
+    sys.path[:0] = [str(FILES), str(LAB)]
     return importlib.import_module("file_system_probe")
 
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import EVERY, LOCAL, SHARED, beside, interpreter
+from tests.unit.interpreters import EVERY, LAB, LOCAL, beside, interpreter
 
 from .conftest import PROJECT
 
 PROGRAM = PROJECT / "roles/local_storage/files/scratch_clean.py"
-sys.path[:0] = [str(PROGRAM.parent), str(SHARED)]
+sys.path[:0] = [str(PROGRAM.parent), str(LAB)]
 
 scratch_clean = importlib.import_module("scratch_clean")
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.interpreters import SHARED
+from tests.unit.interpreters import LAB
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "roles/local_storage/files"), str(SHARED)]
+sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "roles/local_storage/files"), str(LAB)]
 
 clean: Any = importlib.import_module("scratch_clean")
 

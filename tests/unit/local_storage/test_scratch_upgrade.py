@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from plugins.filter.hal_local_storage import hal_scratch_served
-from tests.unit.interpreters import LOCAL, SHARED
+from tests.unit.interpreters import LAB, LOCAL
 from tests.unit.playing import play
 
 from .conftest import PROJECT
 
 PROGRAM = PROJECT / "roles/local_storage/files/scratch_clean.py"
-sys.path[:0] = [str(PROGRAM.parent), str(SHARED)]
+sys.path[:0] = [str(PROGRAM.parent), str(LAB)]
 clean: Any = importlib.import_module("scratch_clean")
 PLAY = """
 - hosts: all
@@ -93,7 +93,7 @@ class Site:
         places = f"--config {self.config} --record {self.permitted}/permitted"
         settings = {**RULES, "days": days, "mount": str(self.scratch), "beside": str(self.scratch)}
         files = {
-            program: f'#!/bin/sh\nPYTHONPATH="{SHARED}" exec "{LOCAL}" "{PROGRAM}" {places} "$@"\n',
+            program: f'#!/bin/sh\nPYTHONPATH="{LAB}" exec "{LOCAL}" "{PROGRAM}" {places} "$@"\n',
             self.config: json.dumps(settings),
         }
         variables: dict[str, Any] = {

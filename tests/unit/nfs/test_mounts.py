@@ -89,8 +89,8 @@ def test_a_mount_that_goes_by_another_address_of_its_server_is_named_and_not_mad
 @pytest.mark.parametrize(
     ("path", "options", "said"),
     [
-        ("/SHARED", "rw,hard,vers=3,sec=sys", ""),
-        ("/SHARED", "rw,hard,vers=4.1", "vers=3, declared vers=4.1"),
+        ("/LAB", "rw,hard,vers=3,sec=sys", ""),
+        ("/LAB", "rw,hard,vers=4.1", "vers=3, declared vers=4.1"),
         ("/sa/net", "rw,hard,nfsvers=3", "soft, declared hard"),
         ("/users/PZS0710", "rw,hard,vers=4.0,sec=sys", ""),
         ("/users/PZS0710", "rw,hard,vers=4.1,sec=krb5p", "sec=sys, declared sec=krb5p, vers=4.0, declared vers=4.1"),
@@ -142,7 +142,7 @@ def test_what_autofs_mounts_belongs_to_it() -> None:
     others = found(VERSIONS + more, "", mounts={}, kept=[])["others"]
     assert "/misc/m" not in others
     assert "/mntdir" not in others
-    assert others == ["/SHARED", "/media/video1", "/mnt/dir1", "/nfs", "/sa/net", "/users/PZS0710"]
+    assert others == ["/LAB", "/media/video1", "/mnt/dir1", "/nfs", "/sa/net", "/users/PZS0710"]
     systemd = "systemd-1 /misc/m autofs rw,relatime,fd=60,direct 0 0\n"
     assert found(systemd + more, "", mounts={})["others"] == ["/misc/m"], "an automount of fstab has its own line there"
 

@@ -608,7 +608,7 @@ def test_without_room_for_what_is_made_meanwhile_it_says_so(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(tempfile, "mkdtemp", full)
-    assert program("build") == (2, [], "hal_certificates: No space left on device")
+    assert program("build") == (2, [], "hal_cluster.certificates: No space left on device")
 
 
 # --- on nodes

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from hal_cluster.reimage.record import Drained, Step, stamp
-from tests.unit.interpreters import EVERY, SHARED, interpreter
+from tests.unit.interpreters import EVERY, LAB, interpreter
 from tests.unit.provision.conftest import PROJECT, node
 from tests.unit.provision.reimages import done, failed, record
 from tests.unit.provision.test_store import WORDS, an_order, settings_of
@@ -54,7 +54,7 @@ class Program:
         self.bin.mkdir()
         for name in ("timeout", "cat", "sh"):  # and no scontrol
             (self.bin / name).symlink_to(shutil.which(name) or name)
-        self.environment = {"LC_ALL": "C", "PATH": str(self.bin), "PYTHONPATH": str(SHARED)}
+        self.environment = {"LC_ALL": "C", "PATH": str(self.bin), "PYTHONPATH": str(LAB)}
 
     def argv(self, *words: str, program: str = "reimage_cli") -> list[str]:
         return [self.python, "-B", str(FILES / f"{program}.py"), "--settings", str(self.settings), *words]

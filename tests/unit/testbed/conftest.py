@@ -4,6 +4,6 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SHARED = HERE.parents[2] / "molecule/virtual_hal"
-SCALE = SHARED / "packages/files/gpfs.base/usr/libexec/virtual-scale"
-sys.path[:0] = [str(SHARED), str(SCALE), str(HERE / "played")]
+LAB = HERE.parents[2] / "molecule/virtual_hal"
+SCALE = LAB / "packages/files/gpfs.base/usr/libexec/virtual-scale"
+sys.path[:0] = [str(LAB), str(SCALE), str(HERE / "played")]

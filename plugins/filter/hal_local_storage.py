@@ -34,7 +34,7 @@ def hal_scratch_problem(seen: Mapping[str, Any], scratch: Mapping[str, Any], rec
         return ""
     keep = mode.zfill(4)
     return (
-        f"{mount} is there with mode {keep}, of {owner}, and this role did not make it; declared is mode {declared}. "
+        f"{mount} is there with mode {keep}, of {owner}, and this role did not create it; declared is mode {declared}. "
         f"Nothing was changed. To keep it, declare its mode: local_storage_scratch: {{mount: {mount}, "
         f'mode: "{keep}"}}. '
         "To change it, -e local_storage_scratch_mode_ok=true; its owner stays in any case"

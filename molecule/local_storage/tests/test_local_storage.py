@@ -233,7 +233,7 @@ def test_scratch_of_before_this_role_keeps_owner_mode_and_files_until_they_are_p
     on(host, "umount /srv/images")
     refused = rollout.converge()
     assert refused.status != 0
-    assert "/scratch is there with mode 2775, of root:hal-users, and this role did not make it" in refused.words
+    assert "/scratch is there with mode 2775, of root:hal-users, and this role did not create it" in refused.words
     assert on(host, "stat -c '%a %U:%G' /scratch") == "2775 root:hal-users"
     assert on(host, "ls /etc /etc/systemd/system | grep -c scratch || :") == "0"
 

@@ -11,21 +11,33 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 def hal_power_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the lines of hal_cluster.bmc.report.power_table."""
+    """Return the lines of hal_cluster.bmc.report.power_table.
+
+    `results`: those of module hal_bmc, by node. The first lines are the power states, then come the ways in which BMCs
+    failed; each line has its nodes as a range.
+    """
     from hal_cluster.bmc.report import power_table
 
     return power_table(results)
 
 
 def hal_bmc_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the lines of hal_cluster.bmc.report.inventory_table."""
+    """Return the lines of hal_cluster.bmc.report.inventory_table.
+
+    `results`: those of module hal_bmc with action=inventory, by node. A line has firmware, one-time boot, a clock or an
+    unwell sensor, and its nodes as a range.
+    """
     from hal_cluster.bmc.report import inventory_table
 
     return inventory_table(results)
 
 
 def hal_power_refusal(nodes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return what hal_cluster.bmc.permission.power_refusal says."""
+    """Return what hal_cluster.bmc.permission.power_refusal says.
+
+    `nodes`: as module hal_slurm_node returns them. The text has the reason and what to do; it is empty where no job
+    runs and none may start.
+    """
     from hal_cluster.bmc.permission import power_refusal
 
     return power_refusal(nodes)

@@ -26,7 +26,10 @@ Declared = Mapping[str, Any]
 
 
 def hal_toolchain_table(declared: Sequence[Declared]) -> list[dict[str, Any]]:
-    """Return each release of the Advance Toolchain with all its fields, `id`, `prefix`, its packages' common `stem`."""
+    """Return each release of the Advance Toolchain with all its fields, `id`, `prefix`, its packages' common `stem`.
+
+    `declared`: entries of compilers_advance_toolchain, without faults. `prefix` is below /opt.
+    """
     return [
         {
             **TOOLCHAIN,
@@ -40,7 +43,10 @@ def hal_toolchain_table(declared: Sequence[Declared]) -> list[dict[str, Any]]:
 
 
 def hal_toolchain_problems(declared: Any, arch: str) -> list[str]:
-    """Return a line for each fault of compilers_advance_toolchain on nodes of an architecture."""
+    """Return a line for each fault of compilers_advance_toolchain on nodes of an architecture.
+
+    `declared`: the variable as it is written. `arch`: as x86_64. A line has the entry and what would be right.
+    """
     found = list(_all(declared, "compilers_advance_toolchain", TOOLCHAIN, lambda one: ()))
     if declared and arch != "ppc64le":
         found.append(
@@ -50,13 +56,21 @@ def hal_toolchain_problems(declared: Any, arch: str) -> list[str]:
 
 
 def hal_toolchain_undeclared(installed: Sequence[str], declared: Sequence[Declared]) -> list[str]:
-    """Return the installed packages of releases that are not declared, or retired; sorted."""
+    """Return the installed packages of releases that are not declared, or retired; sorted.
+
+    `installed`: names of packages; only those of the form advance-toolchain-atX.Y-... count. `declared`: entries of
+    compilers_advance_toolchain.
+    """
     kept = {str(one["version"]) for one in declared if not one.get("retired")}
     return sorted(name for name in installed if (found := PACKAGE.fullmatch(name)) and found[1] not in kept)
 
 
 def hal_pgi_table(declared: Sequence[Declared], root: str, arch: str) -> list[dict[str, Any]]:
-    """Return each version of PGI with all its fields, its place `at` among those that are not retired, and `path`."""
+    """Return each version of PGI with all its fields, its place `at` among those that are not retired, and `path`.
+
+    `declared`: entries of compilers_pgi, without faults. `root`: the folder of all versions. `path`: the folder of a
+    version's compilers. KeyError for an `arch` that is not in TARGETS.
+    """
     found = []
     at = 0
     for one in declared:
@@ -67,7 +81,10 @@ def hal_pgi_table(declared: Sequence[Declared], root: str, arch: str) -> list[di
 
 
 def hal_pgi_problems(declared: Any, arch: str, accepted: bool) -> list[str]:
-    """Return a line for each fault of compilers_pgi; `accepted`: whether somebody has accepted PGI's licence."""
+    """Return a line for each fault of compilers_pgi; `accepted`: whether somebody has accepted PGI's licence.
+
+    `declared`: the variable as it is written. `arch`: as ppc64le. A line has the entry and what would be right.
+    """
     found = list(_all(declared, "compilers_pgi", PGI, _pgi_faults))
     if declared and arch not in TARGETS:
         found.append(f"compilers_pgi: PGI has no compilers for {arch}")
@@ -82,7 +99,11 @@ def hal_pgi_problems(declared: Any, arch: str, accepted: bool) -> list[str]:
 def hal_compiler_modules(
     toolchain: Sequence[Declared], pgi: Sequence[Declared], root: str, arch: str
 ) -> list[dict[str, Any]]:
-    """Return the modules at/X.Y and pgi/X.Y of what is declared, as hal_module_files takes them."""
+    """Return the modules at/X.Y and pgi/X.Y of what is declared, as hal_module_files takes them.
+
+    `toolchain`, `pgi`: what is declared, without faults. `root`: the folder of all versions of PGI. `arch`: as
+    hal_pgi_table has it.
+    """
     return [
         *(_toolchain_module(one) for one in hal_toolchain_table(toolchain)),
         *(_pgi_module(one, f"{root}/{one['version']}/current") for one in hal_pgi_table(pgi, root, arch)),

@@ -19,6 +19,7 @@ def _of(module: str, name: str) -> Callable[..., Any]:
 
     Loaded when it is called: Ansible loads every filter plugin anew in each of its workers, and the table's checks
     (pydantic) took more processor time that way than all else.
+    The sentence of a fault is an AnsibleFilterError.
     """
 
     def worded(*arguments: Any, **named: Any) -> Any:

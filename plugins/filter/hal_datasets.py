@@ -24,7 +24,11 @@ Set = Mapping[str, Any]
 
 
 def hal_dataset_table(declared: Sequence[Set]) -> list[dict[str, Any]]:
-    """Return each version with all its fields, its label `id`, and its place `at` in the list."""
+    """Return each version with all its fields, its label `id`, and its place `at` in the list.
+
+    `declared`: entries of datasets_standard, without faults. A field that is left out has its value of OPTIONAL. `id`
+    is NAME/VERSION.
+    """
     return [
         {**OPTIONAL, **one, "id": f"{one['name']}/{one['version']}", "at": number}
         for number, one in enumerate(declared)
@@ -32,7 +36,10 @@ def hal_dataset_table(declared: Sequence[Set]) -> list[dict[str, Any]]:
 
 
 def hal_dataset_problems(declared: Sequence[Any]) -> list[str]:
-    """Return a line for each fault; none for a declaration that can be carried out."""
+    """Return a line for each fault; none for a declaration that can be carried out.
+
+    `declared`: datasets_standard as it is written. A line has the place in the list and what would be right.
+    """
     found: list[str] = []
     for number, one in enumerate(declared):
         where = f"datasets_standard[{number}]"

@@ -9,7 +9,11 @@ Environment = Mapping[str, Any]
 
 
 def hal_environment_declared(environments: Sequence[Environment]) -> list[dict[str, Any]]:
-    """Return what `hal-environment status` compares with: of packages only the names of their records."""
+    """Return what `hal-environment status` compares with: of packages only the names of their records.
+
+    `environments`: as lookup hal_environments returns them. Nodes keep the result below /etc/hal/environments.d; what
+    only installing needs is not in it.
+    """
     kept = ("id", "at", "name", "version", "link", "prefix", "digest", "python", "metas")
     return [{field: one[field] for field in kept} for one in environments]
 
@@ -17,7 +21,11 @@ def hal_environment_declared(environments: Sequence[Environment]) -> list[dict[s
 def hal_environment_modules(
     environments: Sequence[Environment], owner_role: str, family: str = "", help: str = "", **more: Any
 ) -> list[dict[str, Any]]:
-    """Return each environment as hal_module_files takes a module; `more`: fields for all of them."""
+    """Return each environment as hal_module_files takes a module; `more`: fields for all of them.
+
+    `environments`: as lookup hal_environments returns them. `owner_role` is written into the files. Modules of one
+    `family` cannot be loaded beside each other. `help`: what `module help` says of all of them.
+    """
     return [
         {
             "name": one["name"], "version": one["version"],
@@ -38,6 +46,8 @@ def hal_environment_retired(
     """Return the retired ones of a declaration as hal_module_files takes a module: loading them says why.
 
     `root` and `family` are what they were loaded with: whoever has one loaded can unload it.
+    `declared`: entries as they are written. `name`: that of entries which have none. `root`: the shared tree.
+    `owner_role` is written into the files.
     """
     return [
         {

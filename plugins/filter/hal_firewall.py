@@ -17,6 +17,9 @@ def hal_firewall_files(zones: Iterable[Mapping[str, Any]], there: str, kept: Ite
 
     `zones`: of lookup hal_firewall.
     AnsibleFilterError where `hal_cluster.rules.firewall.shares.keeping` cannot tell what to keep.
+    Each file has path and content. They are written in one call, so that firewalld reads all before one is replaced.
+    `there`: the direct.xml that the node has, empty where it has none. `kept`: regular expressions over a whole rule of
+    others; chains and passthrough elements stay all.
     """
     from hal_cluster.rules.firewall.errors import FirewallError
     from hal_cluster.rules.firewall.shares import FILE, keeping
@@ -38,6 +41,8 @@ def hal_firewall_losses(seen: str, declared: Iterable[str], kept: str) -> list[s
     """Return what would go or be closed, a line each, from what the role's script look.sh printed.
 
     AnsibleFilterError where that is not whole: see `hal_cluster.rules.firewall.there`.
+    What would go are services, rules, zones and ports. `declared`: lines of the script `open` that will be in force.
+    `kept`: a regular expression over whole lines that others may have.
     """
     from hal_cluster.rules.firewall.errors import FirewallError
     from hal_cluster.rules.firewall.there import look, losses
@@ -49,7 +54,10 @@ def hal_firewall_losses(seen: str, declared: Iterable[str], kept: str) -> list[s
 
 
 def hal_firewall_unread(seen: str) -> list[str]:
-    """Return a sentence for each thing of firewalld that look.sh could not read; AnsibleFilterError as for losses."""
+    """Return a sentence for each thing of firewalld that look.sh could not read; AnsibleFilterError as for losses.
+
+    Such are files that are not whole, and what firewalld has in force where it does not say so.
+    """
     from hal_cluster.rules.firewall.errors import FirewallError
     from hal_cluster.rules.firewall.there import look, unread
 
@@ -71,7 +79,10 @@ def hal_firewall_seen(seen: str, name: str) -> list[str]:
 
 
 def hal_firewall_said(lines: Iterable[str]) -> str:
-    """Return such lines for a message: the first ones, each cut, and how many more."""
+    """Return such lines for a message: the first ones, each cut, and how many more.
+
+    `lines`: of hal_firewall_losses. The text is one printable line.
+    """
     from hal_inventory.printable import few
 
     return few(lines, 20)

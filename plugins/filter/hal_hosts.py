@@ -25,6 +25,7 @@ def hal_host_suffixes(networks: Iterable[str]) -> dict[str, str]:
     """Return by network what follows a node's name there: hal01-ib for ipoib, hal01-NETWORK for any other.
 
     The management network carries the plain name, and comes first.
+    `networks`: names of the model's networks. The suffix of the management network is empty.
     """
     known = sorted(networks, key=lambda name: name != MANAGEMENT)
     return {name: CUSTOMARY.get(name, f"-{name}") for name in known}
@@ -36,6 +37,7 @@ def hal_network_names(
     """Return name and address of a node in each further network, as `suffixes` or hal_host_suffixes say.
 
     Not in networks of kind bmc, in which another computer answers.
+    `addresses`: those of the node, by network; the result has their order. `networks`: lookup('hal', 'networks').
     """
     known = {**hal_host_suffixes(networks), **suffixes}
     mine = [one for one in addresses if one != MANAGEMENT and networks[one]["kind"] != "bmc"]
@@ -48,6 +50,7 @@ def hal_hosts_foreign(there: str, declared: str, former: str, own: Iterable[str]
     there, declared, former: the file now, as it will be, and as this role left it; where that is not known, a file with
     this role's header is as it left it. A line is lost unless all its names lead to its address afterwards. What
     installers write is not: names of the loopback, and there a node's `own` ones.
+    The lines come back without comments.
     """
     if not former.strip() and there.startswith(HEADER):
         return []
@@ -63,7 +66,10 @@ def hal_hosts_foreign(there: str, declared: str, former: str, own: Iterable[str]
 
 
 def hal_hosts_said(lines: Iterable[str], declared: str) -> str:
-    """Return foreign lines for a message: as found, and those that may be declared as hosts_extra takes them."""
+    """Return foreign lines for a message: as found, and those that may be declared as hosts_extra takes them.
+
+    `lines`: of hal_hosts_foreign; they are cut to a sane length. `declared`: the file as it will be.
+    """
     found = list(lines)
     taken = {name for _, name in _entries(declared)}
     wanted = [one.split() for one in found]

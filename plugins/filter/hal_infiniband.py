@@ -11,6 +11,8 @@ def hal_not_excluded(repositories: Mapping[str, Any], ids: Iterable[str], patter
 
     `repositories` is in the form of repositories_enabled. One that is not declared is a sentence, too: a name that fits
     nothing would ask for nothing.
+    A repository that is not enabled is left out. `ids`: the repositories that have such packages. `patterns`: what each
+    has to exclude, in these words.
     """
     wanted, sentences = list(patterns), []
     for name in ids:

@@ -19,6 +19,8 @@ def hal_scratch_problem(seen: Mapping[str, Any], scratch: Mapping[str, Any], rec
     `seen`: what find said of the folder and of `record`, a file that is there where this role made the folder or was
     permitted to change it: a line each, "empty|used TYPE MODE USER:GROUP PATH". AnsibleFilterError: it said something
     else.
+    `seen` is a result with stdout_lines and stderr_lines. `scratch`: local_storage_scratch; without a mode in it 1777
+    is declared.
     """
     lines = dict(_line(text) for text in seen["stdout_lines"])
     wrong = [text for text in seen["stderr_lines"] if ABSENT not in text]
@@ -52,6 +54,7 @@ def hal_scratch_served(text: str, settings: Mapping[str, Any]) -> bool:
     """Return whether the settings of a clean-up that runs on a node have the rules of these.
 
     `text`: its settings, JSON; empty where none runs. What cannot be read has other rules.
+    Rules are the folder, the days, whether Slurm is asked and whether scratch is a disk. `settings`: the declared ones.
     """
     try:
         return _rules(json.loads(text)) == _rules(settings)

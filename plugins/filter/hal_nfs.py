@@ -29,7 +29,12 @@ def hal_nfs_exports(
     options: Iterable[str],
     options_by_file_system: Mapping[str, Iterable[str]],
 ) -> list[dict[str, Any]]:
-    """Return what a node exports: name, path, client (a network), options, network, disks (mount of its RAID set)."""
+    """Return what a node exports: name, path, client (a network), options, network, disks (mount of its RAID set).
+
+    Only file systems of kind nfs that it serves, sorted by name. `file_systems`, `raid_sets`: as lookup hal has them.
+    `options`: words of exports(5) for each that `options_by_file_system` does not name. `disks` is None where no RAID
+    set has the folder.
+    """
     mounts = [str(raid["mount"]) for raid in raid_sets if raid["node"] == node and raid.get("mount")]
     exports = []
     for name, entry in sorted(file_systems.items()):
@@ -50,7 +55,11 @@ def hal_nfs_exports(
 
 
 def hal_nfs_export_problems(exports: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each thing that is wrong with the options of exports."""
+    """Return a sentence for each thing that is wrong with the options of exports.
+
+    Wrong are an option that exports(5) of nfs-utils 1.3.0 does not have, a choice of ONE_OF that is not made, and a
+    folder that a client has twice. `exports`: of hal_nfs_exports.
+    """
     sentences = []
     seen: dict[tuple[str, str], str] = {}
     for export in exports:
@@ -72,6 +81,7 @@ def hal_nfs_exports_text(text: str, lines: Sequence[str], withdraw: bool) -> str
     """Return /etc/exports with these lines, and, unless they are to be withdrawn, those of others after them.
 
     Without what others say of the same folder and client: of two, exportfs complains, and a server may not start.
+    `text`: the file as it is. `lines`: PATH CLIENT(OPTIONS).
     """
     own = [BEGIN, *lines, END] if lines else []
     declared = {(path, _client(word)) for path, word in (line.split(maxsplit=1) for line in lines)}
@@ -115,6 +125,8 @@ def hal_nfs_mounts(
     """Return what a node mounts: name, path, source, type, options, unit (without suffix), own (its own folder).
 
     Nothing for a file system that the node serves itself from the folder where it is to be mounted.
+    Only file systems of kind nfs whose client it is, sorted by name. `file_systems`: lookup('hal', 'file_systems').
+    `options`: words of nfs(5) for each that `options_by_file_system` does not name. What has `own` is to be bound.
     """
     mounts = []
     for name, entry in sorted(file_systems.items()):
@@ -141,7 +153,11 @@ def hal_nfs_mounts(
 def hal_nfs_mount_problems(
     mounts: Iterable[Mapping[str, Any]], file_systems: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    """Return a sentence for each mount without an address, or whose options lose data or could hang a boot."""
+    """Return a sentence for each mount without an address, or whose options lose data or could hang a boot.
+
+    Wrong are also options that the role sets itself, and version 3 of a server of the model. `mounts`: of
+    hal_nfs_mounts. `file_systems`: lookup('hal', 'file_systems').
+    """
     sentences = []
     for mount in mounts:
         if mount["own"]:
@@ -163,7 +179,10 @@ def hal_nfs_mount_problems(
 
 
 def hal_unit_name(path: str) -> str:
-    """Return systemd's name for a path, without suffix: /srv/data-1 is srv-data\\x2d1 (systemd.unit(5))."""
+    """Return systemd's name for a path, without suffix: /srv/data-1 is srv-data\\x2d1 (systemd.unit(5)).
+
+    `path` is absolute. The name is that of systemd-escape.
+    """
     parts = [part for part in PurePosixPath(path).parts if part != "/"]
     escaped = [
         "".join(one if re.match(r"[A-Za-z0-9:_.]", one) else f"\\x{ord(one):02x}" for one in part) for part in parts

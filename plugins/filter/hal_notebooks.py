@@ -13,7 +13,10 @@ FIELDS = ("module", "title")
 
 
 def hal_kernel_problems(declared: Any) -> list[str]:
-    """Return a line for each fault of notebooks_kernels."""
+    """Return a line for each fault of notebooks_kernels.
+
+    `declared`: the variable as it is written. A line has the entry and what would be right.
+    """
     if not isinstance(declared, (list, tuple)):
         return ["notebooks_kernels: not a list; write a module an entry"]
     found = [f"notebooks_kernels[{number}]: {words}" for number, one in enumerate(declared) for words in _faults(one)]
@@ -27,6 +30,8 @@ def hal_kernel_table(declared: Sequence[Mapping[str, str]], folder: str, launche
     """Return each kernel with `name`, `module`, and `path` and `content` of its kernel.json below a folder.
 
     Format: "Making kernels for Jupyter", docs of jupyter_client (argv, display_name, language, metadata).
+    `declared`: entries of notebooks_kernels, without faults. `launcher`: the program that loads the module and starts
+    the kernel.
     """
     return [
         {
@@ -39,7 +44,10 @@ def hal_kernel_table(declared: Sequence[Mapping[str, str]], folder: str, launche
 
 
 def hal_kernel_files(table: Sequence[Mapping[str, str]]) -> dict[str, list[dict[str, str]]]:
-    """Return {directories, files} of kernels, as hal_files takes them."""
+    """Return {directories, files} of kernels, as hal_files takes them.
+
+    `table`: of hal_kernel_table.
+    """
     return {
         "directories": [{"path": one["folder"], "mode": "0755"} for one in table],
         "files": [{"path": one["path"], "content": one["content"] + "\n"} for one in table],
@@ -54,6 +62,7 @@ def hal_notebook_modules(
     `jupyterlab/V` loads `jupyter/V`; with an `image`, `notebook-container/V` of the default names NAME.sif of the
     `registry`.
     `kernels` is the folder whose `kernels` Jupyter searches.
+    `image` is empty where there is none. `registry`: the folder of images.
     """
     found = [dict(one) for one in environments]
     for one in [one for one in found if one["name"] == "jupyter"]:

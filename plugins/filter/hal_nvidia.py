@@ -40,6 +40,8 @@ def hal_nvidia_rows_unlike(fields: Sequence[str], rows: Iterable[Mapping[str, An
     """Return a regex of rows of `nvidia-smi --query-gpu=FIELDS --format=csv,noheader,nounits` that fit none of `rows`.
 
     A row names what some of the fields have to be: a value, a list of them, {at_least: n} or {at_most: n}.
+    `fields`: those that are asked, in their order. A field that a row does not name may be anything. The regex is for a
+    whole row. AnsibleFilterError for a field that is not asked.
     """
     wanted = []
     for row in rows:
@@ -63,6 +65,7 @@ def hal_udev_without_memory(text: str) -> str:
     """Return a 40-redhat.rules in which the rule that brings memory on-line is a comment, and nothing else differs.
 
     Enterprise Linux 7.5 has one line of it; from 7.6 on it is a block that ends at the LABEL its first line jumps to.
+    AnsibleFilterError where it has neither, or where the block does not end: a third form is noticed.
     """
     out, until, found = [], None, False
     for line in str(text).splitlines():

@@ -11,7 +11,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 def hal_originals_lost(results: dict[str, Any], check: bool = False) -> list[str]:
-    """Return a line for each kind of what is changed and cannot be given back."""
+    """Return a line for each kind of what is changed and cannot be given back.
+
+    `results`: those of module hal_originals with state=kept, by node. `check`: say what would be kept, too. A line has
+    its nodes as a range; without lines all comes back.
+    """
     from hal_cluster.audit.originals import lost_lines
 
     return lost_lines(results, check=check)
@@ -24,7 +28,13 @@ def hal_originals_plan(
     queue: dict[str, Any] | None = None,
     unasked_ok: bool = False,
 ) -> dict[str, Any]:
-    """Return {text, code, refused} of what giving back a role would do on nodes."""
+    """Return {text, code, refused} of what giving back a role would do on nodes.
+
+    `results`: those of module hal_originals with state=planned, by node. `changed_ok`: what others changed may be lost.
+    `unasked_ok`: what jobs need may stop though Slurm does not say whether one runs. `queue`: what squeue returned at
+    the node of slurmctld, where something would stop that jobs need. `code` confirms exactly this plan and is empty
+    where nothing is kept; `refused` has lines.
+    """
     from hal_cluster.audit.originals import plan_of
 
     return plan_of(results, role, changed_ok=changed_ok, queue=queue, unasked_ok=unasked_ok)

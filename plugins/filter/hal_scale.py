@@ -27,6 +27,8 @@ def hal_scale_attributes(
     """Return the attributes of a node: those of the first class whose group it is in, and RDMA by its ports.
 
     `ports` of None leaves RDMA to the class; without any port it is off.
+    `classes`: each with name, group and attributes; AnsibleFilterError for other fields. `groups`: those of the node.
+    `ports`: names of its InfiniBand ports. A value of None is the default of Spectrum Scale.
     """
     declared, found = set(groups), {}
     for one in classes:
@@ -49,7 +51,11 @@ def hal_scale_classes(
     nodes: Iterable[str],
     ports: Mapping[str, Sequence[str]] | None,
 ) -> dict[str, dict[str, Any]]:
-    """Return {class: {nodes, attributes}} for hal_scale_config: a class is parted where its nodes have other ports."""
+    """Return {class: {nodes, attributes}} for hal_scale_config: a class is parted where its nodes have other ports.
+
+    `classes`, and what is raised: as hal_scale_attributes has them. `groups`: nodes by group. `nodes`: those to be in
+    classes; a node that no class has is in `others`. `ports`: names by node, or None to leave RDMA to the class.
+    """
     of_group = {one["group"]: frozenset(groups.get(one["group"], ())) for one in classes if "group" in one}
     made: dict[str, dict[str, Any]] = {}
     parts: dict[tuple[str, tuple[str, ...] | None], str] = {}
@@ -67,25 +73,41 @@ def hal_scale_classes(
 
 
 def hal_scale_problems(attributes: Attributes, unchecked: Sequence[str]) -> list[str]:
-    """Return a sentence for each attribute that cannot be meant."""
+    """Return a sentence for each attribute that cannot be meant.
+
+    Names, types and ranges are known (module_utils/hal_scale_rules.py has IBM's pages). `unchecked`: attributes that
+    are not looked at.
+    """
     found = (rules.problem(name, attributes[name], unchecked) for name in sorted(attributes))
     return [one for one in found if one]
 
 
 def hal_scale_memory_problem(attributes: Attributes, memory_mb: int, percent: int) -> str:
-    """Return why a node cannot spare the memory that these attributes take, or an empty text."""
+    """Return why a node cannot spare the memory that these attributes take, or an empty text.
+
+    That memory is pagepool, 10 KB an entry of the file cache and 400 bytes an entry of the stat cache; the text has the
+    sum and its parts. `memory_mb`: memory of the node, in MB of 2^20 bytes. `percent`: the share that Spectrum Scale
+    may take.
+    """
     found: str = rules.memory_problem(attributes, int(memory_mb), int(percent))
     return found
 
 
 def hal_scale_remark(attributes: Attributes, version: str) -> str:
-    """Return what is without effect in this version, or an empty text."""
+    """Return what is without effect in this version, or an empty text.
+
+    Before 5.0.2 maxStatCache has no effect on Linux without LROC (IBM Docs, mmchconfig 5.0.2). `version`: as 5.0.4-1.
+    """
     found: str = rules.stat_cache_remark(attributes, version)
     return found
 
 
 def hal_scale_member(output: str, name: str, addresses: Iterable[str]) -> str:
-    """Return what a cluster calls a node, from the output of mmlscluster -Y; an empty text where it is not in it."""
+    """Return what a cluster calls a node, from the output of mmlscluster -Y; an empty text where it is not in it.
+
+    That is the first part of its adminNodeName. A node is known by the short or full name of its admin or daemon
+    interface, or by one of `addresses`. AnsibleFilterError for output that is broken.
+    """
     try:
         return text.member(text.members(output), name, addresses) or ""
     except text.ScaleTextError as error:
@@ -95,7 +117,10 @@ def hal_scale_member(output: str, name: str, addresses: Iterable[str]) -> str:
 def hal_scale_addresses(
     hosts: Iterable[Mapping[str, Any]], names: Container[str], networks: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, list[str]]:
-    """Return {name: addresses} of those hosts of the model, without those of BMCs, which are computers of their own."""
+    """Return {name: addresses} of those hosts of the model, without those of BMCs, which are computers of their own.
+
+    `hosts`, `networks`: as lookup hal has them. `names`: which hosts.
+    """
     of_bmcs = {name for name, network in networks.items() if network["kind"] == "bmc"}
     return {
         one["name"]: [address for network, address in sorted(one["addresses"].items()) if network not in of_bmcs]

@@ -12,7 +12,10 @@ from hal_cluster.secrets.known import problems, values_of_tests  # found through
 
 
 def hal_secret_problems(values: Mapping[str, Any]) -> list[str]:
-    """Return a line for each value that is a known default or a test site's; values are in no line."""
+    """Return a line for each value that is a known default or a test site's; values are in no line.
+
+    A value that is empty or short has a line, too. `values`: by variable.
+    """
     return problems(values, values_of_tests(Path(__file__).resolve().parents[2]))
 
 

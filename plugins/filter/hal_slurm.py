@@ -59,7 +59,11 @@ def merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def hal_slurm_settings(layers: Sequence[Mapping[str, Any]], version: str) -> list[dict[str, str]]:
-    """Return [{key, value}] of slurm.conf, sorted, with the names that the release has."""
+    """Return [{key, value}] of slurm.conf, sorted, with the names that the release has.
+
+    `layers`: parameters by name; later ones win and None withdraws. Lists get commas, booleans are YES and NO.
+    `version`: as 20.02.7; AnsibleFilterError for what is not year.month.
+    """
     has = release(version)
     out: dict[str, str] = {}
     for name, value in merged(layers).items():
@@ -76,7 +80,11 @@ def hal_slurm_settings(layers: Sequence[Mapping[str, Any]], version: str) -> lis
 
 
 def hal_slurm_cgroup_settings(layers: Sequence[Mapping[str, Any]], version: str) -> list[dict[str, str]]:
-    """Return [{key, value}] of cgroup.conf, sorted, without what the release does not know."""
+    """Return [{key, value}] of cgroup.conf, sorted, without what the release does not know.
+
+    `layers`: parameters by name; later ones win and None withdraws. Booleans are yes and no. `version`: as
+    hal_slurm_settings has it.
+    """
     has = release(version)
     known = {name: value for name, value in merged(layers).items() if has >= CGROUP_SINCE.get(name, (0, 0))}
     return [{"key": name, "value": cgroup_text(known[name])} for name in sorted(known, key=str.lower)]
@@ -91,6 +99,7 @@ def hal_slurm_shown(settings: Sequence[Mapping[str, str]], names: Sequence[str])
     """Return a regex for the line of `scontrol show config` that each of the named settings has when it is in effect.
 
     scontrol prints some names in another case and adds "sec" to times.
+    `settings`: of hal_slurm_settings. A name that is not set gives nothing.
     """
     wanted = {name.lower() for name in names}
     return [
@@ -101,7 +110,10 @@ def hal_slurm_shown(settings: Sequence[Mapping[str, str]], names: Sequence[str])
 
 
 def hal_munge_key_problem(key: Any) -> str:
-    """Return why the text is not a usable MUNGE key, or "". The key is in no message."""
+    """Return why the text is not a usable MUNGE key, or "". The key is in no message.
+
+    `key`: hexadecimal or base64.
+    """
     try:
         decode(str(key))
     except KeyTextError as error:
@@ -121,6 +133,7 @@ def hal_munge_keys(seen: Mapping[str, Mapping[str, Any]], rotation_ok: bool, ref
     all that have a key have the same, this one is the cluster's: credentials of another would be refused by all nodes
     that are not in this run. Where the cluster has the declared key, nothing is lost on a node with another: it cannot
     speak to the others.
+    `rotation_ok`: the permission, that keys may be replaced.
     """
     seen = {node: one for node, one in seen.items() if "state" in one}
     by_key: dict[str, list[str]] = {}

@@ -18,6 +18,7 @@ def hal_slurm_foretold(
 
     hosts: variables by host, where `results` has the name of the variable with the result of hal_slurm_daemon; a host
     without one, or without its `foretold`, was not asked.
+    `nodes`: the hosts to look at. What many say in the same words is told once, with their names as a range.
     """
     names, lines = list(nodes), list[str]()
     for daemon, variable in results.items():

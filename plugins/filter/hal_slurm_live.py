@@ -69,6 +69,8 @@ def hal_slurm_partition_limits(
     """Return [{id, partition, key, value}]: each limit of each partition, as scontrol prints it.
 
     `more` are further settings by partition (hal_slurm_partition_settings), `settings` those of the whole cluster.
+    `partitions`: the model's slice slurm.partitions. A limit that slurm.conf does not name is there, too, as UNSET has
+    it. AnsibleFilterError for a time or a list of nodes that Slurm does not read.
     """
     wide = {one["key"].lower() for one in settings}
     found = []
@@ -126,7 +128,11 @@ def _time(number: int) -> str:
 def hal_slurm_node_live(
     nodes: Iterable[Mapping[str, Any]], partitions: Iterable[Mapping[str, Any]], name: str
 ) -> list[dict[str, str]]:
-    """Return [{id, value}] of what scontrol shows of a node, beside its GPUs, for which there is a promise already."""
+    """Return [{id, value}] of what scontrol shows of a node, beside its GPUs, for which there is a promise already.
+
+    That is features, weight, partitions, and no Gres for a node without GPUs. `nodes`, `partitions`: the model's slices
+    slurm.nodes and slurm.partitions. AnsibleFilterError for a list of nodes that Slurm does not read.
+    """
     line = next((one for one in nodes if name in _expanded(one["names"])), {})
     mine = [str(one["name"]) for one in partitions if name in _expanded(one["nodes"])]
     features = ",".join(line.get("features") or []) or "(null)"
@@ -139,7 +145,10 @@ def hal_slurm_node_live(
 
 
 def hal_slurm_administrators(users: Iterable[Mapping[str, Any]]) -> str:
-    """Return a regular expression of the lines "user|level" of declared operators and administrators, and of root."""
+    """Return a regular expression of the lines "user|level" of declared operators and administrators, and of root.
+
+    `sacctmgr show user format=User,Admin` prints these lines. `users`: as module hal_slurm_account takes them.
+    """
     found = {"root|Administrator"}
     for one in users:
         level = str(one.get("admin_level") or "").capitalize()
@@ -153,6 +162,8 @@ def hal_slurm_coordinators(accounts: Iterable[Mapping[str, Any]]) -> str:
 
     Of an account whose coordinators are declared the audit compares them one by one. Slurm shows them for the accounts
     below it as well, whoever declared those.
+    `accounts`: as module hal_slurm_account takes them. One whose coordinators are declared may have anybody here; all
+    others may have those who are declared somewhere.
     """
     declared = [one for one in accounts if "coordinators" in one and one.get("state", "present") == "present"]
     lines = [rf"{re.escape(str(one['name']))}\|.*" for one in declared]

@@ -19,6 +19,7 @@ def hal_slurm_partition_settings(
 
     What the model gives is a GPU's share of its node, in CPUs and MB, and the QOS that refuses GPUs; a partition is up.
     ``more`` are the site's settings, which win; names compare without case, and a null withdraws.
+    ``partitions``: the model's slice slurm.partitions. ``more`` is by partition, with slurm.conf's names.
     """
     found = {}
     for partition in partitions:
@@ -43,6 +44,7 @@ def hal_slurm_qos_first(
 
     No limits: a database does not know gres/gpu before slurmctld has started once (AccountingStorageTRES). Names of QOS
     compare without case, as in Slurm (assoc_mgr.c, assoc_mgr_fill_in_qos).
+    ``declared``: of hal_slurm_qos_declared. ``settings``: of hal_slurm_partition_settings.
     """
     named = _named(settings)
     return [{"name": str(one["name"])} for one in _present(declared) if str(one["name"]).lower() in named]
@@ -51,7 +53,10 @@ def hal_slurm_qos_first(
 def hal_slurm_qos_declared(
     declared: Sequence[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Return the site's QOS, and the one that refuses GPUs if a partition has it and the site did not declare it."""
+    """Return the site's QOS, and the one that refuses GPUs if a partition has it and the site did not declare it.
+
+    ``declared``: slurm_qos. ``settings``: of hal_slurm_partition_settings. Module hal_slurm_account takes the result.
+    """
     names = {str(one.get("name")).lower() for one in declared}
     if NO_GPUS in names or NO_GPUS not in _named(settings):
         return list(declared)
@@ -66,6 +71,7 @@ def hal_slurm_qos_problems(
 
     slurmctld ends at such a partition (read_config.c, "has an invalid qos"), and only QOS that are declared are made
     before it starts. ``declared`` and ``settings`` are what the other filters here return.
+    Names compare without case.
     """
     there = {str(one.get("name")).lower() for one in _present(declared)}
     return [
@@ -85,6 +91,8 @@ def hal_slurm_gpu_problems(
     """Return a line for each reason why a partition without GPUs would give some all the same.
 
     ``qos`` and ``settings`` are what the other filters here return, ``cluster`` what hal_slurm_settings does.
+    Slurm needs limits that hold, GPUs that are counted, and a QOS that refuses them. ``partitions``: the model's slice
+    slurm.partitions.
     """
     refusing = [str(one["name"]) for one in partitions if one.get("refuses_gpus")]
     if not refusing:

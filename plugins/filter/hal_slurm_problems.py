@@ -22,7 +22,12 @@ def _judge(name: str) -> Callable[..., Any]:
 def hal_slurm_setting_problems(
     variables: Mapping[str, Mapping[str, Any]], version: str, section: str = "slurm.conf"
 ) -> list[str]:
-    """Return a line for each setting of {variable: {parameter: value}} that the release does not take."""
+    """Return a line for each setting of {variable: {parameter: value}} that the release does not take.
+
+    Names and values are judged by the tables with which Slurm's releases read `section`, slurm.conf or cgroup.conf;
+    names compare without case. `version`: as 20.02.7; of a release without a table nothing is said. A value of None
+    withdraws, and only its name is judged.
+    """
     judge = _judge("settings_problems")
     return [
         problem
@@ -34,7 +39,11 @@ def hal_slurm_setting_problems(
 def hal_slurm_partition_problems(
     settings: Mapping[str, Mapping[str, Any]], partitions: Sequence[Mapping[str, Any]], version: str
 ) -> list[str]:
-    """Return a line for each fault of slurm_partition_settings; `partitions` are the model's."""
+    """Return a line for each fault of slurm_partition_settings; `partitions` are the model's.
+
+    `settings`: parameters by partition, judged by the table with which Slurm's releases read a line of PartitionName.
+    `version`: as hal_slurm_setting_problems has it.
+    """
     names = [partition["name"] for partition in partitions]
     return list(_judge("partition_problems")("slurm_partition_settings", settings, names, version))
 
@@ -42,7 +51,11 @@ def hal_slurm_partition_problems(
 def hal_slurm_model_problems(
     nodes: Sequence[Mapping[str, Any]], partitions: Sequence[Mapping[str, Any]], version: str
 ) -> list[str]:
-    """Return a line for each number or time of the site model that slurm.conf cannot hold."""
+    """Return a line for each number or time of the site model that slurm.conf cannot hold.
+
+    `nodes`, `partitions`: lookup('hal', 'slurm.nodes') and lookup('hal', 'slurm.partitions'). They are judged by the
+    types of the parameters that they become. `version`: as hal_slurm_setting_problems has it.
+    """
     return list(_judge("model_problems")(nodes, partitions, version))
 
 

@@ -46,6 +46,7 @@ def hal_ssh_losses(seen: str, kept_keys: Iterable[str], account: str, came: str 
     other than root and `account`, by which this run comes in, has come in. A file that sshd cannot read is lost where
     an sshd runs, which has something else in force, unless the file is this role's. AnsibleFilterError for an answer
     that is not whole, as that of came.sh where it decides.
+    `kept_keys`: paths of host keys that stay. `came`: what came.sh printed, empty where hal_ssh_undecided is false.
     """
     parts, kept = _sections(seen), set(kept_keys)
     if not _undecided(parts, kept):
@@ -55,7 +56,11 @@ def hal_ssh_losses(seen: str, kept_keys: Iterable[str], account: str, came: str 
 
 
 def hal_ssh_undecided(seen: str, kept_keys: Iterable[str]) -> bool:
-    """Return whether it depends on who came in what is lost, from what look.sh printed."""
+    """Return whether it depends on who came in what is lost, from what look.sh printed.
+
+    Logs have to be read then, which takes time on a login node. `kept_keys`: paths of host keys that stay.
+    AnsibleFilterError for an answer that is not whole.
+    """
     return _undecided(_sections(seen), set(kept_keys))
 
 
@@ -78,7 +83,11 @@ def _lost(parts: Settings, kept: set[str], people: set[tuple[str, str]]) -> list
 
 
 def hal_ssh_foreign_keys(seen: str, allowed: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return for each key that opens an account and is not in `allowed` whose it is: account, fingerprint, comment."""
+    """Return for each key that opens an account and is not in `allowed` whose it is: account, fingerprint, comment.
+
+    `seen`: what look.sh printed. `allowed`: by account, the lines that are declared. A key's options and kind are said,
+    too.
+    """
     parts = _sections(seen)
     return [
         f"{account}: {_described(line)}"
@@ -89,7 +98,10 @@ def hal_ssh_foreign_keys(seen: str, allowed: Mapping[str, Iterable[str]]) -> lis
 
 
 def hal_ssh_said(lines: Iterable[str]) -> str:
-    """Return such sentences for a message: the first ones, each cut, and how many more."""
+    """Return such sentences for a message: the first ones, each cut, and how many more.
+
+    The text is one printable line.
+    """
     return few(lines, 20, WIDEST)
 
 

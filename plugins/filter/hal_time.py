@@ -36,7 +36,10 @@ LINES = {
 
 
 def hal_chrony_problems(text: str) -> list[str]:
-    """Return a sentence for each line that chronyd 3.4 would not start with. Comments and empty lines are none."""
+    """Return a sentence for each line that chronyd 3.4 would not start with. Comments and empty lines are none.
+
+    `text`: the chrony.conf that the role writes. Lines have the form of LINES, from chrony.conf(5).
+    """
     problems = []
     for number, line in enumerate(text.splitlines(), 1):
         directive, _, rest = line.strip().partition(" ")
@@ -60,6 +63,7 @@ def hal_time_foreign(found: Mapping[str, Any]) -> str:
     """Return what a node was configured with before this role, in words; empty where this role has been, or nobody.
 
     `found`: what grep -H said of the files, "PATH:LINE". What cannot be read is said as well.
+    `found` is a result with stdout_lines and stderr_lines; the files are those of chronyd, ntpd and systemd-timesyncd.
     """
     files: dict[str, list[str]] = {}
     for text in found["stdout_lines"]:

@@ -39,18 +39,47 @@ PLANTED = (
         ["plugins/action/hal_z.py:1: no plugins/modules/hal_z.py; ansible-doc shows an action by its module"],
     ),
     Planted(
-        plugins.filters_have_a_page,
+        plugins.filters_say_what_they_do,
         {
             "plugins/filter/hal_x.py": """
+                from hal_y.z import silent, told
+
+                def hal_good():
+                    "Return x."
+
+                def hal_bad():
+                    return 1
+
+                def _of(name):
+                    "A function."
+
+                def _silent(name):
+                    return name
+
                 class FilterModule:
                     def filters(self):
-                        return {"hal_good": str, "hal_bad": str}
+                        return {
+                            "hal_good": hal_good,
+                            "hal_bad": hal_bad,
+                            "hal_other_name": hal_bad,
+                            "hal_made": _of("x"),
+                            "hal_badly_made": _silent("x"),
+                            "hal_imported": told,
+                            "hal_badly_imported": silent,
+                            "hal_nowhere": str,
+                        }
                 """,
-            "plugins/filter/hal_good.yml": "DOCUMENTATION: {x: y}\nEXAMPLES: x\nRETURN: {x: y}\n",
+            "hal_y/z.py": 'def told():\n    "Return x."\ndef silent():\n    return 1\n',
         },
         [
-            "plugins/filter/hal_x.py:3: filter hal_bad: no DOCUMENTATION, EXAMPLES, RETURN in hal_bad.yml"
-            " beside this file; add them"
+            f"plugins/filter/hal_x.py:{line}: filter {name}: {function} has no docstring; say there what it does"
+            for line, name, function in (
+                (19, "hal_bad", "hal_bad"),
+                (20, "hal_other_name", "hal_bad"),
+                (22, "hal_badly_made", "_silent"),
+                (24, "hal_badly_imported", "silent"),
+                (25, "hal_nowhere", "str"),
+            )
         ],
     ),
     Planted(

@@ -15,12 +15,22 @@ _KERNEL = re.compile(r"\d+(\.\d+)+[\w.+~-]*", re.ASCII)
 
 
 def driver_problems(driver: object, arch: str, kernel: str | None, gpu_models: Sequence[str]) -> list[str]:
-    """Return a sentence for each reason why this driver cannot serve such a node."""
+    """Return a sentence for each reason why this driver cannot serve such a node.
+
+    `driver`: a version, as 440.33.01. `arch`: ppc64le or x86_64. `kernel`: its release, as the model declares it.
+    `gpu_models`: as the driver shows them. A sentence has where that was read and what would be right. What no source
+    says is not a problem here: `driver_remarks` has it. What is not a version is a sentence, too; TableError for a
+    table that cannot be used.
+    """
     return problems(driver_findings(driver, arch, kernel, gpu_models, load()))
 
 
 def driver_remarks(driver: object, arch: str, kernel: str | None, gpu_models: Sequence[str]) -> list[str]:
-    """Return a sentence for each thing about this driver on such a node that no source says."""
+    """Return a sentence for each thing about this driver on such a node that no source says.
+
+    One is a kernel that nobody is known to have built it on. What comes in, and what is raised: as `driver_problems`
+    has it.
+    """
     return remarks(driver_findings(driver, arch, kernel, gpu_models, load()))
 
 

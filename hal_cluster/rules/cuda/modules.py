@@ -13,6 +13,7 @@ def modules(toolkits: Sequence[object], default: str) -> list[dict[str, Any]]:
 
     PATH and LD_LIBRARY_PATH: NVIDIA CUDA Installation Guide for Linux 10.2, "Environment Setup"; CUDA_HOME is what
     build systems of frameworks ask for.
+    `toolkits`: cuda_toolkits, as `releases` takes them. `default`: the release that a user gets who names none.
     """
     found = []
     for release in dict.fromkeys(releases(toolkits)):

@@ -10,7 +10,10 @@ from hal_cluster.rules.cuda.versions import toolkit_release
 
 
 def releases(toolkits: Sequence[object]) -> list[str]:
-    """Return the releases of declared toolkits: 10.2 for 10.2 and for 10.2.89."""
+    """Return the releases of declared toolkits: 10.2 for 10.2 and for 10.2.89.
+
+    VersionError for anything else.
+    """
     return [toolkit_release(one)[0] for one in toolkits]
 
 
@@ -20,7 +23,10 @@ def dashed(release: str) -> str:
 
 
 def toolkit_packages(toolkits: Sequence[object]) -> list[str]:
-    """Return what to install: cuda-toolkit-10-2, or cuda-toolkit-10-2-10.2.89 for an exact version."""
+    """Return what to install: cuda-toolkit-10-2, or cuda-toolkit-10-2-10.2.89 for an exact version.
+
+    VersionError for anything else.
+    """
     names = []
     for one in toolkits:
         release, exact = toolkit_release(one)
@@ -29,13 +35,19 @@ def toolkit_packages(toolkits: Sequence[object]) -> list[str]:
 
 
 def with_driver(packages: Iterable[str]) -> list[str]:
-    """Return those that bring a driver with them."""
+    """Return those that bring a driver with them.
+
+    Such packages are cuda and cuda-runtime-10-2. Their driver would come beside the one that the site declares.
+    """
     names = load().driver_packages.names
     return [one for one in packages if any(re.fullmatch(name, one) for name in names)]
 
 
 def undeclared(installed: Iterable[str], toolkits: Sequence[object]) -> dict[str, list[str]]:
-    """Return the installed packages of toolkits that nobody declared, by release, sorted."""
+    """Return the installed packages of toolkits that nobody declared, by release, sorted.
+
+    `installed`: names of packages. `toolkits`: as `releases` takes them.
+    """
     kept = set(releases(toolkits))
     found: dict[str, list[str]] = {}
     for name in sorted(set(installed)):

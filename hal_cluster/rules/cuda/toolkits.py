@@ -46,7 +46,14 @@ def cuda_problems(
     gpu_models: Sequence[str] = (),
     compat: Sequence[object] = (),
 ) -> list[str]:
-    """Return a sentence for each reason why these toolkits cannot be on such a node."""
+    """Return a sentence for each reason why these toolkits cannot be on such a node.
+
+    `toolkits`: releases (10.2) or exact versions (10.2.89), as texts. `driver`: a version, as 440.33.01; None where the
+    node has no GPU. `arch`: ppc64le or x86_64. `distribution`: the folder of NVIDIA's repository, as rhel7.
+    `gpu_models`: as the driver shows them. `compat`: releases that run by cuda-compat. A sentence has where that was
+    read and what would be right. A release that the table does not have, and what is not a version, are sentences, too;
+    TableError for a table that cannot be used.
+    """
     return problems(cuda_findings(toolkits, driver, arch, distribution, gpu_models, compat, load()))
 
 
@@ -58,12 +65,20 @@ def cuda_remarks(
     gpu_models: Sequence[str] = (),
     compat: Sequence[object] = (),
 ) -> list[str]:
-    """Return a sentence for each limit, and for each thing about these toolkits on such a node that no source says."""
+    """Return a sentence for each limit, and for each thing about these toolkits on such a node that no source says.
+
+    A limit is, for instance, a driver that is older than the toolkit's own. What comes in, and what is raised: as
+    `cuda_problems` has it.
+    """
     return remarks(cuda_findings(toolkits, driver, arch, distribution, gpu_models, compat, load()))
 
 
 def minimum_driver(toolkits: Sequence[object]) -> str | None:
-    """Return the least driver that runs all of these toolkits, if need be with limits; None when none is known."""
+    """Return the least driver that runs all of these toolkits, if need be with limits; None when none is known.
+
+    `toolkits`: releases (10.2) or exact versions (10.2.89), as texts. Limits are those of minor version compatibility.
+    One that the table does not have is left out.
+    """
     table = load()
     wanted, _ = _declared(toolkits, table)
     least = [one for one in (_least(each, table) for each in wanted) if one is not None]

@@ -33,7 +33,11 @@ Module = Mapping[str, Any]
 
 
 def problems(modules: Sequence[Any]) -> list[str]:
-    """Return a line for each fault; none for modules that can be written and loaded."""
+    """Return a line for each fault; none for modules that can be written and loaded.
+
+    `modules`: those of one role, an entry for each version; docs/modules.md has the fields. A line has the module and
+    what would be right.
+    """
     found: list[str] = []
     for number, one in enumerate(modules):
         if not isinstance(one, Mapping):

@@ -24,6 +24,7 @@ def files(modules: Sequence[Module], tree: str) -> list[dict[str, str]]:
     """Return {path, content} of each modulefile, and of each name's .modulerc.lua, sorted by path.
 
     `modules` are without faults (`problems`). `tree` is the root of modulefiles, an absolute path.
+    `.modulerc.lua` marks the default and hides versions. Module hal_modulefiles takes the result.
     """
     root = tree.rstrip("/")
     found = [{"path": f"{root}/{label(one)}.lua", "content": modulefile(one)} for one in modules]
@@ -34,7 +35,10 @@ def files(modules: Sequence[Module], tree: str) -> list[dict[str, str]]:
 
 
 def roots(modules: Sequence[Module]) -> list[dict[str, str]]:
-    """Return {name, path} of each path that a module which can be loaded needs; `name` is for a report."""
+    """Return {name, path} of each path that a module which can be loaded needs; `name` is for a report.
+
+    `modules` are without faults. A retired version needs none.
+    """
     return [
         {"name": f"{label(one)}: {path}", "path": path}
         for one in modules

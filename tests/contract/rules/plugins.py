@@ -1,4 +1,4 @@
-"""Every module and plugin explains itself to ansible-doc."""
+"""Every module and plugin explains itself to ansible-doc, and every filter by the docstring of its function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.contract.project import Finding, load_map, rule, text_lines
+from tests.contract.project import Finding, rule, text_lines
 
 # Folder -> ansible-doc's type, and what a plugin of that type documents. Only modules and lookups return something.
 KINDS = {
@@ -66,16 +66,27 @@ def modules_read_all_that_programs_print(root: Path) -> Iterator[Finding]:
 
 
 @rule
-def filters_have_a_page(root: Path) -> Iterator[Finding]:
-    """A file can hold several filters; ansible-doc reads each one's page, <filter>.yml beside it."""
+def filters_say_what_they_do(root: Path) -> Iterator[Finding]:
+    """The docstring of its function says what a filter does; of one that a factory makes, the factory has one."""
     for path in _plugins(root, "filter"):
-        for name, line in filters_of(path):
-            page = path.with_name(f"{name}.yml")
-            missing = [part for part in KINDS["modules"][1] if not load_map(page).get(part)]
-            if missing:
-                yield Finding(
-                    path, line, f"filter {name}: no {', '.join(missing)} in {name}.yml beside this file; add them"
-                )
+        documented = _documented(path)
+        for node in ast.parse(path.read_bytes()).body:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                there = _documented(root / f"{node.module.replace('.', '/')}.py")
+                documented |= {one.asname or one.name for one in node.names if one.name in there}
+        for name, line, value in filters_of(path):
+            made = value.func if isinstance(value, ast.Call) else value
+            function = made.id if isinstance(made, ast.Name) else name
+            if function not in documented:
+                yield Finding(path, line, f"filter {name}: {function} has no docstring; say there what it does")
+
+
+def _documented(path: Path) -> set[str]:
+    """Return the functions of a file that have a docstring; none where the file is not the project's."""
+    if not path.is_file():
+        return set()
+    functions = [node for node in ast.parse(path.read_bytes()).body if isinstance(node, ast.FunctionDef)]
+    return {function.name for function in functions if ast.get_docstring(function)}
 
 
 # Loads the files of its arguments where pydantic cannot be imported, and prints those that want it.
@@ -101,16 +112,16 @@ def filters_load_little(root: Path) -> Iterator[Finding]:
         yield Finding(Path(path), 1, "loads pydantic; import what needs it where a filter is called")
 
 
-def filters_of(path: Path) -> list[tuple[str, int]]:
-    """Names of the filters that a file offers, and the lines where it does."""
+def filters_of(path: Path) -> list[tuple[str, int, ast.expr]]:
+    """Names of the filters that a file offers, the lines where it does, and what stands for their functions."""
     functions = [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.FunctionDef)]
     return [
-        (key.value, key.lineno)
+        (key.value, key.lineno, value)
         for function in functions
         if function.name == "filters"
         for node in ast.walk(function)
         if isinstance(node, ast.Dict)
-        for key in node.keys
+        for key, value in zip(node.keys, node.values, strict=True)
         if isinstance(key, ast.Constant) and isinstance(key.value, str)
     ]
 

@@ -315,7 +315,7 @@ def test_a_driver_of_nvidias_own_installer_is_refused(host: Host, rollout: Rollo
     assert (
         "hal01 has driver 440.33.01, put here by NVIDIA's own installer (/usr/bin/nvidia-uninstall is of no package)"
         in done.words
-    )
+    ), done.output
     assert 'Drain the node, run "nvidia-uninstall --silent" there, and roll out again' in done.words
 
 

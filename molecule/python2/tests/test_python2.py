@@ -71,7 +71,7 @@ def test_what_the_modules_made_is_there(node: Node, name: str) -> None:
     key = host.file("/etc/munge/munge.key")
     assert (key.mode, key.user, key.size) == (0o400, "munge", 48)
     assert host.service("slurmd").is_running
-    assert host.file("/srv/python2/slurm/cgroup.conf").content_string == "# grün\nConstrainCores=yes\n"
+    assert host.file("/srv/python2/slurm/cgroup.conf").content_string == "# grün\nConstrainCores=no\n"
 
 
 @pytest.mark.parametrize("name", NODES)

@@ -1,0 +1,8 @@
+"""Tests here share what test_first_contact.py has."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

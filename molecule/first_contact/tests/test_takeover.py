@@ -41,9 +41,9 @@ rmdir /root/aside
 # Every path with type, mode, owner, times and where a link leads, and the digest of each file. What rpm shares between
 # its processes changes with each question to it, whoever asks. Ansible unpacks a module below /tmp and takes it away.
 TREE = """cd /
-find etc var/lib root tmp home -xdev -not -path 'var/lib/rpm/__db.*' -not -path var/lib/rpm -not -path tmp \\
-  -printf '%p %y %m %U:%G %s %T@ %l\\n' | sort
-find etc var/lib root tmp home -xdev -type f -not -path 'var/lib/rpm/__db.*' -exec sha256sum {} + | sort
+see() { find etc var/lib root tmp home -xdev -not -path 'var/lib/rpm/__db.*' -not -path '*.sqlite-shm' "$@"; }
+see -not -path var/lib/rpm -not -path tmp -printf '%p %y %m %U:%G %s %T@ %l\\n' | sort
+see -type f -exec sha256sum {} + | sort
 """
 
 

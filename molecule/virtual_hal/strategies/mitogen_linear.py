@@ -1,4 +1,4 @@
-"""mitogen's strategy of that name, without four of the costs on a small machine.
+"""mitogen's strategy of that name, without four of the costs on a small machine, and without a deadlock.
 
 With two processors mitogen binds Ansible, its workers and what they start to one of them, of every run on the machine
 to the same one (ansible_mitogen/affinity.py, FixedPolicy): two runs beside each other get half of it each.
@@ -6,6 +6,7 @@ And it looks through all collections in each process that calls a module of one 
 _load_collections), which Ansible starts for each task on each host: what was loaded before those is there in each.
 Ansible starts such a process also where a condition is false, to find that out. Here that is found out before.
 And each such process compiles the templates that it uses, which others have compiled: see shared_templates.py.
+It hangs now and then where two such processes need a module of Python at once: see forked_importer.py.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ LAB = str(Path(__file__).resolve().parents[1])
 if LAB not in sys.path:
     sys.path.append(LAB)
 
-from strategies import shared_templates  # noqa: E402  found through the lines above
+from strategies import forked_importer, shared_templates  # noqa: E402  found through the lines above
 
 ansible_mitogen.affinity.policy = ansible_mitogen.affinity.Policy()  # which leaves it to the kernel
+forked_importer.mend()
 
 Base: Any = ansible_mitogen.loaders.strategy_loader.get("linear", class_only=True)
 

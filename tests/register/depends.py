@@ -49,6 +49,8 @@ READS = {
     "hal_cluster/packages/declared.py": tuple(f"roles/*/{part}" for part in ("tasks", "defaults", "meta", "vars")),
     "playbooks/image.yml": tuple(f"roles/*/{part}" for part in ("defaults", "meta", "vars")),  # those of a profile
     "playbooks/audit.yml": ("roles/**",),
+    "playbooks/takeover.yml": ("playbooks/site.yml",),  # a playbook without roles is about the site's
+    "molecule/python2/converge.yml": ("playbooks/site.yml",),  # the same
     "hal_inventory/cache.py": ("hal_inventory/**",),  # another program, another cache
     "tests/rollout/test_site_audited.py": ("playbooks/audit.yml",),  # by hal-audit
     "tests/rollout/test_full.py": ("Makefile", "tools/prepare-controller"),  # by .ci/run

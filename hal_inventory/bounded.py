@@ -16,7 +16,7 @@ MIB = 1024 * 1024
 MOST_ANSWER = 16 * MIB
 """Bytes of one answer, and of one record when it is unpacked. The largest record of the virtual HAL, its login node's,
 has about 1 MB: 450 resources of 750 bytes, 3,000 paths of /etc of 150, tasks and packages. This is ten times that, and
-up to a power of two. JSON of this size becomes 400 MB at the worst. plugins/module_utils/hal_audit_record.py has the
+up to a power of two. JSON of this size becomes 400 MB at the worst. hal_node/audit/record.py has the
 same bound: a node seals no record that is larger.
 """
 

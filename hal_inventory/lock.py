@@ -1,4 +1,4 @@
-"""One at a time, at the controller: the lock that programs of nodes have, plugins/module_utils/hal_lock.py."""
+"""One at a time, at the controller: the lock that programs of nodes have, hal_node/lock.py."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import ansible.module_utils
-
-# What is shipped to nodes is found here, too, under the name that it has there.
-_SHIPPED = str(Path(__file__).resolve().parents[1] / "plugins" / "module_utils")
-if _SHIPPED not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(_SHIPPED)
-
-from ansible.module_utils import hal_lock  # noqa: E402  found only now
+from hal_node import lock as hal_lock
 
 WAIT_SECONDS = 600
 """For who has it and works: a rollout with many forks on a machine that is busy. Who hangs is named then."""

@@ -37,7 +37,7 @@ UNIT_TYPES = (".service", ".socket", ".timer", ".mount", ".target", ".path", ".s
 # What a unit may be called (VALID_CHARS of systemd's unit-name.c, and at most 255 of them), with a type that restarts.
 UNIT = re.compile(rf"[A-Za-z0-9:_.\\@-]{{1,245}}(?:{'|'.join(map(re.escape, UNIT_TYPES))})")
 MOST_ROLE = 80
-# A node leaves out what is more (constants of these names in hal_audit_look.py) and says how much that was.
+# A node leaves out what is more (constants of these names in hal_node/audit/look.py) and says how much that was.
 MOST_DIFF_LINES = 40
 MOST_ITEMS = {
     "differences": 1000,

@@ -15,7 +15,7 @@ from hal_cluster.audit.findings import WORDS, Accepted, Finding, task_title, unr
 from hal_inventory.printable import one_line
 
 KINDS = frozenset({"extra", "changed", "mode", "owner", "type", "target", "missing"})
-# A node leaves out what is more (MOST of hal_audit_unmanaged.py and hal_audit_verify.py) and says how much that was.
+# A node leaves out what is more (MOST of hal_node/audit/unmanaged.py and verify.py) and says how much that was.
 MOST = 200
 MOST_LINES = 40
 NEW = "it is new since it was recorded"

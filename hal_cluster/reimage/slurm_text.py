@@ -6,18 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
-
-# What is shipped to nodes reads Slurm here, too, under the name that it has there.
-_SHIPPED = str(Path(__file__).resolve().parents[2] / "plugins" / "module_utils")
-if _SHIPPED not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(_SHIPPED)
-
-from ansible.module_utils.hal_slurm_nodes import read_jobs, read_node, read_nodes  # noqa: E402  found only now
-from ansible.module_utils.hal_slurm_reservations import read as read_reservations  # noqa: E402
+from hal_node.slurm.nodes import read_jobs, read_node, read_nodes
+from hal_node.slurm.reservations import read as read_reservations
 
 __all__ = [
     "Listed",

@@ -30,7 +30,7 @@ options:
     vars: [{name: hal_image_keeper}]
 """
 
-SHARED = "/run/hal-image/"  # hal_image_hold.RUN: the same folder inside and outside of the root
+SHARED = "/run/hal-image/"  # hal_node/image/hold.py RUN: the same folder inside and outside of the root
 ENVIRONMENT = (
     "HOME=/root",
     "USER=root",

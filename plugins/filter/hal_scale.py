@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
 from ansible.errors import AnsibleFilterError
 
-# What is shipped to nodes decides here, too, under the name that it has there.
-_SHIPPED = str(Path(__file__).resolve().parents[1] / "module_utils")
-if _SHIPPED not in ansible.module_utils.__path__:
-    ansible.module_utils.__path__.append(_SHIPPED)
+_ROOT = Path(__file__).resolve().parents[2]
+if str(_ROOT) not in sys.path:
+    sys.path.insert(0, str(_ROOT))
 
-from ansible.module_utils import hal_scale_rules as rules  # noqa: E402  found only now
-from ansible.module_utils import hal_scale_text as text  # noqa: E402
+from hal_node.scale import rules, text  # noqa: E402  found only now
 
 Attributes = Mapping[str, Any]
 FIELDS = {"name", "group", "attributes"}
@@ -75,7 +73,7 @@ def hal_scale_classes(
 def hal_scale_problems(attributes: Attributes, unchecked: Sequence[str]) -> list[str]:
     """Return a sentence for each attribute that cannot be meant.
 
-    Names, types and ranges are known (module_utils/hal_scale_rules.py has IBM's pages). `unchecked`: attributes that
+    Names, types and ranges are known (hal_node/scale/rules.py has IBM's pages). `unchecked`: attributes that
     are not looked at.
     """
     found = (rules.problem(name, attributes[name], unchecked) for name in sorted(attributes))

@@ -10,11 +10,9 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "module_utils"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from hal_munge_key_text import KeyTextError, decode  # type: ignore[import-not-found,unused-ignore]
-
 from hal_inventory.ranges import fold
+from hal_node.munge_key import KeyTextError, decode
 
 # slurm.conf parameters whose name or form depends on the release: (name, from, to, replacement in older releases).
 # Sources: slurm.conf(5) and RELEASE_NOTES of 20.02, 21.08.

@@ -10,9 +10,9 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "module_utils"))
-from hal_slurm_accounting import AccountingError, seconds  # type: ignore[import-not-found,unused-ignore]
-from hal_slurm_conf import SlurmConfError, expand  # type: ignore[import-not-found,unused-ignore]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from hal_node.slurm.accounting import AccountingError, seconds
+from hal_node.slurm.conf import SlurmConfError, expand
 
 # What `scontrol show partition` prints of a limit that slurm.conf does not name: slurm.conf(5), section PARTITION
 # CONFIGURATION, and slurm_sprint_partition_info() in src/api/partition_info.c, from 19.05 to 22.05. Not here: State,

@@ -74,7 +74,7 @@ _raw:
   elements: list
 """
 
-_COMPETING = Path(_ROOT, "plugins/module_utils/hal_network_files.py")
+_COMPETING = Path(_ROOT, "hal_node/network/files.py")
 _POLICY = frozenset(("route_order", "ipoib_mode", "bonding_options", "zones", "extra"))
 
 

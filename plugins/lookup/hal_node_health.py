@@ -1,4 +1,4 @@
-"""Ansible lookup plugin: the checks of a node's health, from the promises of its roles, and the program that asks."""
+"""Ansible lookup plugin: the checks of a node's health, from the promises of its roles."""
 
 from __future__ import annotations
 
@@ -29,16 +29,13 @@ description:
   - An expectation that cannot be templated is an error. A check that is left out would be one that never fails.
 options:
   _terms:
-    description: V(checks); V(program), the files of the program that asks them; or V(gpu_settings), see below.
+    description: V(checks) or V(gpu_settings), see below.
     required: true
   left_out:
     description: Roles whose checks are not asked; with V(checks).
     type: list
     elements: str
     default: []
-  folder:
-    description: Where the program is on nodes; with V(program).
-    type: path
 """
 
 EXAMPLES = r"""
@@ -52,7 +49,6 @@ _raw:
   description:
     - V(checks) gives one list of checks with C(role), C(id), C(words) for the reason of a drain, C(why), C(hardware)
       (no rollout repairs it), and C(question) as the module hal_expect takes it.
-    - V(program) gives one list of files with C(path) and C(content), for hal_files. The one that starts is the last.
     - V(gpu_settings) gives one list of arguments of nvidia-smi, a list for each call, that give GPUs the settings which
       the role nvidia_driver has for them. A job may have changed them.
   type: list
@@ -65,13 +61,11 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
         """Return what is asked for as one list; raise AnsibleError for an expectation that cannot be asked."""
-        if terms == ["program"] and set(kwargs) == {"folder"}:
-            return [_program(str(kwargs["folder"]))]
         if terms == ["gpu_settings"] and not kwargs:
             return [self._gpu_settings(variables or {})]
         if terms == ["checks"] and set(kwargs) <= {"left_out"}:
             return [self._checks(variables or {}, set(kwargs.get("left_out") or ()))]
-        raise AnsibleError("lookup hal_node_health: checks, gpu_settings, or program with folder, is all it knows")
+        raise AnsibleError("lookup hal_node_health: checks and gpu_settings are all it knows")
 
     def _checks(self, variables: dict[str, Any], left_out: set[str]) -> list[dict[str, Any]]:
         unknown = left_out - set(ROLES.folders(self._loader))
@@ -98,23 +92,6 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
         if clocks:
             settings = [f"--applications-clocks={clocks['memory_mhz']},{clocks['graphics_mhz']}"]
         return [settings, *([[f"--compute-mode={mode}"]] if mode else [])]
-
-
-def _program(folder: str) -> list[dict[str, str]]:
-    """Return the program's own files, and the modules it imports by the names that they have under Ansible.
-
-    The one that starts is the last: Slurm may start it while they are written, and it would not find its parts.
-    """
-    shipped = _ROOT / "plugins" / "module_utils"
-    empty = "# Makes the modules beside it importable by the names that they have under Ansible.\n"
-    files = {f"{package}/__init__.py": empty for package in ("ansible", "ansible/module_utils")}
-    names = [path.stem for path in sorted(shipped.glob("hal_expect_*.py"))]
-    for name in (*names, "hal_lock", "hal_printable", "hal_slurm_nodes"):
-        files[f"ansible/module_utils/{name}.py"] = (shipped / f"{name}.py").read_text(encoding="utf-8")
-    own = sorted((_ROOT / "roles" / "node_health" / "files").glob("*.py"))
-    for path in sorted(own, key=lambda one: one.name == "node_health.py"):
-        files[path.name] = path.read_text(encoding="utf-8")
-    return [{"path": f"{folder}/{name}", "content": content} for name, content in files.items()]
 
 
 def _check(one: Prepared) -> dict[str, Any]:

@@ -56,7 +56,7 @@ _raw:
   elements: raw
 """
 
-_PROGRAM = Path(_ROOT, "plugins/module_utils/hal_storage_state.py")
+_PROGRAM = Path(_ROOT, "hal_node/storage/state.py")
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types

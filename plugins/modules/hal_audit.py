@@ -233,8 +233,8 @@ memory_mb:
   type: float
 '''
 
-from ansible.module_utils.hal_audit_module import QuietModule, one_line
-from ansible.module_utils.hal_audit_look import look
+from ansible.module_utils.hal_node.audit.module import QuietModule, one_line
+from ansible.module_utils.hal_node.audit.look import look
 
 
 def main():

@@ -133,7 +133,7 @@ fault: {description: What kind of failure it is; docs/bmc.md explains each., typ
 
 import sys
 
-from ansible.module_utils.hal_run_command import AnsibleModule
+from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 CHANGES = ("on", "off", "force_off", "cycle", "boot", "clock", "certificate")
 

@@ -58,7 +58,7 @@ stderr:
 """
 
 from ansible.module_utils.common.text.converters import to_text
-from ansible.module_utils.hal_run_command import AnsibleModule
+from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 
 def main():

@@ -95,7 +95,7 @@ kept:
 import json
 import os
 
-from ansible.module_utils.hal_run_command import AnsibleModule
+from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 
 def main():

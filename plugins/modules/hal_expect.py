@@ -107,8 +107,8 @@ summary:
   sample: {pass: 11, fail: 1, unknown: 0, skipped: 2}
 '''
 
-from ansible.module_utils.hal_expect_evaluate import evaluate
-from ansible.module_utils.hal_run_command import AnsibleModule
+from ansible.module_utils.hal_node.expect.evaluate import evaluate
+from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 
 class QuietModule(AnsibleModule):

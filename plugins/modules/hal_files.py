@@ -17,7 +17,7 @@ description:
     a directory or a broken link where a file belongs, is refused, and nothing of the call is written. The other modules
     would write into a directory. A link to a file is replaced by a file; what it points to stays as it is. So is the
     link by which systemctl masks a unit.
-  - A file that changes is read by its own program first, where it has one (module_utils/hal_judges.py), in check mode
+  - A file that changes is read by its own program first, where it has one (hal_node/judges.py), in check mode
     as well. If that refuses one, nothing of the call is written. Where it does not judge, that is a warning.
   - Diffs show everything. A task that writes a secret says C(no_log), then there are none.
 options:
@@ -80,10 +80,10 @@ import stat
 import tempfile
 
 from ansible.module_utils.common.text.converters import to_bytes, to_native
-from ansible.module_utils.hal_judges import MOST_WORDS, judged
-from ansible.module_utils.hal_node_files import content_of, has_user, replace_content
-from ansible.module_utils.hal_printable import shown
-from ansible.module_utils.hal_run_command import AnsibleModule
+from ansible.module_utils.hal_node.judges import MOST_WORDS, judged
+from ansible.module_utils.hal_node.files import content_of, has_user, replace_content
+from ansible.module_utils.hal_node.printable import shown
+from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 DIRECTORY = {"path": {"type": "path", "required": True}, "owner": {"type": "str"},
              "mode": {"type": "str", "required": True}}

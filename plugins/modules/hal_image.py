@@ -129,9 +129,9 @@ import io
 import os
 import re
 
-from ansible.module_utils.hal_image_clean import clean, faults, refuse
-from ansible.module_utils.hal_image_hold import LOG, ImageError, begin, end, enter, state
-from ansible.module_utils.hal_image_install import (
+from ansible.module_utils.hal_node.image.clean import clean, faults, refuse
+from ansible.module_utils.hal_node.image.hold import LOG, ImageError, begin, end, enter, state
+from ansible.module_utils.hal_node.image.install import (
     MANAGERS,
     all_packages,
     bring_keys,
@@ -140,8 +140,8 @@ from ansible.module_utils.hal_image_install import (
     missing,
     settings,
 )
-from ansible.module_utils.hal_image_pack import label, pack
-from ansible.module_utils.hal_run_command import AnsibleModule
+from ansible.module_utils.hal_node.image.pack import label, pack
+from ansible.module_utils.hal_node.run_command import AnsibleModule
 from ansible.module_utils.urls import open_url
 
 KEY_SECONDS = 60

@@ -62,9 +62,9 @@ import os
 import re
 
 from ansible.module_utils.common.text.converters import to_native
-from ansible.module_utils.hal_node_files import content_of
-from ansible.module_utils.hal_printable import shown
-from ansible.module_utils.hal_run_command import AnsibleModule
+from ansible.module_utils.hal_node.files import content_of
+from ansible.module_utils.hal_node.printable import shown
+from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 RECORD = "/etc/profile.d/00-modulepath.sh"
 MINE = b'Written by the role "lmod"'

@@ -60,8 +60,8 @@ import os
 import re
 
 from ansible.module_utils.common.text.converters import to_bytes
-from ansible.module_utils.hal_node_files import content_of, replace_content
-from ansible.module_utils.hal_run_command import AnsibleModule
+from ansible.module_utils.hal_node.files import content_of, replace_content
+from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 STAMP = ".changed"
 HEADER = re.compile(br"-- Written by Ansible, role ([a-z0-9_]+);")

@@ -62,10 +62,10 @@ unit_missing:
 
 import os
 
-from ansible.module_utils.hal_munge_key_text import KeyTextError, decode
-from ansible.module_utils.hal_node_files import content_of, has_user, replace_content
-from ansible.module_utils.hal_run_command import AnsibleModule
-from ansible.module_utils.hal_slurm_process import NoAnswer, epoch, unit_properties
+from ansible.module_utils.hal_node.munge_key import KeyTextError, decode
+from ansible.module_utils.hal_node.files import content_of, has_user, replace_content
+from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.slurm.process import NoAnswer, epoch, unit_properties
 
 
 def main():

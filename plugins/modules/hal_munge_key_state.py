@@ -57,10 +57,10 @@ import hashlib
 import hmac
 
 from ansible.module_utils.common.text.converters import to_native
-from ansible.module_utils.hal_munge_key_text import MAX_BYTES, MIN_BYTES, KeyTextError, decode
-from ansible.module_utils.hal_node_files import content_of
-from ansible.module_utils.hal_run_command import AnsibleModule
-from ansible.module_utils.hal_slurm_process import job_steps
+from ansible.module_utils.hal_node.munge_key import MAX_BYTES, MIN_BYTES, KeyTextError, decode
+from ansible.module_utils.hal_node.files import content_of
+from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.slurm.process import job_steps
 
 PROC = "/proc"
 

@@ -132,12 +132,12 @@ import os
 import shutil
 
 from ansible.module_utils.common.text.converters import to_bytes, to_text
-from ansible.module_utils.hal_network_files import HEADER, competing, files_of, unshown
-from ansible.module_utils.hal_network_live import (addresses, bond, client_address, default_routes, device_of_route,
-                                                   differences, foreign, head_of, ipoib_differs, links,
-                                                   server_address)
-from ansible.module_utils.hal_node_files import content_of, replace_content
-from ansible.module_utils.hal_run_command import AnsibleModule
+from ansible.module_utils.hal_node.network.files import HEADER, competing, files_of, unshown
+from ansible.module_utils.hal_node.network.live import (
+    addresses, bond, client_address, default_routes, device_of_route, differences, foreign, head_of, ipoib_differs,
+    links, server_address)
+from ansible.module_utils.hal_node.files import content_of, replace_content
+from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 SCRIPTS = "/etc/sysconfig/network-scripts"
 # Forgotten at a boot, as is what the kernel had: files as they were when they were last in force, by interface.

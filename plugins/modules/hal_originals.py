@@ -151,12 +151,12 @@ stayed:
   elements: str
 '''
 
-from ansible.module_utils.hal_audit_module import QuietModule, one_line
-from ansible.module_utils.hal_audit_node import Node
-from ansible.module_utils.hal_audit_record import WriteError
-from ansible.module_utils.hal_expect_values import to_text
-from ansible.module_utils.hal_originals_back import ask, give_back
-from ansible.module_utils.hal_originals_store import OriginalsError, keep, listed
+from ansible.module_utils.hal_node.audit.module import QuietModule, one_line
+from ansible.module_utils.hal_node.audit.node import Node
+from ansible.module_utils.hal_node.audit.record import WriteError
+from ansible.module_utils.hal_node.expect.values import to_text
+from ansible.module_utils.hal_node.originals.back import ask, give_back
+from ansible.module_utils.hal_node.originals.store import OriginalsError, keep, listed
 
 
 def answer(request, check, node):

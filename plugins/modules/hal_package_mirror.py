@@ -107,11 +107,11 @@ import os
 import shutil
 import tempfile
 
-from ansible.module_utils.hal_mirror_fetch import MirrorError, fetch, sha256_of
-from ansible.module_utils.hal_mirror_keys import Keyring
-from ansible.module_utils.hal_mirror_snapshot import (current, free_name, is_whole, make, place, pooled, prune, surplus,
-                                                      switch)
-from ansible.module_utils.hal_run_command import AnsibleModule
+from ansible.module_utils.hal_node.mirror.fetch import MirrorError, fetch, sha256_of
+from ansible.module_utils.hal_node.mirror.keys import Keyring
+from ansible.module_utils.hal_node.mirror.snapshot import (
+    current, free_name, is_whole, make, place, pooled, prune, surplus, switch)
+from ansible.module_utils.hal_node.run_command import AnsibleModule
 from ansible.module_utils.urls import open_url
 
 PACKAGE = {"file": {"type": "str", "required": True}, "size": {"type": "int", "required": True},

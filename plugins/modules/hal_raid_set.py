@@ -76,9 +76,9 @@ code:
 import io
 import os
 
-from ansible.module_utils.hal_run_command import AnsibleModule
-from ansible.module_utils.hal_storage_plan import Planner
-from ansible.module_utils.hal_storage_state import MIB, CannotRead, Node, disk_of, other_arrays, state_of
+from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.storage.plan import Planner
+from ansible.module_utils.hal_node.storage.state import MIB, CannotRead, Node, disk_of, other_arrays, state_of
 
 CONFIG = "/etc/mdadm.conf"
 ROUNDS = 12  # of reading, planning and acting; a nested set needs three

@@ -131,9 +131,9 @@ released:
   type: bool
 '''
 
-from ansible.module_utils.hal_audit_module import QuietModule, one_line
-from ansible.module_utils.hal_audit_seal import SealError, seal
-from ansible.module_utils.hal_rollout_lock import RolloutError, release
+from ansible.module_utils.hal_node.audit.module import QuietModule, one_line
+from ansible.module_utils.hal_node.audit.seal import SealError, seal
+from ansible.module_utils.hal_node.rollout_lock import RolloutError, release
 
 
 def released(run):

@@ -61,7 +61,7 @@ code:
   returned: when nothing was refused
 """
 
-from ansible.module_utils.hal_run_command import AnsibleModule
+from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 
 def main():

@@ -70,8 +70,8 @@ other:
   type: dict
 '''
 
-from ansible.module_utils.hal_audit_module import QuietModule, one_line
-from ansible.module_utils.hal_rollout_lock import RolloutError, answer
+from ansible.module_utils.hal_node.audit.module import QuietModule, one_line
+from ansible.module_utils.hal_node.rollout_lock import RolloutError, answer
 
 
 def main():

@@ -108,14 +108,14 @@ calls:
 import json
 import os
 
-from ansible.module_utils.hal_run_command import AnsibleModule
-from ansible.module_utils.hal_scale_ask import ScaleError, ask, change, refuse_beside
-from ansible.module_utils.hal_scale_plan import (
+from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.scale.ask import ScaleError, ask, change, refuse_beside
+from ansible.module_utils.hal_node.scale.plan import (
     Configured, by_hand, calls, changes, declared_values, in_the_way)
-from ansible.module_utils.hal_scale_rules import problem
-from ansible.module_utils.hal_scale_text import ScaleTextError, classes, configured, member, members
-from ansible.module_utils.hal_scale_values import written
-from ansible.module_utils.hal_storage_plan import code_of
+from ansible.module_utils.hal_node.scale.rules import problem
+from ansible.module_utils.hal_node.scale.text import ScaleTextError, classes, configured, member, members
+from ansible.module_utils.hal_node.scale.values import written
+from ansible.module_utils.hal_node.storage.plan import code_of
 
 RECORD = "/var/lib/hal/spectrum_scale/set.json"
 

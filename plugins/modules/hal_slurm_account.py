@@ -72,8 +72,8 @@ unmanaged:
   returned: always
 """
 
-from ansible.module_utils.hal_run_command import AnsibleModule
-from ansible.module_utils.hal_slurm_accounting import (
+from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.slurm.accounting import (
     COORDINATORS, AccountingError, coordinator_steps, coordinators, coordinators_query, queries, read, steps, unmanaged)
 
 

@@ -151,15 +151,15 @@ import os
 import re
 import time
 
-from ansible.module_utils import hal_slurm_shown
+from ansible.module_utils.hal_node.slurm.shown import read as read_shown
 from ansible.module_utils.common.text.converters import to_text
-from ansible.module_utils.hal_run_command import AnsibleModule
-from ansible.module_utils.hal_slurm_change import (NOTHING, RESTART, START, Plan, classify, decide, foretell,
+from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.slurm.change import (NOTHING, RESTART, START, Plan, classify, decide, foretell,
                                                   stops_first, unread)
-from ansible.module_utils.hal_slurm_conf import SlurmConfError, expand, parse
-from ansible.module_utils.hal_slurm_nodes import has_to_register, read_nodes
-from ansible.module_utils.hal_slurm_placed import Files, at_stake, text_of
-from ansible.module_utils.hal_slurm_process import NoAnswer, epoch, unit_properties
+from ansible.module_utils.hal_node.slurm.conf import SlurmConfError, expand, parse
+from ansible.module_utils.hal_node.slurm.nodes import has_to_register, read_nodes
+from ansible.module_utils.hal_node.slurm.placed import Files, at_stake, text_of
+from ansible.module_utils.hal_node.slurm.process import NoAnswer, epoch, unit_properties
 
 PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "MainPID", "ExecMainStartTimestampMonotonic",
               "NeedDaemonReload")
@@ -311,12 +311,12 @@ class Daemon(object):
         return classify(before, now, version, self.node, shown)
 
     def shown(self):
-        """Return the hal_slurm_shown.Shown of the running slurmctld, None when it does not answer."""
+        """Return the Shown of the running slurmctld, None when it does not answer."""
         said = [self.run(["scontrol", "--all", "--oneliner", "show", what])
                 for what in ("config", "node", "partition")]
         if any(status != 0 for status, _out, _err in said):
             return None
-        return hal_slurm_shown.read(*[out for _status, out, _err in said])
+        return read_shown(*[out for _status, out, _err in said])
 
     # --- jobs and the controller
 

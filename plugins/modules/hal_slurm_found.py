@@ -85,12 +85,12 @@ import pwd
 import re
 
 from ansible.module_utils.common.text.converters import to_bytes, to_native
-from ansible.module_utils.hal_printable import shown
-from ansible.module_utils.hal_run_command import AnsibleModule
-from ansible.module_utils.hal_slurm_conf import SlurmConfError, parse
-from ansible.module_utils.hal_slurm_found import associates, other_log_size, other_number, other_release, shut_out
-from ansible.module_utils.hal_slurm_placed import text_of
-from ansible.module_utils.hal_slurm_process import NoAnswer, unit_properties
+from ansible.module_utils.hal_node.printable import shown
+from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.slurm.conf import SlurmConfError, parse
+from ansible.module_utils.hal_node.slurm.found import associates, other_log_size, other_number, other_release, shut_out
+from ansible.module_utils.hal_node.slurm.placed import text_of
+from ansible.module_utils.hal_node.slurm.process import NoAnswer, unit_properties
 
 USER = "slurm"
 MADE = ("/var/spool/slurmctld", "Slurm")  # home and comment that the role gives it

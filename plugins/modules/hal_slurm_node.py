@@ -99,8 +99,8 @@ missing:
 
 import time
 
-from ansible.module_utils.hal_run_command import AnsibleModule
-from ansible.module_utils.hal_slurm_nodes import (KEPT, LACKS, SERVES, SILENCED, missing, read_jobs, read_nodes,
+from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.slurm.nodes import (KEPT, LACKS, SERVES, SILENCED, missing, read_jobs, read_nodes,
                                                   standing, too_few)
 
 BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"

@@ -71,9 +71,9 @@ waits:
 
 import hashlib
 
-from ansible.module_utils.hal_run_command import AnsibleModule
-from ansible.module_utils.hal_slurm_placed import Files, at_stake, text_of
-from ansible.module_utils.hal_slurm_process import NoAnswer, unit_properties
+from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.slurm.placed import Files, at_stake, text_of
+from ansible.module_utils.hal_node.slurm.process import NoAnswer, unit_properties
 
 ENDED = ("inactive", "failed")
 

@@ -55,8 +55,8 @@ unmanaged:
 
 import datetime
 
-from ansible.module_utils.hal_run_command import AnsibleModule
-from ansible.module_utils.hal_slurm_reservations import ReservationError, read, steps
+from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.slurm.reservations import ReservationError, read, steps
 
 
 def ask(module, argv, label):

@@ -89,11 +89,11 @@ import tempfile
 import time
 
 from ansible.module_utils.common.text.converters import to_bytes, to_native, to_text
-from ansible.module_utils.hal_node_files import content_of
-from ansible.module_utils.hal_printable import shown
-from ansible.module_utils.hal_run_command import AnsibleModule
-from ansible.module_utils.hal_slurm_private import cgroup_conf, setting, slurm_conf
-from ansible.module_utils.hal_slurm_said import MOST, NO_DEVICE, READY, foreign, last_words, placed, refusals
+from ansible.module_utils.hal_node.files import content_of
+from ansible.module_utils.hal_node.printable import shown
+from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.slurm.private import cgroup_conf, setting, slurm_conf
+from ansible.module_utils.hal_node.slurm.said import MOST, NO_DEVICE, READY, foreign, last_words, placed, refusals
 
 # Slurm finds other files beside slurm.conf (acct_gather.conf, job_submit.lua): all but the one with a password.
 NOT_LINKED = ("slurmdbd.conf",)

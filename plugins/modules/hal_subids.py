@@ -73,10 +73,10 @@ disabled_here:
 
 import os
 
-from ansible.module_utils.hal_node_files import content_of, replace_content
-from ansible.module_utils.hal_run_command import AnsibleModule
-from ansible.module_utils.hal_shadow_lock import LockError, shadow_locks
-from ansible.module_utils.hal_subids_lines import decoded, encoded, parse, planned, problems, readable, taken_ids
+from ansible.module_utils.hal_node.files import content_of, replace_content
+from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.shadow_lock import LockError, shadow_locks
+from ansible.module_utils.hal_node.subids import decoded, encoded, parse, planned, problems, readable, taken_ids
 
 FILES = {"/etc/subuid": "/etc/passwd", "/etc/subgid": "/etc/group"}
 USER = {

@@ -53,7 +53,7 @@ asked:
   sample: {time: [hal01, hal02]}
 """
 
-from ansible.module_utils.hal_run_command import AnsibleModule
+from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 
 def main():

@@ -79,8 +79,8 @@ def decide(name: str) -> Cost:
     import ansible.module_utils
 
     ansible.module_utils.__path__.append(str(PROJECT / "plugins" / "module_utils"))
-    from ansible.module_utils.hal_scale_plan import Configured, calls, changes
-    from ansible.module_utils.hal_scale_text import configured
+    from ansible.module_utils.hal_node.scale.plan import Configured, calls, changes
+    from ansible.module_utils.hal_node.scale.text import configured
 
     text = "\n".join([HEADER, *CASES[name][0](), ""])
     declared = {attribute(one): one for one in range(ATTRIBUTES)}

@@ -68,7 +68,7 @@ PLANTED = (
                 """,
             "roles/network/templates/cron.j2": "# comment\n0 3 * * * root /usr/bin/tar --zstd -cf /x /y\n",
             "roles/network/templates/a.service.j2": "[Service]\nExecStart=-/usr/sbin/ip --json link set {{ x }} up\n",
-            "plugins/module_utils/hal_x.py": """
+            "hal_node/x.py": """
                 def read(run, unit):
                     run(["systemctl", "clean", unit])
                     return run(['/bin/mount', '--mkdir'] + unit)
@@ -82,9 +82,9 @@ PLANTED = (
                 """,
         },
         [
+            "hal_node/x.py:2: systemctl: not in systemd 219 (CentOS 7): clean",
+            "hal_node/x.py:3: mount: not in util-linux 2.23 (CentOS 7): --mkdir",
             "playbooks/site.yml:4: resolvectl: not in systemd 219 (CentOS 7)",
-            "plugins/module_utils/hal_x.py:2: systemctl: not in systemd 219 (CentOS 7): clean",
-            "plugins/module_utils/hal_x.py:3: mount: not in util-linux 2.23 (CentOS 7): --mkdir",
             "plugins/modules/hal_y.py:2: systemctl: not in systemd 219 (CentOS 7): revert",
             f"{EXPECT}:5: ip: not in iproute 4.11 (CentOS 7): -json",
             f"{EXPECT}:7: lsblk: not in util-linux 2.23 (CentOS 7): column PATH of -o",

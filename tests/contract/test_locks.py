@@ -11,7 +11,7 @@ from tests.contract.project import PROJECT
 from tests.contract.rules import locks
 
 FILE = "roles/time/files/hal_time.py"
-USE = "use locked() of plugins/module_utils/hal_lock.py"
+USE = "use locked() of hal_node/lock.py"
 OPEN = "{} is locked and not from os.open(..., os.O_NOFOLLOW, 0o600): who may open it can hold it; " + USE
 WAITS = "without LOCK_NB it is waited for without end; " + USE
 OPENED = "os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)"
@@ -109,4 +109,4 @@ def test_what_is_left_would_be_found(name: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_the_rule_saw_the_locks_of_programs() -> None:
     found = [path.name for path in locks.sources(PROJECT) if locks.Module(path.read_text()).locks()]
-    assert {"hal_lock.py", "hal_shadow_lock.py", "hal_audit_record.py", "backup_common.py"} <= set(found)
+    assert {"lock.py", "shadow_lock.py", "record.py", "backup_common.py"} <= set(found)

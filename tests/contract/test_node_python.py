@@ -32,7 +32,7 @@ PLANTED = (
         {MODULE: "if (n := 1):\n    pass\n"},
         [f"{MODULE}:1: Assignment expressions are only supported in Python 3.8 and greater; not in 3.6"],
     ),
-    Planted(node_python.begins_alike, {MODULE: HEAD, "plugins/module_utils/__init__.py": ""}, []),
+    Planted(node_python.begins_alike, {MODULE: HEAD, "hal_node/__init__.py": ""}, []),
     Planted(
         node_python.begins_alike,
         {MODULE: "#!/usr/bin/python\nfrom __future__ import absolute_import, print_function\n"},
@@ -49,11 +49,12 @@ PLANTED = (
     Planted(
         node_python.everything_else_runs_under_2_7,
         {
-            MODULE: HEAD + "from ansible.module_utils.hal_a import x\n",
-            "plugins/module_utils/hal_a.py": HEAD + "import hal_b\n",
-            "plugins/module_utils/hal_b.py": HEAD + "from ansible.module_utils import hal_d as d\n",
-            "plugins/module_utils/hal_d.py": HEAD,
-            "plugins/module_utils/hal_c.py": HEAD + "from ansible.module_utils.hal_a import x\n",
+            MODULE: HEAD + "from ansible.module_utils.hal_node.a import x\n",
+            "hal_node/a.py": HEAD + "from .b import files\n",
+            "hal_node/b/__init__.py": HEAD,
+            "hal_node/b/files.py": HEAD + "from ..d import y\n",
+            "hal_node/d.py": HEAD,
+            "hal_node/c/files.py": HEAD + "from ..a import x\n",
             "roles/backup/files/job.py": HEAD + "import common\n",
             "roles/backup/files/common.py": HEAD,
             "roles/backup/files/open": "#!/usr/bin/python\nimport common\n",
@@ -64,7 +65,7 @@ PLANTED = (
             f"{place}:1: no case in molecule/python2/cases runs or imports it; write one that does"
             for place in (
                 "hal_inventory/capture/node.py",
-                "plugins/module_utils/hal_c.py",
+                "hal_node/c/files.py",
                 "roles/backup/files/open",
             )
         ],

@@ -85,14 +85,14 @@ PLANTED = (
     Planted(
         plugins.modules_read_all_that_programs_print,
         {
-            MODULE: "from ansible.module_utils.hal_run_command import AnsibleModule\n",
+            MODULE: "from ansible.module_utils.hal_node.run_command import AnsibleModule\n",
             "plugins/modules/hal_y.py": "from ansible.module_utils.basic import AnsibleModule, missing_required_lib\n",
-            "plugins/module_utils/hal_z.py": "import x\nclass Quiet(basic.AnsibleModule):\n",
+            "hal_node/z.py": "import x\nclass Quiet(basic.AnsibleModule):\n",
             "plugins/action/hal_x.py": "basic.AnsibleModule\n",
         },
         [
-            "plugins/module_utils/hal_z.py:2: its run_command may lose output on a busy node; use hal_run_command's",
-            "plugins/modules/hal_y.py:1: its run_command may lose output on a busy node; use hal_run_command's",
+            "hal_node/z.py:2: its run_command may lose output; use that of hal_node/run_command.py",
+            "plugins/modules/hal_y.py:1: its run_command may lose output; use that of hal_node/run_command.py",
         ],
     ),
     Planted(plugins.ansible_doc_shows_it, {MODULE: GOOD}, []),

@@ -46,6 +46,6 @@ def area(path: str) -> str:
         return rest.partition("/")[0]
     if first in ("plugins", "inventory"):
         return Path(path).stem.removeprefix("hal_").partition("_")[0]
-    if first == "hal_cluster":
-        return rest.removeprefix("rules/").partition("/")[0]
+    if first in ("hal_cluster", "hal_node"):
+        return rest.removeprefix("rules/").partition("/")[0].removesuffix(".py")
     return first.removeprefix("hal_")

@@ -127,4 +127,4 @@ def _words(name: str, text: str) -> set[str]:
 
 def _modules(dotted: str) -> set[str]:
     """A module as it is imported, and by its own name as plugins and programs of nodes are."""
-    return {dotted, dotted.rpartition(".")[2]}
+    return {dotted.removeprefix("ansible.module_utils."), dotted.rpartition(".")[2]}

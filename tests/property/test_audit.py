@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tests.unit.alike import alike
 
-alike("hal_audit_compare", "hal_audit_merge")
-alike("hal_audit_record", only=["to_bytes", "digest", "pack", "unpack", "judge", "entry_wrong"])
+alike("hal_node.audit.compare", "hal_node.audit.merge")
+alike("hal_node.audit.record", only=["to_bytes", "digest", "pack", "unpack", "judge", "entry_wrong"])
 
-from ansible.module_utils.hal_audit_compare import Now, compare  # noqa: E402  found through the lines above
-from ansible.module_utils.hal_audit_merge import GONE, RELEASED, merge, observed_entry, task_id  # noqa: E402
-from ansible.module_utils.hal_audit_record import RecordError, judge, pack, to_bytes, unpack  # noqa: E402
+from ansible.module_utils.hal_node.audit.compare import Now, compare  # noqa: E402  found through the lines above
+from ansible.module_utils.hal_node.audit.merge import GONE, RELEASED, merge, observed_entry, task_id  # noqa: E402
+from ansible.module_utils.hal_node.audit.record import RecordError, judge, pack, to_bytes, unpack  # noqa: E402
 
 NOW = 1_795_233_660
 NOTHING = Now(NOW, {}, {})

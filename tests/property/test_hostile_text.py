@@ -40,7 +40,7 @@ from tests.unit.audit_report.conftest import EXPECTATION, HEALTHY
 from tests.unit.reimage.fakes import RUN, plan
 
 sys.path.insert(0, str(PROJECT / "plugins/module_utils"))
-node_side = importlib.import_module("hal_printable")
+node_side = importlib.import_module("hal_node.printable")
 
 NODES = ("hal05", "hal06")
 SOURCES = ("-i", "inventory/my site/hal.yml", "-i", "inventory/it's/hal.yml")

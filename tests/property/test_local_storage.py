@@ -23,7 +23,7 @@ if SHIPPED not in ansible.module_utils.__path__:
 
 from hal_cluster.rules.local_storage.layout import layout  # noqa: E402  found through the lines above
 
-plans = importlib.import_module("ansible.module_utils.hal_storage_plan")
+plans = importlib.import_module("ansible.module_utils.hal_node.storage.plan")
 scratch = importlib.import_module("scratch_clean")
 
 NAMES = [f"disk{at}" for at in range(10)]

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from tests.unit.alike import alike
 
-alike("hal_scale_plan", "hal_scale_text", "hal_scale_values")
+alike("hal_node.scale.plan", "hal_node.scale.text", "hal_node.scale.values")
 
-from ansible.module_utils.hal_scale_plan import Configured, calls, changes  # noqa: E402  found only now
-from ansible.module_utils.hal_scale_text import configured  # noqa: E402
-from ansible.module_utils.hal_scale_values import same  # noqa: E402
+from ansible.module_utils.hal_node.scale.plan import Configured, calls, changes  # noqa: E402  found only now
+from ansible.module_utils.hal_node.scale.text import configured  # noqa: E402
+from ansible.module_utils.hal_node.scale.values import same  # noqa: E402
 
 NODES = ["hal01", "hal02", "hal03", "hal04"]
 NAMES = ["pagepool", "maxFilesToCache", "workerThreads"]

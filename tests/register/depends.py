@@ -64,7 +64,7 @@ CALLS = {"audited": ("playbooks/audit.yml",)}
 """Methods of the lab that read more than their file names: an audit asks for every role of a node."""
 PLAY = ("molecule/", "playbooks/", "tests/")
 """What runs playbooks. Others only speak of them, and of documents, to somebody."""
-LIBRARIES = ("", "molecule/virtual_hal", "plugins/module_utils")
+LIBRARIES = ("", "molecule/virtual_hal")
 """Where an import is looked for, after the file's own folder."""
 PLUGINS = ("modules", "action", "lookup", "connection", "strategy")
 

@@ -47,7 +47,7 @@ AGENT = r"""
 import importlib, os, pickle, struct
 source, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
 os.dup2(2, 1)
-sys.path[1:1] = sys.argv[3:]
+sys.path[1:1] = sys.argv[1:2] + sys.argv[3:]  # of a program: what stands beside it
 text = type(u"")
 while True:
     head = source.read(4)
@@ -132,7 +132,7 @@ def alike(*names: str, only: Collection[str] = (), but: Collection[str] = ()) ->
     tests import the functions.
     """
     for name in names:
-        found = MODULE_UTILS + name if (SHIPPED / f"{name}.py").is_file() else name
+        found = MODULE_UTILS + name if name.startswith("hal_node.") else name
         if found.startswith(MODULE_UTILS) and str(SHIPPED) not in ansible.module_utils.__path__:
             ansible.module_utils.__path__.append(str(SHIPPED))
         module = importlib.import_module(found)

@@ -51,7 +51,8 @@ for line in sys.stdin.read().splitlines():
     folder, name = os.path.split(line)
     sys.path.insert(0, folder)
     try:
-        importlib.import_module(("ansible.module_utils." if "module_utils" in folder else "") + name[:-3])
+        ours = line.partition("/hal_node/")[2]
+        importlib.import_module("ansible.module_utils.hal_node." + ours[:-3].replace("/", ".") if ours else name[:-3])
     except Exception as error:
         sys.stdout.write("%s: %s: %s\\n" % (name, type(error).__name__, error))
     sys.path.pop(0)

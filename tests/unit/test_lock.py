@@ -24,7 +24,7 @@ AGAIN = "Wait until it ends, or end it; then run this again"
 ME = pwd.getpwuid(os.getuid()).pw_name
 HEAD = """
 import os, subprocess, sys, time
-from hal_lock import locked
+from hal_node.lock import locked
 class Problem(Exception):
     pass
 path = sys.argv[1]
@@ -43,7 +43,7 @@ def said(seconds):
 def lock(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module as a program has it beside itself."""
     monkeypatch.syspath_prepend(str(LAB))
-    return importlib.import_module("hal_lock")
+    return importlib.import_module("hal_node.lock")
 
 
 class Refused(Exception):

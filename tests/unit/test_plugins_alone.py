@@ -12,8 +12,11 @@ PROJECT = Path(__file__).resolve().parents[2]
 LOAD = """
 import importlib, json, runpy, sys
 from importlib.util import find_spec
-others, *paths = sys.argv[1:]
+others, shipped, *paths = sys.argv[1:]
 own = list(sys.path)
+sys.path += json.loads(others)
+import ansible.module_utils
+ansible.module_utils.__path__.append(shipped)  # by the project's ansible.cfg
 wrong = []
 for path in paths:
     sys.path[:] = [*own, *json.loads(others)]
@@ -38,7 +41,7 @@ def test_each_plugin_loads_where_the_project_is_not_installed() -> None:
     installed = json.dumps([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
     # -S: no .pth file of .venv, which names the project.
     done = subprocess.run(
-        [sys.executable, "-S", "-c", LOAD, installed, *map(str, plugins)],
+        [sys.executable, "-S", "-c", LOAD, installed, str(PROJECT / "plugins/module_utils"), *map(str, plugins)],
         capture_output=True,
         text=True,
         check=False,

@@ -12,7 +12,7 @@ from tests.unit.interpreters import EVERY, beside, interpreter
 
 CODE = r"""
 import json, sys
-from hal_printable import say, write
+from hal_node.printable import say, write
 for text in json.load(sys.stdin):
     say(text)
 say(b"\xff\x1b[2J")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -91,13 +91,7 @@ def expectations() -> list[dict[str, Any]]:
 
 def vocabulary() -> Any:
     """The module that says which readers and matchers there are."""
-    path = PROJECT / "plugins" / "module_utils" / "hal_expect_vocabulary.py"
-    spec = importlib.util.spec_from_file_location("hal_expect_vocabulary", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("hal_node.expect.vocabulary")
 
 
 def test_every_reader_and_everything_it_reads_has_a_case() -> None:

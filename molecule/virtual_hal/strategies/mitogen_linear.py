@@ -25,10 +25,11 @@ LAB = str(Path(__file__).resolve().parents[1])
 if LAB not in sys.path:
     sys.path.append(LAB)
 
-from strategies import forked_importer, shared_templates  # noqa: E402  found through the lines above
+from strategies import forked_importer, relative_imports, shared_templates  # noqa: E402  found through the lines above
 
 ansible_mitogen.affinity.policy = ansible_mitogen.affinity.Policy()  # which leaves it to the kernel
 forked_importer.mend()
+relative_imports.mend()
 
 Base: Any = ansible_mitogen.loaders.strategy_loader.get("linear", class_only=True)
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-import hal_printable
+from hal_node import printable
 
 FORMAT = 1
 SUFFIX = ".tar.gz.gpg"
@@ -78,7 +78,7 @@ def shown(name, kept=u""):
 
     `kept`: what stays as it is, too; backslashes in words that may have escapes already.
     """
-    return native(hal_printable.shown(name, kept).decode("utf-8"))
+    return native(printable.shown(name, kept).decode("utf-8"))
 
 
 def archive_name(node, made):
@@ -219,5 +219,5 @@ def main(function):
     try:
         sys.exit(function(sys.argv[1:]))
     except (Problem, EnvironmentError) as error:
-        hal_printable.write(hal_printable.shown("%s" % error, u"\\") + b"\n", sys.stderr)
+        printable.write(printable.shown("%s" % error, u"\\") + b"\n", sys.stderr)
         sys.exit(1)

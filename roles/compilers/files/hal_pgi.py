@@ -9,7 +9,7 @@ import os
 import sys
 
 import pgi_install
-from hal_lock import locked
+from hal_node.lock import locked
 from pgi_tree import Problem, Table, undeclared
 
 TABLE = "/etc/hal/compilers.json"

@@ -16,7 +16,7 @@ try:
 except ImportError:
     import Queue as queue
 
-import hal_printable
+from hal_node import printable
 
 MEGABYTE = 1024 * 1024
 GB = 1000 ** 3
@@ -63,8 +63,8 @@ def text(value):
 
 
 def write(words):
-    """Write text of ours in UTF-8, whatever the locale. What others say: hal_printable.say()."""
-    hal_printable.write(text(words).encode("utf-8"))
+    """Write text of ours in UTF-8, whatever the locale. What others say: printable.say()."""
+    printable.write(text(words).encode("utf-8"))
 
 
 def in_words(size):

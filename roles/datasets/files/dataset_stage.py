@@ -18,8 +18,8 @@ from dataset_common import (GB, HIDDEN, NotOurs, Place, Problem, create, free_by
                             make_folder, sha256_of, text, who, write)
 from dataset_fetch import fetch, fetch_text_file
 from dataset_manifest import Index, read
-from hal_lock import locked
-from hal_printable import say
+from hal_node.lock import locked
+from hal_node.printable import say
 
 SPARSE_SECONDS = 60  # between two lines of progress where nobody watches
 NAMED = 20

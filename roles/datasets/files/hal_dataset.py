@@ -12,7 +12,7 @@ import sys
 import dataset_page
 import dataset_stage as sets
 from dataset_common import NotOurs, Problem, write
-from hal_printable import say
+from hal_node.printable import say
 
 TABLE = "/etc/hal/datasets.json"
 

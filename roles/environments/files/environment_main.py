@@ -12,8 +12,8 @@ import os
 import sys
 
 from environment_common import DECLARED, LOCK, SETTINGS, Problem, declared, native, owners, settings, there
-from hal_lock import locked
-from hal_printable import say, write
+from hal_node.lock import locked
+from hal_node.printable import say, write
 
 
 def main(argv=None):

@@ -18,7 +18,7 @@ import select
 import sys
 import time
 
-from hal_lock import locked
+from hal_node.lock import locked
 
 CONFIGURATION = "/etc/hal/file_system_probe.json"
 MEASUREMENT = "file_system_probe"

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from hal_lock import locked
+from hal_node.lock import locked
 
 SETTINGS = "/etc/hal/modules.json"
 LMOD = "/usr/share/lmod/lmod/libexec"

@@ -32,7 +32,7 @@ import subprocess
 import sys
 import time
 
-from hal_printable import say
+from hal_node.printable import say
 
 __metaclass__ = type
 

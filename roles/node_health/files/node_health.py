@@ -26,18 +26,16 @@ import os
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # also for Python's -E
-
-import node_health_alarm  # noqa: E402  found through the line above
-import node_health_checks  # noqa: E402
-import node_health_doubt  # noqa: E402
-import node_health_gpus  # noqa: E402
-import node_health_observe  # noqa: E402
-import node_health_slow  # noqa: E402
-import node_health_space  # noqa: E402
-from ansible.module_utils.hal_expect_values import Unreadable  # noqa: E402
-from ansible.module_utils.hal_printable import say, shown, write  # noqa: E402
-from node_health_slurm import Held, Observed, Slurm, SlurmError  # noqa: E402
+import node_health_alarm
+import node_health_checks
+import node_health_doubt
+import node_health_gpus
+import node_health_observe
+import node_health_slow
+import node_health_space
+from hal_node.expect.values import Unreadable
+from hal_node.printable import say, shown, write
+from node_health_slurm import Held, Observed, Slurm, SlurmError
 
 __metaclass__ = type
 

@@ -9,7 +9,7 @@ from __future__ import absolute_import, division, print_function
 import os
 import syslog
 
-from ansible.module_utils.hal_printable import shown
+from hal_node.printable import shown
 
 __metaclass__ = type
 

@@ -16,8 +16,8 @@ import select
 import signal
 import time
 
-from ansible.module_utils.hal_expect_evaluate import evaluate
-from ansible.module_utils.hal_expect_vocabulary import READERS
+from hal_node.expect.evaluate import evaluate
+from hal_node.expect.vocabulary import READERS
 
 __metaclass__ = type
 

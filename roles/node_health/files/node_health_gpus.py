@@ -18,8 +18,8 @@ import signal
 import syslog
 import time
 
-from ansible.module_utils.hal_expect_process import run
-from ansible.module_utils.hal_expect_values import Unreadable
+from hal_node.expect.process import run
+from hal_node.expect.values import Unreadable
 
 import node_health_checks
 from node_health_users import is_user, named, plain

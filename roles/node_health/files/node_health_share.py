@@ -10,7 +10,7 @@ from __future__ import absolute_import, division, print_function
 import re
 import time
 
-from ansible.module_utils.hal_slurm_nodes import read_node
+from hal_node.slurm.nodes import read_node
 
 __metaclass__ = type
 

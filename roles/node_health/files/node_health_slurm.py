@@ -16,10 +16,10 @@ import os
 import re
 import time
 
-from ansible.module_utils.hal_expect_process import run
-from ansible.module_utils.hal_expect_values import Unreadable
-from ansible.module_utils.hal_lock import locked
-from ansible.module_utils.hal_slurm_nodes import read_nodes
+from hal_node.expect.process import run
+from hal_node.expect.values import Unreadable
+from hal_node.lock import locked
+from hal_node.slurm.nodes import read_nodes
 
 from node_health_doubt import counts
 from node_health_share import used_up
@@ -124,7 +124,7 @@ def _unique(words):
 def decide(node, results, complete, remembered):
     """Return (what to do, why, causes): drain, update, resume or nothing; and what keeps the node out then.
 
-    node        what Slurm says of it (hal_slurm_nodes), None when it does not know it
+    node        what Slurm says of it (hal_node.slurm.nodes), None when it does not know it
     results     of the checks; which of them count is node_health_doubt's
     complete    whether all checks ran: a part of them gives no node back
     remembered  {reason, causes, before} of our last drain, {} when there is none; before is the {reason, causes} that

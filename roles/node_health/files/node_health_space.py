@@ -14,7 +14,7 @@ import stat
 import subprocess
 import time
 
-from ansible.module_utils.hal_expect_values import to_bytes
+from hal_node.expect.values import to_bytes
 
 from node_health_users import is_user, named
 

@@ -9,8 +9,8 @@ from __future__ import absolute_import, division, print_function
 
 import re
 
-from ansible.module_utils.hal_expect_process import run
-from ansible.module_utils.hal_expect_values import Unreadable
+from hal_node.expect.process import run
+from hal_node.expect.values import Unreadable
 
 __metaclass__ = type
 

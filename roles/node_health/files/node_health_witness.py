@@ -9,8 +9,8 @@ from __future__ import absolute_import, division, print_function
 
 import os
 
-from ansible.module_utils.hal_expect_process import read_guarded
-from ansible.module_utils.hal_expect_values import Unreadable, found
+from hal_node.expect.process import read_guarded
+from hal_node.expect.values import Unreadable, found
 
 __metaclass__ = type
 

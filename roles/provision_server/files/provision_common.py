@@ -13,8 +13,8 @@ import sys
 import tempfile
 import time
 
-import hal_printable
-from hal_lock import locked
+from hal_node import printable
+from hal_node.lock import locked
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}\Z")
@@ -46,7 +46,7 @@ def clean(words):
 
     Others wrote them. Words that are clean stay as they are.
     """
-    return hal_printable.shown(u" ".join(text(words).split()), u"\\").decode("utf-8")
+    return printable.shown(u" ".join(text(words).split()), u"\\").decode("utf-8")
 
 
 def checked_name(name):
@@ -63,13 +63,13 @@ def stamp(now):
 
 def say(words):
     """Write lines to the journal, or to whoever called the program. Others' words in them are made printable."""
-    lines = [hal_printable.shown(line, u"\\") + b"\n" for line in text(words).split(u"\n")]
-    hal_printable.write(b"".join(lines), sys.stderr)
+    lines = [printable.shown(line, u"\\") + b"\n" for line in text(words).split(u"\n")]
+    printable.write(b"".join(lines), sys.stderr)
 
 
 def tell(words):
     """Print lines as they are, in UTF-8, whatever the locale. Others' words in them: clean() them first."""
-    hal_printable.write((text(words) + u"\n").encode("utf-8", "replace"))
+    printable.write((text(words) + u"\n").encode("utf-8", "replace"))
 
 
 def standard_input():

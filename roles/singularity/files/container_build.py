@@ -17,8 +17,8 @@ import time
 
 from container_common import Problem, file_system_of, in_words, text_of
 from container_processes import end_all
-from hal_printable import say
-from hal_subids_lines import is_own, parse
+from hal_node.printable import say
+from hal_node.subids import is_own, parse
 
 # Where files keep the ids that a build gives them. On others (NFS, GPFS, those of FUSE) the server, or a map, decides.
 LOCAL = frozenset(["btrfs", "ext2", "ext3", "ext4", "overlay", "tmpfs", "xfs", "zfs"])

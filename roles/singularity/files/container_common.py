@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 
-from hal_subids_lines import decoded
+from hal_node.subids import decoded
 
 HIDDEN = ".hal"
 SUFFIX = ".sif"
@@ -97,7 +97,7 @@ def file_system_of(path):
 
 
 def text_of(path):
-    """Return a file's content for hal_subids_lines; nothing when there is no file."""
+    """Return a file's content for hal_node.subids; nothing when there is no file."""
     if not os.path.exists(path):
         return u""
     with io.open(path, "rb") as stream:

@@ -25,9 +25,9 @@ import time
 from container_build import build, check_nobodys, end_builds, forget_stale
 from container_common import Problem, check_name, in_words, read_json, text_of, write_json
 from container_registry import Registry
-from hal_lock import locked
-from hal_printable import say, shown, write
-from hal_subids_lines import parse, problems, shadowed, taken_ids
+from hal_node.lock import locked
+from hal_node.printable import say, shown, write
+from hal_node.subids import parse, problems, shadowed, taken_ids
 
 CONFIG = "/etc/hal/containers.json"
 LOCK = "/run/hal-container.lock"  # not in /run/lock, where all may write on some systems

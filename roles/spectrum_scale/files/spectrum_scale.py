@@ -24,14 +24,12 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # also for Python's -E
-
-from ansible.module_utils.hal_scale_ask import ScaleError, ask  # noqa: E402  found through the line above
-from ansible.module_utils.hal_scale_plan import (  # noqa: E402
+from hal_node.scale.ask import ScaleError, ask
+from hal_node.scale.plan import (
     Configured, by_hand, changes, needs_restart, not_effective)
-from ansible.module_utils.hal_scale_text import (  # noqa: E402
+from hal_node.scale.text import (
     ScaleTextError, classes, configured, file_system, member, members, running, state)
-from ansible.module_utils.hal_scale_values import same  # noqa: E402
+from hal_node.scale.values import same
 
 SECONDS = 15  # for a question; the health check gives all of its questions 25
 TOGETHER_SECONDS = 45  # for all questions of one call; expect.yml gives a call more than that

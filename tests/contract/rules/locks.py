@@ -1,4 +1,4 @@
-"""No lock of ours can be held by a user, and nobody waits for one without end: plugins/module_utils/hal_lock.py.
+"""No lock of ours can be held by a user, and nobody waits for one without end: hal_node/lock.py.
 
 Whoever may open a file may lock it. So a lock's file is made by os.open(path, ... | os.O_NOFOLLOW, 0o600), and it is
 asked for with LOCK_NB, again until a limit. The lab's own (molecule/, tests/, .ci/) are of who runs it, on his machine.
@@ -15,7 +15,7 @@ from tests.contract.rules.centos7_tools import every_command
 from tests.contract.shell import calls
 
 OURS = ("hal_", "plugins/", "roles/")
-USE = "use locked() of plugins/module_utils/hal_lock.py"
+USE = "use locked() of hal_node/lock.py"
 # What locks a folder instead of a file, and why no user can open it. Take out what does not any more.
 FOLDERS = {
     "hal_cluster/audit/store.py": "0700 and the controller's",

@@ -14,6 +14,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+from hal_cluster import programs
 from tests.contract.project import Finding, roles, rule, text_of
 from tests.unit.interpreters import NODES, interpreter
 
@@ -63,7 +64,7 @@ SYNTAX: tuple[tuple[type[ast.AST] | tuple[type[ast.AST], ...], str], ...] = (
 
 def sources(root: Path) -> list[Path]:
     """Everything in Python that is carried to a node."""
-    found = [*(root / "plugins" / "modules").rglob("*.py"), *(root / "plugins" / "module_utils").rglob("*.py")]
+    found = [*(root / "plugins" / "modules").rglob("*.py"), *(root / "hal_node").rglob("*.py")]
     found += (root / "hal_inventory" / "capture").glob("node.py")
     for role in roles(root):
         for path in (role / "files").rglob("*"):
@@ -157,8 +158,8 @@ def everything_else_runs_under_2_7(root: Path) -> Iterator[Finding]:
     ran = modules | {path for path in code if re.search(rf"(?<![\w.-]){re.escape(path.name)}\b", cases)}
     waiting = list(ran)
     while waiting:
-        names = _imported(code[waiting.pop()])
-        reached = {path for path in code if path.stem in names} - ran
+        path = waiting.pop()
+        reached = {file for file in _imported(root, path, code[path]) if file in code} - ran
         ran |= reached
         waiting += reached
     for path in sorted(set(code) - ran):
@@ -166,19 +167,14 @@ def everything_else_runs_under_2_7(root: Path) -> Iterator[Finding]:
             yield Finding(path, 1, "no case in molecule/python2/cases runs or imports it; write one that does")
 
 
-def _imported(text: str) -> set[str]:
-    """The last part of the name of each module that is imported."""
+def _imported(root: Path, path: Path, text: str) -> set[Path]:
+    """The files that it may mean with what it imports: of hal_node, or beside it."""
+    name = str(path.relative_to(root)) if path.is_relative_to(root / programs.PACKAGE) else path.name
     try:
-        tree = ast.parse(text)
+        files = list(programs.imported(text, name))
     except SyntaxError:
         return set()
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names |= {alias.name.rpartition(".")[2] for alias in node.names}
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module.rpartition(".")[2])
-    return names
+    return {root / file if file.startswith(f"{programs.PACKAGE}/") else path.parent / file for file in files}
 
 
 # Reads file names from standard input, so that one start of the interpreter is enough.

@@ -58,11 +58,11 @@ def actions_have_a_module(root: Path) -> Iterator[Finding]:
 @rule
 def modules_read_all_that_programs_print(root: Path) -> Iterator[Finding]:
     """Code for nodes has the AnsibleModule whose run_command loses nothing: ansible issue 51393."""
-    for kind in ("modules", "module_utils"):
-        for path in _plugins(root, kind):
-            for number, line in text_lines(path):
-                if LOSES.search(line):
-                    yield Finding(path, number, "its run_command may lose output on a busy node; use hal_run_command's")
+    for path in [*_plugins(root, "modules"), *sorted((root / "hal_node").rglob("*.py"))]:
+        for number, line in text_lines(path):
+            if LOSES.search(line):
+                words = "its run_command may lose output; use that of hal_node/run_command.py"
+                yield Finding(path, number, words)
 
 
 @rule

@@ -73,7 +73,7 @@ def test_json_is_read_up_to_its_length() -> None:
 
 
 def test_a_node_seals_no_larger_record_than_the_controller_reads() -> None:
-    assert importlib.import_module("ansible.module_utils.hal_audit_record").MOST_RECORD == MOST_ANSWER
+    assert importlib.import_module("ansible.module_utils.hal_node.audit.record").MOST_RECORD == MOST_ANSWER
 
 
 @pytest.mark.parametrize(

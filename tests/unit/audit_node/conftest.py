@@ -18,28 +18,28 @@ import pytest
 from tests.unit.alike import alike
 
 alike(
-    "hal_audit_accounts",
-    "hal_audit_changing",
-    "hal_audit_checks",
-    "hal_audit_compare",
-    "hal_audit_databases",
-    "hal_audit_kept",
-    "hal_audit_lines",
-    "hal_audit_merge",
-    "hal_audit_packages",
-    "hal_audit_services",
-    "hal_audit_slurm",
-    "hal_audit_system",
-    "hal_audit_verify",
+    "hal_node.audit.accounts",
+    "hal_node.audit.changing",
+    "hal_node.audit.checks",
+    "hal_node.audit.compare",
+    "hal_node.audit.databases",
+    "hal_node.audit.kept",
+    "hal_node.audit.lines",
+    "hal_node.audit.merge",
+    "hal_node.audit.packages",
+    "hal_node.audit.services",
+    "hal_node.audit.slurm",
+    "hal_node.audit.system",
+    "hal_node.audit.verify",
     but=["monotonic_seconds", "started_at"],  # time goes on
 )
 
-from ansible.module_utils.hal_audit_look import look  # noqa: E402  found through the lines above
-from ansible.module_utils.hal_audit_node import Node  # noqa: E402
-from ansible.module_utils.hal_audit_record import read_content  # noqa: E402
-from ansible.module_utils.hal_audit_seal import seal  # noqa: E402
-from ansible.module_utils.hal_expect_process import run  # noqa: E402
-from ansible.module_utils.hal_expect_values import Unreadable  # noqa: E402
+from ansible.module_utils.hal_node.audit.look import look  # noqa: E402  found through the lines above
+from ansible.module_utils.hal_node.audit.node import Node  # noqa: E402
+from ansible.module_utils.hal_node.audit.record import read_content  # noqa: E402
+from ansible.module_utils.hal_node.audit.seal import seal  # noqa: E402
+from ansible.module_utils.hal_node.expect.process import run  # noqa: E402
+from ansible.module_utils.hal_node.expect.values import Unreadable  # noqa: E402
 
 PACKAGES = {
     "chrony": ("(none)", "3.4", "1.el7", "x86_64", 1000),

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_audit_files, hal_audit_look, hal_slurm_accounting
-from ansible.module_utils.hal_audit_services import monotonic_seconds
-from ansible.module_utils.hal_slurm_accounting import columns
+from ansible.module_utils.hal_node.audit import files as hal_audit_files
+from ansible.module_utils.hal_node.audit import look as hal_audit_look
+from ansible.module_utils.hal_node.audit.services import monotonic_seconds
+from ansible.module_utils.hal_node.slurm import accounting as hal_slurm_accounting
+from ansible.module_utils.hal_node.slurm.accounting import columns
 
 from tests.unit.audit_node.conftest import FakeNode, entry, kinds
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_audit_record as records
-from ansible.module_utils.hal_audit_files import HASH_SECONDS
-from ansible.module_utils.hal_audit_seal import SealError
-from ansible.module_utils.hal_expect_process import FILE_TIMEOUT_SECONDS
+from ansible.module_utils.hal_node.audit import record as records
+from ansible.module_utils.hal_node.audit.files import HASH_SECONDS
+from ansible.module_utils.hal_node.audit.seal import SealError
+from ansible.module_utils.hal_node.expect.process import FILE_TIMEOUT_SECONDS
 
 from tests.unit.audit_node.conftest import FakeNode, entry, kinds
 
@@ -325,7 +325,7 @@ def test_a_device_where_a_file_should_be_is_not_opened(hal: FakeNode) -> None:
 
 
 def test_a_fifo_is_not_opened(hal: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ansible.module_utils import hal_audit_files
+    from ansible.module_utils.hal_node.audit import files as hal_audit_files
 
     os.mkfifo(hal.path("/etc/pipe"))
     monkeypatch.setattr(hal_audit_files.os, "open", None)
@@ -469,7 +469,7 @@ def test_secrets_are_not_known_without_the_key(hal: FakeNode) -> None:
 def test_a_request_that_is_none_is_refused_before_anything_is_written(
     hal: FakeNode, request_: dict[str, Any], text: str
 ) -> None:
-    from ansible.module_utils.hal_audit_seal import seal
+    from ansible.module_utils.hal_node.audit.seal import seal
 
     with pytest.raises(SealError) as error:
         seal({"node": "hal05", "run": {}, "entries": [], **request_}, hal.node)
@@ -500,7 +500,8 @@ def test_without_a_program_only_what_it_tells_is_unknown(hal: FakeNode, program:
 
 
 def test_a_file_system_that_hangs_costs_its_own_files_only(hal: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ansible.module_utils import hal_audit_files, hal_expect_process
+    from ansible.module_utils.hal_node.audit import files as hal_audit_files
+    from ansible.module_utils.hal_node.expect import process as hal_expect_process
 
     hal.write("/proc/self/mountinfo", "1 1 0:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:2 / /gpfs rw - gpfs gpfs0 rw\n")
     names = ["/etc/chrony.conf", *(f"/gpfs/{number}" for number in range(50))]

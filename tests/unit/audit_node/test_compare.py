@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_audit_compare
-from ansible.module_utils.hal_audit_compare import Now, compare
-from ansible.module_utils.hal_audit_services import monotonic_seconds
-from ansible.module_utils.hal_expect_values import Unreadable
+from ansible.module_utils.hal_node.audit import compare as hal_audit_compare
+from ansible.module_utils.hal_node.audit.compare import Now, compare
+from ansible.module_utils.hal_node.audit.services import monotonic_seconds
+from ansible.module_utils.hal_node.expect.values import Unreadable
 
 PRESENT = {"state": "present"}
 FILE = {"state": "present", "type": "file"}

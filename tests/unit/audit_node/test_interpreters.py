@@ -156,7 +156,7 @@ def test_sealing_and_auditing_under_this_python(tmp_path: Path, version: str) ->
     root = tmp_path / "root"
     plant(root)
     shutil.copytree(PROJECT / "plugins/module_utils", tmp_path / "module_utils")
-    constants = tmp_path / "module_utils/hal_audit_node.py"
+    constants = tmp_path / "module_utils/hal_node/audit/node.py"
     text = constants.read_text()
     assert "\nROOT = '/'\n" in text
     constants.write_text(text.replace("\nROOT = '/'\n", f"\nROOT = '{root}'\n"))

@@ -6,12 +6,12 @@ import os
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_audit_secrets as secrets
-from ansible.module_utils.hal_audit_checks import clock, kernel, make_checks, uid_0
-from ansible.module_utils.hal_audit_lines import near, observe_line
-from ansible.module_utils.hal_audit_node import iso
-from ansible.module_utils.hal_audit_observe import Once, Survey
-from ansible.module_utils.hal_audit_system import (
+from ansible.module_utils.hal_node.audit import secrets as secrets
+from ansible.module_utils.hal_node.audit.checks import clock, kernel, make_checks, uid_0
+from ansible.module_utils.hal_node.audit.lines import near, observe_line
+from ansible.module_utils.hal_node.audit.node import iso
+from ansible.module_utils.hal_node.audit.observe import Once, Survey
+from ansible.module_utils.hal_node.audit.system import (
     PASSING,
     Mounts,
     observe_hostname,
@@ -21,7 +21,7 @@ from ansible.module_utils.hal_audit_system import (
     parse_fstab,
     saved_sysctl,
 )
-from ansible.module_utils.hal_expect_values import Unreadable
+from ansible.module_utils.hal_node.expect.values import Unreadable
 
 from tests.unit.audit_node.conftest import FakeNode, refused
 

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_audit_files as files
-from ansible.module_utils import hal_audit_look as looking
-from ansible.module_utils import hal_audit_watch as watch
-from ansible.module_utils.hal_audit_secrets import keyed
+from ansible.module_utils.hal_node.audit import files as files
+from ansible.module_utils.hal_node.audit import look as looking
+from ansible.module_utils.hal_node.audit import watch as watch
+from ansible.module_utils.hal_node.audit.secrets import keyed
 
 from tests.unit.audit_node.conftest import FakeNode, refused
 

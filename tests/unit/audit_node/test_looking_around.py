@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_audit_look as looking
-from ansible.module_utils import hal_audit_node as nodes
-from ansible.module_utils import hal_audit_watch as watch
-from ansible.module_utils.hal_audit_node import Node, as_bytes, everybody_reads, folders_open, small_file
-from ansible.module_utils.hal_expect_values import Unreadable
+from ansible.module_utils.hal_node.audit import look as looking
+from ansible.module_utils.hal_node.audit import node as nodes
+from ansible.module_utils.hal_node.audit import watch as watch
+from ansible.module_utils.hal_node.audit.node import Node, as_bytes, everybody_reads, folders_open, small_file
+from ansible.module_utils.hal_node.expect.values import Unreadable
 
 from tests.unit.audit_node.conftest import FakeNode, entry, kinds, refused
 

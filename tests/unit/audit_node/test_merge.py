@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_audit_merge import (
+from ansible.module_utils.hal_node.audit.merge import (
     is_gone,
     merge,
     merged_roles,
@@ -14,9 +14,9 @@ from ansible.module_utils.hal_audit_merge import (
     task_id,
     united,
 )
-from ansible.module_utils.hal_audit_node import iso
-from ansible.module_utils.hal_audit_secrets import id_of, keyed
-from ansible.module_utils.hal_expect_values import Unreadable
+from ansible.module_utils.hal_node.audit.node import iso
+from ansible.module_utils.hal_node.audit.secrets import id_of, keyed
+from ansible.module_utils.hal_node.expect.values import Unreadable
 
 KEY = b"k" * 32
 NOW = 1795233660.7

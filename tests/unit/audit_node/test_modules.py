@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from ansible.module_utils import basic
-from ansible.module_utils.hal_audit_module import one_line
-from ansible.module_utils.hal_audit_seal import SealError
-from ansible.module_utils.hal_rollout_lock import RolloutError
+from ansible.module_utils.hal_node.audit.module import one_line
+from ansible.module_utils.hal_node.audit.seal import SealError
+from ansible.module_utils.hal_node.rollout_lock import RolloutError
 
 PROJECT = Path(__file__).resolve().parents[3]
 Run = Callable[..., tuple[int, dict[str, Any]]]

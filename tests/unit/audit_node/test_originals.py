@@ -10,9 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_originals_store as store
-from ansible.module_utils.hal_originals_back import give_back
-from ansible.module_utils.hal_originals_store import OriginalsError, Refused, keep, listed, losing, things_of, wanted_of
+from ansible.module_utils.hal_node.originals import store as store
+from ansible.module_utils.hal_node.originals.back import give_back
+from ansible.module_utils.hal_node.originals.store import (
+    OriginalsError,
+    Refused,
+    keep,
+    listed,
+    losing,
+    things_of,
+    wanted_of,
+)
 
 from tests.unit.audit_node.conftest import ROLLED_OUT, FakeNode, entry
 from tests.unit.modules import loaded

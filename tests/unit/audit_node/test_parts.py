@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_audit_accounts import job, sections, table
-from ansible.module_utils.hal_audit_checks import clock, kernel
-from ansible.module_utils.hal_audit_files import parse_acls
-from ansible.module_utils.hal_audit_lines import observe_line
-from ansible.module_utils.hal_audit_node import as_bytes, from_iso, iso, shown_name
-from ansible.module_utils.hal_audit_packages import Installed, explain, parse, pinned, unexplained
-from ansible.module_utils.hal_audit_services import attributes_of, monotonic_seconds, started_at
-from ansible.module_utils.hal_audit_slurm import is_over, same_field
-from ansible.module_utils.hal_audit_system import parse_fstab, saved_sysctl
-from ansible.module_utils.hal_expect_services import parse as parse_units
-from ansible.module_utils.hal_expect_values import Unreadable
+from ansible.module_utils.hal_node.audit.accounts import job, sections, table
+from ansible.module_utils.hal_node.audit.checks import clock, kernel
+from ansible.module_utils.hal_node.audit.files import parse_acls
+from ansible.module_utils.hal_node.audit.lines import observe_line
+from ansible.module_utils.hal_node.audit.node import as_bytes, from_iso, iso, shown_name
+from ansible.module_utils.hal_node.audit.packages import Installed, explain, parse, pinned, unexplained
+from ansible.module_utils.hal_node.audit.services import attributes_of, monotonic_seconds, started_at
+from ansible.module_utils.hal_node.audit.slurm import is_over, same_field
+from ansible.module_utils.hal_node.audit.system import parse_fstab, saved_sysctl
+from ansible.module_utils.hal_node.expect.services import parse as parse_units
+from ansible.module_utils.hal_node.expect.values import Unreadable
 
 
 def test_acls_are_what_is_beyond_the_mode(captures: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_audit_look import look
-from ansible.module_utils.hal_audit_secrets import keyed
+from ansible.module_utils.hal_node.audit.look import look
+from ansible.module_utils.hal_node.audit.secrets import keyed
 
 from tests.unit.audit_node.conftest import FakeNode
 
@@ -106,7 +106,7 @@ def test_nothing_is_written(hal: FakeNode) -> None:
 
 
 def test_more_differences_than_an_answer_may_have_are_counted(hal: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ansible.module_utils import hal_audit_look as looking
+    from ansible.module_utils.hal_node.audit import look as looking
 
     monkeypatch.setattr(looking, "MOST_DIFFERENCES", 1)
     answer = asked(hal, planned("/etc/a", {}), planned("/etc/b", {}))

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_audit_record as records
-from ansible.module_utils.hal_audit_seal import SealError
+from ansible.module_utils.hal_node.audit import record as records
+from ansible.module_utils.hal_node.audit.seal import SealError
 
 from tests.unit.audit_node.conftest import FakeNode, entry
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_audit_files, hal_audit_record, hal_audit_seal
-from ansible.module_utils.hal_audit_accounts import Accounts
+from ansible.module_utils.hal_node.audit import files as hal_audit_files
+from ansible.module_utils.hal_node.audit import record as hal_audit_record
+from ansible.module_utils.hal_node.audit import seal as hal_audit_seal
+from ansible.module_utils.hal_node.audit.accounts import Accounts
 
 from hal_cluster.audit import examine
 from tests.unit.audit_node.conftest import FakeNode, entry, kinds
@@ -302,7 +304,7 @@ def test_what_cannot_be_read_for_one_run_is_not_forgotten(hal: FakeNode) -> None
 
 
 def test_folders_are_followed_up_to_the_real_root_and_no_further() -> None:
-    from ansible.module_utils.hal_audit_node import Node, folders_open
+    from ansible.module_utils.hal_node.audit.node import Node, folders_open
 
     assert folders_open("/etc/passwd", Node()) is True
     assert folders_open("/root/x", Node()) is bool(Path("/root").stat().st_mode & 0o001)

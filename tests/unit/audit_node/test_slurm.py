@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_slurm_accounting as accounting
-from ansible.module_utils.hal_audit_slurm import RECURRING, Databases, Slurm, compared, is_over, same_field
-from ansible.module_utils.hal_expect_values import Unreadable
-from ansible.module_utils.hal_slurm_accounting import columns
+from ansible.module_utils.hal_node.audit.slurm import RECURRING, Databases, Slurm, compared, is_over, same_field
+from ansible.module_utils.hal_node.expect.values import Unreadable
+from ansible.module_utils.hal_node.slurm import accounting as accounting
+from ansible.module_utils.hal_node.slurm.accounting import columns
 
 from tests.unit.audit_node.conftest import FakeNode, entry, kinds
 

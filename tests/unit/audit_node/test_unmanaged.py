@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_audit_tree as trees
+from ansible.module_utils.hal_node.audit import tree as trees
 
 from tests.unit.audit_node.conftest import ROLLED_OUT, FakeNode, entry
 
@@ -209,7 +209,7 @@ def test_what_changes_by_itself_may(hal: FakeNode) -> None:
 
 
 def test_a_pattern_of_what_changes_goes_no_deeper() -> None:
-    from ansible.module_utils.hal_audit_changing import changes_itself
+    from ansible.module_utils.hal_node.audit.changing import changes_itself
 
     assert changes_itself("/boot/initramfs-4.18.0kdump.img")
     assert changes_itself("/etc/cups/subscriptions.conf.O")
@@ -523,7 +523,7 @@ def test_nothing_of_a_secret_file_is_kept_in_the_clear(hal: FakeNode) -> None:
 
 
 def test_paths_below(tmp_path: Path) -> None:
-    from ansible.module_utils.hal_audit_kept import path_of
+    from ansible.module_utils.hal_node.audit.kept import path_of
 
     assert path_of("sysctl", "vm.x", {}) == "/etc/sysctl.conf"
     assert path_of("sysctl", "vm.x", {"file": "/etc/sysctl.d/a"}) == "/etc/sysctl.d/a"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_audit_verify as subject
+from ansible.module_utils.hal_node.audit import verify as subject
 
 from tests.unit.audit_node.conftest import ROLLED_OUT, FakeNode, entry
 

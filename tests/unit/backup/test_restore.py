@@ -382,7 +382,7 @@ def test_changes_that_wait_and_who_rolls_out_are_left_out_of_archives(programs: 
         for role in ("network", "firewall")
     )
     assert network == [programs.contents.NEVER]
-    held = re.findall(r'(?m)^FOLDER = "(\S+)"', (ROOT / "plugins/module_utils/hal_rollout_lock.py").read_text())
+    held = re.findall(r'(?m)^FOLDER = "(\S+)"', (ROOT / "hal_node/rollout_lock.py").read_text())
     slurm = yaml.safe_load((ROOT / "roles/slurm/vars/main.yml").read_text())["__slurm_record_dir"]
     declared = yaml.safe_load((ROOT / "roles/backup/defaults/main.yml").read_text())["backup_sources"]
     records = [one for group in declared.values() for one in group if one["name"] == "node_record"]

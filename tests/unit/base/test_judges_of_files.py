@@ -247,7 +247,7 @@ def test_units_of_a_call_are_read_together_and_nothing_else_is(
     # systemd names drop-ins by their resolved path.
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    judges = sys.modules["ansible.module_utils.hal_judges"]
+    judges = sys.modules["ansible.module_utils.hal_node.judges"]
     monkeypatch.setattr(judges.tempfile, "mkdtemp", lambda **_: str(tmp_path / "link"))
     monkeypatch.setattr(judges.shutil, "rmtree", lambda _: None)
     run = ran(say)

@@ -17,20 +17,20 @@ sys.path.insert(0, str(PROJECT))
 from tests.unit.alike import alike  # noqa: E402  found through the line above
 
 alike(
-    "hal_expect_commands",
-    "hal_expect_evaluate",
-    "hal_expect_files",
-    "hal_expect_kernel",
-    "hal_expect_matchers",
-    "hal_expect_mounts",
-    "hal_expect_packages",
-    "hal_expect_ports",
-    "hal_expect_services",
-    "hal_expect_values",
+    "hal_node.expect.commands",
+    "hal_node.expect.evaluate",
+    "hal_node.expect.files",
+    "hal_node.expect.kernel",
+    "hal_node.expect.matchers",
+    "hal_node.expect.mounts",
+    "hal_node.expect.packages",
+    "hal_node.expect.ports",
+    "hal_node.expect.services",
+    "hal_node.expect.values",
     but=["read_commands"],  # runs commands, and how often is tested
 )
 
-from ansible.module_utils.hal_expect_values import Reading, Unreadable  # noqa: E402  found through the lines above
+from ansible.module_utils.hal_node.expect.values import Reading, Unreadable  # noqa: E402  found through the lines above
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_expect_evaluate
-from ansible.module_utils.hal_expect_evaluate import evaluate
-from ansible.module_utils.hal_expect_matchers import JUDGES
+from ansible.module_utils.hal_node.expect import evaluate as hal_expect_evaluate
+from ansible.module_utils.hal_node.expect.evaluate import evaluate
+from ansible.module_utils.hal_node.expect.matchers import JUDGES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_expect_process
-from ansible.module_utils.hal_expect_commands import read_commands
-from ansible.module_utils.hal_expect_files import read_files
-from ansible.module_utils.hal_expect_process import read_guarded, run
-from ansible.module_utils.hal_expect_values import Reading, Unreadable, found
+from ansible.module_utils.hal_node.expect import process as hal_expect_process
+from ansible.module_utils.hal_node.expect.commands import read_commands
+from ansible.module_utils.hal_node.expect.files import read_files
+from ansible.module_utils.hal_node.expect.process import read_guarded, run
+from ansible.module_utils.hal_node.expect.values import Reading, Unreadable, found
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_what_may_not_be_read_is_unknown(place: Path) -> None:
     secret = Path("/root/.hal-expect-test")
 
     def as_nobody(request: dict[str, str]) -> Reading:
-        from ansible.module_utils.hal_expect_files import read_file
+        from ansible.module_utils.hal_node.expect.files import read_file
 
         if os.geteuid() == 0:
             os.setuid(65534)

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_expect_packages as packages
-from ansible.module_utils import hal_expect_ports as ports
-from ansible.module_utils import hal_expect_services as services
-from ansible.module_utils.hal_expect_evaluate import evaluate
-from ansible.module_utils.hal_expect_matchers import judge, regex
-from ansible.module_utils.hal_expect_values import Reading, Unreadable, found, missing, shown, to_text
-from ansible.module_utils.hal_expect_vocabulary import MATCHERS, READERS
+from ansible.module_utils.hal_node.expect import packages as packages
+from ansible.module_utils.hal_node.expect import ports as ports
+from ansible.module_utils.hal_node.expect import services as services
+from ansible.module_utils.hal_node.expect.evaluate import evaluate
+from ansible.module_utils.hal_node.expect.matchers import judge, regex
+from ansible.module_utils.hal_node.expect.values import Reading, Unreadable, found, missing, shown, to_text
+from ansible.module_utils.hal_node.expect.vocabulary import MATCHERS, READERS
 
 from tests.unit.expect.conftest import refusal, whole
 

@@ -59,8 +59,8 @@ def noting(given: list[Any], answer: Any) -> Any:
         ("hal_provision", ["dns"], "dnsmasq, leases, nodes and without_mac are all it knows"),
         ("hal_provision", ["nodes", "leases"], "dnsmasq, leases, nodes and without_mac are all it knows"),
         ("hal_firewall", ["ports"], "zones is all it knows"),
-        ("hal_node_health", ["check"], "checks, gpu_settings, or program with folder, is all it knows"),
-        ("hal_node_health", ["program"], "checks, gpu_settings, or program with folder, is all it knows"),
+        ("hal_node_health", ["check"], "checks and gpu_settings are all it knows"),
+        ("hal_node_health", ["program"], "checks and gpu_settings are all it knows"),
     ],
 )
 def test_what_a_lookup_does_not_know_is_refused(name: str, terms: list[str], words: str) -> None:
@@ -71,9 +71,9 @@ def test_what_a_lookup_does_not_know_is_refused(name: str, terms: list[str], wor
 
 def test_a_program_for_nodes_is_given_as_its_text() -> None:
     for name, term, file in (
-        ("hal_storage", "program", "hal_storage_state.py"), ("hal_network", "competing", "hal_network_files.py"),
+        ("hal_storage", "program", "storage/state.py"), ("hal_network", "competing", "network/files.py"),
     ):  # fmt: skip
-        assert asked(lookup(name), term) == [(PROJECT / "plugins/module_utils" / file).read_text()]
+        assert asked(lookup(name), term) == [(PROJECT / "hal_node" / file).read_text()]
 
 
 def test_storage_gives_sorted_paths_of_disks_and_the_sets_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_expect_matchers import JUDGES, judge
-from ansible.module_utils.hal_expect_values import Reading, Unreadable, found, missing
+from ansible.module_utils.hal_node.expect.matchers import JUDGES, judge
+from ansible.module_utils.hal_node.expect.values import Reading, Unreadable, found, missing
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_expect_process as process
-from ansible.module_utils.hal_expect_process import SEARCH_PATH, read_guarded, run
-from ansible.module_utils.hal_expect_values import Reading, Unreadable, found
+from ansible.module_utils.hal_node.expect import process as process
+from ansible.module_utils.hal_node.expect.process import SEARCH_PATH, read_guarded, run
+from ansible.module_utils.hal_node.expect.values import Reading, Unreadable, found
 
 from tests.unit.expect.conftest import refusal
 

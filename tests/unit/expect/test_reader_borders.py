@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_expect_commands as commands
-from ansible.module_utils import hal_expect_files as files
-from ansible.module_utils import hal_expect_kernel as kernel
-from ansible.module_utils import hal_expect_mounts as mounts
-from ansible.module_utils.hal_expect_commands import interpret, read_commands
-from ansible.module_utils.hal_expect_values import Unreadable
+from ansible.module_utils.hal_node.expect import commands as commands
+from ansible.module_utils.hal_node.expect import files as files
+from ansible.module_utils.hal_node.expect import kernel as kernel
+from ansible.module_utils.hal_node.expect import mounts as mounts
+from ansible.module_utils.hal_node.expect.commands import interpret, read_commands
+from ansible.module_utils.hal_node.expect.values import Unreadable
 
 from tests.unit.expect.conftest import refusal, whole
 

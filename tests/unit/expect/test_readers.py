@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_expect_kernel as kernel
-from ansible.module_utils import hal_expect_mounts as mounts
-from ansible.module_utils import hal_expect_packages as packages
-from ansible.module_utils import hal_expect_ports as ports
-from ansible.module_utils import hal_expect_services as services
-from ansible.module_utils.hal_expect_commands import interpret
-from ansible.module_utils.hal_expect_values import Reading, Unreadable
+from ansible.module_utils.hal_node.expect import kernel as kernel
+from ansible.module_utils.hal_node.expect import mounts as mounts
+from ansible.module_utils.hal_node.expect import packages as packages
+from ansible.module_utils.hal_node.expect import ports as ports
+from ansible.module_utils.hal_node.expect import services as services
+from ansible.module_utils.hal_node.expect.commands import interpret
+from ansible.module_utils.hal_node.expect.values import Reading, Unreadable
 
 UNITS = [
     "asleep.service",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.hal_expect_values import as_flag, compare_versions, same, shown, squeeze
+from ansible.module_utils.hal_node.expect.values import as_flag, compare_versions, same, shown, squeeze
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_expect_evaluate as evaluation
-from ansible.module_utils import hal_expect_ports as ports
+from ansible.module_utils.hal_node.expect import evaluate as evaluation
+from ansible.module_utils.hal_node.expect import ports as ports
 
 from tests.unit.expect.conftest import whole
 

@@ -14,9 +14,9 @@ sys.path.insert(0, str(PROJECT))
 from hal_cluster.rules.local_storage.layout import layout  # noqa: E402  found through the line above
 from tests.unit.alike import alike  # noqa: E402
 
-alike("hal_storage_plan")
+alike("hal_node.storage.plan")
 
-plan_module = importlib.import_module("ansible.module_utils.hal_storage_plan")
+plan_module = importlib.import_module("ansible.module_utils.hal_node.storage.plan")
 
 
 def disks(*names: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-state = importlib.import_module("ansible.module_utils.hal_storage_state")
+state = importlib.import_module("ansible.module_utils.hal_node.storage.state")
 MEMBER = "0x1000,u,name,linux_raid_member\n"
 EXPORT = "MD_LEVEL=raid1\nMD_UUID=1:2:3:4\n"
 

@@ -15,10 +15,10 @@ from tests.unit.interpreters import EVERY, interpreter
 
 from .conftest import PROJECT, disks, raid, sets
 
-state = importlib.import_module("ansible.module_utils.hal_storage_state")
+state = importlib.import_module("ansible.module_utils.hal_node.storage.state")
 CAPTURES = Path(__file__).parent / "captures"
 MODULE = PROJECT / "plugins/modules/hal_raid_set.py"
-PROGRAM = PROJECT / "plugins/module_utils/hal_storage_state.py"
+PROGRAM = PROJECT / "hal_node/storage/state.py"
 
 
 def capture(name: str) -> str:

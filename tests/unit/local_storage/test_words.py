@@ -16,7 +16,7 @@ from tests.unit.modules import loaded
 from .conftest import plan_module, volume
 from .test_plan import EXT4, MIRROR, SIXTY, member, plan, running, state
 
-storage = importlib.import_module("ansible.module_utils.hal_storage_state")
+storage = importlib.import_module("ansible.module_utils.hal_node.storage.state")
 ARRAY = MIRROR[0]["arrays"][0]
 BLOCK = {"MD_NAME": "old:x", "MD_UUID": "u"}
 

@@ -188,7 +188,7 @@ def test_every_file_of_the_project_can_have_faults_and_each_is_one_change() -> N
         ("roles/node_health/files/x.py", "node_health"),
         ("hal_cluster/reimage/engine.py", "reimage"),
         ("hal_cluster/rules/cuda/table.py", "cuda"),
-        ("plugins/module_utils/hal_slurm_change.py", "slurm"),
+        ("hal_node/slurm/change.py", "slurm"),
         ("inventory/hal/group_vars/all/slurm.yml", "slurm"),
         ("playbooks/site.yml", "playbooks"),
     ],

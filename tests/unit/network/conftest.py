@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.alike import SHIPPED, alike
 
-alike("hal_network_files", "hal_network_live")
+alike("hal_node.network.files", "hal_node.network.live")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.hal_network_live import BOND_MODES
+from ansible.module_utils.hal_node.network.live import BOND_MODES
 
 ROLE = Path(__file__).resolve().parents[3] / "roles" / "network"
 EXPECTED: dict[str, Any] = {one["id"]: one for one in yaml.safe_load((ROLE / "expect.yml").read_text())}

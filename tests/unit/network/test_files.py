@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible.module_utils import hal_network_files
-from ansible.module_utils.hal_network_files import HEADER, competing, unshown
+from ansible.module_utils.hal_node.network import files as hal_network_files
+from ansible.module_utils.hal_node.network.files import HEADER, competing, unshown
 
 DEVICES = [{"name": "eno1", "mac": "02:00:00:00:00:0a"}, {"name": "bond0", "mac": None}, {"name": "ib0"}]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_network_files import HEADER
+from ansible.module_utils.hal_node.network.files import HEADER
 
 from hal_cluster.rules.network.errors import NetworkError
 from hal_cluster.rules.network.ifcfg import Device, Policy, devices

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_network_live import (
+from ansible.module_utils.hal_node.network.live import (
     addresses,
     bond,
     client_address,

@@ -10,8 +10,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_network_files import files_of, settings
-from ansible.module_utils.hal_network_live import addresses, bond, default_routes, differences, foreign, links
+from ansible.module_utils.hal_node.network.files import files_of, settings
+from ansible.module_utils.hal_node.network.live import addresses, bond, default_routes, differences, foreign, links
 
 from .test_phases import OURS, Node, Refused, node, started, with_mtu
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hal_cluster import programs
 from tests.unit.interpreters import LOCAL
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -94,15 +94,10 @@ class Installed:
 
     def __post_init__(self) -> None:
         """Install it."""
-        spec = importlib.util.spec_from_file_location("hal_node_health", PROJECT / "plugins/lookup/hal_node_health.py")
-        assert spec
-        assert spec.loader
-        lookup = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(lookup)
-        for one in lookup.LookupModule().run(["program"], folder=str(self.folder / "program"))[0]:
-            path = Path(one["path"])
+        for name, text in programs.files(PROJECT / "roles/node_health/files/node_health.py").items():
+            path = self.folder / "program" / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(one["content"])
+            path.write_text(text)
         (self.folder / "bin").mkdir()
         (self.folder / "proc").mkdir()
         self.plant("getent", GETENT)

@@ -106,7 +106,8 @@ def test_a_role_whose_file_cannot_be_read_stops_the_rollout(site: Path) -> None:
 def test_what_starts_is_written_after_its_parts_and_what_it_reads(site: Path) -> None:
     """A prolog may start it while they are written."""
     role = PROJECT / "roles/node_health"
-    (site / "templates").symlink_to(role / "templates")
+    for folder in ("files", "templates"):
+        (site / folder).symlink_to(role / folder)
     text = (site / "play.yml").read_text().replace("lookup('hal_node_health', 'checks')", "__node_health_files")
     files = f"[{role}/defaults/main.yml, {role}/vars/main.yml]"
     (site / "play.yml").write_text(text.replace("gather_facts: false", f"gather_facts: false\n  vars_files: {files}"))
@@ -114,7 +115,7 @@ def test_what_starts_is_written_after_its_parts_and_what_it_reads(site: Path) ->
     assert done.returncode == 0, done.stdout
     names = [Path(one["path"]).name for one in json.loads((site / "result.json").read_text())]
     assert names[-1] == "node_health.py"
-    assert {"node_health_alarm.py", "node_health_slow.py", "hal_lock.py", "checks.json"} < set(names)
+    assert {"node_health_alarm.py", "node_health_slow.py", "lock.py", "checks.json"} < set(names)
 
 
 @pytest.mark.parametrize(

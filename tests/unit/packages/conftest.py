@@ -21,7 +21,7 @@ from hal_cluster.packages.metadata import AtHand, gather  # noqa: E402
 from hal_cluster.packages.resolve import lock, repositories_of  # noqa: E402
 from tests.unit.alike import alike  # noqa: E402
 
-alike("hal_mirror_keys")
+alike("hal_node.mirror.keys")
 
 LIBRARY_BYTES = 200_000
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from ansible.module_utils.hal_mirror_fetch import MirrorError, fetch
-from ansible.module_utils.hal_mirror_keys import by_package, fault_of, primary_fingerprints
-from ansible.module_utils.hal_mirror_snapshot import (
+from ansible.module_utils.hal_node.mirror.fetch import MirrorError, fetch
+from ansible.module_utils.hal_node.mirror.keys import by_package, fault_of, primary_fingerprints
+from ansible.module_utils.hal_node.mirror.snapshot import (
     current,
     free_name,
     is_whole,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_mirror_fetch import MirrorError
-from ansible.module_utils.hal_mirror_keys import Keyring
+from ansible.module_utils.hal_node.mirror.fetch import MirrorError
+from ansible.module_utils.hal_node.mirror.keys import Keyring
 
 from tests.unit.modules import Answer, Ran, as_program, loaded
 

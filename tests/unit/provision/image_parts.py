@@ -17,10 +17,10 @@ SHIPPED = str(PROJECT / "plugins/module_utils")
 if SHIPPED not in ansible.module_utils.__path__:
     ansible.module_utils.__path__.append(SHIPPED)
 
-hold: Any = importlib.import_module("ansible.module_utils.hal_image_hold")
-install: Any = importlib.import_module("ansible.module_utils.hal_image_install")
-cleaning: Any = importlib.import_module("ansible.module_utils.hal_image_clean")
-packing: Any = importlib.import_module("ansible.module_utils.hal_image_pack")
+hold: Any = importlib.import_module("ansible.module_utils.hal_node.image.hold")
+install: Any = importlib.import_module("ansible.module_utils.hal_node.image.install")
+cleaning: Any = importlib.import_module("ansible.module_utils.hal_node.image.clean")
+packing: Any = importlib.import_module("ansible.module_utils.hal_node.image.pack")
 ImageError: Any = hold.ImageError
 
 SHADOW = "root:*:18000:0:99999:7:::\nbin:!!:18000::::::\nmunge:!:18000::::::\n"

@@ -156,15 +156,22 @@ def test_a_root_that_cannot_be_packed_is_said(tmp_path: Path, monkeypatch: pytes
         packing.pack(str(tmp_path), 6)
 
 
+def ship(folder: Path, *names: str) -> Path:
+    """Bring these of hal_node/image as a module finds them; return where hal_node is."""
+    shipped = folder / "shipped/ansible/module_utils/hal_node"
+    for package in (shipped / "image", shipped / "mirror"):
+        package.mkdir(parents=True)
+    for package in (shipped / "image", shipped / "mirror", shipped, shipped.parent, shipped.parent.parent):
+        (package / "__init__.py").touch()
+    for name in names:
+        shutil.copy(PROJECT / f"hal_node/image/{name}.py", shipped / "image")
+    return shipped
+
+
 @pytest.mark.parametrize("version", NODES)
 def test_the_pythons_of_nodes_do_the_same(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
-    shipped = tmp_path / "shipped/ansible/module_utils"
-    shipped.mkdir(parents=True)
-    for folder in (shipped, shipped.parent):
-        (folder / "__init__.py").touch()
-    for name in ("hold", "clean", "pack"):
-        shutil.copy(PROJECT / f"plugins/module_utils/hal_image_{name}.py", shipped)
+    ship(tmp_path, "hold", "clean", "pack")
     root = tmp_path / "b" / "root"
     write(root, "etc/ssh/ssh_host_rsa_key")
     write(root, "etc/ü", "password=correct-horse-battery\n")
@@ -173,8 +180,8 @@ def test_the_pythons_of_nodes_do_the_same(tmp_path: Path, version: str) -> None:
     told = building.digests({"vault_password": "correct-horse-battery"})
     script = (
         "import json, sys\n"
-        "from ansible.module_utils.hal_image_clean import clean, faults\n"
-        "from ansible.module_utils.hal_image_pack import pack\n"
+        "from ansible.module_utils.hal_node.image.clean import clean, faults\n"
+        "from ansible.module_utils.hal_node.image.pack import pack\n"
         "folder, told = sys.argv[1], json.load(sys.stdin)\n"
         "clean(folder + '/root')\n"
         "print(json.dumps([len(faults(folder + '/root', told['digests'], told['key'])), pack(folder, 1)]))\n"
@@ -197,7 +204,9 @@ def test_the_pythons_of_nodes_do_the_same(tmp_path: Path, version: str) -> None:
 
 REFUSALS = r"""# -*- coding: utf-8 -*-
 import os, sys
-from ansible.module_utils import hal_image_clean, hal_image_hold, hal_image_install
+from ansible.module_utils.hal_node.image import clean as hal_image_clean
+from ansible.module_utils.hal_node.image import hold as hal_image_hold
+from ansible.module_utils.hal_node.image import install as hal_image_install
 
 folder = sys.argv[1]
 hal_image_install.LOG = os.path.join(folder, "log")
@@ -235,14 +244,9 @@ except (IOError, OSError) as error:
 @pytest.mark.parametrize("version", NODES)
 def test_what_is_refused_is_said_in_any_letters_and_the_lock_is_given_back(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
-    shipped = tmp_path / "shipped/ansible/module_utils"
-    shipped.mkdir(parents=True)
-    for folder in (shipped, shipped.parent):
-        (folder / "__init__.py").touch()
-    for name in ("hold", "clean", "install"):
-        shutil.copy(PROJECT / f"plugins/module_utils/hal_image_{name}.py", shipped)
-    (shipped / "hal_mirror_fetch.py").write_text("class MirrorError(Exception):\n    pass\n")
-    (shipped / "hal_mirror_keys.py").write_text("Keyring = None\n")
+    shipped = ship(tmp_path, "hold", "clean", "install")
+    (shipped / "mirror/fetch.py").write_text("class MirrorError(Exception):\n    pass\n")
+    (shipped / "mirror/keys.py").write_text("Keyring = None\n")
     write(tmp_path / "root", "etc/schlüssel.pem", PRIVATE.format("RSA "))
     (tmp_path / "held").write_text("4711")
     (tmp_path / "nsenter").write_text("#!/bin/sh\necho 'Error: Paket größe fehlt'\nexit 1\n")

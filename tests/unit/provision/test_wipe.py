@@ -20,7 +20,7 @@ from hal_cluster.provision.kickstart import kickstart, wipeable
 from tests.unit.provision.conftest import node, run_script
 from tests.unit.provision.test_kickstart import FROM_IMAGE, PACKAGES, PLACE, SERVER, TOKEN, made, read, script
 
-is_blank = importlib.import_module("ansible.module_utils.hal_storage_state").is_blank
+is_blank = importlib.import_module("ansible.module_utils.hal_node.storage.state").is_blank
 SYSTEM, SCRATCH, SECOND = "0x50248414c0550001", "0x50248414c0550002", "0x50248414c0550003"
 DISKS = {"system": SYSTEM, "scratch": SCRATCH, "scratch2": SECOND}
 

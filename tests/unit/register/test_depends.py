@@ -160,7 +160,7 @@ def of_project(name: str) -> frozenset[str]:
         "plugins/callback/hal_provenance.py",
         "plugins/action/hal_expect.py",
         "plugins/modules/hal_expect.py",
-        "plugins/module_utils/hal_expect_evaluate.py",
+        "hal_node/expect/evaluate.py",
         "plugins/lookup/hal.py",
         "hal_inventory/derive/slices.py",
         "hal_cluster/expect/prepare.py",

@@ -1,4 +1,4 @@
-"""plugins/module_utils/hal_rollout_lock.py, under the Pythons of nodes: one holder, whole or not at all."""
+"""hal_node/rollout_lock.py, under the Pythons of nodes: one holder, whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ansible.module_utils import hal_audit_node, hal_image_clean, hal_rollout_lock
+from ansible.module_utils.hal_node import rollout_lock as hal_rollout_lock
+from ansible.module_utils.hal_node.audit import node as hal_audit_node
+from ansible.module_utils.hal_node.image import clean as hal_image_clean
 
 from tests.unit.alike import ANSIBLE, module_utils
 from tests.unit.interpreters import EVERY, interpreter
 
 HEAD = """
 import json, os
-from ansible.module_utils import hal_rollout_lock as lock
+from ansible.module_utils.hal_node import rollout_lock as lock
 folder = sys.argv[3]
 lock.FOLDER = folder
 def us(run):

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FILES = ROOT / "roles" / "singularity" / "files"
 for folder in (ROOT, FILES, ROOT / "plugins" / "module_utils"):
     sys.path.insert(0, str(folder))
-alike("hal_subids_lines")
+alike("hal_node.subids")
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +34,7 @@ def parts() -> Any:
 @pytest.fixture(scope="session")
 def lines() -> Any:
     """The module that reads and plans /etc/subuid."""
-    return importlib.import_module("ansible.module_utils.hal_subids_lines")
+    return importlib.import_module("ansible.module_utils.hal_node.subids")
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ import pytest
 @pytest.fixture
 def lock(lines: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module, with the machine's own lock elsewhere."""
-    module: Any = importlib.import_module("hal_shadow_lock")
+    module: Any = importlib.import_module("hal_node.shadow_lock")
     monkeypatch.setattr(module, "PASSWORDS", str(tmp_path / ".pwd.lock"))
     return module
 
@@ -194,7 +194,7 @@ def test_a_program_that_changes_accounts_is_waited_for(lock: Any, ranges: Path) 
 
 
 def _add(passwords: str, path: str, line: str) -> None:
-    module: Any = importlib.import_module("hal_shadow_lock")
+    module: Any = importlib.import_module("hal_node.shadow_lock")
     module.PASSWORDS = passwords
     for number in range(5):
         with module.shadow_locks([path]):

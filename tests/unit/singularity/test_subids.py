@@ -17,7 +17,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 SHIPPED = str(PROJECT / "plugins/module_utils")
 if SHIPPED not in ansible.module_utils.__path__:
     ansible.module_utils.__path__.append(SHIPPED)
-from ansible.module_utils.hal_shadow_lock import LockError  # noqa: E402  found through the lines above
+from ansible.module_utils.hal_node.shadow_lock import LockError  # noqa: E402  found through the lines above
 
 ALICE = {"name": "alice", "uid": 5001, "slot": 0, "start": 4294836224, "count": 65536, "enabled": True}
 BOB = {"name": "bob", "uid": 5002, "slot": 1, "start": 4294770688, "count": 65536, "enabled": True}

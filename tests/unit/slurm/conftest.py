@@ -13,16 +13,16 @@ from tests.unit.alike import alike
 from tests.unit.slurm.machine import Machine
 
 alike(
-    "hal_munge_key_text",
-    "hal_slurm_accounting",
-    "hal_slurm_change",
-    "hal_slurm_conf",
-    "hal_slurm_nodes",
-    "hal_slurm_private",
-    "hal_slurm_reservations",
-    "hal_slurm_said",
-    "hal_slurm_found",
-    "hal_slurm_shown",
+    "hal_node.munge_key",
+    "hal_node.slurm.accounting",
+    "hal_node.slurm.change",
+    "hal_node.slurm.conf",
+    "hal_node.slurm.nodes",
+    "hal_node.slurm.private",
+    "hal_node.slurm.reservations",
+    "hal_node.slurm.said",
+    "hal_node.slurm.found",
+    "hal_node.slurm.shown",
 )
 
 

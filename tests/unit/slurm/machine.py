@@ -56,7 +56,7 @@ class Machine:
             time=SimpleNamespace(time=lambda: self.now, sleep=self.sleep),
             epoch=lambda microseconds: int(microseconds) / 1e6,
         )
-        patched[0].setattr("ansible.module_utils.hal_slurm_process.time", SimpleNamespace(sleep=lambda _: None))
+        patched[0].setattr("ansible.module_utils.hal_node.slurm.process.time", SimpleNamespace(sleep=lambda _: None))
         self.ran = Ran(module, self.answer, *patched)
 
     def sleep(self, seconds: float) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_slurm_accounting import (
+from ansible.module_utils.hal_node.slurm.accounting import (
     ASSOCIATION,
     AccountingError,
     State,

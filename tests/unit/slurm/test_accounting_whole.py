@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_slurm_accounting as accounting
-from ansible.module_utils.hal_slurm_accounting import AccountingError, State, normal, read, share, spelled, steps
+from ansible.module_utils.hal_node.slurm import accounting as accounting
+from ansible.module_utils.hal_node.slurm.accounting import AccountingError, State, normal, read, share, spelled, steps
 
 EMPTY = State({}, {}, {}, {})
 ROW = {"Name": "q"}

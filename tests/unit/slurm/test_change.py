@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_slurm_change import RULES, classify, decide, describe, needed, stops_first
+from ansible.module_utils.hal_node.slurm.change import RULES, classify, decide, describe, needed, stops_first
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_slurm_change import (
+from ansible.module_utils.hal_node.slurm.change import (
     RULES,
     classify,
     decide,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.hal_slurm_conf import (
+from ansible.module_utils.hal_node.slurm.conf import (
     SlurmConfError,
     expand,
     fold,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils import hal_slurm_conf
-from ansible.module_utils.hal_slurm_conf import (
+from ansible.module_utils.hal_node.slurm import conf as hal_slurm_conf
+from ansible.module_utils.hal_node.slurm.conf import (
     Conf,
     SlurmConfError,
     expand,

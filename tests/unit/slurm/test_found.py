@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_slurm_found import associates, other_log_size, other_number, other_release, shut_out
+from ansible.module_utils.hal_node.slurm.found import associates, other_log_size, other_number, other_release, shut_out
 
 from tests.unit.modules import Answer, Ran, loaded
 

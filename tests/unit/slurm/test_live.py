@@ -17,7 +17,7 @@ import jinja2
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
-from ansible.module_utils.hal_expect_evaluate import evaluate
+from ansible.module_utils.hal_node.expect.evaluate import evaluate
 
 PROJECT = Path(__file__).resolve().parents[3]
 ENTRIES = {one["id"]: one for one in yaml.safe_load((PROJECT / "roles/slurm/expect.yml").read_text())}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
-from ansible.module_utils.hal_munge_key_text import KeyTextError, decode
+from ansible.module_utils.hal_node.munge_key import KeyTextError, decode
 
 KEY = bytes(range(64))
 

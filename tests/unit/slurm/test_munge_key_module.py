@@ -17,7 +17,7 @@ def test_a_key_is_written_though_systemd_does_not_answer_and_the_run_fails(
     """The next run makes up for the restart; a munged that may run with another key is not called started."""
     said: list[Answer] = [(1, "", "Failed to get properties: Connection timed out")]
     ran = Ran(loaded("hal_munge_key"), lambda _: said[0], *patched)
-    patched[0].setattr("ansible.module_utils.hal_slurm_process.time", SimpleNamespace(sleep=lambda _: None))
+    patched[0].setattr("ansible.module_utils.hal_node.slurm.process.time", SimpleNamespace(sleep=lambda _: None))
     patched[0].setattr(
         ran.module.AnsibleModule, "set_fs_attributes_if_different", lambda _self, _wanted, changed: changed
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_slurm_nodes import has_to_register, missing, read_jobs, read_node, standing, too_few
+from ansible.module_utils.hal_node.slurm.nodes import has_to_register, missing, read_jobs, read_node, standing, too_few
 
 
 def node(state: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_slurm_nodes import read_jobs, read_nodes, too_few
+from ansible.module_utils.hal_node.slurm.nodes import read_jobs, read_nodes, too_few
 
 LINE = (
     "NodeName={name} Arch=x86_64 CoresPerSocket=20  CPUAlloc=0 CPUTot=160 CPULoad=0.50 AvailableFeatures=(null) "

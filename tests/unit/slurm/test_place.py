@@ -22,9 +22,9 @@ class Node:
         self.staged.mkdir()
         (self.staged / "slurm.conf").write_text(NEW)
         self.units = dict[str, str]()
-        patched[0].setattr("ansible.module_utils.hal_slurm_placed.PROC", str(folder / "proc"))
+        patched[0].setattr("ansible.module_utils.hal_node.slurm.placed.PROC", str(folder / "proc"))
         (folder / "proc").mkdir()
-        patched[0].setattr("ansible.module_utils.hal_slurm_process.time.sleep", lambda _: None)
+        patched[0].setattr("ansible.module_utils.hal_node.slurm.process.time.sleep", lambda _: None)
         self.ran = Ran(loaded("hal_slurm_place"), self.answer, *patched)
 
     def answer(self, argv: list[str]) -> Answer:

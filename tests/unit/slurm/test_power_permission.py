@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.hal_slurm_nodes import read_node
+from ansible.module_utils.hal_node.slurm.nodes import read_node
 from hypothesis import given
 from hypothesis import strategies as st
 

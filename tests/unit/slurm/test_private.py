@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.hal_slurm_conf import expand, parse
-from ansible.module_utils.hal_slurm_private import cgroup_conf, setting, slurm_conf
+from ansible.module_utils.hal_node.slurm.conf import expand, parse
+from ansible.module_utils.hal_node.slurm.private import cgroup_conf, setting, slurm_conf
 
 CONF = """# Ansible managed.
 SlurmctldHost=hal-login(10.64.0.10)

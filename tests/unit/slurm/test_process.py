@@ -9,14 +9,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible.module_utils import hal_slurm_process as process
+from ansible.module_utils.hal_node.slurm import process as process
 
 from tests.unit.alike import ANSIBLE, module_utils
 from tests.unit.interpreters import EVERY, interpreter
 
 ASK = """
 import json
-from ansible.module_utils import hal_slurm_process as process
+from ansible.module_utils.hal_node.slurm import process as process
 print(json.dumps([process.monotonic_seconds(), process.epoch(str(int(process.monotonic_seconds() * 1e6)))]))
 """
 

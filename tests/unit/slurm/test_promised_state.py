@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible.module_utils.hal_expect_matchers import regex
+from ansible.module_utils.hal_node.expect.matchers import regex
 
 ENTRIES = yaml.safe_load((Path(__file__).resolve().parents[3] / "roles/slurm/expect.yml").read_text())
 MODULE = Path(__file__).resolve().parents[3] / "plugins/modules/hal_slurm_daemon.py"

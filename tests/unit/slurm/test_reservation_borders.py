@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_slurm_reservations import KEYS, ReservationError, read, steps
+from ansible.module_utils.hal_node.slurm.reservations import KEYS, ReservationError, read, steps
 
 START, END = datetime(2027, 1, 10, 8, 0, 0), datetime(2027, 1, 10, 16, 0, 0)
 LONG_BEFORE, SECOND = datetime(2026, 11, 21), timedelta(seconds=1)

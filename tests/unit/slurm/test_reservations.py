@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_slurm_reservations import ReservationError, read, steps
+from ansible.module_utils.hal_node.slurm.reservations import ReservationError, read, steps
 
 NOW = datetime(2026, 11, 21, 1, 0, 0)
 MAINT: dict[str, Any] = {

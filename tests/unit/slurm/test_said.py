@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.hal_slurm_said import foreign, last_words, placed, refusals
+from ansible.module_utils.hal_node.slurm.said import foreign, last_words, placed, refusals
 
 TEXTS = {
     "slurm.conf": (

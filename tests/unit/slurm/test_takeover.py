@@ -6,9 +6,9 @@ import stat
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.hal_slurm_change import classify
-from ansible.module_utils.hal_slurm_conf import parse
-from ansible.module_utils.hal_slurm_shown import Shown, read, running
+from ansible.module_utils.hal_node.slurm.change import classify
+from ansible.module_utils.hal_node.slurm.conf import parse
+from ansible.module_utils.hal_node.slurm.shown import Shown, read, running
 
 from tests.unit.slurm.machine import CONF, DOWN, NOTHING, STARTED, Machine
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.alike import alike
 
-alike("hal_scale_plan", "hal_scale_rules", "hal_scale_text", "hal_scale_values")
+alike("hal_node.scale.plan", "hal_node.scale.rules", "hal_node.scale.text", "hal_node.scale.values")
 
 
 @pytest.fixture

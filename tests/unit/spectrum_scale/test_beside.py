@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from ansible.module_utils import hal_scale_ask
+from ansible.module_utils.hal_node.scale import ask as hal_scale_ask
 
 NOBODY = 65534
 

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.hal_scale_rules import KNOWN, applies, is_switch, memory, memory_problem, problem, release
-from ansible.module_utils.hal_scale_text import ScaleTextError, classes, configured, file_system, state
+from ansible.module_utils.hal_node.scale.rules import (
+    KNOWN,
+    applies,
+    is_switch,
+    memory,
+    memory_problem,
+    problem,
+    release,
+)
+from ansible.module_utils.hal_node.scale.text import ScaleTextError, classes, configured, file_system, state
 
 RANGES: dict[str, tuple[int, int | None]] = {
     "failureDetectionTime": (10, 600),

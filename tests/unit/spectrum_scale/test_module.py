@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils import basic, hal_scale_ask
+from ansible.module_utils import basic
+from ansible.module_utils.hal_node.scale import ask as hal_scale_ask
 
 PROJECT = Path(__file__).resolve().parents[3]
 MODULE = PROJECT / "plugins/modules/hal_scale_config.py"
@@ -59,7 +60,8 @@ def commands(tmp_path: Path, captures: Path, monkeypatch: pytest.MonkeyPatch) ->
         write(tmp_path / name, f"exec cat {quote(str(captures / capture))}.txt")
     write(tmp_path / "mmlsnodeclass", f'exec cat {quote(str(captures))}/mmlsnodeclass"$(echo $1 | sed s/--/_/)".txt')
     write(tmp_path / "mmchconfig", f'echo "$@" >>{tmp_path / "called"}')
-    monkeypatch.setattr(hal_scale_ask, "FOLDER", str(tmp_path))
+    monkeypatch.setattr(hal_scale_ask, "FOLDER", str(tmp_path))  # the module's
+    monkeypatch.setattr("hal_node.scale.ask.FOLDER", str(tmp_path))  # the program's
     return tmp_path
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_scale_plan import Configured, by_hand, calls, changes, needs_restart, not_effective
-from ansible.module_utils.hal_scale_text import classes as read_classes
-from ansible.module_utils.hal_scale_text import configured, members, running
+from ansible.module_utils.hal_node.scale.plan import Configured, by_hand, calls, changes, needs_restart, not_effective
+from ansible.module_utils.hal_node.scale.text import classes as read_classes
+from ansible.module_utils.hal_node.scale.text import configured, members, running
 
 CLIENTS = ["hal01", "hal02", "hal03"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from ansible.module_utils import hal_scale_ask
 
+from hal_node.scale import ask as hal_scale_ask
 from tests.unit.spectrum_scale.test_module import PROGRAM, load, write
 
 HEADER = "mmgetstate::HEADER:version:reserved:reserved:nodeName:nodeNumber:state:"

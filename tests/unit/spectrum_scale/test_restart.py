@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from hal_cluster import programs
 from tests.unit.interpreters import LOCAL
 from tests.unit.playing import ROOT, play
 
@@ -64,14 +65,10 @@ def test_a_daemon_is_restarted_on_a_drained_node_without_jobs_alone(
 
 def node(folder: Path) -> None:
     """Write the programs of hal05, whose daemon runs with 48 threads whatever is configured."""
-    shipped = folder / "program/ansible/module_utils"
-    shipped.mkdir(parents=True)
-    for package in (shipped, shipped.parent):
-        (package / "__init__.py").touch()
-    for source in (ROOT / "plugins/module_utils").glob("hal_scale_*.py"):
-        (shipped / source.name).write_text(source.read_text().replace("/usr/lpp/mmfs/bin", str(folder)))
-    program = (ROOT / "roles/spectrum_scale/files/spectrum_scale.py").read_text()
-    (folder / "program/spectrum_scale.py").write_text(program.replace("/var/lib/hal", str(folder)))
+    for name, text in programs.files(ROOT / "roles/spectrum_scale/files/spectrum_scale.py").items():
+        path = folder / "program" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace("/usr/lpp/mmfs/bin", str(folder)).replace("/var/lib/hal", str(folder)))
     write(folder / "hal-spectrum-scale", f'exec {LOCAL} -B {folder}/program/spectrum_scale.py "$@"')
     members = Path(__file__).parent / "captures/mmlscluster_hal.txt"
     write(folder / "mmlscluster", f"sed s/hal03.hal/hal05-ib.hal/g\\;s/10.64.0.103/10.64.2.105/ {quote(str(members))}")

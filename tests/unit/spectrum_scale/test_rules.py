@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.hal_scale_rules import (
+from ansible.module_utils.hal_node.scale.rules import (
     KNOWN,
     applies,
     memory,

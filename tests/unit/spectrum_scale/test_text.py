@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.hal_scale_text import (
+from ansible.module_utils.hal_node.scale.text import (
     ScaleTextError,
     classes,
     configured,

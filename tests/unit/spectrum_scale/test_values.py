@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible.module_utils.hal_scale_values import number, plain, same, written
+from ansible.module_utils.hal_node.scale.values import number, plain, same, written
 
 
 @pytest.mark.parametrize(

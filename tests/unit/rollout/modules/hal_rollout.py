@@ -3,8 +3,8 @@
 
 import os
 
-from ansible.module_utils import hal_rollout_lock
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.hal_node import rollout_lock as hal_rollout_lock
 
 
 def main() -> None:

@@ -1,0 +1,72 @@
+"""A program of a role as it stands on a node: its file, and what it imports of its role and of hal_node. Pure reading.
+
+Each program has its own copy of what it imports of hal_node, beside it: who rolls out one role changes no program of
+another, and a program finds what it imports in its own folder, without a search path.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[1]
+PACKAGE = "hal_node"
+MODULE_UTILS = "ansible.module_utils."
+"""How modules name it: what Ansible sends along is found there."""
+
+
+def files(program: Path) -> dict[str, str]:
+    """Return path -> text of what stands in the program's folder on a node, each after what it imports.
+
+    Raises OSError for a file that cannot be read, SyntaxError for one that is not Python.
+    """
+    found: dict[str, str] = {}
+    _collect(program.parent, program.name, found, set())
+    return found
+
+
+def folders(names: Iterable[str]) -> list[str]:
+    """Return the folders of these files below the program's own, outer ones first."""
+    return sorted({str(parent) for name in names for parent in Path(name).parents} - {"."})
+
+
+def imported(text: str, name: str) -> Iterator[str]:
+    """Yield the files that the imports of a file may mean, which need not be there.
+
+    `name`: its path, below the project for one of hal_node. Raises SyntaxError for a text that is not Python.
+    """
+    package = list(Path(name).parts[:-1])
+    for node in ast.walk(ast.parse(text, name)):
+        if isinstance(node, ast.Import):
+            dotted = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            whole = ".".join([*above, *([node.module] if node.module else [])])
+            dotted = [whole, *(f"{whole}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for one in dotted:
+            yield from _candidates(one.removeprefix(MODULE_UTILS))
+
+
+def _collect(own: Path, name: str, found: dict[str, str], begun: set[str]) -> None:
+    if name in begun:
+        return
+    begun.add(name)
+    text = ((PROJECT if name.startswith(f"{PACKAGE}/") else own) / name).read_text(encoding="utf-8")
+    for candidate in imported(text, name):
+        if ((PROJECT if candidate.startswith(f"{PACKAGE}/") else own) / candidate).is_file():
+            _collect(own, candidate, found, begun)
+    found[name] = text
+
+
+def _candidates(dotted: str) -> Iterator[str]:
+    """Yield the files that a name may mean: a module, and the packages around it."""
+    parts = dotted.split(".")
+    if parts[0] != PACKAGE:
+        yield f"{parts[0]}.py"
+        return
+    for count in range(1, len(parts) + 1):
+        yield "/".join([*parts[:count], "__init__.py"])
+        yield "/".join(parts[:count]) + ".py"

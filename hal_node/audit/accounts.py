@@ -1,0 +1,154 @@
+# -*- coding: utf-8 -*-
+"""Users, groups, jobs of cron, sections of repository files: entries of tables, each read once.
+
+Standard library only, Python 2.7 and 3.6 or later: this file is shipped to nodes.
+"""
+from __future__ import absolute_import, division, print_function
+
+import grp
+import pwd
+import re
+
+from .node import everybody_reads
+from .secrets import PASSWORD_IN_URL, REPOSITORY, keyed
+from ..expect.process import read_guarded
+from ..expect.values import Unreadable, found, to_text
+
+__metaclass__ = type
+
+CRON_FOLDERS = ('/var/spool/cron/', '/var/spool/cron/crontabs/')  # of CentOS, of Debian
+MARK = '#Ansible: '
+ID = re.compile(r'[0-9]{1,10}\Z')  # isdigit() takes what int() does not
+ZERO = re.compile(r'\s*[+-]?0+\Z')  # as strtoul(3) reads it, by which the C library reads /etc/passwd
+
+
+class Accounts:
+    """/etc/passwd and /etc/group. Whom they do not have the system is asked for: LDAP may."""
+
+    def __init__(self, node):
+        self.node = node
+        self.passwd = _there(node, '/etc/passwd')
+        self.users = {fields[0]: fields for fields in table(self.passwd, 7)}
+        self.groups = {fields[0]: fields for fields in table(_there(node, '/etc/group'), 4)}
+        self.names = {}
+        for fields in self.groups.values():
+            self.names.setdefault(fields[2], fields[0])
+
+    def user(self, name):
+        fields = self.users.get(name) or self._ask(_user_of, name)
+        if not fields:
+            return {'state': 'absent'}
+        groups = sorted(group for group, line in self.groups.items() if name in line[3].split(','))
+        return {'state': 'present', 'uid': int(fields[2]), 'group': self.names.get(fields[3], fields[3]),
+                'home': fields[5], 'shell': fields[6], 'groups': groups}
+
+    def group(self, name):
+        fields = self.groups.get(name) or self._ask(_group_of, name)
+        return {'state': 'present', 'gid': int(fields[2])} if fields else {'state': 'absent'}
+
+    def _ask(self, read, name):
+        if self.node.root != '/':
+            return None
+        answer = read_guarded(lambda one: found(read(one)), [name])[0]
+        if isinstance(answer, Unreadable):
+            raise answer
+        return answer.value
+
+    def with_uid_0(self):
+        """Return the names of lines that the C library takes for root's: of those with four fields or more."""
+        lines = [line.lstrip().split(':') for line in self.passwd.split('\n')]
+        return sorted({fields[0] for fields in lines
+                       if len(fields) > 3 and ZERO.match(fields[2]) and not fields[0].startswith('#')})
+
+
+def _there(node, path):
+    text = node.text(path)
+    if text is None:
+        raise Unreadable('there is no %s' % path)
+    return text
+
+
+def table(text, width):
+    """Return the lines of a table like /etc/passwd that are whole; the first of a name counts. Pure."""
+    rows, seen = [], set()
+    for line in text.split('\n'):  # splitlines() ends a line where the C library does not
+        fields = line.split(':')
+        if len(fields) == width and ID.match(fields[2]) and fields[0] not in seen:
+            seen.add(fields[0])
+            rows.append(fields)
+    return rows
+
+
+def _user_of(name):
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        return None
+    return [to_text(one) for one in (entry[0], '', '%d' % entry[2], '%d' % entry[3], '', entry[5], entry[6])]
+
+
+def _group_of(name):
+    try:
+        entry = grp.getgrnam(name)
+    except KeyError:
+        return None
+    return [to_text(one) for one in (entry[0], '', '%d' % entry[2], '')]
+
+
+def observe_cron(user, name, secret, node, key):
+    text, public = None, False
+    for folder in CRON_FOLDERS:
+        if text is None:
+            text = node.text(folder + user)
+            public = text is not None and everybody_reads(folder + user, node)
+    out = job(text or '', name)
+    if 'job' in out:
+        out['public'] = public
+    if secret and 'job' in out:
+        out['job_keyed'] = keyed(key, out.pop('job'))
+    return out
+
+
+def job(text, name):
+    """Return a job that Ansible's marker names in a user's table. Pure."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines[:-1]):
+        if line.strip() != MARK + name:
+            continue
+        words = lines[number + 1].strip()
+        if words.startswith('#'):
+            return {'state': 'absent'}
+        parts = words.split(None, 1 if words.startswith('@') else 5)
+        if len(parts) in (2, 6):
+            return {'state': 'present', 'schedule': ' '.join(parts[:-1]), 'job': parts[-1]}
+        return {'state': 'present', 'schedule': '', 'job': words}
+    return {'state': 'absent'}
+
+
+def observe_repository(name, node, key):
+    path, _hash, section = name.partition('#')
+    settings = sections(node.text(path) or '').get(section)
+    if settings is None:
+        return {'state': 'absent'}
+    out = {'state': 'present'}
+    for setting, value in settings.items():
+        secret = setting in REPOSITORY or PASSWORD_IN_URL.search(value)
+        out[setting] = 'keyed ' + keyed(key, value) if secret and value else value
+    return out
+
+
+def sections(text):
+    """Return {section: {key: value}} of a repository file. Lines that go on are one value with line breaks. Pure."""
+    found_sections, current, last = {}, None, None
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip()[0] in '#;':
+            continue
+        if line.startswith('[') and ']' in line:
+            current, last = found_sections.setdefault(line[1:line.index(']')], {}), None
+        elif current is not None and line[0] in ' \t' and last:
+            current[last] = (current[last] + '\n' + line.strip()).strip('\n')
+        elif current is not None and '=' in line:
+            key, _equals, value = line.partition('=')
+            last = key.strip().lower()
+            current[last] = value.strip()
+    return found_sections

@@ -1,0 +1,269 @@
+# -*- coding: utf-8 -*-
+"""Compare what is kept of /etc and /boot with what they hold, and say what to keep after a run. Pure.
+
+Standard library only, Python 2.7 and 3.6 or later: this file is shipped to nodes.
+"""
+from __future__ import absolute_import, division, print_function
+
+from .changing import changes_itself
+from .databases import PASSWD, WIDTHS, differing, taken_over
+from .files import group_name, user_name
+from .observe import kind_of, name_of
+from .system import SYSCTL_FILE
+from .tree import UNREAD
+
+__metaclass__ = type
+
+UNITS = '/etc/systemd/system/'
+TYPES = {'f': 'file', 'd': 'directory', 'l': 'link', 'p': 'fifo', 's': 'socket', 'b': 'block', 'c': 'char'}
+#: In which file what a resource is has its line, beside those that say it.
+FILE_OF = {'mount': '/etc/fstab', 'hostname': '/etc/hostname', 'selinux': '/etc/selinux/config'}
+
+
+class Managed:
+    """What entries of the record say of paths.
+
+    whole    paths that an entry compares, with all that is in them
+    outside  paths of which an entry compares all but the content
+    within   {path: [resources that are lines of it]}
+    units    units, and so the links by which they are enabled, masked and called
+    """
+
+    def __init__(self, entries):
+        self.whole, self.outside, self.within, self.units, self.users = set(), set(), {}, set(), set()
+        for entry in entries:
+            kind, name = kind_of(entry['resource']), name_of(entry['resource'])
+            declared = entry.get('declared') or {}
+            if kind == 'file':
+                (self.outside if declared.get('content') is False else self.whole).add(name)
+            elif kind == 'service':
+                self.units.add(name)
+            elif kind == 'user':
+                self.users.add(name)
+            path = path_of(kind, name, declared)
+            if path and (kind != 'file' or name in self.outside):
+                self.within.setdefault(path, []).append(entry['resource'])
+
+    def links(self, path, line):
+        """Say whether a path is a link of a unit that has an entry."""
+        return path.startswith(UNITS) and line.startswith('l ') and path.rpartition('/')[2] in self.units
+
+
+def path_of(kind, name, declared):
+    """Return the path in which a resource is, '' if it is in none."""
+    if kind in ('line', 'repository'):
+        return name.partition('#')[0]
+    if kind == 'sysctl':
+        return declared.get('file') or SYSCTL_FILE
+    return name if kind == 'file' else FILE_OF.get(kind, '')
+
+
+class Seen:
+    """What was seen: a Tree and the databases, and whether hashes are of the key of those that are kept."""
+
+    def __init__(self, tree, databases, same_key=True):
+        self.paths = tree.paths
+        self.times = tree.times
+        self.whole = tree.whole
+        self.databases = databases
+        self.same_key = same_key
+
+
+def differences(kept, seen, managed, told=()):
+    """Return ([{path, kind, attribute, should, is, when, within, note}], [paths whose content cannot be compared]).
+
+    kept   what the record keeps: {paths, databases}
+    told   paths that are findings already
+    when   the last change of the path; of one that is gone, of the folder in which it was
+    """
+    out, unread = [], []
+    for path in sorted(set(kept['paths']) | set(seen.paths)):
+        then, is_now = kept['paths'].get(path), seen.paths.get(path)
+        if path in managed.whole or path in told or managed.links(path, is_now or then):
+            continue
+        if then is None:
+            found = _new(path, is_now)
+        elif is_now is None:
+            found = _gone(path, kept['paths'], seen, managed)
+        else:
+            found = _other(path, then, is_now, kept, seen, managed)
+        for kind, attribute, should, are, note in found:
+            if kind == 'unreadable':
+                unread.append(path)
+                continue
+            within = managed.within.get(path, [])
+            if kind == 'missing':
+                within = within + [
+                    'file:' + above for above in _above(path) if above in managed.whole and above not in seen.paths]
+            out.append({'path': path, 'kind': kind, 'attribute': attribute, 'should': should, 'is': are,
+                        'when': int(_when(path, seen)), 'within': sorted(within), 'note': note})
+    return out, unread
+
+
+def _above(path):
+    """Yield the folders above a path, the nearest first."""
+    while path.rpartition('/')[0]:
+        path = path.rpartition('/')[0]
+        yield path
+
+
+def _when(path, seen):
+    if path in seen.times:
+        return seen.times[path]
+    return next((seen.times[above] for above in _above(path) if above in seen.times), 0)
+
+
+def _new(path, line):
+    """A new folder is what is in it."""
+    if line.startswith('d ') or changes_itself(path):
+        return []
+    return [('extra', 'state', None, TYPES.get(line[0], 'unknown'), '')]
+
+
+def _gone(path, kept, seen, managed):
+    """Of a folder that is gone with all in it only the folder is told."""
+    above = [one for one in _above(path) if one in kept and one not in seen.paths]
+    if not seen.whole or changes_itself(path) or any(one not in managed.whole for one in above):
+        return []
+    below = sum(1 for one in kept if one.startswith(path + '/')) if kept[path].startswith('d ') else 0
+    return [('missing', 'state', TYPES.get(kept[path][0], 'unknown'), 'absent',
+             'with %d files and folders in it' % below if below else '')]
+
+
+def _other(path, then, is_now, kept, seen, managed):
+    if then[0] != is_now[0]:
+        return [('type', 'type', TYPES.get(then[0]), TYPES.get(is_now[0]), '')]
+    if then[0] == 'l':
+        before, after = then.split(' ', 2), is_now.split(' ', 2)
+        out = [] if before[2] == after[2] else [('target', 'target', before[2], after[2], '')]
+        return out + _owner(before[1], after[1])
+    before, after = then.split(' '), is_now.split(' ')
+    out = []
+    if path not in managed.outside:
+        if before[1] != after[1]:
+            out.append(('mode', 'mode', before[1].zfill(4), after[1].zfill(4), ''))
+        out += _owner(before[2], after[2])
+    if path in WIDTHS and path in kept['databases'] and path in seen.databases:
+        entries = [{name: words for name, words in one[path].items() if path != PASSWD or name not in managed.users}
+                   for one in (kept['databases'], seen.databases)]
+        should, are = differing(entries[0], entries[1], seen.same_key)
+        return out + ([('changed', 'entries', should, are, '')] if should or are else [])
+    if then[0] != 'f' or changes_itself(path):
+        return out
+    return out + _content(before, after, seen.same_key)
+
+
+def _owner(then, is_now):
+    return [] if then == is_now else [('owner', 'owner', _named(then), _named(is_now), '')]
+
+
+def _named(numbers):
+    user, _colon, group = numbers.partition(':')
+    return '%s:%s' % (user_name(int(user)), group_name(int(group)))
+
+
+def _content(before, after, same_key):
+    """Compare content: fields are those of lines, [3:6] the stamps, [6] the hash."""
+    if same_key and UNREAD not in (before[6], after[6]):
+        return [] if before[6] == after[6] else [('changed', 'keyed', None, None, '')]
+    if before[4] != '-' and before[3:6] == after[3:6]:
+        return []
+    if before[3] != after[3]:
+        return [('changed', 'keyed', None, None, '')]
+    if before[6] == UNREAD:
+        return [('changed', 'keyed', None, None, 'what it held is not known any more: the key of its hash was lost')]
+    return [('unreadable', '', None, None, '')]
+
+
+class Run:
+    """What a run did, as far as it says what it changed.
+
+    entries   those of the run
+    changes   [(begin, end)] by the node's clock in which its tasks changed something
+    packages  those of them in which packages came or went; a task may change the same file, or folder, after that
+    """
+
+    def __init__(self, entries, changes, packages):
+        self.changes = changes
+        self.packages = packages
+        self.paths, self.folders, self.units, self.users, self.groups = set(), set(), set(), set(), set()
+        for entry in entries:
+            kind, name = kind_of(entry['resource']), name_of(entry['resource'])
+            if kind == 'service':
+                self.units.add(name)
+            if entry.get('changed') is False:
+                continue
+            declared = entry.get('declared') or {}
+            self.paths.add(path_of(kind, name, declared))
+            if kind == 'file' and declared.get('state') == 'absent':
+                self.folders.add(name)
+            if kind in ('user', 'group'):
+                (self.users if kind == 'user' else self.groups).add(name)
+
+    def names(self, path, line):
+        """Say whether the run says by name that it changed a path."""
+        return (path in self.paths or any(above in self.folders for above in _above(path))
+                or path.startswith(UNITS) and line.startswith('l ') and path.rpartition('/')[2] in self.units)
+
+    def may_be_of_a_package(self, when):
+        """Say whether a package may have made what was last changed then: it, or a task after it."""
+        return bool(self.packages) and _in_time(when, self.changes)
+
+
+def _in_time(when, windows):
+    return any(begin <= when <= end for begin, end in windows)
+
+
+def keep(kept, seen, run, owned):
+    """Return {paths, databases} to keep after a run: what it changed as it is, all else as it was kept.
+
+    Else a rollout would take over what somebody changed by hand, and no audit would tell any more.
+
+    owned  paths that are gone and that an installed package has: no package took them away
+    """
+    paths = {}
+    for path in set(kept['paths']) | set(seen.paths):
+        then, is_now = kept['paths'].get(path), seen.paths.get(path)
+        if is_now is None:
+            if not seen.whole or not (run.names(path, then) or (
+                    path not in owned and run.may_be_of_a_package(_when(path, seen)))):
+                paths[path] = then
+        elif (then is not None and _means(then, is_now, seen.same_key)
+              or run.names(path, is_now) or _in_time(seen.times[path], run.changes)):
+            paths[path] = is_now
+        elif then is not None:
+            paths[path] = then if seen.same_key else _without_hash(then)
+    databases = {}
+    for path in set(kept['databases']) | set(seen.databases):
+        then, is_now = kept['databases'].get(path), seen.databases.get(path)
+        if then is None or is_now is None:
+            databases[path] = then or is_now
+            continue
+        if not seen.same_key:  # hashes of another key tell nothing
+            should, are = differing(then, is_now, False)
+            other = {line.partition(': ')[0] for line in should + are}
+            then = dict(then, **{name: words for name, words in is_now.items() if name in then and name not in other})
+        databases[path] = taken_over(then, is_now, run.users, run.groups, run.may_be_of_a_package(_when(path, seen)))
+    return {'paths': paths, 'databases': databases}
+
+
+def may_be_gone(kept, seen, run):
+    """Return the paths that may have gone with a package: who owns them decides."""
+    if not seen.whole:
+        return []
+    return sorted(path for path, line in kept['paths'].items() if path not in seen.paths
+                  and not run.names(path, line) and run.may_be_of_a_package(_when(path, seen)))
+
+
+def _means(then, is_now, same_key):
+    """Say whether two lines of a path mean the same."""
+    before, after = then.split(' ', 6), is_now.split(' ', 6)
+    if then[0] != 'f' or is_now[0] != 'f':
+        return then == is_now
+    return before[:3] == after[:3] and _content(before, after, same_key) == []
+
+
+def _without_hash(line):
+    """A line whose hash is of a key that is lost: nothing is as it says."""
+    fields = line.split(' ')
+    return line if fields[0] != 'f' else ' '.join(fields[:4] + ['-', fields[5], UNREAD])

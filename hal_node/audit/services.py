@@ -1,0 +1,99 @@
+# -*- coding: utf-8 -*-
+"""Units as they are, from one `systemctl show` for all.
+
+Standard library only, Python 2.7 and 3.6 or later: this file is shipped to nodes.
+"""
+from __future__ import absolute_import, division, print_function
+
+import hashlib
+import time
+
+from .node import shown_name, small_file
+from ..expect.process import read_guarded
+from ..expect.services import ENABLED, UNIT, parse, unit_name
+from ..expect.values import Unreadable, found
+
+__metaclass__ = type
+
+PROPERTIES = ('Id', 'LoadState', 'ActiveState', 'SubState', 'UnitFileState', 'FragmentPath', 'DropInPaths',
+              'ExecMainStartTimestampMonotonic')
+RUNNING = ('active', 'reloading', 'refreshing')
+DISABLED = ('disabled', 'masked', 'masked-runtime', 'linked', 'linked-runtime', 'enabled-runtime', 'bad', 'invalid', '')
+TIMEOUT_SECONDS = 30
+MOST_DROP_IN = 1024 * 1024
+
+
+def read_units(names, node):
+    """Return {name: {property: text} or Unreadable}."""
+    good = sorted({unit_name(name) for name in names if UNIT.match(name) and not name.startswith('-')})
+    results = {name: Unreadable('not a unit name: "%s"' % name) for name in names}
+    if not good:
+        return results
+    try:
+        status, out, err = node.run(['systemctl', 'show', '--property', ','.join(PROPERTIES), '--'] + good,
+                                    TIMEOUT_SECONDS)
+        blocks = parse(out)
+        if len(blocks) != len(good):
+            raise Unreadable('systemctl shows no units (status %d)' % status, ' '.join(err.split())[:200])
+        shown = dict(zip(good, blocks))
+    except Unreadable as error:
+        shown = dict.fromkeys(good, error)
+    for name in names:
+        if unit_name(name) in shown:
+            results[name] = shown[unit_name(name)]
+    return results
+
+
+def observe_units(units, node):
+    """Return {name: {attributes} or Unreadable} of read_units()'s answer."""
+    paths = sorted({path for state in units.values() if isinstance(state, dict)
+                    for path in state.get('DropInPaths', '').split()})
+    answers = read_guarded(lambda path: found(_digest(path, node)), paths)
+    digests = {path: answer.reason if isinstance(answer, Unreadable) else answer.value
+               for path, answer in zip(paths, answers)}
+    return {name: state if isinstance(state, Unreadable) else attributes_of(state, digests)
+            for name, state in units.items()}
+
+
+def _digest(path, node):
+    content = small_file(node.path(path), MOST_DROP_IN)
+    if content is None:
+        raise Unreadable('not a regular file')
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def attributes_of(state, digests):
+    """Return a unit's attributes, from its properties and the digests of drop-ins. Pure."""
+    load = state.get('LoadState', '')
+    if not load:
+        return Unreadable('systemctl did not tell its state')
+    if load == 'not-found' and state.get('ActiveState') == 'inactive':
+        return {'state': 'absent'}
+    file_state = state.get('UnitFileState', '')
+    enabled = True if file_state in ENABLED else False if file_state in DISABLED else file_state
+    return {
+        'state': 'started' if state.get('ActiveState') in RUNNING else 'stopped',
+        'enabled': enabled,
+        'masked': load == 'masked',
+        'fragment': shown_name(state.get('FragmentPath', '')),
+        'drop_ins': ['%s %s' % (shown_name(path), digests.get(path, 'cannot be read'))
+                     for path in sorted(state.get('DropInPaths', '').split())],
+    }
+
+
+def started_at(state, now):
+    """Return since when (epoch) the unit's main process runs; None if none does. `state` is of read_units()."""
+    if not isinstance(state, dict) or state.get('ActiveState') not in RUNNING:
+        return None
+    text = state.get('ExecMainStartTimestampMonotonic', '0')
+    if not text.isdigit() or int(text) == 0:
+        return None
+    return now - (monotonic_seconds() - int(text) / 1e6)
+
+
+def monotonic_seconds():
+    """Return the clock of systemd's ...Monotonic properties. Python 2.7 has no clock_gettime."""
+    if hasattr(time, 'clock_gettime'):
+        return time.clock_gettime(time.CLOCK_MONOTONIC)
+    with open('/proc/uptime', 'rb') as stream:
+        return float(stream.read().split()[0])

@@ -1,0 +1,203 @@
+# -*- coding: utf-8 -*-
+"""Accounting and reservations of Slurm, and databases: each asked once a kind.
+
+Standard library only, Python 2.7 and 3.6 or later: this file is shipped to nodes.
+"""
+from __future__ import absolute_import, division, print_function
+
+import time
+
+from ..expect.values import Unreadable
+from ..slurm.accounting import (
+    ACCOUNT, ASSOCIATION, AccountingError, COORDINATORS, QOS, USER, columns, coordinators, coordinators_query, normal,
+    table)
+from ..slurm.conf import SlurmConfError, expand
+from ..slurm.reservations import OWN_FLAGS, read as read_reservations
+
+__metaclass__ = type
+
+TIMEOUT_SECONDS = 30
+#: declared key -> key of scontrol
+RESERVATION = {'nodes': 'Nodes', 'node_count': 'NodeCnt', 'partition': 'PartitionName', 'users': 'Users',
+               'accounts': 'Accounts', 'flags': 'Flags', 'end': 'EndTime'}
+RECURRING = {'DAILY', 'WEEKLY', 'WEEKDAY', 'WEEKEND', 'HOURLY'}
+KINDS = {key: kind for key, _option, _column, kind in QOS + ASSOCIATION + ACCOUNT + USER}
+
+
+class Slurm:
+    """What sacctmgr and scontrol say; each is asked at most once."""
+
+    def __init__(self, node):
+        self.node = node
+        self._tables = {}
+
+    def _show(self, what, names):
+        if what not in self._tables:
+            try:
+                argv = ['sacctmgr', '--noheader', '--parsable2', 'show', what, 'format=' + ','.join(names)]
+                self._tables[what] = table(_output(self.node, argv), names)
+            except AccountingError as error:
+                self._tables[what] = Unreadable('%s' % error)
+            except Unreadable as error:
+                self._tables[what] = error
+        if isinstance(self._tables[what], Unreadable):
+            raise self._tables[what]
+        return self._tables[what]
+
+    def _associations(self):
+        return self._show('assoc', columns(ASSOCIATION, ['Account', 'User']))
+
+    def _coordinators(self):
+        """Return {account: [names]} of those who coordinate it themselves."""
+        if COORDINATORS not in self._tables:
+            try:
+                self._tables[COORDINATORS] = coordinators(
+                    _output(self.node, coordinators_query()), self._associations())
+            except AccountingError as error:
+                self._tables[COORDINATORS] = Unreadable('%s' % error)
+            except Unreadable as error:
+                self._tables[COORDINATORS] = error
+        if isinstance(self._tables[COORDINATORS], Unreadable):
+            raise self._tables[COORDINATORS]
+        return self._tables[COORDINATORS]
+
+    def qos(self, name, _declared=None):
+        rows = [row for row in self._show('qos', columns(QOS, ['Name'])) if row['Name'] == name]
+        return _attributes(rows[0], QOS) if rows else {'state': 'absent'}
+
+    def account(self, name, declared=None):
+        rows = [row for row in self._show('account', columns(ACCOUNT, ['Account'])) if row['Account'] == name]
+        if not rows:
+            return {'state': 'absent'}
+        out = _attributes(rows[0], ACCOUNT)
+        for row in self._associations():
+            if row['Account'] == name and not row['User']:
+                out.update(_attributes(row, ASSOCIATION))
+        if COORDINATORS in (declared or {}) and self._coordinators().get(name):
+            out[COORDINATORS] = self._coordinators()[name]
+        return out
+
+    def user(self, name, declared=None):
+        """A user has limits in each account: where one is not as declared, that one counts."""
+        rows = [row for row in self._show('user', columns(USER, ['User'])) if row['User'] == name]
+        if not rows:
+            return {'state': 'absent'}
+        out = _attributes(rows[0], USER)
+        mine = [row for row in self._associations() if row['User'] == name]
+        for key, _option, column, _kind in ASSOCIATION:
+            values = [row.get(column) or None for row in mine]
+            other = [one for one in values if not _is_so(key, declared or {}, one)]
+            value = other[0] if other else next((one for one in values if one), None)
+            if value and key != 'parent':
+                out[key] = value
+        out['accounts'] = sorted(row['Account'] for row in mine)
+        return out
+
+    def reservation(self, name, _declared=None):
+        if 'reservation' not in self._tables:
+            try:
+                text = _output(self.node, ['scontrol', 'show', 'reservation', '--oneliner'])
+                self._tables['reservation'] = read_reservations(text)
+            except Unreadable as error:
+                self._tables['reservation'] = error
+        found = self._tables['reservation']
+        if isinstance(found, Unreadable):
+            raise found
+        row = found.get(name)
+        if row is None:
+            return {'state': 'absent'}
+        out = {'state': 'present'}
+        flags = sorted(set(row.get('Flags', '').split(',')) - OWN_FLAGS - {''})
+        for key, column in RESERVATION.items():
+            value = row.get(column, '')
+            if key == 'end' and RECURRING & set(flags):
+                continue
+            if value and key in ('users', 'accounts'):
+                value = sorted(value.split(','))
+            if value:
+                out[key] = flags if key == 'flags' else value
+        return out
+
+
+def _is_so(key, declared, value):
+    """Say whether a value of one association is what is declared, or nothing is."""
+    try:
+        return key not in declared or normal(declared[key], KINDS[key]) == normal(value, KINDS[key])
+    except ValueError:  # a declaration that is none: compared, and named, once
+        return True
+
+
+def _attributes(row, fields):
+    """Return {declared key: text} of a row of sacctmgr; what is empty is left out."""
+    out = {'state': 'present'}
+    for key, _option, column, _kind in fields:
+        if row.get(column):
+            out[key] = row[column]
+    return out
+
+
+def same_field(kind, key, wanted, seen):
+    """Say whether a declared field is what Slurm has, in any of its spellings. Raises ValueError. Pure."""
+    if kind == 'slurm-reservation':
+        if key == 'nodes':
+            try:
+                return set(expand(wanted)) == set(expand(seen or ''))
+            except SlurmConfError:
+                return wanted == seen
+        if key in ('users', 'accounts', 'flags'):
+            return _words(wanted) == _words(seen)
+        if key == 'end':
+            return ('%s' % wanted).replace(' ', 'T') == seen
+        return '%s' % wanted == '%s' % seen
+    if key in ('accounts', COORDINATORS):
+        return _words(wanted) == _words(seen)
+    return normal(wanted, KINDS[key]) == normal(seen, KINDS[key])
+
+
+def _words(value):
+    return {'%s' % one for one in (value if isinstance(value, (list, tuple)) else ('%s' % (value or '')).split(','))
+            if '%s' % one}
+
+
+def compared(kind):
+    """Return the declared keys that can be compared."""
+    return set(RESERVATION) if kind == 'slurm-reservation' else set(KINDS) | {'accounts', COORDINATORS}
+
+
+def is_over(attributes, now):
+    """Say whether a reservation has come to its end; then Slurm forgets it."""
+    try:
+        end = time.mktime(time.strptime(attributes.get('end', '').replace(' ', 'T'), '%Y-%m-%dT%H:%M:%S'))
+    except ValueError:
+        return False
+    return end <= now
+
+
+def _output(node, argv):
+    status, out, err = node.run(argv, TIMEOUT_SECONDS)
+    if status != 0:
+        raise Unreadable('%s ended with status %d' % (argv[0], status), ' '.join((err or out).split())[:200])
+    return out
+
+
+class Databases:
+    """What root sees of MariaDB through its socket; asked once a socket and kind."""
+
+    QUERIES = {'database': 'SHOW DATABASES', 'database-user': "SELECT CONCAT(User, '@', Host) FROM mysql.user"}
+
+    def __init__(self, node):
+        self.node = node
+        self._known = {}
+
+    def observe(self, kind, name, declared):
+        asked = (kind, declared.get('socket') or '')
+        if asked not in self._known:
+            argv = ['mysql', '--batch', '--skip-column-names', '--connect-timeout=10']
+            argv += ['--socket=' + asked[1]] if asked[1] else []
+            try:
+                self._known[asked] = set(_output(self.node, argv + ['--execute=' + self.QUERIES[kind]]).splitlines())
+            except Unreadable as error:
+                self._known[asked] = error
+        if isinstance(self._known[asked], Unreadable):
+            raise self._known[asked]
+        return {'state': 'present' if name in self._known[asked] else 'absent'}

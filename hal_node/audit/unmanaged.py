@@ -1,0 +1,106 @@
+# -*- coding: utf-8 -*-
+"""/etc and /boot of a node: what an audit finds there beside what roles manage, and what a run keeps of them.
+
+Standard library only, Python 2.7 and 3.6 or later: this file is shipped to nodes.
+"""
+from __future__ import absolute_import, division, print_function
+
+from .databases import read_databases
+from .kept import Managed, Run, Seen, differences, keep, may_be_gone
+from .merge import changed_windows, node_windows, united
+from .packages import owned, owners
+from .secrets import id_of
+from .tree import walk
+from .watch import is_accepted
+from ..expect.values import Unreadable
+
+__metaclass__ = type
+
+MOST = 200
+MOST_ENTRIES = 40  # of a user database that differ
+MOST_LINE = 300  # characters
+NOT_KEPT = 'what /etc and /boot hold is not in the record yet: the next rollout keeps it'
+
+
+def look_at(record, node, key, told, accepted=(), deep=False):
+    """Return {findings, more, problems, files} of a record; without one there is nothing to compare with.
+
+    told      paths that are findings already
+    accepted  patterns of paths that are none: left out before the list is cut, which they would fill
+    deep      read every file, whatever its stamps say
+    """
+    out = {'findings': [], 'more': 0, 'problems': [], 'files': 0}
+    if record is None:
+        return out
+    kept = record.get('tree')
+    if not kept:
+        return dict(out, problems=[NOT_KEPT])
+    same_key = bool(key) and kept['key_id'] == id_of(key)
+    tree = walk(node, key, kept['paths'] if same_key else {}, deep)
+    out['problems'] += tree.problems
+    try:
+        databases = read_databases(node, key)
+    except Unreadable as error:
+        out['problems'].append('entries of the user databases: %s' % error.reason)
+        databases = {}
+    found, unread = differences(kept, Seen(tree, databases, same_key), Managed(record['entries']), told)
+    found = [one for one in found if not is_accepted(one['path'], accepted)]
+    if unread:
+        out['problems'].append('whether the content of %d files below /etc and /boot is as it was is not known: '
+                               'the key of their hashes is %s; the first is %s' % (
+                                   len(unread), 'another' if key else 'lost', unread[0]))
+    found, out['more'] = found[:MOST], max(0, len(found) - MOST)
+    try:
+        packages = owners([node.path(one['path']) for one in found], node)
+    except Unreadable as error:
+        packages = {}
+        if found:
+            out['problems'].append('whose files below /etc and /boot are is not known: %s' % error.reason)
+    for one in found:
+        one['package'] = packages.get(node.path(one['path']), '')
+        one['should'], one['is'] = _cut(one['should']), _cut(one['is'])
+    return dict(out, findings=found, files=len(tree.paths))
+
+
+def _cut(value):
+    if not isinstance(value, list):
+        return value
+    lines = [line if len(line) <= MOST_LINE else line[:MOST_LINE] + '...' for line in value[:MOST_ENTRIES]]
+    return lines + ['... %d more' % (len(value) - MOST_ENTRIES)] * (len(value) > MOST_ENTRIES)
+
+
+def keep_for(old, request, node, key, now, dropped=()):
+    """Return (what the record keeps of /etc and /boot after a run, [problems]).
+
+    It begins with the first run that rolls out a role. What only lets a node in, playbooks/bootstrap.yml, comes before
+    the clock is set: of what the rollout after it changes, nobody could tell that it was in its time.
+
+    old      what it kept so far, or None: then all is taken as it is, the installation brought it
+    request  the arguments of hal_record
+    dropped  entries of the record that lost their tasks, and are gone: their roles took them away
+    """
+    if not old and not request.get('roles'):
+        return None, []
+    same_key = bool(old) and old['key_id'] == id_of(key)
+    tree = walk(node, key, old['paths'] if same_key else {})
+    problems = list(tree.problems)
+    try:
+        databases = read_databases(node, key)
+    except Unreadable as error:
+        problems.append('entries of the user databases: %s' % error.reason)
+        databases = {}
+    if not old:
+        if not tree.whole:
+            return None, problems + ['what /etc and /boot hold is not kept: not all of it could be read']
+        return {'key_id': id_of(key), 'paths': tree.paths, 'databases': databases}, problems
+    seen = Seen(tree, databases, same_key)
+    entries = list(united(request.get('entries') or []).values()) + list(dropped)
+    run = Run(entries, changed_windows(request, now), node_windows(request, now))
+    try:
+        gone = {node.path(path): path for path in may_be_gone(old, seen, run)}
+        still = {gone[path] for path in owned(list(gone), node)}
+    except Unreadable as error:
+        still = set(gone.values())
+        problems.append('whether %d files below /etc and /boot went with a package is not known: %s' % (
+            len(gone), error.reason))
+    return dict(keep(old, seen, run, still), key_id=id_of(key)), problems

@@ -1,0 +1,8 @@
+# -*- coding: utf-8 -*-
+"""Packages and channels of others, fetched and checked.
+
+Standard library only, Python 2.7 and 3.6 or later: this file is shipped to nodes.
+"""
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type

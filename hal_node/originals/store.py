@@ -1,0 +1,452 @@
+# -*- coding: utf-8 -*-
+"""What was on a node before roles changed it: kept once, in /var/lib/hal/originals, for root alone.
+
+What a role manages is a resource (file:/etc/fstab, line:/etc/fstab#1f, mount:/home). What is kept of it is a thing:
+the file in which a line is, the unit, the package, the value in force. Two roles, or two resources, may share one.
+
+Standard library only, Python 2.7 and 3.6 or later: this file is shipped to nodes.
+"""
+from __future__ import absolute_import, division, print_function
+
+import json
+import os
+import stat
+
+from ..audit import record as records
+from ..audit.kept import FILE_OF
+from ..audit.node import STATE, as_bytes, iso, shown_name, small_file
+from ..audit.observe import ASIDE, Survey, kind_of, name_of
+from ..audit.packages import pinned
+from ..audit.system import SYSCTL_FILE
+from ..expect.process import read_guarded
+from ..expect.values import Unreadable, found
+from .paths import described, same, status_of
+
+__metaclass__ = type
+
+FORMAT = 1
+FOLDER = 'originals'
+INDEX = FOLDER + '/index.json'
+CONTENT = FOLDER + '/content'
+MOST_INDEX = 64 * 1024 * 1024  # bytes
+MOST_TREE = 20000  # files and folders of a folder that is to go
+MIB = 1024 * 1024
+#: What is put back. Of all else what was there is shown, and put back by hand.
+COMES_BACK = ('file', 'service', 'package', 'sysctl', 'hostname', 'selinux')
+#: State of the whole cluster, in a database: role `backup` saves it.
+NOT_THE_NODES = ('database', 'slurm-')
+#: What an observation says of files, which are things of their own.
+ELSEWHERE = ('drop_ins', 'fragment', 'file', 'saved')
+#: No files: the kernel makes them, or a program from others.
+NO_FILES = ('/sys/', '/proc/', '/etc/selinux/targeted/active/')
+
+
+class OriginalsError(Exception):
+    """Nothing was kept or put back; the message is what, and what to do."""
+
+
+class Refused(OriginalsError):
+    """It would be lost, and nobody permitted that. `lines`: what, one a line."""
+
+    def __init__(self, lines):
+        OriginalsError.__init__(self, '\n'.join(lines))
+        self.lines = lines
+
+
+# ---------------------------------------------------------------- what a resource is in
+def things_of(resource, declared):
+    """Return the names of what has to be kept of a resource; none of our own state. Pure."""
+    kind, name = kind_of(resource), name_of(resource)
+    if kind.startswith(NOT_THE_NODES) or (kind == 'file' and (name + '/').startswith(STATE + '/')):
+        return []
+    if kind in ('line', 'repository'):
+        path = name.rpartition('#')[0]
+        return ['%s:%s' % (kind, path)] if path.startswith(NO_FILES) else ['file:' + path]
+    if kind == 'cron':
+        return ['file:/var/spool/cron/' + name.partition('#')[0]]
+    if kind == 'sysctl':
+        return ['file:' + (declared.get('file') or SYSCTL_FILE), resource]
+    if kind in FILE_OF:
+        return ['file:' + FILE_OF[kind], resource]
+    return [resource]
+
+
+class Wanted:
+    """One thing that a run will manage: for which roles, what they say of it, and whether they write what is in it."""
+
+    def __init__(self, content=False):
+        self.roles, self.declared, self.content = set(), {}, content
+
+
+def wanted_of(resources):
+    """Return {thing: Wanted} of [{resource, declared, role}]. Pure."""
+    out = {}
+    for one in resources:
+        declared = one.get('declared') or {}
+        for thing in things_of(one['resource'], declared):
+            wanted, whole = out.setdefault(thing, Wanted()), thing != one['resource']
+            wanted.roles.add(one['role'])
+            wanted.content = wanted.content or whole or declared.get('content') is not False
+            if not whole:
+                wanted.declared.update(declared)
+    return out
+
+
+def ours(record):
+    """Return {thing: whether its content, too} of what an earlier rollout made what it is. Pure."""
+    entries = [dict(entry, role='') for entry in (record or {}).get('entries') or [] if not entry.get('orphaned')]
+    return {thing: one.content for thing, one in wanted_of(entries).items()}
+
+
+# ---------------------------------------------------------------- the store
+def read_index(node):
+    """Return the index of what is kept. Raises OriginalsError for one that cannot be used."""
+    path = node.state(INDEX)
+    try:
+        content = small_file(path, MOST_INDEX)
+    except EnvironmentError as error:
+        if status_of(path) is not None:
+            raise OriginalsError('%s: %s' % (shown_name(path), os.strerror(error.errno)))
+        return {'format': FORMAT, 'machine_id': node.machine_id(), 'entries': {}}
+    try:
+        index = json.loads((content or b'').decode('utf-8'))
+        entries = index['entries']
+        right = index['format'] == FORMAT and all(isinstance(one['was'], dict) for one in entries.values())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        right = False
+    if not right:
+        raise OriginalsError('%s cannot be used. It says what was on this node before the first rollout: mend it, or '
+                             'move the folder away' % shown_name(path))
+    if index['machine_id'] != node.machine_id():  # copied with an image: nothing of it was ever here
+        return {'format': FORMAT, 'machine_id': node.machine_id(), 'entries': {}}
+    return index
+
+
+def write_index(node, index):
+    """Write the index whole or not at all. Raises EnvironmentError."""
+    _folders(node)
+    content = json.dumps(index, sort_keys=True, ensure_ascii=True, separators=(',', ':')).encode('ascii')
+    records.replace(node.state(INDEX), content)
+    _sweep(node, index)
+
+
+def _sweep(node, index):
+    """Remove content that nothing needs."""
+    if status_of(node.state(CONTENT)) is None:
+        return
+    used = {as_bytes(one['was'].get('sha256') or '') for one in index['entries'].values()}
+    for name in os.listdir(node.state(CONTENT)):
+        if name not in used:
+            os.unlink(os.path.join(node.state(CONTENT), name))
+
+
+def _folders(node):
+    for name in ('', FOLDER, CONTENT):
+        path = node.state(name)
+        if status_of(path) is None:
+            os.mkdir(path, 0o700)
+        elif stat.S_IMODE(os.lstat(path).st_mode) & 0o077:
+            os.chmod(path, 0o700)
+
+
+class _Content:
+    """Takes a file's content in while it is read; it has its name when it is known."""
+
+    def __init__(self, node):
+        self._node, self._path = node, node.state('%s/.new-%d' % (CONTENT, os.getpid()))
+        self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+
+    def __call__(self, chunk):
+        while chunk:
+            chunk = chunk[os.write(self._handle, chunk):]
+
+    def named(self, sha256):
+        """Give it its name, or throw it away where it has none."""
+        if sha256:
+            os.fsync(self._handle)
+        os.close(self._handle)
+        if sha256:
+            os.rename(self._path, self._node.state('%s/%s' % (CONTENT, sha256)))
+        else:
+            os.unlink(self._path)
+
+
+# ---------------------------------------------------------------- what is there
+def keep_path(node, path):
+    """Return what is at a path, its content stored. Raises Unreadable and EnvironmentError."""
+    status = status_of(node.path(path))
+    if status is None or not stat.S_ISREG(status.st_mode):
+        return described(node.path(path), False)
+    content = _Content(node)
+    digest = ''
+    try:
+        was = described(node.path(path), content)
+        digest = was['sha256']
+    finally:
+        content.named(digest)
+    return was
+
+
+def also(path, declared, node):
+    """Return the paths that change with a path.
+
+    They are folders that would be made above it, what a link leads to, and what is in a folder that is to go.
+
+    Raises EnvironmentError, and Unreadable for a folder with too much in it.
+    """
+    out, above = [], os.path.dirname(path)
+    while above not in ('', '/') and status_of(node.path(above)) is None:
+        out.append(above)
+        above = os.path.dirname(above)
+    status = status_of(node.path(path))
+    if status is not None and stat.S_ISLNK(status.st_mode):
+        real = os.path.realpath(path) if node.root == '/' else path
+        if real != path and os.path.isfile(real):
+            out.append(real)
+    goes = declared.get('state') == 'absent' or declared.get('type') in ('file', 'link')
+    if status is not None and stat.S_ISDIR(status.st_mode) and goes:
+        out += _below(path, node)
+    return out
+
+
+def _below(path, node):
+    out = []
+    for folder, folders, files in os.walk(node.path(path)):
+        inner = folder[len(as_bytes(node.root.rstrip('/'))):]
+        for name in folders + files:
+            try:
+                out.append(os.path.join(inner, name).decode('utf-8'))
+            except UnicodeDecodeError:
+                raise Unreadable('%s: the name of a file in it is not UTF-8' % shown_name(inner))
+            if len(out) > MOST_TREE:
+                raise Unreadable('%s has more than %d files in it' % (path, MOST_TREE))
+    return out
+
+
+def observed(things, declared, node, record_key=b''):
+    """Return {thing: attributes or Unreadable} of what is no path: units, packages, values in force."""
+    survey = Survey(node, record_key)
+    entries = [{'resource': thing, 'declared': declared.get(thing) or {}, 'secret': True} for thing in things]
+    out = {}
+    for thing, seen in survey.observe(entries).items():
+        out[thing] = seen if isinstance(seen, Unreadable) else {
+            name: value for name, value in seen.items() if name not in ASIDE + ELSEWHERE}
+        unit = survey.units.get(name_of(thing)) if kind_of(thing) == 'service' else None
+        if isinstance(unit, dict) and isinstance(out[thing], dict):
+            out[thing]['file_state'] = unit.get('UnitFileState', '')
+    return out
+
+
+# ---------------------------------------------------------------- keep
+def keep(request, node, check=False):
+    """Keep what is there of everything that a run will manage, before it does.
+
+    request  {node, resources: [{resource, declared, role}], copy, most_mib, lost_ok}
+    check    keep nothing, and say what would be kept
+    Returns {kept: [thing], lost: [line]}. Raises Refused, OriginalsError, and records.WriteError.
+    """
+    if not check:
+        records.prepare(node)
+        with records.locked(node):
+            return _keep(request, node, check)
+    return _keep(request, node, check)
+
+
+def _keep(request, node, check):
+    index = read_index(node)
+    record, said = records.choose(request['node'], request.get('copy'), node)
+    wanted, entries = wanted_of(request['resources']), index['entries']
+    fresh, problems = _fresh(wanted, ours(record), entries, node)
+    large, words = _large(fresh, int(request['most_mib']), node)
+    problems += words
+    answers = _read_all({thing: one for thing, one in fresh.items() if thing not in large}, node, check)
+    problems += [(thing, 'it could not be read: %s' % one.reason) for thing, one in sorted(answers.items())
+                 if isinstance(one, Unreadable)]
+    answers = {thing: one for thing, one in answers.items() if not isinstance(one, Unreadable)}
+    refused = ['%s: %s' % (shown_name(thing), words) for thing, words in problems]
+    if refused and not request.get('lost_ok'):
+        if not check:
+            _sweep(node, index)
+        raise Refused(refused)
+    for thing, was in answers.items():
+        entries[thing] = _entry(entries.get(thing), fresh[thing], was, node.now())
+    for thing, one in list(wanted.items()) + list(fresh.items()):
+        if thing in entries:
+            entries[thing]['roles'] = sorted(set(entries[thing]['roles']) | one.roles)
+    if not check:
+        write_index(node, index)
+    lost = [losing(thing, was, fresh[thing].declared) for thing, was in sorted(answers.items())]
+    return {'kept': sorted(thing for thing, was in answers.items() if was.get('state') != 'absent'),
+            'absent': sum(was.get('state') == 'absent' for was in answers.values()),
+            'lost': [line for line in lost if line] + refused, 'record': said['status']}
+
+
+def _fresh(wanted, mine, entries, node):
+    """Return ({thing: Wanted} of what is neither kept nor ours, with what changes with it; [(thing, why not)])."""
+    fresh = {thing: one for thing, one in wanted.items() if not _is_kept(entries.get(thing), one)
+             and not (thing in mine and (mine[thing] or not one.content))}
+    paths = [thing for thing in sorted(fresh) if kind_of(thing) == 'file']
+    answers = _guarded(lambda thing: also(name_of(thing), fresh[thing].declared, node), paths)
+    for thing, more in answers.items():
+        for path in [] if isinstance(more, Unreadable) else more:
+            if 'file:' + path not in entries and 'file:' + path not in mine:
+                fresh.setdefault('file:' + path, Wanted(content=True)).roles.update(fresh[thing].roles)
+    return fresh, [(thing, one.reason) for thing, one in sorted(answers.items()) if isinstance(one, Unreadable)]
+
+
+def _is_kept(entry, wanted):
+    """Say whether an entry has all that is wanted: what only had its mode managed may be written now."""
+    return entry is not None and (entry['content'] or not wanted.content)
+
+
+def _entry(old, wanted, was, now):
+    """Return the entry of a thing: its mode and owner as they were when they were kept first."""
+    if old and was['state'] == old['was']['state'] == 'present':
+        kept = ('mode', 'uid', 'gid', 'owner', 'group', 'attributes')
+        was = dict(was, **{name: old['was'][name] for name in kept})
+    elif old:
+        was = old['was']
+    return dict(old or {'kept_at': iso(now), 'roles': []}, was=was, content=wanted.content)
+
+
+def _large(fresh, most_mib, node):
+    """Return (the things that are not kept, [(thing, why)]), the largest first, so that the others fit."""
+    paths = [thing for thing in sorted(fresh) if kind_of(thing) == 'file' and fresh[thing].content]
+    sizes = _guarded(lambda thing: _size(node.path(name_of(thing))), paths)
+    sizes = {thing: one for thing, one in sizes.items() if not isinstance(one, Unreadable)}  # reading it fails, too
+    return _too_large(sizes, most_mib * MIB), [
+        (thing, '%d MiB: more than originals_most_mib (%d) has room for' % (-(-sizes[thing] // MIB), most_mib))
+        for thing in _too_large(sizes, most_mib * MIB)]
+
+
+def _size(path):
+    status = status_of(path)
+    return status.st_size if status is not None and stat.S_ISREG(status.st_mode) else 0
+
+
+def _guarded(read, things):
+    """Return {thing: what `read` gives of it, or Unreadable}; a file system that hangs costs one of them."""
+    def caught(thing):
+        try:
+            return found(read(thing))
+        except EnvironmentError as error:
+            raise Unreadable(os.strerror(error.errno) if error.errno else '%s' % error)
+
+    answers = read_guarded(caught, things, most_hangs=3)
+    return {thing: one if isinstance(one, Unreadable) else one.value for thing, one in zip(things, answers)}
+
+
+def _read_all(fresh, node, check):
+    """Return {thing: what is there, or Unreadable}; contents are stored, not so in check mode."""
+    paths = [thing for thing in sorted(fresh) if kind_of(thing) == 'file']
+    if not check:
+        _folders(node)
+    answers = _guarded(lambda thing: keep_path(node, name_of(thing)) if fresh[thing].content and not check
+                       else described(node.path(name_of(thing)), False), paths)
+    declared = {thing: one.declared for thing, one in fresh.items() if kind_of(thing) != 'file'}
+    answers.update(observed(sorted(declared), declared, node))
+    return answers
+
+
+def _too_large(sizes, most):
+    """Return the things, the largest first, without which the others fit. Pure."""
+    left, out = sum(sizes.values()), []
+    for thing in sorted(sizes, key=lambda one: (-sizes[one], one)):
+        if left <= most:
+            break
+        out.append(thing)
+        left -= sizes[thing]
+    return out
+
+
+def losing(thing, was, declared):
+    """Return in one line what a rollout changes there that giveback does not put back, '' for nothing. Pure.
+
+    What was not there is no loss, and what is as declared is not changed.
+    """
+    kind, name = kind_of(thing), name_of(thing)
+    if was.get('state') == 'absent':
+        return ''
+    if kind == 'package':
+        versions = was.get('version') or []
+        wanted = declared.get('version') or []
+        if declared.get('state') == 'absent':
+            return 'package %s %s goes: it comes back if a repository has that version' % (name, ' '.join(versions))
+        if wanted and not all(pinned(one, versions) for one in wanted):
+            return 'package %s %s becomes %s: it comes back if a repository has that version' % (
+                name, ' '.join(versions), ' '.join(wanted))
+        return ''
+    if kind in COMES_BACK:
+        return ''
+    differing = ['%s %s' % (key, was[key]) for key in sorted(declared) if key in was and was[key] != declared[key]]
+    if not differing:
+        return ''
+    return '%s: %s is changed, and not put back: note it' % (thing, ', '.join(differing))
+
+
+# ---------------------------------------------------------------- list
+def listed(node):
+    """Return [{thing, kept_at, roles, was, now}] of what is kept; `now`: as it was, changed, or not known."""
+    index = read_index(node)
+    record = _own_record(node)
+    roles = roles_of(index, record)
+    seen = seen_now(index['entries'], node)
+    return [{'thing': thing, 'kept_at': one['kept_at'], 'roles': sorted(roles[thing]),
+             'was': summary(thing, one['was']), 'now': state_of(thing, one, seen[thing])}
+            for thing, one in sorted(index['entries'].items())]
+
+
+def _own_record(node):
+    """Return the record of this node without asking whose it is; None where it cannot be read."""
+    try:
+        return json.loads(records.read_content(node).decode('utf-8'))
+    except (records.RecordError, ValueError):
+        return None
+
+
+def roles_of(index, record):
+    """Return {thing: the roles that have it}: those that it was kept for, and those that the record has. Pure."""
+    out = {thing: set(one['roles']) for thing, one in index['entries'].items()}
+    for entry in (record or {}).get('entries') or []:
+        for thing in things_of(entry['resource'], entry.get('declared') or {}):
+            if thing in out and not entry.get('orphaned'):
+                out[thing].add(entry['role'])
+    return out
+
+
+def seen_now(entries, node):
+    """Return {thing: what is there now, or Unreadable}."""
+    paths = [thing for thing in sorted(entries) if kind_of(thing) == 'file']
+    out = _guarded(lambda thing: described(
+        node.path(name_of(thing)), None if entries[thing]['content'] else False), paths)
+    out.update(observed([thing for thing in entries if kind_of(thing) != 'file'], {}, node))
+    return out
+
+
+def state_of(thing, entry, now):
+    """Return "as it was", "changed" or "not known". Pure."""
+    if isinstance(now, Unreadable):
+        return 'not known'
+    return 'as it was' if is_same(thing, entry, now) else 'changed'
+
+
+def is_same(thing, entry, now):
+    """Say whether a thing is what it was. Pure."""
+    was = entry['was']
+    if kind_of(thing) != 'file':
+        return was == now
+    return same(was, now)
+
+
+def summary(thing, was):
+    """Return in few words what was there; nothing of its content. Pure."""
+    if was.get('state') == 'absent':
+        return 'nothing'
+    if kind_of(thing) == 'file':
+        size = ', %d bytes' % was['size'] if was['type'] == 'file' else ''
+        return '%s %s %s:%s%s' % (was['type'], was['mode'], was['owner'], was['group'], size)
+    if kind_of(thing) == 'service':
+        return ', '.join([was['state'], was.get('file_state') or 'cannot be enabled'])
+    if kind_of(thing) == 'package':
+        return ' '.join(was.get('version') or [])
+    return ', '.join('%s %s' % (name, value) for name, value in sorted(was.items()) if name != 'state') or 'there'

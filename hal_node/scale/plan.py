@@ -1,0 +1,264 @@
+# -*- coding: utf-8 -*-
+"""Which calls of mmchconfig make a cluster's attributes the declared ones: the fewest, and none that is not needed.
+
+Pure functions. Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
+
+mmlsconfig has a row for each value that an attribute has, with the nodes that have it instead of the cluster's. Nodes
+are compared as sets, a whole list at once: rows of 500 attributes with the same 1,000 nodes have the same text.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+from .rules import MM, NOW, RESTART, applies, name_of
+from .text import member, short
+from .values import DEFAULT, same, written
+
+CLUSTER = ""
+# What a cluster has before anybody has set anything (IBM Docs, mmcrcluster: -A is not the default).
+INITIAL = {"autoload": "no"}
+
+
+class Change(object):
+    """One attribute that gets another value, or its default, on some nodes or in the whole cluster."""
+
+    def __init__(self, name, attribute, nodes, value, before):
+        """`name`: of the class; `nodes`: None for the cluster; `before`: the values that are there now."""
+        self.name, self.attribute, self.nodes, self.value, self.before = name, attribute, nodes, value, before
+
+    def line(self):
+        """Return the change in words."""
+        where = "" if self.nodes is None else " on %s" % ",".join(sorted(self.nodes))
+        return "%s%s: %s instead of %s" % (
+            self.attribute, where, written(self.value), " and ".join(sorted(self.before)) or "the default")
+
+    @property
+    def declared(self):
+        """The declared value, as mmchconfig takes it."""
+        return written(self.value)
+
+    @property
+    def pending(self):
+        """Whether only the next start of the daemon brings it into effect."""
+        return applies(self.attribute) not in (NOW, MM)
+
+
+class Configured(object):
+    """What mmlsconfig shows. A node's own value counts before that of a class of Scale's, then comes the cluster's."""
+
+    def __init__(self, rows, classes, known=None):
+        """`rows`, `classes`, `known`: of configured(), classes() and members() of text.py."""
+        self.cluster, self.own, self.classes = {}, {}, {}
+        self.attributes, lists = set(), {}
+        for attribute, value, text in rows:
+            attribute = attribute.lower()
+            self.attributes.add(attribute)
+            if not text:
+                self.cluster[attribute] = value
+                continue
+            if text not in lists:
+                lists[text] = split(text, classes, known or {})
+            nodes, of_classes = lists[text]
+            if nodes:
+                self.own.setdefault(attribute, []).append((value, nodes))
+            if of_classes:
+                self.classes.setdefault(attribute, []).append((value, of_classes))
+
+    def of_cluster(self, attribute):
+        """Return the cluster's value, None where it is the default."""
+        return self.cluster.get(attribute.lower())
+
+    def of_nodes(self, attribute):
+        """Return [(value, nodes)] of what nodes have of their own."""
+        return self.own.get(attribute.lower(), [])
+
+    def of_classes(self, attribute):
+        """Return [(value, nodes)] of what nodes have by a class of Scale's."""
+        found = self.classes.get(attribute.lower())
+        if not found:
+            return []
+        own = frozenset(node for _value, nodes in self.of_nodes(attribute) for node in nodes)
+        return [(value, nodes - own) for value, nodes in found]
+
+
+def split(text, classes, known):
+    """Return (nodes, nodes of classes) of a list of nodes and classes, by the names that `known` has for them."""
+    nodes, of_classes = set(), set()
+    for name in text.replace(",", " ").split():
+        if name in classes:
+            of_classes |= classes[name]
+        else:
+            nodes.add(name)
+    return tuple(frozenset(member(known, name) or short(name) for name in names) for names in (nodes, of_classes))
+
+
+def changes(configured, attributes, classes):
+    """Return (changes of the cluster, changes of classes) that are needed.
+
+    `attributes`: the cluster's; `classes`: {class: {"nodes": [...], "attributes": {...}}}; null is the default. An
+    attribute of the cluster that somebody set on nodes of a class is withdrawn there; on other nodes it is left alone.
+    """
+    cluster = []
+    for attribute in sorted(attributes):
+        value, now = attributes[attribute], configured.of_cluster(attribute)
+        if now is None and value is not None or now is not None and (value is None or not same(value, now)):
+            cluster.append(Change(CLUSTER, attribute, None, value, [] if now is None else [now]))
+    of_classes = []
+    for name in sorted(classes):
+        nodes = frozenset(classes[name]["nodes"])
+        own = classes[name]["attributes"]
+        for attribute in sorted(own):
+            of_classes.extend(of_class(configured, name, nodes, attribute, own[attribute]))
+        declared = {other.lower() for other in own}
+        for attribute in sorted(attributes):
+            if attribute.lower() not in declared:
+                of_classes.extend(of_class(configured, name, nodes, attribute, None))
+    return cluster, of_classes
+
+
+def of_class(configured, name, nodes, attribute, value):
+    """Return the changes of one attribute on the nodes of a class: at most one.
+
+    What nodes have by a class of Scale's is theirs as well; it cannot be withdrawn from them, only be overruled.
+    """
+    wrong, before, right = set(), set(), set()
+    for now, where in configured.of_nodes(attribute) + (configured.of_classes(attribute) if value is not None else []):
+        hit = nodes if where == nodes else nodes & where
+        if not hit:
+            continue
+        if value is not None and same(value, now):
+            right |= hit
+        else:
+            wrong |= hit
+            before.add(now)
+    if value is not None:
+        unset = nodes - right - wrong
+        if unset:
+            wrong |= unset
+            before.add(configured.of_cluster(attribute) or DEFAULT)
+    return [Change(name, attribute, frozenset(wrong), value, before)] if wrong else []
+
+
+def declared_values(attributes, classes):
+    """Return {node: {attribute in lower case: declared value}} of all that is set; the cluster is ""."""
+    found = {CLUSTER: {name.lower(): written(attributes[name]) for name in attributes}}
+    for one in classes.values():
+        own = {name.lower(): written(one["attributes"][name]) for name in one["attributes"]}
+        found.update((node, own) for node in one["nodes"])
+    return found
+
+
+def in_the_way(changed, configured, classes, record):
+    """Return a line for each value that would be overwritten and that somebody else has set.
+
+    `record`: declared_values() of an earlier rollout; a value of these is ours, and so is what nobody has set. A value
+    of the cluster counts where nodes of a class would get another one, and values of nodes in no class where the
+    cluster would: mmchconfig without nodes may take those away.
+    """
+    lines = []
+    for one in changed:
+        by_value = {}
+        for node, value in values_of_others(one, configured, classes, record):
+            by_value.setdefault(value, set()).add(node)
+        lines += ["%s%s: %s instead of %s" % (
+            one.attribute, on(nodes), written(one.value), value) for value, nodes in by_value.items()]
+    return sorted(lines)
+
+
+def on(nodes):
+    """Return nodes in words; the cluster is none."""
+    return "" if nodes == {CLUSTER} else " on %s" % ",".join(sorted(node or "the cluster" for node in nodes))
+
+
+def values_of_others(change, configured, classes, record):
+    """Yield (node or CLUSTER, value) of what a change overwrites and somebody else has set."""
+    attribute = change.attribute.lower()
+    cluster = configured.of_cluster(attribute) or DEFAULT
+    if same(INITIAL.get(attribute, DEFAULT), cluster) or ours(record, CLUSTER, attribute, cluster):
+        cluster = None
+    own = {node: value for value, nodes in configured.of_classes(attribute) + configured.of_nodes(attribute)
+           for node in nodes}
+    if change.nodes is None:
+        of_classes = {node for one in classes.values() for node in one["nodes"]}
+        found = {node: own[node] for node in own if node not in of_classes and not same(own[node], change.value)}
+        if cluster is not None:
+            found[CLUSTER] = cluster
+    else:
+        found = {node: own.get(node, cluster) for node in change.nodes} if own or cluster is not None else {}
+    for node, value in found.items():
+        if value not in (None, DEFAULT) and not ours(record, node, attribute, value):
+            yield node, value
+
+
+def ours(record, node, attribute, value):
+    """Return whether an earlier rollout has set this."""
+    return attribute in record.get(node, {}) and same(record[node][attribute], value)
+
+
+def calls(changed):
+    """Return the argument lists of mmchconfig, one for each list of nodes and flag."""
+    folded = {}
+    for change in changed:
+        key = (change.nodes, applies(change.attribute) == NOW)
+        folded.setdefault(key, {})[change.attribute] = written(change.value)
+    found = []
+    for (nodes, at_once), settings in sorted(folded.items(), key=lambda one: (sorted(one[0][0] or ()), one[0][1])):
+        argv = ["mmchconfig", ",".join("%s=%s" % pair for pair in sorted(settings.items()))]
+        argv += ["-i"] if at_once else []
+        argv += ["-N", ",".join(sorted(nodes))] if nodes is not None else []
+        found.append(argv)
+    return found
+
+
+def by_hand(configured, attributes, classes):
+    """Return a line for each attribute that nobody declared and that nodes of a class have of their own."""
+    known = frozenset(node for one in classes.values() for node in one["nodes"])
+    declared = {name.lower() for name in attributes}
+    for one in classes.values():
+        declared |= {name.lower() for name in one["attributes"]}
+    found = []
+    for attribute in sorted(configured.attributes - declared):
+        for value, nodes in configured.of_nodes(attribute):
+            if nodes & known:
+                found.append("%s is %s on %s, which nobody declared" % (
+                    name_of(attribute) or attribute, value, ",".join(sorted(nodes & known))))
+    return found
+
+
+def for_node(configured, node, nodes):
+    """Return {attribute in lower case: values one of which this node should run with}; `nodes`: all of the cluster.
+
+    A row may name a class that mmlsnodeclass does not list, one of Scale's built-in ones: then its value is as good as
+    the cluster's.
+    """
+    wanted = {}
+    for attribute in configured.attributes:
+        own = configured.of_nodes(attribute)
+        found = [value for value, where in own if node in where]
+        found = found or [value for value, where in configured.of_classes(attribute) if node in where]
+        if not found:
+            found = [value for value, where in own if where - nodes]
+            if attribute in configured.cluster:
+                found.append(configured.cluster[attribute])
+        if found:
+            wanted[attribute] = found
+    return wanted
+
+
+def not_effective(configured, running, node, nodes, declared):
+    """Return {"NAME: configured VALUE": value that runs} for declared attributes that this node's daemon has otherwise.
+
+    What nobody declared is left alone: the daemon adjusts some attributes by itself.
+    """
+    found, wanted = {}, for_node(configured, node, nodes)
+    for name in declared:
+        values, value = wanted.get(name.lower(), []), running.get(name.lower())
+        if values and value is not None and applies(name) != MM and not any(same(one, value) for one in values):
+            found["%s: configured %s" % (name, " or ".join(sorted(values)))] = value
+    return found
+
+
+def needs_restart(line):
+    """Return whether a restart of the daemon is what a line of not_effective() waits for."""
+    return applies(line.split(":")[0]) == RESTART

@@ -19,7 +19,8 @@ MODULE_UTILS = "ansible.module_utils."
 def files(program: Path) -> dict[str, str]:
     """Return path -> text of what stands in the program's folder on a node, each after what it imports.
 
-    Raises OSError for a file that cannot be read, SyntaxError for one that is not Python.
+    Beside it are single files, no packages. Raises OSError for a file that cannot be read, SyntaxError for one that is
+    not Python, ImportError for one that needs Ansible, as modules may.
     """
     found: dict[str, str] = {}
     _collect(program.parent, program.name, found, set())
@@ -36,29 +37,39 @@ def imported(text: str, name: str) -> Iterator[str]:
 
     `name`: its path, below the project for one of hal_node. Raises SyntaxError for a text that is not Python.
     """
-    package = list(Path(name).parts[:-1])
-    for node in ast.walk(ast.parse(text, name)):
-        if isinstance(node, ast.Import):
-            dotted = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else []
-            whole = ".".join([*above, *([node.module] if node.module else [])])
-            dotted = [whole, *(f"{whole}.{alias.name}" for alias in node.names)]
-        else:
-            continue
-        for one in dotted:
-            yield from _candidates(one.removeprefix(MODULE_UTILS))
+    for dotted in _dotted(text, name):
+        yield from _candidates(dotted.removeprefix(MODULE_UTILS))
 
 
 def _collect(own: Path, name: str, found: dict[str, str], begun: set[str]) -> None:
     if name in begun:
         return
     begun.add(name)
-    text = ((PROJECT if name.startswith(f"{PACKAGE}/") else own) / name).read_text(encoding="utf-8")
+    text = _place(own, name).read_text(encoding="utf-8")
+    for dotted in _dotted(text, name):
+        if dotted.partition(".")[0] == "ansible":
+            raise ImportError(f"{name} imports {dotted}: that is there for modules alone")
     for candidate in imported(text, name):
-        if ((PROJECT if candidate.startswith(f"{PACKAGE}/") else own) / candidate).is_file():
+        if _place(own, candidate).is_file():
             _collect(own, candidate, found, begun)
     found[name] = text
+
+
+def _place(own: Path, name: str) -> Path:
+    return (PROJECT if name.startswith(f"{PACKAGE}/") else own) / name
+
+
+def _dotted(text: str, name: str) -> Iterator[str]:
+    """Yield full names of what is imported: of modules, and of what is in them."""
+    package = list(Path(name).parts[:-1])
+    for node in ast.walk(ast.parse(text, name)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            whole = ".".join([*above, *([node.module] if node.module else [])])
+            yield whole
+            yield from (f"{whole}.{alias.name}" for alias in node.names)
 
 
 def _candidates(dotted: str) -> Iterator[str]:

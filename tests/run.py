@@ -70,7 +70,8 @@ def _failed_files(outcome: Outcome) -> Stage:
 
 def lint() -> Sequence[Stage]:
     """Linters and type checkers over the whole tree."""
-    node_side = sorted(str(path.relative_to(PROJECT)) for path in (PROJECT / "plugins").rglob("*.py"))
+    parts = [PROJECT / name for name in ("plugins", "hal_node")]
+    node_side = sorted(str(path.relative_to(PROJECT)) for part in parts for path in part.rglob("*.py"))
     machine = ("customize", "disk", "make-node", "run")
     lab = ("podman", "clean", "image/old_programs.sh", *(f"machine/{name}" for name in machine))
     scripts = [

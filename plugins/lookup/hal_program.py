@@ -66,7 +66,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
                 raise AnsibleError(f"lookup hal_program: there is no {term} among the role's files")
             try:
                 found.update(programs.files(Path(path)))
-            except (OSError, SyntaxError) as error:
+            except (OSError, SyntaxError, ImportError) as error:
                 raise AnsibleError(f"lookup hal_program: {term}: {error}") from error
         if self.get_option("directories"):
             return [{"path": f"{folder}/{name}", "mode": "0755"} for name in programs.folders(found)]

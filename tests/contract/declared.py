@@ -300,5 +300,6 @@ def _secrets(root: Path) -> set[str]:
 
 
 def _stamp(root: Path) -> float:
-    files = [path for part in ("roles", "inventory", "plugins") for path in (root / part).rglob("*") if path.is_file()]
+    parts = ("roles", "inventory", "plugins", "hal_node", "hal_cluster")
+    files = [path for part in parts for path in (root / part).rglob("*") if path.is_file()]
     return max((path.stat().st_mtime for path in files), default=0.0)

@@ -21,11 +21,13 @@ PLANTED = (
             "hal_inventory/cli/validate.py": "def run():\n    from hal_cluster.rollout import refusals\n",
             "hal_inventory/cli/show.py": "def run():\n    from hal_cluster.rollout import refusals\n",
             "hal_cluster/rules/cuda/table.py": "import hal_inventory.model\nfrom ...packages import declared\n",
+            "hal_cluster/bmc/states.py": "from ansible.module_utils.hal_node.slurm import nodes\n",
             "hal_cluster/expect/vocabulary.py": "import json\nfrom hal_node.expect import vocabulary\n",
             "hal_node/audit/look.py": "from ..expect.values import x\nfrom .node import y\nfrom .. import storage\n",
             "hal_node/expect/values.py": "from ..lock import locked\n",
         },
         [
+            "hal_cluster/bmc/states.py:1: " + NOT.format("hal_cluster.bmc", "ansible.module_utils"),
             "hal_cluster/rules/cuda/table.py:2: " + NOT.format("hal_cluster.rules", "hal_cluster.packages"),
             "hal_inventory/cli/show.py:2: " + NOT.format("hal_inventory", "hal_cluster.rollout"),
             "hal_inventory/model.py:3: " + NOT.format("hal_inventory", "hal_cluster.bmc"),

@@ -108,5 +108,7 @@ def test_what_is_left_would_be_found(name: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_rule_saw_the_locks_of_programs() -> None:
-    found = [path.name for path in locks.sources(PROJECT) if locks.Module(path.read_text()).locks()]
-    assert {"lock.py", "shadow_lock.py", "record.py", "backup_common.py"} <= set(found)
+    having = [path for path in locks.sources(PROJECT) if locks.Module(path.read_text()).locks()]
+    found = {str(path.relative_to(PROJECT)) for path in having}
+    of_nodes = {f"hal_node/{name}.py" for name in ("lock", "shadow_lock", "audit/record")}
+    assert of_nodes | {"roles/backup/files/backup_common.py"} <= found

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.mutate.mutant import area
 
+MODULE_UTILS = "ansible.module_utils."
 MOST = 40  # test files that are asked about one file
 NEAR = 2  # steps from a file to a test that reaches it; one is a test that names it itself
 TESTS = ("tests/unit", "tests/property", "tests/contract")
@@ -121,10 +122,11 @@ def _words(name: str, text: str) -> set[str]:
             for dotted in (base, *(f"{base}.{one.name}" for one in node.names)):
                 found |= _modules(dotted)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found |= set(re.findall(r"\w+(?:\.\w+)*", node.value)) | set(re.findall(r"\w+", node.value))
+            named = re.findall(r"\w+(?:\.\w+)*", node.value)
+            found |= {one.removeprefix(MODULE_UTILS) for one in named} | set(re.findall(r"\w+", node.value))
     return found
 
 
 def _modules(dotted: str) -> set[str]:
     """A module as it is imported, and by its own name as plugins and programs of nodes are."""
-    return {dotted.removeprefix("ansible.module_utils."), dotted.rpartition(".")[2]}
+    return {dotted.removeprefix(MODULE_UTILS), dotted.rpartition(".")[2]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -29,6 +30,8 @@ def read(tree: Tree, notes: Path) -> frozenset[str]:
     prefix = f"{tree.root}/"
     lines = notes.read_text(encoding="utf-8", errors="replace").splitlines()
     named = {_COMPILED.sub(r"\1.py", line.removeprefix(prefix)) for line in lines}
+    # Through a link, as modules find hal_node, it is the same file.
+    named |= {os.path.realpath(tree.root / name).removeprefix(f"{os.path.realpath(tree.root)}/") for name in named}
     return tree.files & named
 
 

@@ -59,7 +59,7 @@ class Ran:
         self.environments: list[dict[str, str]] = []
         self.programs: dict[str, str] = {}
         self._monkeypatch, self._capsys = monkeypatch, capsys
-        # It is called by ours, which reads all that a program prints: module_utils/hal_run_command.py.
+        # It is called by ours, which reads all that a program prints: hal_node/run_command.py.
         monkeypatch.setattr(
             basic.AnsibleModule,
             "run_command",

@@ -46,7 +46,7 @@ def preempted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("preempted")
 def test_ansible_still_loses_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When this fails, hal_run_command and hal_command can go."""
+    """When this fails, hal_node/run_command.py and hal_command can go."""
     assert made(basic.AnsibleModule, monkeypatch).run_command(["echo", "busy"]) == (0, "", "")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import ansible_mitogen.process
 import mitogen.fork
+from ansible.errors import AnsibleError
 
 AT = "        on_fork()\n"  # mitogen.fork.Connection._child_main: the first thing a fork does
 FORGET = """\
@@ -22,10 +23,10 @@ IMPORTS = "import threading\n"
 
 
 def mended() -> bytes:
-    """Return mitogen.fork for nodes. Raises ValueError where the installed one is not the one that was read."""
+    """Return mitogen.fork for nodes. Raises AnsibleError where the installed one forks in another way."""
     source = inspect.getsource(mitogen.fork)
     if source.count(AT) != 1 or IMPORTS not in source:
-        raise ValueError(f"{mitogen.fork.__file__}: mitogen forks in another way now; see forked_importer.py")
+        raise AnsibleError(f"{mitogen.fork.__file__}: mitogen forks in another way now; see forked_importer.py")
     return source.replace(AT, AT + FORGET).encode()
 
 
@@ -35,7 +36,11 @@ def send(responder: Any) -> None:
 
 
 def mend() -> None:
-    """Have the connection multiplexers that are started from now on send it."""
+    """Have the connection multiplexers that are started from now on send it. Raises as `mended` does.
+
+    Asked here: what is raised in a multiplexer is waited for without end.
+    """
+    mended()
     ansible_mitogen.process._setup_responder = _setup
 
 

@@ -6,7 +6,8 @@ And it looks through all collections in each process that calls a module of one 
 _load_collections), which Ansible starts for each task on each host: what was loaded before those is there in each.
 Ansible starts such a process also where a condition is false, to find that out. Here that is found out before.
 And each such process compiles the templates that it uses, which others have compiled: see shared_templates.py.
-It hangs now and then where two such processes need a module of Python at once: see forked_importer.py.
+It hangs now and then, where two modules of ours begin on a node at once: see forked_importer.py. And it does not send
+along what hal_node imports from itself: see relative_imports.py.
 """
 
 from __future__ import annotations

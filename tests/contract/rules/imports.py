@@ -52,7 +52,7 @@ FILES: Mapping[str, str] = {
 
 @rule
 def parts_import_what_they_may(root: Path) -> Iterator[Finding]:
-    """A part imports what the table lets it, and nobody by another name than its own."""
+    """A part imports what the table lets it, and hal_node by the name that it has outside of modules."""
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*.py")):
             here = str(path.relative_to(root))
@@ -96,4 +96,4 @@ def _imported(path: Path, here: str) -> Iterator[tuple[int, str]]:
             found = [f"{whole}.{one.name}" for one in node.names] if whole in PACKAGES else [whole]
         else:
             continue
-        yield from ((node.lineno, name) for name in found if name.split(".")[0] in PACKAGES)
+        yield from ((node.lineno, name) for name in found if name.removeprefix(MODULE_UTILS).split(".")[0] in PACKAGES)

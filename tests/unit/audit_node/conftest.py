@@ -96,7 +96,7 @@ class FakeNode:
         return Node(root=str(self.root), runner=self.run, clock=lambda: self.now)
 
     def run(self, argv: list[Any], timeout_seconds: float = 20) -> tuple[int, str, str]:
-        """Stand in for hal_expect_process.run."""
+        """Stand in for run of hal_node/expect/process.py."""
         words = [word.decode() if isinstance(word, bytes) else word for word in argv]
         self.calls.append(words)
         if words[0] in self.missing:

@@ -101,6 +101,7 @@ class Site:
             "__local_storage_scratch_timer": str(self.timer),
             "__local_storage_scratch_permitted_dir": str(self.permitted),
             "__local_storage_scratch_program": str(program),
+            "__local_storage_scratch_program_dir": str(self.folder / "program"),
             "__local_storage_scratch_settings": settings,
             "__local_storage_scratch_directories": [{"path": str(self.permitted), "mode": "0700"}],
             "__local_storage_scratch_files": [

@@ -12,6 +12,7 @@ import mitogen.core
 import mitogen.fork
 import mitogen.master
 import pytest
+from ansible.errors import AnsibleError
 
 sys.path.append(str(Path(__file__).resolve().parents[3] / "molecule/virtual_hal"))
 
@@ -83,5 +84,5 @@ def test_the_installed_mitogen_needs_that(router: Any, asking: Any) -> None:
 
 def test_another_mitogen_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forked_importer, "AT", "        on_fork_of_another_release()\n")
-    with pytest.raises(ValueError, match=r"mitogen forks in another way now; see forked_importer\.py"):
-        forked_importer.mended()
+    with pytest.raises(AnsibleError, match=r"mitogen forks in another way now; see forked_importer\.py"):
+        forked_importer.mend()

@@ -7,7 +7,8 @@ another, and a program finds what it imports in its own folder, without a search
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -16,7 +17,8 @@ MODULE_UTILS = "ansible.module_utils."
 """How modules name it: what Ansible sends along is found there."""
 
 
-def files(program: Path) -> dict[str, str]:
+@functools.cache  # a task's templates ask several times
+def files(program: Path) -> Mapping[str, str]:
     """Return path -> text of what stands in the program's folder on a node, each after what it imports.
 
     Beside it are single files, no packages. Raises OSError for a file that cannot be read, SyntaxError for one that is
@@ -49,9 +51,9 @@ def _collect(own: Path, name: str, found: dict[str, str], begun: set[str]) -> No
     for dotted in _dotted(text, name):
         if dotted.partition(".")[0] == "ansible":
             raise ImportError(f"{name} imports {dotted}: that is there for modules alone")
-    for candidate in imported(text, name):
-        if _place(own, candidate).is_file():
-            _collect(own, candidate, found, begun)
+        for candidate in _candidates(dotted):
+            if _place(own, candidate).is_file():
+                _collect(own, candidate, found, begun)
     found[name] = text
 
 

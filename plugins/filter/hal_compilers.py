@@ -1,236 +1,14 @@
-"""Filters of role compilers: what is wrong with what is declared; versions in full; their modules."""
+"""Filters of the role compilers."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-LISTED: dict[str, Any] = {"default": False, "hidden": False, "retired": "", "deprecated": ""}
-TOOLCHAIN: dict[str, Any] = {**LISTED}
-PGI: dict[str, Any] = {
-    "source": "", "sha256": "", "nvidia": True, "mpi": False, "mpi_gpu": False, "mpi_folder": "mpi/openmpi-3.1.3",
-    "licence": "", **LISTED,
-}  # fmt: skip
-FLAGS = ("default", "hidden", "nvidia", "mpi", "mpi_gpu")
-VERSION = re.compile(r"\d{1,3}\.\d{1,3}")
-HEX = re.compile(r"[0-9a-f]{64}")
-SOURCE = re.compile(r"/[^\s:]+|controller:/[^\s:](?:[^\n:]*[^\s:])?|https?://[^/\s]+/\S+")
-LICENCE = re.compile(r"/[^\s:]+|\d{1,5}@[A-Za-z0-9.-]+")
-PACKAGE = re.compile(r"advance-toolchain-at(\d+\.\d+)-\S+")
-# The folder that PGI's installer makes below its prefix.
-TARGETS = {"ppc64le": "linuxpower", "x86_64": "linux86-64"}
-
-Declared = Mapping[str, Any]
-
-
-def hal_toolchain_table(declared: Sequence[Declared]) -> list[dict[str, Any]]:
-    """Return each release of the Advance Toolchain with all its fields, `id`, `prefix`, its packages' common `stem`.
-
-    `declared`: entries of compilers_advance_toolchain, without faults. `prefix` is below /opt.
-    """
-    return [
-        {
-            **TOOLCHAIN,
-            **one,
-            "id": f"at/{one['version']}",
-            "prefix": f"/opt/at{one['version']}",
-            "stem": f"advance-toolchain-at{one['version']}",
-        }
-        for one in declared
-    ]
-
-
-def hal_toolchain_problems(declared: Any, arch: str) -> list[str]:
-    """Return a line for each fault of compilers_advance_toolchain on nodes of an architecture.
-
-    `declared`: the variable as it is written. `arch`: as x86_64. A line has the entry and what would be right.
-    """
-    found = list(_all(declared, "compilers_advance_toolchain", TOOLCHAIN, lambda one: ()))
-    if declared and arch != "ppc64le":
-        found.append(
-            f"compilers_advance_toolchain: IBM has the Advance Toolchain for POWER, and the node is {arch}; [] for it"
-        )
-    return found
-
-
-def hal_toolchain_undeclared(installed: Sequence[str], declared: Sequence[Declared]) -> list[str]:
-    """Return the installed packages of releases that are not declared, or retired; sorted.
-
-    `installed`: names of packages; only those of the form advance-toolchain-atX.Y-... count. `declared`: entries of
-    compilers_advance_toolchain.
-    """
-    kept = {str(one["version"]) for one in declared if not one.get("retired")}
-    return sorted(name for name in installed if (found := PACKAGE.fullmatch(name)) and found[1] not in kept)
-
-
-def hal_pgi_table(declared: Sequence[Declared], root: str, arch: str) -> list[dict[str, Any]]:
-    """Return each version of PGI with all its fields, its place `at` among those that are not retired, and `path`.
-
-    `declared`: entries of compilers_pgi, without faults. `root`: the folder of all versions. `path`: the folder of a
-    version's compilers. KeyError for an `arch` that is not in TARGETS.
-    """
-    found = []
-    at = 0
-    for one in declared:
-        path = f"{root}/{one['version']}/current/{TARGETS[arch]}/{one['version']}"
-        found.append({**PGI, **one, "id": f"pgi/{one['version']}", "at": at, "path": path})
-        at += not one.get("retired")
-    return found
-
-
-def hal_pgi_problems(declared: Any, arch: str, accepted: bool) -> list[str]:
-    """Return a line for each fault of compilers_pgi; `accepted`: whether somebody has accepted PGI's licence.
-
-    `declared`: the variable as it is written. `arch`: as ppc64le. A line has the entry and what would be right.
-    """
-    found = list(_all(declared, "compilers_pgi", PGI, _pgi_faults))
-    if declared and arch not in TARGETS:
-        found.append(f"compilers_pgi: PGI has no compilers for {arch}")
-    if not found and not accepted and any(not one.get("retired") for one in declared):
-        found.append(
-            "compilers_pgi: PGI's end-user licence has to be accepted before its installer runs: read it, then set"
-            " compilers_pgi_accept_eula to true"
-        )
-    return found
-
-
-def hal_compiler_modules(
-    toolchain: Sequence[Declared], pgi: Sequence[Declared], root: str, arch: str
-) -> list[dict[str, Any]]:
-    """Return the modules at/X.Y and pgi/X.Y of what is declared, as hal_module_files takes them.
-
-    `toolchain`, `pgi`: what is declared, without faults. `root`: the folder of all versions of PGI. `arch`: as
-    hal_pgi_table has it.
-    """
-    return [
-        *(_toolchain_module(one) for one in hal_toolchain_table(toolchain)),
-        *(_pgi_module(one, f"{root}/{one['version']}/current") for one in hal_pgi_table(pgi, root, arch)),
-    ]
-
-
-def _toolchain_module(one: Declared) -> dict[str, Any]:
-    # As in IBM's own (github.com/advancetoolchain/advance-toolchain, pkg_build_environment_modules.sh): no
-    # LD_LIBRARY_PATH, since programs that it builds find its libraries by themselves, and all others would load its
-    # glibc; no sbin, since its ldconfig is not the system's.
-    return _module(one, "at", f"IBM Advance Toolchain {one['version']}: gcc, g++, gfortran, gdb", _TOOLCHAIN_HELP) | {
-        "roots": [f"{one['prefix']}/bin/gcc"],
-        "prepend": {
-            "PATH": [f"{one['prefix']}/bin"],
-            "MANPATH": [f"{one['prefix']}/share/man"],
-            "INFOPATH": [f"{one['prefix']}/share/info"],
-        },
-    }
-
-
-def _pgi_module(one: Declared, prefix: str) -> dict[str, Any]:
-    path, mpi = one["path"], f"{one['path']}/{one['mpi_folder']}"
-    with_mpi = [mpi] if one["mpi"] else []
-    settings = {"PGI": prefix}
-    if one["licence"]:
-        # PGI's own variable: LM_LICENSE_FILE is that of all programs with such licences (Spack's package pgi has both).
-        settings["PGROUPD_LICENSE_FILE"] = str(one["licence"])
-    title = f"PGI {one['version']}: pgcc, pgc++, pgfortran{', with its Open MPI' if with_mpi else ''}"
-    return _module(one, "pgi", title, _PGI_HELP) | {
-        "roots": [f"{path}/bin/pgcc"],
-        "set": settings,
-        "prepend": {
-            "PATH": [*(f"{each}/bin" for each in with_mpi), f"{path}/bin"],
-            "LD_LIBRARY_PATH": [*(f"{each}/lib" for each in with_mpi), f"{path}/lib"],
-            "MANPATH": [f"{path}/man"],
-        },
-    }
-
-
-def _module(one: Declared, name: str, title: str, help_text: str) -> dict[str, Any]:
-    return {
-        "name": name, "version": str(one["version"]), "title": title, "help": help_text, "owner_role": "compilers",
-        "family": "compiler", **{field: one[field] for field in LISTED},
-    }  # fmt: skip
-
-
-_TOOLCHAIN_HELP = (
-    "gcc, g++ and gfortran for POWER9, with their own libraries. What is built with them also runs without it:\n"
-    "no variable is needed. Build for POWER9 with -mcpu=power9."
-)
-_PGI_HELP = (
-    "Compilers with OpenACC and CUDA Fortran: pgcc -acc -ta=tesla:cc70 for the V100. CC, CXX and FC are not set:\n"
-    "say which compiler a build is to use, for instance CC=pgcc ./configure."
-)
-
-
-def _all(
-    declared: Any, variable: str, fields: Declared, more: Callable[[Declared], Sequence[str] | Iterator[str]]
-) -> Iterator[str]:
-    if not isinstance(declared, (list, tuple)):
-        yield f"{variable}: not a list; write a version an entry"
-        return
-    clean = True
-    for number, one in enumerate(declared):
-        where = f"{variable}[{number}]"
-        if not isinstance(one, Mapping):
-            yield f'{where}: not a mapping; write {{version: "..."}}'
-            return
-        for words in (*_faults(one, fields), *more(one)):
-            clean = False
-            yield f"{where}{' (' + str(one['version']) + ')' if one.get('version') else ''}: {words}"
-    if clean:
-        yield from _together(declared, variable)
-
-
-def _faults(one: Declared, fields: Declared) -> Iterator[str]:
-    for field in one:
-        if field not in ("version", *fields):
-            yield f"{field} is no field; there are {', '.join(('version', *fields))}"
-    value = one.get("version")
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield f"version is the number {value}; put it in quotes, or 12.10 is 12.1"
-    elif not (isinstance(value, str) and VERSION.fullmatch(value)):
-        yield f'version is {value if value else "not there"}; write two numbers with a dot, in quotes: "12.0"'
-    for field in FLAGS:
-        if field in fields and not isinstance(one.get(field, False), bool):
-            yield f"{field} is {one[field]}; write true or false"
-    for field in ("retired", "deprecated"):
-        if not isinstance(one.get(field, ""), str):
-            yield f"{field} is no text; write what users should use instead"
-    if one.get("retired") and one.get("default") is True:
-        yield "is retired and the default; make another version the default"
-
-
-def _pgi_faults(one: Declared) -> Iterator[str]:
-    full = {**PGI, **one}
-    if full["licence"] and not LICENCE.fullmatch(str(full["licence"])):
-        yield f"licence is {full['licence']}; write PORT@HOST of the licence server, or the path of a licence file"
-    folder = str(full["mpi_folder"])
-    if folder.startswith("/") or ".." in folder.split("/") or not folder:
-        yield f"mpi_folder is {folder}; write a folder below PGI's own"
-    if full["mpi_gpu"] is True and full["mpi"] is not True:
-        yield "mpi_gpu without mpi; there is no Open MPI to make for GPUs"
-    if full["retired"]:
-        return
-    source = str(full["source"])
-    if not SOURCE.fullmatch(source):
-        yield (
-            f"source is {source or 'not there'}; write the archive's path on the installer (/srv/...), controller:/path"
-            " for one on this machine, or an http address of the site's mirror"
-        )
-    elif "://" in source and "@" in source.split("/")[2]:
-        yield "source has a name or password in it; use an address that needs none"
-    if not (isinstance(full["sha256"], str) and HEX.fullmatch(full["sha256"])):
-        yield f"sha256 is {full['sha256'] or 'not there'}; write the 64 digits 0-9a-f that sha256sum says, in quotes"
-
-
-def _together(declared: Sequence[Declared], variable: str) -> Iterator[str]:
-    for version, times in Counter(one["version"] for one in declared).items():
-        if times > 1:
-            yield f"{variable}: {version} is declared {times} times"
-    seen = [one for one in declared if not one.get("retired") and not one.get("hidden")]
-    defaults = [one["version"] for one in seen if one.get("default")]
-    if len(defaults) > 1:
-        yield f"{variable}: the defaults are {', '.join(defaults)}; one is right"
-    elif len(seen) > 1 and not defaults:
-        yield f"{variable}: no default; write `default: true` for one of {', '.join(one['version'] for one in seen)}"
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from hal_cluster.rules import compilers  # found through the line above
 
 
 class FilterModule:
@@ -239,10 +17,10 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
         return {
-            "hal_compiler_modules": hal_compiler_modules,
-            "hal_pgi_problems": hal_pgi_problems,
-            "hal_pgi_table": hal_pgi_table,
-            "hal_toolchain_problems": hal_toolchain_problems,
-            "hal_toolchain_table": hal_toolchain_table,
-            "hal_toolchain_undeclared": hal_toolchain_undeclared,
+            "hal_compiler_modules": compilers.modules,
+            "hal_pgi_problems": compilers.pgi_problems,
+            "hal_pgi_table": compilers.pgi_table,
+            "hal_toolchain_problems": compilers.toolchain_problems,
+            "hal_toolchain_table": compilers.toolchain_table,
+            "hal_toolchain_undeclared": compilers.toolchain_undeclared,
         }

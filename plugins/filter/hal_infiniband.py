@@ -1,42 +1,21 @@
-"""Filter of the role infiniband: packages that OFED replaces and a repository would bring back."""
+"""Filter of the role infiniband."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-
-def hal_not_excluded(repositories: Mapping[str, Any], ids: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """Return a sentence for each of these repositories that does not exclude all patterns.
-
-    `repositories` is in the form of repositories_enabled. One that is not declared is a sentence, too: a name that fits
-    nothing would ask for nothing.
-    A repository that is not enabled is left out. `ids`: the repositories that have such packages. `patterns`: what each
-    has to exclude, in these words.
-    """
-    wanted, sentences = list(patterns), []
-    for name in ids:
-        if name not in repositories:
-            sentences.append(f"{name} is none of the repositories {', '.join(sorted(repositories))}")
-            continue
-        repository = repositories[name]
-        if not repository.get("enabled", True):
-            continue
-        missing = [pattern for pattern in wanted if pattern not in _excluded(repository)]
-        if missing:
-            sentences.append(f"{name} does not exclude {' '.join(missing)}")
-    return sentences
-
-
-def _excluded(repository: Mapping[str, Any]) -> list[str]:
-    """The patterns of a repository's `exclude`: a list, or words with blanks or commas between (yum.conf(5))."""
-    value = (repository.get("options") or {}).get("exclude", [])
-    return value.replace(",", " ").split() if isinstance(value, str) else [str(one) for one in value]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from hal_cluster.rules import infiniband  # found through the line above
 
 
 class FilterModule:
-    """What Ansible loads."""
+    """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {"hal_not_excluded": hal_not_excluded}
+        return {
+            "hal_not_excluded": infiniband.not_excluded,
+        }

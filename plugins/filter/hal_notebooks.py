@@ -69,7 +69,9 @@ def hal_notebook_modules(
         one["prepend"] = {"JUPYTER_PATH": [kernels]}
         if one.get("retired"):
             continue
-        shared = {field: one[field] for field in ("version", "owner_role", "default", "hidden") if field in one}
+        shared: dict[str, Any] = {
+            field: one[field] for field in ("version", "owner_role", "default", "hidden") if field in one
+        }
         title = f"JupyterLab of jupyter/{one['version']}"
         found.append({**shared, "name": "jupyterlab", "title": title, "requires": [f"jupyter/{one['version']}"]})
         if image and one.get("default"):  # the one that is in the image

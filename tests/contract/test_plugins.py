@@ -42,6 +42,7 @@ PLANTED = (
         plugins.filters_say_what_they_do,
         {
             "plugins/filter/hal_x.py": """
+                from hal_y import z
                 from hal_y.z import silent, told
 
                 def hal_good():
@@ -67,6 +68,10 @@ PLANTED = (
                             "hal_imported": told,
                             "hal_badly_imported": silent,
                             "hal_nowhere": str,
+                            "hal_asked": z.told,
+                            "hal_badly_asked": z.silent,
+                            "hal_worded": worded(z.told),
+                            "hal_badly_worded": worded(z.silent),
                         }
                 """,
             "hal_y/z.py": 'def told():\n    "Return x."\ndef silent():\n    return 1\n',
@@ -74,11 +79,13 @@ PLANTED = (
         [
             f"plugins/filter/hal_x.py:{line}: filter {name}: {function} has no docstring; say there what it does"
             for line, name, function in (
-                (19, "hal_bad", "hal_bad"),
-                (20, "hal_other_name", "hal_bad"),
-                (22, "hal_badly_made", "_silent"),
-                (24, "hal_badly_imported", "silent"),
-                (25, "hal_nowhere", "str"),
+                (20, "hal_bad", "hal_bad"),
+                (21, "hal_other_name", "hal_bad"),
+                (23, "hal_badly_made", "_silent"),
+                (25, "hal_badly_imported", "silent"),
+                (26, "hal_nowhere", "str"),
+                (28, "hal_badly_asked", "z.silent"),
+                (30, "hal_badly_worded", "z.silent"),
             )
         ],
     ),

@@ -19,6 +19,7 @@ MAY: Mapping[str, frozenset[str]] = {
     "hal_cluster.certificates": frozenset({"hal_inventory"}),
     "hal_cluster.environments": frozenset({"hal_inventory"}),
     "hal_cluster.expect": frozenset({"hal_inventory", "hal_node.expect"}),
+    "hal_cluster.filters": frozenset({"hal_cluster.rules"}),
     "hal_cluster.packages": frozenset({"hal_inventory", "hal_cluster.expect"}),
     "hal_cluster.programs": frozenset(),
     "hal_cluster.provision": frozenset({"hal_inventory", "hal_cluster.certificates"}),

@@ -72,13 +72,25 @@ def filters_say_what_they_do(root: Path) -> Iterator[Finding]:
         documented = _documented(path)
         for node in ast.parse(path.read_bytes()).body:
             if isinstance(node, ast.ImportFrom) and node.module:
-                there = _documented(root / f"{node.module.replace('.', '/')}.py")
+                folder = root / node.module.replace(".", "/")
+                there = _documented(folder.with_suffix(".py"))
                 documented |= {one.asname or one.name for one in node.names if one.name in there}
+                for one in node.names:
+                    documented |= {
+                        f"{one.asname or one.name}.{name}" for name in _documented(folder / f"{one.name}.py")
+                    }
         for name, line, value in filters_of(path):
-            made = value.func if isinstance(value, ast.Call) else value
-            function = made.id if isinstance(made, ast.Name) else name
+            made = _wrapped(value)
+            function = ast.unparse(made) if isinstance(made, (ast.Attribute, ast.Name)) else name
             if function not in documented:
                 yield Finding(path, line, f"filter {name}: {function} has no docstring; say there what it does")
+
+
+def _wrapped(value: ast.expr) -> ast.expr:
+    """Return the function that a filter is, or that is given to another: `worded(ssh.losses)`; else who makes it."""
+    if isinstance(value, ast.Call):
+        return value.args[0] if isinstance(value.args[0], (ast.Attribute, ast.Name)) else value.func
+    return value
 
 
 def _documented(path: Path) -> set[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -95,17 +94,6 @@ class Site:
 @pytest.fixture(params=EVERY)
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
     return Site(tmp_path, interpreter(request.param))
-
-
-@pytest.fixture(scope="session")
-def filters() -> Any:
-    """The filters of the role, by their names."""
-    spec = importlib.util.spec_from_file_location("hal_compilers_filters", PROJECT / "plugins/filter/hal_compilers.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.FilterModule().filters()
 
 
 def pgi(**changes: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hal_cluster.rules import compilers
 from tests.unit.compilers.conftest import pgi
 
 PGI_FIELDS = "version, source, sha256, nvidia, mpi, mpi_gpu, mpi_folder, licence, default, hidden, retired, deprecated"
@@ -63,9 +64,9 @@ TEXT = "is no text; write what users should use instead"
         ),
     ],
 )  # fmt: skip
-def test_each_fault_of_a_version_is_told(filters: Any, changes: dict[str, Any], words: list[str]) -> None:
+def test_each_fault_of_a_version_is_told(changes: dict[str, Any], words: list[str]) -> None:
     expected = [f"compilers_pgi[1]{line}" for line in words]
-    assert filters["hal_pgi_problems"]([pgi(version="1.2", default=True), pgi(**changes)], "x86_64", False) == expected
+    assert compilers.pgi_problems([pgi(version="1.2", default=True), pgi(**changes)], "x86_64", False) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,13 +79,13 @@ def test_each_fault_of_a_version_is_told(filters: Any, changes: dict[str, Any], 
         {"deprecated": "soon", "default": True}, {"hidden": True, "default": True}, {"nvidia": False},
     ],
 )  # fmt: skip
-def test_what_is_right_has_no_fault(filters: Any, changes: dict[str, Any]) -> None:
+def test_what_is_right_has_no_fault(changes: dict[str, Any]) -> None:
     for arch in ("ppc64le", "x86_64"):
-        assert filters["hal_pgi_problems"]([pgi(**changes)], arch, True) == []
+        assert compilers.pgi_problems([pgi(**changes)], arch, True) == []
 
 
-def test_faults_of_the_whole_list_are_told_when_each_version_is_right(filters: Any) -> None:
-    problems = filters["hal_pgi_problems"]
+def test_faults_of_the_whole_list_are_told_when_each_version_is_right() -> None:
+    problems = compilers.pgi_problems
     eula = (
         "compilers_pgi: PGI's end-user licence has to be accepted before its installer runs: read it, then set"
         " compilers_pgi_accept_eula to true"
@@ -108,12 +109,12 @@ def test_faults_of_the_whole_list_are_told_when_each_version_is_right(filters: A
         ({}, "compilers_pgi: not a list; write a version an entry"),
         ([pgi(), "x", "y"], 'compilers_pgi[1]: not a mapping; write {version: "..."}'),
     ):
-        assert filters["hal_pgi_problems"](wrong, "x86_64", True) == [words]
+        assert compilers.pgi_problems(wrong, "x86_64", True) == [words]
     assert problems((pgi(),), "x86_64", True) == []
 
 
-def test_faults_of_the_toolchain_are_told(filters: Any) -> None:
-    problems = filters["hal_toolchain_problems"]
+def test_faults_of_the_toolchain_are_told() -> None:
+    problems = compilers.toolchain_problems
     power = "".join(["ppc64", "le"])  # a text of its own, as from a node
     fields = "version, default, hidden, retired, deprecated"
     assert problems([{"version": "12.0", "mpi": True}], power) == [
@@ -125,9 +126,9 @@ def test_faults_of_the_toolchain_are_told(filters: Any) -> None:
     assert problems([{}], power) == [f"compilers_advance_toolchain[0]: version is not there; {SHAPE}"]
 
 
-def test_the_tables_have_all_fields(filters: Any) -> None:
+def test_the_tables_have_all_fields() -> None:
     listed = {"default": False, "hidden": False, "retired": "", "deprecated": ""}
-    assert filters["hal_toolchain_table"]([{"version": "12.0", "hidden": True}, {"version": "13.0"}]) == [
+    assert compilers.toolchain_table([{"version": "12.0", "hidden": True}, {"version": "13.0"}]) == [
         listed | {"version": "12.0", "hidden": True, "id": "at/12.0", "prefix": "/opt/at12.0",
                   "stem": "advance-toolchain-at12.0"},
         listed | {"version": "13.0", "id": "at/13.0", "prefix": "/opt/at13.0", "stem": "advance-toolchain-at13.0"},
@@ -135,7 +136,7 @@ def test_the_tables_have_all_fields(filters: Any) -> None:
     rest = listed | {"nvidia": True, "mpi": False, "mpi_gpu": False, "licence": "", "mpi_folder": "mpi/openmpi-3.1.3",
                      "source": "/srv/pgi.tar.gz", "sha256": "a" * 64}  # fmt: skip
     declared = [pgi(), pgi(version="1.2", retired="x", mpi=True), pgi(version="1.3"), pgi(version="1.4")]
-    assert filters["hal_pgi_table"](declared, "/r", "x86_64") == [
+    assert compilers.pgi_table(declared, "/r", "x86_64") == [
         rest | {"version": version, "id": f"pgi/{version}", "at": at,
                 "path": f"/r/{version}/current/linux86-64/{version}", **more}
         for version, at, more in (
@@ -144,10 +145,10 @@ def test_the_tables_have_all_fields(filters: Any) -> None:
     ]  # fmt: skip
 
 
-def test_the_modules_are_whole(filters: Any) -> None:
+def test_the_modules_are_whole() -> None:
     listed = {"default": False, "hidden": False, "retired": "", "deprecated": ""}
     common = listed | {"owner_role": "compilers", "family": "compiler"}
-    toolchain, plain, mpi = filters["hal_compiler_modules"](
+    toolchain, plain, mpi = compilers.modules(
         [{"version": "12.0", "deprecated": "soon"}],
         [pgi(default=True), pgi(version="20.4", mpi=True, licence="/l", hidden=True)], "/r", "ppc64le",
     )  # fmt: skip
@@ -176,10 +177,10 @@ def test_the_modules_are_whole(filters: Any) -> None:
     }  # fmt: skip
 
 
-def test_packages_that_nobody_declares_are_those_of_the_toolchain(filters: Any) -> None:
+def test_packages_that_nobody_declares_are_those_of_the_toolchain() -> None:
     installed = [
         "advance-toolchain-at9.0-x", "advance-toolchain-at12.0-x", "x-advance-toolchain-at1.0-x",
         "advance-toolchain-at13.0-x", "advance-toolchain-at1-x",
     ]  # fmt: skip
     declared = [{"version": "12.0"}, {"version": "13.0", "retired": ""}]
-    assert filters["hal_toolchain_undeclared"](installed, declared) == ["advance-toolchain-at9.0-x"]
+    assert compilers.toolchain_undeclared(installed, declared) == ["advance-toolchain-at9.0-x"]

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-FILE = Path(__file__).resolve().parents[3] / "plugins/filter/hal_infiniband.py"
-spec = importlib.util.spec_from_file_location("hal_infiniband", FILE)
-assert spec
-assert spec.loader
-filters = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(filters)
-hal_not_excluded = filters.FilterModule().filters()["hal_not_excluded"]
+from hal_cluster.rules.infiniband import not_excluded
 
 PATTERNS = ["rdma-core*", "opensm*"]
 
@@ -32,16 +24,16 @@ PATTERNS = ["rdma-core*", "opensm*"]
     ],
 )
 def test_each_pattern_has_to_be_excluded(options: Any, sentences: list[str]) -> None:
-    assert hal_not_excluded({"base": {"options": options}, "epel": {}}, ["base"], PATTERNS) == sentences
+    assert not_excluded({"base": {"options": options}, "epel": {}}, ["base"], PATTERNS) == sentences
 
 
 def test_a_repository_that_is_switched_off_brings_nothing() -> None:
-    assert hal_not_excluded({"base": {"enabled": False}}, ["base"], PATTERNS) == []
+    assert not_excluded({"base": {"enabled": False}}, ["base"], PATTERNS) == []
 
 
 def test_a_name_that_fits_nothing_is_said() -> None:
-    assert hal_not_excluded({"os": {}, "epel": {}}, ["base"], PATTERNS) == ["base is none of the repositories epel, os"]
+    assert not_excluded({"os": {}, "epel": {}}, ["base"], PATTERNS) == ["base is none of the repositories epel, os"]
 
 
 def test_nothing_asked_is_nothing_said() -> None:
-    assert hal_not_excluded({"base": {}}, [], PATTERNS) == []
+    assert not_excluded({"base": {}}, [], PATTERNS) == []

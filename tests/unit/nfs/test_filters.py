@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 from typing import Any
 
 import pytest
 
-from tests.contract.project import PROJECT
-
-_SPEC = importlib.util.spec_from_file_location("hal_nfs_filter", PROJECT / "plugins" / "filter" / "hal_nfs.py")
-assert _SPEC
-assert _SPEC.loader
-nfs = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(nfs)
+from hal_cluster.rules import nfs
 
 OPTIONS = ["rw", "sync", "root_squash", "no_subtree_check", "sec=sys"]
 MOUNT_OPTIONS = ["rw", "hard", "vers=4.1"]
@@ -43,23 +36,23 @@ def test_a_node_exports_what_it_serves_and_nothing_else() -> None:
         "scale": file_system(kind="spectrum_scale", servers=["store"]),
         "deep": file_system(export="/data/deep/er", cidr="10.0.3.0/24"),
     }
-    raid_sets = [
+    raid_sets: list[dict[str, Any]] = [
         {"node": "store", "mount": "/data"},
         {"node": "store", "mount": "/data/deep"},
         {"node": "store", "mount": None},
         {"node": "node1", "mount": "/"},
     ]
-    exports = nfs.hal_nfs_exports(model, "store", raid_sets, OPTIONS, {"deep": ["ro"]})
+    exports = nfs.exports(model, "store", raid_sets, OPTIONS, {"deep": ["ro"]})
     assert [(one["name"], one["client"], one["options"], one["disks"]) for one in exports] == [
         ("data", "10.0.2.0/24", OPTIONS, "/data"),
         ("deep", "10.0.3.0/24", ["ro"], "/data/deep"),
     ]
-    assert nfs.hal_nfs_exports(model, "node1", raid_sets, OPTIONS, {}) == []
+    assert nfs.exports(model, "node1", raid_sets, OPTIONS, {}) == []
 
 
 def test_a_name_that_begins_like_a_mount_is_not_below_it() -> None:
     model = {"data": file_system(export="/database")}
-    assert nfs.hal_nfs_exports(model, "store", [{"node": "store", "mount": "/data"}], OPTIONS, {})[0]["disks"] is None
+    assert nfs.exports(model, "store", [{"node": "store", "mount": "/data"}], OPTIONS, {})[0]["disks"] is None
 
 
 @pytest.mark.parametrize(
@@ -74,12 +67,12 @@ def test_a_name_that_begins_like_a_mount_is_not_below_it() -> None:
     ],
 )
 def test_options_of_exports_are_words_of_exports_5_and_decided(options: list[str], said: list[str]) -> None:
-    assert nfs.hal_nfs_export_problems([{"name": "x", "path": "/x", "client": "*", "options": options}]) == said
+    assert nfs.export_problems([{"name": "x", "path": "/x", "client": "*", "options": options}]) == said
 
 
 def test_a_folder_is_exported_once_to_a_network() -> None:
     exports = [{"name": name, "path": "/x", "client": "10.0.0.0/8", "options": OPTIONS} for name in ("a", "b")]
-    assert nfs.hal_nfs_export_problems(exports) == ["b: /x is exported to 10.0.0.0/8 already, as a"]
+    assert nfs.export_problems(exports) == ["b: /x is exported to 10.0.0.0/8 already, as a"]
 
 
 OURS = "/data 10.0.2.0/24(rw,sync)"
@@ -112,14 +105,14 @@ BLOCK = f"{nfs.BEGIN}\n{OURS}\n{nfs.END}\n"
     ],
 )  # fmt: skip
 def test_lines_of_others_stay_behind_ours_until_they_are_withdrawn(before: str, after: str) -> None:
-    assert nfs.hal_nfs_exports_text(before, [OURS], False) == BLOCK + after
-    assert nfs.hal_nfs_exports_text(BLOCK + after, [OURS], False) == BLOCK + after, "a second time"
-    assert nfs.hal_nfs_exports_text(before, [OURS], True) == BLOCK
+    assert nfs.exports_text(before, [OURS], False) == BLOCK + after
+    assert nfs.exports_text(BLOCK + after, [OURS], False) == BLOCK + after, "a second time"
+    assert nfs.exports_text(before, [OURS], True) == BLOCK
 
 
 def test_a_node_that_serves_nothing_has_nothing_of_ours() -> None:
-    assert nfs.hal_nfs_exports_text(f"{BLOCK}/old *(ro)\n", [], False) == "/old *(ro)\n"
-    assert nfs.hal_nfs_exports_text(f"{BLOCK}/old *(ro)\n", [], True) == ""
+    assert nfs.exports_text(f"{BLOCK}/old *(ro)\n", [], False) == "/old *(ro)\n"
+    assert nfs.exports_text(f"{BLOCK}/old *(ro)\n", [], True) == ""
 
 
 def test_a_node_mounts_what_it_is_a_client_of() -> None:
@@ -130,7 +123,7 @@ def test_a_node_mounts_what_it_is_a_client_of() -> None:
         "own": file_system(servers=["node1"], mount="/own", export="/disk/own"),
         "not": file_system(clients=["node2"]),
     }
-    mounts = nfs.hal_nfs_mounts(model, "node1", MOUNT_OPTIONS, {"six": ["ro", "soft"]})
+    mounts = nfs.mounts(model, "node1", MOUNT_OPTIONS, {"six": ["ro", "soft"]})
     assert [(one["name"], one["source"], one["unit"], one["options"], one["own"]) for one in mounts] == [
         ("data", "10.0.2.1:/data", "srv-big\\x20data", MOUNT_OPTIONS, False),
         ("own", "/disk/own", "own", [], True),
@@ -164,8 +157,8 @@ def test_mounts_that_lose_data_or_have_no_server_are_refused(
     entry: dict[str, Any], options: list[str], said: list[str]
 ) -> None:
     model = {"x": file_system(**entry)}
-    mounts = nfs.hal_nfs_mounts(model, "node1", options, {})
-    assert nfs.hal_nfs_mount_problems(mounts, model) == said
+    mounts = nfs.mounts(model, "node1", options, {})
+    assert nfs.mount_problems(mounts, model) == said
 
 
 def test_fstab_has_the_type_of_the_version() -> None:
@@ -178,7 +171,7 @@ def test_fstab_has_the_type_of_the_version() -> None:
         (["vers=4.1"], "nfs4"),
         ([], "nfs4"),
     ):
-        mounts = nfs.hal_nfs_mounts(model, "node1", options, {})
+        mounts = nfs.mounts(model, "node1", options, {})
         assert [one["type"] for one in mounts] == ["none", kind]
 
 
@@ -187,4 +180,4 @@ def test_fstab_has_the_type_of_the_version() -> None:
 )
 def test_units_have_systemds_names(path: str) -> None:
     said = subprocess.run(["systemd-escape", "--path", path], capture_output=True, text=True, check=True).stdout
-    assert nfs.hal_unit_name(path) == said.strip()
+    assert nfs.unit_name(path) == said.strip()

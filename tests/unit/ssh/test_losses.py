@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from ansible.errors import AnsibleFilterError
+
+from hal_cluster.rules import ssh
+from hal_cluster.rules.errors import RuleError
 
 ROOT = Path(__file__).resolve().parents[3]
-FILE = ROOT / "plugins/filter/hal_ssh.py"
 LOOK = ROOT / "roles/ssh/files/look.sh"
 CAME = ROOT / "roles/ssh/files/came.sh"
-spec = importlib.util.spec_from_file_location("hal_ssh", FILE)
-assert spec
-assert spec.loader
-filters = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(filters)
 
 # Words and values as `sshd -T` of openssh-7.4p1-21.el7 has them, those that the role or this test is about.
 SHIPPED = {
@@ -85,7 +80,7 @@ def seen(
 
 
 def losses(text: str, kept: tuple[str, ...] = (), account: str = "root", came: str = "") -> list[str]:
-    return list(filters.hal_ssh_losses(text, kept, account, f"== came\n{came}"))
+    return list(ssh.losses(text, kept, account, f"== came\n{came}"))
 
 
 @pytest.mark.parametrize("came", ["", "password installer\nsession installer", "publickey root\npassword root"])
@@ -153,31 +148,29 @@ def test_a_host_key_of_another_place_is_lost_whoever_came() -> None:
 
 @pytest.mark.parametrize("missing", ["== now root", "== then match", "== hostkeys"])
 def test_an_answer_that_is_not_whole_is_not_fine(missing: str) -> None:
-    with pytest.raises(AnsibleFilterError, match="could not be read"):
+    with pytest.raises(RuleError, match="could not be read"):
         losses(seen().replace(missing, "== other"))
-    with pytest.raises(AnsibleFilterError, match="could not be read: no came"):
-        filters.hal_ssh_losses(seen(), (), "root", "")
+    with pytest.raises(RuleError, match="could not be read: no came"):
+        ssh.losses(seen(), (), "root", "")
 
 
 def test_who_came_in_is_asked_only_where_it_decides() -> None:
-    assert filters.hal_ssh_undecided(seen(), ())
+    assert ssh.undecided(seen(), ())
     same = {name: OURS[name] for name in ("passwordauthentication", "gssapiauthentication")}
-    assert not filters.hal_ssh_undecided(seen({**SHIPPED, **same}, hostkeys=KEYS[2:]), ())
-    assert not filters.hal_ssh_undecided(seen({**SHIPPED, **same}), KEYS)
-    assert filters.hal_ssh_undecided(seen({**SHIPPED, **same}), ())
+    assert not ssh.undecided(seen({**SHIPPED, **same}, hostkeys=KEYS[2:]), ())
+    assert not ssh.undecided(seen({**SHIPPED, **same}), KEYS)
+    assert ssh.undecided(seen({**SHIPPED, **same}), ())
     # What a file of this role has open somebody declared: it may be withdrawn, and a host key beside it is somebody's.
     ours = seen(
         {**OURS, "passwordauthentication": "yes"}, base={**OURS, "passwordauthentication": "yes"}, recorded=KEYS[2]
     )
-    assert not filters.hal_ssh_undecided(ours, ())
-    assert filters.hal_ssh_losses(ours, (), "root") == [
-        f"host key {key}, by which clients know this node" for key in KEYS[:2]
-    ]
+    assert not ssh.undecided(ours, ())
+    assert ssh.losses(ours, (), "root") == [f"host key {key}, by which clients know this node" for key in KEYS[:2]]
 
 
 def test_what_is_said_drives_no_terminal_and_ends() -> None:
     chosen = {**SHIPPED, "banner": "\x1b[2J" + "x" * 9000, **{f"setting{number}": "1" for number in range(100)}}
-    said = filters.hal_ssh_said(losses(seen(chosen)))
+    said = ssh.said(losses(seen(chosen)))
     assert "\x1b" not in said
     assert said.endswith("and 81 more")
     assert len(said) < 5000
@@ -194,13 +187,13 @@ def test_keys_that_nobody_declared_are_shown_by_their_fingerprints(tmp_path: Pat
     ).stdout.split()[1]
     line = f'from="10.64.2.*" ssh-ed25519 {BLOB} root@flash1'
     text = seen(keys=f"{line}\nAuthorizedKeysCommand /usr/bin/keys\nssh-rsa no-base64! x")
-    assert filters.hal_ssh_foreign_keys(text, {"root": []}) == [
+    assert ssh.foreign_keys(text, {"root": []}) == [
         f'root: from="10.64.2.*" ssh-ed25519 {print_} root@flash1',
         "root: AuthorizedKeysCommand /usr/bin/keys",
         "root: ssh-rsa no-base64! x",
     ]
-    assert len(filters.hal_ssh_foreign_keys(text, {"root": [line]})) == 2
-    assert filters.hal_ssh_foreign_keys(text, {"backup": []}) == []
+    assert len(ssh.foreign_keys(text, {"root": [line]})) == 2
+    assert ssh.foreign_keys(text, {"backup": []}) == []
 
 
 # sshd of a node that is a folder: it prints the configuration that it is given, or has.

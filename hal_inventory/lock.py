@@ -18,5 +18,4 @@ def locked(path: Path, problem: Callable[[str], Exception], what: str) -> Abstra
     ``problem`` makes the error, of one line, when it cannot be had: another holds it for more than WAIT_SECONDS, or
     others than its owner may write to its folder. ``what``: what is locked, in words.
     """
-    held: AbstractContextManager[None] = hal_lock.locked(str(path), problem, WAIT_SECONDS, what)
-    return held
+    return hal_lock.locked(str(path), problem, WAIT_SECONDS, what)

@@ -21,9 +21,14 @@ import stat
 import sys
 import time
 
+MYPY = False
+if MYPY:
+    from typing import Callable, Iterator  # noqa: F401  in comments
+
 
 @contextlib.contextmanager
 def locked(path, problem, seconds, what):
+    # type: (str, Callable[[str], Exception], float, str) -> Iterator[None]
     """Hold the lock of a file, which is made where it is missing. `problem`, in one line, when it cannot be had.
 
     problem: the caller's kind of exception; seconds: how long another is waited for; what: what is locked, in words.
@@ -40,6 +45,7 @@ def locked(path, problem, seconds, what):
 
 
 def _waited_for(path, problem, seconds, what):
+    # type: (str, Callable[[str], Exception], float, str) -> int
     left = int(10 * seconds)
     while True:
         handle, taken, holder = _opened(path, problem), False, ""
@@ -63,13 +69,14 @@ def _waited_for(path, problem, seconds, what):
 
 
 def _opened(path, problem):
+    # type: (str, Callable[[str], Exception]) -> int
     """Return a handle that programs which are started do not get. An older file may still be open to others."""
     folder = os.path.dirname(path) or "."
     try:
         above = os.stat(folder)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except EnvironmentError as error:
-        why = "it is a link: remove it" if error.errno == errno.ELOOP else error.strerror
+        why = "it is a link: remove it" if error.errno == errno.ELOOP else str(error.strerror)
         why += "; root may do this" if error.errno in (errno.EACCES, errno.EPERM) else ""
         raise problem("%s cannot be locked: %s" % (path, why))
     fcntl.fcntl(handle, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
@@ -92,6 +99,7 @@ def _opened(path, problem):
 
 
 def _is_taken(handle, path):
+    # type: (int, str) -> bool
     """Whether the lock is ours now, and that of the file which stands there: somebody may have removed it meanwhile."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -104,6 +112,7 @@ def _is_taken(handle, path):
 
 # ---------------------------------------------------------------- who has it
 def _sign(handle):
+    # type: (int) -> None
     """Write who has it: on a shared file system only that tells another node."""
     command = " ".join([os.path.basename(sys.argv[0])] + sys.argv[1:])
     words = "process %d on %s (%s), by %s, since %s" % (
@@ -118,6 +127,7 @@ def _sign(handle):
 
 
 def _empty(handle):
+    # type: (int) -> None
     try:
         os.ftruncate(handle, 0)
     except EnvironmentError:
@@ -125,6 +135,7 @@ def _empty(handle):
 
 
 def _holder(handle):
+    # type: (int) -> str
     """Return in words who holds it: by the kernel's list, and by what was written where that is the same process."""
     said = _printable(os.read(handle, 400))
     number = _listed(os.fstat(handle))
@@ -142,6 +153,7 @@ def _holder(handle):
 
 
 def _listed(seen):
+    # type: (os.stat_result) -> int
     """Return the number of this node's process that holds the lock of a file, by /proc/locks (proc(5)); 0 for none."""
     place = "%02x:%02x:%d" % (os.major(seen.st_dev), os.minor(seen.st_dev), seen.st_ino)
     with open("/proc/locks") as source:
@@ -153,6 +165,7 @@ def _listed(seen):
 
 
 def _name(uid):
+    # type: (int) -> str
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -160,10 +173,12 @@ def _name(uid):
 
 
 def _printable(raw):
+    # type: (bytes) -> str
     return "".join(map(chr, _plain(raw)))
 
 
 def _plain(raw):
+    # type: (bytes) -> bytearray
     """Return bytes on one line, as any terminal may show them.
 
     Without a codec: Python 2 would look for its file now, as an account that may not read it.

@@ -55,7 +55,7 @@ READERS = {
         'address': (TEXT, None, False),
         'read': (TEXT, ('listening', 'addresses'), False),
     },
-}
+}  # type: dict[str, dict[str, tuple[str, tuple[str, ...] | None, bool]]]
 
 #: Own words for a unit's state; any other `read` is a systemd property, which starts with a capital (LimitMEMLOCK).
 SERVICE_READS = ('running', 'enabled', 'masked', 'active', 'substate', 'load', 'unit_file')
@@ -82,4 +82,4 @@ ENTRY_FIELDS = {
     'secret': (FLAG, None, False),
     'finding': (TEXT, ('not-effective', 'hardware'), False),
     'health': (TEXT, None, False),
-}
+}  # type: dict[str, tuple[str, tuple[str, ...] | None, bool]]

@@ -91,11 +91,19 @@ PLANTED = (
                     import queue
                 except ImportError:
                     import Queue as queue
+                MYPY = False
+                if MYPY:
+                    from typing import Any
+                    from enum import Enum
+                else:
+                    import typing
                 """,
         },
         [
             f"{MODULE}:2: import of pathlib, which Python 2.7 does not have; import it inside try: with a way out",
             f"{MODULE}:3: import of urllib.parse, which Python 2.7 does not have; import it inside try: with a way out",
+            f"{MODULE}:12: import of enum, which Python 2.7 does not have; import it inside try: with a way out",
+            f"{MODULE}:14: import of typing, which Python 2.7 does not have; import it inside try: with a way out",
         ],
     ),
 )

@@ -21,7 +21,7 @@ from tests.unit.interpreters import NODES, interpreter
 FUTURE = ("absolute_import", "division", "print_function")
 CODING = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 PYTHON_LINE = re.compile(r"^#!.*\bpython")
-# Modules that Python 2.7 does not have; importing them inside try: is fine.
+# Modules that Python 2.7 does not have; importing them inside try: is fine, and typing inside `if MYPY:`.
 NEWER = frozenset(
     [
         "asyncio",
@@ -116,13 +116,14 @@ def begins_alike(root: Path) -> Iterator[Finding]:
 
 @rule
 def imports_what_both_have(root: Path) -> Iterator[Finding]:
-    """No module that only Python 3 has, unless inside try:."""
+    """No module that only Python 3 has, unless inside try:. No node runs what is inside `if MYPY:`."""
     for path in sources(root):
         try:
             tree = ast.parse(text_of(path))
         except SyntaxError:
             continue
         guarded = {id(inner) for node in ast.walk(tree) if isinstance(node, ast.Try) for inner in ast.walk(node)}
+        guarded |= {id(inner) for node in ast.walk(tree) for inner in _imports_for_mypy(node)}
         for node in ast.walk(tree):
             if id(node) in guarded:
                 continue
@@ -138,6 +139,13 @@ def imports_what_both_have(root: Path) -> Iterator[Finding]:
                     node.lineno,
                     f"import of {name}, which Python 2.7 does not have; import it inside try: with a way out",
                 )
+
+
+def _imports_for_mypy(node: ast.AST) -> list[ast.ImportFrom]:
+    """Return imports of typing below `if MYPY:`, which mypy alone takes for true."""
+    if not isinstance(node, ast.If) or ast.unparse(node.test) != "MYPY":
+        return []
+    return [inner for inner in node.body if isinstance(inner, ast.ImportFrom) and inner.module == "typing"]
 
 
 @rule

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tests.contract.project import PROJECT
 
 sys.path.insert(0, str(PROJECT / "plugins" / "module_utils"))
-from hal_node.slurm.conf import logical_lines, pairs  # type: ignore[import-not-found,unused-ignore]
+from hal_node.slurm.conf import logical_lines, pairs
 
 
 class Statement(NamedTuple):

@@ -16,8 +16,8 @@ from hal_cluster.reimage.errors import Conflict, Gone, ReimageError, Trouble
 from hal_cluster.reimage.record import STEPS, Drained, Plan, Record, Run, State, Step, moment, stamp
 from hal_cluster.reimage.world import Installation, Job, SlurmNode, World
 from hal_inventory.printable import one_line
+from hal_node.slurm.drains import REIMAGE
 
-MARK = "hal-reimage"
 _MOST_CONSOLE = 200  # characters of what a console says, beside the reason
 _POSITION = {step: number for number, step in enumerate(STEPS)}
 
@@ -175,7 +175,7 @@ class Engine:
             had = record.drained_before
             before = f" ({had.by} had drained it before: {had.reason})" if had else ""
             # An abort is heard of a node that Slurm does not know any more, too: there is nothing to drain.
-            self._make_safe(replace(record, in_slurm=False), f"{MARK}: {record.reason}{before}")
+            self._make_safe(replace(record, in_slurm=False), f"{REIMAGE}: {record.reason}{before}")
         return record
 
     def _look(self, record: Record) -> Record:
@@ -289,7 +289,7 @@ class Engine:
 
     def _drain(self, record: Record) -> Found:
         node, slurm = record.node, self.world.slurm
-        reason = f"{MARK}: {record.plan.image.folder} by {record.run.by}"
+        reason = f"{REIMAGE}: {record.plan.image.folder} by {record.run.by}"
         seen = self._see(record)
         if not seen.known:
             return self._about_to_go(record)
@@ -440,7 +440,7 @@ class Engine:
         if record.drained_before:
             stays = record.drained_before.reason
         elif record.run.next_state == "DOWN":
-            stays = f"{MARK}: installed and proven; drained as was asked by {record.run.by}"
+            stays = f"{REIMAGE}: installed and proven; drained as was asked by {record.run.by}"
         slurm.end_proof(node, stays)
         if stays:
             return {}
@@ -469,7 +469,7 @@ def _called(record: Record, found: Installation) -> bool:
 
 def _failure(record: Record) -> str:
     """Return what Slurm is told of a node that failed: sinfo -R shows it."""
-    return f"{MARK}: failed at {record.step.value}: {record.reason} (hal-reimage show {record.node})"
+    return f"{REIMAGE}: failed at {record.step.value}: {record.reason} (hal-reimage show {record.node})"
 
 
 def refuse_other(kept: Record, plan: Plan, code: str) -> None:

@@ -30,9 +30,7 @@ from hal_cluster.reimage.slurm_text import (
     Listed,
     Ran,
     ending,
-    floors_of,
     impossible,
-    line,
     may_pass,
     read_jobs,
     read_listed,
@@ -40,13 +38,11 @@ from hal_cluster.reimage.slurm_text import (
     read_nodes,
     read_ran,
     read_reservations,
-    too_few,
 )
 from hal_cluster.reimage.world import Job, SlurmNode
+from hal_node.slurm.drains import BUSY, HEALTH, REIMAGE, away, floors_of, is_by, proving, reason_line, too_few
 
 SECONDS = 30  # for one command
-# A job in one of these is on its nodes, as module hal_slurm_node counts.
-BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 # Until somebody goes on with it, or takes it away (scontrol(1); slurmctld makes it a year: reservation.c, create_resv).
 RESERVED = "UNLIMITED"
 
@@ -71,9 +67,7 @@ class TestJob:
 class SlurmCommands:
     """Implements world.Slurm. One for all nodes of a run: drains are decided one after the other.
 
-    ``mark``: how names of reservations and jobs begin, and with ": " behind it reasons of our drains. ``health``: how
-    those of the health check do; its drains become ours. ``floors``: how many nodes a partition keeps for jobs; half of
-    its nodes where it is not named.
+    ``floors``: how many nodes a partition keeps for jobs; half of its nodes where it is not named.
     """
 
     def __init__(
@@ -81,14 +75,11 @@ class SlurmCommands:
         run: Run,
         *,
         job: TestJob,
-        mark: str = "hal-reimage",
-        health: str = "health: ",
         floors: Mapping[str, int] | None = None,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._run, self._job, self._mark, self._health = run, job, mark, health
-        self._ours = f"{mark}: "
+        self._run, self._job = run, job
         self._floors = dict(floors or {})
         self._clock, self._pause = clock, pause
         self._deciding = threading.Lock()
@@ -102,11 +93,11 @@ class SlurmCommands:
         on = self._ask("squeue", "--noheader", "--all", "--nodelist", node, "--states", BUSY, "--format", "%A|%u|%e")
         return SlurmNode(
             known=True,
-            drained=_away(found),
-            ours=_away(found) and found["reason"].startswith(self._ours),
+            drained=away(found),
+            ours=is_by(found, REIMAGE),
             usable=found["usable"],
             maintained=found["maintained"],
-            unhealthy=_away(found) and found["reason"].startswith(self._health),
+            unhealthy=is_by(found, HEALTH),
             reason=found["reason"],
             by=found["by"],
             jobs=tuple(Job(one["id"], one["user"], one["end"]) for one in read_jobs(on)),
@@ -122,7 +113,8 @@ class SlurmCommands:
         nodes = self._all()
         if wrong := impossible(nodes, self._floors):
             raise ReimageError("\n".join(wrong))
-        return floors_of(nodes, self._floors)
+        found: dict[str, tuple[int, int]] = floors_of(nodes, self._floors)
+        return found
 
     def check_job_user(self) -> None:
         """ReimageError unless the test job's user is an ordinary one whose jobs Slurm takes.
@@ -153,7 +145,7 @@ class SlurmCommands:
         shown = self._ask("scontrol", "--oneliner", "show", "config")
         found = re.search(r"^AccountingStorageEnforce *= *(.*)$", shown, re.MULTILINE)
         if found is None:
-            raise Trouble(f"scontrol show config: no answer that can be read: {line(shown)!r}", passes=True)
+            raise Trouble(f"scontrol show config: no answer that can be read: {reason_line(shown)!r}", passes=True)
         return found[1].strip() == "none"
 
     def drain(self, node: str, reason: str) -> str:
@@ -164,7 +156,7 @@ class SlurmCommands:
         with self._deciding:
             nodes = self._nodes(node)
             found = nodes[node]
-            if _away(found) and not found["reason"].startswith(self._health):
+            if away(found) and not is_by(found, HEALTH):
                 return ""
             if refused := self._too_few(node, nodes):
                 return refused
@@ -184,10 +176,12 @@ class SlurmCommands:
                 return ""
             if refused := self._too_few(node, nodes):
                 return refused
-            if _away(found) and not found["reason"].startswith((self._ours, self._health)):
+            if away(found) and not (is_by(found, REIMAGE) or is_by(found, HEALTH)):
                 self._ask("scontrol", "reboot", "ASAP", "nextstate=DOWN", node)
             else:
-                self._ask("scontrol", "reboot", "ASAP", f"nextstate={next_state}", f"reason={line(reason)}", node)
+                self._ask(
+                    "scontrol", "reboot", "ASAP", f"nextstate={next_state}", f"reason={reason_line(reason)}", node
+                )
             return self._after_all(node, reason, found)
 
     def keep_drained(self, node: str, reason: str) -> None:
@@ -200,7 +194,7 @@ class SlurmCommands:
             found = self._nodes(node)[node]
             if found["reboot"]:
                 self._end_reboot(node, reason)
-            elif not found["drained"] or found["reason"] != line(reason):
+            elif not found["drained"] or found["reason"] != reason_line(reason):
                 self._drain(node, reason)
             found = self._nodes(node)[node]
         if not found["failing"] and (not found["drained"] or found["reboot"]):
@@ -216,7 +210,7 @@ class SlurmCommands:
         itself (end_proof); one that is through within that moment is seen with the look after RESUME.
         """
         before = self._nodes(node)[node]
-        reason = before["reason"] or f"{self._ours}the test job could not be started"
+        reason = before["reason"] or f"{REIMAGE}: the test job could not be started"
         since = self._reserve(node)
         try:
             job = self._submitted(node, since)
@@ -224,7 +218,7 @@ class SlurmCommands:
                 self._give_to_job(node, before, reason)
             return job.id if job else self._submit(node, before["partitions"])
         except Trouble:
-            self._stay_away(node, reason)
+            self._stayaway(node, reason)
             raise
 
     def proven(self, node: str, job: str) -> str | None:
@@ -261,16 +255,16 @@ class SlurmCommands:
             if not job.ended:
                 self._ask("scancel", job.id, fine="already completing or completed|Invalid job id")
         if reason:
-            self._stay_away(node, reason)
+            self._stayaway(node, reason)
         try:
             self._release(node)
         finally:
             if reason:
-                self._stay_away(node, reason)
+                self._stayaway(node, reason)
 
     def _name(self, node: str) -> str:
         """The name of a node's reservation and of its test job."""
-        return f"{self._mark}-{node}"
+        return f"{REIMAGE}-{node}"
 
     def _ask(self, *argv: str, fine: str = "", zone: str = "") -> str:
         """Return what a command prints; Trouble with its last line when it fails, but for words that are fine."""
@@ -294,7 +288,7 @@ class SlurmCommands:
         text = self._ask("scontrol", "--oneliner", "show", "node", node, fine="Node .* not found")
         found = [one for one in map(read_node, text.splitlines()) if one and one["name"] == node]
         if not found and "not found" not in text:  # what is no answer does not say that there are no jobs
-            raise Trouble(f"scontrol show node {node}: no answer that can be read: {line(text)!r}", passes=True)
+            raise Trouble(f"scontrol show node {node}: no answer that can be read: {reason_line(text)!r}", passes=True)
         return found[0] if found else None
 
     def _nodes(self, node: str) -> dict[str, dict[str, Any]]:
@@ -316,17 +310,17 @@ class SlurmCommands:
         refused = self._too_few(node, {**self._nodes(node), node: before})
         if refused:
             found = self._nodes(node)[node]
-            ours = found["drained"] and found["reason"] == line(reason)
+            ours = found["drained"] and found["reason"] == reason_line(reason)
             if ours and found["reboot"] != "issued" and not found["down"]:
                 self._resume(node)
         return refused
 
     def _too_few(self, node: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
-        reservations = read_reservations(self._ask("scontrol", "--oneliner", "show", "reservation"))
-        return too_few(node, nodes, self._floors, [one for one in nodes if self._name(one) in reservations])
+        reservations = self._ask("scontrol", "--oneliner", "show", "reservation")
+        return str(too_few([node], nodes, self._floors, proving(reservations)))
 
     def _drain(self, node: str, reason: str, *, state: str = "DRAIN") -> None:
-        self._ask("scontrol", "update", f"NodeName={node}", f"State={state}", f"Reason={line(reason)}")
+        self._ask("scontrol", "update", f"NodeName={node}", f"State={state}", f"Reason={reason_line(reason)}")
 
     def _end_reboot(self, node: str, reason: str) -> None:
         """Take a reboot back and drain, or FAIL where RESUME is refused; unreserved where no reservation can be had."""
@@ -343,9 +337,9 @@ class SlurmCommands:
                 raise
             self._drain(node, reason, state="FAIL")
 
-    def _stay_away(self, node: str, reason: str) -> None:
+    def _stayaway(self, node: str, reason: str) -> None:
         """Drain a node that takes jobs; who drained it already keeps his reason."""
-        if not _away(self._nodes(node)[node]):
+        if not away(self._nodes(node)[node]):
             self._drain(node, reason)
 
     def _give_to_job(self, node: str, before: Mapping[str, Any], reason: str) -> None:
@@ -356,7 +350,7 @@ class SlurmCommands:
         if _resumable(found):
             # An abort drains with our mark: only what it was when this began is ours to end.
             if not _resumable(before) or found["reason"] != before["reason"]:
-                what = "somebody drained it" if _away(found) else "it went down"
+                what = "somebody drained it" if away(found) else "it went down"
                 raise Trouble(f"{what}: {found['reason'] or found['state']}")
             self._resume(node)
         if not self._holds(node, self._reservation(node)):
@@ -442,18 +436,13 @@ class SlurmCommands:
         )
         job = printed.strip().split(";")[0]
         if not job.isdigit():
-            raise Trouble(f"sbatch gave no id of the test job: {line(printed)}")
+            raise Trouble(f"sbatch gave no id of the test job: {reason_line(printed)}")
         return job
 
     def _ran(self, job: str) -> Ran | None:
         return read_ran(self._ask("scontrol", "--oneliner", "show", "job", job, fine="Invalid job id"))
 
 
-def _away(found: Mapping[str, Any]) -> bool:
-    """Return whether somebody keeps new jobs off a node: by DRAIN, or by FAIL, which does the same."""
-    return bool(found["drained"] or found["failing"])
-
-
 def _resumable(found: Mapping[str, Any]) -> bool:
     """Return whether State=RESUME gives a node back."""
-    return _away(found) or bool(found["down"])
+    return away(found) or bool(found["down"])

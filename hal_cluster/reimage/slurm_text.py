@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hal_node.slurm.drains import counted, floors_of
 from hal_node.slurm.nodes import read_jobs, read_node, read_nodes
 from hal_node.slurm.reservations import read as read_reservations
 
@@ -15,9 +15,7 @@ __all__ = [
     "Listed",
     "Ran",
     "ending",
-    "floors_of",
     "impossible",
-    "line",
     "may_pass",
     "read_jobs",
     "read_listed",
@@ -25,11 +23,7 @@ __all__ = [
     "read_nodes",
     "read_ran",
     "read_reservations",
-    "too_few",
 ]
-
-LONGEST = 240
-"""Characters of a reason, as role node_health has it."""
 
 # Slurm's words (slurm_errno.c of 22.05) when slurmctld is away, is starting, or munge is.
 _PASSES = re.compile(
@@ -73,14 +67,6 @@ def may_pass(words: str) -> bool:
     return bool(_PASSES.search(words))
 
 
-def line(reason: str) -> str:
-    """Return a reason as Slurm keeps it: one line of ASCII without what ``scontrol`` gives a meaning to."""
-    text = reason.replace("[", "(").replace("]", ")")
-    text = "".join(one if 32 <= ord(one) < 127 else " " for one in text if one not in "\"'\\")
-    text = " ".join(text.split())
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
-
-
 def read_listed(text: str) -> list[Listed]:
     """Return the jobs of ``squeue --format "%A|%T|%V"``."""
     rows = [row.strip().split("|") for row in text.splitlines() if row.count("|") == 2]
@@ -114,15 +100,6 @@ def ending(job: Ran, node: str) -> str:
     return f"test job {job.id} ended as {job.state}, exit status {job.exit}{why}"
 
 
-def floors_of(nodes: Mapping[str, Mapping[str, Any]], floors: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """Return {partition: (how many nodes it keeps for jobs, how many it has)} of all partitions that have nodes.
-
-    ``nodes`` are those of read_nodes. A partition without a floor keeps half of its nodes, rounded down.
-    """
-    sizes = Counter(partition for one in nodes.values() for partition in one["partitions"])
-    return {partition: (floors.get(partition, size // 2), size) for partition, size in sorted(sizes.items())}
-
-
 def impossible(nodes: Mapping[str, Mapping[str, Any]], floors: Mapping[str, int]) -> list[str]:
     """Return what is wrong with floors, a line each: of no partition, or more nodes than it has."""
     found = floors_of(nodes, floors)
@@ -131,33 +108,5 @@ def impossible(nodes: Mapping[str, Mapping[str, Any]], floors: Mapping[str, int]
         if partition not in found:
             wrong.append(f"reimage_keep: Slurm has no node in a partition {partition}; it has {', '.join(found)}")
         elif floor > found[partition][1]:
-            wrong.append(f"reimage_keep: {partition} has {_counted(found[partition][1])}, {floor} cannot stay")
+            wrong.append(f"reimage_keep: {partition} has {counted(found[partition][1])}, {floor} cannot stay")
     return wrong
-
-
-def too_few(
-    node: str, nodes: Mapping[str, Mapping[str, Any]], floors: Mapping[str, int], proving: Collection[str]
-) -> str:
-    """Return why a node may not be taken away now, or "": each of its partitions keeps so many nodes for jobs.
-
-    ``nodes`` are those of read_nodes. One that is in a reservation for maintenance, or that a test job runs on, is none
-    for jobs. A partition without a floor keeps what floors_of says.
-    """
-
-    def serves(name: str) -> bool:
-        return bool(nodes[name]["usable"]) and not nodes[name]["maintained"] and name not in proving
-
-    if not serves(node):
-        return ""
-    keep = floors_of(nodes, floors)
-    for partition in nodes[node]["partitions"]:
-        left = sum(serves(name) for name, one in nodes.items() if partition in one["partitions"] and name != node)
-        floor = keep[partition][0]
-        if left < floor:
-            have, stay = _counted(left), "has" if floor == 1 else "have"
-            return f"{partition} would have {have} for jobs, at least {floor} {stay} to stay"
-    return ""
-
-
-def _counted(number: int) -> str:
-    return "1 node" if number == 1 else f"{number} nodes"

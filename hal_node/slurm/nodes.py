@@ -123,13 +123,3 @@ def read_jobs(text):
     """Return the jobs of the output of "squeue --format %A|%u|%e"."""
     rows = [line.strip().split("|") for line in text.splitlines() if line.count("|") == 2]
     return [{"id": row[0], "user": row[1], "end": row[2]} for row in rows]
-
-
-def too_few(nodes, wanted, keep):
-    """Return why these nodes may not be drained now, or "": so many others have to stay usable."""
-    left = [name for name, node in nodes.items() if node["usable"] and name not in wanted]
-    taken = [name for name in wanted if name in nodes and nodes[name]["usable"]]
-    if taken and len(left) < keep:
-        return "%d nodes would be left for jobs, at least %d have to stay; %d of %d are away already" % (
-            len(left), keep, len(nodes) - len(left) - len(taken), len(nodes))
-    return ""

@@ -12,7 +12,7 @@ module: hal_slurm_node
 short_description: Drain Slurm nodes, look at them, give them back
 description:
   - Runs where slurmctld runs; C(serving) on the node itself.
-  - The reason of a drain says who drained; one that begins with I(mark) is ours.
+  - The reason of a drain says who drained; one that begins with I(mark) is ours. FAIL is a drain, too.
   - What an administrator, or slurmctld itself, has drained is left as it is.
 options:
   nodes:
@@ -23,7 +23,7 @@ options:
   state:
     description:
       - C(seen) only looks.
-      - C(drained) drains those that are not drained yet.
+      - C(drained) drains those that are not drained yet, all of them or none.
       - C(resumed) gives those back that are drained or down, whoever drained them.
       - C(serving) waits until slurmctld has heard of them, and gives those back that slurmctld itself had set DOWN
         because they did not answer, once they have registered. One that somebody else keeps from jobs by a drain, by
@@ -39,7 +39,11 @@ options:
     description: For C(drained), the reason.
     type: str
   keep:
-    description: For C(drained), how many other nodes have to stay usable; with fewer nothing is drained, and it fails.
+    description:
+      - For C(drained), how many other nodes have to stay for jobs; with fewer nothing is drained, and it fails.
+      - Each partition keeps half of its nodes, but no more than this.
+      - Asked once more afterwards, since another controller may drain at the same moment. Nodes that took jobs are
+        given back then.
     type: int
     default: 0
   over:
@@ -81,8 +85,8 @@ nodes:
   description:
     - By name, after what was done; C(state) as Slurm writes it, C(usable), C(drained), C(down), C(failing), C(answers),
       C(reason), C(by), C(since), C(slurmd_start), C(partitions), C(maintained) (in a reservation for maintenance),
-      C(reboot) (asked or issued), C(next_state) after that, C(ours) (drained, with our mark), and C(jobs) that are on
-      it.
+      C(reboot) (asked or issued), C(next_state) after that, C(away) (drained, or FAIL), C(ours) (that, with our mark),
+      and C(jobs) that are on it.
   type: dict
   returned: always, but for C(serving)
 resumed:
@@ -100,10 +104,9 @@ missing:
 import time
 
 from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.slurm.drains import BUSY, away, proving, reason_line, too_few
 from ansible.module_utils.hal_node.slurm.nodes import (KEPT, LACKS, SERVES, SILENCED, missing, read_jobs, read_nodes,
-                                                  standing, too_few)
-
-BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
+                                                  standing)
 
 
 class Slurm(object):
@@ -191,9 +194,48 @@ class Serving(object):
         module.exit_json(missing=problems, **result)
 
 
-def is_over(node, beginning):
-    """Whether a node's drain is one that ours takes the place of."""
-    return bool(beginning) and node["reason"].startswith(beginning)
+class Drains(object):
+    """Nodes that are to have no new jobs."""
+
+    def __init__(self, slurm, params):
+        self.slurm, self.keep, self.over = slurm, params["keep"], params["over"]
+        self.reason = reason_line(params["reason"] or "")
+
+    def wanted(self, names, nodes):
+        """Return those of these nodes that ours is the drain of, once they are drained."""
+        return [name for name in names if not away(nodes[name])
+                or (self.over and nodes[name]["reason"].startswith(self.over))]
+
+    def refused(self, names, nodes):
+        """Return why these nodes may not be away, "" when they may."""
+        if not names or not self.keep:
+            return ""
+        reservations = self.slurm.run("scontrol", "--oneliner", "show", "reservation")
+        return too_few(names, nodes, {}, proving(reservations), self.keep)
+
+    def run(self, names, before):
+        """Drain these nodes and return all as they are then; the module ends when too few are left.
+
+        In between others may have drained.
+        """
+        self.refuse(names, self.refused(names, before))
+        if self.slurm.module.check_mode or not names:
+            return before
+        for name in names:
+            self.slurm.update(name, "State=DRAIN", "Reason=" + self.reason)
+        after = self.slurm.nodes()
+        refused = self.refused(names, dict(after, **{name: before[name] for name in names}))
+        if refused:
+            for name in names:
+                if before[name]["usable"] and not after[name]["down"] and after[name]["reason"] == self.reason:
+                    self.slurm.update(name, "State=RESUME")
+        self.refuse(names, refused)
+        return after
+
+    def refuse(self, names, problem):
+        """End the module, if there is a problem."""
+        if problem:
+            self.slurm.module.fail_json(msg="%s: not drained: %s" % (",".join(names), problem))
 
 
 def main():
@@ -219,23 +261,20 @@ def main():
     known = [name for name in params["nodes"] if name in every]
     change = []
     if params["state"] == "drained":
-        change = [name for name in known if not every[name]["drained"] or is_over(every[name], params["over"])]
-        problem = too_few(every, change, params["keep"])
-        if problem:
-            module.fail_json(msg="%s: not drained: %s" % (",".join(change), problem))
-        settings = ("State=DRAIN", "Reason=" + params["reason"])
+        drains = Drains(slurm, params)
+        change = drains.wanted(known, every)
+        every = drains.run(change, every)
     elif params["state"] == "resumed":
-        change = [name for name in known if every[name]["drained"] or every[name]["down"]]
-        settings = ("State=RESUME",)
-    if change and not module.check_mode:
-        for name in change:
-            slurm.update(name, *settings)
-        every = slurm.nodes()
+        change = [name for name in known if away(every[name]) or every[name]["down"]]
+        if change and not module.check_mode:
+            for name in change:
+                slurm.update(name, "State=RESUME")
+            every = slurm.nodes()
     found = {}
     for name in known:
         node = every[name]
-        ours = node["drained"] and node["reason"].startswith(params["mark"])
-        found[name] = dict(node, ours=ours, jobs=slurm.jobs(name))
+        ours = away(node) and node["reason"].startswith(params["mark"])
+        found[name] = dict(node, away=away(node), ours=ours, jobs=slurm.jobs(name))
     module.exit_json(changed=bool(change), nodes=found)
 
 

@@ -19,6 +19,7 @@ import time
 from hal_node.expect.process import run
 from hal_node.expect.values import Unreadable
 from hal_node.lock import locked
+from hal_node.slurm.drains import HEALTH, away, reason_line
 from hal_node.slurm.nodes import read_nodes
 
 from node_health_doubt import counts
@@ -26,9 +27,8 @@ from node_health_share import used_up
 
 __metaclass__ = type
 
-PREFIX = "health: "
-LONGEST = 240  # characters of a reason; sinfo -R shows 20 unless it is asked for more
-WORDS = 160  # of them for the words of the causes, which come before the details
+PREFIX = HEALTH + ": "
+WORDS = 160  # characters of a reason for the words of the causes, which come before the details
 SECONDS = 5  # for slurmctld to answer, up to four times; slurmd kills the whole check after 60
 CAUSE = {"words", "role", "id", "reason", "seen", "hardware"}
 HELD = ".held"  # behind the name of the state or of the spare file: broken hardware with which the node had to stay
@@ -90,14 +90,10 @@ def with_held(results, held):
 def reason_of(causes):
     """Return the reason of a drain: the words of all causes first, then the details of each.
 
-    One line of ASCII without what Slurm gives a meaning to: the reason is known again word for word.
+    It is a line as Slurm keeps it: the reason is known again word for word.
     """
     details = ", ".join("%s: %s" % (one["id"], one["reason"]) for one in causes)
-    text = "%s%s (%s)" % (PREFIX, _words(causes), details)
-    text = text.replace("[", "(").replace("]", ")")
-    text = "".join(character if 32 <= ord(character) < 127 else " " for character in text if character not in "\"'\\")
-    text = " ".join(text.split())
-    return text if len(text) <= LONGEST else text[:LONGEST - 3] + "..."
+    return reason_line("%s%s (%s)" % (PREFIX, _words(causes), details))
 
 
 def _words(causes):
@@ -137,7 +133,7 @@ def decide(node, results, complete, remembered):
     if not ours:
         if not causes:
             return "nothing", "", []
-        if node["drained"] or node["failing"] or (node["down"] and node["reason"] and node["by"] != "slurm"):
+        if away(node) or (node["down"] and node["reason"] and node["by"] != "slurm"):
             why = "%s has taken it out: %s" % (node["by"] or "somebody", node["reason"] or "(no reason)")
             return "nothing", why, []
         return "drain", "", causes

@@ -18,6 +18,8 @@ import sys
 import termios
 import time
 
+from hal_node.slurm.drains import REIMAGE
+
 import provision_store
 import reimage_slurm
 import reimage_status as shown
@@ -222,7 +224,7 @@ def _drain(place, name, record, who):
     step = u"" if record is None else u" at step %s" % record["step"]
     before = (record or {}).get("drained_before")
     drained = u" (%s had drained it before: %s)" % (before["by"], before["reason"]) if before else u""
-    return reimage_slurm.drain(name, shown.clean(u"hal-reimage: aborted by %s%s%s" % (who, step, drained)))
+    return reimage_slurm.drain(name, shown.clean(u"%s: aborted by %s%s%s" % (REIMAGE, who, step, drained)))
 
 
 def _who():

@@ -8,11 +8,12 @@ import re
 import subprocess
 import time
 
+from hal_node.slurm.drains import REIMAGE, reason_line
+
 from provision_common import Problem, text
 
 SECONDS = "30"
-RESERVATION = "hal-reimage-"  # of hal_cluster/reimage/slurm.py: keeps others off a node that runs its test job
-LONGEST = 240
+RESERVATION = REIMAGE + "-"  # of hal_cluster/reimage/slurm.py: keeps others off a node that runs its test job
 # How slurmctld writes that a reboot was asked for, or begun: 20.02 has a word or a sign, 22.05 a word for each.
 REBOOTS = frozenset(["REBOOT", "@", "^", "REBOOT_REQUESTED", "REBOOT_ISSUED"])
 
@@ -26,14 +27,14 @@ def drain(name, reason):
     """
     if not _is_there("scontrol"):
         return u"Slurm's commands are not on this machine; where they are: scontrol update NodeName=%s State=DRAIN" \
-               u" Reason=hal-reimage" % name
+               u" Reason=%s" % (name, REIMAGE)
     status, said = _scontrol("--oneliner", "show", "node", name)
     if status != 0:
         if "not found" in said:
             return u"Slurm does not know it"
         raise Problem(u"not drained in Slurm: %s" % said)
     found = re.search(r" State=(\S+)", said)
-    state, reason = found.group(1) if found else u"", _line(reason)
+    state, reason = found.group(1) if found else u"", reason_line(text(reason))
     if REBOOTS & set(re.split(r"([@^]|[^A-Z_]+)", state)):
         done = _drain_out_of_a_reboot(name, reason)
     else:
@@ -47,7 +48,7 @@ def drain(name, reason):
 
 
 def _drain_out_of_a_reboot(name, reason):
-    held = "ReservationName=hal-reimage-abort-%s" % name
+    held = "ReservationName=%sabort-%s" % (RESERVATION, name)
     _asked("create", "reservation", held, "StartTime=now", "Duration=5", "Nodes=%s" % name, "Users=root",
            "Flags=MAINT,IGNORE_JOBS")
     try:
@@ -58,12 +59,6 @@ def _drain_out_of_a_reboot(name, reason):
     finally:
         _scontrol("delete", held)  # it ends by itself, too
     return u"its reboot was taken back, %s in Slurm: %s" % ("drained" if wanted == "DRAIN" else "failed", reason)
-
-
-def _line(reason):
-    """Return a reason as Slurm keeps it: a line of ASCII without what scontrol gives a meaning to."""
-    kept = re.sub(u"[\"'\\\\]", u"", re.sub(u"[^ -~]", u"?", text(reason).replace(u"[", u"(").replace(u"]", u")")))
-    return kept if len(kept) <= LONGEST else kept[:LONGEST - 3] + u"..."
 
 
 def _asked(*words):

@@ -150,7 +150,7 @@ def test_where_slurm_is_not_its_command_is_said(monkeypatch: pytest.MonkeyPatch,
 
 @pytest.mark.parametrize(
     ("reason", "line"),
-    [("x" * 240, "x" * 240), ("x" * 241, "x" * 237 + "..."), ("a\"b'c\\[d]\té~ ", "abc(d)??~ ")],
+    [("x" * 240, "x" * 240), ("x" * 241, "x" * 237 + "..."), ("a\"b'c\\[d]\té~ ", "abc(d) ~")],
 )
 def test_a_reason_is_what_slurm_keeps(told: SimpleNamespace, reason: str, line: str) -> None:
     told.answers = {"scontrol --oneliner": (0, "x State=IDLE"), "scontrol show": (1, "not found")}

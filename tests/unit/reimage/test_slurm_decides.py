@@ -34,20 +34,6 @@ def test_what_passes_is_known_by_its_words(words: str, passes: bool) -> None:
     assert subject.may_pass(words) is passes
 
 
-@pytest.mark.parametrize(
-    ("reason", "kept"),
-    [
-        ("x" * 240, "x" * 240),
-        ("x" * 241, "x" * 237 + "..."),
-        ("a\x1fb\x7fc~d e", "a b c~d e"),
-        (" a ", "a"),
-        ("[a]'b'", "(a)b"),
-    ],
-)
-def test_a_reason_is_as_long_as_slurm_keeps(reason: str, kept: str) -> None:
-    assert subject.line(reason) == kept
-
-
 @pytest.mark.parametrize("state", sorted(subject._ENDED))
 def test_an_end_is_one(state: str) -> None:
     assert Listed("1", state).ended
@@ -87,15 +73,6 @@ def test_only_an_end_on_its_own_node_is_well(job: Ran, words: str) -> None:
     assert subject.ending(job, "n1") == words
 
 
-@pytest.mark.parametrize(("number", "floor"), [(1, 0), (2, 1), (3, 1), (4, 2), (5, 2)])
-def test_half_of_a_partition_stays_unless_somebody_says_other(number: int, floor: int) -> None:
-    assert subject.floors_of(nodes(number, "b", "a"), {"b": 0}) == {"a": (floor, number), "b": (0, number)}
-
-
-def test_partitions_come_by_name() -> None:
-    assert list(subject.floors_of(nodes(1, "b", "a", "c"), {})) == ["a", "b", "c"]
-
-
 def test_a_floor_is_of_a_partition_and_no_more_than_it_has() -> None:
     assert subject.impossible(nodes(2, "b", "a"), {"a": 2, "b": 0}) == []
     assert subject.impossible(nodes(2, "b", "a"), {"c": 0, "b": 3}) == [
@@ -103,40 +80,6 @@ def test_a_floor_is_of_a_partition_and_no_more_than_it_has() -> None:
         "reimage_keep: Slurm has no node in a partition c; it has a, b",
     ]
     assert subject.impossible(nodes(1, "a"), {"a": 2}) == ["reimage_keep: a has 1 node, 2 cannot stay"]
-
-
-@pytest.mark.parametrize(
-    ("number", "floors", "proving", "words"),
-    [
-        (3, {"a": 2}, [], ""),
-        (2, {"a": 2}, [], "a would have 1 node for jobs, at least 2 have to stay"),
-        (1, {"a": 1}, [], "a would have 0 nodes for jobs, at least 1 has to stay"),
-        (3, {"a": 2}, ["n2"], "a would have 1 node for jobs, at least 2 have to stay"),
-        (3, {"a": 9}, ["n0"], ""),
-        (1, {"a": 0}, [], ""),
-        (4, {}, ["n1"], ""),
-        (4, {}, ["n1", "n2"], "a would have 1 node for jobs, at least 2 have to stay"),
-    ],
-)
-def test_a_node_may_leave_while_enough_stay(
-    number: int, floors: dict[str, int], proving: list[str], words: str
-) -> None:
-    assert subject.too_few("n0", nodes(number, "a"), floors, proving) == words
-
-
-@pytest.mark.parametrize("changes", [{"usable": False}, {"maintained": True}])
-def test_who_serves_nobody_may_leave_and_stays_for_nobody(changes: dict[str, Any]) -> None:
-    every = nodes(3, "a")
-    every["n2"].update(changes)
-    assert subject.too_few("n2", every, {"a": 3}, []) == ""
-    assert subject.too_few("n0", every, {"a": 2}, []) == "a would have 1 node for jobs, at least 2 have to stay"
-
-
-def test_each_partition_of_a_node_counts() -> None:
-    every = {**nodes(3, "a", "b"), "n3": {"usable": True, "maintained": False, "partitions": ["a"]}}
-    words = "b would have 2 nodes for jobs, at least 3 have to stay"
-    assert subject.too_few("n0", every, {"a": 3, "b": 3}, []) == words
-    assert subject.too_few("n3", every, {"a": 3, "b": 3}, []) == ""
 
 
 def test_a_node_that_slurm_does_not_give_back_is_not_proven() -> None:

@@ -10,7 +10,6 @@ import pytest
 from hal_cluster.reimage.slurm_text import (
     Listed,
     ending,
-    line,
     may_pass,
     read_listed,
     read_node,
@@ -103,16 +102,3 @@ def test_a_job_that_did_not_end_well(name: str, words: str) -> None:
 
 def test_a_job_that_slurm_does_not_know() -> None:
     assert read_ran(captured("job_unknown")) is None
-
-
-@pytest.mark.parametrize(
-    ("reason", "kept"),
-    [
-        ("two\nlines  and\ttabs", "two lines and tabs"),
-        ("[root@now] \"quoted\" 'so' \\", "(root@now) quoted so"),
-        ("Gerät", "Ger t"),
-        ("x" * 300, "x" * 237 + "..."),
-    ],
-)
-def test_a_reason_is_one_line_that_scontrol_takes(reason: str, kept: str) -> None:
-    assert line(reason) == kept

@@ -185,6 +185,7 @@ def test_a_reservation_that_is_refused_is_told(make: Make) -> None:
 
 # ---------------------------------------------------------------------------------------------------------------- nodes
 SHOW_NODES = "timeout 30 scontrol --oneliner show node"
+SHOW_RESERVATIONS = "timeout 30 scontrol --oneliner show reservation"
 OURS = " Reason=hal-reboot: new kernel [root@2026-11-21T08:00:00]"
 THEIRS = " Reason=broken fan [root@2026-11-21T08:00:00]"
 
@@ -231,7 +232,50 @@ def test_nodes_that_are_not_drained_are_and_others_are_left(make: Make) -> None:
         "msg": "hal01,hal03: not drained: 1 nodes would be left for jobs, at least 2 have to stay;"
         " 2 of 4 are away already",
     }
-    assert said(ran) == [SHOW_NODES]
+    assert said(ran) == [SHOW_NODES, SHOW_RESERVATIONS]
+
+
+def test_each_partition_keeps_half_of_its_nodes_for_jobs(make: Make) -> None:
+    lines = (("IDLE", "a"), ("IDLE", "a"), ("IDLE", "b"), ("MIXED", "b"), ("IDLE", "b"), ("IDLE+MAINTENANCE", "a"))
+    text = "".join(
+        f"NodeName=hal{number:02d} State={state} Partitions={name}\n" for number, (state, name) in enumerate(lines, 1)
+    )
+    ran = make("hal_slurm_node", {"show node": (0, text, "")})
+    given: dict[str, Any] = {"state": "drained", "reason": "r", "check": True}
+    words = "hal01,hal02: not drained: a would have 0 nodes for jobs, at least 1 has to stay"
+    assert ran(nodes=["hal01", "hal02"], keep=2, **given) == {"failed": True, "msg": words}
+    assert ran(nodes=["hal01", "hal03"], keep=2, **given)["changed"] is True
+    assert ran(nodes=["hal01", "hal02"], **given)["changed"] is True
+    proves = {"show reservation": (0, "ReservationName=hal-reimage-hal02 Nodes=hal02\n", "")}
+    ran = make("hal_slurm_node", {"show node": (0, text, ""), **proves})
+    words = "hal01: not drained: a would have 0 nodes for jobs, at least 1 has to stay"
+    assert ran(nodes=["hal01"], keep=2, **given) == {"failed": True, "msg": words}
+
+
+def test_what_another_controller_drained_at_the_same_moment_counts(make: Make) -> None:
+    before, after = "NodeName={} State={} Partitions=a\n", " Reason=r [root@2026-11-21T08:00:00]"
+    shown = [before.format("hal01", "IDLE") + before.format("hal02", "IDLE")]
+    shown.append(f"NodeName=hal01 State=IDLE+DRAIN Partitions=a{after}\n" + before.format("hal02", "IDLE+DRAIN"))
+    ran = make("hal_slurm_node", {})
+    told: list[str] = []
+
+    def answer(argv: list[str]) -> Answer:
+        told.append(" ".join(argv))
+        drained = any("State=DRAIN" in one for one in told)
+        return (0, shown[drained], "") if told[-1] == SHOW_NODES else (0, "", "")
+
+    ran.answer = answer
+    failed = ran(nodes=["hal01"], state="drained", reason="r", keep=1)
+    assert failed["msg"].startswith("hal01: not drained: 0 nodes would be left for jobs, at least 1 have to stay")
+    assert told[-1] == "timeout 30 scontrol update NodeName=hal01 State=RESUME"
+
+
+def test_fail_is_a_drain_of_whoever_said_it(make: Make) -> None:
+    ran = make("hal_slurm_node", slurm("IDLE+FAIL" + THEIRS))
+    assert ran(nodes=["hal01"], state="drained", reason="r")["changed"] is False
+    found = ran(nodes=["hal01"], mark="broken")["nodes"]["hal01"]
+    assert (found["drained"], found["away"], found["ours"]) == (False, True, True)
+    assert ran(nodes=["hal01"], state="resumed", check=True)["changed"] is True
 
 
 def test_a_drain_of_ours_may_take_the_place_of_one_that_begins_so(make: Make) -> None:

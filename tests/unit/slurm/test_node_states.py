@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_node.slurm.nodes import has_to_register, missing, read_jobs, read_node, standing, too_few
+from ansible.module_utils.hal_node.slurm.drains import too_few
+from ansible.module_utils.hal_node.slurm.nodes import has_to_register, missing, read_jobs, read_node, standing
 
 
 def node(state: str) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def test_a_row_of_another_width_is_no_job() -> None:
 def test_as_many_as_have_to_stay_may_be_all_that_are_left(keep: int, may: bool) -> None:
     nodes = {"hal01": node("IDLE"), "hal02": node("IDLE"), "hal03": node("MIXED"), "hal04": node("DOWN")}
     said = "2 nodes would be left for jobs, at least 3 have to stay; 1 of 4 are away already"
-    assert too_few(nodes, ["hal01", "hal04", "hal99"], keep) == ("" if may else said)
+    assert too_few(["hal01", "hal04", "hal99"], nodes, {}, site=keep) == ("" if may else said)
 
 
 # ------------------------------------------------------------------------------------------------ whose a DOWN is

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_node.slurm.nodes import read_jobs, read_nodes, too_few
+from ansible.module_utils.hal_node.slurm.drains import too_few
+from ansible.module_utils.hal_node.slurm.nodes import read_jobs, read_nodes
 
 LINE = (
     "NodeName={name} Arch=x86_64 CoresPerSocket=20  CPUAlloc=0 CPUTot=160 CPULoad=0.50 AvailableFeatures=(null) "
@@ -101,8 +102,8 @@ def test_jobs_are_read() -> None:
 
 def test_so_many_nodes_have_to_stay() -> None:
     four = nodes("IDLE", "MIXED", "IDLE+DRAIN", "DOWN*")
-    assert too_few(four, ["hal01"], 1) == ""
-    assert too_few(four, ["hal01"], 2) == (
+    assert too_few(["hal01"], four, {}, site=1) == ""
+    assert too_few(["hal01"], four, {}, site=2) == (
         "1 nodes would be left for jobs, at least 2 have to stay; 2 of 4 are away already"
     )
-    assert too_few(four, ["hal03", "hal04"], 4) == "", "what is away already is not taken away"
+    assert too_few(["hal03", "hal04"], four, {}, site=4) == "", "what is away already is not taken away"

@@ -1,4 +1,4 @@
-"""Which parameters Slurm's configuration files have, by release. Data alone; ``slurm_settings`` judges by it.
+"""Which parameters Slurm's configuration files have, by release. Data alone: `hal_cluster.rules.slurm` judges by it.
 
 Source: the tables of options (``s_p_options_t``) that Slurm reads its files with, in its releases 19.05.8, 20.02.7,
 20.11.9, 21.08.8-2 and 22.05.8 (https://github.com/SchedMD/slurm, tags slurm-19-05-8-1 and so on):

@@ -1,143 +1,28 @@
-"""Filters of the role spectrum_scale: which node has which attributes, and what is wrong with declared ones."""
+"""Filters of the role spectrum_scale."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
-
-_ROOT = Path(__file__).resolve().parents[2]
-if str(_ROOT) not in sys.path:
-    sys.path.insert(0, str(_ROOT))
-
-from hal_node.scale import rules, text  # noqa: E402  found only now
-
-Attributes = Mapping[str, Any]
-FIELDS = {"name", "group", "attributes"}
-
-
-def hal_scale_attributes(
-    classes: Sequence[Mapping[str, Any]], groups: Iterable[str], ports: Sequence[str] | None
-) -> dict[str, Any]:
-    """Return the attributes of a node: those of the first class whose group it is in, and RDMA by its ports.
-
-    `ports` of None leaves RDMA to the class; without any port it is off.
-    `classes`: each with name, group and attributes; AnsibleFilterError for other fields. `groups`: those of the node.
-    `ports`: names of its InfiniBand ports. A value of None is the default of Spectrum Scale.
-    """
-    declared, found = set(groups), {}
-    for one in classes:
-        if set(one) != FIELDS:
-            raise AnsibleFilterError(f"spectrum_scale_classes: write name, group and attributes, not {sorted(one)}")
-        if one["group"] in declared:
-            found = dict(one["attributes"])
-            break
-    if ports is not None:
-        rdma = (
-            {"verbsRdma": "enable", "verbsPorts": " ".join(ports)} if ports else {"verbsRdma": None, "verbsPorts": None}
-        )
-        found = {**rdma, **found}
-    return found
-
-
-def hal_scale_classes(
-    classes: Sequence[Mapping[str, Any]],
-    groups: Mapping[str, Sequence[str]],
-    nodes: Iterable[str],
-    ports: Mapping[str, Sequence[str]] | None,
-) -> dict[str, dict[str, Any]]:
-    """Return {class: {nodes, attributes}} for hal_scale_config: a class is parted where its nodes have other ports.
-
-    `classes`, and what is raised: as hal_scale_attributes has them. `groups`: nodes by group. `nodes`: those to be in
-    classes; a node that no class has is in `others`. `ports`: names by node, or None to leave RDMA to the class.
-    """
-    of_group = {one["group"]: frozenset(groups.get(one["group"], ())) for one in classes if "group" in one}
-    made: dict[str, dict[str, Any]] = {}
-    parts: dict[tuple[str, tuple[str, ...] | None], str] = {}
-    for node in nodes:
-        mine = [one for one in classes if node in of_group.get(one.get("group", ""), ())][:1]
-        name = mine[0]["name"] if mine else "others"
-        own = None if ports is None else tuple(ports.get(node, ()))
-        if (name, own) not in parts:
-            label = name if name not in made else f"{name} {' '.join(own or ()) or 'without RDMA'}"
-            attributes = hal_scale_attributes(mine, [mine[0]["group"]] if mine else [], own)
-            parts[name, own] = label
-            made[label] = {"nodes": [], "attributes": attributes}
-        made[parts[name, own]]["nodes"].append(node)
-    return made
-
-
-def hal_scale_problems(attributes: Attributes, unchecked: Sequence[str]) -> list[str]:
-    """Return a sentence for each attribute that cannot be meant.
-
-    Names, types and ranges are known (hal_node/scale/rules.py has IBM's pages). `unchecked`: attributes that
-    are not looked at.
-    """
-    found = (rules.problem(name, attributes[name], unchecked) for name in sorted(attributes))
-    return [one for one in found if one]
-
-
-def hal_scale_memory_problem(attributes: Attributes, memory_mb: int, percent: int) -> str:
-    """Return why a node cannot spare the memory that these attributes take, or an empty text.
-
-    That memory is pagepool, 10 KB an entry of the file cache and 400 bytes an entry of the stat cache; the text has the
-    sum and its parts. `memory_mb`: memory of the node, in MB of 2^20 bytes. `percent`: the share that Spectrum Scale
-    may take.
-    """
-    found: str = rules.memory_problem(attributes, int(memory_mb), int(percent))
-    return found
-
-
-def hal_scale_remark(attributes: Attributes, version: str) -> str:
-    """Return what is without effect in this version, or an empty text.
-
-    Before 5.0.2 maxStatCache has no effect on Linux without LROC (IBM Docs, mmchconfig 5.0.2). `version`: as 5.0.4-1.
-    """
-    found: str = rules.stat_cache_remark(attributes, version)
-    return found
-
-
-def hal_scale_member(output: str, name: str, addresses: Iterable[str]) -> str:
-    """Return what a cluster calls a node, from the output of mmlscluster -Y; an empty text where it is not in it.
-
-    That is the first part of its adminNodeName. A node is known by the short or full name of its admin or daemon
-    interface, or by one of `addresses`. AnsibleFilterError for output that is broken.
-    """
-    try:
-        return text.member(text.members(output), name, addresses) or ""
-    except text.ScaleTextError as error:
-        raise AnsibleFilterError(str(error)) from error
-
-
-def hal_scale_addresses(
-    hosts: Iterable[Mapping[str, Any]], names: Container[str], networks: Mapping[str, Mapping[str, Any]]
-) -> dict[str, list[str]]:
-    """Return {name: addresses} of those hosts of the model, without those of BMCs, which are computers of their own.
-
-    `hosts`, `networks`: as lookup hal has them. `names`: which hosts.
-    """
-    of_bmcs = {name for name, network in networks.items() if network["kind"] == "bmc"}
-    return {
-        one["name"]: [address for network, address in sorted(one["addresses"].items()) if network not in of_bmcs]
-        for one in hosts
-        if one["name"] in names
-    }
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from hal_cluster.filters import worded  # found through the line above
+from hal_cluster.rules import spectrum_scale
 
 
 class FilterModule:
-    """What Ansible loads."""
+    """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
         return {
-            "hal_scale_attributes": hal_scale_attributes,
-            "hal_scale_classes": hal_scale_classes,
-            "hal_scale_problems": hal_scale_problems,
-            "hal_scale_memory_problem": hal_scale_memory_problem,
-            "hal_scale_remark": hal_scale_remark,
-            "hal_scale_member": hal_scale_member,
-            "hal_scale_addresses": hal_scale_addresses,
+            "hal_scale_attributes": worded(spectrum_scale.attributes_of),
+            "hal_scale_classes": worded(spectrum_scale.classes_of),
+            "hal_scale_problems": spectrum_scale.problems,
+            "hal_scale_memory_problem": spectrum_scale.memory_problem,
+            "hal_scale_remark": spectrum_scale.remark,
+            "hal_scale_member": worded(spectrum_scale.member),
+            "hal_scale_addresses": spectrum_scale.addresses,
         }

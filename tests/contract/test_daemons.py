@@ -7,12 +7,12 @@ comments of its file say), chrony.conf and the zone of one with 7.9 (github.com/
 
 from __future__ import annotations
 
-import importlib.util
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from hal_cluster.rules.slurm import settings
 from tests.contract import project
 from tests.contract.el7.daemons.formats import UNKNOWN, formats
 from tests.contract.el7.daemons.samples import SAMPLES
@@ -178,17 +178,12 @@ def test_a_parameter_is_known_in_its_releases_only(release: str) -> None:
 @pytest.mark.parametrize("release", ["19.05.8", "20.02.7", "20.11.9", "21.08.8", "22.05.8"])
 def test_the_roles_own_settings_are_known_to_each_release(release: str) -> None:
     """The filters choose names by release; the lists come from Slurm's source, so neither is made after the other."""
-    spec = importlib.util.spec_from_file_location("hal_slurm_filter", PROJECT / "plugins" / "filter" / "hal_slurm.py")
-    assert spec
-    assert spec.loader
-    filters = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(filters)
     given = project.load_map(PROJECT / "roles" / "slurm" / "defaults" / "main.yml")
     overlay = project.load_map(PROJECT / "inventory" / "virtual" / "group_vars" / "all" / "slurm.yml")
     for name, chosen in (
-        ("slurm", filters.hal_slurm_settings([given["slurm_settings"], overlay["slurm_settings_overlay"]], release)),
-        ("slurm", filters.hal_slurm_settings([given["slurm_settings"]], release)),
-        ("cgroup", filters.hal_slurm_cgroup_settings([given["slurm_cgroup_settings"]], release)),
+        ("slurm", settings.settings([given["slurm_settings"], overlay["slurm_settings_overlay"]], release)),
+        ("slurm", settings.settings([given["slurm_settings"]], release)),
+        ("cgroup", settings.cgroup_settings([given["slurm_cgroup_settings"]], release)),
     ):
         text = "".join(f"{one['key']}={one['value'].replace('{{ slurm_log_dir }}', '/log')}\n" for one in chosen)
         assert len(chosen) > 3

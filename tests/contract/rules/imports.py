@@ -34,7 +34,7 @@ MAY: Mapping[str, frozenset[str]] = {
         }
     ),
     "hal_cluster.rollout": frozenset({"hal_inventory", "hal_cluster.audit", "hal_cluster.expect"}),
-    "hal_cluster.rules": frozenset({"hal_inventory"}),
+    "hal_cluster.rules": frozenset({"hal_inventory", "hal_node.munge_key", "hal_node.scale", "hal_node.slurm"}),
     "hal_cluster.secrets": frozenset({"hal_inventory"}),
     "hal_node.audit": frozenset({"hal_node.expect", "hal_node.run_command", "hal_node.slurm"}),
     "hal_node.image": frozenset({"hal_node.mirror"}),

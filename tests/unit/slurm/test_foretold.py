@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.modules import PROJECT, by_path
+from hal_cluster.rules.slurm.foretold import foretold
 from tests.unit.slurm.machine import CONF, DOWN, NOTHING, STARTED, Machine
 
 COUNT = CONF.replace("10000", "20000")
@@ -119,7 +119,6 @@ def test_a_restart_of_slurmctld_gives_slurmd_no_permission_for_its_own(slurmd: M
 
 # ---------------------------------------------------------------------------------------------------------- the filter
 def test_nodes_that_say_the_same_are_told_together() -> None:
-    told = by_path(PROJECT / "plugins/filter/hal_slurm_foretold.py", "foretold").FilterModule().filters()
     hosts: dict[str, dict[str, Any]] = {
         f"hal{number:02d}": {"d": {"foretold": ["restarts now", "x"]}} for number in range(1, 5)
     }
@@ -127,7 +126,7 @@ def test_nodes_that_say_the_same_are_told_together() -> None:
     hosts["hal05"] = {"d": {"foretold": ["restarts now", "x"]}}  # not in the play
     hosts["front"] = {"c": {"foretold": ["goes on as it is"]}, "d": {"skipped": True}}
     names = ["front", "hal01", "hal02", "hal03", "hal04"]
-    assert told["hal_slurm_foretold"](hosts, names, {"slurmctld": "c", "slurmd": "d"}) == [
+    assert foretold(hosts, names, {"slurmctld": "c", "slurmd": "d"}) == [
         "slurmctld on front goes on as it is",
         "slurmd on hal[01-02,04] restarts now",
         "  x",

@@ -6,18 +6,18 @@ of them.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jinja2
 import pytest
 import yaml
-from ansible.errors import AnsibleFilterError
 from ansible.module_utils.hal_node.expect.evaluate import evaluate
+
+from hal_cluster.rules.errors import RuleError
+from hal_cluster.rules.slurm import live
 
 PROJECT = Path(__file__).resolve().parents[3]
 ENTRIES = {one["id"]: one for one in yaml.safe_load((PROJECT / "roles/slurm/expect.yml").read_text())}
@@ -49,18 +49,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 WIDE = [{"key": "DisableRootJobs", "value": "YES"}, {"key": "OverTimeLimit", "value": "5"}]
 PARTITIONS = (CAPTURES / "partition.txt").read_text()
-
-
-@pytest.fixture(scope="module")
-def live() -> ModuleType:
-    """The filter plugin, loaded as Ansible does: by its path."""
-    path = PROJECT / "plugins" / "filter" / "hal_slurm_live.py"
-    spec = importlib.util.spec_from_file_location("hal_slurm_live_filter", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -96,21 +84,21 @@ def broken(entry: str, items: list[dict[str, str]] | None = None, **variables: A
     return {one["id"]: seen["observed"] for one, seen in zip(asked, results, strict=True) if seen["status"] == "fail"}
 
 
-def limits(live: ModuleType, **more: Any) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = live.hal_slurm_partition_limits(HAL, more)
+def limits(**more: Any) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = live.partition_limits(HAL, more)
     return found
 
 
 # ---------------------------------------------------------------- partitions
-def test_partitions_as_slurm_shows_them_keep_the_promise(live: ModuleType, says: Any) -> None:
+def test_partitions_as_slurm_shows_them_keep_the_promise(says: Any) -> None:
     says("scontrol", PARTITIONS)
-    assert len(limits(live)) == 4 * 25
-    assert broken("partition is as declared", limits(live)) == {}
+    assert len(limits()) == 4 * 25
+    assert broken("partition is as declared", limits()) == {}
 
 
-def test_settings_as_slurm_shows_them_keep_the_promise(live: ModuleType, says: Any) -> None:
+def test_settings_as_slurm_shows_them_keep_the_promise(says: Any) -> None:
     says("scontrol", (CAPTURES / "partition_settings.txt").read_text())
-    asked = live.hal_slurm_partition_limits(HAL, SETTINGS, WIDE)
+    asked = live.partition_limits(HAL, SETTINGS, WIDE)
     assert broken("partition is as declared", asked) == {}
     named = {one["key"].lower() for one in asked}
     assert {key.lower() for one in SETTINGS.values() for key in one} - named == {"alternate"}
@@ -118,10 +106,10 @@ def test_settings_as_slurm_shows_them_keep_the_promise(live: ModuleType, says: A
     assert broken("partition is as declared", asked).keys() >= {"gpu DenyQos", "cpu QoS", "test OverSubscribe"}
 
 
-def test_what_a_gpu_brings_is_shown_in_slurms_order(live: ModuleType, says: Any) -> None:
+def test_what_a_gpu_brings_is_shown_in_slurms_order(says: Any) -> None:
     """Seen of Slurm 22.05.8."""
     says("scontrol", PARTITIONS.replace("JobDefaults=(null)", "JobDefaults=DefCpuPerGPU=40,DefMemPerGPU=60000", 1))
-    asked = limits(live, gpu={"DefMemPerGPU": 60000, "defcpupergpu": 40})
+    asked = limits(gpu={"DefMemPerGPU": 60000, "defcpupergpu": 40})
     assert broken("partition is as declared", asked) == {}
 
 
@@ -140,22 +128,20 @@ def test_what_a_gpu_brings_is_shown_in_slurms_order(live: ModuleType, says: Any)
         ("State=UP", "State=DOWN", {}),  # an administrator's
     ],
 )
-def test_a_limit_that_was_changed_live_is_named(
-    live: ModuleType, says: Any, was: str, is_now: str, named: dict[str, Any]
-) -> None:
+def test_a_limit_that_was_changed_live_is_named(says: Any, was: str, is_now: str, named: dict[str, Any]) -> None:
     assert was in PARTITIONS
     says("scontrol", PARTITIONS.replace(was, is_now, 1))
-    assert broken("partition is as declared", limits(live)) == named
+    assert broken("partition is as declared", limits()) == named
 
 
-def test_a_partition_that_was_made_live_is_named_and_one_that_is_gone(live: ModuleType, says: Any) -> None:
+def test_a_partition_that_was_made_live_is_named_and_one_that_is_gone(says: Any) -> None:
     says("scontrol", PARTITIONS + PARTITIONS.replace("PartitionName=gpu ", "PartitionName=gpu2 "))
     promise = "no partition that nobody declared"
     assert broken(promise, __slurm_partitions=HAL) == {promise: "gpu2"}
     says("scontrol", PARTITIONS)
     assert broken(promise, __slurm_partitions=HAL) == {}
     says("scontrol", PARTITIONS[: PARTITIONS.index("PartitionName=test ")])
-    assert len(broken("partition is as declared", limits(live))) == 25
+    assert len(broken("partition is as declared", limits())) == 25
 
 
 @pytest.mark.parametrize(
@@ -176,25 +162,25 @@ def test_a_partition_that_was_made_live_is_named_and_one_that_is_gone(live: Modu
         ("GraceTime", 30, "30"),
     ],
 )
-def test_values_are_as_scontrol_prints_them(live: ModuleType, key: str, value: Any, shown: str) -> None:
-    (one,) = [each for each in limits(live, gpu={key: value}) if each["id"] == f"gpu {key}"]
+def test_values_are_as_scontrol_prints_them(key: str, value: Any, shown: str) -> None:
+    (one,) = [each for each in limits(gpu={key: value}) if each["id"] == f"gpu {key}"]
     assert one["value"] == shown
 
 
-def test_names_of_settings_may_be_spelled_as_slurm_conf_allows(live: ModuleType) -> None:
+def test_names_of_settings_may_be_spelled_as_slurm_conf_allows() -> None:
     given = {"QOS": "long", "denyaccounts": "x", "Alternate": "y", "defmempercpu": 7}
-    found = {one["id"]: one["value"] for one in limits(live, gpu=given)}
+    found = {one["id"]: one["value"] for one in limits(gpu=given)}
     assert (found["gpu QoS"], found["gpu DenyAccounts"], found["cpu QoS"]) == ("long", "x", "N/A")
     assert not {"gpu AllowAccounts", "gpu Alternate", "gpu DefMemPerNode"} & set(found)
-    wide = live.hal_slurm_partition_limits([GPU], {}, [{"key": "DisableRootJobs", "value": "YES"}])
+    wide = live.partition_limits([GPU], {}, [{"key": "DisableRootJobs", "value": "YES"}])
     assert not any(one["key"] == "DisableRootJobs" for one in wide), "the cluster's setting is each partition's"
 
 
-def test_a_time_that_is_none_and_a_range_that_is_none_are_named(live: ModuleType) -> None:
-    with pytest.raises(AnsibleFilterError, match=r"^partition gpu: MaxTime: 'soon' is not a time"):
-        limits(live, gpu={"MaxTime": "soon"})
-    with pytest.raises(AnsibleFilterError, match=r"host list 'hal\[x\]'"):
-        live.hal_slurm_node_live([{"names": "hal[x]"}], [], "hal01")
+def test_a_time_that_is_none_and_a_range_that_is_none_are_named() -> None:
+    with pytest.raises(RuleError, match=r"^partition gpu: MaxTime: 'soon' is not a time"):
+        limits(gpu={"MaxTime": "soon"})
+    with pytest.raises(RuleError, match=r"host list 'hal\[x\]'"):
+        live.node_live([{"names": "hal[x]"}], [], "hal01")
 
 
 # ---------------------------------------------------------------- nodes
@@ -211,9 +197,9 @@ LIVE = [
 PROMISE = "slurmctld has of the node what is declared"
 
 
-def test_a_node_as_the_model_has_it_keeps_the_promise(live: ModuleType, says: Any) -> None:
+def test_a_node_as_the_model_has_it_keeps_the_promise(says: Any) -> None:
     says("scontrol", NODE.read_text())
-    assert live.hal_slurm_node_live(LINES, HAL, "hal01") == LIVE
+    assert live.node_live(LINES, HAL, "hal01") == LIVE
     assert broken(PROMISE, LIVE) == {}
 
 
@@ -222,9 +208,9 @@ def test_a_node_that_was_put_into_another_partition_is_named_though_their_number
     assert broken(PROMISE, LIVE) == {"Partitions": "gpu,cpu,test"}
 
 
-def test_of_a_node_without_gpus_features_or_partitions(live: ModuleType) -> None:
+def test_of_a_node_without_gpus_features_or_partitions() -> None:
     def shown(name: str) -> dict[str, str]:
-        return {one["id"]: one["value"] for one in live.hal_slurm_node_live(LINES, HAL, name)}
+        return {one["id"]: one["value"] for one in live.node_live(LINES, HAL, name)}
 
     none = {"AvailableFeatures": "(null)", "ActiveFeatures": "(null)", "Weight": "1", "Gres": "(null)"}
     assert shown("hal-test") == {**none, "Partitions": "test"}
@@ -247,37 +233,37 @@ def test_what_somebody_wrote_as_a_reason_is_none_of_it(says: Any) -> None:
 
 
 # ---------------------------------------------------------------- accounting
-def administrators(live: ModuleType, *users: dict[str, Any]) -> dict[str, Any]:
-    return broken("nobody else administers Slurm", __slurm_administrators=live.hal_slurm_administrators(users))
+def administrators(*users: dict[str, Any]) -> dict[str, Any]:
+    return broken("nobody else administers Slurm", __slurm_administrators=live.administrators(users))
 
 
-def test_a_user_who_was_made_administrator_is_named(live: ModuleType, says: Any) -> None:
+def test_a_user_who_was_made_administrator_is_named(says: Any) -> None:
     says("sacctmgr", (CAPTURES / "administrators.txt").read_text())
     promise = "nobody else administers Slurm"
-    assert administrators(live) == {promise: "carol|Operator"}
-    assert administrators(live, {"name": "carol", "admin_level": "Operator"}) == {}
+    assert administrators() == {promise: "carol|Operator"}
+    assert administrators({"name": "carol", "admin_level": "Operator"}) == {}
     says("sacctmgr", "alice|None\nmallory|Administrator\nopera|Operator\nroot|Administrator\n")
-    assert administrators(live) == {promise: ["mallory|Administrator", "opera|Operator"]}
+    assert administrators() == {promise: ["mallory|Administrator", "opera|Operator"]}
     opera = {"name": "opera", "admin_level": "operator", "accounts": ["isl"]}
-    assert administrators(live, opera) == {promise: "mallory|Administrator"}
+    assert administrators(opera) == {promise: "mallory|Administrator"}
     mallory = {"name": "mallory", "admin_level": "Operator"}
-    assert administrators(live, opera, mallory) == {promise: "mallory|Administrator"}, "another level"
-    assert administrators(live, {**mallory, "admin_level": "Administrator", "state": "absent"}, opera) == {
+    assert administrators(opera, mallory) == {promise: "mallory|Administrator"}, "another level"
+    assert administrators({**mallory, "admin_level": "Administrator", "state": "absent"}, opera) == {
         promise: "mallory|Administrator"
     }
 
 
-def test_a_name_is_no_pattern_and_no_part_of_another(live: ModuleType, says: Any) -> None:
+def test_a_name_is_no_pattern_and_no_part_of_another(says: Any) -> None:
     says("sacctmgr", "op|Operator\nopera|Operator\nroot|Administrator\nxroot|Administrator\n")
-    found = administrators(live, {"name": "o.", "admin_level": "Operator"})
+    found = administrators({"name": "o.", "admin_level": "Operator"})
     assert found == {"nobody else administers Slurm": ["op|Operator", "opera|Operator", "xroot|Administrator"]}
 
 
-def test_a_coordinator_whom_nobody_declared_is_named(live: ModuleType, says: Any) -> None:
+def test_a_coordinator_whom_nobody_declared_is_named(says: Any) -> None:
     promise = "nobody else coordinates an account"
 
     def found(*accounts: dict[str, Any]) -> Any:
-        return broken(promise, __slurm_coordinated=live.hal_slurm_coordinators(accounts)).get(promise)
+        return broken(promise, __slurm_coordinated=live.coordinators(accounts)).get(promise)
 
     shown = (CAPTURES / "coordinators.txt").read_text()
     assert shown == "cameras|alice,bob\nisl|\nlab|alice\nroot|\nvision|alice,alice,bob\n"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.filter.hal_slurm import hal_munge_keys
+from hal_cluster.rules import munge
 from tests.unit.interpreters import LOCAL
 from tests.unit.modules import Ran, loaded
 from tests.unit.playing import ROOT, play
@@ -95,8 +95,8 @@ def test_no_key_is_replaced_without_permission(
     seen: dict[str, dict[str, str]], adopted: str, refused: list[str], why: str
 ) -> None:
     nothing = {"adopted": "", "replaced": [], "refused": [], "working": [], "why": ""}
-    assert hal_munge_keys(seen, False) == {**nothing, "adopted": adopted, "refused": refused, "why": why}
-    assert hal_munge_keys(seen, True, "hal01") == nothing
+    assert munge.keys(seen, False) == {**nothing, "adopted": adopted, "refused": refused, "why": why}
+    assert munge.keys(seen, True, "hal01") == nothing
 
 
 BUSY = {**FOREIGN, "jobs": True}
@@ -123,7 +123,7 @@ BUSY = {**FOREIGN, "jobs": True}
 def test_a_node_that_the_cluster_does_not_believe_gets_its_key(
     seen: dict[str, dict[str, Any]], replaced: list[str], refused: list[str]
 ) -> None:
-    said = hal_munge_keys(seen, False, "login")
+    said = munge.keys(seen, False, "login")
     assert (said["replaced"], said["refused"], said["adopted"]) == (replaced, refused, "")
     working = [node for node in refused if seen[node].get("jobs")]
     assert said["working"] == working

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from hal_cluster.rules.slurm.problems import LARGEST, partition_problems, release_of, settings_problems
 from hal_inventory.slurm_parameters import RELEASES, SECTIONS
-from hal_inventory.slurm_settings import LARGEST, partition_problems, release_of, settings_problems
 
 TYPES = {*LARGEST, "float", "boolean", "string", "time", "line", "defunct"}
 
@@ -136,13 +136,14 @@ def test_a_partition_has_parameters_of_its_own(name: str, value: Any, words: str
 )
 def test_what_the_model_gives_a_partition_is_said_in_the_model(version: str, parameter: str, key: str) -> None:
     for value in ("soon", None):
-        assert partition_problems("p", {"debug": {parameter: value, "State": "DOWN"}}, ["debug"], version) == [
-            f"p.debug.{parameter}: say it in cluster.yml, as partitions.debug.{key}"
-        ]
+        assert partition_problems(
+            {"debug": {parameter: value, "State": "DOWN"}}, [{"name": "debug"}], version, "p"
+        ) == [f"p.debug.{parameter}: say it in cluster.yml, as partitions.debug.{key}"]
 
 
 def test_partitions_are_those_of_the_model() -> None:
-    assert partition_problems("p", {"debgu": {"MaxNodes": 2}, "gpu": 3}, ["debug", "gpu"], "22.05.8") == [
+    model = [{"name": "debug"}, {"name": "gpu"}]
+    assert partition_problems({"debgu": {"MaxNodes": 2}, "gpu": 3}, model, "22.05.8", "p") == [
         'p.debgu: the model has no such partition; did you mean "debug"?',
         "p.gpu: has to be a mapping of slurm.conf's parameters, such as {MaxNodes: 2}",
     ]

@@ -1,8 +1,8 @@
-"""Filters of the role slurm: what partitions have beside the model's limits, and how those without GPUs refuse them."""
+"""What partitions have beside the model's limits, and how those without GPUs refuse them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 NO_GPUS = "no-gpus"
@@ -12,7 +12,7 @@ LIMITS = ("limits", "safe", "all")
 """Words of AccountingStorageEnforce with which limits hold (slurm.conf(5); ``safe`` implies limits)."""
 
 
-def hal_slurm_partition_settings(
+def partition_settings(
     partitions: Iterable[Mapping[str, Any]], more: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Return {partition: {name: value}} for the end of each PartitionName= line.
@@ -37,25 +37,23 @@ def hal_slurm_partition_settings(
     return found
 
 
-def hal_slurm_qos_first(
-    declared: Sequence[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, str]]:
+def qos_first(declared: Sequence[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
     """Return [{name}] of the declared QOS that partitions name: what slurmctld needs to find when it starts.
 
     No limits: a database does not know gres/gpu before slurmctld has started once (AccountingStorageTRES). Names of QOS
     compare without case, as in Slurm (assoc_mgr.c, assoc_mgr_fill_in_qos).
-    ``declared``: of hal_slurm_qos_declared. ``settings``: of hal_slurm_partition_settings.
+    ``declared``: of `qos_declared`. ``settings``: of `partition_settings`.
     """
     named = _named(settings)
     return [{"name": str(one["name"])} for one in _present(declared) if str(one["name"]).lower() in named]
 
 
-def hal_slurm_qos_declared(
+def qos_declared(
     declared: Sequence[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """Return the site's QOS, and the one that refuses GPUs if a partition has it and the site did not declare it.
 
-    ``declared``: slurm_qos. ``settings``: of hal_slurm_partition_settings. Module hal_slurm_account takes the result.
+    ``declared``: slurm_qos. ``settings``: of `partition_settings`. Module hal_slurm_account takes the result.
     """
     names = {str(one.get("name")).lower() for one in declared}
     if NO_GPUS in names or NO_GPUS not in _named(settings):
@@ -64,13 +62,11 @@ def hal_slurm_qos_declared(
     return [{"name": NO_GPUS, **ours}, *declared]
 
 
-def hal_slurm_qos_problems(
-    declared: Iterable[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]
-) -> list[str]:
+def qos_problems(declared: Iterable[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return a line for each partition whose QOS the site does not declare as present.
 
     slurmctld ends at such a partition (read_config.c, "has an invalid qos"), and only QOS that are declared are made
-    before it starts. ``declared`` and ``settings`` are what the other filters here return.
+    before it starts. ``declared`` and ``settings`` are what the other functions here return.
     Names compare without case.
     """
     there = {str(one.get("name")).lower() for one in _present(declared)}
@@ -82,7 +78,7 @@ def hal_slurm_qos_problems(
     ]
 
 
-def hal_slurm_gpu_problems(
+def gpu_problems(
     partitions: Iterable[Mapping[str, Any]],
     settings: Mapping[str, Mapping[str, Any]],
     qos: Iterable[Mapping[str, Any]],
@@ -90,7 +86,7 @@ def hal_slurm_gpu_problems(
 ) -> list[str]:
     """Return a line for each reason why a partition without GPUs would give some all the same.
 
-    ``qos`` and ``settings`` are what the other filters here return, ``cluster`` what hal_slurm_settings does.
+    ``qos`` and ``settings`` are what the other functions here return, ``cluster`` what `settings.settings` does.
     Slurm needs limits that hold, GPUs that are counted, and a QOS that refuses them. ``partitions``: the model's slice
     slurm.partitions.
     """
@@ -140,17 +136,3 @@ def _refuses(qos: Mapping[str, Any]) -> bool:
         and isinstance(flags, (list, tuple))
         and "denyonlimit" in {str(flag).lower() for flag in flags}
     )
-
-
-class FilterModule:
-    """What Ansible loads."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        """Return the filters by name."""
-        return {
-            "hal_slurm_partition_settings": hal_slurm_partition_settings,
-            "hal_slurm_qos_first": hal_slurm_qos_first,
-            "hal_slurm_qos_declared": hal_slurm_qos_declared,
-            "hal_slurm_qos_problems": hal_slurm_qos_problems,
-            "hal_slurm_gpu_problems": hal_slurm_gpu_problems,
-        }

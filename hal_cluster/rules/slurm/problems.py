@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from hal_cluster.rules.slurm.settings import CGROUP_SINCE, SINCE
 from hal_inventory.slurm_parameters import RELEASES, SECTIONS
 from hal_inventory.suggest import did_you_mean
 
@@ -48,10 +49,30 @@ OF_THE_MODEL = {
 NODE_KEYS = {"cpus": "CPUs", "sockets": "Sockets", "memory_mb": "RealMemory"}
 
 
+# Names for which older releases get another one, or nothing.
+TRANSLATED: Mapping[str, Collection[str]] = {"slurm.conf": SINCE, "cgroup.conf": CGROUP_SINCE}
+
+
 def release_of(version: str) -> str | None:
     """Return the release of ``20.02.7`` as RELEASES has it, or None where the tables say nothing of it."""
     found = ".".join(str(version).split(".")[:2])
     return found if found in RELEASES else None
+
+
+def variable_problems(
+    variables: Mapping[str, Mapping[str, Any]], version: str, section: str = "slurm.conf"
+) -> list[str]:
+    """Return a line for each setting of {variable: {parameter: value}} that the release does not take.
+
+    Names and values are judged by the tables with which Slurm's releases read `section`, slurm.conf or cgroup.conf;
+    names compare without case. `version`: as 20.02.7; of a release without a table nothing is said. A value of None
+    withdraws, and only its name is judged.
+    """
+    return [
+        problem
+        for variable, settings in variables.items()
+        for problem in settings_problems(variable, settings, version, section=section, translated=TRANSLATED[section])
+    ]
 
 
 def settings_problems(
@@ -74,14 +95,20 @@ def settings_problems(
     return list(_problems(variable, settings, release, section, {name.lower() for name in translated}))
 
 
-def partition_problems(variable: str, partitions: Mapping[str, Any], known: Iterable[str], version: str) -> list[str]:
-    """Return a line for each fault of ``{partition: {parameter: value}}``; ``known`` are the model's partitions.
+def partition_problems(
+    declared: Mapping[str, Any],
+    partitions: Iterable[Mapping[str, Any]],
+    version: str,
+    variable: str = "slurm_partition_settings",
+) -> list[str]:
+    """Return a line for each fault of ``{partition: {parameter: value}}``; ``partitions`` are the model's.
 
-    What the model gives a partition is a fault here: its line would have it twice.
+    They are judged by the table with which Slurm's releases read a line of PartitionName. ``version``: as
+    `variable_problems` has it. What the model gives a partition is a fault here: its line would have it twice.
     """
-    names = list(known)
+    names = [partition["name"] for partition in partitions]
     problems: list[str] = []
-    for partition, settings in partitions.items():
+    for partition, settings in declared.items():
         where = f"{variable}.{partition}"
         if str(partition) not in names:
             hint = did_you_mean(str(partition), names, kind="partitions")
@@ -100,7 +127,11 @@ def partition_problems(variable: str, partitions: Mapping[str, Any], known: Iter
 def model_problems(
     nodes: Iterable[Mapping[str, Any]], partitions: Iterable[Mapping[str, Any]], version: str
 ) -> list[str]:
-    """Return a line for each value of the model that slurm.conf cannot hold; rows are those of ``derive.slurm``."""
+    """Return a line for each number or time of the site model that slurm.conf cannot hold.
+
+    `nodes`, `partitions`: lookup('hal', 'slurm.nodes') and lookup('hal', 'slurm.partitions'). They are judged by the
+    types of the parameters that they become. `version`: as `variable_problems` has it.
+    """
     problems: list[str] = []
     for kind, rows, names, keys in (
         ("partition", partitions, "name", PARTITION_KEYS),

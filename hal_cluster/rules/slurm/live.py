@@ -1,16 +1,12 @@
-"""Filters of the role slurm: what slurmctld and slurmdbd have to show when nobody changed them while they run."""
+"""What slurmctld and slurmdbd have to show when nobody changed them while they run."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from hal_cluster.rules.errors import RuleError
 from hal_node.slurm.accounting import AccountingError, seconds
 from hal_node.slurm.conf import SlurmConfError, expand
 
@@ -61,16 +57,16 @@ SHARED = {"YES": "YES:4", "FORCE": "FORCE:4"}
 LEVELS = ("operator", "administrator")
 
 
-def hal_slurm_partition_limits(
+def partition_limits(
     partitions: Sequence[Mapping[str, Any]],
     more: Mapping[str, Mapping[str, Any]],
     settings: Sequence[Mapping[str, str]] = (),
 ) -> list[dict[str, str]]:
     """Return [{id, partition, key, value}]: each limit of each partition, as scontrol prints it.
 
-    `more` are further settings by partition (hal_slurm_partition_settings), `settings` those of the whole cluster.
+    `more` are further settings by partition (slurm_partition_settings), `settings` those of the whole cluster.
     `partitions`: the model's slice slurm.partitions. A limit that slurm.conf does not name is there, too, as UNSET has
-    it. AnsibleFilterError for a time or a list of nodes that Slurm does not read.
+    it. RuleError for a time or a list of nodes that Slurm does not read.
     """
     wide = {one["key"].lower() for one in settings}
     found = []
@@ -103,7 +99,7 @@ def hal_slurm_partition_limits(
 
 
 def shown(key: str, value: Any, partition: str) -> str:
-    """Return a value of slurm.conf as scontrol prints it. Raises AnsibleFilterError for a time that is none."""
+    """Return a value of slurm.conf as scontrol prints it. Raises RuleError for a time that is none."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
@@ -113,7 +109,7 @@ def shown(key: str, value: Any, partition: str) -> str:
         try:
             return _time(seconds(text))
         except AccountingError as error:
-            raise AnsibleFilterError(f"partition {partition}: {key}: {error}") from None
+            raise RuleError(f"partition {partition}: {key}: {error}") from None
     if key == "OverSubscribe":
         return SHARED.get(text, text.upper())
     return text.upper() if key == "PreemptMode" else text
@@ -125,13 +121,13 @@ def _time(number: int) -> str:
     return (f"{days}-" if days else "") + f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
 
 
-def hal_slurm_node_live(
+def node_live(
     nodes: Iterable[Mapping[str, Any]], partitions: Iterable[Mapping[str, Any]], name: str
 ) -> list[dict[str, str]]:
     """Return [{id, value}] of what scontrol shows of a node, beside its GPUs, for which there is a promise already.
 
     That is features, weight, partitions, and no Gres for a node without GPUs. `nodes`, `partitions`: the model's slices
-    slurm.nodes and slurm.partitions. AnsibleFilterError for a list of nodes that Slurm does not read.
+    slurm.nodes and slurm.partitions. RuleError for a list of nodes that Slurm does not read.
     """
     line = next((one for one in nodes if name in _expanded(one["names"])), {})
     mine = [str(one["name"]) for one in partitions if name in _expanded(one["nodes"])]
@@ -144,7 +140,7 @@ def hal_slurm_node_live(
     return [{"id": key, "value": value} for key, value in found.items()]
 
 
-def hal_slurm_administrators(users: Iterable[Mapping[str, Any]]) -> str:
+def administrators(users: Iterable[Mapping[str, Any]]) -> str:
     """Return a regular expression of the lines "user|level" of declared operators and administrators, and of root.
 
     `sacctmgr show user format=User,Admin` prints these lines. `users`: as module hal_slurm_account takes them.
@@ -157,7 +153,7 @@ def hal_slurm_administrators(users: Iterable[Mapping[str, Any]]) -> str:
     return "|".join(re.escape(line) for line in sorted(found))
 
 
-def hal_slurm_coordinators(accounts: Iterable[Mapping[str, Any]]) -> str:
+def coordinators(accounts: Iterable[Mapping[str, Any]]) -> str:
     """Return a regular expression of the lines "account|names" that may be there, "" for none.
 
     Of an account whose coordinators are declared the audit compares them one by one. Slurm shows them for the accounts
@@ -178,17 +174,4 @@ def _expanded(names: Any) -> list[str]:
     try:
         return list(expand(str(names)))
     except SlurmConfError as error:
-        raise AnsibleFilterError(str(error)) from None
-
-
-class FilterModule:
-    """What Ansible loads."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        """Return the filters by name."""
-        return {
-            "hal_slurm_partition_limits": hal_slurm_partition_limits,
-            "hal_slurm_node_live": hal_slurm_node_live,
-            "hal_slurm_administrators": hal_slurm_administrators,
-            "hal_slurm_coordinators": hal_slurm_coordinators,
-        }
+        raise RuleError(str(error)) from None

@@ -1,19 +1,14 @@
-"""Filter of the role slurm: what its daemons would do, in check mode, for people."""
+"""What Slurm's daemons would do, in check mode, for people."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from hal_inventory.ranges import fold  # found through the line above
+from hal_inventory.ranges import fold
 
 
-def hal_slurm_foretold(
-    hosts: Mapping[str, Mapping[str, Any]], nodes: Iterable[str], results: Mapping[str, str]
-) -> list[str]:
+def foretold(hosts: Mapping[str, Mapping[str, Any]], nodes: Iterable[str], results: Mapping[str, str]) -> list[str]:
     """Return lines: for each daemon, in the order of `results`, what it would do on which nodes, and why.
 
     hosts: variables by host, where `results` has the name of the variable with the result of hal_slurm_daemon; a host
@@ -30,11 +25,3 @@ def hal_slurm_foretold(
         for words, who in saying.items():
             lines += [f"{daemon} on {fold(who)} {words[0]}", *(f"  {word}" for word in words[1:])]
     return lines
-
-
-class FilterModule:
-    """What Ansible asks for."""
-
-    def filters(self) -> dict[str, Callable[..., list[str]]]:
-        """Return the filter by name."""
-        return {"hal_slurm_foretold": hal_slurm_foretold}

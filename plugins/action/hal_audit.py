@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import functools
-import sys
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.utils.unsafe_proxy import wrap_var
 
-PROJECT = str(Path(__file__).resolve().parents[2])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_cluster.audit import active  # noqa: E402  found through the lines above
-from hal_cluster.audit.errors import AuditError  # noqa: E402
-from hal_cluster.audit.examine import Examination  # noqa: E402
-from hal_cluster.audit.findings import CLEAN, Finding, exit_status  # noqa: E402
-from hal_cluster.audit.plan import planned  # noqa: E402
-from hal_cluster.audit.redeclare import declared_now  # noqa: E402
-from hal_cluster.expect.answers import BoundedAction  # noqa: E402
+from hal_cluster.audit import active
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.examine import Examination
+from hal_cluster.audit.findings import CLEAN, Finding, exit_status
+from hal_cluster.audit.plan import planned
+from hal_cluster.audit.redeclare import declared_now
+from hal_cluster.expect.answers import BoundedAction
 
 ARGUMENTS = {
     "node": {"type": "str"},

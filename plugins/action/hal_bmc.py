@@ -1,17 +1,17 @@
-"""Run the module hal_bmc at the controller, and tell it where the package of its name is."""
+"""Run the module hal_bmc at the controller, with the project's code."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-PROJECT = Path(__file__).resolve().parents[2]
+from hal_inventory.settings import PROJECT
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
-    """The module's arguments, and ``project``."""
+    """The module's arguments are the task's."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -23,6 +23,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         if self._connection.transport != "local":
             where = "hal_bmc runs at the controller, from which BMCs are reached: delegate_to: localhost"
             return result | {"failed": True, "msg": where}
-        arguments = dict(self._task.args, project=str(PROJECT))
-        said: dict[str, Any] = self._execute_module("hal_bmc", module_args=arguments, task_vars=task_vars)
+        places = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))
+        self._task.environment = [*(self._task.environment or []), {"PYTHONPATH": places}]
+        said: dict[str, Any] = self._execute_module("hal_bmc", task_vars=task_vars)
         return result | said

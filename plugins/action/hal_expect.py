@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.template import Templar
 from ansible.utils.unsafe_proxy import wrap_var
 
-PROJECT = str(Path(__file__).resolve().parents[2])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_cluster.expect import promises, report  # noqa: E402  found through the lines above
-from hal_cluster.expect.answers import BoundedAction  # noqa: E402
-from hal_cluster.expect.errors import ExpectationsError  # noqa: E402
-from hal_cluster.expect.prepare import Preparation, Prepared  # noqa: E402
-from hal_cluster.expect.roles import find_role, variables_in  # noqa: E402
+from hal_cluster.expect import promises, report
+from hal_cluster.expect.answers import BoundedAction
+from hal_cluster.expect.errors import ExpectationsError
+from hal_cluster.expect.prepare import Preparation, Prepared
+from hal_cluster.expect.roles import find_role, variables_in
 
 ARGUMENTS = {
     "role": {"type": "str"},

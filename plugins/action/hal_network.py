@@ -5,18 +5,12 @@ A connection that breaks in the middle of a change, or is not answered, is no fa
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
 
-PROJECT = str(Path(__file__).resolve().parents[2])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_cluster.expect.answers import BoundedAction  # noqa: E402  found through the lines above
+from hal_cluster.expect.answers import BoundedAction
 
 PAUSE_SECONDS = 1
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
 
-PROJECT = str(Path(__file__).resolve().parents[2])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_cluster.audit import naming  # noqa: E402  found through the lines above
-from hal_cluster.audit.errors import AuditError  # noqa: E402
-from hal_cluster.audit.store import Store, pack  # noqa: E402
-from hal_cluster.expect.answers import BoundedAction  # noqa: E402
+from hal_cluster.audit import naming
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.store import Store, pack
+from hal_cluster.expect.answers import BoundedAction
 
 NOTHING = {"changed": False, "kept": [], "lost": [], "uncovered": []}
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
-PROJECT = str(Path(__file__).resolve().parents[2])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_cluster.audit.errors import AuditError  # noqa: E402  found through the lines above
-from hal_cluster.audit.sealing import requests  # noqa: E402
-from hal_cluster.audit.store import Store, pack  # noqa: E402
-from hal_cluster.expect.answers import BoundedAction  # noqa: E402
-from hal_inventory.printable import one_line  # noqa: E402
+from hal_cluster.audit.errors import AuditError
+from hal_cluster.audit.sealing import requests
+from hal_cluster.audit.store import Store, pack
+from hal_cluster.expect.answers import BoundedAction
+from hal_inventory.printable import one_line
 
 MOST_PROBLEMS = 200
 

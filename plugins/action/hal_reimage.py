@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import socket
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,18 +20,15 @@ from ansible.utils.display import Display
 from ansible.utils.path import unfrackpath
 from ansible.utils.vars import load_extra_vars
 
-PROJECT = Path(__file__).resolve().parents[2]
-if str(PROJECT) not in sys.path:
-    sys.path.append(str(PROJECT))
-
-from hal_cluster.bmc.errors import BmcError  # noqa: E402  found through the lines above
-from hal_cluster.provision.errors import ProvisionError  # noqa: E402
-from hal_cluster.reimage.command import Asked, Connected, reimage  # noqa: E402
-from hal_cluster.reimage.errors import Conflict, ReimageError, Trouble  # noqa: E402
-from hal_cluster.reimage.remote import Done, Run, done_of  # noqa: E402
-from hal_cluster.reimage.rollout import end_running, end_with_parent  # noqa: E402
-from hal_inventory.errors import HalInventoryError  # noqa: E402
-from hal_inventory.printable import lines  # noqa: E402
+from hal_cluster.bmc.errors import BmcError
+from hal_cluster.provision.errors import ProvisionError
+from hal_cluster.reimage.command import Asked, Connected, reimage
+from hal_cluster.reimage.errors import Conflict, ReimageError, Trouble
+from hal_cluster.reimage.remote import Done, Run, done_of
+from hal_cluster.reimage.rollout import end_running, end_with_parent
+from hal_inventory.errors import HalInventoryError
+from hal_inventory.printable import lines
+from hal_inventory.settings import PROJECT
 
 ARGUMENTS = {
     "nodes": {"type": "str", "default": ""},
@@ -206,7 +202,7 @@ def _environment() -> dict[str, str]:
     return {
         **kept,
         "ANSIBLE_CONFIG": str(constants.CONFIG_FILE),
-        "ANSIBLE_CALLBACK_PLUGINS": str(Path(PROJECT, "plugins", "callback")),
+        "ANSIBLE_CALLBACK_PLUGINS": str(PROJECT / "plugins" / "callback"),
         "ANSIBLE_CALLBACKS_ENABLED": ",".join(dict.fromkeys(enabled)),
         "ANSIBLE_NOCOLOR": "1",
     }

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
-PROJECT = str(Path(__file__).resolve().parents[2])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_cluster.expect.answers import BoundedAction  # noqa: E402  found through the lines above
-from hal_cluster.rollout import words  # noqa: E402
-from hal_cluster.rollout.processes import Here, Life, judge  # noqa: E402
+from hal_cluster.expect.answers import BoundedAction
+from hal_cluster.rollout import words
+from hal_cluster.rollout.processes import Here, Life, judge
 
 
 class ActionModule(BoundedAction):

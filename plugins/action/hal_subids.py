@@ -5,19 +5,13 @@ What is compared: hal_cluster.rules.singularity.ledger.
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
-
-from hal_cluster.expect.answers import BoundedAction  # noqa: E402  found only now
-from hal_cluster.rules.singularity.ledger import LedgerError, remember  # noqa: E402
+from hal_cluster.expect.answers import BoundedAction
+from hal_cluster.rules.singularity.ledger import LedgerError, remember
 
 
 class ActionModule(BoundedAction):

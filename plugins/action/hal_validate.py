@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,8 @@ from typing import Any
 from ansible import context
 from ansible.plugins.action import ActionBase
 
-PROJECT = Path(__file__).resolve().parents[2]
-if str(PROJECT) not in sys.path:
-    sys.path.append(str(PROJECT))
-
-from hal_cluster.rollout import refusals  # noqa: E402  found through the lines above
+from hal_cluster.rollout import refusals
+from hal_inventory.settings import PROJECT
 
 SITE = PROJECT / "playbooks" / "site.yml"
 VALIDATE = PROJECT / "playbooks" / "validate.yml"

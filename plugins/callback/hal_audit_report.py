@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
-PROJECT = str(Path(__file__).resolve().parents[2])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_cluster.audit import active  # noqa: E402  found through the lines above
-from hal_cluster.audit.collect import Collector  # noqa: E402
+from hal_cluster.audit import active
+from hal_cluster.audit.collect import Collector
 
 DOCUMENTATION = r"""
 name: hal_audit_report

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
-PROJECT = str(Path(__file__).resolve().parents[2])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_cluster.audit.observer import in_check_mode  # noqa: E402  found through the lines above
-from hal_cluster.rollout.foretold import Foretold  # noqa: E402
+from hal_cluster.audit.observer import in_check_mode
+from hal_cluster.rollout.foretold import Foretold
 
 DOCUMENTATION = r"""
 name: hal_foretold

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
-PROJECT = str(Path(__file__).resolve().parents[2])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_inventory.printable import one_line  # noqa: E402  found through the lines above
+from hal_inventory.printable import one_line
 
 DOCUMENTATION = r"""
 name: hal_outcome

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
 import sys
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
-
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
 
 DOCUMENTATION = r"""
 name: hal_preload

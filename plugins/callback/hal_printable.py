@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
-from pathlib import Path
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 from ansible.utils.display import Display
 
-PROJECT = str(Path(__file__).resolve().parents[2])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_cluster.audit import active  # noqa: E402  found through the lines above
-from hal_inventory.printable import printable  # noqa: E402
+from hal_cluster.audit import active
+from hal_inventory.printable import printable
 
 DOCUMENTATION = r"""
 name: hal_printable

@@ -5,20 +5,14 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import sys
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.callback import CallbackBase
 
-PROJECT = str(Path(__file__).resolve().parents[2])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_cluster.audit import active, naming, sealing  # noqa: E402  found through the lines above
-from hal_cluster.audit.observer import Observer, in_check_mode  # noqa: E402
-from hal_cluster.rollout.holding import CURRENT  # noqa: E402
+from hal_cluster.audit import active, naming, sealing
+from hal_cluster.audit.observer import Observer, in_check_mode
+from hal_cluster.rollout.holding import CURRENT
 
 DOCUMENTATION = r"""
 name: hal_provenance

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from hal_cluster.rules.cuda.errors import HalCudaError  # found through the line above
+from hal_cluster.rules.cuda.errors import HalCudaError
 
 
 def _of(module: str, name: str) -> Callable[..., Any]:

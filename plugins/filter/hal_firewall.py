@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 def hal_firewall_files(zones: Iterable[Mapping[str, Any]], there: str, kept: Iterable[str]) -> list[dict[str, str]]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from hal_inventory.printable import few, one_line  # found through the line above
+from hal_inventory.printable import few, one_line
 
 MANAGEMENT = "management"
 CUSTOMARY = {MANAGEMENT: "", "ipoib": "-ib"}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from hal_cluster.rules import infiniband  # found through the line above
+from hal_cluster.rules import infiniband
 
 
 class FilterModule:

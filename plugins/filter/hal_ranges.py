@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from hal_inventory.ranges import fold  # found through the line above
+from hal_inventory.ranges import fold
 
 
 class FilterModule:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from hal_cluster.filters import worded  # found through the line above
+from hal_cluster.filters import worded
 from hal_cluster.rules import spectrum_scale
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from hal_cluster.secrets.known import problems, values_of_tests  # found through the line above
+from hal_cluster.secrets.known import problems, values_of_tests
 
 
 def hal_secret_problems(values: Mapping[str, Any]) -> list[str]:

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
-
-from hal_cluster.rules.singularity import conf, ledger  # noqa: E402  found only now
-from hal_inventory.printable import printable  # noqa: E402  found only now
+from hal_cluster.rules.singularity import conf, ledger
+from hal_inventory.printable import printable
 
 MOST_SHOWN = 200
 

@@ -7,13 +7,10 @@ It is a parser, not the program: chronyd reads a file without starting from rele
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from hal_inventory.printable import printable  # found through the line above
+from hal_inventory.printable import printable
 
 SERVER = r"[A-Za-z0-9_](?:[A-Za-z0-9._:-]*[A-Za-z0-9_])?\.?"
 OPTION = (

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from ansible import constants
-from ansible.errors import AnsibleParserError
+from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.inventory import manager
 from ansible.plugins.inventory import BaseInventoryPlugin
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
+# The one place where the project's code is found: docs/design.md, "How plugins find the project"
+PROJECT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(PROJECT))
+for _name in ("hal_inventory", "hal_cluster", "hal_node"):
+    _file = getattr(sys.modules.get(_name), "__file__", None)
+    if _file and Path(_file).resolve().parents[1] != PROJECT:
+        raise AnsibleError(f"{_name} of {Path(_file).parents[1]} is loaded, which is not {PROJECT}")
 
-from hal_inventory.ansible_inventory import (  # noqa: E402  found only now
-    fill,
-    refuse_another_site,
-    remember_bases,
-    understand_ranges,
-)
-from hal_inventory.compiled import Compiled  # noqa: E402  found only now
-from hal_inventory.connection import MOVED, connection  # noqa: E402  found only now
-from hal_inventory.errors import FindingsError, HalInventoryError  # noqa: E402  found only now
-from hal_inventory.variables import endless  # noqa: E402  found only now
+from hal_inventory.ansible_inventory import fill, refuse_another_site, remember_bases, understand_ranges  # noqa: E402
+from hal_inventory.compiled import Compiled  # noqa: E402
+from hal_inventory.connection import MOVED, connection  # noqa: E402
+from hal_inventory.errors import FindingsError, HalInventoryError  # noqa: E402
+from hal_inventory.variables import endless  # noqa: E402
 
 DOCUMENTATION = r"""
 name: hal

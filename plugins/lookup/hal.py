@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Any
 
 from ansible import constants, context
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
-
-from hal_inventory.compiled import Compiled  # noqa: E402  found only now
-from hal_inventory.errors import HalInventoryError  # noqa: E402  found only now
-from hal_inventory.sources import last_source  # noqa: E402  found only now
+from hal_inventory.compiled import Compiled
+from hal_inventory.errors import HalInventoryError
+from hal_inventory.sources import last_source
 
 DOCUMENTATION = r"""
 name: hal

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from ansible.plugins.lookup import LookupBase
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
-
-from hal_cluster.environments.mirrored import mirrored  # noqa: E402  found only now
+from hal_cluster.environments.mirrored import mirrored
 
 DOCUMENTATION = r"""
 name: hal_channels

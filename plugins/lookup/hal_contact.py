@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 from ansible import context
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-PROJECT = str(Path(__file__).resolve().parents[2])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_inventory import contact  # noqa: E402  found through the lines above
+from hal_inventory import contact
 
 DOCUMENTATION = r"""
 name: hal_contact

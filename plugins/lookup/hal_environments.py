@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
-
-from hal_cluster.environments.declared import environments  # noqa: E402  found only now
+from hal_cluster.environments.declared import environments
 
 DOCUMENTATION = r"""
 name: hal_environments

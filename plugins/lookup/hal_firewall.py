@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,14 +12,11 @@ from ansible.plugins.lookup import LookupBase
 from ansible.template import Templar
 from ansible.utils.vars import load_extra_vars
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
-
-from hal_cluster.expect.errors import ExpectationsError  # noqa: E402  found only now
-from hal_cluster.expect.roles import find_role, layers  # noqa: E402  found only now
-from hal_cluster.rules.firewall import openings, shares, zones  # noqa: E402  found only now
-from hal_cluster.rules.firewall.errors import FirewallError  # noqa: E402  found only now
+from hal_cluster.expect.errors import ExpectationsError
+from hal_cluster.expect.roles import find_role, layers
+from hal_cluster.rules.firewall import openings, shares, zones
+from hal_cluster.rules.firewall.errors import FirewallError
+from hal_inventory.settings import PROJECT
 
 DOCUMENTATION = r"""
 name: hal_firewall
@@ -127,7 +123,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
                 if self._applies(entry, templar, seen):
                     yield openings.opening({key: templar.template(value) for key, value in _declared(entry)})
             except (FirewallError, AnsibleError) as error:
-                raise FirewallError(f"{os.path.relpath(path, _ROOT)}: {error}") from None
+                raise FirewallError(f"{os.path.relpath(path, PROJECT)}: {error}") from None
 
     def _applies(self, entry: Mapping[str, Any], templar: Any, variables: dict[str, Any]) -> bool:
         condition = Conditional(loader=self._loader)

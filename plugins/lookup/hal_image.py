@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 from ansible.plugins.lookup import LookupBase
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
-
-from hal_cluster.audit.observer import commit_of  # noqa: E402  found only now
-from hal_cluster.provision import building  # noqa: E402  found only now
-from hal_cluster.provision.errors import ProvisionError  # noqa: E402  found only now
+from hal_cluster.audit.observer import commit_of
+from hal_cluster.provision import building
+from hal_cluster.provision.errors import ProvisionError
+from hal_inventory.settings import PROJECT
 
 DOCUMENTATION = r"""
 name: hal_image
@@ -95,7 +90,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
                 return [building.digests(kwargs["secrets"])]
             if terms == ["made_from"]:
                 paths = [Path(kwargs[name]) if kwargs.get(name) else None for name in ("lock_file", "base")]
-                return [building.made_from(commit_of(_ROOT), paths[0], kwargs["roles"], paths[1])]
+                return [building.made_from(commit_of(PROJECT), paths[0], kwargs["roles"], paths[1])]
             if terms not in (["machine"], ["problem"]):
                 raise AnsibleError(f"lookup hal_image: {terms} is not what it knows; ansible-doc -t lookup hal_image")
             if not (hosts := (variables or {}).get("hostvars")):
@@ -106,7 +101,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
             if terms == ["machine"]:
                 return [{"node": dict(found.node), "groups": list(found.groups)}]
             builder = hosts[kwargs["builder"]]["hal_node"]
-            roles = Path(_ROOT, "roles")
+            roles = PROJECT / "roles"
             key, parts = Path(kwargs["key"]), kwargs["roles"]
             return [building.problem(kwargs["profile"], kwargs["name"], found, builder, key, parts, roles)]
         except ProvisionError as error:

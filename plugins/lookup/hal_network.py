@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
-
-from hal_cluster.rules.network.errors import NetworkError  # noqa: E402  found only now
-from hal_cluster.rules.network.ifcfg import Policy, devices  # noqa: E402  found only now
+from hal_cluster.rules.network.errors import NetworkError
+from hal_cluster.rules.network.ifcfg import Policy, devices
+from hal_inventory.settings import PROJECT
 
 DOCUMENTATION = r"""
 name: hal_network
@@ -74,7 +68,7 @@ _raw:
   elements: list
 """
 
-_COMPETING = Path(_ROOT, "hal_node/network/files.py")
+_COMPETING = PROJECT / "hal_node/network/files.py"
 _POLICY = frozenset(("route_order", "ipoib_mode", "bonding_options", "zones", "extra"))
 
 

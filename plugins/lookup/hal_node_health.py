@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.vars import load_extra_vars
 
-_ROOT = Path(__file__).resolve().parents[2]
-if str(_ROOT) not in sys.path:
-    sys.path.insert(0, str(_ROOT))
-
-from hal_cluster.audit.questions import ROLES, prepare, templated  # noqa: E402  found only now
-from hal_cluster.expect.prepare import Prepared  # noqa: E402  found only now
-from hal_inventory import managed  # noqa: E402  found only now
+from hal_cluster.audit.questions import ROLES, prepare, templated
+from hal_cluster.expect.prepare import Prepared
+from hal_inventory import managed
 
 GPU_ROLE = "nvidia_driver"
 

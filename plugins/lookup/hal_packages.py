@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
-
-from hal_cluster.packages.errors import HalPackagesError  # noqa: E402  found only now
-from hal_cluster.packages.lock import load_once  # noqa: E402  found only now
-from hal_cluster.packages.mirrored import mirrored  # noqa: E402  found only now
+from hal_cluster.packages.errors import HalPackagesError
+from hal_cluster.packages.lock import load_once
+from hal_cluster.packages.mirrored import mirrored
 
 DOCUMENTATION = r"""
 name: hal_packages

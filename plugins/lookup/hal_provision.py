@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
-
-from hal_cluster.provision import boot, dhcp  # noqa: E402  found only now
-from hal_cluster.provision.errors import ProvisionError  # noqa: E402  found only now
-from hal_cluster.provision.nodes import boot_nodes  # noqa: E402  found only now
+from hal_cluster.provision import boot, dhcp
+from hal_cluster.provision.errors import ProvisionError
+from hal_cluster.provision.nodes import boot_nodes
 
 DOCUMENTATION = r"""
 name: hal_provision

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
-
-from hal_cluster.rules.local_storage.errors import StorageError  # noqa: E402  found only now
-from hal_cluster.rules.local_storage.layout import layout  # noqa: E402  found only now
-from hal_inventory.derive.slices import disk_path  # noqa: E402  found only now
+from hal_cluster.rules.local_storage.errors import StorageError
+from hal_cluster.rules.local_storage.layout import layout
+from hal_inventory.derive.slices import disk_path
+from hal_inventory.settings import PROJECT
 
 DOCUMENTATION = r"""
 name: hal_storage
@@ -56,7 +50,7 @@ _raw:
   elements: raw
 """
 
-_PROGRAM = Path(_ROOT, "hal_node/storage/state.py")
+_PROGRAM = PROJECT / "hal_node/storage/state.py"
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Any
 
 from ansible import constants, context
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
-
-from hal_inventory.errors import HalInventoryError  # noqa: E402  found only now
-from hal_inventory.settings import PROJECT  # noqa: E402  found only now
-from hal_inventory.sources import last_source  # noqa: E402  found only now
-from hal_inventory.variable_names import known_names  # noqa: E402  found only now
-from hal_inventory.variables import check_source  # noqa: E402  found only now
+from hal_inventory.errors import HalInventoryError
+from hal_inventory.settings import PROJECT
+from hal_inventory.sources import last_source
+from hal_inventory.variable_names import known_names
+from hal_inventory.variables import check_source
 
 DOCUMENTATION = r"""
 name: hal_variable_problems

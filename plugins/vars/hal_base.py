@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -11,12 +9,14 @@ from ansible.plugins.loader import vars_loader
 from ansible.plugins.vars import BaseVarsPlugin
 from ansible.utils.vars import combine_vars
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-if _ROOT not in sys.path:
-    sys.path.insert(0, _ROOT)
-
-from hal_inventory.ansible_inventory import variable_folders  # noqa: E402  found only now
-from hal_inventory.connection import MOVED  # noqa: E402  found only now
+try:
+    from hal_inventory.ansible_inventory import variable_folders
+    from hal_inventory.connection import MOVED
+except ImportError as error:
+    raise AnsibleError(
+        f"{error}: name plugin hal in enable_plugins (ANSIBLE_INVENTORY_ENABLED), or use the Ansible that make setup"
+        " installs into .venv"
+    ) from error
 
 DOCUMENTATION = r"""
 name: hal_base

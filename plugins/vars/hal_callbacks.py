@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,8 @@ from ansible import context
 from ansible.errors import AnsibleError
 from ansible.plugins.vars import BaseVarsPlugin
 
-PROJECT = Path(__file__).resolve().parents[2]
-if str(PROJECT) not in sys.path:
-    sys.path.append(str(PROJECT))
-
-from hal_cluster.audit import active  # noqa: E402  found through the lines above
+from hal_cluster.audit import active
+from hal_inventory.settings import PROJECT
 
 DOCUMENTATION = r"""
 name: hal_callbacks

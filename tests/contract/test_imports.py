@@ -11,6 +11,7 @@ from tests.contract.project import PROJECT
 from tests.contract.rules import imports
 
 NOT = "{} may not import {}: docs/design.md, who may import whom"
+ONE_PLACE = "plugins/inventory/hal.py is the one place where the project is found; import by name"
 NAMED = "an import of the project by its name; write 'from .': a program has no ansible.module_utils"
 
 PLANTED = (
@@ -48,6 +49,23 @@ PLANTED = (
             f"hal_node/a.py:2: {NAMED}",
             f"hal_node/b.py:1: {NAMED}",
             f"hal_node/c.py:1: {NAMED}",
+        ],
+    ),
+    Planted(
+        imports.the_project_is_found_in_one_place,
+        {
+            "hal_node/lock.py": "import sys\nprint(sys.path)\n",
+            "molecule/virtual_hal/demo.py": "sys.path.insert(0, '.')\n",
+            "plugins/filter/hal_x.py": "import hal_node\nhal_node.__path__.append('x')\n",
+            "plugins/inventory/hal.py": "sys.path.insert(0, '.')\n",
+            "roles/time/files/time": "spec = importlib.util.spec_from_file_location('x', 'x.py')\n",
+            "roles/time/tasks/main.yml": "- command: python3 -c 'import sys; sys.path.append(1)'\n",
+        },
+        [
+            f"hal_node/lock.py:2: sys.path: {ONE_PLACE}",
+            f"plugins/filter/hal_x.py:2: __path__: {ONE_PLACE}",
+            f"roles/time/files/time:1: spec_from_file_location: {ONE_PLACE}",
+            f"roles/time/tasks/main.yml:1: sys.path: {ONE_PLACE}",
         ],
     ),
 )

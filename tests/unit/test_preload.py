@@ -58,7 +58,7 @@ def test_tasks_of_roles_have_what_plugins_load_before_they_ask_for_it(tmp_path: 
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "ANSIBLE_CALLBACKS_ENABLED": enabled,
             "ANSIBLE_FILTER_PLUGINS": str(tmp_path / "filters"),
-            "ANSIBLE_INVENTORY_ENABLED": "host_list",
+            "ANSIBLE_INVENTORY_ENABLED": "hal,host_list",
             "ANSIBLE_ROLES_PATH": str(tmp_path / "roles"),
             "HOME": os.environ.get("HOME", "/"),
             "PATH": os.environ["PATH"],

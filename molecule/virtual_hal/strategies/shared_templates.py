@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import marshal
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,7 @@ from ansible import constants
 from ansible.template import AnsibleEnvironment
 from jinja2 import nodes
 
-PROJECT = str(Path(__file__).resolve().parents[3])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_cluster.expect.templating import SYNTAX, Environment  # noqa: E402  found through the lines above
+from hal_cluster.expect.templating import SYNTAX, Environment
 
 _compile = AnsibleEnvironment.compile
 _known: dict[str, Any] = {}  # those of the process that it was forked from, too

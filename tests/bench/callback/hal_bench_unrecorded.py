@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 from ansible.plugins.callback import CallbackBase
 
-PROJECT = str(Path(__file__).resolve().parents[3])
-if PROJECT not in sys.path:
-    sys.path.append(PROJECT)
-
-from hal_cluster.audit import active  # noqa: E402  found through the lines above
+from hal_cluster.audit import active
 
 DOCUMENTATION = """
 name: hal_bench_unrecorded

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tests.contract.project import Finding, rule, text_of
+from tests.contract.project import Finding, files, rule, text_lines, text_of
 
 PACKAGES = ("hal_inventory", "hal_cluster", "hal_node")
 MODULE_UTILS = "ansible.module_utils."
@@ -49,6 +50,9 @@ FILES: Mapping[str, str] = {
     "hal_inventory/cli/validate.py": "hal_cluster.rollout",
 }
 """Commands whose part is imported when they are called."""
+FOUND_BY = "plugins/inventory/hal.py"
+SEARCHES = re.compile(r"\bsys\.path\b|\b__path__\b|\bspec_from_file_location\b")
+PRODUCT = ("playbooks", "plugins", "roles")
 
 
 @rule
@@ -76,6 +80,19 @@ def nodes_code_imports_itself_relatively(root: Path) -> Iterator[Finding]:
             if any(f"{name}.".removeprefix(MODULE_UTILS).startswith("hal_") for name in names):
                 words = "an import of the project by its name; write 'from .': a program has no ansible.module_utils"
                 yield Finding(path, node.lineno, words)  # type: ignore[attr-defined]  # imports have a line
+
+
+@rule
+def the_project_is_found_in_one_place(root: Path) -> Iterator[Finding]:
+    """No file but one says where Python looks for modules: docs/design.md, how plugins find the project."""
+    for path in files(root):
+        here = path.relative_to(root)
+        if here.parts[0] not in (*PACKAGES, *PRODUCT) or here.as_posix() == FOUND_BY:
+            continue
+        for number, line in text_lines(path):
+            if found := SEARCHES.search(line):
+                words = f"{found[0]}: {FOUND_BY} is the one place where the project is found; import by name"
+                yield Finding(path, number, words)
 
 
 def _part(dotted: str) -> str:

@@ -87,7 +87,7 @@ class Node:
             "ANSIBLE_ACTION_PLUGINS": f"{PROJECT}/plugins/action:{PROJECT}/tests/unit/actions",
             "ANSIBLE_CALLBACKS_ENABLED": "",
             "ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"),
-            "ANSIBLE_INVENTORY_ENABLED": "ansible.builtin.ini",
+            "ANSIBLE_INVENTORY_ENABLED": "hal,ansible.builtin.ini",
             "ANSIBLE_ROLES_PATH": str(PROJECT / "roles"),
             "PATH": f"{self.folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": str(STAND_IN),

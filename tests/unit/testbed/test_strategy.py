@@ -111,7 +111,7 @@ def played(folder: Path, *, ours: bool) -> tuple[dict[str, Any], int]:
         env={
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "ANSIBLE_CALLBACKS_ENABLED": "hal_preload",
-            "ANSIBLE_INVENTORY_ENABLED": "host_list",
+            "ANSIBLE_INVENTORY_ENABLED": "hal,host_list",
             "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
             "FORKS": str(forks),
             "PYTHONPATH": str(folder),  # sitecustomize.py

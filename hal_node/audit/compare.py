@@ -5,12 +5,12 @@ Standard library only, Python 2.7 and 3.6 or later: this file is shipped to node
 """
 from __future__ import absolute_import, division, print_function
 
+from .kinds.package import pinned
+from .kinds.service import started_at
+from .kinds.slurm import compared, is_over, same_field
 from .node import iso
 from .observe import ASIDE, kind_of
-from .packages import pinned
 from .secrets import TEXTS, is_keyed
-from .services import started_at
-from .slurm import compared, is_over, same_field
 from ..expect.values import Unreadable, as_flag, is_text, same, to_text
 
 __metaclass__ = type

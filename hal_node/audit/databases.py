@@ -8,7 +8,7 @@ from __future__ import absolute_import, division, print_function
 
 import re
 
-from .accounts import ID
+from .kinds.account import ID
 from .secrets import keyed
 
 __metaclass__ = type

@@ -8,8 +8,8 @@ from __future__ import absolute_import, division, print_function
 from .changing import changes_itself
 from .databases import PASSWD, WIDTHS, differing, taken_over
 from .files import group_name, user_name
+from .kinds.sysctl import SYSCTL_FILE
 from .observe import kind_of, name_of
-from .system import SYSCTL_FILE
 from .tree import UNREAD
 
 __metaclass__ = type

@@ -19,6 +19,7 @@ __metaclass__ = type
 ROOT = '/'
 STATE = '/var/lib/hal'
 MOST_TEXT = 4 * 1024 * 1024  # bytes of a table such as /etc/passwd
+OUTPUT_SECONDS = 30
 ISO = '%Y-%m-%dT%H:%M:%SZ'
 ESCAPE = 'hal_escape'
 
@@ -55,6 +56,10 @@ class Node:
         """Return the bytes of an absolute path, below the root."""
         return as_bytes(self.root.rstrip('/')) + as_bytes(path)
 
+    def native(self, path):
+        """Return the text of an absolute path, below the root."""
+        return self.path(path) if str is bytes else os.fsdecode(self.path(path))
+
     def state(self, name=''):
         """Return the path of a file of ours."""
         return self.path(os.path.join(STATE, name) if name else STATE)
@@ -83,6 +88,14 @@ class Node:
             return (self.text('/etc/machine-id') or '').strip()
         except Unreadable:
             return ''
+
+
+def output(argv, node):
+    """Return the output of a program, which gets half a minute. Raises Unreadable, also if it fails."""
+    status, out, err = node.run(argv, OUTPUT_SECONDS)
+    if status != 0:
+        raise Unreadable('%s ended with status %d' % (argv[0], status), ' '.join((err or out).split())[:200])
+    return out
 
 
 def folders_open(path, node):

@@ -7,15 +7,22 @@ from __future__ import absolute_import, division, print_function
 
 import os
 
-from .accounts import Accounts, observe_cron, observe_repository
 from .files import NOT_THERE, observe_files, read_acls
-from .lines import observe_line
+from .kinds.account import Accounts
+from .kinds.cron import observe_cron
+from .kinds.database import Databases
+from .kinds.hostname import observe_hostname
+from .kinds.kernel_module import observe_kernel_module
+from .kinds.line import observe_line
+from .kinds.mount import Mounts
+from .kinds.package import observe_packages
+from .kinds.repository import observe_repository
+from .kinds.selinux import observe_selinux
+from .kinds.service import observe_units, read_units
+from .kinds.slurm import Slurm
+from .kinds.sysctl import observe_sysctl
 from .node import folders_open, small_file
-from .packages import observe_packages, read_installed
-from .services import observe_units, read_units
-from .slurm import Databases, Slurm
-from .system import (
-    Mounts, observe_hostname, observe_kernel_module, observe_selinux, observe_sysctl)
+from .packages import read_installed
 from ..expect.process import read_guarded
 from ..expect.values import Unreadable, found, to_text
 

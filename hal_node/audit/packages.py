@@ -7,7 +7,6 @@ from __future__ import absolute_import, division, print_function
 
 import re
 
-from ..expect.packages import NAME
 from ..expect.values import Unreadable
 
 __metaclass__ = type
@@ -15,7 +14,6 @@ __metaclass__ = type
 MARK = 'hal-package'
 QUERY = MARK + r'\t%{NAME}\t%{EPOCH}\t%{VERSION}\t%{RELEASE}\t%{ARCH}\t%{INSTALLTIME}\n'
 TIMEOUT_SECONDS = 60
-MOST_PROVIDED = 30  # names that are no package's; each is a call
 MOST_ASKED = 30  # paths of several packages; each is a call
 KEYS = 'gpg-pubkey'
 
@@ -63,48 +61,6 @@ def parse(out):
     if not packages:
         raise Unreadable('rpm knows no package: is its database there?')
     return Installed(packages, keys)
-
-
-def observe_packages(names, installed, node):
-    """Return {name: (attributes, install time) or Unreadable}."""
-    results, asked = {}, 0
-    for name in names:
-        versions = installed.named(name)
-        if not versions and NAME.match(name) is None and not name.startswith('/'):
-            results[name] = Unreadable('not a package name: "%s"' % name)
-            continue
-        attributes = {'state': 'present' if versions else 'absent', 'version': sorted(versions)}
-        if not versions:
-            asked += 1
-            provider = _provider(name, node) if asked <= MOST_PROVIDED else []
-            if provider:
-                attributes = {'state': 'present', 'version': provider}
-            else:
-                del attributes['version']
-        results[name] = (attributes, max(versions.values()) if versions else 0)
-    return results
-
-
-def _provider(name, node):
-    """Return ["name-evr.arch"] of packages that provide what no package is called."""
-    query = MARK + r'\t%{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}\n'
-    try:
-        _status, out, _err = node.run(['rpm', '-q', '--whatprovides', '--qf', query, name], TIMEOUT_SECONDS)
-    except Unreadable:
-        return []
-    return sorted(line.split('\t')[1] for line in out.splitlines() if line.startswith(MARK + '\t'))
-
-
-def pinned(wanted, versions):
-    """Say whether an installed "evr.arch" is the pinned version, which may leave out epoch, release or arch."""
-    for version in versions:
-        forms = {version, version.partition(':')[2] or version}
-        for form in list(forms):
-            no_arch = form.rpartition('.')[0]
-            forms.update((no_arch, no_arch.rpartition('-')[0]))
-        if wanted in forms:
-            return True
-    return False
 
 
 def explain(old, installed, windows, named):

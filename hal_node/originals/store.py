@@ -14,10 +14,10 @@ import stat
 
 from ..audit import record as records
 from ..audit.kept import FILE_OF
+from ..audit.kinds.package import pinned
+from ..audit.kinds.sysctl import SYSCTL_FILE
 from ..audit.node import STATE, as_bytes, iso, shown_name, small_file
 from ..audit.observe import ASIDE, Survey, kind_of, name_of
-from ..audit.packages import pinned
-from ..audit.system import SYSCTL_FILE
 from ..expect.process import read_guarded
 from ..expect.values import Unreadable, found
 from .paths import described, same, status_of

@@ -18,18 +18,26 @@ import pytest
 from tests.unit.alike import alike
 
 alike(
-    "hal_node.audit.accounts",
     "hal_node.audit.changing",
     "hal_node.audit.checks",
     "hal_node.audit.compare",
     "hal_node.audit.databases",
     "hal_node.audit.kept",
-    "hal_node.audit.lines",
+    "hal_node.audit.kinds.account",
+    "hal_node.audit.kinds.cron",
+    "hal_node.audit.kinds.database",
+    "hal_node.audit.kinds.hostname",
+    "hal_node.audit.kinds.kernel_module",
+    "hal_node.audit.kinds.line",
+    "hal_node.audit.kinds.mount",
+    "hal_node.audit.kinds.package",
+    "hal_node.audit.kinds.repository",
+    "hal_node.audit.kinds.selinux",
+    "hal_node.audit.kinds.service",
+    "hal_node.audit.kinds.slurm",
+    "hal_node.audit.kinds.sysctl",
     "hal_node.audit.merge",
     "hal_node.audit.packages",
-    "hal_node.audit.services",
-    "hal_node.audit.slurm",
-    "hal_node.audit.system",
     "hal_node.audit.verify",
     but=["monotonic_seconds", "started_at"],  # time goes on
 )

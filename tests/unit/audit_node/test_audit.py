@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.hal_node.audit import files as hal_audit_files
 from ansible.module_utils.hal_node.audit import look as hal_audit_look
-from ansible.module_utils.hal_node.audit.services import monotonic_seconds
+from ansible.module_utils.hal_node.audit.kinds.service import monotonic_seconds
 from ansible.module_utils.hal_node.slurm import accounting as hal_slurm_accounting
 from ansible.module_utils.hal_node.slurm.accounting import columns
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.hal_node.audit import compare as hal_audit_compare
 from ansible.module_utils.hal_node.audit.compare import Now, compare
-from ansible.module_utils.hal_node.audit.services import monotonic_seconds
+from ansible.module_utils.hal_node.audit.kinds.service import monotonic_seconds
 from ansible.module_utils.hal_node.expect.values import Unreadable
 
 PRESENT = {"state": "present"}

@@ -9,17 +9,13 @@ from typing import Any
 import pytest
 from ansible.module_utils.hal_node.audit import packages as packages
 from ansible.module_utils.hal_node.audit import secrets as secrets
-from ansible.module_utils.hal_node.audit import services as services
-from ansible.module_utils.hal_node.audit.accounts import (
-    Accounts,
-    job,
-    observe_cron,
-    observe_repository,
-    sections,
-    table,
-)
-from ansible.module_utils.hal_node.audit.packages import Installed, explain, observe_packages, owned, parse, unexplained
-from ansible.module_utils.hal_node.audit.services import attributes_of, observe_units, read_units, started_at
+from ansible.module_utils.hal_node.audit.kinds import service as services
+from ansible.module_utils.hal_node.audit.kinds.account import Accounts, table
+from ansible.module_utils.hal_node.audit.kinds.cron import job, observe_cron
+from ansible.module_utils.hal_node.audit.kinds.package import observe_packages
+from ansible.module_utils.hal_node.audit.kinds.repository import observe_repository, sections
+from ansible.module_utils.hal_node.audit.kinds.service import attributes_of, observe_units, read_units, started_at
+from ansible.module_utils.hal_node.audit.packages import Installed, explain, owned, parse, unexplained
 from ansible.module_utils.hal_node.expect.values import Unreadable
 
 from tests.unit.audit_node.conftest import FakeNode, refused
@@ -227,7 +223,7 @@ def test_whom_the_files_do_not_have_the_system_knows() -> None:
 
 
 def test_a_directory_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch, hal: FakeNode) -> None:
-    from ansible.module_utils.hal_node.audit import accounts as hal_audit_accounts
+    from ansible.module_utils.hal_node.audit.kinds import account as hal_audit_accounts
 
     def odd(_name: str) -> None:
         raise OSError("odd")

@@ -8,19 +8,14 @@ from typing import Any
 import pytest
 from ansible.module_utils.hal_node.audit import secrets as secrets
 from ansible.module_utils.hal_node.audit.checks import clock, kernel, make_checks, uid_0
-from ansible.module_utils.hal_node.audit.lines import near, observe_line
+from ansible.module_utils.hal_node.audit.kinds.hostname import observe_hostname
+from ansible.module_utils.hal_node.audit.kinds.kernel_module import observe_kernel_module
+from ansible.module_utils.hal_node.audit.kinds.line import near, observe_line
+from ansible.module_utils.hal_node.audit.kinds.mount import PASSING, Mounts, parse_fstab
+from ansible.module_utils.hal_node.audit.kinds.selinux import observe_selinux
+from ansible.module_utils.hal_node.audit.kinds.sysctl import observe_sysctl, saved_sysctl
 from ansible.module_utils.hal_node.audit.node import iso
 from ansible.module_utils.hal_node.audit.observe import Once, Survey
-from ansible.module_utils.hal_node.audit.system import (
-    PASSING,
-    Mounts,
-    observe_hostname,
-    observe_kernel_module,
-    observe_selinux,
-    observe_sysctl,
-    parse_fstab,
-    saved_sysctl,
-)
 from ansible.module_utils.hal_node.expect.values import Unreadable
 
 from tests.unit.audit_node.conftest import FakeNode, refused

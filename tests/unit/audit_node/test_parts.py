@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_node.audit.accounts import job, sections, table
 from ansible.module_utils.hal_node.audit.checks import clock, kernel
 from ansible.module_utils.hal_node.audit.files import parse_acls
-from ansible.module_utils.hal_node.audit.lines import observe_line
+from ansible.module_utils.hal_node.audit.kinds.account import table
+from ansible.module_utils.hal_node.audit.kinds.cron import job
+from ansible.module_utils.hal_node.audit.kinds.line import observe_line
+from ansible.module_utils.hal_node.audit.kinds.mount import parse_fstab
+from ansible.module_utils.hal_node.audit.kinds.package import pinned
+from ansible.module_utils.hal_node.audit.kinds.repository import sections
+from ansible.module_utils.hal_node.audit.kinds.service import attributes_of, monotonic_seconds, started_at
+from ansible.module_utils.hal_node.audit.kinds.slurm import is_over, same_field
+from ansible.module_utils.hal_node.audit.kinds.sysctl import saved_sysctl
 from ansible.module_utils.hal_node.audit.node import as_bytes, from_iso, iso, shown_name
-from ansible.module_utils.hal_node.audit.packages import Installed, explain, parse, pinned, unexplained
-from ansible.module_utils.hal_node.audit.services import attributes_of, monotonic_seconds, started_at
-from ansible.module_utils.hal_node.audit.slurm import is_over, same_field
-from ansible.module_utils.hal_node.audit.system import parse_fstab, saved_sysctl
+from ansible.module_utils.hal_node.audit.packages import Installed, explain, parse, unexplained
 from ansible.module_utils.hal_node.expect.services import parse as parse_units
 from ansible.module_utils.hal_node.expect.values import Unreadable
 

@@ -11,7 +11,7 @@ import pytest
 from ansible.module_utils.hal_node.audit import files as hal_audit_files
 from ansible.module_utils.hal_node.audit import record as hal_audit_record
 from ansible.module_utils.hal_node.audit import seal as hal_audit_seal
-from ansible.module_utils.hal_node.audit.accounts import Accounts
+from ansible.module_utils.hal_node.audit.kinds.account import Accounts
 
 from hal_cluster.audit import examine
 from tests.unit.audit_node.conftest import FakeNode, entry, kinds

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from ansible.module_utils.hal_node.audit.slurm import RECURRING, Databases, Slurm, compared, is_over, same_field
+from ansible.module_utils.hal_node.audit.kinds.database import Databases
+from ansible.module_utils.hal_node.audit.kinds.slurm import RECURRING, Slurm, compared, is_over, same_field
 from ansible.module_utils.hal_node.expect.values import Unreadable
 from ansible.module_utils.hal_node.slurm import accounting as accounting
 from ansible.module_utils.hal_node.slurm.accounting import columns

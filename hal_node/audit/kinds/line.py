@@ -7,7 +7,7 @@ from __future__ import absolute_import, division, print_function
 
 import re
 
-from .secrets import keyed
+from ..secrets import keyed
 
 __metaclass__ = type
 

@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""Users, groups, jobs of cron, sections of repository files: entries of tables, each read once.
+"""Users and groups: lines of two tables, each read once.
 
 Standard library only, Python 2.7 and 3.6 or later: this file is shipped to nodes.
 """
@@ -9,15 +9,11 @@ import grp
 import pwd
 import re
 
-from .node import everybody_reads
-from .secrets import PASSWORD_IN_URL, REPOSITORY, keyed
-from ..expect.process import read_guarded
-from ..expect.values import Unreadable, found, to_text
+from ...expect.process import read_guarded
+from ...expect.values import Unreadable, found, to_text
 
 __metaclass__ = type
 
-CRON_FOLDERS = ('/var/spool/cron/', '/var/spool/cron/crontabs/')  # of CentOS, of Debian
-MARK = '#Ansible: '
 ID = re.compile(r'[0-9]{1,10}\Z')  # isdigit() takes what int() does not
 ZERO = re.compile(r'\s*[+-]?0+\Z')  # as strtoul(3) reads it, by which the C library reads /etc/passwd
 
@@ -93,62 +89,3 @@ def _group_of(name):
     except KeyError:
         return None
     return [to_text(one) for one in (entry[0], '', '%d' % entry[2], '')]
-
-
-def observe_cron(user, name, secret, node, key):
-    text, public = None, False
-    for folder in CRON_FOLDERS:
-        if text is None:
-            text = node.text(folder + user)
-            public = text is not None and everybody_reads(folder + user, node)
-    out = job(text or '', name)
-    if 'job' in out:
-        out['public'] = public
-    if secret and 'job' in out:
-        out['job_keyed'] = keyed(key, out.pop('job'))
-    return out
-
-
-def job(text, name):
-    """Return a job that Ansible's marker names in a user's table. Pure."""
-    lines = text.splitlines()
-    for number, line in enumerate(lines[:-1]):
-        if line.strip() != MARK + name:
-            continue
-        words = lines[number + 1].strip()
-        if words.startswith('#'):
-            return {'state': 'absent'}
-        parts = words.split(None, 1 if words.startswith('@') else 5)
-        if len(parts) in (2, 6):
-            return {'state': 'present', 'schedule': ' '.join(parts[:-1]), 'job': parts[-1]}
-        return {'state': 'present', 'schedule': '', 'job': words}
-    return {'state': 'absent'}
-
-
-def observe_repository(name, node, key):
-    path, _hash, section = name.partition('#')
-    settings = sections(node.text(path) or '').get(section)
-    if settings is None:
-        return {'state': 'absent'}
-    out = {'state': 'present'}
-    for setting, value in settings.items():
-        secret = setting in REPOSITORY or PASSWORD_IN_URL.search(value)
-        out[setting] = 'keyed ' + keyed(key, value) if secret and value else value
-    return out
-
-
-def sections(text):
-    """Return {section: {key: value}} of a repository file. Lines that go on are one value with line breaks. Pure."""
-    found_sections, current, last = {}, None, None
-    for line in text.splitlines():
-        if not line.strip() or line.lstrip()[0] in '#;':
-            continue
-        if line.startswith('[') and ']' in line:
-            current, last = found_sections.setdefault(line[1:line.index(']')], {}), None
-        elif current is not None and line[0] in ' \t' and last:
-            current[last] = (current[last] + '\n' + line.strip()).strip('\n')
-        elif current is not None and '=' in line:
-            key, _equals, value = line.partition('=')
-            last = key.strip().lower()
-            current[last] = value.strip()
-    return found_sections

@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""Accounting and reservations of Slurm, and databases: each asked once a kind.
+"""Accounting and reservations of Slurm: each asked once.
 
 Standard library only, Python 2.7 and 3.6 or later: this file is shipped to nodes.
 """
@@ -7,16 +7,16 @@ from __future__ import absolute_import, division, print_function
 
 import time
 
-from ..expect.values import Unreadable
-from ..slurm.accounting import (
+from ..node import output
+from ...expect.values import Unreadable
+from ...slurm.accounting import (
     ACCOUNT, ASSOCIATION, AccountingError, COORDINATORS, QOS, USER, columns, coordinators, coordinators_query, normal,
     table)
-from ..slurm.conf import SlurmConfError, expand
-from ..slurm.reservations import OWN_FLAGS, read as read_reservations
+from ...slurm.conf import SlurmConfError, expand
+from ...slurm.reservations import OWN_FLAGS, read as read_reservations
 
 __metaclass__ = type
 
-TIMEOUT_SECONDS = 30
 #: declared key -> key of scontrol
 RESERVATION = {'nodes': 'Nodes', 'node_count': 'NodeCnt', 'partition': 'PartitionName', 'users': 'Users',
                'accounts': 'Accounts', 'flags': 'Flags', 'end': 'EndTime'}
@@ -35,7 +35,7 @@ class Slurm:
         if what not in self._tables:
             try:
                 argv = ['sacctmgr', '--noheader', '--parsable2', 'show', what, 'format=' + ','.join(names)]
-                self._tables[what] = table(_output(self.node, argv), names)
+                self._tables[what] = table(output(argv, self.node), names)
             except AccountingError as error:
                 self._tables[what] = Unreadable('%s' % error)
             except Unreadable as error:
@@ -52,7 +52,7 @@ class Slurm:
         if COORDINATORS not in self._tables:
             try:
                 self._tables[COORDINATORS] = coordinators(
-                    _output(self.node, coordinators_query()), self._associations())
+                    output(coordinators_query(), self.node), self._associations())
             except AccountingError as error:
                 self._tables[COORDINATORS] = Unreadable('%s' % error)
             except Unreadable as error:
@@ -96,7 +96,7 @@ class Slurm:
     def reservation(self, name, _declared=None):
         if 'reservation' not in self._tables:
             try:
-                text = _output(self.node, ['scontrol', 'show', 'reservation', '--oneliner'])
+                text = output(['scontrol', 'show', 'reservation', '--oneliner'], self.node)
                 self._tables['reservation'] = read_reservations(text)
             except Unreadable as error:
                 self._tables['reservation'] = error
@@ -171,33 +171,3 @@ def is_over(attributes, now):
     except ValueError:
         return False
     return end <= now
-
-
-def _output(node, argv):
-    status, out, err = node.run(argv, TIMEOUT_SECONDS)
-    if status != 0:
-        raise Unreadable('%s ended with status %d' % (argv[0], status), ' '.join((err or out).split())[:200])
-    return out
-
-
-class Databases:
-    """What root sees of MariaDB through its socket; asked once a socket and kind."""
-
-    QUERIES = {'database': 'SHOW DATABASES', 'database-user': "SELECT CONCAT(User, '@', Host) FROM mysql.user"}
-
-    def __init__(self, node):
-        self.node = node
-        self._known = {}
-
-    def observe(self, kind, name, declared):
-        asked = (kind, declared.get('socket') or '')
-        if asked not in self._known:
-            argv = ['mysql', '--batch', '--skip-column-names', '--connect-timeout=10']
-            argv += ['--socket=' + asked[1]] if asked[1] else []
-            try:
-                self._known[asked] = set(_output(self.node, argv + ['--execute=' + self.QUERIES[kind]]).splitlines())
-            except Unreadable as error:
-                self._known[asked] = error
-        if isinstance(self._known[asked], Unreadable):
-            raise self._known[asked]
-        return {'state': 'present' if name in self._known[asked] else 'absent'}

@@ -8,10 +8,10 @@ from __future__ import absolute_import, division, print_function
 import hashlib
 import time
 
-from .node import shown_name, small_file
-from ..expect.process import read_guarded
-from ..expect.services import ENABLED, UNIT, parse, unit_name
-from ..expect.values import Unreadable, found
+from ..node import shown_name, small_file
+from ...expect.process import read_guarded
+from ...expect.services import ENABLED, UNIT, parse, unit_name
+from ...expect.values import Unreadable, found
 
 __metaclass__ = type
 

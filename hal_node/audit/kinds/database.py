@@ -1,0 +1,34 @@
+# -*- coding: utf-8 -*-
+"""Databases and their users: asked once a socket and kind.
+
+Standard library only, Python 2.7 and 3.6 or later: this file is shipped to nodes.
+"""
+from __future__ import absolute_import, division, print_function
+
+from ..node import output
+from ...expect.values import Unreadable
+
+__metaclass__ = type
+
+
+class Databases:
+    """What root sees of MariaDB through its socket; asked once a socket and kind."""
+
+    QUERIES = {'database': 'SHOW DATABASES', 'database-user': "SELECT CONCAT(User, '@', Host) FROM mysql.user"}
+
+    def __init__(self, node):
+        self.node = node
+        self._known = {}
+
+    def observe(self, kind, name, declared):
+        asked = (kind, declared.get('socket') or '')
+        if asked not in self._known:
+            argv = ['mysql', '--batch', '--skip-column-names', '--connect-timeout=10']
+            argv += ['--socket=' + asked[1]] if asked[1] else []
+            try:
+                self._known[asked] = set(output(argv + ['--execute=' + self.QUERIES[kind]], self.node).splitlines())
+            except Unreadable as error:
+                self._known[asked] = error
+        if isinstance(self._known[asked], Unreadable):
+            raise self._known[asked]
+        return {'state': 'present' if name in self._known[asked] else 'absent'}

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from hal_cluster.audit import roles
+from hal_cluster.audit.resources.table import READ_BY
 from hal_inventory.printable import one_line
 
 CLEAN, ERROR, DRIFT, INCOMPLETE = 0, 1, 2, 3
@@ -24,15 +25,6 @@ SECRET = "(secret)"
 BACKSLASH = "\\"
 # Names of the standing checks, and what their findings are called.
 CHECKS = {"uid_0": "uid-0", "kernel": "kernel", "clock": "clock", "packages": "package-extra"}
-# Readers of expectations, and how the resource they read is called. What differs there fails for that reason.
-READ_RESOURCES = {
-    "file": ("file", "path"),
-    "package": ("package", "name"),
-    "service": ("service", "name"),
-    "sysctl": ("sysctl", "name"),
-    "mount": ("mount", "path"),
-    "kernel-module": ("kernel-module", "name"),
-}
 UNIT_TYPES = (".service", ".socket", ".timer", ".mount", ".target", ".path", ".slice", ".swap", ".automount")
 # What a unit may be called (VALID_CHARS of systemd's unit-name.c, and at most 255 of them), with a type that restarts.
 UNIT = re.compile(rf"[A-Za-z0-9:_.\\@-]{{1,245}}(?:{'|'.join(map(re.escape, UNIT_TYPES))})")
@@ -257,7 +249,7 @@ def _unit_of(resource: str) -> str:
 
 def read_by(question: Mapping[str, Any]) -> tuple[str, str]:
     """Return (the resource that an expectation looks at, what of it); ("", "") if no task could manage it."""
-    for reader, (kind, name) in READ_RESOURCES.items():
+    for reader, (kind, name) in READ_BY.items():
         request = question.get(reader)
         if isinstance(request, Mapping) and request.get(name):
             text = str(request[name])

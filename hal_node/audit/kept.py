@@ -8,16 +8,14 @@ from __future__ import absolute_import, division, print_function
 from .changing import changes_itself
 from .databases import PASSWD, WIDTHS, differing, taken_over
 from .files import group_name, user_name
-from .kinds.sysctl import SYSCTL_FILE
-from .observe import kind_of, name_of
+from .kinds.kind import kind_of, name_of
+from .kinds.registry import kind_named
 from .tree import UNREAD
 
 __metaclass__ = type
 
 UNITS = '/etc/systemd/system/'
 TYPES = {'f': 'file', 'd': 'directory', 'l': 'link', 'p': 'fifo', 's': 'socket', 'b': 'block', 'c': 'char'}
-#: In which file what a resource is has its line, beside those that say it.
-FILE_OF = {'mount': '/etc/fstab', 'hostname': '/etc/hostname', 'selinux': '/etc/selinux/config'}
 
 
 class Managed:
@@ -40,22 +38,13 @@ class Managed:
                 self.units.add(name)
             elif kind == 'user':
                 self.users.add(name)
-            path = path_of(kind, name, declared)
+            path = kind_named(kind).path(name, declared)
             if path and (kind != 'file' or name in self.outside):
                 self.within.setdefault(path, []).append(entry['resource'])
 
     def links(self, path, line):
         """Say whether a path is a link of a unit that has an entry."""
         return path.startswith(UNITS) and line.startswith('l ') and path.rpartition('/')[2] in self.units
-
-
-def path_of(kind, name, declared):
-    """Return the path in which a resource is, '' if it is in none."""
-    if kind in ('line', 'repository'):
-        return name.partition('#')[0]
-    if kind == 'sysctl':
-        return declared.get('file') or SYSCTL_FILE
-    return name if kind == 'file' else FILE_OF.get(kind, '')
 
 
 class Seen:
@@ -194,7 +183,7 @@ class Run:
             if entry.get('changed') is False:
                 continue
             declared = entry.get('declared') or {}
-            self.paths.add(path_of(kind, name, declared))
+            self.paths.add(kind_named(kind).path(name, declared))
             if kind == 'file' and declared.get('state') == 'absent':
                 self.folders.add(name)
             if kind in ('user', 'group'):

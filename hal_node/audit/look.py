@@ -17,8 +17,9 @@ from . import record as records
 from .checks import make_checks
 from .compare import Now, compare
 from .files import MOST_KEPT
+from .kinds.kind import kind_of, name_of
 from .node import Node, as_bytes, everybody_reads, shown_name, small_file
-from .observe import Survey, kind_of, name_of
+from .observe import Survey
 from .packages import unexplained
 from .secrets import id_of, read_key
 from .unmanaged import look_at

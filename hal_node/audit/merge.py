@@ -5,8 +5,10 @@ Standard library only, Python 2.7 and 3.6 or later: this file is shipped to node
 """
 from __future__ import absolute_import, division, print_function
 
+from .kinds import file as files
+from .kinds.kind import ASIDE, kind_of
+from .kinds.registry import kind_for
 from .node import iso
-from .observe import ASIDE, kind_of
 from .secrets import TEXTS, conceal, conceal_texts, id_of, is_keyed
 from ..expect.values import Unreadable
 
@@ -16,14 +18,6 @@ GONE = 'its task is gone'
 RELEASED = 'its task no longer manages it'
 CONTENT = ('sha256', 'keyed', 'size', 'target', 'type', 'state', 'version', 'lines', 'lines_keyed', 'block')
 OWN = ('resource', 'declared', 'role', 'task', 'source', 'secret', 'units', 'inputs_hash', 'commit', 'converged_at')
-#: What a task does not put right in passing: it stays what it was even if the task changed something.
-IN_PASSING = ('acl', 'immutable', 'drop_ins', 'masked')
-FILE_CONTENT = ('sha256', 'keyed', 'size')
-#: Kinds of which only what is declared is compared, or of which a rollout accepts what is there.
-AS_SEEN = ('package', 'line')
-#: What may be missing on a node: that it was missing is kept, too.
-LACKING = {'sysctl': ('saved',), 'mount': ('saved',)}
-VENDOR = ('/usr/lib/systemd/', '/lib/systemd/')
 TOLERANCE_SECONDS = 5
 LATE_SECONDS = 600  # after which a busy machine has begun what it was told
 
@@ -161,53 +155,21 @@ def _kept(entry, seen, before, changed, managed, plain):
 
     Else a run that succeeds would take over what somebody changed by hand, and no audit would tell any more.
     """
-    kind, declared = kind_of(entry['resource']), entry['declared']
-    if kind in AS_SEEN or kind.startswith('slurm-'):
+    kind, declared = kind_for(entry['resource']), entry['declared']
+    if kind.as_seen:
         return seen
     if (seen.get('state') == 'absent') != (before.get('state') == 'absent'):
-        return seen if changed or 'state' in declared or kind == 'service' else before
+        return seen if changed or 'state' in declared or not kind.state_is_presence else before
     if seen.get('type') != before.get('type'):
         return seen if changed or 'type' in declared else before
-    names = set(IN_PASSING) if changed else (set(seen) | set(before)) - set(FILE_CONTENT)
+    names = set(kind.in_passing) if changed else (set(seen) | set(before)) - set(files.CONTENT)
     out = dict(seen)
     for name in names - set(declared) - set(TEXTS) - {'state', 'file'}:
         if name in before:
-            out[name] = _older(name, before[name], seen.get(name), changed, managed)
-        elif kind == 'repository' or name in LACKING.get(kind, ()):
+            out[name] = kind.older(name, before[name], seen.get(name), changed, managed)
+        elif kind.lacked(name):
             out.pop(name, None)
-    if kind == 'repository':  # a secret of another key, or of none
-        out.update({name: value for name, value in seen.items() if is_keyed(name, value) and name not in before})
-    if kind == 'selinux' and seen.get('live') == seen.get('mode'):
-        out['live'] = seen.get('live')
-    if kind == 'file' and not changed and not {'sha1', 'sha1_keyed'} & set(declared):
-        became_private = 'keyed' in seen and before.get('sha256') and before.get('sha256') == plain
-        if not became_private and {'sha256', 'keyed'} & set(before):
-            out = {name: value for name, value in out.items() if name not in FILE_CONTENT}
-            out.update({name: before[name] for name in FILE_CONTENT if name in before})
-    return out
-
-
-def _older(name, then, is_now, changed, managed):
-    """Return the value to record of an attribute that was recorded before and is not declared."""
-    if name == 'acl' and is_now is not None:
-        if _unmasked(then) == _unmasked(is_now) or (changed and not is_now):
-            return is_now  # the mask is the mode's; who writes a file anew drops what it had
-    elif name == 'drop_ins' and is_now is not None:
-        mine = [one for one in is_now if _path_of(one) in managed]  # files with entries of their own
-        return sorted(mine + [one for one in then if _path_of(one) not in managed])
-    elif name == 'fragment' and is_now is not None:
-        files = {'file:' + then, 'file:' + is_now}
-        if files & set(managed) or (then.startswith(VENDOR) and is_now.startswith(VENDOR)):
-            return is_now
-    return then
-
-
-def _unmasked(lines):
-    return [line for line in lines if not line.startswith('mask::')]
-
-
-def _path_of(drop_in):
-    return 'file:' + drop_in.partition(' ')[0]
+    return kind.merged(out, seen, before, declared, changed, plain)
 
 
 def _since(seen, now):

@@ -6,10 +6,11 @@ Standard library only, Python 2.7 and 3.6 or later: this file is shipped to node
 from __future__ import absolute_import, division, print_function
 
 from . import record as records
+from .kinds.kind import kind_of, name_of
 from .merge import (
     is_gone, merge, merged_roles, node_windows, observed_entry)
 from .node import Node, as_bytes, from_iso, iso
-from .observe import Survey, kind_of, name_of
+from .observe import Survey
 from .packages import explain
 from .unmanaged import keep_for
 from ..expect.values import Unreadable, to_text

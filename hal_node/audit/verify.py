@@ -9,7 +9,7 @@ from __future__ import absolute_import, division, print_function
 import re
 
 from .node import changed_at
-from .observe import kind_of, name_of
+from .kinds.kind import kind_of, name_of
 from .packages import owners
 from .watch import is_accepted
 from ..expect.values import Unreadable

@@ -11,8 +11,9 @@ import glob
 import os
 
 from .files import kind
+from .kinds.kind import kind_of, name_of
+from .kinds.registry import kind_named
 from .node import as_bytes, changed_at, shown_name
-from .observe import kind_of, name_of
 from .packages import owned
 from ..expect.process import read_guarded
 from ..expect.values import Unreadable, found
@@ -34,7 +35,7 @@ def recorded_paths(entries):
         elif what == 'service' and (entry.get('declared') or {}).get('masked') is True:
             paths.add('%s/%s' % (MASKS, name))  # the link that masks it
         elif what in ('line', 'repository'):
-            paths.add(name.partition('#')[0])
+            paths.add(kind_named(what).path(name, {}))
     return paths
 
 

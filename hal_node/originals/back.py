@@ -12,8 +12,10 @@ import os
 
 from ..audit import record as records
 from ..audit.compare import Now, compare
+from ..audit.kinds.kind import kind_of, name_of
+from ..audit.kinds.registry import kind_for
 from ..audit.node import as_bytes, iso, shown_name
-from ..audit.observe import Survey, kind_of, name_of
+from ..audit.observe import Survey
 from ..audit.packages import read_installed
 from ..audit.secrets import id_of, read_key
 from ..audit.unmanaged import keep_for, look_at
@@ -23,7 +25,7 @@ from ..expect.values import Unreadable
 from .paths import put_back, set_times
 from ..slurm.process import job_steps
 from .store import (
-    COMES_BACK, CONTENT, OriginalsError, is_same, read_index, roles_of, seen_now, summary, things_of, write_index)
+    CONTENT, OriginalsError, is_same, read_index, roles_of, seen_now, summary, things_of, write_index)
 
 __metaclass__ = type
 
@@ -81,7 +83,7 @@ def plan(role, index, record, node):
         if now.get('type') == 'file' and entries[thing]['was']['state'] == 'absent' and not entries[thing]['content']:
             out.stays.append('%s: it was not there, and what is in it is not of the role: remove it by hand' % (
                 shown_name(thing)))
-        elif kind_of(thing) in COMES_BACK:
+        elif kind_for(thing).comes_back:
             out.steps.append((thing, words(thing, entries[thing], now)))
         else:
             out.stays.append('%s: it was %s; put that back by hand' % (

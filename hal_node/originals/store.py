@@ -13,11 +13,11 @@ import os
 import stat
 
 from ..audit import record as records
-from ..audit.kept import FILE_OF
+from ..audit.kinds.kind import ASIDE, kind_of, name_of
 from ..audit.kinds.package import pinned
-from ..audit.kinds.sysctl import SYSCTL_FILE
+from ..audit.kinds.registry import kind_for
 from ..audit.node import STATE, as_bytes, iso, shown_name, small_file
-from ..audit.observe import ASIDE, Survey, kind_of, name_of
+from ..audit.observe import Survey
 from ..expect.process import read_guarded
 from ..expect.values import Unreadable, found
 from .paths import described, same, status_of
@@ -31,10 +31,6 @@ CONTENT = FOLDER + '/content'
 MOST_INDEX = 64 * 1024 * 1024  # bytes
 MOST_TREE = 20000  # files and folders of a folder that is to go
 MIB = 1024 * 1024
-#: What is put back. Of all else what was there is shown, and put back by hand.
-COMES_BACK = ('file', 'service', 'package', 'sysctl', 'hostname', 'selinux')
-#: State of the whole cluster, in a database: role `backup` saves it.
-NOT_THE_NODES = ('database', 'slurm-')
 #: What an observation says of files, which are things of their own.
 ELSEWHERE = ('drop_ins', 'fragment', 'file', 'saved')
 #: No files: the kernel makes them, or a program from others.
@@ -56,19 +52,15 @@ class Refused(OriginalsError):
 # ---------------------------------------------------------------- what a resource is in
 def things_of(resource, declared):
     """Return the names of what has to be kept of a resource; none of our own state. Pure."""
-    kind, name = kind_of(resource), name_of(resource)
-    if kind.startswith(NOT_THE_NODES) or (kind == 'file' and (name + '/').startswith(STATE + '/')):
+    kind, name = kind_for(resource), name_of(resource)
+    path = kind.path(name, declared)
+    if not kind.of_the_node or (kind.name == 'file' and (name + '/').startswith(STATE + '/')):
         return []
-    if kind in ('line', 'repository'):
-        path = name.rpartition('#')[0]
-        return ['%s:%s' % (kind, path)] if path.startswith(NO_FILES) else ['file:' + path]
-    if kind == 'cron':
-        return ['file:/var/spool/cron/' + name.partition('#')[0]]
-    if kind == 'sysctl':
-        return ['file:' + (declared.get('file') or SYSCTL_FILE), resource]
-    if kind in FILE_OF:
-        return ['file:' + FILE_OF[kind], resource]
-    return [resource]
+    if not path:
+        return [resource]
+    if not kind.in_force and path.startswith(NO_FILES):
+        return ['%s:%s' % (kind.name, path)]
+    return ['file:' + path] + ([resource] if kind.in_force else [])
 
 
 class Wanted:
@@ -376,7 +368,7 @@ def losing(thing, was, declared):
             return 'package %s %s becomes %s: it comes back if a repository has that version' % (
                 name, ' '.join(versions), ' '.join(wanted))
         return ''
-    if kind in COMES_BACK:
+    if kind_for(thing).comes_back:
         return ''
     differing = ['%s %s' % (key, was[key]) for key in sorted(declared) if key in was and was[key] != declared[key]]
     if not differing:

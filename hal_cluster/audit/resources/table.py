@@ -76,6 +76,16 @@ UNITS: dict[str, Callable[[Call], Units]] = {
     "hal_slurm_daemon": own.slurm_daemon_units,
 }
 
+# Readers of expectations, and how the resource they read is called. What differs there fails for that reason.
+READ_BY = {
+    "file": ("file", "path"),
+    "package": ("package", "name"),
+    "service": ("service", "name"),
+    "sysctl": ("sysctl", "name"),
+    "mount": ("mount", "path"),
+    "kernel-module": ("kernel-module", "name"),
+}
+
 # Modules that may install packages, with what these depend on.
 PACKAGE_MODULES = frozenset(name for name, reader in MANAGING.items() if reader is system.packages)
 

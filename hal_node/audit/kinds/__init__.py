@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""Kinds of resources: how each is read, one file a kind or a family that one question answers.
+"""Kinds of resources: one file for each, or for a family that one question answers; registry.py has them all.
 
 Standard library only, Python 2.7 and 3.6 or later: this file is shipped to nodes.
 """

@@ -9,8 +9,16 @@ import grp
 import pwd
 import re
 
+from .kind import Kind
 from ...expect.process import read_guarded
-from ...expect.values import Unreadable, found, to_text
+from ...expect.values import Unreadable, found, is_text, to_text
+
+MYPY = False
+if MYPY:
+    from typing import Any, Callable  # noqa: F401  in comments
+    from .kind import Attributes  # noqa: F401
+    from ..node import Node  # noqa: F401
+    from ..observe import Survey  # noqa: F401
 
 __metaclass__ = type
 
@@ -89,3 +97,30 @@ def _group_of(name):
     except KeyError:
         return None
     return [to_text(one) for one in (entry[0], '', '%d' % entry[2], '')]
+
+
+class User(Kind):
+    """user:NAME."""
+
+    words = {'group': 'owner'}
+    only_declared = ('groups',)
+
+    def read(self, name, entry, survey):
+        # type: (str, Attributes, Survey) -> Attributes
+        return survey.accounts.get().user(name)
+
+    def as_declared(self, name, wanted, is_now):
+        # type: (str, Any, Any) -> bool
+        if name == 'groups':
+            return sorted(wanted) == sorted(is_now or [])
+        if name == 'group' and is_text(wanted) and wanted.isdigit():
+            return True  # by number: what was recorded is compared
+        return Kind.as_declared(self, name, wanted, is_now)
+
+
+class Group(Kind):
+    """group:NAME."""
+
+    def read(self, name, entry, survey):
+        # type: (str, Attributes, Survey) -> Attributes
+        return survey.accounts.get().group(name)

@@ -5,8 +5,16 @@ Standard library only, Python 2.7 and 3.6 or later: this file is shipped to node
 """
 from __future__ import absolute_import, division, print_function
 
+from .kind import Kind
 from ..node import everybody_reads
 from ..secrets import keyed
+
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+    from .kind import Attributes  # noqa: F401
+    from ..node import Node  # noqa: F401
+    from ..observe import Survey  # noqa: F401
 
 __metaclass__ = type
 
@@ -42,3 +50,23 @@ def job(text, name):
             return {'state': 'present', 'schedule': ' '.join(parts[:-1]), 'job': parts[-1]}
         return {'state': 'present', 'schedule': '', 'job': words}
     return {'state': 'absent'}
+
+
+class Cron(Kind):
+    """cron:USER#TITLE."""
+
+    def read(self, name, entry, survey):
+        # type: (str, Attributes, Survey) -> Attributes
+        user, _hash, title = name.partition('#')
+        keyed_before = 'job_keyed' in (entry.get('declared') or {}) or 'job_keyed' in (entry.get('observed') or {})
+        return observe_cron(user, title, entry.get('secret') or keyed_before, survey.node, survey.key)
+
+    def as_declared(self, name, wanted, is_now):
+        # type: (str, Any, Any) -> bool
+        if name == 'job':
+            return bool(wanted.strip() == (is_now or '').strip())
+        return Kind.as_declared(self, name, wanted, is_now)
+
+    def path(self, name, declared):
+        # type: (str, Attributes) -> str
+        return CRON_FOLDERS[0] + name.partition('#')[0]

@@ -5,8 +5,15 @@ Standard library only, Python 2.7 and 3.6 or later: this file is shipped to node
 """
 from __future__ import absolute_import, division, print_function
 
+from .kind import Kind
 from ..node import output
 from ...expect.values import Unreadable
+
+MYPY = False
+if MYPY:
+    from .kind import Attributes  # noqa: F401
+    from ..node import Node  # noqa: F401
+    from ..observe import Survey  # noqa: F401
 
 __metaclass__ = type
 
@@ -32,3 +39,13 @@ class Databases:
         if isinstance(self._known[asked], Unreadable):
             raise self._known[asked]
         return {'state': 'present' if name in self._known[asked] else 'absent'}
+
+
+class Database(Kind):
+    """database:NAME and database-user:NAME@HOST."""
+
+    of_the_node = False
+
+    def read(self, name, entry, survey):
+        # type: (str, Attributes, Survey) -> Attributes
+        return survey.once(Databases).observe(self.name, name, entry.get('declared') or {})

@@ -5,9 +5,18 @@ Standard library only, Python 2.7 and 3.6 or later: this file is shipped to node
 """
 from __future__ import absolute_import, division, print_function
 
+from .kind import Kind, name_of
 from ..packages import MARK, TIMEOUT_SECONDS
 from ...expect.packages import NAME
 from ...expect.values import Unreadable
+
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+    from .kind import Attributes  # noqa: F401
+    from ..node import Node  # noqa: F401
+    from ..packages import Installed  # noqa: F401
+    from ..observe import Survey  # noqa: F401
 
 __metaclass__ = type
 
@@ -54,3 +63,32 @@ def pinned(wanted, versions):
         if wanted in forms:
             return True
     return False
+
+
+class Package(Kind):
+    """package:NAME, by one query of rpm for all."""
+
+    words = {'version': 'version'}
+    as_seen = True
+    comes_back = True
+
+    def observe(self, entries, survey):
+        # type: (list[Attributes], Survey) -> dict[str, Attributes | Unreadable]
+        names = [name_of(entry['resource']) for entry in entries]
+        answers = observe_packages(names, survey.installed.get(), survey.node)
+        return {'package:' + name: answer if isinstance(answer, Unreadable) else dict(answer[0], since=answer[1])
+                for name, answer in answers.items()}
+
+    def as_declared(self, name, wanted, is_now):
+        # type: (str, Any, Any) -> bool
+        if name == 'version':
+            return all(pinned(one, is_now or []) for one in wanted)
+        return Kind.as_declared(self, name, wanted, is_now)
+
+
+class RpmKey(Kind):
+    """rpm-key:DIGITS, a key that rpm trusts, by the last eight digits of its fingerprint."""
+
+    def read(self, name, entry, survey):
+        # type: (str, Attributes, Survey) -> Attributes
+        return {'state': 'present' if name.lower()[-8:] in survey.installed.get().keys else 'absent'}

@@ -5,7 +5,16 @@ Standard library only, Python 2.7 and 3.6 or later: this file is shipped to node
 """
 from __future__ import absolute_import, division, print_function
 
-from ..secrets import PASSWORD_IN_URL, REPOSITORY, keyed
+from .kind import Kind
+from ..secrets import PASSWORD_IN_URL, REPOSITORY, is_keyed, keyed
+from ...expect.values import as_flag
+
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+    from .kind import Attributes  # noqa: F401
+    from ..node import Node  # noqa: F401
+    from ..observe import Survey  # noqa: F401
 
 __metaclass__ = type
 
@@ -37,3 +46,43 @@ def sections(text):
             last = key.strip().lower()
             current[last] = value.strip()
     return found_sections
+
+
+class Repository(Kind):
+    """repository:FILE#SECTION. Each key of the section is an attribute."""
+
+    words = {'enabled': 'enabled'}
+
+    def read(self, name, entry, survey):
+        # type: (str, Attributes, Survey) -> Attributes
+        return observe_repository(name, survey.node, survey.key)
+
+    def as_declared(self, name, wanted, is_now):
+        # type: (str, Any, Any) -> bool
+        return _words(wanted) == _words(is_now) or Kind.as_declared(self, name, wanted, is_now)
+
+    def may_lack(self, name):
+        # type: (str) -> bool
+        return True
+
+    def lacked(self, name):
+        # type: (str) -> bool
+        return True
+
+    def merged(self, out, seen, before, declared, changed, plain):
+        # type: (Attributes, Attributes, Attributes, Attributes, bool, str | None) -> Attributes
+        """A secret of another key, or of none, is as it is seen."""
+        keyed_now = {name: value for name, value in seen.items() if is_keyed(name, value) and name not in before}
+        return dict(out, **keyed_now)
+
+    def path(self, name, declared):
+        # type: (str, Attributes) -> str
+        return name.partition('#')[0]
+
+
+def _words(value):
+    # type: (Any) -> list[str]
+    flag = as_flag(value)
+    if flag is not None:
+        return ['%d' % flag]
+    return ('\n'.join(value) if isinstance(value, list) else '%s' % (value,)).replace(',', ' ').split()

@@ -8,10 +8,18 @@ from __future__ import absolute_import, division, print_function
 import hashlib
 import time
 
+from .kind import Kind, name_of
 from ..node import shown_name, small_file
 from ...expect.process import read_guarded
 from ...expect.services import ENABLED, UNIT, parse, unit_name
-from ...expect.values import Unreadable, found
+from ...expect.values import Unreadable, found, is_text
+
+MYPY = False
+if MYPY:
+    from typing import Any, Collection  # noqa: F401  in comments
+    from .kind import Attributes, Difference  # noqa: F401
+    from ..node import Node  # noqa: F401
+    from ..observe import Survey  # noqa: F401
 
 __metaclass__ = type
 
@@ -21,6 +29,7 @@ RUNNING = ('active', 'reloading', 'refreshing')
 DISABLED = ('disabled', 'masked', 'masked-runtime', 'linked', 'linked-runtime', 'enabled-runtime', 'bad', 'invalid', '')
 TIMEOUT_SECONDS = 30
 MOST_DROP_IN = 1024 * 1024
+VENDOR = ('/usr/lib/systemd/', '/lib/systemd/')
 
 
 def read_units(names, node):
@@ -97,3 +106,49 @@ def monotonic_seconds():
         return time.clock_gettime(time.CLOCK_MONOTONIC)
     with open('/proc/uptime', 'rb') as stream:
         return float(stream.read().split()[0])
+
+
+class Service(Kind):
+    """service:UNIT."""
+
+    words = {'enabled': 'enabled', 'masked': 'masked', 'drop_ins': 'drop_ins'}
+    only_declared = ('state', 'enabled')
+    in_passing = ('masked', 'drop_ins')
+    state_is_presence = False
+    comes_back = True
+
+    def observe(self, entries, survey):
+        # type: (list[Attributes], Survey) -> dict[str, Attributes | Unreadable]
+        names = {name_of(entry['resource']) for entry in entries}
+        answers = observe_units({name: state for name, state in survey.units.items() if name in names}, survey.node)
+        return {'service:' + name: answer for name, answer in answers.items()}
+
+    def differing(self, recorded, declared, seen):
+        # type: (Attributes, Attributes, Attributes) -> list[Difference]
+        as_masked = seen.get('masked') == declared.get('masked', recorded.get('masked', seen.get('masked')))
+        out = self.attributes(recorded, declared, seen, () if as_masked else ('enabled', 'fragment'))
+        if 'state' in declared and declared['state'] in ('started', 'stopped') and seen['state'] != declared['state']:
+            out.append(('state', 'state', declared['state'], seen['state'], ''))
+        return out
+
+    def as_declared(self, name, wanted, is_now):
+        # type: (str, Any, Any) -> bool
+        if name == 'enabled' and is_text(is_now):
+            return True  # static and the like: nobody can enable it
+        return Kind.as_declared(self, name, wanted, is_now)
+
+    def older(self, name, then, is_now, changed, managed):
+        # type: (str, Any, Any, bool, Collection[str]) -> Any
+        if name == 'drop_ins' and is_now is not None:
+            mine = [one for one in is_now if _path_of(one) in managed]  # files with entries of their own
+            return sorted(mine + [one for one in then if _path_of(one) not in managed])
+        if name == 'fragment' and is_now is not None:
+            files = {'file:' + then, 'file:' + is_now}
+            if files & set(managed) or (then.startswith(VENDOR) and is_now.startswith(VENDOR)):
+                return is_now
+        return then
+
+
+def _path_of(drop_in):
+    # type: (str) -> str
+    return 'file:' + drop_in.partition(' ')[0]

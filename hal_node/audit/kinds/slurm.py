@@ -7,6 +7,7 @@ from __future__ import absolute_import, division, print_function
 
 import time
 
+from .kind import Kind
 from ..node import output
 from ...expect.values import Unreadable
 from ...slurm.accounting import (
@@ -14,6 +15,13 @@ from ...slurm.accounting import (
     table)
 from ...slurm.conf import SlurmConfError, expand
 from ...slurm.reservations import OWN_FLAGS, read as read_reservations
+
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+    from .kind import Attributes, Difference  # noqa: F401
+    from ..node import Node  # noqa: F401
+    from ..observe import Survey  # noqa: F401
 
 __metaclass__ = type
 
@@ -171,3 +179,38 @@ def is_over(attributes, now):
     except ValueError:
         return False
     return end <= now
+
+
+class Accounting(Kind):
+    """slurm-qos:NAME, slurm-account:NAME, slurm-user:NAME."""
+
+    as_seen = True
+    of_the_node = False
+
+    def read(self, name, entry, survey):
+        # type: (str, Attributes, Survey) -> Attributes
+        read = getattr(survey.once(Slurm), self.name.partition('-')[2])
+        return read(name, entry.get('declared') or {})  # type: ignore[no-any-return]  # of Slurm, as its methods say
+
+    def differing(self, recorded, declared, seen):
+        # type: (Attributes, Attributes, Attributes) -> list[Difference]
+        out = []  # type: list[Difference]
+        for key in sorted(set(declared) & compared(self.name)):
+            try:
+                equal = same_field(self.name, key, declared[key], seen.get(key))
+            except ValueError as error:
+                out.append(('unreadable', key, None, None, '%s' % error))
+                continue
+            if not equal:
+                out.append(('changed', key, declared[key], seen.get(key), ''))
+        return out
+
+
+class Reservation(Accounting):
+    """slurm-reservation:NAME."""
+
+    def compare(self, recorded, declared, seen, epoch):
+        # type: (Attributes, Attributes, Attributes, float) -> list[Difference]
+        if seen.get('state') == 'absent' and (is_over(recorded, epoch) or is_over(declared, epoch)):
+            return []
+        return Accounting.compare(self, recorded, declared, seen, epoch)

@@ -5,8 +5,15 @@ Standard library only, Python 2.7 and 3.6 or later: this file is shipped to node
 """
 from __future__ import absolute_import, division, print_function
 
+from .kind import Kind
 from ...expect.kernel import read_sysctls, sysctl_path
 from ...expect.values import Unreadable
+
+MYPY = False
+if MYPY:
+    from .kind import Attributes, Difference  # noqa: F401
+    from ..node import Node  # noqa: F401
+    from ..observe import Survey  # noqa: F401
 
 __metaclass__ = type
 
@@ -40,3 +47,33 @@ def saved_sysctl(text, name):
         except Unreadable:
             continue
     return value
+
+
+class Sysctl(Kind):
+    """sysctl:NAME, in force and in the file that is declared."""
+
+    words = {'value': 'live', 'saved': 'saved'}
+    only_declared = ('value',)
+    in_force = comes_back = True
+
+    def read(self, name, entry, survey):
+        # type: (str, Attributes, Survey) -> Attributes
+        return observe_sysctl(name, entry.get('declared') or {}, survey.node)
+
+    def compare(self, recorded, declared, seen, epoch):
+        # type: (Attributes, Attributes, Attributes, float) -> list[Difference]
+        if declared.get('state') == 'absent':
+            return [('present', 'saved', None, seen['saved'], '')] if 'saved' in seen else []
+        return Kind.compare(self, recorded, declared, seen, epoch)
+
+    def may_lack(self, name):
+        # type: (str) -> bool
+        return name in ('value', 'saved')
+
+    def lacked(self, name):
+        # type: (str) -> bool
+        return name == 'saved'
+
+    def path(self, name, declared):
+        # type: (str, Attributes) -> str
+        return declared.get('file') or SYSCTL_FILE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from ansible.module_utils.hal_node.audit.kinds.hostname import observe_hostname
 from ansible.module_utils.hal_node.audit.kinds.kernel_module import observe_kernel_module
 from ansible.module_utils.hal_node.audit.kinds.line import near, observe_line
 from ansible.module_utils.hal_node.audit.kinds.mount import PASSING, Mounts, parse_fstab
+from ansible.module_utils.hal_node.audit.kinds.registry import KINDS
 from ansible.module_utils.hal_node.audit.kinds.selinux import observe_selinux
 from ansible.module_utils.hal_node.audit.kinds.sysctl import observe_sysctl, saved_sysctl
 from ansible.module_utils.hal_node.audit.node import iso
@@ -22,6 +24,13 @@ from tests.unit.audit_node.conftest import FakeNode, refused
 
 PRESENT = {"state": "present"}
 KEY = b"k" * 32
+
+
+def test_every_file_of_a_kind_is_in_the_registry_and_every_kind_has_a_name_of_its_own() -> None:
+    folder = Path(__file__).resolve().parents[3] / "hal_node/audit/kinds"
+    files = {path.stem for path in folder.glob("[!_]*.py")} - {"kind", "registry"}
+    assert {type(kind).__module__.rpartition(".")[2] for kind in KINDS} == files
+    assert len({kind.name for kind in KINDS}) == len(KINDS)
 
 
 @pytest.mark.parametrize(

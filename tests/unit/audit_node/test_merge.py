@@ -200,8 +200,8 @@ OTHER = {"state": "present", "type": "file", "mode": "0600", "sha256": "b", "siz
         ("file:/a", OTHER, {"state": "present", "type": "file"}, {}, OTHER),
         # what a task does not put right in passing, whether it changed something or not
         *(
-            ("file:/a", {**FILE, name: "new"}, {**FILE, name: "old"}, {"changed": changed}, {**FILE, name: "old"})
-            for name in ("immutable", "masked")
+            (resource, {**FILE, name: "new"}, {**FILE, name: "old"}, {"changed": changed}, {**FILE, name: "old"})
+            for resource, name in (("file:/a", "immutable"), ("service:a", "masked"))
             for changed in (False, True)
         ),
         # what may be missing: that it was missing is kept

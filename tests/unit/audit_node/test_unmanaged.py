@@ -523,7 +523,10 @@ def test_nothing_of_a_secret_file_is_kept_in_the_clear(hal: FakeNode) -> None:
 
 
 def test_paths_below(tmp_path: Path) -> None:
-    from ansible.module_utils.hal_node.audit.kept import path_of
+    from ansible.module_utils.hal_node.audit.kinds.registry import kind_named
+
+    def path_of(kind: str, name: str, declared: dict[str, str]) -> str:
+        return str(kind_named(kind).path(name, declared))
 
     assert path_of("sysctl", "vm.x", {}) == "/etc/sysctl.conf"
     assert path_of("sysctl", "vm.x", {"file": "/etc/sysctl.d/a"}) == "/etc/sysctl.d/a"

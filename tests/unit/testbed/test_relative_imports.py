@@ -40,5 +40,6 @@ def test_all_that_a_module_needs_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     found = ansible_mitogen.module_finder.scan("hal_audit", str(PROJECT / "plugins/modules/hal_audit.py"), SHIPPED)
     names, packages = {name for name, _, _ in found}, {name for name, _, package in found if package}
     expected = ("audit.look", "audit.files", "expect.values", "expect.mounts", "slurm.accounting", "run_command")
-    assert {f"{PREFIX}.hal_node.{one}" for one in expected} <= names
-    assert {f"{PREFIX}.hal_node{one}" for one in ("", ".audit", ".expect", ".slurm")} <= packages
+    kinds = {f"audit.kinds.{path.stem}" for path in (PROJECT / "hal_node/audit/kinds").glob("[!_]*.py")}
+    assert {f"{PREFIX}.hal_node.{one}" for one in {*expected, *kinds}} <= names
+    assert {f"{PREFIX}.hal_node{one}" for one in ("", ".audit", ".audit.kinds", ".expect", ".slurm")} <= packages

@@ -17,11 +17,12 @@ TARGET = re.compile(r"^([a-z][a-z0-9-]*):(?!=)", re.MULTILINE)
 PATHLIKE = re.compile(r"^[\w.-]+(?:/[\w.-]+)*/?$")
 
 
-def _markdown(root: Path) -> list[Path]:
+def markdown(root: Path) -> list[Path]:
+    """All pages of the project."""
     return [path for path in files(root) if path.suffix == ".md"]
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str, bool]]:
+def numbered(path: Path) -> Iterator[tuple[int, str, bool]]:
     """Numbered lines, and whether they are inside a code fence."""
     fenced = False
     for number, line in text_lines(path):
@@ -34,7 +35,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str, bool]]:
 def anchors(path: Path) -> set[str]:
     """The anchors that a page's headings get."""
     found: dict[str, int] = {}
-    for _, line, fenced in _lines(path):
+    for _, line, fenced in numbered(path):
         if not fenced and (heading := re.match(r"#{1,6}\s+(.*?)\s*#*$", line)):
             text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.group(1)).lower()
             slug = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
@@ -45,8 +46,8 @@ def anchors(path: Path) -> set[str]:
 @rule
 def links_lead_somewhere(root: Path) -> Iterator[Finding]:
     """Each relative link of a page leads to a file, and its #part to a heading."""
-    for page in _markdown(root):
-        for number, line, fenced in _lines(page):
+    for page in markdown(root):
+        for number, line, fenced in numbered(page):
             if fenced:
                 continue
             for groups in LINK.findall(CODE.sub("", line)):
@@ -68,8 +69,8 @@ def make_targets_exist(root: Path) -> Iterator[Finding]:
     """Each `make something` of a page is a target."""
     makefile = root / "Makefile"
     targets = set(TARGET.findall(text_of(makefile))) if makefile.is_file() else set()
-    for page in _markdown(root):
-        for number, line, fenced in _lines(page):
+    for page in markdown(root):
+        for number, line, fenced in numbered(page):
             # In prose "make sure" is English: only code counts.
             code = line if fenced else " ".join(f"`{text}`" for text in CODE.findall(line))
             for name in MAKE.findall(code):
@@ -81,8 +82,8 @@ def make_targets_exist(root: Path) -> Iterator[Finding]:
 def named_files_exist(root: Path) -> Iterator[Finding]:
     """A path in backticks that begins with a folder of the project names something that is there."""
     folders = {path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")}
-    for page in _markdown(root):
-        for number, line, fenced in _lines(page):
+    for page in markdown(root):
+        for number, line, fenced in numbered(page):
             if fenced:
                 continue
             for text in CODE.findall(line):
@@ -96,8 +97,8 @@ def named_files_exist(root: Path) -> Iterator[Finding]:
 @rule
 def comments_mark_what_is_there(root: Path) -> Iterator[Finding]:
     """A comment marks the code block that begins on the next line: one with nothing below was to be filled in."""
-    for page in _markdown(root):
-        texts = {number: (line, fenced) for number, line, fenced in _lines(page)}
+    for page in markdown(root):
+        texts = {number: (line, fenced) for number, line, fenced in numbered(page)}
         for number, (line, fenced) in texts.items():
             last = number == len(text_of(page).splitlines())
             if "<!--" in CODE.sub("", line) and not fenced and (number + 1 in texts or last):

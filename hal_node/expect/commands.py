@@ -11,14 +11,21 @@ from .files import text_reading
 from .process import run
 from .values import Reading, Unreadable, as_flag, as_number, found, to_text
 
+MYPY = False
+if MYPY:
+    from decimal import Decimal  # noqa: F401  in comments
+    from typing import Any  # noqa: F401  in comments
+
 __metaclass__ = type
 
 DEFAULT_TIMEOUT_SECONDS = 20
 
 
 def read_commands(requests):
+    # type: (list[dict[str, Any]]) -> list[Reading | Unreadable]
     """Return a Reading or Unreadable for each request, in order. Equal commands run once."""
-    outcomes, results = {}, []
+    outcomes = {}  # type: dict[tuple[tuple[str, ...], Decimal], tuple[int, str, str] | Unreadable]
+    results = []  # type: list[Reading | Unreadable]
     for request in requests:
         try:
             results.append(_read(request, outcomes))
@@ -28,6 +35,7 @@ def read_commands(requests):
 
 
 def _read(request, outcomes):
+    # type: (dict[str, Any], dict[tuple[tuple[str, ...], Decimal], tuple[int, str, str] | Unreadable]) -> Reading
     argv = request['argv']
     if not isinstance(argv, list) or not argv:
         raise Unreadable('argv has to be a list that is not empty: program, then arguments')
@@ -41,12 +49,14 @@ def _read(request, outcomes):
             outcomes[key] = run(argv, float(timeout))
         except Unreadable as error:
             outcomes[key] = error
-    if isinstance(outcomes[key], Unreadable):
-        raise outcomes[key]
-    return interpret(request, argv[0], *outcomes[key])
+    outcome = outcomes[key]
+    if isinstance(outcome, Unreadable):
+        raise outcome
+    return interpret(request, argv[0], *outcome)
 
 
 def interpret(request, name, status, out, err):
+    # type: (dict[str, Any], str, int, str, str) -> Reading
     """Return the Reading of a finished command. Pure."""
     if _flag(request, 'exit'):
         return found(status)
@@ -65,6 +75,7 @@ def interpret(request, name, status, out, err):
 
 
 def _json_reading(text, key, name):
+    # type: (str, str | None, str) -> Reading
     try:
         value = to_text(json.loads(text))
     except ValueError as error:
@@ -82,6 +93,7 @@ def _json_reading(text, key, name):
 
 
 def _flag(request, name):
+    # type: (dict[str, Any], str) -> bool
     value = as_flag(request.get(name, False))
     if value is None:
         raise Unreadable('%s has to be true or false' % name)

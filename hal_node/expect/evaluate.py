@@ -16,6 +16,11 @@ from .services import read_services
 from .values import Unreadable, as_flag, is_text, shown, to_text
 from .vocabulary import FLAG, MATCHERS, READERS, TEXT
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+    from .values import Reading  # noqa: F401  in comments
+
 __metaclass__ = type
 
 READ = {
@@ -26,6 +31,7 @@ SECRET = '(secret)'
 
 
 def evaluate(entries):
+    # type: (list[dict[str, Any]]) -> list[dict[str, Any]]
     """Return [{status, observed, reason}] for [{reader: {...}, matcher: wanted, secret: bool}], in the same order.
 
     status is pass, fail or unknown. Never raises for what an entry says: such an entry is unknown.
@@ -36,7 +42,9 @@ def evaluate(entries):
 
 
 def _read_all(entries):
-    readings, by_reader = [None] * len(entries), {}
+    # type: (list[dict[str, Any]]) -> list[Reading | Unreadable]
+    readings = [None] * len(entries)  # type: list[Any]
+    by_reader = {}  # type: dict[str, list[int]]
     for position, entry in enumerate(entries):
         try:
             by_reader.setdefault(_reader_of(entry), []).append(position)
@@ -55,6 +63,7 @@ def _read_all(entries):
 
 
 def _reader_of(entry):
+    # type: (dict[str, Any]) -> str
     """Return the name of the entry's reader after checking that it can be asked. Raises Unreadable."""
     known = [name for name in entry if name in READERS]
     if len(known) != 1:
@@ -81,6 +90,7 @@ def _reader_of(entry):
 
 
 def _result(entry, reading):
+    # type: (dict[str, Any], Reading | Unreadable) -> dict[str, Any]
     secret = as_flag(entry.get('secret', False)) is not False
     observed, reason, status = None, '', 'unknown'
     try:
@@ -103,4 +113,5 @@ def _result(entry, reading):
 
 
 def _observed(reading):
+    # type: (Reading) -> Any
     return shown(reading.value) if reading.has_value else (shown(reading.items) or None)

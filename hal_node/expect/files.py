@@ -16,6 +16,10 @@ from .matchers import regex
 from .process import read_guarded
 from .values import Reading, Unreadable, found, lines_of, missing, to_bytes, to_text
 
+MYPY = False
+if MYPY:
+    from typing import Any, Callable  # noqa: F401  in comments
+
 __metaclass__ = type
 
 MOST_CONTENT = 4 * 1024 * 1024  # bytes; compare larger files by sha256
@@ -27,11 +31,13 @@ NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 
 
 def read_files(requests):
+    # type: (list[dict[str, Any]]) -> list[Reading | Unreadable]
     """Return a Reading or Unreadable for each request, in order."""
     return read_guarded(read_file, requests)
 
 
 def read_file(request):
+    # type: (dict[str, Any]) -> Reading
     """Return the Reading of one {path, read, select}. Raises Unreadable."""
     path = request['path']
     what = request.get('read') or 'content'
@@ -46,6 +52,7 @@ def read_file(request):
 
 
 def _read(path, what, select):
+    # type: (str, str, str | None) -> Reading
     itself = os.lstat(to_bytes(path))
     is_link = stat.S_ISLNK(itself.st_mode)
     if what == 'exists':
@@ -83,6 +90,7 @@ def _read(path, what, select):
 
 
 def text_reading(text, select, source, as_lines=False):
+    # type: (str, str | None, str, bool) -> Reading
     """Return the Reading of a text: whole, or as its lines, or just what `select` keeps of them."""
     lines = lines_of(text)
     if select is None:
@@ -101,6 +109,7 @@ def text_reading(text, select, source, as_lines=False):
 
 
 def _kind(mode):
+    # type: (int) -> str
     for test, name in KINDS:
         if test(mode):
             return name
@@ -108,6 +117,7 @@ def _kind(mode):
 
 
 def _named(number, look_up):
+    # type: (int, Callable[[], str]) -> Reading
     try:
         return found(to_text(look_up()), also=[number])
     except KeyError:  # no such user: the number is all there is
@@ -115,11 +125,13 @@ def _named(number, look_up):
 
 
 def _open(path):
+    # type: (str) -> int
     # Without O_NONBLOCK a FIFO that took the file's place since would block.
     return os.open(to_bytes(path), os.O_RDONLY | os.O_NONBLOCK)
 
 
 def _content(path):
+    # type: (str) -> str
     """Return the file as text, without the NUL that ends device tree properties. The kernel says size 0 in /proc."""
     descriptor = _open(path)
     try:
@@ -134,11 +146,12 @@ def _content(path):
                 raise Unreadable('%s is larger than %d bytes: compare its sha256' % (path, MOST_CONTENT))
     finally:
         os.close(descriptor)
-    text = to_text(b''.join(chunks).rstrip(b'\0'))
+    text = to_text(b''.join(chunks).rstrip(b'\0'))  # type: str
     return text[:-1] if text.endswith('\n') else text
 
 
 def _sha256(path):
+    # type: (str) -> str
     digest = hashlib.sha256()
     descriptor = _open(path)
     try:

@@ -9,7 +9,11 @@ import errno
 import os
 import re
 
-from .values import Reading, Unreadable, found, missing, to_text
+from .values import Reading, Unreadable, found, missing
+
+MYPY = False
+if MYPY:
+    from typing import Any, Callable  # noqa: F401  in comments
 
 __metaclass__ = type
 
@@ -18,14 +22,17 @@ MODULE_FOLDER = '/sys/module'
 
 
 def read_sysctls(requests, folder=SYSCTL_FOLDER):
+    # type: (list[dict[str, Any]], str) -> list[Reading | Unreadable]
     return [_caught(_sysctl, request, folder) for request in requests]
 
 
 def read_modules(requests, folder=MODULE_FOLDER):
+    # type: (list[dict[str, Any]], str) -> list[Reading | Unreadable]
     return [_caught(_module, request, folder) for request in requests]
 
 
 def _caught(read, request, folder):
+    # type: (Callable[[dict[str, Any], str], Reading], dict[str, Any], str) -> Reading | Unreadable
     try:
         return read(request, folder)
     except Unreadable as error:
@@ -33,6 +40,7 @@ def _caught(read, request, folder):
 
 
 def sysctl_path(name):
+    # type: (str) -> str
     """Return the path below /proc/sys. As in sysctl.d: if the first separator is a slash, dots are part of names."""
     first, path = re.search(r'[./]', name), name
     if first and first.group() == '.':
@@ -43,6 +51,7 @@ def sysctl_path(name):
 
 
 def _sysctl(request, folder):
+    # type: (dict[str, Any], str) -> Reading
     name = request['name']
     text = _line(os.path.join(folder, sysctl_path(name)))
     if text is None:
@@ -51,6 +60,7 @@ def _sysctl(request, folder):
 
 
 def _module(request, folder):
+    # type: (dict[str, Any], str) -> Reading
     name = request['name']
     if not re.match(r'[A-Za-z0-9_-]+\Z', name):
         raise Unreadable('not a module name: "%s"' % name)
@@ -80,11 +90,12 @@ def _module(request, folder):
 
 
 def _line(path):
+    # type: (str) -> str | None
     """Return the text of a small kernel file, or None if there is none. Raises Unreadable."""
     try:
         with open(path, 'rb') as stream:
-            return to_text(stream.read()).strip()
+            return stream.read().decode('utf-8', 'replace').strip()
     except (IOError, OSError) as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return None
-        raise Unreadable('%s: %s' % (path, os.strerror(error.errno)))
+        raise Unreadable('%s: %s' % (path, error.strerror))

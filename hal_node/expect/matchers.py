@@ -10,10 +10,17 @@ import re
 from .values import (
     Unreadable, as_flag, as_number, compare_versions, is_text, same, squeeze, to_text)
 
+MYPY = False
+if MYPY:
+    from decimal import Decimal  # noqa: F401  in comments
+    from typing import Any, Pattern  # noqa: F401  in comments
+    from .values import Reading  # noqa: F401  in comments
+
 __metaclass__ = type
 
 
 def judge(reading, matcher, wanted):
+    # type: (Reading, str, Any) -> str
     """Return '' when the reading is what was expected, else a sentence that says in what it differs.
 
     Raises Unreadable when the matcher cannot decide: a wanted value of the wrong kind, a broken regular expression.
@@ -34,17 +41,19 @@ def judge(reading, matcher, wanted):
 
 
 def regex(pattern):
+    # type: (Any) -> Pattern[str]
     """Return a compiled pattern that has to match a whole line."""
     if not is_text(pattern):
         raise Unreadable('a regular expression has to be a text')
-    flags, rest = re.match(r'((?:\(\?[imsux]+\))?)(.*)\Z', pattern, re.DOTALL).groups()  # (?i) has to stay in front
+    flags = ''.join(re.findall(r'\A\(\?[imsux]+\)', pattern))  # (?i) has to stay in front
     try:
-        return re.compile(flags + '(?:' + rest + r')\Z', re.UNICODE)
+        return re.compile(flags + '(?:' + pattern[len(flags):] + r')\Z', re.UNICODE)
     except (re.error, OverflowError, RuntimeError) as error:
         raise Unreadable('not a regular expression: %s' % error)
 
 
 def _equals(reading, wanted):
+    # type: (Reading, Any) -> bool
     if reading.scale == 'mode':
         return _same_mode(wanted, reading.value)
     if isinstance(wanted, list) and not isinstance(reading.value, list):
@@ -57,6 +66,7 @@ def _equals(reading, wanted):
 
 
 def _same_mode(wanted, seen):
+    # type: (Any, Any) -> bool
     """Compare file modes. A bare YAML number is refused: 0644 without quotes is 420, and nobody can tell."""
     if not is_text(wanted) or not re.match(r'[0-7]{3,5}\Z', wanted):
         raise Unreadable('a file mode is three or four octal digits in quotes: "0644"')
@@ -64,10 +74,12 @@ def _same_mode(wanted, seen):
 
 
 def _as_list(wanted):
+    # type: (Any) -> list[Any]
     return wanted if isinstance(wanted, list) else [wanted]
 
 
 def _number_wanted(wanted, matcher):
+    # type: (object, str) -> Decimal
     number = as_number(wanted)
     if number is None:
         raise Unreadable('%s has to be a number' % matcher)
@@ -75,16 +87,19 @@ def _number_wanted(wanted, matcher):
 
 
 def equal(reading, wanted):
+    # type: (Reading, Any) -> str
     return '' if _equals(reading, wanted) else 'differs'
 
 
 def one_of(reading, wanted):
+    # type: (Reading, Any) -> str
     if not isinstance(wanted, list) or not wanted:
         raise Unreadable('one_of has to be a list that is not empty')
     return '' if any(_equals(reading, choice) for choice in wanted) else 'is none of them'
 
 
 def contain(reading, wanted):
+    # type: (Reading, Any) -> str
     """Every wanted item is, whole, one of the items."""
     wanted = _as_list(wanted)
     if not wanted:
@@ -94,6 +109,7 @@ def contain(reading, wanted):
 
 
 def match(reading, wanted):
+    # type: (Reading, Any) -> str
     """Every wanted pattern matches at least one whole item."""
     wanted = _as_list(wanted)
     if not wanted:
@@ -108,6 +124,7 @@ def match(reading, wanted):
 
 
 def count(reading, wanted):
+    # type: (Reading, Any) -> str
     seen = len(reading.items)
     if isinstance(wanted, dict):
         if not wanted or set(wanted) - {'at_least', 'at_most'}:
@@ -119,14 +136,17 @@ def count(reading, wanted):
 
 
 def at_least(reading, wanted):
+    # type: (Reading, Any) -> str
     return _ordered(reading, wanted, 'at_least', 1, 'is less')
 
 
 def at_most(reading, wanted):
+    # type: (Reading, Any) -> str
     return _ordered(reading, wanted, 'at_most', -1, 'is more')
 
 
 def absent(reading, wanted):
+    # type: (Reading, Any) -> str
     flag = as_flag(wanted)
     if flag is None:
         raise Unreadable('absent has to be true or false')
@@ -136,6 +156,7 @@ def absent(reading, wanted):
 
 
 def _ordered(reading, wanted, matcher, sign, complaint):
+    # type: (Reading, Any, str, int, str) -> str
     """Compare by size. Of a list (several installed versions) each has to hold."""
     values = reading.value if isinstance(reading.value, list) else [reading.value]
     if not values:
@@ -146,33 +167,34 @@ def _ordered(reading, wanted, matcher, sign, complaint):
         ways = [_version_order(seen, wanted) for seen in values]
     else:
         goal = _number_wanted(wanted, matcher)
-        numbers = [as_number(seen) for seen in values]
-        if None in numbers:
+        numbers = [number for number in map(as_number, values) if number is not None]
+        if len(numbers) < len(values):
             return 'is not a number'
         ways = [(number > goal) - (number < goal) for number in numbers]
     return '' if all(way == 0 or way == sign for way in ways) else complaint
 
 
 def _version_order(seen, wanted):
+    # type: (str, str) -> int
     """Compare version first, then release if the wanted one has any."""
-    seen, wanted = squeeze(seen).split('-', 1), squeeze(wanted).split('-', 1)
-    for left, right in zip(seen, wanted):
+    parts, goal = squeeze(seen).split('-', 1), squeeze(wanted).split('-', 1)
+    for left, right in zip(parts, goal):
         order = compare_versions(left, right)
         if order:
             return order
-    return len(seen) - len(wanted) if len(wanted) > len(seen) else 0
+    return len(parts) - len(goal) if len(goal) > len(parts) else 0
 
 
 def _line(item):
+    # type: (object) -> str
     """Return the text that a pattern looks at. Booleans are true and false, as in YAML."""
     if isinstance(item, bool):
         return 'true' if item else 'false'
-    if is_text(item):
-        return to_text(item).strip()
-    return '%s' % (item,)
+    return '%s' % (to_text(item).strip() if is_text(item) else item,)
 
 
 def _quoted(items):
+    # type: (list[Any]) -> str
     names = ', '.join('"%s"' % _line(item) for item in items[:5])
     return names + (' and %d more' % (len(items) - 5) if len(items) > 5 else '')
 

@@ -5,10 +5,14 @@ Standard library only, Python 2.7 and 3.6 or later: this file is shipped to node
 """
 from __future__ import absolute_import, division, print_function
 
-import os
 import re
 
 from .values import Unreadable, found, missing, to_text
+
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+    from .values import Reading  # noqa: F401  in comments
 
 __metaclass__ = type
 
@@ -16,16 +20,18 @@ MOUNTINFO = '/proc/self/mountinfo'
 
 
 def read_mounts(requests, table=MOUNTINFO):
+    # type: (list[dict[str, Any]], str) -> list[Reading | Unreadable]
     """Return a Reading or Unreadable for each request, in order."""
     try:
         with open(table, 'rb') as stream:
             mounts = parse(to_text(stream.read()))
     except (IOError, OSError) as error:
-        return [Unreadable('%s: %s' % (table, os.strerror(error.errno))) for _request in requests]
+        return [Unreadable('%s: %s' % (table, error.strerror)) for _request in requests]
     return [_reading(request, mounts) for request in requests]
 
 
 def parse(text):
+    # type: (str) -> dict[str, dict[str, Any]]
     """Return {path: {fstype, source, options}}. Of several mounts on one path the last is the visible one."""
     mounts = {}
     for line in text.splitlines():
@@ -39,6 +45,7 @@ def parse(text):
 
 
 def effective(of_mount, of_file_system):
+    # type: (str, str) -> list[str]
     """Return the options in force. Read-only holds if either says so, as after an error of the file system."""
     options = []
     for option in of_mount.split(',') + of_file_system.split(','):
@@ -48,11 +55,13 @@ def effective(of_mount, of_file_system):
 
 
 def _plain(text):
+    # type: (str) -> str
     """Undo the octal escapes of blanks and backslashes."""
     return re.sub(r'\\([0-7]{3})', lambda hit: chr(int(hit.group(1), 8)), text)
 
 
 def _reading(request, mounts):
+    # type: (dict[str, Any], dict[str, dict[str, Any]]) -> Reading | Unreadable
     path, what = request['path'], request.get('read') or 'mounted'
     if not path.startswith('/'):
         return Unreadable('path has to be absolute: %s' % path)

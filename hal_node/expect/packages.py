@@ -10,6 +10,11 @@ import re
 from .process import run
 from .values import Unreadable, found, missing
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+    from .values import Reading  # noqa: F401  in comments
+
 __metaclass__ = type
 
 MARK = 'hal-package'  # tells our lines from rpm's messages
@@ -19,6 +24,7 @@ TIMEOUT_SECONDS = 60  # the database may be locked by a running transaction
 
 
 def read_packages(requests):
+    # type: (list[dict[str, Any]]) -> list[Reading | Unreadable]
     """Return a Reading or Unreadable for each request, in order."""
     names = sorted({request['name'] for request in requests if NAME.match(request['name'])})
     try:
@@ -26,7 +32,7 @@ def read_packages(requests):
     except Unreadable as error:
         return [error for _request in requests]
     installed, absent = parse(out)
-    results = []
+    results = []  # type: list[Reading | Unreadable]
     for request in requests:
         try:
             results.append(_reading(request, installed, absent, err))
@@ -36,8 +42,9 @@ def read_packages(requests):
 
 
 def parse(out):
+    # type: (str) -> tuple[dict[str, list[dict[str, str]]], set[str]]
     """Return ({name: [{version, release, arch}]}, set of names that rpm says are not installed)."""
-    installed, absent = {}, set()
+    installed, absent = {}, set()  # type: dict[str, list[dict[str, str]]], set[str]
     for line in out.splitlines():
         fields = line.split('\t')
         if fields[0] == MARK and len(fields) == 5:
@@ -53,6 +60,7 @@ def parse(out):
 
 
 def _reading(request, installed, absent, err):
+    # type: (dict[str, Any], dict[str, list[dict[str, str]]], set[str], str) -> Reading
     name, what = request['name'], request.get('read') or 'version-release'
     if not NAME.match(name):
         raise Unreadable('not a package name: "%s"' % name)
@@ -69,6 +77,7 @@ def _reading(request, installed, absent, err):
 
 
 def _property(package, what):
+    # type: (dict[str, str], str) -> str
     if what == 'version-release':
         return package['version'] + '-' + package['release']
     if what not in package:

@@ -13,6 +13,11 @@ import sys
 
 from .values import Unreadable, as_number, found, missing, to_text
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+    from .values import Reading  # noqa: F401  in comments
+
 __metaclass__ = type
 
 NET_FOLDER = '/proc/net'
@@ -24,12 +29,14 @@ LISTENING = {'tcp': '0A', 'udp': '07'}  # TCP_LISTEN; an unconnected UDP socket 
 
 
 def read_ports(requests, folder=NET_FOLDER):
+    # type: (list[dict[str, Any]], str) -> list[Reading | Unreadable]
     """Return a Reading or Unreadable for each request, in order. Each table is read once."""
-    tables = {}
+    tables = {}  # type: dict[str, list[tuple[str, int]]]
     return [_caught(request, folder, tables) for request in requests]
 
 
 def _caught(request, folder, tables):
+    # type: (dict[str, Any], str, dict[str, list[tuple[str, int]]]) -> Reading | Unreadable
     try:
         return _reading(request, folder, tables)
     except Unreadable as error:
@@ -37,6 +44,7 @@ def _caught(request, folder, tables):
 
 
 def _reading(request, folder, tables):
+    # type: (dict[str, Any], str, dict[str, list[tuple[str, int]]]) -> Reading
     port = as_number(request['port'])
     if port is None or port != int(port) or not 0 < port < 65536:
         raise Unreadable('port has to be a number from 1 to 65535')
@@ -61,6 +69,7 @@ def _reading(request, folder, tables):
 
 
 def _table(folder, name):
+    # type: (str, str) -> list[tuple[str, int]]
     path = os.path.join(folder, name)
     try:
         with open(path, 'rb') as stream:
@@ -68,10 +77,11 @@ def _table(folder, name):
     except (IOError, OSError) as error:
         if error.errno == errno.ENOENT and name.endswith('6'):
             return []  # a kernel without IPv6
-        raise Unreadable('%s: %s' % (path, os.strerror(error.errno)))
+        raise Unreadable('%s: %s' % (path, error.strerror))
 
 
 def parse(text, state, byteorder=sys.byteorder):
+    # type: (str, str, str) -> list[tuple[str, int]]
     """Return [(address, port)] of the sockets in a state. Addresses are words in the byte order of the machine."""
     found_sockets = []
     for line in text.splitlines()[1:]:
@@ -84,6 +94,7 @@ def parse(text, state, byteorder=sys.byteorder):
 
 
 def _address(digits, byteorder):
+    # type: (str, str) -> str
     words = [int(digits[start:start + 8], 16) for start in range(0, len(digits), 8)]
     packed = b''.join(struct.pack('<I' if byteorder == 'little' else '>I', word) for word in words)
     if len(packed) == 4:
@@ -94,6 +105,7 @@ def _address(digits, byteorder):
 
 
 def _packed(address):
+    # type: (object) -> bytes
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             return socket.inet_pton(family, str(address))

@@ -15,6 +15,10 @@ import time
 
 from .values import Reading, Unreadable, to_bytes, to_text
 
+MYPY = False
+if MYPY:
+    from typing import Any, Callable, NoReturn  # noqa: F401  in comments
+
 __metaclass__ = type
 
 SEARCH_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -24,6 +28,7 @@ AFTER_A_HANG_SECONDS = 2  # many entries may be on the file system that hangs
 
 
 def run(argv, timeout_seconds=20):
+    # type: (list[str], float) -> tuple[int, str, str]
     """Run a program without a shell and return (exit status, output, errors) as texts.
 
     Raises Unreadable when it is not there, may not be run, is killed, prints too much or takes too long; then it is
@@ -36,7 +41,7 @@ def run(argv, timeout_seconds=20):
         with open(os.devnull, 'rb') as nothing:
             process = subprocess.Popen([to_bytes(word) for word in [program] + list(argv[1:])],
                                        stdin=nothing, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                       env=environment, cwd='/', close_fds=True, preexec_fn=os.setsid)
+                                       env=environment, cwd='/', close_fds=True, preexec_fn=os.setsid)  # type: Any  # its streams are pipes
     except (OSError, ValueError) as error:
         raise Unreadable('cannot run %s: %s' % (argv[0], getattr(error, 'strerror', None) or error))
     try:
@@ -52,6 +57,7 @@ def run(argv, timeout_seconds=20):
 
 
 def _find(name, search_path):
+    # type: (str, str) -> str
     """Return the path of a program. subprocess would search the caller's PATH, which under sudo lacks sbin."""
     if '/' in name:
         return name
@@ -63,8 +69,9 @@ def _find(name, search_path):
 
 
 def _collect(process, deadline, name, timeout_seconds):
+    # type: (Any, float, str, float) -> tuple[bytes, bytes]
     """Read both streams to their ends, or until a second after the program's own end: a daemon may keep them open."""
-    streams = {process.stdout.fileno(): [], process.stderr.fileno(): []}
+    streams = {process.stdout.fileno(): [], process.stderr.fileno(): []}  # type: dict[int, list[bytes]]
     opened = list(streams)
     size = 0
     over = None
@@ -93,10 +100,11 @@ def _collect(process, deadline, name, timeout_seconds):
             raise Unreadable('%s did not finish within %g s' % (name, timeout_seconds))
         time.sleep(nap)
         nap = min(2 * nap, 0.02)
-    return tuple(b''.join(streams[stream.fileno()]) for stream in (process.stdout, process.stderr))
+    return b''.join(streams[process.stdout.fileno()]), b''.join(streams[process.stderr.fileno()])
 
 
 def _readable(descriptors, seconds):
+    # type: (list[int], float) -> list[int]
     try:
         return select.select(descriptors, [], [], seconds)[0]
     except select.error as error:  # Python 2 does not retry after a signal
@@ -106,6 +114,7 @@ def _readable(descriptors, seconds):
 
 
 def _kill_group(process):
+    # type: (subprocess.Popen[bytes]) -> None
     """End what the program started, too. A process stuck in the kernel is left, not waited for."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
@@ -118,12 +127,13 @@ def _kill_group(process):
 
 
 def read_guarded(read, requests, timeout_seconds=FILE_TIMEOUT_SECONDS, most_hangs=None):
+    # type: (Callable[[Any], Reading], list[Any], float, int | None) -> list[Reading | Unreadable]
     """Return [read(request), ...] as Reading or Unreadable, computed in a child process.
 
     A network file system that hangs would hang the caller for good; here it costs one entry `timeout_seconds`, further
     ones AFTER_A_HANG_SECONDS each, and the rest is read by a new child. After `most_hangs` the rest is not asked.
     """
-    results, children = [], 0
+    results, children = [], 0  # type: list[Reading | Unreadable], int
     while len(results) < len(requests):
         if most_hangs is not None and children >= most_hangs:
             left = Unreadable('not asked: %d reads before it did not come to an end' % children)
@@ -135,12 +145,13 @@ def read_guarded(read, requests, timeout_seconds=FILE_TIMEOUT_SECONDS, most_hang
 
 
 def _one_child(read, requests, timeout_seconds):
+    # type: (Callable[[Any], Reading], list[Any], float) -> list[Reading | Unreadable]
     incoming, outgoing = os.pipe()
     child = os.fork()
     if child == 0:
         _serve(read, requests, incoming, outgoing)
     os.close(outgoing)
-    results, rest, stopped = [], b'', ''
+    results, rest, stopped = [], b'', ''  # type: list[Reading | Unreadable], bytes, str
     try:
         while len(results) < len(requests) and not stopped:
             # One wait an answer: a child that answers keeps going, however many requests there are.
@@ -163,6 +174,7 @@ def _one_child(read, requests, timeout_seconds):
 
 
 def _serve(read, requests, incoming, outgoing):
+    # type: (Callable[[Any], Reading], list[Any], int, int) -> NoReturn
     """Body of the child: never returns. It must not hold the caller's output open if it hangs."""
     try:
         os.close(incoming)
@@ -171,7 +183,7 @@ def _serve(read, requests, incoming, outgoing):
             os.dup2(nothing, descriptor)
         for request in requests:
             try:
-                answer = {'reading': read(request).as_dict()}
+                answer = {'reading': read(request).as_dict()}  # type: dict[str, Any]
             except Unreadable as error:
                 answer = {'reason': error.reason, 'detail': error.detail}
             except Exception as error:  # noqa: B902 - whatever it is, one entry is unknown and the others are read
@@ -184,6 +196,7 @@ def _serve(read, requests, incoming, outgoing):
 
 
 def _decode(line):
+    # type: (bytes) -> Reading | Unreadable
     answer = json.loads(line.decode('ascii'))
     if 'reading' in answer:
         return Reading(**{str(key): value for key, value in answer['reading'].items()})
@@ -191,6 +204,7 @@ def _decode(line):
 
 
 def _reap(child):
+    # type: (int) -> None
     for attempt in range(100):
         try:
             if os.waitpid(child, os.WNOHANG)[0]:

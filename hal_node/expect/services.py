@@ -11,6 +11,11 @@ from .process import run
 from .values import Unreadable, found, missing
 from .vocabulary import SERVICE_READS
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+    from .values import Reading  # noqa: F401  in comments
+
 __metaclass__ = type
 
 STATES = {'active': 'ActiveState', 'substate': 'SubState', 'load': 'LoadState', 'unit_file': 'UnitFileState'}
@@ -25,8 +30,9 @@ TIMEOUT_SECONDS = 30
 
 
 def read_services(requests):
+    # type: (list[dict[str, Any]]) -> list[Reading | Unreadable]
     """Return a Reading or Unreadable for each request, in order."""
-    results = [None] * len(requests)
+    results = [None] * len(requests)  # type: list[Any]
     units, properties = [], set(BASE)
     for position, request in enumerate(requests):
         what = request.get('read') or 'running'
@@ -52,11 +58,13 @@ def read_services(requests):
 
 
 def unit_name(name):
+    # type: (str) -> str
     """Return the name with its suffix, as systemctl completes it."""
     return name if SUFFIX.match(name) else name + '.service'
 
 
 def _show(units, properties):
+    # type: (list[str], list[str]) -> dict[str, dict[str, str]] | Unreadable
     """Return {unit: {property: text}}, or the reason why there is none."""
     try:
         status, out, err = run(['systemctl', 'show', '--property', ','.join(properties), '--'] + units, TIMEOUT_SECONDS)
@@ -70,12 +78,14 @@ def _show(units, properties):
 
 
 def parse(out):
+    # type: (str) -> list[dict[str, str]]
     """Return [{property: text}] in the order asked: by order, since the Id of an alias is another name."""
     return [dict(line.split('=', 1) for line in block.splitlines() if '=' in line)
             for block in out.strip('\n').split('\n\n') if block.strip()]
 
 
 def reading_of(name, what, state):
+    # type: (str, str, dict[str, str] | Unreadable) -> Reading
     """Return the Reading of one unit from its {property: text}. Raises Unreadable."""
     if isinstance(state, Unreadable):
         raise state

@@ -8,6 +8,10 @@ from __future__ import absolute_import, division, print_function
 import re
 from decimal import Decimal
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterable  # noqa: F401  in comments
+
 __metaclass__ = type
 
 try:
@@ -15,7 +19,7 @@ try:
     INTEGERS = (int, long)  # type: ignore[name-defined]
 except NameError:
     TEXT_TYPES = (str, bytes)
-    INTEGERS = (int,)
+    INTEGERS = (int,)  # type: ignore[assignment]
 
 TRUE_WORDS = frozenset(('true', 'yes', 'on'))
 FALSE_WORDS = frozenset(('false', 'no', 'off'))
@@ -28,6 +32,7 @@ class Unreadable(Exception):
     """The value could not be read, so nothing is known. `detail` may quote content: it is not shown of a secret."""
 
     def __init__(self, reason, detail=''):
+        # type: (str, str) -> None
         Exception.__init__(self, reason)
         self.reason = reason
         self.detail = detail
@@ -48,19 +53,22 @@ class Reading:
     FIELDS = ('exists', 'value', 'has_value', 'items', 'also', 'scale', 'note')
 
     def __init__(self, exists=True, value=None, has_value=True, items=None, also=(), scale='number', note=''):
+        # type: (bool, Any, bool, list[Any] | None, Iterable[Any], str, str) -> None
         self.exists = exists
         self.value = value
         self.has_value = has_value
-        self.items = items
+        self.items = items  # type: Any  # judge() asks first whether there are any
         self.also = list(also)
         self.scale = scale
         self.note = note
 
     def as_dict(self):
+        # type: () -> dict[str, Any]
         return {name: getattr(self, name) for name in self.FIELDS}
 
 
 def found(value, items=None, **more):
+    # type: (Any, list[Any] | None, **Any) -> Reading
     """Reading of something that is there. Without `items` a list has its own and anything else is its only item."""
     if items is None:
         items = value if isinstance(value, list) else [value]
@@ -68,6 +76,7 @@ def found(value, items=None, **more):
 
 
 def missing(note, value=None):
+    # type: (str, Any) -> Reading
     """Reading of something that is not there; with `value` (a state such as "not installed") it still has one."""
     if value is None:
         return Reading(exists=False, has_value=False, note=note)
@@ -75,6 +84,7 @@ def missing(note, value=None):
 
 
 def to_text(value):
+    # type: (Any) -> Any
     """Return `value` with every byte string in it decoded; bytes that are no UTF-8 become U+FFFD."""
     if isinstance(value, bytes):
         return value.decode('utf-8', 'replace')
@@ -86,26 +96,31 @@ def to_text(value):
 
 
 def to_bytes(text):
+    # type: (str | bytes) -> bytes
     """Return a path or an argument in UTF-8: Python before 3.7 would encode it as the locale says, and fail in C."""
     return text if isinstance(text, bytes) else text.encode('utf-8')
 
 
 def is_text(value):
+    # type: (object) -> bool
     return isinstance(value, TEXT_TYPES)
 
 
 def squeeze(text):
+    # type: (str | bytes) -> str
     """Return text with runs of blanks as one, none at line ends, no blank lines at either end."""
     lines = [' '.join(line.split()) for line in to_text(text).splitlines()]
     return '\n'.join(lines).strip('\n')
 
 
 def lines_of(text):
+    # type: (str | bytes) -> list[str]
     """Return the lines of `text` that are not blank, without blanks at their ends."""
     return [line.rstrip() for line in to_text(text).splitlines() if line.strip()]
 
 
 def as_flag(value):
+    # type: (object) -> bool | None
     """Return True or False for a boolean or a word for one, else None. 1 and 0 are numbers, not booleans."""
     if isinstance(value, bool):
         return value
@@ -119,6 +134,7 @@ def as_flag(value):
 
 
 def as_number(value):
+    # type: (object) -> Decimal | None
     """Return a Decimal for a number or a plain decimal text, else None. "0x10", "1e3", "1_000" and True are none."""
     if isinstance(value, bool):
         return None
@@ -132,6 +148,7 @@ def as_number(value):
 
 
 def same(wanted, seen):
+    # type: (Any, Any) -> bool
     """Say whether two values are the same whole value.
 
     Words for booleans equal each other and booleans; a number equals a text that is that number; two texts are equal
@@ -155,6 +172,7 @@ def same(wanted, seen):
 
 
 def compare_versions(one, other):
+    # type: (str | bytes, str | bytes) -> int
     """Return -1, 0 or 1 in rpm's order of versions (rpmvercmp: `~` sorts before the end, `^` after it)."""
     part = re.compile(r'[0-9]+|[a-zA-Z]+|~|\^')
     left, right = part.findall(to_text(one)), part.findall(to_text(other))
@@ -172,13 +190,15 @@ def compare_versions(one, other):
             return -1 if not a else 1
         if a.isdigit() != b.isdigit():
             return 1 if a.isdigit() else -1
-        a_key, b_key = (int(a), int(b)) if a.isdigit() else (a, b)
-        if a_key != b_key:
-            return -1 if a_key < b_key else 1
+        if a.isdigit() and int(a) != int(b):
+            return -1 if int(a) < int(b) else 1
+        if not a.isdigit():
+            return -1 if a < b else 1
     return 0
 
 
 def shown(value):
+    # type: (Any) -> Any
     """Return `value` cut to what a report can carry; what was cut is said."""
     if isinstance(value, list):
         short = [shown(item) for item in value[:MOST_ITEMS]]
@@ -187,10 +207,10 @@ def shown(value):
         return short
     if isinstance(value, dict):
         keys = sorted(value)
-        short = {key: shown(value[key]) for key in keys[:MOST_ITEMS]}
+        kept = {key: shown(value[key]) for key in keys[:MOST_ITEMS]}
         if len(keys) > MOST_ITEMS:
-            short['...'] = '%d more' % (len(keys) - MOST_ITEMS)
-        return short
+            kept['...'] = '%d more' % (len(keys) - MOST_ITEMS)
+        return kept
     if is_text(value):
         value = to_text(value)
         if len(value) > MOST_TEXT:

@@ -12,8 +12,13 @@ import os
 import pwd
 import tempfile
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 
 def has_user(name):
+    # type: (str) -> bool
     """Return whether the user exists; in a first check, before packages are installed, it may not."""
     try:
         pwd.getpwnam(name)
@@ -23,6 +28,7 @@ def has_user(name):
 
 
 def content_of(path):
+    # type: (str) -> bytes | None
     """Return the bytes of a file; None when there is no such file."""
     if not os.path.isfile(path):
         return None
@@ -31,6 +37,7 @@ def content_of(path):
 
 
 def replace_content(module, path, content):
+    # type: (Any, str, bytes) -> None
     """Write the bytes beside the file and move them there, so that no reader meets half of them."""
     handle, temporary = tempfile.mkstemp(dir=module.tmpdir)
     with os.fdopen(handle, "wb") as stream:

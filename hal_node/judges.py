@@ -24,6 +24,10 @@ import tempfile
 from ansible.module_utils.common.text.converters import to_bytes, to_native
 from .printable import shown
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterable, Sequence  # noqa: F401  in comments
+
 UNITS = "/etc/systemd/system/"
 FIREWALLD = "/etc/firewalld/"
 MOST_WORDS = 5  # lines of a program that are shown
@@ -36,29 +40,35 @@ class Judge(object):
     one it has judged when it ends with 0. `by_status`: words that name no copy are against it, too.
     """
 
-    canary = None
+    canary = None  # type: tuple[str, str] | None
     by_status = False
 
     def __init__(self, *argv):
+        # type: (*str) -> None
         self.argv = argv
 
     def name(self, path):
+        # type: (str) -> str
         """Return where the copy of a destination lies below the folder: files of one call may have the same name."""
         return os.path.basename(path) if self.canary else path.lstrip("/")
 
     def beside(self, names):
+        # type: (Iterable[str]) -> dict[str, str]
         """Return what else has to be there: {name below the folder: text}."""
         return dict([self.canary]) if self.canary else {}
 
     def calls(self, folder, names):
+        # type: (str, list[str]) -> list[list[str]]
         """Return the words after the program, a list for each call; they are run in the folder."""
         return [list(self.argv[1:]) + [name] for name in names]  # luac cuts a long path short
 
     def about(self, copy, name):
+        # type: (str, str) -> str
         """Return a pattern of how a line names the copy."""
         return r"(?<![^\[ ])(?:%s|%s)(?=:| line )" % (re.escape(copy), re.escape(name))
 
     def counts(self, line):
+        # type: (str) -> bool
         """Return whether words about a copy are against it."""
         return True
 
@@ -70,6 +80,7 @@ class Logrotate(Judge):
     canary = ("hal-canary", "canary\n")
 
     def calls(self, folder, names):
+        # type: (str, list[str]) -> list[list[str]]
         """The canary is the last one: 3.8.6 stops at a file that it cannot read at all."""
         files = [os.path.join(folder, name) for name in names + [self.canary[0]]]
         return [list(self.argv[1:]) + ["-s", os.path.join(folder, "state")] + files]
@@ -81,6 +92,7 @@ class Modprobe(Judge):
     canary = ("hal-canary.conf", "canary\n")
 
     def calls(self, folder, names):
+        # type: (str, list[str]) -> list[list[str]]
         """It reads the folder, and prints what it has read."""
         return [list(self.argv[1:]) + ["-C", folder]]
 
@@ -98,25 +110,30 @@ class Systemd(Judge):
     advice = re.compile(r"[;.] [Pp]lease |, this is not safe!")
 
     def name(self, path):
+        # type: (str) -> str
         """A template is read as an instance: 219 takes no other."""
         return path[len(UNITS):].replace("@.", "@canary.")
 
     def beside(self, names):
+        # type: (Iterable[str]) -> dict[str, str]
         """The empty units of drop-ins, too."""
         stubs = {os.path.dirname(name)[:-len(".d")] for name in names if "/" in name} - set(names)
         return dict([self.canary] + [(name, "[Unit]\n") for name in stubs])
 
     def calls(self, folder, names):
+        # type: (str, list[str]) -> list[list[str]]
         """All at once: a timer names its service."""
         units = [name for name in names if "/" not in name] + sorted(self.beside(names))
         return [list(self.argv[1:]) + [os.path.join(folder, name) for name in units]]
 
     def about(self, copy, name):
+        # type: (str, str) -> str
         """A line of the file; of a unit the whole, too."""
         line = r"(?<![^\[ ])%s(?=:)" % re.escape(copy)
         return r"%s|^%s(?=[:' ].*(?:Refusing|fatal error))" % (line, re.escape(name))
 
     def counts(self, line):
+        # type: (str) -> bool
         """Return whether it is more than advice."""
         return not self.advice.search(line)
 
@@ -128,14 +145,17 @@ class Firewalld(Judge):
     by_status = True
 
     def name(self, path):
+        # type: (str) -> str
         """Zones have a folder of their own."""
         return path[len(FIREWALLD):]
 
     def beside(self, names):
+        # type: (Iterable[str]) -> dict[str, str]
         """Without it there would be words about its absence."""
         return {"firewalld.conf": "DefaultZone=public\n"}
 
     def calls(self, folder, names):
+        # type: (str, list[str]) -> list[list[str]]
         """All at once."""
         return [list(self.argv[1:]) + ["--system-config", folder]]
 
@@ -154,6 +174,7 @@ SCRIPT = (b"#!/bin/sh\n", Judge("sh", "-n"))
 
 
 def judged(module, files):
+    # type: (Any, Sequence[tuple[str, bytes]]) -> list[list[str]]
     """Return what programs have against files, before anything is written, and which did not judge: lines of words.
 
     `files`: (destination, bytes) of those that change. Raises OSError when there is no place for copies.
@@ -174,6 +195,7 @@ def judged(module, files):
 
 
 def judge_of(path, content):
+    # type: (str, bytes) -> Judge | None
     """Return who judges what goes there, or None: nobody does."""
     for where, judge in JUDGES:
         if re.match(where + r"\Z", path):
@@ -182,6 +204,7 @@ def judge_of(path, content):
 
 
 def _asked(module, judge, program, files):
+    # type: (Any, Judge, str, Sequence[tuple[str, bytes]]) -> tuple[list[str], list[str]]
     # systemd names drop-ins by their resolved path.
     folder = os.path.realpath(tempfile.mkdtemp(prefix="judge", dir=module.tmpdir))
     try:
@@ -192,7 +215,7 @@ def _asked(module, judge, program, files):
             _put(folder, name, to_bytes(text))
         environment = {"LC_ALL": "C", "SYSTEMD_LOG_TARGET": "console", "SYSTEMD_LOG_LEVEL": "notice",
                        "SYSTEMD_UNIT_PATH": folder}  # 219 looks at the node, too, and at our folder first
-        found, unjudged = [], []
+        found, unjudged = [], []  # type: list[str], list[str]
         for words in judge.calls(folder, sorted(names)):
             status, out, err = module.run_command([program] + words, environ_update=environment, cwd=folder)
             against, speaks = _against(judge, folder, names, status, (out + err).splitlines())
@@ -203,9 +226,10 @@ def _asked(module, judge, program, files):
 
 
 def _against(judge, folder, names, status, lines):
+    # type: (Judge, str, dict[str, str], int, list[str]) -> tuple[list[str], bool]
     """Return (lines, whether they are against the files): words about copies by their destinations, or why it cannot be
     told."""
-    found = []
+    found = []  # type: list[str]
     for name, path in sorted(names.items()):
         about = re.compile(judge.about(os.path.join(folder, name), name))
         shown_as = path.replace("\\", r"\\")
@@ -227,6 +251,7 @@ def _against(judge, folder, names, status, lines):
 
 
 def _put(folder, name, content):
+    # type: (str, str, bytes) -> None
     path = os.path.join(folder, name)
     if not os.path.isdir(os.path.dirname(path)):
         os.makedirs(os.path.dirname(path))

@@ -18,6 +18,7 @@ class KeyTextError(ValueError):
 
 
 def decode(text):
+    # type: (str) -> bytes
     """Return the key's bytes from hexadecimal or base64 text; blanks and line ends are ignored. Raises KeyTextError."""
     packed = "".join(text.split())
     if re.match(r"^(?:[0-9a-f]{2})+$|^(?:[0-9A-F]{2})+$", packed):

@@ -14,13 +14,21 @@ __metaclass__ = type
 import codecs
 import sys
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 UNSEEN = u"\u115f\u1160\u3164\uffa0"  # letters without a shape
 MOST_SHOWN = 8192  # characters of a line; the kernel takes no longer path than 4096 bytes
-CHARACTER = chr if str is not bytes else unichr  # noqa: F821  Python 2's
+try:
+    CHARACTER = unichr  # type: ignore[name-defined]  # noqa: F821  Python 2's
+except NameError:
+    CHARACTER = chr
 BYTES_KEPT = "hal_bytes_kept"
 
 
 def _bytes_kept(error):
+    # type: (Any) -> tuple[str | bytes, int]
     """Keep bytes that are no UTF-8, as Python 3's surrogateescape does; Python 2 has none, and encodes all."""
     wrong = error.object[error.start:error.end]
     if isinstance(error, UnicodeEncodeError):
@@ -34,6 +42,7 @@ codecs.register_error(BYTES_KEPT, _bytes_kept)
 
 
 def shown(text, kept=u""):
+    # type: (str | bytes, str) -> bytes
     """Return bytes or text as one printable line, in UTF-8.
 
     ASCII and the letters and digits of all scripts are shown. Anything else, what drives a terminal above all, is an
@@ -48,6 +57,7 @@ def shown(text, kept=u""):
 
 
 def _shown(mark):
+    # type: (str) -> str
     number = ord(mark)
     if mark == u"\\":
         return mark * 2
@@ -59,11 +69,13 @@ def _shown(mark):
 
 
 def say(text, stream=None):
+    # type: (str | bytes, Any) -> None
     """Print a line with text in it that others chose, whatever the locale."""
     write(shown(text) + b"\n", stream)
 
 
 def write(data, stream=None):
+    # type: (bytes, Any) -> None
     """Print bytes as they are: what is shown, or data for programs, in which JSON has escapes of its own."""
     stream = stream or sys.stdout
     stream.flush()

@@ -17,6 +17,10 @@ import stat
 
 from .lock import locked
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 FOLDER = "/var/lib/hal/rollout"  # no backup and no image has it: roles/backup, image/clean.py
 MOST_BYTES = 8192
 MOST_SECONDS = 60  # the lock of the file is held while a few bytes are written
@@ -28,6 +32,7 @@ class RolloutError(Exception):
 
 
 def answer(asked, check):
+    # type: (dict[str, Any], bool) -> dict[str, Any]
     """Return what the module hal_rollout says to its arguments; `check`: nothing is written."""
     if asked["state"] == "free" or check:
         return {"held": False, "other": read()}
@@ -41,6 +46,7 @@ def answer(asked, check):
 
 
 def take(holder, former=""):
+    # type: (dict[str, Any], str) -> tuple[bool, dict[str, Any]]
     """Hold this node for a rollout. Returns (held, the one that holds or held it before).
 
     holder: what FIELDS name. former: the mark of a holder that the caller has judged to be over: it is replaced, and
@@ -56,6 +62,7 @@ def take(holder, former=""):
 
 
 def release(run):
+    # type: (str) -> bool
     """Let this node go. Returns False where the rollout `run` does not hold it, such as one from whom it was taken."""
     if not os.path.isdir(FOLDER):
         return False
@@ -67,6 +74,7 @@ def release(run):
 
 
 def read():
+    # type: () -> dict[str, Any]
     """Return who holds this node, with the mark of exactly this text; {} for nobody, the mark alone if unreadable."""
     try:
         handle = os.open(_path(), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -94,10 +102,12 @@ def read():
 
 
 def _path():
+    # type: () -> str
     return os.path.join(FOLDER, "holder.json")
 
 
 def _make():
+    # type: () -> None
     for folder in (os.path.dirname(FOLDER), FOLDER):  # makedirs of Python 3.7 gives what is above another mode
         try:
             os.mkdir(folder, 0o700)
@@ -107,6 +117,7 @@ def _make():
 
 
 def _write(holder):
+    # type: (dict[str, Any]) -> None
     """Replace the text at once or not at all, also when the node loses power. Only while the lock is held."""
     data = json.dumps({key: holder[key] for key in FIELDS}, sort_keys=True).encode("utf-8")
     name = _path() + ".new"
@@ -123,6 +134,7 @@ def _write(holder):
 
 
 def _remove(path):
+    # type: (str) -> None
     try:
         os.unlink(path)
     except EnvironmentError as error:

@@ -18,6 +18,10 @@ import fcntl
 import os
 import time
 
+MYPY = False
+if MYPY:
+    from typing import Iterator, Sequence  # noqa: F401  in comments
+
 PASSWORDS = "/etc/.pwd.lock"
 WAIT_SECONDS = 30
 
@@ -28,6 +32,7 @@ class LockError(Exception):
 
 @contextlib.contextmanager
 def shadow_locks(paths, wait_seconds=WAIT_SECONDS):
+    # type: (Sequence[str], float) -> Iterator[None]
     """Hold the locks of files; LockError when others hold one for longer than `wait_seconds`."""
     late = time.time() + wait_seconds
     held = []
@@ -50,6 +55,7 @@ def shadow_locks(paths, wait_seconds=WAIT_SECONDS):
 
 
 def _wait(late, who, wait_seconds):
+    # type: (float, str, float) -> None
     if time.time() > late:
         raise LockError(
             "%s, for %d s now; nothing was written. Run it again when that program has ended" % (who, wait_seconds)
@@ -58,6 +64,7 @@ def _wait(late, who, wait_seconds):
 
 
 def _recorded(handle):
+    # type: (int) -> bool
     try:
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (IOError, OSError) as error:
@@ -68,6 +75,7 @@ def _recorded(handle):
 
 
 def _linked(path):
+    # type: (str) -> str | None
     """Make the lock of a file; return who has it when that is somebody else, in words."""
     own, lock = "%s.%d" % (path, os.getpid()), path + ".lock"
     handle = os.open(own, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
@@ -94,6 +102,7 @@ def _linked(path):
 
 
 def _link(own, lock):
+    # type: (str, str) -> bool
     try:
         os.link(own, lock)
     except OSError as error:
@@ -104,6 +113,7 @@ def _link(own, lock):
 
 
 def _alive(pid):
+    # type: (int) -> bool
     try:
         os.kill(pid, 0)
     except OSError as error:

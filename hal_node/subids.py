@@ -15,31 +15,40 @@ __metaclass__ = type
 
 import re
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 NUMBER = re.compile(r"[0-9]{1,10}\Z")
 LOWEST = 600000000  # ranges of slots end above it; what useradd gives is below
 
 
 def decoded(content):
+    # type: (bytes) -> str
     """Return bytes of a file as text in which each byte is a character, so that lines of others stay as they are."""
     return content.decode("latin-1")
 
 
 def encoded(text):
+    # type: (str) -> bytes
     """Return the bytes that a text of decoded() came from."""
     return text.encode("latin-1")
 
 
 def readable(text):
+    # type: (str) -> str
     """Return a text of decoded() for people."""
     return encoded(text).decode("utf-8", "replace")
 
 
 def lines_of(text):
+    # type: (str) -> list[str]
     """Return the lines of a text of decoded(). Not splitlines(), to which some bytes of UTF-8 end a line."""
     return text[:-1].split("\n") if text.endswith("\n") else text.split("\n") if text else []
 
 
 def parse(text):
+    # type: (str) -> list[dict[str, Any]]
     """Return a dictionary for each line: number, line, owner, disabled, start, count; start None: no range."""
     entries = []
     for number, line in enumerate(lines_of(text), 1):
@@ -55,17 +64,20 @@ def parse(text):
 
 
 def line_of(user, disabled):
+    # type: (dict[str, Any], bool) -> str
     """Return the line of a user."""
     return "%s%d:%d:%d" % ("!" if disabled else "", user["uid"], user["start"], user["count"])
 
 
 def is_own(entry, user):
+    # type: (dict[str, Any], dict[str, Any]) -> bool
     """Tell whether a line gives a user the range that he is declared to have, whoever wrote it."""
     return (entry["owner"] in (user["name"], str(user["uid"])) and entry["start"] == user["start"]
             and entry["count"] == user["count"])
 
 
 def other_slot(entry, user):
+    # type: (dict[str, Any], dict[str, Any]) -> int | None
     """Return the number of the slot that a line gives a user, if it is not his declared one; None if it gives none."""
     if entry["owner"] not in (user["name"], str(user["uid"])) or is_own(entry, user) or entry["start"] < LOWEST:
         return None
@@ -74,16 +86,19 @@ def other_slot(entry, user):
 
 
 def ends(start, count):
+    # type: (int, int) -> str
     """Return a range as text: first and last id."""
     return "%d to %d" % (start, start + count - 1)
 
 
 def overlap(start, count, other_start, other_count):
+    # type: (int, int, int, int) -> bool
     """Tell whether two ranges have an id in common."""
     return start < other_start + other_count and other_start < start + count
 
 
 def problems(path, entries, users):
+    # type: (str, list[dict[str, Any]], list[dict[str, Any]]) -> list[str]
     """Return a sentence for each line of somebody else that has an id of a declared range, or a user's other slot."""
     found = []
     for entry in entries:
@@ -114,6 +129,7 @@ def problems(path, entries, users):
 
 
 def shadowed(path, entries, users):
+    # type: (str, list[dict[str, Any]], list[dict[str, Any]]) -> list[str]
     """Return a sentence for each user of whom Singularity would take another range: the first that is large enough."""
     found = []
     for user in users:
@@ -128,6 +144,7 @@ def shadowed(path, entries, users):
 
 
 def taken_ids(path, text, users):
+    # type: (str, str, list[dict[str, Any]]) -> list[str]
     """Return a sentence for each local account or group (lines of passwd or group) whose number is in a range."""
     found = []
     for number, line in enumerate(lines_of(text), 1):
@@ -143,6 +160,7 @@ def taken_ids(path, text, users):
 
 
 def planned(entries, users, enable_ok):
+    # type: (list[dict[str, Any]], list[dict[str, Any]], bool) -> tuple[str, list[str]]
     """Return (text of the file, names of users whose line somebody disabled here and that stay so)."""
     lines, kept_disabled = [], []
     for user in sorted(users, key=lambda one: one["slot"]):

@@ -13,6 +13,10 @@ import subprocess
 import tempfile
 import threading
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 CHANGE_SECONDS = 300  # a change locks the cluster's configuration and tells every node
 FOLDER = "/usr/lpp/mmfs/bin"
 # The membership of a node: without this file the commands say "This node does not belong to a GPFS cluster".
@@ -24,11 +28,13 @@ class ScaleError(Exception):
 
 
 def ask(argv, seconds=60):
+    # type: (list[str], float) -> str
     """Return what a command prints. It is killed with what it started when it takes longer."""
     process = start(argv, subprocess.PIPE, subprocess.PIPE)
     late = []
 
     def end():
+        # type: () -> None
         late.append(True)
         try:
             os.killpg(process.pid, 9)
@@ -49,6 +55,7 @@ def ask(argv, seconds=60):
 
 
 def change(argv):
+    # type: (list[str]) -> None
     """Run a command that changes the cluster. One that takes longer is never ended half-way: it goes on without us."""
     with tempfile.TemporaryFile("w+") as said:  # not a pipe: it would be killed by its next line when nobody reads
         process = start(argv, said, said)
@@ -65,6 +72,7 @@ def change(argv):
 
 
 def refuse_beside(command):
+    # type: (str) -> None
     """Raise ScaleError while root runs such a command on this node: users name their processes as they like."""
     program = os.path.join(FOLDER, command).encode()
     for number in os.listdir("/proc"):
@@ -79,6 +87,7 @@ def refuse_beside(command):
 
 
 def _is_root_s(number):
+    # type: (str) -> bool
     """Whether a process is root's, or ours. The owner of its folder in /proc may be root's without that (proc(5))."""
     try:
         with open("/proc/%s/status" % number, "rb") as lines:
@@ -89,6 +98,7 @@ def _is_root_s(number):
 
 
 def start(argv, out, err):
+    # type: (list[str], Any, Any) -> subprocess.Popen[str]
     """Return the started command, in a session of its own."""
     environ = dict(os.environ, LC_ALL="C", LANG="C")
     try:
@@ -100,6 +110,7 @@ def start(argv, out, err):
 
 
 def failure(argv, status, text):
+    # type: (list[str], int, str) -> ScaleError
     """Return the error of a command that failed."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # The last line says only to look at those before it.

@@ -15,6 +15,10 @@ from .rules import MM, NOW, RESTART, applies, name_of
 from .text import member, short
 from .values import DEFAULT, same, written
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterable, Iterator  # noqa: F401  in comments
+
 CLUSTER = ""
 # What a cluster has before anybody has set anything (IBM Docs, mmcrcluster: -A is not the default).
 INITIAL = {"autoload": "no"}
@@ -24,10 +28,12 @@ class Change(object):
     """One attribute that gets another value, or its default, on some nodes or in the whole cluster."""
 
     def __init__(self, name, attribute, nodes, value, before):
+        # type: (str, str, frozenset[str] | None, Any, Iterable[str]) -> None
         """`name`: of the class; `nodes`: None for the cluster; `before`: the values that are there now."""
         self.name, self.attribute, self.nodes, self.value, self.before = name, attribute, nodes, value, before
 
     def line(self):
+        # type: () -> str
         """Return the change in words."""
         where = "" if self.nodes is None else " on %s" % ",".join(sorted(self.nodes))
         return "%s%s: %s instead of %s" % (
@@ -35,11 +41,13 @@ class Change(object):
 
     @property
     def declared(self):
+        # type: () -> str
         """The declared value, as mmchconfig takes it."""
         return written(self.value)
 
     @property
     def pending(self):
+        # type: () -> bool
         """Whether only the next start of the daemon brings it into effect."""
         return applies(self.attribute) not in (NOW, MM)
 
@@ -48,9 +56,11 @@ class Configured(object):
     """What mmlsconfig shows. A node's own value counts before that of a class of Scale's, then comes the cluster's."""
 
     def __init__(self, rows, classes, known=None):
+        # type: (Iterable[tuple[str, str, str]], dict[str, frozenset[str]], dict[str, str] | None) -> None
         """`rows`, `classes`, `known`: of configured(), classes() and members() of text.py."""
-        self.cluster, self.own, self.classes = {}, {}, {}
-        self.attributes, lists = set(), {}
+        self.cluster = {}  # type: dict[str, str]
+        self.own, self.classes = {}, {}  # type: dict[str, list[Any]], dict[str, list[Any]]
+        self.attributes, lists = set(), {}  # type: set[str], dict[str, tuple[frozenset[str], frozenset[str]]]
         for attribute, value, text in rows:
             attribute = attribute.lower()
             self.attributes.add(attribute)
@@ -66,14 +76,17 @@ class Configured(object):
                 self.classes.setdefault(attribute, []).append((value, of_classes))
 
     def of_cluster(self, attribute):
+        # type: (str) -> str | None
         """Return the cluster's value, None where it is the default."""
         return self.cluster.get(attribute.lower())
 
     def of_nodes(self, attribute):
+        # type: (str) -> list[tuple[str, frozenset[str]]]
         """Return [(value, nodes)] of what nodes have of their own."""
         return self.own.get(attribute.lower(), [])
 
     def of_classes(self, attribute):
+        # type: (str) -> list[tuple[str, frozenset[str]]]
         """Return [(value, nodes)] of what nodes have by a class of Scale's."""
         found = self.classes.get(attribute.lower())
         if not found:
@@ -83,17 +96,20 @@ class Configured(object):
 
 
 def split(text, classes, known):
+    # type: (str, dict[str, frozenset[str]], dict[str, str]) -> tuple[frozenset[str], frozenset[str]]
     """Return (nodes, nodes of classes) of a list of nodes and classes, by the names that `known` has for them."""
-    nodes, of_classes = set(), set()
+    nodes, of_classes = set(), set()  # type: set[str], set[str]
     for name in text.replace(",", " ").split():
         if name in classes:
             of_classes |= classes[name]
         else:
             nodes.add(name)
-    return tuple(frozenset(member(known, name) or short(name) for name in names) for names in (nodes, of_classes))
+    called = [frozenset(member(known, name) or short(name) for name in names) for names in (nodes, of_classes)]
+    return called[0], called[1]
 
 
 def changes(configured, attributes, classes):
+    # type: (Configured, dict[str, Any], dict[str, dict[str, Any]]) -> tuple[list[Change], list[Change]]
     """Return (changes of the cluster, changes of classes) that are needed.
 
     `attributes`: the cluster's; `classes`: {class: {"nodes": [...], "attributes": {...}}}; null is the default. An
@@ -118,11 +134,12 @@ def changes(configured, attributes, classes):
 
 
 def of_class(configured, name, nodes, attribute, value):
+    # type: (Configured, str, frozenset[str], str, Any) -> list[Change]
     """Return the changes of one attribute on the nodes of a class: at most one.
 
     What nodes have by a class of Scale's is theirs as well; it cannot be withdrawn from them, only be overruled.
     """
-    wrong, before, right = set(), set(), set()
+    wrong, before, right = set(), set(), set()  # type: set[str], set[str], set[str]
     for now, where in configured.of_nodes(attribute) + (configured.of_classes(attribute) if value is not None else []):
         hit = nodes if where == nodes else nodes & where
         if not hit:
@@ -141,6 +158,7 @@ def of_class(configured, name, nodes, attribute, value):
 
 
 def declared_values(attributes, classes):
+    # type: (dict[str, Any], dict[str, dict[str, Any]]) -> dict[str, dict[str, str]]
     """Return {node: {attribute in lower case: declared value}} of all that is set; the cluster is ""."""
     found = {CLUSTER: {name.lower(): written(attributes[name]) for name in attributes}}
     for one in classes.values():
@@ -150,6 +168,7 @@ def declared_values(attributes, classes):
 
 
 def in_the_way(changed, configured, classes, record):
+    # type: (Iterable[Change], Configured, dict[str, dict[str, Any]], dict[str, dict[str, str]]) -> list[str]
     """Return a line for each value that would be overwritten and that somebody else has set.
 
     `record`: declared_values() of an earlier rollout; a value of these is ours, and so is what nobody has set. A value
@@ -158,7 +177,7 @@ def in_the_way(changed, configured, classes, record):
     """
     lines = []
     for one in changed:
-        by_value = {}
+        by_value = {}  # type: dict[str, set[str]]
         for node, value in values_of_others(one, configured, classes, record):
             by_value.setdefault(value, set()).add(node)
         lines += ["%s%s: %s instead of %s" % (
@@ -167,38 +186,41 @@ def in_the_way(changed, configured, classes, record):
 
 
 def on(nodes):
+    # type: (set[str]) -> str
     """Return nodes in words; the cluster is none."""
     return "" if nodes == {CLUSTER} else " on %s" % ",".join(sorted(node or "the cluster" for node in nodes))
 
 
 def values_of_others(change, configured, classes, record):
+    # type: (Change, Configured, dict[str, dict[str, Any]], dict[str, dict[str, str]]) -> Iterator[tuple[str, str]]
     """Yield (node or CLUSTER, value) of what a change overwrites and somebody else has set."""
     attribute = change.attribute.lower()
     cluster = configured.of_cluster(attribute) or DEFAULT
-    if same(INITIAL.get(attribute, DEFAULT), cluster) or ours(record, CLUSTER, attribute, cluster):
-        cluster = None
+    is_theirs = not same(INITIAL.get(attribute, DEFAULT), cluster) and not ours(record, CLUSTER, attribute, cluster)
     own = {node: value for value, nodes in configured.of_classes(attribute) + configured.of_nodes(attribute)
            for node in nodes}
     if change.nodes is None:
         of_classes = {node for one in classes.values() for node in one["nodes"]}
         found = {node: own[node] for node in own if node not in of_classes and not same(own[node], change.value)}
-        if cluster is not None:
+        if is_theirs:
             found[CLUSTER] = cluster
     else:
-        found = {node: own.get(node, cluster) for node in change.nodes} if own or cluster is not None else {}
+        found = {node: own.get(node, cluster) for node in change.nodes if node in own or is_theirs}
     for node, value in found.items():
-        if value not in (None, DEFAULT) and not ours(record, node, attribute, value):
+        if value != DEFAULT and not ours(record, node, attribute, value):
             yield node, value
 
 
 def ours(record, node, attribute, value):
+    # type: (dict[str, dict[str, str]], str, str, str) -> bool
     """Return whether an earlier rollout has set this."""
     return attribute in record.get(node, {}) and same(record[node][attribute], value)
 
 
 def calls(changed):
+    # type: (Iterable[Change]) -> list[list[str]]
     """Return the argument lists of mmchconfig, one for each list of nodes and flag."""
-    folded = {}
+    folded = {}  # type: dict[tuple[frozenset[str] | None, bool], dict[str, str]]
     for change in changed:
         key = (change.nodes, applies(change.attribute) == NOW)
         folded.setdefault(key, {})[change.attribute] = written(change.value)
@@ -212,6 +234,7 @@ def calls(changed):
 
 
 def by_hand(configured, attributes, classes):
+    # type: (Configured, Iterable[str], dict[str, dict[str, Any]]) -> list[str]
     """Return a line for each attribute that nobody declared and that nodes of a class have of their own."""
     known = frozenset(node for one in classes.values() for node in one["nodes"])
     declared = {name.lower() for name in attributes}
@@ -227,6 +250,7 @@ def by_hand(configured, attributes, classes):
 
 
 def for_node(configured, node, nodes):
+    # type: (Configured, str, frozenset[str]) -> dict[str, list[str]]
     """Return {attribute in lower case: values one of which this node should run with}; `nodes`: all of the cluster.
 
     A row may name a class that mmlsnodeclass does not list, one of Scale's built-in ones: then its value is as good as
@@ -247,6 +271,7 @@ def for_node(configured, node, nodes):
 
 
 def not_effective(configured, running, node, nodes, declared):
+    # type: (Configured, dict[str, str], str, frozenset[str], Iterable[str]) -> dict[str, str]
     """Return {"NAME: configured VALUE": value that runs} for declared attributes that this node's daemon has otherwise.
 
     What nobody declared is left alone: the daemon adjusts some attributes by itself.
@@ -260,5 +285,6 @@ def not_effective(configured, running, node, nodes, declared):
 
 
 def needs_restart(line):
+    # type: (str) -> bool
     """Return whether a restart of the daemon is what a line of not_effective() waits for."""
     return applies(line.split(":")[0]) == RESTART

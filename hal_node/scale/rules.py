@@ -23,6 +23,10 @@ import difflib
 
 from .values import SWITCHES, number, plain, written
 
+MYPY = False
+if MYPY:
+    from typing import Any, Container, Mapping  # noqa: F401  in comments
+
 NOW, RESTART, MM = "now", "restart", "mm"
 MB, GB, MANY = 1 << 20, 1 << 30, 100000000
 SWITCH = ("yes", "no")
@@ -86,17 +90,20 @@ FILE_BYTES, STAT_BYTES = 10 << 10, 400
 
 
 def name_of(attribute):
+    # type: (str) -> str | None
     """Return an attribute's name as IBM writes it, None for one that is not in the table."""
     return BY_LOWER.get(attribute.lower())
 
 
 def applies(attribute):
+    # type: (str) -> str
     """Return when a change applies; what is not known is taken to need a restart."""
     known = name_of(attribute)
     return KNOWN[known][2] if known else RESTART
 
 
 def problem(attribute, value, unchecked=()):
+    # type: (str, Any, Container[str]) -> str
     """Return what is wrong with one declared attribute, or ""."""
     if attribute in unchecked:
         return ""
@@ -119,6 +126,7 @@ def problem(attribute, value, unchecked=()):
 
 
 def out_of_range(known, text):
+    # type: (str, str) -> str
     """Return why a value is none of those that an attribute takes, or ""."""
     values = KNOWN[known][0]
     if values is ANY:
@@ -137,8 +145,10 @@ def out_of_range(known, text):
 
 
 def memory(attributes):
+    # type: (Mapping[str, Any]) -> list[tuple[str, int]]
     """Return [(part, bytes)] of a node's memory that the daemon takes, with the defaults for what is not declared."""
     def value(name):
+        # type: (str) -> int
         found = attributes.get(name)
         return number(KNOWN[name][1] if found is None else found) or 0
     return [
@@ -149,6 +159,7 @@ def memory(attributes):
 
 
 def memory_problem(attributes, memory_mb, percent):
+    # type: (Mapping[str, Any], int, int) -> str
     """Return why a node of this size cannot spare that memory, with the sum and its parts, or ""."""
     parts = memory(attributes)
     needed, spare = sum(size for _part, size in parts), memory_mb * MB * percent // 100
@@ -160,6 +171,7 @@ def memory_problem(attributes, memory_mb, percent):
 
 
 def stat_cache_remark(attributes, version, lroc=False):
+    # type: (Mapping[str, Any], str, bool) -> str
     """Return why maxStatCache has no effect, or "" (IBM Docs, mmchconfig 5.0.2: without LROC from that release on)."""
     if attributes.get("maxStatCache") is None or lroc or release(version) >= (5, 0, 2):
         return ""
@@ -168,10 +180,12 @@ def stat_cache_remark(attributes, version, lroc=False):
 
 
 def release(version):
+    # type: (str) -> tuple[int, ...]
     """Return (5, 0, 4) of 5.0.4-3."""
     return tuple(int(part) for part in version.split("-")[0].split(".")[:3])
 
 
 def is_switch(value):
+    # type: (object) -> bool
     """Return whether a value is a yes or a no in any spelling."""
     return plain(value) in SWITCHES

@@ -11,12 +11,16 @@ IBM/ibm-spectrum-scale-install-infra. The unit tests read exactly that output.
 
 from __future__ import absolute_import, division, print_function
 
+MYPY = False
+if MYPY:
+    from typing import Iterable, Sequence  # noqa: F401  in comments
+
 __metaclass__ = type
 
 try:
     from urllib.parse import unquote
 except ImportError:  # Python 2.7
-    from urllib import unquote
+    from urllib import unquote  # type: ignore[attr-defined,no-redef]
 
 HEADER = "HEADER"
 
@@ -26,6 +30,7 @@ class ScaleTextError(ValueError):
 
 
 def rows(text, command, columns, kind=""):
+    # type: (str, str, Sequence[str], str) -> list[dict[str, str]]
     """Return the rows of one kind as dicts. `columns`: names that have to be there.
 
     A list that was cut off, or an error text in its place, is never taken for a shorter list.
@@ -63,12 +68,14 @@ def rows(text, command, columns, kind=""):
 
 
 def quoted(line):
+    # type: (str) -> str
     """Return the beginning of a line for a message."""
     line = line.strip()
     return '"%s%s"' % (line[:80], "..." if len(line) > 80 else "")
 
 
 def configured(text):
+    # type: (str) -> list[tuple[str, str, str]]
     """Return (attribute, value, list of nodes and classes) rows of mmlsconfig -Y; an empty list means all nodes."""
     return [
         (row["configParameter"], row["value"], row["nodeList"])
@@ -77,6 +84,7 @@ def configured(text):
 
 
 def running(text):
+    # type: (str) -> dict[str, str]
     """Return {attribute in lower case: value} with which the daemon runs, of mmdiag --config -Y."""
     found = rows(text, "mmdiag", ("name", "value"), "config")
     if not found:
@@ -85,11 +93,12 @@ def running(text):
 
 
 def members(text):
+    # type: (str) -> dict[str, str]
     """Return {name or address: node} of mmlscluster -Y, where a node is the first part of its adminNodeName.
 
     A daemon may use an interface of its own, such as IPoIB: then daemonNodeName and ipAddress are that interface's.
     """
-    found = {}
+    found = {}  # type: dict[str, str]
     for row in rows(text, "mmlscluster", ("daemonNodeName", "ipAddress", "adminNodeName"), "clusterNode"):
         node = short(row["adminNodeName"])
         for name in (row["adminNodeName"], node, row["daemonNodeName"], short(row["daemonNodeName"]), row["ipAddress"]):
@@ -100,18 +109,21 @@ def members(text):
 
 
 def member(known, name, addresses=()):
+    # type: (dict[str, str], str, Iterable[str]) -> str | None
     """Return the node of members() that has this name or one of the addresses, None where there is none."""
     return next((known[one] for one in [name.lower(), short(name).lower()] + list(addresses) if one in known), None)
 
 
 def classes(text):
+    # type: (str) -> dict[str, frozenset[str]]
     """Return {class: frozenset of nodes} of mmlsnodeclass --all, a table: a name, and its members.
 
     One without a line of dashes has no class. A class may have classes as members, also those that every cluster has
     (IBM Docs, mmcrnodeclass and mmlsnodeclass 5.0.4: siteA has linuxNodes): without --all they would not be listed,
     and a row of mmlsconfig for nsdNodes or cesNodes would have nobody. IBM publishes no columns of -Y for it.
     """
-    found, name, below = {}, None, False
+    found = {}  # type: dict[str, frozenset[str]]
+    name, below = None, False
     for line in text.splitlines():
         if not below:
             below = line.startswith("-----")
@@ -128,6 +140,7 @@ def classes(text):
 
 
 def state(text):
+    # type: (str) -> str
     """Return the state of this node's daemon of mmgetstate -Y: active, down, arbitrating, unknown."""
     found = rows(text, "mmgetstate", ("nodeName", "state"))
     if len(found) != 1:
@@ -136,6 +149,7 @@ def state(text):
 
 
 def file_system(text):
+    # type: (str) -> dict[str, str]
     """Return {field: data} of one file system, of mmlsfs NAME -Y."""
     found = {
         row["fieldName"]: row["data"] for row in rows(text, "mmlsfs", ("deviceName", "fieldName", "data"))
@@ -146,5 +160,6 @@ def file_system(text):
 
 
 def short(node):
+    # type: (str) -> str
     """Return a node's name without its domain."""
     return node.strip().split(".")[0]

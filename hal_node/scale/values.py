@@ -19,6 +19,7 @@ DEFAULT = "DEFAULT"
 
 
 def number(value):
+    # type: (object) -> int | None
     """Return 131072 for "128K", None for what is no number."""
     if isinstance(value, bool):
         return None
@@ -27,6 +28,7 @@ def number(value):
 
 
 def written(value):
+    # type: (object) -> str
     """Return a value of YAML as mmchconfig takes it: true is yes, a list has blanks."""
     if value is None:
         return DEFAULT
@@ -38,6 +40,7 @@ def written(value):
 
 
 def plain(value):
+    # type: (object) -> str
     """Return a value in the one form that compares: numbers in full, words in lower case, single blanks."""
     text = " ".join(written(value).replace(",", " ").split())
     found = number(text)
@@ -45,6 +48,7 @@ def plain(value):
 
 
 def same(one, other):
+    # type: (object, object) -> bool
     """Return whether two values mean the same, each as written in YAML, by mmlsconfig or by mmdiag."""
     one, other = plain(one), plain(other)
     if one == other:

@@ -13,6 +13,10 @@ import collections
 import json
 import re
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterable, Sequence  # noqa: F401  in comments
+
 # (key, sacctmgr's option, its column, kind): what a QOS, account or user may declare.
 LIMITS = [
     ("grp_tres", "GrpTRES", "GrpTRES", "tres"),
@@ -68,11 +72,13 @@ Step = collections.namedtuple("Step", "argv text")
 
 
 def columns(fields, key_columns):
+    # type: (list[tuple[str, str, str, str]], list[str]) -> list[str]
     """Return the format= value of a sacctmgr query: the identifying columns, then one for each field."""
     return list(key_columns) + [column for _key, _option, column, _kind in fields]
 
 
 def queries(cluster):
+    # type: (str) -> list[list[str]]
     """Return the four queries (argv) that read() takes the outputs of, in that order."""
     show = ["sacctmgr", "--noheader", "--parsable2", "show"]
     return [
@@ -85,11 +91,13 @@ def queries(cluster):
 
 
 def coordinators_query():
+    # type: () -> list[str]
     """Return the query (argv) whose output coordinators() takes. sacctmgr(1), WithCoordinator."""
     return ["sacctmgr", "--noheader", "--parsable2", "show", "account", "withcoord", "format=Account,Coordinators"]
 
 
 def coordinators(output, associations):
+    # type: (str, Iterable[dict[str, str]]) -> dict[str, list[str]]
     """Return {account: [names]} of those who coordinate the account itself. Raises AccountingError.
 
     Whoever coordinates an account coordinates those below it, and Slurm shows that: who does both is there twice.
@@ -98,13 +106,14 @@ def coordinators(output, associations):
     """
     shown = {row["Account"]: [name for name in row["Coordinators"].split(",") if name]
              for row in table(output, ["Account", "Coordinators"])}
-    parents = {row["Account"]: row.get("ParentName") for row in associations if not row.get("User")}
+    parents = {row["Account"]: row.get("ParentName", "") for row in associations if not row.get("User")}
     return {account: sorted(name for name in set(names)
-                            if names.count(name) > (name in shown.get(parents.get(account), [])))
+                            if names.count(name) > (name in shown.get(parents.get(account, ""), [])))
             for account, names in shown.items()}
 
 
 def coordinator_steps(accounts, found):
+    # type: (list[dict[str, Any]], dict[str, list[str]]) -> list[Step]
     """Return the Steps that give accounts the coordinators that they declare; `found` is what coordinators() says.
 
     After all others: a coordinator is a user of the database.
@@ -124,6 +133,7 @@ def coordinator_steps(accounts, found):
 
 
 def table(text, names):
+    # type: (str, Sequence[str]) -> list[dict[str, str]]
     """Return the rows of a parsable2 output as dicts. Raises AccountingError for a row of another length."""
     rows = []
     for line in text.splitlines():
@@ -137,6 +147,7 @@ def table(text, names):
 
 
 def read(outputs):
+    # type: (Sequence[str]) -> State
     """Return the State that the outputs of queries() describe. Raises AccountingError."""
     qos, accounts, users, associations = outputs
     return State(
@@ -148,6 +159,7 @@ def read(outputs):
 
 
 def seconds(text):
+    # type: (object) -> int
     """Return a Slurm time as seconds: minutes, min:sec, h:m:s, days-hours[:m[:s]]. Raises AccountingError."""
     match = re.match(r"^(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?$", str(text))
     if match is None:
@@ -161,6 +173,7 @@ def seconds(text):
 
 
 def share(value):
+    # type: (Any) -> float | str
     """Return a fairshare: a number, or "parent" (sacctmgr(1) Fairshare). Raises AccountingError."""
     if str(value).lower() == "parent":
         return "parent"
@@ -171,6 +184,7 @@ def share(value):
 
 
 def normal(value, kind):
+    # type: (Any, str) -> Any
     """Return a value in one form, so that what is declared and what sacctmgr prints compare; None for nothing."""
     if kind in CLEARED and (value is None or value == ""):
         value = CLEARED[kind]
@@ -193,6 +207,7 @@ def normal(value, kind):
 
 
 def spelled(value, kind, found):
+    # type: (Any, str, str | None) -> str
     """Return a value as sacctmgr's options want it; clearing one needs -1, of a TRES each by its name."""
     if value is None or value == []:
         if kind in CLEARED:
@@ -208,6 +223,7 @@ def spelled(value, kind, found):
 
 
 def differing(entry, row, fields):
+    # type: (dict[str, Any], dict[str, str], list[tuple[str, str, str, str]]) -> list[tuple[str, str]]
     """Return [(option=value, text)] for the fields that an entry declares and a row has otherwise."""
     out = []
     for key, option, column, kind in fields:
@@ -227,18 +243,22 @@ def differing(entry, row, fields):
 
 
 def _modify(what, name, changes, where=()):
+    # type: (str, str, list[tuple[str, str]], Sequence[str]) -> Step
     argv = ["sacctmgr", "--immediate", "modify", what, "where", "name=" + name] + list(where) + ["set"]
     return Step(argv + [option for option, _text in changes],
                 "%s %s: %s" % (what, name, ", ".join(text for _option, text in changes)))
 
 
 def _add(what, name, words):
+    # type: (str, str, list[str]) -> Step
     return Step(["sacctmgr", "--immediate", "add", what, name] + list(words), "%s %s added" % (what, name))
 
 
 def _parents_first(accounts):
+    # type: (list[dict[str, Any]]) -> list[dict[str, Any]]
     """Return the entries so that a parent comes before its children. Raises AccountingError for a circle."""
-    waiting, done, out = list(accounts), set(), []
+    waiting, out = list(accounts), []  # type: list[dict[str, Any]], list[dict[str, Any]]
+    done = set()  # type: set[str]
     names = {entry["name"] for entry in accounts}
     while waiting:
         ready = [entry for entry in waiting if entry.get("parent") not in names - done]
@@ -252,6 +272,7 @@ def _parents_first(accounts):
 
 
 def _check(kind, entries, fields, extra=()):
+    # type: (str, list[dict[str, Any]], list[tuple[str, str, str, str]], Sequence[str]) -> None
     known = {key for key, _option, _column, _kind in fields} | {"name", "state"} | set(extra)
     seen = set()
     for entry in entries:
@@ -269,14 +290,17 @@ def _check(kind, entries, fields, extra=()):
 
 
 def _present(entries):
+    # type: (list[dict[str, Any]]) -> list[dict[str, Any]]
     return [entry for entry in entries if entry.get("state", "present") == "present"]
 
 
 def _absent(entries):
+    # type: (list[dict[str, Any]]) -> list[str]
     return [entry["name"] for entry in entries if entry.get("state") == "absent"]
 
 
 def _qos_steps(entries, state):
+    # type: (list[dict[str, Any]], State) -> list[Step]
     steps = []
     for entry in _present(entries):
         row = state.qos.get(entry["name"])
@@ -289,6 +313,7 @@ def _qos_steps(entries, state):
 
 
 def _account_steps(entries, state, cluster):
+    # type: (list[dict[str, Any]], State, str) -> list[Step]
     steps = []
     for entry in _parents_first(_present(entries)):
         name = entry["name"]
@@ -303,6 +328,7 @@ def _account_steps(entries, state, cluster):
 
 
 def _user_steps(entries, state, cluster):
+    # type: (list[dict[str, Any]], State, str) -> list[Step]
     steps = []
     for entry in _present(entries):
         name, accounts = entry["name"], entry.get("accounts") or []
@@ -332,11 +358,13 @@ def _user_steps(entries, state, cluster):
 
 
 def _delete_steps(what, names, found):
+    # type: (str, list[str], Iterable[str]) -> list[Step]
     return [Step(["sacctmgr", "--immediate", "delete", what, "where", "name=" + name], "%s %s deleted" % (what, name))
             for name in names if name in found]
 
 
 def steps(cluster, qos, accounts, users, state):
+    # type: (str, list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]], State) -> list[Step]
     """Return the Steps, in order, that make the database what is declared. Empty when it is. Raises AccountingError."""
     _check("QOS", qos, QOS)
     _check("account", accounts, ACCOUNT + ASSOCIATION, [COORDINATORS])
@@ -348,8 +376,10 @@ def steps(cluster, qos, accounts, users, state):
 
 
 def unmanaged(qos, accounts, users, state):
+    # type: (list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]], State) -> dict[str, list[str]]
     """Return {kind: [names]} of what the database has and nobody declared. It is shown, never deleted by itself."""
     def rest(found, entries, own):
+        # type: (Iterable[str], list[dict[str, Any]], Iterable[str]) -> list[str]
         return sorted(set(found) - {entry["name"] for entry in entries} - set(own))
     return {"qos": rest(state.qos, qos, OWN_QOS), "accounts": rest(state.accounts, accounts, OWN_ACCOUNTS),
             "users": rest(state.users, users, OWN_USERS)}

@@ -16,9 +16,13 @@ __metaclass__ = type
 import collections
 import re
 
-from .conf import (SlurmConfError, fold, logical_lines, pairs, parse, parse_flat,
-                                                 parse_gres)
+from .conf import SlurmConfError, fold, logical_lines, pairs, parse, parse_flat, parse_gres
 from .shown import running
+
+MYPY = False
+if MYPY:
+    from typing import Any, Callable, Iterable, Sequence  # noqa: F401  in comments
+    from .shown import Shown  # noqa: F401  in comments
 
 NOTHING, RECONFIGURE, RESTART, START = "nothing", "reconfigure", "restart", "start"
 DAEMONS = ("slurmctld", "slurmd")
@@ -38,24 +42,28 @@ _TO_DO = {RECONFIGURE: "be reconfigured", RESTART: "restart"}
 # queued: whether jobs that wait are lost like those that run.
 Change = collections.namedtuple("Change",
                                 "file subject old new slurmctld slurmd unsafe stop_first reason source queued")
-Change.__new__.__defaults__ = (False,)
+
 
 Rule = collections.namedtuple("Rule", "slurmctld slurmd unsafe reason source queued")
 
 
 def _conf5(section):
+    # type: (str) -> str
     return "slurm.conf(5) %s" % section
 
 
 def _both(reason, source, unsafe=(), queued=False):
+    # type: (str, str, Sequence[str], bool) -> Rule
     return Rule(RESTART, RESTART, unsafe, reason, source, queued)
 
 
 def _controller(reason, source, unsafe=(), queued=False):
+    # type: (str, str, Sequence[str], bool) -> Rule
     return Rule(RESTART, NOTHING, unsafe, reason, source, queued)
 
 
 def _node(reason, source, unsafe=()):
+    # type: (str, str, Sequence[str]) -> Rule
     return Rule(RECONFIGURE, RESTART, unsafe, reason, source, False)
 
 
@@ -111,7 +119,7 @@ RULES = {
         queued=True))],
     "switchtype": [((0,), _both("records of all jobs in any state may be lost", _conf5("SwitchType"), DAEMONS,
                                queued=True))],
-}
+}  # type: dict[str, list[tuple[tuple[int, ...], Rule]]]
 # A plugin that the pages say nothing about is loaded when its daemon starts.
 _PLUGIN = re.compile(r"(type|plugin|plugins)$")
 _PLUGIN_RULE = _both("plugins are loaded when a daemon starts", "source common/plugin.c, common/plugrack.c")
@@ -123,6 +131,7 @@ _ADDRESS = ("nodeaddr", "nodehostname", "port")
 
 
 def release(version):
+    # type: (object) -> tuple[int, int]
     """Return (year, month) of "22.05.8", as numbers. Raises ValueError for anything else."""
     match = re.match(r"^(\d+)\.(\d+)", str(version))
     if match is None:
@@ -131,6 +140,7 @@ def release(version):
 
 
 def rule_for(parameter, version):
+    # type: (str, str) -> Rule
     """Return the Rule that holds for a slurm.conf parameter in a release."""
     low = parameter.lower()
     found = None
@@ -141,20 +151,23 @@ def rule_for(parameter, version):
 
 
 def _same(old, new):
+    # type: (str, str) -> bool
     """Whether two values mean the same: upper and lower case do not matter, "yes"/"no" have other spellings."""
     def plain(value):
+        # type: (str) -> str
         low = value.lower()
         return {"yes": "1", "true": "1", "up": "1", "no": "0", "false": "0", "down": "0"}.get(low, value)
     return plain(old) == plain(new)
 
 
 def _parameters(name, old, new, version, rule=rule_for):
+    # type: (str, dict[str, tuple[str, str]], dict[str, tuple[str, str]], str, Callable[..., Rule]) -> list[Change]
     changes = []
     for low in sorted(set(old) | set(new)):
         before, after = old.get(low), new.get(low)
         if before is not None and after is not None and _same(before[1], after[1]):
             continue
-        subject = (after or before)[0]
+        subject = (after or old[low])[0]
         found = rule(subject, version)
         changes.append(Change(name, subject, before and before[1], after and after[1], found.slurmctld, found.slurmd,
                               tuple(found.unsafe), False, found.reason, found.source, found.queued))
@@ -162,24 +175,26 @@ def _parameters(name, old, new, version, rule=rule_for):
 
 
 def _fold_nodes(found):
+    # type: (list[tuple[str, Any]]) -> list[tuple[list[str], Any]]
     """Return [(names, key)] with equal keys joined; found: [(name, key)]."""
-    by_key = collections.OrderedDict()
+    by_key = collections.OrderedDict()  # type: dict[Any, list[str]]
     for name, key in found:
         by_key.setdefault(key, []).append(name)
     return [(names, key) for key, names in by_key.items()]
 
 
 def _nodes(old, new, node):
+    # type: (dict[str, dict[str, str]], dict[str, dict[str, str]], str | None) -> list[Change]
     changes = []
     gone, come = sorted(set(old) - set(new)), sorted(set(new) - set(old))
     if gone:
         changes.append(Change("slurm.conf", "nodes removed", fold(gone), None, RESTART, RESTART, ("slurmctld",), False,
                               "daemons must restart; jobs on a removed node are killed",
-                              "scontrol(1) reconfigure; %s" % _NODE_SOURCE))
+                              "scontrol(1) reconfigure; %s" % _NODE_SOURCE, False))
     if come:
         changes.append(Change("slurm.conf", "nodes added", None, fold(come), RESTART, RESTART, (), False,
                               "daemons must restart: each slurmd forwards messages to every node",
-                              "scontrol(1) reconfigure; %s" % _NODE_SOURCE))
+                              "scontrol(1) reconfigure; %s" % _NODE_SOURCE, False))
     found = []
     for name in sorted(set(old) & set(new)):
         for key in sorted(set(old[name]) | set(new[name])):
@@ -190,7 +205,8 @@ def _nodes(old, new, node):
     for names, (key, before, after) in _fold_nodes(found):
         # An address concerns every slurmd, which forward messages; a size only the slurmd that registers with it.
         concerns_me = node is None or key in _ADDRESS or node in names
-        unsafe, why = (), "slurmctld and slurmd must agree on the node's line"
+        unsafe = ()  # type: tuple[str, ...]
+        why = "slurmctld and slurmd must agree on the node's line"
         if key in _SHAPE:
             unsafe, why = ("slurmctld",), "slurmctld aborts jobs on a node whose sockets or cores changed"
         elif key == "gres" and before is not None:
@@ -199,18 +215,19 @@ def _nodes(old, new, node):
             unsafe, why = DAEMONS, "running steps look for slurmd at the old port"
         if key in ("feature", "features", "weight", "state", "reason"):
             changes.append(Change("slurm.conf", "node %s %s" % (fold(names), key), before, after, RECONFIGURE,
-                                  RECONFIGURE, (), False, "taken at a reconfigure", "scontrol(1) reconfigure"))
+                                  RECONFIGURE, (), False, "taken at a reconfigure", "scontrol(1) reconfigure", False))
             continue
         source = _NODE_SOURCE
         if unsafe and key != "port":
             source += "; source slurmctld/read_config.c _restore_job_dependencies(), valid_job_resources()"
         changes.append(Change("slurm.conf", "node %s %s" % (fold(names), key), before, after, RESTART,
                               RESTART if concerns_me else RECONFIGURE, unsafe, concerns_me and key not in _ADDRESS,
-                              why, source))
+                              why, source, False))
     return changes
 
 
 def _partitions(old, new):
+    # type: (dict[str, dict[str, str]], dict[str, dict[str, str]]) -> list[Change]
     changes = []
     for name in sorted(set(old) | set(new)):
         if name not in new:
@@ -219,18 +236,19 @@ def _partitions(old, new):
                                   _conf5("PARTITION CONFIGURATION"), True))
         elif name not in old:
             changes.append(Change("slurm.conf", "partition %s" % name, None, "there", RECONFIGURE, NOTHING, (), False,
-                                  "taken at a reconfigure", _conf5("PARTITION CONFIGURATION")))
+                                  "taken at a reconfigure", _conf5("PARTITION CONFIGURATION"), False))
         else:
             for key in sorted(set(old[name]) | set(new[name])):
                 before, after = old[name].get(key), new[name].get(key)
                 if before is None or after is None or not _same(before, after):
                     changes.append(Change("slurm.conf", "partition %s %s" % (name, key), before, after, RECONFIGURE,
                                           NOTHING, (), False, "taken at a reconfigure",
-                                          _conf5("PARTITION CONFIGURATION")))
+                                          _conf5("PARTITION CONFIGURATION"), False))
     return changes
 
 
 def _slurm_conf(old, new, version, node, shown):
+    # type: (str, str, str, str | None, Shown | None) -> list[Change]
     before, after = parse(old), parse(new)
     if shown is not None:
         before = running(before, after, shown)
@@ -246,16 +264,19 @@ def _slurm_conf(old, new, version, node, shown):
 
 
 def _gres_conf(old, new, node):
+    # type: (str, str, str | None) -> list[Change]
     before, after = parse_gres(old), parse_gres(new)
     changed = [name for name in sorted(set(before) | set(after)) if before.get(name) != after.get(name)]
     if not changed:
         return []
     mine = node is None or "" in changed or node in changed
     def shown(devices):
+        # type: (dict[str, list[tuple[tuple[str, str], ...]]]) -> str | None
         rows = ["; ".join(" ".join("%s=%s" % pair for pair in device) for device in devices.get(name, []))
                 for name in changed]
         return " | ".join(sorted(set(rows))) or None
     def without_cores(devices):
+        # type: (dict[str, list[tuple[tuple[str, str], ...]]]) -> dict[str, list[tuple[tuple[str, str], ...]]]
         return {name: [tuple(p for p in device if p[0] not in ("cores", "cpus")) for device in found]
                     for name, found in devices.items()}
     only_cores = without_cores(before) == without_cores(after)
@@ -268,25 +289,28 @@ def _gres_conf(old, new, node):
                    "slurmctld takes Cores= only when it starts" if only_cores
                    else "slurmctld and slurmd must agree on type and number; jobs whose GPUs no longer fit are aborted",
                    "gres.conf(5) Cores" if only_cores
-                   else "gres.conf(5) Type; source slurmctld/read_config.c (invalid GRES configuration)")]
+                   else "gres.conf(5) Type; source slurmctld/read_config.c (invalid GRES configuration)", False)]
 
 
 def _cgroup_rule(parameter, version):
+    # type: (str, str) -> Rule
     if parameter.lower() == "cgroupplugin":
         return _both(_NEEDS_BOTH, "cgroup.conf(5) CgroupPlugin", ("slurmd",))
     return _DEFAULT_RULE._replace(source="cgroup.conf(5) DESCRIPTION")
 
 
 def _topology_conf(old, new):
+    # type: (str, str) -> list[Change]
     before = [sorted((k.lower(), v) for k, v in pairs(line)) for line in logical_lines(old)]
     after = [sorted((k.lower(), v) for k, v in pairs(line)) for line in logical_lines(new)]
     if before == after:
         return []
     return [Change("topology.conf", "switches", "%d lines" % len(before), "%d lines" % len(after), RECONFIGURE,
-                   RECONFIGURE, (), False, "taken at a reconfigure", "topology.conf(5) DESCRIPTION")]
+                   RECONFIGURE, (), False, "taken at a reconfigure", "topology.conf(5) DESCRIPTION", False)]
 
 
 def classify(old, new, version, node=None, shown=None):
+    # type: (dict[str, str], dict[str, str], str, str | None, Shown | None) -> list[Change]
     """Return the list of Change between two configurations; empty when they mean the same.
 
     old, new: {file name: text}, of slurm.conf, gres.conf, cgroup.conf and topology.conf; a missing one is empty.
@@ -318,18 +342,21 @@ def classify(old, new, version, node=None, shown=None):
 
 
 def unread(path, why):
+    # type: (str, str) -> Change
     """Return the Change of a daemon of which nobody knows what it read: the file at `path` is newer than it."""
     return Change(path.rpartition("/")[2], "as the daemon read it", None, None, RESTART, RESTART, DAEMONS, False,
                   "%s is newer than the daemon, what it read is not recorded, and %s" % (path, why), "none", True)
 
 
 def needed(changes, daemon):
+    # type: (Iterable[Change], str) -> str
     """Return what a daemon needs for all changes together: nothing, reconfigure or restart."""
     actions = [getattr(change, daemon) for change in changes]
-    return max(actions, key=_ORDER.get) if actions else NOTHING
+    return max(actions, key=lambda action: _ORDER[action]) if actions else NOTHING
 
 
 def _difference(change):
+    # type: (Change) -> str
     """Return where, what, and from what to what."""
     values = ""
     if change.old is not None or change.new is not None:
@@ -339,6 +366,7 @@ def _difference(change):
 
 
 def describe(change):
+    # type: (Change) -> str
     """Return one line for people: where, what, from what to what, and why it needs what it needs."""
     return "%s (%s; %s)" % (_difference(change), change.reason, change.source)
 
@@ -351,10 +379,12 @@ Plan = collections.namedtuple("Plan", "action pending blocked why")
 
 
 def _number(jobs, verb):
+    # type: (int, str) -> str
     return "1 job %ss" % verb if jobs == 1 else "%d jobs %s" % (jobs, verb)
 
 
 def _loss(queued, jobs_in_cluster, jobs_queued):
+    # type: (bool, int | None, int | None) -> str
     """Return why a change that loses jobs is not made now, or ""; queued: whether it loses those that wait, too."""
     if jobs_in_cluster is None or (queued and jobs_queued is None):
         return "it would lose jobs, and whether there are any is not known"
@@ -367,6 +397,7 @@ def _loss(queued, jobs_in_cluster, jobs_queued):
 
 
 def _refusal(need, unsafe, restart_ok, recorded, jobs_that_hurt, jobs_in_cluster, jobs_queued):
+    # type: (str, list[Change], bool, bool, int | None, int | None, int | None) -> str
     """Return why an action is not allowed now, or ""."""
     if unsafe:
         return _loss(any(change.queued for change in unsafe), jobs_in_cluster, jobs_queued)
@@ -383,6 +414,7 @@ def _refusal(need, unsafe, restart_ok, recorded, jobs_that_hurt, jobs_in_cluster
 
 
 def _unsafe(daemon, need, changes):
+    # type: (str, str, list[Change]) -> list[Change]
     """Return the changes that lose jobs if a daemon takes them now."""
     own = [change for change in changes if change.unsafe and getattr(change, daemon) != NOTHING]
     if daemon == "slurmd":
@@ -394,6 +426,7 @@ def _unsafe(daemon, need, changes):
 
 def decide(daemon, running, changes, causes, restart_ok, jobs_on_node=None, jobs_in_cluster=None, out_of_order="",
            announced="", jobs_queued=None, recorded=True, stake=""):
+    # type: (str, bool, list[Change], list[str], bool, int | None, int | None, str, str, int | None, bool, str) -> Plan
     """Return the Plan for slurmctld or slurmd.
 
     running: whether it runs. changes: of classify. causes: further reasons to restart, as lines (binary replaced, ...).
@@ -428,6 +461,7 @@ def decide(daemon, running, changes, causes, restart_ok, jobs_on_node=None, jobs
 
 
 def foretell(daemon, plan, changes, causes, how=""):
+    # type: (str, Plan, list[Change], list[str], str) -> list[str]
     """Return lines for people: what would happen to a daemon and when, and for each reason what it needs.
 
     plan: the Plan for it, made of these changes and causes. how: what happens in words, where a plan has none for it.
@@ -452,6 +486,7 @@ def foretell(daemon, plan, changes, causes, how=""):
 
 
 def stops_first(changes):
+    # type: (Iterable[Change]) -> bool
     """Whether slurmd has to be down while slurmctld restarts.
 
     Up to 20.02 slurmctld drains a node that registers with less than its new line says, for good (source

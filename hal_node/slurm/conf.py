@@ -13,6 +13,10 @@ __metaclass__ = type
 import collections
 import re
 
+MYPY = False
+if MYPY:
+    from typing import Iterable  # noqa: F401  in comments
+
 # The first key of a line decides what the line is about. Everything else in slurm.conf is a parameter.
 OBJECTS = {"nodename": "node", "partitionname": "partition", "downnodes": "down", "nodeset": "nodeset",
            "frontendname": "frontend", "frontendnode": "frontend", "include": "include"}
@@ -31,6 +35,7 @@ class SlurmConfError(ValueError):
 
 
 def logical_lines(text):
+    # type: (str) -> list[str]
     """Return the lines that mean something: comments and empty lines dropped, continuations joined, blanks folded."""
     lines = []
     held = ""
@@ -49,6 +54,7 @@ def logical_lines(text):
 
 
 def pairs(line):
+    # type: (str) -> list[tuple[str, str]]
     """Return [(key, value)] of a line of Key=Value words; a value may be in double quotes. Raises SlurmConfError."""
     found = []
     position = 0
@@ -63,6 +69,7 @@ def pairs(line):
 
 
 def _split_outside_brackets(text):
+    # type: (str) -> list[str]
     parts, depth, start = [], 0, 0
     for index, char in enumerate(text):
         if char == "[":
@@ -77,6 +84,7 @@ def _split_outside_brackets(text):
 
 
 def expand(hostlist):
+    # type: (str) -> list[str]
     """Return the names of a Slurm host list in order: "hal[01-03],x" -> hal01 hal02 hal03 x. Raises SlurmConfError."""
     names = []
     for part in _split_outside_brackets(hostlist):
@@ -104,18 +112,19 @@ def expand(hostlist):
 
 
 def fold(names):
+    # type: (Iterable[str]) -> str
     """Return names as a short host list for people: hal01 hal02 hal03 x -> "hal[01-03],x". Sorted, each once."""
-    groups = collections.OrderedDict()
+    groups = collections.OrderedDict()  # type: dict[tuple[str, int | None], list[int]]
     for name in sorted(set(names)):
         match = re.match(r"^(.*?)(\d+)$", name)
         key = (match.group(1), len(match.group(2))) if match else (name, None)
-        groups.setdefault(key, []).append(int(match.group(2)) if match else None)
+        groups.setdefault(key, []).append(int(match.group(2)) if match else 0)
     out = []
     for (prefix, width), numbers in groups.items():
         if width is None:
             out.append(prefix)
             continue
-        runs = []
+        runs = []  # type: list[list[int]]
         for number in numbers:
             if runs and number == runs[-1][1] + 1:
                 runs[-1][1] = number
@@ -128,6 +137,7 @@ def fold(names):
 
 
 def _per_name(name, hostlist, key, value):
+    # type: (str, list[str], str, str) -> str
     """Return this node's own part of a value that lists one item a node (NodeAddr, NodeHostname, Port)."""
     if key not in ("nodeaddr", "nodehostname", "port") or "[" not in value:
         return value
@@ -136,9 +146,11 @@ def _per_name(name, hostlist, key, value):
 
 
 def parse(text):
+    # type: (str) -> Conf
     """Return the Conf of a slurm.conf text. Raises SlurmConfError with the line it cannot read."""
-    parameters, nodes, partitions, others = {}, {}, {}, []
-    defaults = {"node": {}, "partition": {}}
+    parameters = {}  # type: dict[str, tuple[str, str]]
+    nodes, partitions, others = {}, {}, []  # type: dict[str, dict[str, str]], dict[str, dict[str, str]], list[str]
+    defaults = {"node": {}, "partition": {}}  # type: dict[str, dict[str, str]]
     for line in logical_lines(text):
         if line.split()[0].lower() == "include":
             others.append(line)
@@ -167,11 +179,12 @@ def parse(text):
 
 
 def parse_gres(text):
+    # type: (str) -> dict[str, list[tuple[tuple[str, str], ...]]]
     """Return {node name or "": sorted list of devices} of a gres.conf; a device is a sorted tuple of (key, value).
 
     "" holds the lines without NodeName, which concern every node that reads the file.
     """
-    devices = {}
+    devices = {}  # type: dict[str, list[tuple[tuple[str, str], ...]]]
     for line in logical_lines(text):
         words = [(key.lower(), value) for key, value in pairs(line)]
         names = [""]
@@ -185,5 +198,6 @@ def parse_gres(text):
 
 
 def parse_flat(text):
+    # type: (str) -> dict[str, tuple[str, str]]
     """Return {lower case key: (key, value)} of a file of plain parameters (cgroup.conf)."""
     return {key.lower(): (key, value) for line in logical_lines(text) for key, value in pairs(line)}

@@ -15,6 +15,10 @@ __metaclass__ = type
 import collections
 import re
 
+MYPY = False
+if MYPY:
+    from typing import Any, Collection, Iterable, Mapping  # noqa: F401  in comments
+
 HEALTH, REBOOT, REIMAGE = "health", "hal-reboot", "hal-reimage"
 LONGEST = 240  # characters of a reason; sinfo -R shows 20 unless it is asked for more
 # A job in one of these is on its nodes.
@@ -22,6 +26,7 @@ BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 
 
 def reason_line(words):
+    # type: (str) -> str
     """Return a reason as Slurm keeps it: one line of ASCII without what scontrol gives a meaning to."""
     text = words.replace("[", "(").replace("]", ")")
     text = "".join(character if 32 <= ord(character) < 127 else " " for character in text if character not in "\"'\\")
@@ -30,16 +35,19 @@ def reason_line(words):
 
 
 def away(node):
+    # type: (Mapping[str, Any]) -> bool
     """Whether somebody keeps new jobs off a node of read_nodes: by DRAIN, or by FAIL, which does the same."""
     return bool(node["drained"] or node["failing"])
 
 
 def is_by(node, who):
+    # type: (Mapping[str, Any], str) -> bool
     """Whether a node of read_nodes is away by HEALTH, REBOOT or REIMAGE, as the reason says."""
-    return away(node) and node["reason"].startswith(who + ": ")
+    return away(node) and bool(node["reason"].startswith(who + ": "))
 
 
 def floors_of(nodes, floors, site=None):
+    # type: (Mapping[str, Mapping[str, Any]], Mapping[str, int], int | None) -> dict[str, tuple[int, int]]
     """Return {partition: (how many nodes it keeps for jobs, how many it has)} of all partitions that have nodes.
 
     nodes   those of read_nodes
@@ -52,6 +60,7 @@ def floors_of(nodes, floors, site=None):
 
 
 def too_few(names, nodes, floors, proving=(), site=None):
+    # type: (Iterable[str], Mapping[str, Mapping[str, Any]], Mapping[str, int], Collection[str], int | None) -> str
     """Return why these nodes may not be taken away now, or "": each partition, and the site, keep enough for jobs.
 
     A node that is in a reservation for maintenance, or of `proving`, on which a test job runs, serves no user's job.
@@ -73,10 +82,12 @@ def too_few(names, nodes, floors, proving=(), site=None):
 
 
 def proving(reservations):
+    # type: (str) -> set[str]
     """Return the nodes on which a reimage's test job runs, of "scontrol --oneliner show reservation"."""
     return set(re.findall(r"(?m)^ReservationName=%s-(\S+)" % REIMAGE, reservations))
 
 
 def counted(number):
+    # type: (int) -> str
     """Return a number of nodes in words."""
     return "1 node" if number == 1 else "%d nodes" % number

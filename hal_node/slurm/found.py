@@ -10,6 +10,10 @@ __metaclass__ = type
 
 import re
 
+MYPY = False
+if MYPY:
+    from typing import Iterable  # noqa: F401  in comments
+
 # From here on MariaDB, and MySQL, make new logs when they start (MariaDB KB, innodb_log_file_size; MySQL 5.6.8).
 RESIZES = (5, 6)
 MB = 1024 * 1024
@@ -19,6 +23,7 @@ MOST_NAMES = 8
 
 
 def other_release(program, said, version):
+    # type: (str, str, str) -> str
     """Return why an installed release is refused, or "". said: what `program -V` printed ("slurm 20.02.7")."""
     found = re.match(r"slurm\S* (\S+)", said)
     if not found:
@@ -30,6 +35,7 @@ def other_release(program, said, version):
 
 
 def other_number(kind, name, found, declared, owner, used):
+    # type: (str, str, int | None, int, str | None, list[str]) -> str
     """Return why a number of the user or group slurm is refused, or "".
 
     kind: user or group. found: its number here, None when it is not there. declared: as slurm_uid or slurm_gid has it.
@@ -46,6 +52,7 @@ def other_number(kind, name, found, declared, owner, used):
 
 
 def other_log_size(path, size, declared_mb, said):
+    # type: (str, int | None, int, str) -> str
     """Return why MariaDB would not start with its log files, or "".
 
     size: of the file at `path` in bytes, None when there is none. said: what `mysqld --version` printed.
@@ -62,11 +69,13 @@ def other_log_size(path, size, declared_mb, said):
 
 
 def associates(enforce):
+    # type: (str) -> bool
     """Whether a value of AccountingStorageEnforce has slurmctld refuse who has no association."""
     return bool(ASSOCIATED & set(re.split(r"[\s,]+", enforce.lower())))
 
 
 def shut_out(users, associated, enforce):
+    # type: (Iterable[str], Iterable[str], str) -> str
     """Return why AccountingStorageEnforce is refused, or "". users: who has jobs. associated: who has an account."""
     names = sorted(set(users) - set(associated))
     if not names:

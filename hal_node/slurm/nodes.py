@@ -7,6 +7,10 @@ __metaclass__ = type
 
 import re
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 # In these a node takes no new job, or none at all.
 AWAY = frozenset(("DRAIN", "DRAINED", "DRAINING", "DOWN", "FAIL", "FAILING", "NOT_RESPONDING", "UNKNOWN", "INVAL",
                   "INVALID_REG", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED", "POWERED_DOWN", "POWERING_DOWN",
@@ -20,11 +24,13 @@ SILENT = frozenset(("NOT_RESPONDING", "UNKNOWN", "INVAL", "INVALID_REG", "REBOOT
 
 
 def read_nodes(text):
+    # type: (str) -> dict[str, dict[str, Any]]
     """Return {name: what is known} of the output of "scontrol --oneliner show node"."""
     return {node["name"]: node for node in (read_node(line) for line in text.splitlines()) if node}
 
 
 def read_node(line):
+    # type: (str) -> dict[str, Any] | None
     """Return a node of one line, None for a line that shows none."""
     name = re.match(r"NodeName=(\S+)", line)
     state = re.search(r" State=(\S+)", line)
@@ -59,6 +65,7 @@ def read_node(line):
 
 
 def _reboot(word, flags, reason):
+    # type: (str, set[str], str) -> str
     """Return "asked" or "issued" for a node that "scontrol reboot" was said of, "" for another.
 
     22.05 has a flag for each (slurm_protocol_defs.c, node_state_flags). 20.02 has one for both, shown as REBOOT or as a
@@ -74,6 +81,7 @@ def _reboot(word, flags, reason):
 
 
 def standing(node, slurm_user):
+    # type: (dict[str, Any], str) -> str
     """Return how a node of read_node stands: serves, kept, silenced, unheard or lacks.
 
     slurm_user: SlurmUser, who is behind the reasons that slurmctld itself gives. A node is silenced only by exactly
@@ -95,6 +103,7 @@ def standing(node, slurm_user):
 
 
 def has_to_register(node):
+    # type: (dict[str, Any]) -> bool
     """Whether slurmctld waits for a node's slurmd to register.
 
     slurmctld pings no node that is DOWN and silent (ping_nodes.c, ping_nodes); it asks it to register once in many
@@ -105,6 +114,7 @@ def has_to_register(node):
 
 
 def missing(node, slurm_user):
+    # type: (dict[str, Any], str) -> str
     """Return one line: how a node stands that takes no jobs, by whom, and what is to be done."""
     line = "%s is %s: %s" % (node["name"], node["state"], node["reason"] or "no reason given")
     if node["by"]:
@@ -120,6 +130,7 @@ def missing(node, slurm_user):
 
 
 def read_jobs(text):
+    # type: (str) -> list[dict[str, str]]
     """Return the jobs of the output of "squeue --format %A|%u|%e"."""
     rows = [line.strip().split("|") for line in text.splitlines() if line.count("|") == 2]
     return [{"id": row[0], "user": row[1], "end": row[2]} for row in rows]

@@ -13,6 +13,10 @@ import re
 
 from .conf import OBJECTS, SlurmConfError, expand
 
+MYPY = False
+if MYPY:
+    from typing import Match  # noqa: F401  in comments
+
 PAIR = re.compile(r'([A-Za-z0-9_.]+)[ \t]*[-+*/]?=[ \t]*("[^"]*"|[^\s#]+)')
 
 # Who else is asked or told: controllers, the database, other authentication (its key is in StateSaveLocation).
@@ -48,6 +52,7 @@ LEVELS = frozenset([
 
 
 def setting(text, name):
+    # type: (str, str) -> str
     """Return the value that a slurm.conf text gives a parameter, "" where it gives none. The last one counts."""
     value = ""
     for line in text.splitlines():
@@ -58,6 +63,7 @@ def setting(text, name):
 
 
 def slurm_conf(text, host, folder, ports):
+    # type: (str, str, str, tuple[int, int]) -> str
     """Return the text for an instance of `host` alone, with all that it writes in `folder`; ports are its two."""
     lines = [_own_line(line) for line in text.splitlines()]
     talk = setting(text, "CommunicationParameters")
@@ -82,6 +88,7 @@ def slurm_conf(text, host, folder, ports):
 
 
 def cgroup_conf(text, release):
+    # type: (str, tuple[int, int]) -> str
     """Return the text with a plugin that makes no cgroups when it is loaded; release is (year, month).
 
     From 21.08 slurmd loads it before -G ends it, and that of v2 asks systemd for a scope (cgroup_v2.c, init).
@@ -93,11 +100,13 @@ def cgroup_conf(text, release):
 
 
 def _pairs(line):
+    # type: (str) -> list[Match[str]]
     """Return the matches of a line's parameters, () for a comment."""
     return list(PAIR.finditer(re.sub(r"(^|[^\\])#.*$", r"\1", line)))
 
 
 def _without(line, names):
+    # type: (str, frozenset[str]) -> str
     for match in reversed(_pairs(line)):
         if match.group(1).lower() in names:
             line = line[:match.start()] + line[match.end():]
@@ -105,6 +114,7 @@ def _without(line, names):
 
 
 def _own_line(line):
+    # type: (str) -> str
     pairs = _pairs(line)
     if not pairs:
         return line
@@ -121,6 +131,7 @@ def _own_line(line):
 
 
 def _own_addresses(match):
+    # type: (Match[str]) -> str
     """Return as many addresses of this machine as there were: Slurm counts them (20.02 wants one for each name)."""
     try:
         count = len(expand(match.group(3)))

@@ -11,6 +11,10 @@ __metaclass__ = type
 import os
 import time
 
+MYPY = False
+if MYPY:
+    from typing import Any, Sequence  # noqa: F401  in comments
+
 # Where systemctl takes another limit than its own 25 s for an answer (systemd 240 and later; 219 goes on with 25 s).
 LONGER = {"SYSTEMD_BUS_TIMEOUT": "300"}
 
@@ -19,6 +23,7 @@ STEP = b"slurmstepd"
 
 
 def job_steps(proc="/proc"):
+    # type: (str) -> list[int]
     """Return the processes of steps of jobs on this node (proc(5), comm); they live on without slurmd."""
     found = []
     for name in os.listdir(proc):
@@ -37,6 +42,7 @@ class NoAnswer(Exception):
 
 
 def monotonic_seconds():
+    # type: () -> float
     """Return the clock of systemd's ...Monotonic properties, in seconds. Python 2.7 has no clock_gettime."""
     if hasattr(time, "clock_gettime"):
         return time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -45,6 +51,7 @@ def monotonic_seconds():
 
 
 def unit_properties(module, unit, names):
+    # type: (Any, str, Sequence[str]) -> dict[str, str]
     """Return {property: text} of a unit; a missing unit has LoadState not-found and empty texts. Needs systemctl.
 
     A busy systemd may not answer in time, so it is asked three times, with a longer limit from the second time on.
@@ -66,5 +73,6 @@ def unit_properties(module, unit, names):
 
 
 def epoch(monotonic_microseconds):
+    # type: (str | int) -> float
     """Return a ...Monotonic property as seconds since the epoch, good to about 10 ms."""
     return time.time() - (monotonic_seconds() - int(monotonic_microseconds) / 1e6)

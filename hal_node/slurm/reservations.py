@@ -16,6 +16,10 @@ import re
 from .accounting import AccountingError, seconds
 from .conf import SlurmConfError, expand
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 FORMAT = "%Y-%m-%dT%H:%M:%S"
 KEYS = ("name", "state", "nodes", "node_count", "partition", "start", "end", "duration", "users", "accounts", "flags")
 # Slurm sets these itself.
@@ -28,6 +32,7 @@ class ReservationError(ValueError):
 
 
 def read(text):
+    # type: (str) -> dict[str, dict[str, str]]
     """Return {name: {key: text}} of "scontrol show reservation --oneliner"; "(null)" is ""."""
     found = {}
     for line in text.splitlines():
@@ -38,6 +43,7 @@ def read(text):
 
 
 def _time(name, key, value):
+    # type: (str, str, object) -> datetime.datetime
     try:
         return datetime.datetime.strptime(str(value).replace(" ", "T"), FORMAT)
     except ValueError:
@@ -45,6 +51,7 @@ def _time(name, key, value):
 
 
 def _span(entry):
+    # type: (dict[str, Any]) -> tuple[datetime.datetime, datetime.datetime]
     name = entry["name"]
     start = _time(name, "start", entry.get("start"))
     if entry.get("end") is not None:
@@ -56,6 +63,7 @@ def _span(entry):
 
 
 def _check(entries):
+    # type: (list[dict[str, Any]]) -> None
     seen = set()
     for entry in entries:
         name = entry.get("name")
@@ -80,11 +88,13 @@ def _check(entries):
 
 
 def _names(value):
+    # type: (object) -> set[str]
     items = value if isinstance(value, (list, tuple)) else str(value or "").split(",")
     return {str(item) for item in items if str(item)}
 
 
 def _options(entry, start, end):
+    # type: (dict[str, Any], str, datetime.datetime) -> list[str]
     words = ["StartTime=" + start, "EndTime=" + end.strftime(FORMAT)]
     if entry.get("nodes"):
         words.append("Nodes=" + entry["nodes"])
@@ -99,6 +109,7 @@ def _options(entry, start, end):
 
 
 def _differing(entry, row, now):
+    # type: (dict[str, Any], dict[str, str], datetime.datetime) -> list[str]
     start, end = _span(entry)
     words = []
     if start > now and row["StartTime"] != start.strftime(FORMAT):
@@ -128,6 +139,7 @@ def _differing(entry, row, now):
 
 
 def steps(entries, found, now):
+    # type: (list[dict[str, Any]], dict[str, dict[str, str]], datetime.datetime) -> list[Step]
     """Return the Steps, in order, that make the reservations what is declared. Raises ReservationError.
 
     now: the cluster's local time, a datetime. A reservation that is over is not made again; one that should have begun

@@ -12,6 +12,10 @@ import re
 
 from .conf import SlurmConfError, expand
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 LINE = re.compile(r"^[^\s:]+: (?:(error|fatal): +)?(.*)$")
 READY = "Running as primary controller"
 # slurmd waits 19 seconds for a device, and then ends (gres.c).
@@ -51,6 +55,7 @@ MOST_PLACES = 3
 
 
 def said(output):
+    # type: (str) -> list[tuple[str, str]]
     """Return [(level, message)] of a daemon's output; the level is "error", "fatal" or "" for information."""
     found = []
     for line in output.splitlines():
@@ -61,6 +66,7 @@ def said(output):
 
 
 def refusals(output):
+    # type: (str) -> list[str]
     """Return the messages that refuse the texts, each once and in order."""
     found = []
     for level, message in said(output):
@@ -73,12 +79,14 @@ def refusals(output):
 
 
 def foreign(output):
+    # type: (str) -> str
     """Return the last error that says nothing of the texts, "" where there is none."""
     found = [message for level, message in said(output) if level and NOT_OF_THE_TEXTS.search(message)]
     return found[-1] if found else ""
 
 
 def last_words(output):
+    # type: (str) -> str
     """Return what a daemon said last that was not mere information, or its last line."""
     lines = said(output)
     grave = [message for level, message in lines if level]
@@ -86,11 +94,12 @@ def last_words(output):
 
 
 def placed(messages, texts):
+    # type: (list[str], dict[str, str]) -> list[str]
     """Return the messages, each with the lines of the texts that it is about; texts: {file name: text}.
 
     The place that Slurm gives behind a message (Parse error in file ... line ...) becomes that message's own.
     """
-    found, told = [], set()
+    found, told = [], set()  # type: list[list[Any]], set[int]
     for message in messages:
         parse = PARSE_ERROR.match(message)
         if not parse:
@@ -109,6 +118,7 @@ def placed(messages, texts):
 
 
 def about(message, texts):
+    # type: (str, dict[str, str]) -> list[tuple[str, int, str]]
     """Return [(file name, number, line)] that a message is about, as far as its words say.
 
     A word is a parameter if it has a capital letter, as all of Slurm's have. Of the lines that have one, those count
@@ -126,6 +136,7 @@ def about(message, texts):
 
 
 def _about(words, keys, name, text, by_value_alone):
+    # type: (set[str], set[str], str, str, bool) -> list[tuple[str, int, str]]
     by_key, by_value, by_path = [], [], []
     names = {name for word in words for name in values(word) if not name.isdigit()}
     for number, line in enumerate(text.splitlines(), 1):
@@ -142,6 +153,7 @@ def _about(words, keys, name, text, by_value_alone):
 
 
 def values(text):
+    # type: (str) -> set[str]
     """Return the names that a value may be about: itself, its parts and those of a host list."""
     text = text.strip('"')
     found = set(re.split(r"[,:]", text)) | {text}
@@ -153,6 +165,7 @@ def values(text):
 
 
 def _with_places(message, lines):
+    # type: (str, list[tuple[str, int, str]]) -> str
     if not lines:
         return message
     shown = ["%s line %d: %s" % (name, number, _hidden(line)) for name, number, line in lines[:MOST_PLACES]]
@@ -162,5 +175,6 @@ def _with_places(message, lines):
 
 
 def _hidden(line):
+    # type: (str) -> str
     line = re.sub(r"(?i)(\w*Pass=)\S+", r"\1...", line)
     return line if len(line) <= 120 else line[:117] + "..."

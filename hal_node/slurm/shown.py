@@ -21,7 +21,7 @@ FORMER = ("controlmachine", "controladdr", "backupcontroller", "backupaddr")
 # Sizes of a node, each with the key that "scontrol show node" has for it; other spellings of the same have none.
 SIZES = {"cpus": "CPUTot", "realmemory": "RealMemory", "gres": "Gres", "sockets": "Sockets",
          "corespersocket": "CoresPerSocket", "threadspercore": "ThreadsPerCore", "procs": None, "boards": None,
-         "socketsperboard": None}
+         "socketsperboard": None}  # type: dict[str, str | None]
 NONE = "(null)"
 
 # parameters: {lower case name: value}. nodes: {name: {key as shown: value}}. partitions: [name].
@@ -29,6 +29,7 @@ Shown = collections.namedtuple("Shown", "parameters nodes partitions")
 
 
 def read(config, nodes, partitions):
+    # type: (str, str, str) -> Shown | None
     """Return the Shown of what "scontrol --oneliner show" says of all three; None if one of them is empty."""
     shown = Shown(
         {match.group(1).lower(): match.group(2)
@@ -40,6 +41,7 @@ def read(config, nodes, partitions):
 
 
 def running(conf, after, shown):
+    # type: (Conf, Conf, Shown) -> Conf
     """Return the Conf that slurmctld runs with: `conf`, its file, with what it shows of what `after` names.
 
     What neither file names is left out: it has Slurm's default before and after.
@@ -60,6 +62,8 @@ def running(conf, after, shown):
 
 
 def _node(line, after, shown):
+    # type: (dict[str, str], dict[str, str], dict[str, str]) -> dict[str, str]
     """Return a node's line with the sizes that slurmctld has of it."""
-    sizes = {key: re.sub(r"\(.*?\)", "", shown[SIZES[key]]) for key in after if shown.get(SIZES.get(key), NONE) != NONE}
+    sizes = {key: re.sub(r"\(.*?\)", "", shown[column]) for key, column in SIZES.items()
+             if column and key in after and shown.get(column, NONE) != NONE}
     return dict({key: value for key, value in line.items() if key not in SIZES}, **sizes)

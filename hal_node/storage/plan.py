@@ -6,6 +6,10 @@ from __future__ import absolute_import, division, print_function
 import hashlib
 import json
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterable  # noqa: F401  in comments
+
 __metaclass__ = type
 
 REDUNDANT = ("raid1", "raid5", "raid6", "raid10")
@@ -16,11 +20,13 @@ class Refused(Exception):
 
 
 def is_empty(volume):
+    # type: (dict[str, Any]) -> bool
     """Whether nothing at all is on a disk or an array, as far as can be seen."""
     return volume["blank"] and not volume["superblock"] and not volume["uses"] and not volume["file_system"]
 
 
 def contents(volume):
+    # type: (dict[str, Any]) -> str
     """Return in words what is on a volume."""
     found = list(volume["signatures"])
     block = volume["superblock"]
@@ -32,6 +38,7 @@ def contents(volume):
 
 
 def described(name, path, volume):
+    # type: (str, str, dict[str, Any]) -> str
     """Return one line of what would be erased."""
     identity = "%s %s, model %s, serial %s, %.1f GB" % (
         name,
@@ -44,6 +51,7 @@ def described(name, path, volume):
 
 
 def code_of(node, lines):
+    # type: (str, Iterable[str]) -> str
     """Return the code that confirms erasing exactly this: node, disks, and what is on them."""
     text = json.dumps([node, sorted(lines)], sort_keys=True)
     digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
@@ -54,14 +62,17 @@ class Planner(object):
     """The plan of one node. `granted` are disks whose erasing was confirmed earlier in this run."""
 
     def __init__(self, node, sets, state, create_ok=False, confirm="", granted=()):
+        # type: (str, list[dict[str, Any]], dict[str, Any], bool, str | None, Iterable[str]) -> None
         self.node, self.sets, self.state, self.create_ok = node, sets, state, create_ok
         self.confirm = (confirm or "").strip().lower()
         self.granted = set(granted)
-        self.steps, self.refused, self.erased, self.waiting = [], [], [], []
-        self.file_systems = {}
+        self.steps = []  # type: list[dict[str, Any]]
+        self.refused, self.erased, self.waiting = [], [], []  # type: list[str], list[str], list[str]
+        self.file_systems = {}  # type: dict[str, str]
 
     # ---------------------------------------------------------------------------------------------- result
     def plan(self):
+        # type: () -> dict[str, Any]
         """Return steps, and why others are left out."""
         wanted = [one for one in self.sets if one["mount"]]
         pending = []
@@ -103,6 +114,7 @@ class Planner(object):
 
     # ---------------------------------------------------------------------------------------------- sets
     def set_steps(self, one):
+        # type: (dict[str, Any]) -> list[dict[str, Any]]
         """Return what is next for a set: dicts with set, disks, shown, steps, and needs: nothing, create or code."""
         disks = [disk["path"] for disk in one["disks"]]
         found = []
@@ -120,10 +132,12 @@ class Planner(object):
         return found
 
     def full_name(self, array):
+        # type: (dict[str, Any]) -> str
         """Return the name that is written on the members: a set of the same name of another node is another set."""
         return "%s:%s" % (self.node, array["name"])
 
     def runs(self, array):
+        # type: (dict[str, Any]) -> bool
         """Whether an array runs. Refused when what runs there is something else."""
         running = self.state["arrays"].get(self.state["kernel_names"].get(array["path"]))
         if running is None:
@@ -142,15 +156,17 @@ class Planner(object):
         return True
 
     def belongs(self, array, volume):
+        # type: (dict[str, Any], dict[str, Any]) -> bool
         """Whether a volume says that it is a member of this array."""
         block = volume["superblock"]
-        return (
+        return bool(
             block.get("MD_NAME") == self.full_name(array)
             and block.get("MD_LEVEL") == array["level"]
             and block.get("MD_DEVICES") == str(len(array["members"]))
         )
 
     def array_steps(self, one, array):
+        # type: (dict[str, Any], dict[str, Any]) -> dict[str, Any]
         """Return the steps for an array that does not run: assemble it, or make it of what is empty or given up."""
         volumes = [(member, self.state["volumes"].get(member["path"])) for member in array["members"]]
         members = [(member, volume) for member, volume in volumes if volume and self.belongs(array, volume)]
@@ -176,6 +192,7 @@ class Planner(object):
         return self.make_room(one, volumes, self.create(array))
 
     def file_system_steps(self, one):
+        # type: (dict[str, Any]) -> list[dict[str, Any]]
         """Return the steps that make the file system of a set whose arrays run."""
         volume = self.state["volumes"].get(one["device"])
         if volume is None:
@@ -191,6 +208,7 @@ class Planner(object):
         return [self.make_room(one, [({"name": name, "path": one["device"]}, volume)], self.make_file_system(one))]
 
     def disks_of(self, one, path):
+        # type: (dict[str, Any], str) -> set[str]
         """Return the disks that a volume of a set is made of."""
         for array in one["arrays"]:
             if array["path"] == path:
@@ -198,6 +216,7 @@ class Planner(object):
         return {path}
 
     def make_room(self, one, volumes, last):
+        # type: (dict[str, Any], list[tuple[dict[str, Any], dict[str, Any]]], dict[str, Any]) -> dict[str, Any]
         """Return the steps that empty these volumes and then make something of them, and what that needs."""
         full = [(member, volume) for member, volume in volumes if not is_empty(volume)]
         disks = {disk for member, _ in volumes for disk in self.disks_of(one, member["path"])}
@@ -216,6 +235,7 @@ class Planner(object):
         }
 
     def stops(self, volumes, own):
+        # type: (list[tuple[dict[str, Any], dict[str, Any]]], set[str]) -> list[dict[str, Any]]
         """Return the steps that stop arrays of others on these volumes. Refused when one is in use in another way."""
         stops = []
         for member, volume in volumes:
@@ -233,23 +253,27 @@ class Planner(object):
 
     @staticmethod
     def kernel(volume):
+        # type: (dict[str, Any]) -> str
         """Return the kernel's name of a volume."""
-        return volume["device"].rsplit("/", 1)[-1]
+        return str(volume["device"].rsplit("/", 1)[-1])
 
     # ---------------------------------------------------------------------------------------------- steps
     @staticmethod
     def assemble(array, uuid, paths):
+        # type: (dict[str, Any], str, list[str]) -> dict[str, Any]
         """Start an array that exists."""
         argv = ["mdadm", "--assemble", array["path"], "--uuid=" + uuid] + paths
         return {"what": "assemble %s" % array["name"], "argv": argv, "volumes": paths, "erases": False}
 
     @staticmethod
     def erase(path, volume):
+        # type: (str, dict[str, Any]) -> dict[str, Any]
         """Empty a volume: signatures of its partitions and itself; then its first and last MiB."""
         argv = ["wipefs", "--all"] + volume["partitions"] + [path]
         return {"what": "erase %s" % path, "argv": argv, "volumes": [path], "erases": True, "zero": path}
 
     def create(self, array):
+        # type: (dict[str, Any]) -> dict[str, Any]
         """Make an array. Without --run mdadm asks when it sees anything on a member, and gets no answer."""
         argv = ["mdadm", "--create", array["path"], "--metadata=1.2"]
         argv += ["--homehost=" + self.node, "--name=" + array["name"]]
@@ -263,6 +287,7 @@ class Planner(object):
 
     @staticmethod
     def make_file_system(one):
+        # type: (dict[str, Any]) -> dict[str, Any]
         """Make the file system, with the declared stripe and not one that mkfs would have to guess of nested arrays."""
         argv = ["mkfs.xfs", "-L", one["label"]]
         if one["stripe"]:

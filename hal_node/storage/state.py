@@ -14,6 +14,10 @@ import re
 import subprocess
 import sys
 
+MYPY = False
+if MYPY:
+    from typing import Any, Callable, Collection, Iterable  # noqa: F401  in comments
+
 __metaclass__ = type
 
 MIB = 1024 * 1024
@@ -30,17 +34,20 @@ class CannotRead(Exception):
 
 # ------------------------------------------------------------------------------------------------ parsers
 def parse_export(text):
+    # type: (str) -> dict[str, str]
     """Return KEY=value lines as a dict: mdadm --export, blkid -o export."""
     pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line)
     return {key.strip(): value.strip() for key, value in pairs}
 
 
 def parse_lsblk(text):
+    # type: (str) -> list[dict[str, str]]
     """Return a dict for each line of lsblk -P."""
     return [{key: value.strip() for key, value in PAIR.findall(line)} for line in text.splitlines() if line]
 
 
 def parse_wipefs(text):
+    # type: (str) -> list[str]
     """Return the kinds of the signatures that wipefs -p lists, with their label where they have one."""
     kinds = []
     for line in text.splitlines():
@@ -53,6 +60,7 @@ def parse_wipefs(text):
 
 
 def parse_xfs_info(text):
+    # type: (str) -> dict[str, int] | None
     """Return the stripe of a file system as xfs_info shows it, in KiB: {su_kb, sw}, or None where it has none."""
     data = [line for line in text.splitlines() if line.startswith("data ")]
     unit = re.search(r"bsize=(\d+)", data[0]) if data else None
@@ -67,12 +75,13 @@ def parse_xfs_info(text):
 
 
 def other_arrays(text, arrays):
+    # type: (str, list[dict[str, Any]]) -> list[str]
     """Return the ARRAY lines of an mdadm.conf that are of none of these arrays: without its line one may not come up.
 
     A line with the name of one of them and another UUID is of an earlier array that was made anew. mdadm.conf(5):
     keywords may be short, in any case; a line that begins with a blank goes on with the one before.
     """
-    lines = []
+    lines = []  # type: list[str]
     for line in (re.sub(r"(^|\s)#.*", "", each).rstrip() for each in text.splitlines()):
         if line[:1].isspace() and lines:
             lines[-1] += line
@@ -90,13 +99,15 @@ def other_arrays(text, arrays):
 
 
 def hexadecimal(uuid):
+    # type: (str) -> str
     """Return a UUID without what may be between its digits."""
     return re.sub("[^0-9a-f]", "", uuid.lower())
 
 
 def parse_mounts(text):
+    # type: (str) -> dict[str, list[str]]
     """Return the mount points of /proc/self/mountinfo by the number of the device, as "8:16"."""
-    found = {}
+    found = {}  # type: dict[str, list[str]]
     for line in text.splitlines():
         fields = line.split()
         if len(fields) > 4:
@@ -109,10 +120,13 @@ class Node(object):
     """The node, by its programs and /sys. `call` runs a program: (status, output, errors)."""
 
     def __init__(self, call=None, sys_block="/sys/class/block", by_id="/dev/disk/by-id"):
+        # type: (Callable[[list[str]], tuple[int, str, str]] | None, str, str) -> None
         self.call = call or run
-        self.sys_block, self.by_id, self.labels = sys_block, by_id, None
+        self.sys_block, self.by_id = sys_block, by_id
+        self.labels = None  # type: dict[str, dict[str, str]] | None
 
     def ask(self, argv, accept=(0,)):
+        # type: (list[str], Collection[int]) -> str
         """Return what a program prints. CannotRead when it fails or does not answer."""
         status, out, err = self.call(["timeout", SECONDS] + argv)
         if status not in accept:
@@ -121,6 +135,7 @@ class Node(object):
         return out
 
     def text(self, *parts):
+        # type: (*str) -> str
         """Return a file of /sys/class/block, "" when it is not there."""
         try:
             with io.open(os.path.join(self.sys_block, *parts)) as stream:
@@ -129,6 +144,7 @@ class Node(object):
             return ""
 
     def names(self, *parts):
+        # type: (*str) -> list[str]
         """Return what is in a folder of /sys/class/block."""
         try:
             return sorted(os.listdir(os.path.join(self.sys_block, *parts)))
@@ -136,17 +152,20 @@ class Node(object):
             return []
 
     def kernel_name(self, path):
+        # type: (str) -> str | None
         """Return the kernel's name of a device (sdb, md127), None when it is not there."""
         name = os.path.basename(os.path.realpath(path))
         return name if os.path.exists(path) and os.path.isdir(os.path.join(self.sys_block, name)) else None
 
     def partitions(self, name):
+        # type: (str) -> list[str]
         """Return the partitions of a device."""
         return [part for part in self.names(name) if self.text(name, part, "partition")]
 
     def links(self):
+        # type: () -> dict[str, list[str]]
         """Return the stable names of whole disks: {kernel's name: [path]}."""
-        found = {}
+        found = {}  # type: dict[str, list[str]]
         names = os.listdir(self.by_id) if os.path.isdir(self.by_id) else []
         for link in sorted(names):
             if STABLE.match(link) and "-part" not in link:
@@ -156,11 +175,13 @@ class Node(object):
 
     # -------------------------------------------------------------------------------------------- arrays
     def arrays(self):
+        # type: () -> dict[str, dict[str, Any]]
         """Return the md arrays that run or are being assembled, by the kernel's name."""
         # "clear": a number without an array, as after mdadm --stop.
         return {n: self.array(n) for n in self.names() if self.text(n, "md", "array_state") not in ("", "clear")}
 
     def array(self, name):
+        # type: (str) -> dict[str, Any]
         """Return one array; members by the kernel's name of the disk, with slot and state."""
         # Not of --detail alone: mdadm 4.1 calls a failed disk "spare" there.
         shown = parse_export(self.ask(["mdadm", "--detail", "--export", "/dev/" + name], accept=(0, 1, 4)))
@@ -177,7 +198,7 @@ class Node(object):
             "uuid": shown.get("MD_UUID", ""),
             "level": self.text(name, "md", "level"),
             "chunk_kb": int(chunk) // 1024 if chunk.isdigit() else 0,
-            "raid_disks": int((self.text(name, "md", "raid_disks").split() or [0])[0]),
+            "raid_disks": int((self.text(name, "md", "raid_disks").split() or ["0"])[0]),
             "degraded": int(self.text(name, "md", "degraded") or 0),
             "state": self.text(name, "md", "array_state"),
             "action": self.text(name, "md", "sync_action"),
@@ -188,13 +209,15 @@ class Node(object):
 
     # -------------------------------------------------------------------------------------------- volumes
     def shown(self):
+        # type: () -> dict[str, dict[str, str]]
         """Return what is written on the labels of all disks, by the kernel's name."""
         if self.labels is None:
             lines = parse_lsblk(self.ask(["lsblk", "-d", "-n", "-P", "-o", "NAME,MODEL,SERIAL"]))
-            self.labels = {line.get("NAME"): line for line in lines}
+            self.labels = {line.get("NAME", ""): line for line in lines}
         return self.labels
 
     def uses(self, name):
+        # type: (str) -> list[str]
         """Return what uses a device or its partitions: mount points, swap, holders."""
         # A user's mount may have a name that is no text.
         with io.open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as stream:
@@ -209,6 +232,7 @@ class Node(object):
         return found
 
     def volume(self, path):
+        # type: (str) -> dict[str, Any] | None
         """Return what a disk or an array is and what is on it; None when it is not there."""
         name = self.kernel_name(path)
         if name is None:
@@ -241,6 +265,7 @@ class Node(object):
 
 
 def run(argv):
+    # type: (list[str]) -> tuple[int, str, str]
     """Run a program with nothing to read: (status, output, errors)."""
     environment = dict(os.environ, LC_ALL="C", PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
     with open(os.devnull) as nothing:
@@ -255,6 +280,7 @@ def run(argv):
 
 
 def is_blank(device, size):
+    # type: (str, int) -> bool
     """Whether the first and the last MiB of a device are all zero. CannotRead when it cannot be read."""
     try:
         with io.open(device, "rb", buffering=0) as stream:
@@ -271,9 +297,12 @@ class Volumes(object):
     """The volumes of a node by path, each read when it is asked for: disks of an array that runs are left in peace."""
 
     def __init__(self, node):
-        self.node, self.seen = node, {}
+        # type: (Node) -> None
+        self.node = node
+        self.seen = {}  # type: dict[str, dict[str, Any] | None]
 
     def get(self, path):
+        # type: (str) -> dict[str, Any] | None
         """Return a volume, None when it is not there."""
         if path not in self.seen:
             self.seen[path] = self.node.volume(path)
@@ -281,8 +310,9 @@ class Volumes(object):
 
 
 def state_of(node, sets):
+    # type: (Node, list[dict[str, Any]]) -> dict[str, Any]
     """Return what the planner looks at: volumes by path (disks and arrays of these sets), and all arrays."""
-    paths = set()
+    paths = set()  # type: set[str]
     for one in sets:
         paths.update(disk["path"] for disk in one["disks"])
         paths.update(array["path"] for array in one["arrays"])
@@ -295,18 +325,20 @@ def state_of(node, sets):
 
 # ----------------------------------------------------------------------------------------- what is not as declared
 def called(disk):
+    # type: (dict[str, Any]) -> str
     """Return the name of a disk as an administrator finds it: that of the model, and what is on its label."""
     return "%s (%s)" % (disk["name"], os.path.basename(disk["path"]))
 
 
 def set_differences(node, declared, one, arrays):
+    # type: (Node, Iterable[str], dict[str, Any], dict[str, dict[str, Any]]) -> list[str]
     """Return a line for each difference of one set: disks, arrays, members."""
-    names = {node.kernel_name(disk["path"]): disk for disk in one["disks"]}
-    names.pop(None, None)
+    kernel_names = [(node.kernel_name(disk["path"]), disk) for disk in one["disks"]]
+    names = {name: disk for name, disk in kernel_names if name is not None}
     lines = [
         "%s: disk %s is not in the machine%s" % (one["name"], called(disk), instead(node, declared))
-        for disk in one["disks"]
-        if node.kernel_name(disk["path"]) is None
+        for name, disk in kernel_names
+        if name is None
     ]
     if not one["arrays"]:
         for array in sorted(arrays):
@@ -314,7 +346,7 @@ def set_differences(node, declared, one, arrays):
                 lines += array_state("%s: %s" % (one["name"], array), arrays[array], names, node)
         return lines
     for wanted in one["arrays"]:
-        running = arrays.get(node.kernel_name(wanted["path"]))
+        running = arrays.get(node.kernel_name(wanted["path"]) or "")
         what = wanted["name"] if wanted["name"] == one["name"] else "%s: %s" % (one["name"], wanted["name"])
         if running is None:
             lines.append("%s does not run" % what)
@@ -338,6 +370,7 @@ def set_differences(node, declared, one, arrays):
 
 
 def array_state(what, array, names, node):
+    # type: (str, dict[str, Any], dict[str, dict[str, Any]], Node) -> list[str]
     """Return a line for what is wrong with an array that runs, and one for each member that does not work."""
     lines = []
     for kernel in sorted(array["members"]):
@@ -357,6 +390,7 @@ def array_state(what, array, names, node):
 
 
 def progress(array):
+    # type: (dict[str, Any]) -> str
     """Return how far a rebuild is."""
     done = [word for word in array["done"].split() if word.isdigit()]
     if array["action"] != "recover":
@@ -366,6 +400,7 @@ def progress(array):
 
 
 def disk_of(node, kernel):
+    # type: (Node, str) -> str
     """Return the disk that a member is on: itself, or that of the partition."""
     if not node.text(kernel, "partition"):
         return kernel
@@ -373,12 +408,14 @@ def disk_of(node, kernel):
 
 
 def unknown(node, kernel):
+    # type: (Node, str) -> str
     """Return the name of a disk that is not declared here."""
     links = node.links().get(disk_of(node, kernel), [])
     return "%s (%s)" % (kernel, os.path.basename(links[0])) if links else kernel
 
 
 def instead(node, declared):
+    # type: (Node, Iterable[str]) -> str
     """Return the disks that the model does not have: one of them is in the place of the one that is missing."""
     strangers = []
     for kernel, paths in sorted(node.links().items()):
@@ -390,6 +427,7 @@ def instead(node, declared):
 
 
 def stripe_differences(node, one):
+    # type: (Node, dict[str, Any]) -> list[str]
     """Return a line when the file system of a set has another stripe than declared."""
     have = parse_xfs_info(node.ask(["xfs_info", one["mount"]]))
     if have == one["stripe"]:
@@ -398,11 +436,13 @@ def stripe_differences(node, one):
 
 
 def stripe_words(stripe):
+    # type: (dict[str, int] | None) -> str
     """Return a stripe in mkfs.xfs's words."""
     return "su=%(su_kb)dk,sw=%(sw)d" % stripe if stripe else "none"
 
 
 def main(argv):
+    # type: (list[str]) -> int
     """`sets` or `stripe`, then what is declared: {sets, disks: paths of all disks of the node}."""
     what, declared = argv[0], json.loads(argv[1])
     node = Node()

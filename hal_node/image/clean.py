@@ -18,6 +18,10 @@ import stat
 
 from .hold import ImageError
 
+MYPY = False
+if MYPY:
+    from typing import Iterator, Mapping, Sequence  # noqa: F401  in comments
+
 # Patterns below the root. A folder goes with all that is in it.
 GONE = (
     "etc/ssh/ssh_host_*",
@@ -66,6 +70,7 @@ SHORTEST = 8
 
 
 def clean(root):
+    # type: (str) -> None
     """Take out what belongs to one machine or one build."""
     for pattern in GONE:
         for path in _matching(root, pattern):
@@ -84,6 +89,7 @@ def clean(root):
 
 
 def _matching(root, pattern):
+    # type: (str, str) -> list[str]
     """Give what matches a pattern, without following links out of the root."""
     places = [root]
     parts = pattern.split("/")
@@ -101,6 +107,7 @@ def _matching(root, pattern):
 
 
 def _remove(path):
+    # type: (str) -> None
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
     else:
@@ -108,6 +115,7 @@ def _remove(path):
 
 
 def _files(root, below):
+    # type: (str, str) -> Iterator[tuple[str, os.stat_result]]
     """Give (path, its status) of everything below a folder that is no folder; links are not followed."""
     start = os.path.join(root, below)
     if os.path.islink(start):
@@ -122,6 +130,7 @@ def _files(root, below):
 
 
 def faults(root, digests, key):
+    # type: (str, Mapping[str, str], str) -> list[str]
     """Return why an image must not be published, a line each: private keys, passwords, secrets of the site.
 
     ``digests``: of secrets, as ``digest`` makes them; ``key``: of this one build. No secret comes to this machine.
@@ -146,12 +155,14 @@ def faults(root, digests, key):
 
 
 def _shown(name):
+    # type: (str | bytes) -> str
     """Return a file's name as text, whatever bytes are in it."""
     raw = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")  # as the locale made it
     return raw.decode("utf-8", "replace")
 
 
 def _passwords(root):
+    # type: (str) -> list[str]
     found = []
     for name in ("shadow", "shadow-", "gshadow", "gshadow-"):
         path = os.path.join(root, "etc", name)
@@ -168,11 +179,13 @@ def _passwords(root):
 
 
 def digest(value, key):
+    # type: (bytes, str) -> str
     """Return the keyed digest of a secret, which says nothing about it to who does not have the key and the secret."""
     return hmac.new(key.encode("ascii"), value, hashlib.sha256).hexdigest()
 
 
 def _secrets(content, known, key):
+    # type: (bytes, Mapping[str, str], str) -> list[str]
     """Return the names of secrets that are the whole file, a line, what follows = or :, or a word of it."""
     words = {content, content.strip()}
     for line in content.splitlines():
@@ -186,6 +199,7 @@ def _secrets(content, known, key):
 
 
 def refuse(found):
+    # type: (Sequence[str]) -> None
     """Raise ImageError when there is a fault; the first three are named."""
     if found:
         more = " and %d more" % (len(found) - 3) if len(found) > 3 else ""

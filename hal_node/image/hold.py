@@ -20,6 +20,10 @@ import os
 import signal
 import time
 
+MYPY = False
+if MYPY:
+    from typing import Any, Callable, Iterable  # noqa: F401  in comments
+
 UNIT = "hal-image.service"
 RUN = "/run/hal-image"
 LOG = "/var/log/hal-image.log"
@@ -75,11 +79,13 @@ class ImageError(Exception):
     """What was not done, in one line."""
 
     def __str__(self):
+        # type: () -> str
         words = self.args[0]
         return words if isinstance(words, str) else words.encode("utf-8")  # Python 2 takes ASCII only
 
 
 def state(run):
+    # type: (Callable[..., Any]) -> dict[str, Any]
     """Return who builds here: {'running': bool, 'owner': text, 'pid': int}. ``run``: AnsibleModule.run_command."""
     argv = ["systemctl", "show", "--property=ActiveState", "--property=MainPID", "--property=Description", UNIT]
     status, output, errors = run(argv, environ_update={"LC_ALL": "C"})
@@ -92,6 +98,7 @@ def state(run):
 
 
 def begin(run, folder, owner, seconds, binds):
+    # type: (Callable[..., Any], str, str, int, Iterable[str]) -> int
     """Take the lock, clear the folder, and return the keeper's process; ImageError when somebody else builds."""
     run(["systemctl", "reset-failed", UNIT])  # of one that ended badly; it fails where there was none
     argv = ["systemd-run", "--quiet", "--unit=%s" % UNIT, "--description=%s" % owner, "unshare", "--mount", "/bin/sh",
@@ -113,6 +120,7 @@ def begin(run, folder, owner, seconds, binds):
 
 
 def wait(run, what):
+    # type: (Callable[..., Any], str) -> int
     """Wait until the keeper has come so far, and return its process."""
     end = time.time() + START_SECONDS
     path = os.path.join(RUN, what)
@@ -121,13 +129,14 @@ def wait(run, what):
         if not there["running"]:
             raise ImageError("the unit %s ended at once: journalctl -u hal-image says why" % UNIT)
         if there["pid"] and os.path.exists(path) and _held_by(there["pid"]):
-            return there["pid"]
+            return int(there["pid"])
         if time.time() > end:
             raise ImageError("the unit %s is not ready after %d s: journalctl -u hal-image" % (UNIT, START_SECONDS))
         time.sleep(0.2)
 
 
 def _held_by(pid):
+    # type: (int) -> bool
     try:
         with open(os.path.join(RUN, "held")) as file:
             return file.read().strip() == "%d" % pid
@@ -136,6 +145,7 @@ def _held_by(pid):
 
 
 def enter(run, root):
+    # type: (Callable[..., Any], str) -> int
     """Have the keeper mount what programs in the root need, and return its process."""
     for name in ("proc", "sys", "dev", "run"):
         path = os.path.join(root, name)
@@ -149,11 +159,13 @@ def enter(run, root):
 
 
 def inside(pid):
+    # type: (int) -> list[str]
     """Return the beginning of a command that runs in the keeper's mount namespace."""
     return ["nsenter", "--mount=/proc/%d/ns/mnt" % pid, "--"]
 
 
 def clear(run, folder):
+    # type: (Callable[..., Any], str) -> None
     """Make the folder, or remove what a build left in it; ImageError when it is not a folder of ours."""
     mark = os.path.join(folder, MARK)
     if os.path.isdir(folder) and os.listdir(folder) and not os.path.isfile(mark):
@@ -172,6 +184,7 @@ def clear(run, folder):
 
 
 def remove(run, folder):
+    # type: (Callable[..., Any], str) -> None
     """Remove what a build left, within one file system."""
     paths = [os.path.join(folder, name) for name in OURS]
     status, output, errors = run(["rm", "-rf", "--one-file-system", "--"] + paths)
@@ -180,6 +193,7 @@ def remove(run, folder):
 
 
 def end(run, folder, owner):
+    # type: (Callable[..., Any], str, str) -> bool
     """End the build of this owner: its programs, its mounts, its files. Return whether there was anything."""
     there = state(run)
     if there["running"] and there["owner"] != owner:
@@ -199,6 +213,7 @@ def end(run, folder, owner):
 
 
 def own_namespace(pid):
+    # type: (int) -> str | None
     """Return the mount namespace of a keeper when it is its own; None for that of the machine, in which everything is.
 
     A keeper is in the machine's for a moment, before it has one; so is a unit of this name that is no keeper.
@@ -208,6 +223,7 @@ def own_namespace(pid):
 
 
 def _end_programs(namespace, root, keeper):
+    # type: (str | None, str, int) -> None
     for sign, seconds in ((signal.SIGTERM, END_SECONDS), (signal.SIGKILL, END_SECONDS)):
         deadline = time.time() + seconds
         for pid in programs(namespace, root, keeper):
@@ -222,6 +238,7 @@ def _end_programs(namespace, root, keeper):
 
 
 def programs(namespace, root, keeper):
+    # type: (str | None, str, int) -> list[int]
     """Return the processes of a build: those in the keeper's mount namespace, and those whose root is the image's.
 
     One that is over and waits for its parent to look has neither.
@@ -238,6 +255,7 @@ def programs(namespace, root, keeper):
 
 
 def _link(path):
+    # type: (str) -> str | None
     try:
         return os.readlink(path)
     except OSError:
@@ -245,6 +263,7 @@ def _link(path):
 
 
 def _signal(pid, sign):
+    # type: (int, int) -> None
     try:
         os.kill(pid, sign)
     except OSError:

@@ -20,6 +20,10 @@ from .hold import LOG, ImageError, inside
 from ..mirror.fetch import MirrorError
 from ..mirror.keys import Keyring
 
+MYPY = False
+if MYPY:
+    from typing import Any, Callable, Iterable  # noqa: F401  in comments
+
 MAIN = u"""\
 [main]
 reposdir=/dev/null
@@ -39,6 +43,7 @@ MANAGERS = frozenset({"dnf", "yum"})
 
 
 def settings(repositories, keys):
+    # type: (str, Iterable[str]) -> str
     """Return the package manager's file: ``repositories`` is a node's own file, ``keys`` are paths of key files."""
     lines = [MAIN]
     found = False
@@ -58,6 +63,7 @@ def settings(repositories, keys):
 
 
 def bring_keys(module, folder, keys, opened):
+    # type: (Any, str, list[dict[str, str]], Callable[[str], Any]) -> list[str]
     """Bring the declared keys and compare their fingerprints; return their paths. ``opened(url)`` gives a file."""
     place = os.path.join(folder, "keys")
     check = os.path.join(folder, "check")
@@ -65,8 +71,10 @@ def bring_keys(module, folder, keys, opened):
         if os.path.isdir(path):
             shutil.rmtree(path)
         os.mkdir(path, 0o700)
+    if not keys:
+        return []
     paths = []
-    ring = Keyring(module, check) if keys else None
+    ring = Keyring(module, check)
     for key in keys:
         path = os.path.join(place, key["id"])
         try:
@@ -86,6 +94,7 @@ def bring_keys(module, folder, keys, opened):
 
 
 def install(pid, folder, manager, packages, release):
+    # type: (int, str, str, Iterable[str], str) -> None
     """Install packages into the root; ImageError says in one line why that is not possible. What it says is in LOG."""
     if manager not in MANAGERS:
         raise ImageError("%s: no package manager that is known here; yum or dnf" % manager)
@@ -108,6 +117,7 @@ def install(pid, folder, manager, packages, release):
 
 
 def reason(said):
+    # type: (str) -> str
     """Return the line of a package manager's output that says why it gave up."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     telling = []
@@ -118,6 +128,7 @@ def reason(said):
 
 
 def missing(run, root, packages):
+    # type: (Callable[..., Any], str, Iterable[str]) -> list[str]
     """Return what of the list is not there: yum ends well where a name is in no repository."""
     wanted = [name for name in packages if not name.startswith("@")]
     _, output, _ = run(in_root(root, ["rpm", "-q"] + wanted))
@@ -133,12 +144,14 @@ def missing(run, root, packages):
 
 
 def kernels(run, root):
+    # type: (Callable[..., Any], str) -> list[str]
     """Return the releases of all packages named kernel."""
     status, output, _ = run(in_root(root, ["rpm", "-q", "--queryformat", "%{VERSION}-%{RELEASE}\\n", "kernel"]))
     return sorted(output.split()) if status == 0 else []
 
 
 def all_packages(run, root):
+    # type: (Callable[..., Any], str) -> list[str]
     """Return every package as name-version-release.arch; keys are none."""
     form = "%{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}\\n"
     status, output, errors = run(in_root(root, ["rpm", "-q", "--all", "--queryformat", form]))
@@ -148,5 +161,6 @@ def all_packages(run, root):
 
 
 def in_root(root, argv):
+    # type: (str, list[str]) -> list[str]
     """Return a command as it is run in the root, whose files nothing of this machine's environment leads to."""
     return ["chroot", root, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"] + argv

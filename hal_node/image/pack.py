@@ -18,6 +18,10 @@ import subprocess
 
 from .hold import ImageError
 
+MYPY = False
+if MYPY:
+    from typing import Any, Callable  # noqa: F401  in comments
+
 NAME = "rootfs.tar.gz"
 EMPTIED = ("./proc", "./sys", "./dev", "./run")
 CONTEXTS = "etc/selinux/targeted/contexts/files/file_contexts"
@@ -25,6 +29,7 @@ BLOCK = 1024 * 1024
 
 
 def names(root):
+    # type: (str) -> list[bytes]
     """Return everything in the root, sorted, as bytes that begin with ./; of /proc and the like the folder alone."""
     found = [b"."]
     device = os.lstat(root).st_dev
@@ -40,6 +45,7 @@ def names(root):
 
 
 def label(run, root):
+    # type: (Callable[..., Any], str) -> str
     """Give files the labels of the image's own policy; where this machine cannot, have the node do it at first boot.
 
     Return 'labelled', 'at the first boot', or 'no policy' when the image has none.
@@ -58,6 +64,7 @@ def label(run, root):
 
 
 def pack(folder, level):
+    # type: (str, int) -> dict[str, Any]
     """Write the root as FOLDER/rootfs.tar.gz, at this level of gzip; return {'size': bytes, 'sha256': digits}."""
     root, listed = os.path.join(folder, "root"), os.path.join(folder, "names")
     with open(listed, "wb") as file:
@@ -69,9 +76,9 @@ def pack(folder, level):
     with open(os.devnull) as nothing, open(target, "wb") as file:
         try:
             packing = subprocess.Popen(tar, stdin=nothing, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                       env=dict(os.environ, LC_ALL="C"))
+                                       env=dict(os.environ, LC_ALL="C"))  # type: Any  # its streams are pipes
             gzip = ["gzip", "-n", "-c", "-%d" % level]
-            pressing = subprocess.Popen(gzip, stdin=packing.stdout, stdout=subprocess.PIPE)
+            pressing = subprocess.Popen(gzip, stdin=packing.stdout, stdout=subprocess.PIPE)  # type: Any
         except OSError as error:
             raise ImageError("tar or gzip cannot be run: %s" % error.strerror)
         packing.stdout.close()
@@ -92,6 +99,7 @@ def pack(folder, level):
 
 
 def _reader(stream):
+    # type: (Any) -> Callable[[], str]
     """Read a stream beside everything else; call what is returned for its text when its writer has ended."""
     import threading
 
@@ -101,6 +109,7 @@ def _reader(stream):
     thread.start()
 
     def text():
+        # type: () -> str
         thread.join(10)
         return b"".join(kept).decode("utf-8", "replace")
 

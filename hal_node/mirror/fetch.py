@@ -24,6 +24,7 @@ class MirrorError(Exception):
 
 
 def sha256_of(path):
+    # type: (str) -> str
     """Return the checksum of a file in hex."""
     digest = hashlib.sha256()
     with io.open(path, "rb") as stream:
@@ -33,6 +34,7 @@ def sha256_of(path):
 
 
 def fetch(address, path, size, sha256, timeout_seconds):
+    # type: (str, str, int, str, float) -> int
     """Bring a file to path; return how many bytes had to be fetched.
 
     What an interrupted run left in path.part is gone on with. A file that is not what was locked is removed.
@@ -62,6 +64,7 @@ def fetch(address, path, size, sha256, timeout_seconds):
 
 
 def _append(address, part, have, size, timeout_seconds):
+    # type: (str, str, int, int, float) -> int
     if address.startswith("file://"):
         source = io.open(unquote(urlsplit(address).path), "rb")  # noqa: SIM115  # closed below, as the other one
         source.seek(have)

@@ -13,6 +13,10 @@ import re
 
 from .fetch import MirrorError
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterable, Mapping  # noqa: F401  in comments
+
 # "    Header V3 RSA/SHA256 Signature, key ID f4a80eb5: OK" (rpm 4.11), with 16 digits from rpm 4.19 on.
 CHECKED = re.compile(r"^\s+(?P<what>.+): (?P<verdict>[A-Z]+)(?: .*)?$")
 SIGNED_BY = re.compile(r"[Ss]ignature, key ID (?P<key>[0-9a-fA-F]+)$")
@@ -23,6 +27,7 @@ class Keyring(object):
     """A package database that trusts the given keys and nothing else."""
 
     def __init__(self, module, folder):
+        # type: (Any, str) -> None
         """`folder`: empty, for the database and for gpg."""
         self._module = module
         self._database = os.path.join(folder, "rpm")
@@ -32,6 +37,7 @@ class Keyring(object):
         self._run(["rpm", "--dbpath", self._database, "--initdb"], "cannot make a package database")
 
     def trust(self, name, path, fingerprint):
+        # type: (str, str, str) -> None
         """Import a key file; it has to hold the key with this fingerprint and no other."""
         wanted = fingerprint.replace(" ", "").upper()
         shown = self._run(["gpg", "--homedir", self._home, "--no-tty", "--batch", "--with-colons", "--fixed-list-mode",
@@ -42,6 +48,7 @@ class Keyring(object):
         self._run(["rpmkeys", "--dbpath", self._database, "--import", path], "key %s cannot be imported" % name)
 
     def faults(self, packages):
+        # type: (Mapping[str, str]) -> dict[str, str]
         """Return what is wrong with the signatures of packages: {path: text}. `packages`: path -> key id, 16 digits."""
         faults = {}
         paths = sorted(packages)
@@ -57,13 +64,15 @@ class Keyring(object):
         return faults
 
     def _run(self, argv, failure):
+        # type: (list[str], str) -> str
         status, output, errors = self._module.run_command(argv, environ_update={"LC_ALL": "C"})
         if status != 0:
             raise MirrorError("%s: %s" % (failure, (errors or output).strip()))
-        return output
+        return str(output)
 
 
 def primary_fingerprints(colons):
+    # type: (str) -> list[str]
     """Return the fingerprints of the keys, not of their subkeys, in gpg's output with colons."""
     found = []
     primary = False
@@ -78,9 +87,10 @@ def primary_fingerprints(colons):
 
 
 def by_package(output, paths):
+    # type: (str, Iterable[str]) -> dict[str, list[str]]
     """Return the lines of `rpmkeys --checksig --verbose` by package."""
     known = set(paths)
-    reports = {}
+    reports = {}  # type: dict[str, list[str]]
     current = None
     for line in output.splitlines():
         if line.endswith(":") and line[:-1] in known:
@@ -91,6 +101,7 @@ def by_package(output, paths):
 
 
 def fault_of(lines, key):
+    # type: (Iterable[str], str) -> str
     """Return what is wrong with one package; "" when all is well and the key with this id signed it."""
     signers = []
     for line in lines:

@@ -20,34 +20,43 @@ import shutil
 
 from .fetch import MirrorError, sha256_of
 
+MYPY = False
+if MYPY:
+    from typing import Any, Callable, Iterable, Mapping, Sequence  # noqa: F401  in comments
+
 PACKAGES = "PACKAGES.sha256"
 METADATA = "METADATA.sha256"
 LINK = "current"
 
 
 def pooled(folder, package):
+    # type: (str, Mapping[str, Any]) -> str
     """Return where a package is kept once it is verified."""
     return os.path.join(folder, "pool", package["sha256"], os.path.basename(package["file"]))
 
 
 def place(tree, package):
+    # type: (Mapping[str, Any], Mapping[str, Any]) -> str
     """Return where a package is in a snapshot."""
     return "/".join([tree["repository"], tree["arch"], "Packages", os.path.basename(package["file"])])
 
 
 def package_sums(trees):
+    # type: (Sequence[Mapping[str, Any]]) -> str
     """Return the text of PACKAGES.sha256, in the form of sha256sum."""
     lines = ["%s  %s\n" % (package["sha256"], place(tree, package)) for tree in trees for package in tree["packages"]]
     return "".join(sorted(lines))
 
 
 def current(folder):
+    # type: (str) -> str | None
     """Return the name of the current snapshot, or None."""
     link = os.path.join(folder, LINK)
     return os.path.basename(os.readlink(link)) if os.path.islink(link) else None
 
 
 def is_whole(folder, name, trees, keys):
+    # type: (str, str, Sequence[Mapping[str, Any]], Mapping[str, str]) -> bool
     """Tell whether a snapshot is what its declaration makes: same packages, keys and metadata as when it was made."""
     root = os.path.join(folder, "snapshots", name)
     if not os.path.isdir(root) or _text(os.path.join(root, PACKAGES)) != package_sums(trees):
@@ -72,6 +81,7 @@ def is_whole(folder, name, trees, keys):
 
 
 def make(folder, name, trees, keys, index):
+    # type: (str, str, Sequence[Mapping[str, Any]], Mapping[str, str], Callable[[str], object]) -> None
     """Make a snapshot beside the others; `index(folder)` writes the metadata of a tree."""
     root = os.path.join(folder, "snapshots", name)
     unfinished = os.path.join(folder, "snapshots", ".unfinished")
@@ -97,6 +107,7 @@ def make(folder, name, trees, keys, index):
 
 
 def free_name(folder, digest):
+    # type: (str, str) -> str
     """Return a name for a new snapshot: the digest of what is locked, numbered when one was spoilt."""
     name, number = digest, 0
     while os.path.lexists(os.path.join(folder, "snapshots", name)):
@@ -106,6 +117,7 @@ def free_name(folder, digest):
 
 
 def switch(folder, name):
+    # type: (str, str) -> None
     """Make a snapshot the current one, at once: who reads meanwhile sees the old one or the new one."""
     fresh = os.path.join(folder, "." + LINK)
     if os.path.lexists(fresh):
@@ -115,6 +127,7 @@ def switch(folder, name):
 
 
 def surplus(folder, keep):
+    # type: (str, int) -> list[str]
     """Return what may go: all but the current snapshot and the `keep` newest others, and unfinished ones."""
     here = os.path.join(folder, "snapshots")
     names = [name for name in (os.listdir(here) if os.path.isdir(here) else []) if name != current(folder)]
@@ -124,6 +137,7 @@ def surplus(folder, keep):
 
 
 def prune(folder, names, trees):
+    # type: (str, Iterable[str], Sequence[Mapping[str, Any]]) -> None
     """Remove snapshots, then the packages, and halves of them, that neither a snapshot nor the lock has any more."""
     for name in names:
         shutil.rmtree(os.path.join(folder, "snapshots", name))
@@ -136,6 +150,7 @@ def prune(folder, names, trees):
 
 
 def _files(root):
+    # type: (str) -> list[str]
     found = []
     for path, folders, files in os.walk(root):
         for name in files + [one for one in folders if os.path.islink(os.path.join(path, one))]:
@@ -144,10 +159,12 @@ def _files(root):
 
 
 def _sums(path):
-    return [tuple(line.split("  ", 1)) for line in _text(path).splitlines() if "  " in line]
+    # type: (str) -> list[tuple[str, str]]
+    return [(line.partition("  ")[0], line.partition("  ")[2]) for line in _text(path).splitlines() if "  " in line]
 
 
 def _text(path):
+    # type: (str) -> str
     if not os.path.isfile(path):
         return ""
     with io.open(path, encoding="utf-8") as stream:
@@ -155,6 +172,7 @@ def _text(path):
 
 
 def _write(path, text):
+    # type: (str, str) -> None
     try:
         with io.open(path, "wb") as stream:
             stream.write(text.encode("utf-8"))

@@ -15,6 +15,10 @@ import os
 import re
 import sys
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterable, Mapping  # noqa: F401  in comments
+
 PREFIX = "ifcfg-"
 #: How each file of the role begins (hal_cluster/rules/network/ifcfg.py).
 HEADER = "# Written by the role network"
@@ -28,6 +32,7 @@ _SHOWN = frozenset((
 
 
 def competing(files, devices):
+    # type: (Mapping[str, str], Iterable[Mapping[str, Any]]) -> dict[str, str]
     """Return {file name: the declared interface that it would bring up, too}.
 
     `files`: {name: text} of the folder. NetworkManager names files as it likes (ifcfg-Wired_connection_1), and
@@ -50,6 +55,7 @@ def competing(files, devices):
 
 
 def unshown(before, after):
+    # type: (str, str) -> list[str]
     """Return the settings that change between two texts of a file, and of which the kernel shows nothing.
 
     What was in a file that somebody else wrote, and is not in ours, is not wanted: only what is added counts.
@@ -62,6 +68,7 @@ def unshown(before, after):
 
 
 def settings(text):
+    # type: (str) -> dict[str, str]
     """Return {key: value} of a file, as it is written there."""
     found = {}
     for line in text.splitlines():
@@ -72,6 +79,7 @@ def settings(text):
 
 
 def files_of(folder):
+    # type: (str) -> dict[str, str]
     """Return {name: text} of the files of interfaces."""
     found = {}
     for name in sorted(os.listdir(folder)):

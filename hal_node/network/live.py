@@ -10,6 +10,10 @@ __metaclass__ = type
 
 import re
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterable, Mapping, Sequence  # noqa: F401  in comments
+
 _LINK = re.compile(r"^\d+: ([^:@\s]+)(?:@[^:\s]+)?: <([^>]*)> (.*)$")
 _ADDRESS = re.compile(r"^\d+: (\S+)\s+inet (\S+) (.*)$")
 #: What /proc/net/bonding calls the modes: bond_mode_name() in drivers/net/bonding/bond_main.c.
@@ -25,6 +29,7 @@ BOND_MODES = {
 
 
 def links(text):
+    # type: (str) -> dict[str, dict[str, Any]]
     """Return {device: {up, mtu, mac, master}} of `ip -o link`."""
     found = {}
     for line in text.splitlines():
@@ -44,8 +49,9 @@ def links(text):
 
 
 def addresses(text):
+    # type: (str) -> dict[str, list[dict[str, str | None]]]
     """Return {device: [{address, broadcast}]} of `ip -o -4 addr`; the address with its prefix."""
-    found = {}
+    found = {}  # type: dict[str, list[dict[str, str | None]]]
     for line in text.splitlines():
         match = _ADDRESS.match(line)
         if match:
@@ -56,8 +62,9 @@ def addresses(text):
 
 
 def default_routes(text):
+    # type: (str) -> dict[str, list[str | None]]
     """Return {device: [gateway]} of `ip -4 route show default`; a route without a gateway has None."""
-    found = {}
+    found = {}  # type: dict[str, list[str | None]]
     for line in text.splitlines():
         words = line.split()
         after = dict(zip(words, words[1:]))
@@ -67,8 +74,9 @@ def default_routes(text):
 
 
 def bond(text):
+    # type: (str) -> dict[str, Any]
     """Return {mode, members} of /proc/net/bonding/<bond>; the mode in the words of BONDING_OPTS."""
-    found = {"mode": None, "members": []}
+    found = {"mode": None, "members": []}  # type: dict[str, Any]
     for line in text.splitlines():
         key, _, value = line.partition(": ")
         if key == "Bonding Mode":
@@ -80,16 +88,19 @@ def bond(text):
 
 
 def server_address(ssh_connection):
+    # type: (str | None) -> str | None
     """Return the address that the connection was made to, from SSH_CONNECTION: its third word (sshd, session.c)."""
     return _connection(ssh_connection)[2]
 
 
 def client_address(ssh_connection):
+    # type: (str | None) -> str | None
     """Return the address that the connection came from."""
     return _connection(ssh_connection)[0]
 
 
 def _connection(text):
+    # type: (str | None) -> Sequence[str | None]
     words = (text or "").split()
     if len(words) != 4:
         return [None] * 4
@@ -97,17 +108,20 @@ def _connection(text):
 
 
 def device_of_route(text):
+    # type: (str) -> str | None
     """Return the device of `ip -o route get ADDRESS`, None if there is no such route."""
     words = text.split()
     return dict(zip(words, words[1:])).get("dev")
 
 
 def head_of(device):
+    # type: (Mapping[str, Any]) -> str
     """Return the interface that is brought up and taken down for a declared one: its bond, or itself."""
-    return device.get("master") or device["name"]
+    return str(device.get("master") or device["name"])
 
 
 def foreign(device, link):
+    # type: (Mapping[str, Any], Mapping[str, Any] | None) -> str | None
     """Return what makes ifup refuse an interface for ever, None if nothing does."""
     wanted, found = device.get("mac"), (link or {}).get("mac")
     if wanted and found and found.lower() != wanted.lower():
@@ -116,6 +130,7 @@ def foreign(device, link):
 
 
 def differences(device, now):
+    # type: (Mapping[str, Any], Mapping[str, Any]) -> list[str]
     """Return what of a declared interface is not in force, as words.
 
     `now`: what the functions above returned, as links, addresses, routes, modes and bonds.
@@ -139,6 +154,7 @@ def differences(device, now):
 
 
 def ipoib_differs(device, now):
+    # type: (Mapping[str, Any], Mapping[str, Any]) -> bool
     """Return whether an interface of IPoIB that is up has another mode or MTU than declared.
 
     In connected mode a packet may have 65520 bytes, in datagram mode what the fabric carries at once, 2044 or 4092
@@ -152,10 +168,12 @@ def ipoib_differs(device, now):
 
 
 def _membership(master):
+    # type: (str | None) -> str
     return "a member of %s" % master if master else "a member of no bond"
 
 
 def _of_bond(device, bond_now):
+    # type: (Mapping[str, Any], Mapping[str, Any]) -> list[str]
     found = []
     if bond_now["mode"] != device["bond_mode"]:
         found.append("is a bond in mode %s, not %s" % (bond_now["mode"], device["bond_mode"]))
@@ -165,6 +183,7 @@ def _of_bond(device, bond_now):
 
 
 def _of_addresses(device, now):
+    # type: (Mapping[str, Any], Mapping[str, Any]) -> list[str]
     found = []
     listed = [one["address"] for one in now["addresses"].get(device["name"], [])]
     wanted = [device["address"]] if device.get("address") else []
@@ -178,4 +197,5 @@ def _of_addresses(device, now):
 
 
 def _words(some):
+    # type: (Iterable[str]) -> str
     return ", ".join(sorted(some)) or "none"

@@ -17,7 +17,7 @@ import re
 
 MYPY = False
 if MYPY:
-    from typing import Any, Collection, Iterable, Mapping  # noqa: F401  in comments
+    from typing import Any, Collection, Mapping  # noqa: F401  in comments
 
 HEALTH, REBOOT, REIMAGE = "health", "hal-reboot", "hal-reimage"
 LONGEST = 240  # characters of a reason; sinfo -R shows 20 unless it is asked for more
@@ -60,7 +60,7 @@ def floors_of(nodes, floors, site=None):
 
 
 def too_few(names, nodes, floors, proving=(), site=None):
-    # type: (Iterable[str], Mapping[str, Mapping[str, Any]], Mapping[str, int], Collection[str], int | None) -> str
+    # type: (Collection[str], Mapping[str, Mapping[str, Any]], Mapping[str, int], Collection[str], int | None) -> str
     """Return why these nodes may not be taken away now, or "": each partition, and the site, keep enough for jobs.
 
     A node that is in a reservation for maintenance, or of `proving`, on which a test job runs, serves no user's job.

@@ -27,6 +27,10 @@ from ..slurm.process import job_steps
 from .store import (
     CONTENT, OriginalsError, is_same, read_index, roles_of, seen_now, summary, things_of, write_index)
 
+MYPY = False
+if MYPY:
+    from typing import Any, Callable, Container, Iterable, Iterator  # noqa: F401  in comments
+
 __metaclass__ = type
 
 #: A stop or restart of these is felt by jobs on the node.
@@ -58,12 +62,16 @@ class Plan:
     """
 
     def __init__(self):
-        self.steps, self.stays, self.changed, self.jobs, self.serving, self.due = [], [], [], [], [], []
-        self.held = frozenset()
+        # type: () -> None
+        self.steps = []  # type: list[tuple[str, str]]
+        self.stays, self.changed, self.due = [], [], []  # type: list[str], list[str], list[str]
+        self.jobs, self.serving = [], []  # type: list[str], list[str]
+        self.held = frozenset()  # type: frozenset[str]
 
 
 # ---------------------------------------------------------------- plan
 def plan(role, index, record, node):
+    # type: (str, dict[str, Any], dict[str, Any] | None, Any) -> tuple[Plan, dict[str, Any]]
     """Return (the Plan of giving back a role, {thing: what is there now})."""
     out, entries = Plan(), index['entries']
     out.due = due(role, index, record)
@@ -100,10 +108,12 @@ def plan(role, index, record, node):
 
 
 def _plain(unit):
+    # type: (str) -> str
     return unit.partition('.')[0]
 
 
 def held(units, node):
+    # type: (list[str], Any) -> frozenset[str]
     """Return those of some units, as things, whose unit file has RefuseManualStop= (systemd.unit(5))."""
     if not units:
         return frozenset()
@@ -113,6 +123,7 @@ def held(units, node):
 
 
 def due(role, index, record):
+    # type: (str, dict[str, Any], dict[str, Any] | None) -> list[str]
     """Return the things that no other role has, sorted. Pure.
 
     What an earlier giveback of this role could not put back is due again, and what stayed because others needed it
@@ -124,12 +135,14 @@ def due(role, index, record):
 
 
 def others(role, index, record):
+    # type: (str, dict[str, Any], dict[str, Any] | None) -> dict[str, list[str]]
     """Return {thing: the other roles that have it} of things of a role. Pure."""
     every = roles_of(index, record)
     return {thing: sorted(roles - {role}) for thing, roles in every.items() if role in roles and roles != {role}}
 
 
 def words(thing, entry, now):
+    # type: (str, dict[str, Any], dict[str, Any]) -> str
     """Return what giving back does with a thing. Pure."""
     was, kind = entry['was'], kind_of(thing)
     if kind == 'service':
@@ -151,6 +164,7 @@ def words(thing, entry, now):
 
 
 def changed_since(role, things, record, node):
+    # type: (str, set[str], dict[str, Any] | None, Any) -> Iterator[str]
     """Yield a line for each thing that is not as the last rollout left it: whoever changed it would lose that."""
     if record is None:
         for thing in things:
@@ -181,6 +195,7 @@ def changed_since(role, things, record, node):
 
 
 def readers(record, role, things):
+    # type: (dict[str, Any] | None, str, set[str]) -> list[str]
     """Return the units that read files which are given back, as things. Pure."""
     return sorted({'service:' + unit for entry in (record or {}).get('entries') or [] if entry.get('role') == role
                    and things.intersection(things_of(entry['resource'], entry.get('declared') or {}))
@@ -188,6 +203,7 @@ def readers(record, role, things):
 
 
 def started(unit, entries, seen, node):
+    # type: (str, dict[str, Any], dict[str, Any], Any) -> bool
     """Say whether a unit runs, and ran before."""
     now = seen[unit] if unit in seen else seen_now({unit: None}, node)[unit]
     ran = unit not in seen or entries[unit]['was'].get('state') == 'started'
@@ -195,6 +211,7 @@ def started(unit, entries, seen, node):
 
 
 def fingerprint(node, role, made, seen, index):
+    # type: (Any, str, Plan, dict[str, Any], dict[str, Any]) -> str
     """Return a digest of what would be done, and to what. Pure but for the node's id."""
     about = [node.machine_id(), role, made.steps, made.stays, made.changed, made.jobs, made.serving,
              [[thing, index['entries'][thing]['was'], _known(seen.get(thing))] for thing in made.due]]
@@ -202,6 +219,7 @@ def fingerprint(node, role, made, seen, index):
 
 
 def _known(now):
+    # type: (Any) -> Any
     """Return what is there without what changes by looking at it."""
     if isinstance(now, Unreadable):
         return now.reason
@@ -210,6 +228,7 @@ def _known(now):
 
 # ---------------------------------------------------------------- do it
 def ask(request, node):
+    # type: (dict[str, Any], Any) -> dict[str, Any]
     """Return {steps, stays, changed_since, jobs, serving, fingerprint, kept} of a plan. Raises OriginalsError."""
     index = read_index(node)
     record, _said = records.choose(request['node'], request.get('copy'), node)
@@ -220,6 +239,7 @@ def ask(request, node):
 
 
 def give_back(request, node):
+    # type: (dict[str, Any], Any) -> dict[str, Any]
     """Do what `ask` said, if that is still so. Returns {done, left, stayed, serial, digest, record}.
 
     left     what could not be put back, and why: a failure; the next giveback of the role tries again
@@ -260,17 +280,19 @@ def give_back(request, node):
 
 
 def stays(why):
+    # type: (str) -> bool
     """Say whether this is no failure: it stays until nobody needs it. Pure."""
     return why.startswith((NOT_EMPTY, NEEDED))
 
 
 def carry_out(made, entries, seen, node):
+    # type: (Plan, dict[str, Any], dict[str, Any], Any) -> list[tuple[str, str]]
     """Do the steps in their order; return [(thing, why it was not put back)].
 
     Units stop before their files go, files that were not there go before their packages and folders after them,
     packages bring no file over those that come back, and what runs is told last.
     """
-    left, was = [], {thing: entries[thing]['was'] for thing in made.due}
+    left, was = [], {thing: entries[thing]['was'] for thing in made.due}  # type: list[tuple[str, str]], dict[str, Any]
     files = sorted(thing for thing, _what in made.steps if kind_of(thing) == 'file')
     gone = [thing for thing in reversed(files) if was[thing]['state'] == 'absent']
     folders = [thing for thing in gone if _is_folder(thing, node)]
@@ -305,6 +327,7 @@ def carry_out(made, entries, seen, node):
 
 
 def _otherwise(made, entries, told, node):
+    # type: (Plan, dict[str, Any], Container[str], Any) -> list[tuple[str, str]]
     """Return [(thing, why)] of what is not what it was, whatever the programs said."""
     asked = {thing: entries[thing] for thing, _what in made.steps if thing in entries and thing not in told}
     seen = seen_now(asked, node)
@@ -316,11 +339,13 @@ def _otherwise(made, entries, told, node):
 
 
 def is_back(thing, entry, now):
+    # type: (str, dict[str, Any], dict[str, Any]) -> bool
     """Say whether giving back has nothing to do. A unit whose package stays is there, and does nothing. Pure."""
     return is_same(thing, entry, now) or (kind_of(thing) == 'service' and words(thing, entry, now) == NOTHING)
 
 
 def _try(left, thing, do, *words):
+    # type: (list[tuple[str, str]], str, Callable[..., object], *Any) -> None
     try:
         do(*words)
     except EnvironmentError as error:
@@ -331,17 +356,20 @@ def _try(left, thing, do, *words):
 
 
 def _is_folder(thing, node):
+    # type: (str, Any) -> bool
     path = node.path(name_of(thing))
     return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _path_back(path, entry, node):
+    # type: (str, dict[str, Any], Any) -> None
     was = entry['was']
     stored = node.state('%s/%s' % (CONTENT, was['sha256'])) if was.get('sha256') else None
     put_back(node.path(path), was, stored, entry['content'])
 
 
 def _run(argv, node, seconds=SECONDS):
+    # type: (list[str], Any, float) -> None
     status, out, err = node.run(argv, seconds)
     if status != 0:
         said = [line for line in (err or out).splitlines() if line.strip()]
@@ -349,17 +377,19 @@ def _run(argv, node, seconds=SECONDS):
 
 
 def _unit(unit, what, wanted, node):
+    # type: (str, str, Iterable[str], Any) -> None
     for word in wanted:
         if word in what.split(', '):
             _run(['systemctl', word, unit], node)
 
 
 def _erase(things, node):
+    # type: (list[str], Any) -> list[tuple[str, str]]
     """Erase packages, those first that no other needs; return [(thing, why)] of those that stay.
 
     What a package outside of these needs stays: rpm refuses to erase it.
     """
-    left = []
+    left = []  # type: list[tuple[str, str]]
     while things:
         left = []
         for thing in things:
@@ -371,6 +401,7 @@ def _erase(things, node):
 
 
 def _erase_one(name, node):
+    # type: (str, Any) -> None
     status, out, err = node.run(['rpm', '--erase', name], SECONDS)
     if status != 0:
         said = [line.strip() for line in (err or out).splitlines() if line.strip()]
@@ -380,6 +411,7 @@ def _erase_one(name, node):
 
 
 def _version_back(name, versions, node):
+    # type: (str, list[str], Any) -> None
     installed = read_installed(node).named(name)
     wanted = ['%s-%s' % (name, version) for version in versions if version not in installed]
     if not wanted:  # more are there than there were: kernels
@@ -392,6 +424,7 @@ def _version_back(name, versions, node):
 
 
 def _value_back(kind, name, was, node):
+    # type: (str, str, dict[str, Any], Any) -> None
     if kind == 'sysctl' and 'value' in was:
         with open(node.path('/proc/sys/' + sysctl_path(name)), 'wb') as stream:
             stream.write(as_bytes(was['value'] + '\n'))
@@ -403,6 +436,7 @@ def _value_back(kind, name, was, node):
 
 # ---------------------------------------------------------------- the record
 def forget(role, record, request, began, node):
+    # type: (str, dict[str, Any], dict[str, Any], Any, Any) -> dict[str, Any]
     """Write a record that has nothing of a role; return {serial, digest, record}. What came back is no finding."""
     now, key = node.now(), read_key(node)
     gone = [entry for entry in record['entries'] if entry.get('role') == role]

@@ -20,6 +20,10 @@ from ..audit.node import as_bytes, shown_name
 from ..expect.files import NOT_THERE
 from ..expect.values import Unreadable
 
+MYPY = False
+if MYPY:
+    from typing import Any, Callable  # noqa: F401  in comments
+
 __metaclass__ = type
 
 ABSENT = {'state': 'absent'}
@@ -36,6 +40,7 @@ _C = ctypes.CDLL(None, use_errno=True)
 
 # ---------------------------------------------------------------- as it is
 def status_of(path):
+    # type: (bytes) -> os.stat_result | None
     """Return the lstat of a path as bytes, None where nothing is. Raises EnvironmentError."""
     try:
         return os.lstat(path)
@@ -46,6 +51,7 @@ def status_of(path):
 
 
 def described(path, content=None):
+    # type: (bytes, Any) -> dict[str, Any]
     """Return what is at a path, as bytes: {state: absent}, or type, mode, uid, gid, times, target, sha256, attributes.
 
     content  what gets each chunk of a regular file's content; None reads it for its hash alone, False not at all
@@ -70,11 +76,13 @@ def described(path, content=None):
 
 
 def _nanoseconds(status, name):
+    # type: (os.stat_result, str) -> int
     exact = getattr(status, 'st_%s_ns' % name, None)
     return exact if exact is not None else int(getattr(status, 'st_' + name) * 1e9)
 
 
 def _read(path, status, content):
+    # type: (bytes, os.stat_result, Callable[[bytes], object] | None) -> str
     digest = hashlib.sha256()
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW)
     try:
@@ -94,6 +102,7 @@ def _read(path, status, content):
 
 # ---------------------------------------------------------------- extended attributes
 def read_attributes(path):
+    # type: (bytes) -> dict[str, str]
     """Return {name: base64 of its value} of a path, as bytes. Raises EnvironmentError."""
     names = _call(_C.llistxattr, path)
     return {name.decode('ascii', 'replace'): base64.b64encode(_call(_C.lgetxattr, path, name)).decode('ascii')
@@ -101,6 +110,7 @@ def read_attributes(path):
 
 
 def _call(function, *words):
+    # type: (Any, *Any) -> bytes
     """Return the bytes that a function of the C library gives; none where the file system has no attributes."""
     while True:
         size = function(*(words + (None, ctypes.c_size_t(0))))
@@ -115,6 +125,7 @@ def _call(function, *words):
 
 
 def _failed(words):
+    # type: (tuple[Any, ...]) -> bytes
     number = ctypes.get_errno()
     if number in NO_ATTRIBUTES:
         return b''
@@ -122,6 +133,7 @@ def _failed(words):
 
 
 def _set_attributes(path, wanted):
+    # type: (bytes, dict[str, str]) -> None
     """Give a path exactly these attributes. Raises EnvironmentError."""
     now = read_attributes(path)
     for name in sorted(set(now) - set(wanted)):
@@ -135,6 +147,7 @@ def _set_attributes(path, wanted):
 
 # ---------------------------------------------------------------- put back
 def put_back(path, was, stored=None, content=True):
+    # type: (bytes, dict[str, Any], bytes | None, bool) -> None
     """Make a path what it was; a directory keeps what is in it. Raises EnvironmentError.
 
     path     as bytes
@@ -164,6 +177,7 @@ def put_back(path, was, stored=None, content=True):
 
 
 def _replace(path, was, stored):
+    # type: (bytes, dict[str, Any], Any) -> None
     """Make the whole of it beside, and move it there: no reader meets half of it, or one that others may read."""
     folder = tempfile.mkdtemp(b'', b'.hal-originals-', os.path.dirname(path))
     beside = os.path.join(folder, b'new')
@@ -181,6 +195,7 @@ def _replace(path, was, stored):
 
 
 def _copy(stored, path):
+    # type: (bytes, bytes) -> None
     source = os.open(stored, os.O_RDONLY)
     try:
         target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -199,6 +214,7 @@ def _copy(stored, path):
 
 
 def _as_it_was(path, was):
+    # type: (bytes, dict[str, Any]) -> None
     """Owner before mode: chown takes set-user bits. Attributes before times, which come last."""
     status = os.lstat(path)
     if (status.st_uid, status.st_gid) != (was['uid'], was['gid']):
@@ -210,6 +226,7 @@ def _as_it_was(path, was):
 
 
 def set_times(path, was):
+    # type: (bytes, dict[str, Any]) -> None
     """Give a path the times that it had; Python 2.7 knows no links, and microseconds."""
     if hasattr(os, 'fsencode'):
         os.utime(path, ns=(was['atime_ns'], was['mtime_ns']), follow_symlinks=False)
@@ -218,6 +235,7 @@ def set_times(path, was):
 
 
 def same(was, now):
+    # type: (dict[str, Any], dict[str, Any]) -> bool
     """Say whether a path is what it was: of a file whose content counts, its time as well."""
     written = 'sha256' in was and 'sha256' in now
     if written and abs(was['mtime_ns'] - now['mtime_ns']) > CLOSE_NANOSECONDS:

@@ -22,6 +22,11 @@ from ..expect.process import read_guarded
 from ..expect.values import Unreadable, found
 from .paths import described, same, status_of
 
+MYPY = False
+if MYPY:
+    from typing import Any, Callable, Iterable  # noqa: F401  in comments
+    from ..expect.values import Reading  # noqa: F401  in comments
+
 __metaclass__ = type
 
 FORMAT = 1
@@ -45,12 +50,14 @@ class Refused(OriginalsError):
     """It would be lost, and nobody permitted that. `lines`: what, one a line."""
 
     def __init__(self, lines):
+        # type: (list[str]) -> None
         OriginalsError.__init__(self, '\n'.join(lines))
         self.lines = lines
 
 
 # ---------------------------------------------------------------- what a resource is in
 def things_of(resource, declared):
+    # type: (str, dict[str, Any]) -> list[str]
     """Return the names of what has to be kept of a resource; none of our own state. Pure."""
     kind, name = kind_for(resource), name_of(resource)
     path = kind.path(name, declared)
@@ -67,12 +74,15 @@ class Wanted:
     """One thing that a run will manage: for which roles, what they say of it, and whether they write what is in it."""
 
     def __init__(self, content=False):
-        self.roles, self.declared, self.content = set(), {}, content
+        # type: (bool) -> None
+        self.roles, self.declared = set(), {}  # type: set[str], dict[str, Any]
+        self.content = content
 
 
 def wanted_of(resources):
+    # type: (Iterable[dict[str, Any]]) -> dict[str, Wanted]
     """Return {thing: Wanted} of [{resource, declared, role}]. Pure."""
-    out = {}
+    out = {}  # type: dict[str, Wanted]
     for one in resources:
         declared = one.get('declared') or {}
         for thing in things_of(one['resource'], declared):
@@ -85,6 +95,7 @@ def wanted_of(resources):
 
 
 def ours(record):
+    # type: (dict[str, Any] | None) -> dict[str, bool]
     """Return {thing: whether its content, too} of what an earlier rollout made what it is. Pure."""
     entries = [dict(entry, role='') for entry in (record or {}).get('entries') or [] if not entry.get('orphaned')]
     return {thing: one.content for thing, one in wanted_of(entries).items()}
@@ -92,16 +103,17 @@ def ours(record):
 
 # ---------------------------------------------------------------- the store
 def read_index(node):
+    # type: (Any) -> dict[str, Any]
     """Return the index of what is kept. Raises OriginalsError for one that cannot be used."""
     path = node.state(INDEX)
     try:
         content = small_file(path, MOST_INDEX)
     except EnvironmentError as error:
         if status_of(path) is not None:
-            raise OriginalsError('%s: %s' % (shown_name(path), os.strerror(error.errno)))
+            raise OriginalsError('%s: %s' % (shown_name(path), error.strerror))
         return {'format': FORMAT, 'machine_id': node.machine_id(), 'entries': {}}
     try:
-        index = json.loads((content or b'').decode('utf-8'))
+        index = json.loads((content or b'').decode('utf-8'))  # type: dict[str, Any]
         entries = index['entries']
         right = index['format'] == FORMAT and all(isinstance(one['was'], dict) for one in entries.values())
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -115,6 +127,7 @@ def read_index(node):
 
 
 def write_index(node, index):
+    # type: (Any, dict[str, Any]) -> None
     """Write the index whole or not at all. Raises EnvironmentError."""
     _folders(node)
     content = json.dumps(index, sort_keys=True, ensure_ascii=True, separators=(',', ':')).encode('ascii')
@@ -123,6 +136,7 @@ def write_index(node, index):
 
 
 def _sweep(node, index):
+    # type: (Any, dict[str, Any]) -> None
     """Remove content that nothing needs."""
     if status_of(node.state(CONTENT)) is None:
         return
@@ -133,6 +147,7 @@ def _sweep(node, index):
 
 
 def _folders(node):
+    # type: (Any) -> None
     for name in ('', FOLDER, CONTENT):
         path = node.state(name)
         if status_of(path) is None:
@@ -145,14 +160,17 @@ class _Content:
     """Takes a file's content in while it is read; it has its name when it is known."""
 
     def __init__(self, node):
+        # type: (Any) -> None
         self._node, self._path = node, node.state('%s/.new-%d' % (CONTENT, os.getpid()))
         self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
 
     def __call__(self, chunk):
+        # type: (bytes) -> None
         while chunk:
             chunk = chunk[os.write(self._handle, chunk):]
 
     def named(self, sha256):
+        # type: (str) -> None
         """Give it its name, or throw it away where it has none."""
         if sha256:
             os.fsync(self._handle)
@@ -165,6 +183,7 @@ class _Content:
 
 # ---------------------------------------------------------------- what is there
 def keep_path(node, path):
+    # type: (Any, str) -> dict[str, Any]
     """Return what is at a path, its content stored. Raises Unreadable and EnvironmentError."""
     status = status_of(node.path(path))
     if status is None or not stat.S_ISREG(status.st_mode):
@@ -180,6 +199,7 @@ def keep_path(node, path):
 
 
 def also(path, declared, node):
+    # type: (str, dict[str, Any], Any) -> list[str]
     """Return the paths that change with a path.
 
     They are folders that would be made above it, what a link leads to, and what is in a folder that is to go.
@@ -202,6 +222,7 @@ def also(path, declared, node):
 
 
 def _below(path, node):
+    # type: (str, Any) -> list[str]
     out = []
     for folder, folders, files in os.walk(node.path(path)):
         inner = folder[len(as_bytes(node.root.rstrip('/'))):]
@@ -216,10 +237,11 @@ def _below(path, node):
 
 
 def observed(things, declared, node, record_key=b''):
+    # type: (Iterable[str], dict[str, Any], Any, bytes) -> dict[str, Any]
     """Return {thing: attributes or Unreadable} of what is no path: units, packages, values in force."""
     survey = Survey(node, record_key)
     entries = [{'resource': thing, 'declared': declared.get(thing) or {}, 'secret': True} for thing in things]
-    out = {}
+    out = {}  # type: dict[str, Any]
     for thing, seen in survey.observe(entries).items():
         out[thing] = seen if isinstance(seen, Unreadable) else {
             name: value for name, value in seen.items() if name not in ASIDE + ELSEWHERE}
@@ -231,6 +253,7 @@ def observed(things, declared, node, record_key=b''):
 
 # ---------------------------------------------------------------- keep
 def keep(request, node, check=False):
+    # type: (dict[str, Any], Any, bool) -> dict[str, Any]
     """Keep what is there of everything that a run will manage, before it does.
 
     request  {node, resources: [{resource, declared, role}], copy, most_mib, lost_ok}
@@ -245,6 +268,7 @@ def keep(request, node, check=False):
 
 
 def _keep(request, node, check):
+    # type: (dict[str, Any], Any, bool) -> dict[str, Any]
     index = read_index(node)
     record, said = records.choose(request['node'], request.get('copy'), node)
     wanted, entries = wanted_of(request['resources']), index['entries']
@@ -274,6 +298,7 @@ def _keep(request, node, check):
 
 
 def _fresh(wanted, mine, entries, node):
+    # type: (dict[str, Wanted], dict[str, bool], dict[str, Any], Any) -> tuple[dict[str, Wanted], list[tuple[str, str]]]
     """Return ({thing: Wanted} of what is neither kept nor ours, with what changes with it; [(thing, why not)])."""
     fresh = {thing: one for thing, one in wanted.items() if not _is_kept(entries.get(thing), one)
              and not (thing in mine and (mine[thing] or not one.content))}
@@ -287,11 +312,13 @@ def _fresh(wanted, mine, entries, node):
 
 
 def _is_kept(entry, wanted):
+    # type: (dict[str, Any] | None, Wanted) -> bool
     """Say whether an entry has all that is wanted: what only had its mode managed may be written now."""
     return entry is not None and (entry['content'] or not wanted.content)
 
 
 def _entry(old, wanted, was, now):
+    # type: (dict[str, Any] | None, Wanted, dict[str, Any], Any) -> dict[str, Any]
     """Return the entry of a thing: its mode and owner as they were when they were kept first."""
     if old and was['state'] == old['was']['state'] == 'present':
         kept = ('mode', 'uid', 'gid', 'owner', 'group', 'attributes')
@@ -302,6 +329,7 @@ def _entry(old, wanted, was, now):
 
 
 def _large(fresh, most_mib, node):
+    # type: (dict[str, Wanted], int, Any) -> tuple[list[str], list[tuple[str, str]]]
     """Return (the things that are not kept, [(thing, why)]), the largest first, so that the others fit."""
     paths = [thing for thing in sorted(fresh) if kind_of(thing) == 'file' and fresh[thing].content]
     sizes = _guarded(lambda thing: _size(node.path(name_of(thing))), paths)
@@ -312,13 +340,16 @@ def _large(fresh, most_mib, node):
 
 
 def _size(path):
+    # type: (bytes) -> int
     status = status_of(path)
     return status.st_size if status is not None and stat.S_ISREG(status.st_mode) else 0
 
 
 def _guarded(read, things):
+    # type: (Callable[[str], Any], list[str]) -> dict[str, Any]
     """Return {thing: what `read` gives of it, or Unreadable}; a file system that hangs costs one of them."""
     def caught(thing):
+        # type: (str) -> Reading
         try:
             return found(read(thing))
         except EnvironmentError as error:
@@ -329,6 +360,7 @@ def _guarded(read, things):
 
 
 def _read_all(fresh, node, check):
+    # type: (dict[str, Wanted], Any, bool) -> dict[str, Any]
     """Return {thing: what is there, or Unreadable}; contents are stored, not so in check mode."""
     paths = [thing for thing in sorted(fresh) if kind_of(thing) == 'file']
     if not check:
@@ -341,6 +373,7 @@ def _read_all(fresh, node, check):
 
 
 def _too_large(sizes, most):
+    # type: (dict[str, int], int) -> list[str]
     """Return the things, the largest first, without which the others fit. Pure."""
     left, out = sum(sizes.values()), []
     for thing in sorted(sizes, key=lambda one: (-sizes[one], one)):
@@ -352,6 +385,7 @@ def _too_large(sizes, most):
 
 
 def losing(thing, was, declared):
+    # type: (str, dict[str, Any], dict[str, Any]) -> str
     """Return in one line what a rollout changes there that giveback does not put back, '' for nothing. Pure.
 
     What was not there is no loss, and what is as declared is not changed.
@@ -378,6 +412,7 @@ def losing(thing, was, declared):
 
 # ---------------------------------------------------------------- list
 def listed(node):
+    # type: (Any) -> list[dict[str, Any]]
     """Return [{thing, kept_at, roles, was, now}] of what is kept; `now`: as it was, changed, or not known."""
     index = read_index(node)
     record = _own_record(node)
@@ -389,6 +424,7 @@ def listed(node):
 
 
 def _own_record(node):
+    # type: (Any) -> Any
     """Return the record of this node without asking whose it is; None where it cannot be read."""
     try:
         return json.loads(records.read_content(node).decode('utf-8'))
@@ -397,6 +433,7 @@ def _own_record(node):
 
 
 def roles_of(index, record):
+    # type: (dict[str, Any], dict[str, Any] | None) -> dict[str, set[str]]
     """Return {thing: the roles that have it}: those that it was kept for, and those that the record has. Pure."""
     out = {thing: set(one['roles']) for thing, one in index['entries'].items()}
     for entry in (record or {}).get('entries') or []:
@@ -407,6 +444,7 @@ def roles_of(index, record):
 
 
 def seen_now(entries, node):
+    # type: (dict[str, Any], Any) -> dict[str, Any]
     """Return {thing: what is there now, or Unreadable}."""
     paths = [thing for thing in sorted(entries) if kind_of(thing) == 'file']
     out = _guarded(lambda thing: described(
@@ -416,6 +454,7 @@ def seen_now(entries, node):
 
 
 def state_of(thing, entry, now):
+    # type: (str, dict[str, Any], Any) -> str
     """Return "as it was", "changed" or "not known". Pure."""
     if isinstance(now, Unreadable):
         return 'not known'
@@ -423,14 +462,16 @@ def state_of(thing, entry, now):
 
 
 def is_same(thing, entry, now):
+    # type: (str, dict[str, Any], dict[str, Any]) -> bool
     """Say whether a thing is what it was. Pure."""
     was = entry['was']
     if kind_of(thing) != 'file':
-        return was == now
+        return bool(was == now)
     return same(was, now)
 
 
 def summary(thing, was):
+    # type: (str, dict[str, Any]) -> str
     """Return in few words what was there; nothing of its content. Pure."""
     if was.get('state') == 'absent':
         return 'nothing'

@@ -10,7 +10,7 @@ from ansible.plugins.action import ActionBase
 from hal_inventory.settings import PROJECT
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
+class ActionModule(ActionBase):
     """The module's arguments are the task's."""
 
     TRANSFERS_FILES = False

@@ -27,7 +27,8 @@ class ActionModule(BoundedAction):
         result: dict[str, Any] = super().run(tmp, task_vars)
         asked = self._task.args
         if asked["phase"] != "confirm" or self._task.check_mode:
-            return result | self._execute_module(task_vars=task_vars)
+            result.update(self._execute_module(task_vars=task_vars))
+            return result
         end = time.monotonic() + float(asked.get("wait_seconds", 105))
         answer: dict[str, Any] = {"changed": False, "confirmed": False, "got_in": False}
         while time.monotonic() < end:
@@ -39,6 +40,7 @@ class ActionModule(BoundedAction):
                 answer["got_in"] = False
                 continue
             if said.get("confirmed") or said.get("failed"):
-                return result | said
+                result.update(said)
+                return result
             answer["got_in"] = True
         return result | answer

@@ -60,7 +60,7 @@ PROMPTS = ("prompt", "prompt_ask_vault_pass")
 """Sources of a vault password that ask for it (ansible.cli.CLI.setup_vault_secrets)."""
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
+class ActionModule(ActionBase):
     """What hal_cluster.reimage needs of Ansible: variables of hosts, connections to them, and how it was called."""
 
     TRANSFERS_FILES = False

@@ -19,7 +19,7 @@ ASKED = "hal_validated"
 """What validate.yml registers. It has, as `asked`, the hosts for which each role was asked before the first change."""
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
+class ActionModule(ActionBase):
     """In a role it asks that one for the host of the task; outside, all roles of the playbook for their hosts."""
 
     TRANSFERS_FILES = False

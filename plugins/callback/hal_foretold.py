@@ -23,7 +23,7 @@ author: HAL toolkit
 """
 
 
-class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no types
+class CallbackModule(CallbackBase):
     """Thin: hal_cluster.rollout.foretold decides."""
 
     CALLBACK_VERSION = 2.0

@@ -26,7 +26,7 @@ author: HAL toolkit
 _LONGEST = 500
 
 
-class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no types
+class CallbackModule(CallbackBase):
     """Keeps the last failure of each host."""
 
     CALLBACK_VERSION = 2.0

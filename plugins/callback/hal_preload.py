@@ -31,7 +31,7 @@ LOADED = (
 """What checks data with pydantic, which is slow to load."""
 
 
-class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no types
+class CallbackModule(CallbackBase):
     """Loads when the first roles come."""
 
     CALLBACK_VERSION = 2.0

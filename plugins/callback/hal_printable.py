@@ -39,7 +39,7 @@ def printed(text: str) -> str:
     return "".join(parts)
 
 
-class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no types
+class CallbackModule(CallbackBase):
     """Stands before the one function through which results, diffs, warnings and banners are printed and logged."""
 
     CALLBACK_VERSION = 2.0

@@ -49,7 +49,7 @@ def in_root(root: Any, keeper: Any, command: str) -> str:
     return shlex.join([*words, *ENVIRONMENT, "/bin/sh", "-c", command])
 
 
-class Connection(ssh.Connection):  # type: ignore[misc]  # Ansible has no types
+class Connection(ssh.Connection):
     """ssh to the building node, where every command enters the image first. None is ever run outside of it.
 
     A connection and not a way to become: Ansible leaves that out where the user stays the same, and the task would be

@@ -97,7 +97,7 @@ networks: {management: 10.65.3.0/24}
 VARS_PLUGIN = "hal_base"
 
 
-class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]
+class InventoryModule(BaseInventoryPlugin):
     """Thin: reads by hal_inventory, reports in Ansible's way."""
 
     NAME = "hal"

@@ -61,7 +61,7 @@ _raw:
 """
 
 
-class LookupModule(LookupBase):  # type: ignore[misc]
+class LookupModule(LookupBase):
     """Thin: finds the source, asks hal_inventory."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:

@@ -48,7 +48,7 @@ _raw:
 """
 
 
-class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+class LookupModule(LookupBase):
     """Thin: hal_inventory.contact decides."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[str]:

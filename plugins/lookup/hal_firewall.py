@@ -69,7 +69,7 @@ _raw:
 _answers: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
 
-class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+class LookupModule(LookupBase):
     """Reads and templates; what it means is decided in hal_cluster.rules.firewall."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
@@ -93,7 +93,13 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
             limits = shares.shares(found)
         except (FirewallError, ExpectationsError) as error:
             raise AnsibleError(f"lookup hal_firewall: {error}") from None
-        direct = {"name": "direct", "path": shares.FILE, "interface": None, "tcp": [], "xml": shares.xml(limits)}
+        direct: dict[str, Any] = {
+            "name": "direct",
+            "path": shares.FILE,
+            "interface": None,
+            "tcp": [],
+            "xml": shares.xml(limits),
+        }
         return [
             {
                 "name": one.name,

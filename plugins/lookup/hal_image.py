@@ -76,7 +76,7 @@ _raw:
 """
 
 
-class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+class LookupModule(LookupBase):
     """Thin: asks hal_cluster.provision.building."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
@@ -90,7 +90,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
                 return [building.digests(kwargs["secrets"])]
             if terms == ["made_from"]:
                 paths = [Path(kwargs[name]) if kwargs.get(name) else None for name in ("lock_file", "base")]
-                return [building.made_from(commit_of(PROJECT), paths[0], kwargs["roles"], paths[1])]
+                return [building.made_from(commit_of(str(PROJECT)), paths[0], kwargs["roles"], paths[1])]
             if terms not in (["machine"], ["problem"]):
                 raise AnsibleError(f"lookup hal_image: {terms} is not what it knows; ansible-doc -t lookup hal_image")
             if not (hosts := (variables or {}).get("hostvars")):

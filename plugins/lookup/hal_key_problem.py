@@ -54,7 +54,7 @@ _raw:
 """
 
 
-class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+class LookupModule(LookupBase):
     """Thin: asks hal_cluster.certificates.node_keys."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:

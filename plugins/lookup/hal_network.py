@@ -72,7 +72,7 @@ _COMPETING = PROJECT / "hal_node/network/files.py"
 _POLICY = frozenset(("route_order", "ipoib_mode", "bonding_options", "zones", "extra"))
 
 
-class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+class LookupModule(LookupBase):
     """Thin: asks hal_cluster.rules.network."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:

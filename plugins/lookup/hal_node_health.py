@@ -50,7 +50,7 @@ _raw:
 """
 
 
-class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+class LookupModule(LookupBase):
     """Reads and templates; what is asked is written in the roles."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:

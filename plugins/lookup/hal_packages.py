@@ -43,7 +43,7 @@ _raw:
 """
 
 
-class LookupModule(LookupBase):  # type: ignore[misc]
+class LookupModule(LookupBase):
     """Thin: hal_cluster.packages reads and checks."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:

@@ -53,7 +53,7 @@ _raw:
 _PROGRAM = PROJECT / "hal_node/storage/state.py"
 
 
-class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible has no types
+class LookupModule(LookupBase):
     """Thin: asks hal_cluster.rules.local_storage."""
 
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:

@@ -34,7 +34,7 @@ extends_documentation_fragment: [vars_plugin_staging]
 """
 
 
-class VarsModule(BaseVarsPlugin):  # type: ignore[misc]
+class VarsModule(BaseVarsPlugin):
     """Thin: which folders is remembered in hal_inventory, what is in them is Ansible's own plugin's to read."""
 
     REQUIRES_ENABLED = True

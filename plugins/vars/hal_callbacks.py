@@ -32,7 +32,7 @@ options:
 """
 
 
-class VarsModule(BaseVarsPlugin):  # type: ignore[misc]  # Ansible has no types
+class VarsModule(BaseVarsPlugin):
     """Thin: hal_cluster.audit.active decides."""
 
     REQUIRES_ENABLED = False

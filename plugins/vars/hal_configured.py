@@ -33,7 +33,7 @@ options:
 """
 
 
-class VarsModule(BaseVarsPlugin):  # type: ignore[misc]  # Ansible has no types
+class VarsModule(BaseVarsPlugin):
     """Our modules are found, or the run ends."""
 
     REQUIRES_ENABLED = False

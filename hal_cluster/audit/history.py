@@ -13,8 +13,8 @@ from typing import Any
 from hal_cluster.audit.errors import AuditError
 from hal_cluster.audit.findings import Finding
 from hal_cluster.audit.store import Store, write
+from hal_cluster.lock import locked
 from hal_inventory.bounded import parsed
-from hal_inventory.lock import locked
 from hal_inventory.ranges import fold
 
 MOST = 2000

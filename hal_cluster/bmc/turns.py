@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hal_inventory.lock import locked
+from hal_cluster.lock import locked
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 """Turns are times since the controller started: those of before its last start say nothing."""

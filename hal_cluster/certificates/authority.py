@@ -24,7 +24,7 @@ from hal_cluster.certificates.keygen import fingerprint, public_key, run
 from hal_cluster.certificates.node_keys import is_of_no_node, nodes_with
 from hal_cluster.certificates.register import Issued, Register, stamp
 from hal_cluster.certificates.revoked import RevokedHosts, RevokedUsers
-from hal_inventory.lock import locked
+from hal_cluster.lock import locked
 
 BACK = timedelta(minutes=10)
 """How far back a certificate begins: a node whose clock is a little behind must not see one of tomorrow."""

@@ -19,7 +19,7 @@ from tests.unit.command_lines import read
 EVERY = [command for page in pages() for command in commands(page)]
 LISTED: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("commands.yml").read_text())
 SCRIPTS = {
-    "hal-inventory": "hal_inventory.cli",
+    "hal-inventory": "hal_cluster.inventory.cli",
     **{f"hal-{name}": f"hal_cluster.{name}.cli" for name in ("audit", "environments", "packages")},
 }
 MODULES = re.compile(r"hal_\w+")

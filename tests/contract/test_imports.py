@@ -19,8 +19,8 @@ PLANTED = (
         imports.parts_import_what_they_may,
         {
             "hal_inventory/model.py": "from hal_node import lock\nfrom . import load\nimport hal_cluster.bmc\n",
-            "hal_inventory/cli/validate.py": "def run():\n    from hal_cluster.rollout import refusals\n",
-            "hal_inventory/cli/show.py": "def run():\n    from hal_cluster.rollout import refusals\n",
+            "hal_cluster/inventory/validate.py": "def run():\n    from hal_cluster.rollout import refusals\n",
+            "hal_inventory/variables.py": "def run():\n    from hal_cluster.rollout import refusals\n",
             "hal_cluster/rules/cuda/table.py": "import hal_inventory.model\nfrom ...packages import declared\n",
             "hal_cluster/bmc/states.py": "from ansible.module_utils.hal_node.slurm import nodes\n",
             "hal_cluster/expect/vocabulary.py": "import json\nfrom hal_node.expect import vocabulary\n",
@@ -30,8 +30,9 @@ PLANTED = (
         [
             "hal_cluster/bmc/states.py:1: " + NOT.format("hal_cluster.bmc", "ansible.module_utils"),
             "hal_cluster/rules/cuda/table.py:2: " + NOT.format("hal_cluster.rules", "hal_cluster.packages"),
-            "hal_inventory/cli/show.py:2: " + NOT.format("hal_inventory", "hal_cluster.rollout"),
+            "hal_inventory/model.py:1: " + NOT.format("hal_inventory", "hal_node.lock"),
             "hal_inventory/model.py:3: " + NOT.format("hal_inventory", "hal_cluster.bmc"),
+            "hal_inventory/variables.py:2: " + NOT.format("hal_inventory", "hal_cluster.rollout"),
             "hal_node/audit/look.py:3: " + NOT.format("hal_node.audit", "hal_node.storage"),
             "hal_node/expect/values.py:1: " + NOT.format("hal_node.expect", "hal_node.lock"),
         ],

@@ -31,9 +31,9 @@ from hal_cluster.expect import report as promises
 from hal_cluster.reimage import show
 from hal_cluster.reimage.record import Record, State, Step
 from hal_cluster.reimage.world import Job, SlurmNode
-from hal_inventory.cli.output import Answer, Facts, Part, Table, Tree
-from hal_inventory.cli.output import show as print_answer
 from hal_inventory.errors import Finding as Fault_
+from hal_inventory.output import Answer, Facts, Part, Table, Tree
+from hal_inventory.output import show as print_answer
 from hal_inventory.printable import json_text, lines, one_line, printable
 from tests.property.hostile import PROJECT, TEXT, WORD, check_command, unseen
 from tests.unit.audit_report.conftest import EXPECTATION, HEALTHY

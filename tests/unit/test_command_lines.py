@@ -14,7 +14,7 @@ CERTIFICATES, CUDA, ENVIRONMENTS = (
     "hal_cluster.rules.cuda.cli",
     "hal_cluster.environments.cli",
 )
-INVENTORY, PACKAGES, PROVISION = "hal_inventory.cli", "hal_cluster.packages.cli", "hal_cluster.provision.cli"
+INVENTORY, PACKAGES, PROVISION = "hal_cluster.inventory.cli", "hal_cluster.packages.cli", "hal_cluster.provision.cli"
 SECRETS, AUDIT = "hal_cluster.secrets.cli", "hal_cluster.audit.cli"
 
 # What several commands have.

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-SCRIPTS = ("hal_cluster.environments", "hal_cluster.packages", "hal_inventory")
+SCRIPTS = ("hal_cluster.environments", "hal_cluster.packages", "hal_cluster.inventory")
 PROGRAMS = (
     "hal_cluster.certificates",
     "hal_cluster.rules.cuda",
     "hal_cluster.environments",
-    "hal_inventory",
+    "hal_cluster.inventory",
     "hal_cluster.packages",
     "hal_cluster.provision",
     "hal_cluster.secrets",

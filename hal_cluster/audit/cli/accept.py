@@ -21,8 +21,8 @@ from hal_cluster.audit.findings import Finding
 from hal_cluster.audit.store import Store, read_json
 from hal_cluster.audit.unmanaged import KINDS, is_missing
 from hal_inventory.ansible_inventory import variable_folders
-from hal_inventory.cli.output import Answer
-from hal_inventory.cli.output import show as print_answer
+from hal_inventory.output import Answer
+from hal_inventory.output import show as print_answer
 from hal_inventory.printable import one_line
 from hal_inventory.ranges import fold
 

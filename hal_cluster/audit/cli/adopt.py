@@ -19,8 +19,8 @@ from hal_cluster.audit.errors import AuditError
 from hal_cluster.audit.findings import task_title
 from hal_cluster.audit.recording import Run
 from hal_cluster.audit.store import Store, read_json, write_json
-from hal_inventory.cli.output import Answer, Table
-from hal_inventory.cli.output import show as print_answer
+from hal_inventory.output import Answer, Table
+from hal_inventory.output import show as print_answer
 from hal_inventory.printable import one_line
 from hal_inventory.ranges import fold
 

@@ -10,8 +10,8 @@ from hal_cluster.audit import history as kept
 from hal_cluster.audit.cli.sources import Inventory
 from hal_cluster.audit.errors import AuditError
 from hal_cluster.audit.findings import CLEAN, DRIFT
-from hal_inventory.cli.output import Answer, Table
-from hal_inventory.cli.output import show as print_answer
+from hal_inventory.output import Answer, Table
+from hal_inventory.output import show as print_answer
 from hal_inventory.ranges import fold
 from hal_inventory.suggest import did_you_mean
 

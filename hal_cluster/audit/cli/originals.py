@@ -15,8 +15,8 @@ from hal_cluster.audit.cli.run import check_roles
 from hal_cluster.audit.cli.sources import Inventory
 from hal_cluster.audit.errors import AuditError
 from hal_cluster.audit.store import read_json
-from hal_inventory.cli.output import Answer, Table
-from hal_inventory.cli.output import show as print_answer
+from hal_inventory.output import Answer, Table
+from hal_inventory.output import show as print_answer
 from hal_inventory.printable import one_line
 from hal_inventory.ranges import expand_list, fold
 from hal_inventory.suggest import did_you_mean

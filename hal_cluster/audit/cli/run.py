@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from hal_cluster.audit import roles
 from hal_cluster.audit.cli import playbook
 from hal_cluster.audit.errors import AuditError
-from hal_inventory.cli.output import is_terminal
+from hal_inventory.output import is_terminal
 from hal_inventory.printable import json_text
 from hal_inventory.suggest import did_you_mean
 

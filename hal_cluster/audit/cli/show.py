@@ -8,8 +8,8 @@ from typing import Any
 from hal_cluster.audit.cli.sources import Inventory
 from hal_cluster.audit.errors import AuditError
 from hal_cluster.audit.findings import task_title
-from hal_inventory.cli.output import Answer, Facts, Table
-from hal_inventory.cli.output import show as print_answer
+from hal_inventory.output import Answer, Facts, Table
+from hal_inventory.output import show as print_answer
 from hal_inventory.printable import printable
 from hal_inventory.suggest import did_you_mean
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hal_inventory.lock import locked
+from hal_cluster.lock import locked
 
 FORMAT = 1
 

@@ -12,15 +12,18 @@ from tests.contract.project import Finding, files, rule, text_lines, text_of
 PACKAGES = ("hal_inventory", "hal_cluster", "hal_node")
 MODULE_UTILS = "ansible.module_utils."
 MAY: Mapping[str, frozenset[str]] = {
-    "hal_inventory": frozenset({"hal_node.lock"}),
     "hal_cluster.audit": frozenset(
-        {"hal_inventory", "hal_cluster.expect", "hal_cluster.reimage", "hal_cluster.rollout"}
+        {"hal_inventory", "hal_cluster.expect", "hal_cluster.lock", "hal_cluster.reimage", "hal_cluster.rollout"}
     ),
-    "hal_cluster.bmc": frozenset({"hal_inventory", "hal_cluster.certificates", "hal_cluster.secrets"}),
-    "hal_cluster.certificates": frozenset({"hal_inventory"}),
+    "hal_cluster.bmc": frozenset(
+        {"hal_inventory", "hal_cluster.certificates", "hal_cluster.lock", "hal_cluster.secrets"}
+    ),
+    "hal_cluster.certificates": frozenset({"hal_inventory", "hal_cluster.lock"}),
     "hal_cluster.environments": frozenset({"hal_inventory"}),
     "hal_cluster.expect": frozenset({"hal_inventory", "hal_node.expect"}),
     "hal_cluster.filters": frozenset({"hal_cluster.rules"}),
+    "hal_cluster.inventory": frozenset({"hal_inventory", "hal_cluster.bmc", "hal_cluster.rollout"}),
+    "hal_cluster.lock": frozenset({"hal_node.lock"}),
     "hal_cluster.packages": frozenset({"hal_inventory", "hal_cluster.expect"}),
     "hal_cluster.programs": frozenset(),
     "hal_cluster.provision": frozenset({"hal_inventory", "hal_cluster.certificates"}),
@@ -35,7 +38,9 @@ MAY: Mapping[str, frozenset[str]] = {
         }
     ),
     "hal_cluster.rollout": frozenset({"hal_inventory", "hal_cluster.audit", "hal_cluster.expect"}),
-    "hal_cluster.rules": frozenset({"hal_inventory", "hal_node.munge_key", "hal_node.scale", "hal_node.slurm"}),
+    "hal_cluster.rules": frozenset(
+        {"hal_inventory", "hal_cluster.lock", "hal_node.munge_key", "hal_node.scale", "hal_node.slurm"}
+    ),
     "hal_cluster.secrets": frozenset({"hal_inventory"}),
     "hal_node.audit": frozenset({"hal_node.expect", "hal_node.run_command", "hal_node.slurm"}),
     "hal_node.image": frozenset({"hal_node.mirror"}),
@@ -45,11 +50,6 @@ MAY: Mapping[str, frozenset[str]] = {
     "hal_node.slurm": frozenset({"hal_node.files"}),
 }
 """Part -> the parts that it may import. One that is not here imports none."""
-FILES: Mapping[str, str] = {
-    "hal_inventory/cli/capture_bmc.py": "hal_cluster.bmc",
-    "hal_inventory/cli/validate.py": "hal_cluster.rollout",
-}
-"""Commands whose part is imported when they are called."""
 FOUND_BY = "plugins/inventory/hal.py"
 SEARCHES = re.compile(r"\bsys\.path\b|\b__path__\b|\bspec_from_file_location\b")
 PRODUCT = ("playbooks", "plugins", "roles")
@@ -64,7 +64,7 @@ def parts_import_what_they_may(root: Path) -> Iterator[Finding]:
             own = _part(here.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
             for number, name in _imported(path, here):
                 other = _part(name)
-                if other in (own, package) or other in MAY.get(own, ()) or FILES.get(here) == other:
+                if other in (own, package) or other in MAY.get(own, ()):
                     continue
                 yield Finding(path, number, f"{own} may not import {other}: docs/design.md, who may import whom")
 

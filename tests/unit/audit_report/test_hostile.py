@@ -17,9 +17,9 @@ from rich.cells import cell_len
 
 import hal_cluster.audit.cli
 import hal_cluster.environments.cli
+import hal_cluster.inventory.cli
 import hal_cluster.packages.cli
 import hal_cluster.provision.cli
-import hal_inventory.cli
 import hal_inventory.script
 from hal_cluster.audit import report, roles
 from hal_cluster.audit.cli import show as showing
@@ -178,7 +178,7 @@ def test_the_json_of_an_audit_is_for_terminals_too_and_the_same_data(
 
 PROGRAMS: dict[str, Callable[[], int]] = {
     "hal-audit": lambda: hal_cluster.audit.cli.main(["run", "--role", EVIL]),
-    "hal-inventory": lambda: hal_inventory.cli.main(["-i", EVIL, "nodes", "all"]),
+    "hal-inventory": lambda: hal_cluster.inventory.cli.main(["-i", EVIL, "nodes", "all"]),
     "hal-inventory --host": lambda: hal_inventory.script.main(["--host", EVIL]),
     "hal-packages": lambda: hal_cluster.packages.cli.main(["declared", "-i", EVIL]),
     "hal-environments": lambda: hal_cluster.environments.cli.main(["check", "--folder", EVIL]),

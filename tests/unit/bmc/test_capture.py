@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hal_cluster.bmc.models import Target
-from hal_inventory.cli import main
+from hal_cluster.inventory.cli import main
 from hal_inventory.load import load
 from tests.unit.bmc.emulated import PORTS, SECRET
 from tests.unit.bmc.site import MODEL, Site
@@ -37,7 +37,8 @@ nodes:
 @pytest.fixture
 def site(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     ports = {f"{name}_port": number for name, number in PORTS.model_dump().items()}
-    monkeypatch.setattr("hal_inventory.cli.capture_bmc.Target", partial(Target, **ports))  # the usual ones are root's
+    # The usual ports are root's.
+    monkeypatch.setattr("hal_cluster.inventory.capture_bmc.Target", partial(Target, **ports))
     macs = 'macs: {bmc: !placeholder "02:00:00:00:09:[01-04]"}'
     text = MODEL.replace('serial: "S[1-4]"', f'serial: !placeholder "PLACEHOLDER-[1-4]"\n    {macs}')
     site.model(text.replace("nodes:\n", PLAIN, 1).replace("services:\n", f"{STORE}services:\n"))

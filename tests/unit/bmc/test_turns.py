@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hal_cluster import lock
 from hal_cluster.bmc import operations
 from hal_cluster.bmc.models import Power
 from hal_cluster.bmc.turns import Turns, next_turn
-from hal_inventory import lock
 from tests.unit.bmc.test_deadlines import Moody, limits
 from tests.unit.bmc.test_retry import Clock
 

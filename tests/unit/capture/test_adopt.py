@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hal_cluster.inventory.cli import main
 from hal_inventory.capture.adopt import Adoption, Told, adopt
-from hal_inventory.cli import main
 from hal_inventory.load import load, load_bytes
 
 HEAD = """\

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hal_inventory.cli import main
-from hal_inventory.cli.capture import SCRIPT
+from hal_cluster.inventory.capture import SCRIPT
+from hal_cluster.inventory.cli import main
 from hal_inventory.load import load
 
 Machine = Callable[..., dict[str, Any]]

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from hal_cluster.inventory.capture import SCRIPT
 from hal_inventory.capture.document import NodeCapture, parse_capture
-from hal_inventory.cli.capture import SCRIPT
 from tests.unit.interpreters import EVERY, interpreter
 
 CAPTURES = Path(__file__).parent / "captures"

@@ -123,6 +123,6 @@ def hal_inventory(folder: Folder) -> Callable[..., subprocess.CompletedProcess[s
     """The program hal-inventory, run in ``folder``."""
 
     def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        return folder.run(sys.executable, "-m", "hal_inventory", *arguments, **environment)
+        return folder.run(sys.executable, "-m", "hal_cluster.inventory", *arguments, **environment)
 
     return run

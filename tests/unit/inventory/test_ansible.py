@@ -49,7 +49,7 @@ def test_the_plugin_the_script_and_the_program_say_the_same(folder: Folder, root
 
     by_plugin = folder.listed(source)
     by_script = folder.run(sys.executable, script, "--list", HAL_INVENTORY_SOURCES=str(source))
-    by_program = folder.run(sys.executable, "-m", "hal_inventory", "-i", source, "--list")
+    by_program = folder.run(sys.executable, "-m", "hal_cluster.inventory", "-i", source, "--list")
     by_ansible = folder.ansible(
         "ansible-inventory", "--list", "-i", script,
         ANSIBLE_INVENTORY_ENABLED="script", HAL_INVENTORY_SOURCES=str(source),
@@ -99,7 +99,7 @@ def test_the_same_input_gives_the_same_bytes(folder: Folder) -> None:
     source = folder.site()
     outputs = {
         folder.run(
-            sys.executable, "-m", "hal_inventory", "-i", source, "--list",
+            sys.executable, "-m", "hal_cluster.inventory", "-i", source, "--list",
             PYTHONHASHSEED=seed, HAL_CACHE_DIR=str(folder.path / f"cache{seed}"),
         ).stdout
         for seed in ("1", "2", "3")

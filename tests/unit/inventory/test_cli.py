@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hal_inventory import cli
-from hal_inventory.cli import show
+from hal_cluster.inventory import cli, show
 from tests.unit.inventory.conftest import ROOT, Folder
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -183,7 +182,7 @@ def on_a_terminal(folder: Folder, *arguments: str, **environment: str) -> str:
     root = Path(__file__).resolve().parents[3]
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "hal_inventory", *arguments],
+        [sys.executable, "-m", "hal_cluster.inventory", *arguments],
         cwd=folder.path,
         stdin=slave,
         stdout=slave,
@@ -229,9 +228,8 @@ def test_markup_in_a_value_is_only_text(folder: Folder, small: str) -> None:
 
 def test_a_reader_that_has_had_enough_is_no_fault(folder: Folder, root: Path, source: Path) -> None:
     for command in ("--list", "schema", "list", "names"):
-        script = (
-            f"'{sys.executable}' -m hal_inventory -i hal.yml {command} | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
-        )
+        program = f"'{sys.executable}' -m hal_cluster.inventory -i hal.yml {command}"
+        script = f"{program} | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
         done = folder.run("bash", "-c", script)
         assert (done.stdout, done.stderr) == ("0\n", ""), command
 
@@ -284,7 +282,8 @@ cat answer
 @pytest.fixture
 def program(folder: Folder, source: Path) -> None:
     """The command hal-inventory in bin/, and a source to ask."""
-    folder.write("bin/hal-inventory", f'#!/bin/sh\nexec "{sys.executable}" -m hal_inventory "$@"\n').chmod(0o755)
+    script = f'#!/bin/sh\nexec "{sys.executable}" -m hal_cluster.inventory "$@"\n'
+    folder.write("bin/hal-inventory", script).chmod(0o755)
 
 
 @pytest.mark.usefixtures("program")

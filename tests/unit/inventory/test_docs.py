@@ -64,7 +64,11 @@ def test_the_output_shown_is_real(command: str, output: str) -> None:
     program, *arguments = shlex.split(command)
     assert program == "hal-inventory"
     done = subprocess.run(
-        [sys.executable, "-m", "hal_inventory", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "hal_cluster.inventory", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.rstrip("\n") == output
 

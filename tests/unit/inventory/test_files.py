@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hal_cluster.inventory.validate import validate
 from hal_inventory import reader
-from hal_inventory.cli.validate import validate
 from hal_inventory.errors import ClusterFileError, HalInventoryError
 from hal_inventory.load import load, load_bytes
 from hal_inventory.sources import is_source, last_source

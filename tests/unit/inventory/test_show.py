@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hal_inventory import cli
-from hal_inventory.cli.output import Answer, Facts, Table, Tree, show
-from hal_inventory.cli.show import KINDS, totals
-from hal_inventory.cli.show import show as shown
+from hal_cluster.inventory import cli
+from hal_cluster.inventory.show import KINDS, totals
+from hal_cluster.inventory.show import show as shown
 from hal_inventory.load import load_bytes
 from hal_inventory.model import Site
+from hal_inventory.output import Answer, Facts, Table, Tree, show
 from hal_inventory.validate import whole_nodes
 from tests.unit.inventory.conftest import Folder
 

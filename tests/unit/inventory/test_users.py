@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal_inventory.cli import main
+from hal_cluster.inventory.cli import main
 from hal_inventory.compiled import Compiled
 from hal_inventory.errors import FindingsError, UsersFileError
 from hal_inventory.load import load_users, users_bytes

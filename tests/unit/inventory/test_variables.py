@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hal_inventory.cli import main
+from hal_cluster.inventory.cli import main
 from hal_inventory.variable_names import OF_PROGRAMS, known_names
 from hal_inventory.variables import MADE_IN_A_RUN, Variables, check, check_source
 from tests.unit.inventory.conftest import ROOT, Folder

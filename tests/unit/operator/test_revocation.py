@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 import yaml
 
+from hal_cluster import lock
 from hal_cluster.certificates import authority, cli, files, revoked
 from hal_cluster.certificates.authority import Authority
 from hal_cluster.certificates.errors import CertificateError
 from hal_cluster.certificates.keygen import fingerprint, let_in, public_key
-from hal_inventory import lock
 from tests.unit import playing
 from tests.unit.interpreters import LOCAL
 from tests.unit.modules import PROJECT

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from hal_cluster import lock as shared
 from hal_cluster.rules.singularity.ledger import LedgerError, read, remember, unknown
-from hal_inventory import lock as shared
 from hal_inventory.users import User
 
 USERS = {user.name: user.as_dict() for user in (User("bob", 5002, 10), User("al", 5001, 9), User("x", 5003))}

@@ -40,7 +40,8 @@ def shell(left: Path, command: str, **environment: str) -> str:
 def test_programs_know_the_nodes_that_run(left: Path) -> None:
     elsewhere = {"ANSIBLE_INVENTORY": "inventory/hal/hal.yml", "HAL_INVENTORY_SOURCES": "inventory/hal/hal.yml"}
     assert (
-        shell(left, "python -m hal_inventory nodes all", **elsewhere) == "hal[01-02],hal-data,hal-login,hal-mgmt[1-2]\n"
+        shell(left, "python -m hal_cluster.inventory nodes all", **elsewhere)
+        == "hal[01-02],hal-data,hal-login,hal-mgmt[1-2]\n"
     )
     assert shell(left, 'printf %s "$ANSIBLE_CONFIG"') == f"{left.parents[1]}/ansible.cfg"
     assert shell(left, "command -v ansible-playbook") == f"{left.parents[1]}/.venv/bin/ansible-playbook\n"
@@ -53,7 +54,7 @@ def test_ansible_goes_to_them_without_i(left: Path) -> None:
 
 def test_a_second_demo_of_another_size_is_what_counts(left: Path) -> None:
     demo_environment.leave(ROOT / "inventory/virtual/hal.yml")
-    assert "hal[01-16]," in shell(left, "python -m hal_inventory nodes all")
+    assert "hal[01-16]," in shell(left, "python -m hal_cluster.inventory nodes all")
 
 
 def test_make_shell_says_that_nothing_runs(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from hal_cluster.bmc.capture import document
 from hal_cluster.bmc.errors import BmcError
 from hal_cluster.bmc.many import ask_all
 from hal_cluster.bmc.models import Target
+from hal_cluster.inventory.capture import Verdict, verdict
 from hal_inventory.capture.document import Capture, parse_capture
 from hal_inventory.capture.propose import propose
-from hal_inventory.cli.capture import Verdict, verdict
 from hal_inventory.compiled import Compiled
 from hal_inventory.derive.inventory import pack
 from hal_inventory.errors import Finding, HalInventoryError

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hal_inventory.cli.output import Answer, Facts, Table
 from hal_inventory.declared import Profile
 from hal_inventory.derive import slices, slurm
 from hal_inventory.derive.inventory import pack
 from hal_inventory.errors import UnknownNameError
 from hal_inventory.model import MANAGEMENT, Site
+from hal_inventory.output import Answer, Facts, Table
 from hal_inventory.packed import host_vars
 from hal_inventory.ranges import fold
 from hal_inventory.suggest import did_you_mean

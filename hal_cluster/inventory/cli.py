@@ -19,8 +19,8 @@ from hal_inventory.script import host_text, list_text, source_of
 from hal_inventory.settings import configured_sources
 
 if TYPE_CHECKING:
-    from hal_inventory.cli.output import Answer
     from hal_inventory.model import Site
+    from hal_inventory.output import Answer
 
 OK, FAULT, INTERRUPTED = 0, 2, 130
 KINDS = (
@@ -162,14 +162,14 @@ def _site(sources: Sequence[str]) -> Site:
 
 
 def _print(answer: Answer, options: argparse.Namespace) -> int:
-    from hal_inventory.cli import output
+    from hal_inventory import output
 
     output.show(answer, as_json=getattr(options, "as_json", False))
     return OK
 
 
 def _show(options: argparse.Namespace, sources: Sequence[str]) -> int:
-    from hal_inventory.cli.show import show
+    from hal_cluster.inventory.show import show
 
     if len(options.words) > 2:
         raise HalInventoryError("show takes a kind and a name at most")
@@ -177,9 +177,9 @@ def _show(options: argparse.Namespace, sources: Sequence[str]) -> int:
 
 
 def _list(options: argparse.Namespace, sources: Sequence[str]) -> int:
-    from hal_inventory.cli.output import Answer
-    from hal_inventory.cli.show import KINDS as collected
-    from hal_inventory.cli.show import node_table
+    from hal_cluster.inventory.show import KINDS as collected
+    from hal_cluster.inventory.show import node_table
+    from hal_inventory.output import Answer
     from hal_inventory.restrict import select
 
     site = _site(sources)
@@ -189,8 +189,8 @@ def _list(options: argparse.Namespace, sources: Sequence[str]) -> int:
 
 
 def _graph(options: argparse.Namespace, sources: Sequence[str]) -> int:
-    from hal_inventory.cli.output import Answer, Tree
     from hal_inventory.errors import UnknownNameError
+    from hal_inventory.output import Answer, Tree
     from hal_inventory.ranges import fold
     from hal_inventory.suggest import did_you_mean
 
@@ -209,8 +209,8 @@ def _graph(options: argparse.Namespace, sources: Sequence[str]) -> int:
 
 
 def _nodes(options: argparse.Namespace, sources: Sequence[str]) -> int:
-    from hal_inventory.cli.output import Answer
     from hal_inventory.compiled import Compiled
+    from hal_inventory.output import Answer
     from hal_inventory.ranges import fold
 
     names: list[str] = Compiled(source_of(sources)).slice("nodes", {"where": options.expression})
@@ -219,7 +219,7 @@ def _nodes(options: argparse.Namespace, sources: Sequence[str]) -> int:
 
 
 def _ssh_config(options: argparse.Namespace, sources: Sequence[str]) -> int:
-    from hal_inventory.cli.ssh_config import write
+    from hal_cluster.inventory.ssh_config import write
     from hal_inventory.connection import ssh_config_of
 
     text = ssh_config_of(source_of(sources), options.expression)
@@ -231,8 +231,8 @@ def _ssh_config(options: argparse.Namespace, sources: Sequence[str]) -> int:
 
 
 def _names(options: argparse.Namespace, sources: Sequence[str]) -> int:
-    from hal_inventory.cli.output import Answer
     from hal_inventory.compiled import Compiled
+    from hal_inventory.output import Answer
     from hal_inventory.packed import group_members
 
     packed = Compiled(source_of(sources)).inventory()
@@ -241,7 +241,7 @@ def _names(options: argparse.Namespace, sources: Sequence[str]) -> int:
 
 
 def _validate(options: argparse.Namespace, sources: Sequence[str]) -> int:
-    from hal_inventory.cli.validate import validate
+    from hal_cluster.inventory.validate import validate
 
     verdict = validate(options.files or sources, list_placeholders=options.placeholders, model_only=options.model)
     _print(verdict.answer, options)
@@ -249,13 +249,13 @@ def _validate(options: argparse.Namespace, sources: Sequence[str]) -> int:
 
 
 def _capture(options: argparse.Namespace, sources: Sequence[str]) -> int:
-    from hal_inventory.cli.capture import capture, script
+    from hal_cluster.inventory.capture import capture, script
 
     if options.script:
         sys.stdout.write(script())
         return OK
     if options.bmc is not None:
-        from hal_inventory.cli.capture_bmc import capture_bmcs
+        from hal_cluster.inventory.capture_bmc import capture_bmcs
 
         if options.files or options.node:
             raise HalInventoryError("--bmc asks the BMCs itself: give it without FILE and --node")
@@ -271,7 +271,7 @@ def _capture(options: argparse.Namespace, sources: Sequence[str]) -> int:
 
 
 def _adopt(options: argparse.Namespace, sources: Sequence[str]) -> int:
-    from hal_inventory.cli.adopt import run
+    from hal_cluster.inventory.adopt import run
 
     done = run(
         source_of(sources),
@@ -297,7 +297,7 @@ def _schema(options: argparse.Namespace, sources: Sequence[str]) -> int:
 
 
 def _completion(options: argparse.Namespace, sources: Sequence[str]) -> int:
-    from hal_inventory.cli.completion import script
+    from hal_cluster.inventory.completion import script
 
     flags = (
         "-i",

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from hal_cluster.inventory.capture import CLEAN, FOUND
+from hal_cluster.inventory.capture_bmc import ask, bmc_site
 from hal_inventory.capture.adopt import NEW, NOT_DECLARED, PLACEHOLDER, SAME, Row, Told, adopt, told_by
 from hal_inventory.capture.document import Capture, NodeCapture, read_capture
 from hal_inventory.capture.machine import of_capture
-from hal_inventory.cli.capture import CLEAN, FOUND
-from hal_inventory.cli.capture_bmc import ask, bmc_site
-from hal_inventory.cli.output import Answer, Table
 from hal_inventory.errors import Finding, FindingsError, HalInventoryError, UnknownNameError
 from hal_inventory.load import load_bytes
 from hal_inventory.model import Site
+from hal_inventory.output import Answer, Table
 from hal_inventory.reader import display_name, read_bytes
 from hal_inventory.restrict import select
 from hal_inventory.sources import is_model, read_source

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hal_inventory.cli.output import Answer, Table
-from hal_inventory.cli.show import totals
+from hal_cluster.inventory.show import totals
 from hal_inventory.compiled import Compiled
 from hal_inventory.errors import Finding, FindingsError
 from hal_inventory.load import load, load_users
 from hal_inventory.model import Site
+from hal_inventory.output import Answer, Table
 from hal_inventory.reader import display_name
 from hal_inventory.settings import PROJECT
 from hal_inventory.sources import is_model, is_users

@@ -10,9 +10,9 @@ from hal_inventory import capture as package
 from hal_inventory.capture.document import read_capture
 from hal_inventory.capture.propose import propose
 from hal_inventory.capture.work import Proposal
-from hal_inventory.cli.output import Answer
 from hal_inventory.errors import Finding, HalInventoryError, UnknownNameError
 from hal_inventory.load import load_bytes
+from hal_inventory.output import Answer
 from hal_inventory.reader import display_name, read_bytes
 from hal_inventory.sources import is_model, read_source
 from hal_inventory.suggest import did_you_mean

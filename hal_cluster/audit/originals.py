@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hal_cluster.reimage.record import code_of_prints
+from hal_cluster.confirmation import code_of_prints
 from hal_inventory.printable import one_line
 from hal_inventory.ranges import fold
 

@@ -11,9 +11,9 @@ from ansible.errors import AnsibleError
 from ansible.plugins.callback import CallbackBase
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
+from hal_cluster.aside import play_aside
 from hal_cluster.audit.errors import AuditError
 from hal_cluster.audit.store import Store, read_json
-from hal_cluster.rollout.aside import play_aside
 from hal_inventory.printable import one_line
 
 # Arguments of hal_record that a spool has.

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import Any
 
+from hal_cluster.confirmation import code_of_prints
 from hal_cluster.reimage.errors import ReimageError
 
 FORMAT = 1
@@ -74,22 +75,9 @@ class Plan:
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
-_LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"  # none that is read as another, no U: no words
-
-
 def code_of(plans: Iterable[Plan]) -> str:
     """Return the code that confirms these plans, all of them and no other: eight letters, ``K7QX-M2VD``."""
     return code_of_prints(plan.fingerprint for plan in plans)
-
-
-def code_of_prints(prints: Iterable[str]) -> str:
-    """Return the code of digests, in whichever order they come."""
-    number = int(hashlib.sha256("\n".join(sorted(prints)).encode()).hexdigest(), 16)
-    letters = ""
-    for _ in range(8):
-        number, letter = divmod(number, len(_LETTERS))
-        letters += _LETTERS[letter]
-    return f"{letters[:4]}-{letters[4:]}"
 
 
 @dataclass(frozen=True, slots=True)

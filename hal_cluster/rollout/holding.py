@@ -18,10 +18,10 @@ from ansible.plugins.callback import CallbackBase
 from ansible.template import Templar
 from ansible.utils.display import Display
 
+from hal_cluster.aside import AsidePlay, play_aside
 from hal_cluster.audit.recording import Run
 from hal_cluster.audit.sealing import folded
 from hal_cluster.rollout import managing, notes
-from hal_cluster.rollout.aside import AsidePlay, play_aside
 from hal_cluster.rollout.processes import Here, started
 from hal_cluster.rollout.words import PERMISSION, command_line
 from hal_inventory.printable import one_line

@@ -67,7 +67,7 @@ class Managed:
 
         None also where only the run knows the hosts of a play.
         """
-        from hal_cluster.audit import naming  # which asks this module
+        from hal_cluster.rollout import naming  # which asks this module
 
         roles = naming.RUNNING.listed(loader, manager)
         try:

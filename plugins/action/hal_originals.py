@@ -1,4 +1,4 @@
-"""Keep what is on a node before roles change it: what that is, is worked out here. hal_cluster.audit.naming decides."""
+"""Keep what is on a node before roles change it: hal_cluster.rollout.naming works out here what that is."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 
-from hal_cluster.audit import naming
 from hal_cluster.audit.errors import AuditError
 from hal_cluster.audit.store import Store, pack
 from hal_cluster.expect.answers import BoundedAction
+from hal_cluster.rollout import naming
 
 NOTHING = {"changed": False, "kept": [], "lost": [], "uncovered": []}
 

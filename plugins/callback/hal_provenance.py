@@ -10,8 +10,9 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.callback import CallbackBase
 
-from hal_cluster.audit import active, naming, sealing
+from hal_cluster.audit import active, sealing
 from hal_cluster.audit.observer import Observer, in_check_mode
+from hal_cluster.rollout import naming
 from hal_cluster.rollout.holding import CURRENT
 
 DOCUMENTATION = r"""

@@ -15,7 +15,6 @@ VALUES = {
     "hal_cluster.audit.differing": "Undecided",
     "hal_cluster.audit.findings": "Accepted Finding",
     "hal_cluster.audit.inputs": "RoleText",
-    "hal_cluster.audit.naming": "Wanted",
     "hal_cluster.audit.plan": "Undecided",
     "hal_cluster.audit.plays": "Known",
     "hal_cluster.audit.questions": "Role",
@@ -84,6 +83,7 @@ VALUES = {
     "hal_cluster.reimage.slurm_text": "Listed Ran",
     "hal_cluster.reimage.world": "Installation Job SlurmNode World",
     "hal_cluster.rollout.processes": "Here",
+    "hal_cluster.rollout.naming": "Wanted",
     "hal_cluster.rollout.refusals": "Said",
     "hal_cluster.rules.singularity.conf": "Directive",
 }

@@ -13,7 +13,7 @@ PACKAGES = ("hal_inventory", "hal_cluster", "hal_node")
 MODULE_UTILS = "ansible.module_utils."
 MAY: Mapping[str, frozenset[str]] = {
     "hal_cluster.audit": frozenset(
-        {"hal_inventory", "hal_cluster.expect", "hal_cluster.lock", "hal_cluster.reimage", "hal_cluster.rollout"}
+        {"hal_inventory", "hal_cluster.aside", "hal_cluster.confirmation", "hal_cluster.expect", "hal_cluster.lock"}
     ),
     "hal_cluster.bmc": frozenset(
         {"hal_inventory", "hal_cluster.certificates", "hal_cluster.lock", "hal_cluster.secrets"}
@@ -33,11 +33,12 @@ MAY: Mapping[str, frozenset[str]] = {
             "hal_cluster.audit",
             "hal_cluster.bmc",
             "hal_cluster.certificates",
+            "hal_cluster.confirmation",
             "hal_cluster.provision",
             "hal_node.slurm",
         }
     ),
-    "hal_cluster.rollout": frozenset({"hal_inventory", "hal_cluster.audit", "hal_cluster.expect"}),
+    "hal_cluster.rollout": frozenset({"hal_inventory", "hal_cluster.aside", "hal_cluster.audit", "hal_cluster.expect"}),
     "hal_cluster.rules": frozenset(
         {"hal_inventory", "hal_cluster.lock", "hal_node.munge_key", "hal_node.scale", "hal_node.slurm"}
     ),

@@ -55,7 +55,7 @@ def _read(program: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> st
     if program == "hal_cluster.expect":
         return "" if all(list(PROJECT.glob(word)) for word in words) else "no such file"
     if program == "testbed.cli" and words[0] in ("fabric", "bmc"):
-        return ""  # those parse what is left themselves: tests/unit/testbed and bmc_emulated
+        return ""  # those parse what is left themselves: tests/unit/virtual_hal
     try:
         with monkeypatch.context() as only:
             read(program, [word for word in words if word != "..."], only)

@@ -60,5 +60,5 @@ def test_a_second_manager_is_looked_for_wherever_a_role_acts_and_before_the_firs
     first = next(number for number, play in enumerate(every) if any(not role.from_include for role in play.roles))
     (asks,) = [play for play in every[:first] if play.vars.get("rollout_holds")]
     assert asks.tags == ["always"]
-    # hal_rollout leaves out nodes on which nothing of the run acts: tests/unit/rollout/test_managing.py
+    # hal_rollout leaves out nodes on which nothing of the run acts: tests/unit/hal_cluster/rollout/test_managing.py
     assert asks.hosts in ("all", ["all"])

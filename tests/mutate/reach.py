@@ -21,7 +21,7 @@ READ = re.compile(r"(tests/(unit|property|contract)/|hal_|plugins/|roles/\w+/fil
 # What a test looks for in folders of the project: plugins/*/*.py
 MANY = re.compile(r"[\"']((?:plugins|roles|playbooks|inventory|hal_[\w*]*)/[\w*./-]*\*[\w*./-]*)[\"']")
 TASKS = re.compile(r"(?:import|include)_tasks: ([\w/-]+\.yml)")
-OWN = "tests/unit/mutate/"  # these try faults themselves, in files that they name
+OWN = "tests/unit/tests/mutate/"  # these try faults themselves, in files that they name
 # A file of the project; not one that a text shows as the source of something: roles/time/tasks/main.yml:2
 NAMED = re.compile(r"(?<![\w-])(?:[\w-]+/)+[\w.-]*(?![\w.|:/-])")
 
@@ -89,7 +89,7 @@ class Reach:
         return [name for name, many in patterns.items() if any(fnmatch.fnmatchcase(path, one) for one in many)]
 
     def _of_area(self, path: str) -> list[str]:
-        folder = re.compile(rf"/{re.escape(area(path))}(_\w+)?/")  # audit's are in audit, audit_node, audit_report
+        folder = re.compile(rf"/{re.escape(area(path))}(_\w+)?/")  # its roles and its packages are alike
         return sorted(name for name in self._texts if is_test(name) and folder.search(name))
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.unit.backup.archives import KINDS, Member, manifest, write
+from tests.unit.roles.backup.archives import KINDS, Member, manifest, write
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "roles" / "backup" / "files"))
 archives: Any = importlib.import_module("backup_archive")

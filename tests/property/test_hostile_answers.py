@@ -21,9 +21,9 @@ from hal_cluster.expect import promises
 from hal_cluster.expect.prepare import Prepared
 from hal_inventory.bounded import BoundError, check, parsed
 from tests.property.hostile import PROJECT, TEXT, unseen
-from tests.unit.audit_report.conftest import HEALTHY, difference
-from tests.unit.audit_report.test_examining import examined
-from tests.unit.audit_report.test_unmanaged import PAM, SINFO, WHEEL
+from tests.unit.hal_cluster.audit.answers import HEALTHY, difference
+from tests.unit.hal_cluster.audit.test_examining import examined
+from tests.unit.hal_cluster.audit.test_unmanaged import PAM, SINFO, WHEEL
 
 SCHEMA = jsonschema.Draft202012Validator(json.loads((PROJECT / "hal_cluster/audit/findings.schema.json").read_text()))
 FULL: dict[str, Any] = {

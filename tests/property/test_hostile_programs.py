@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from hal_cluster.reimage.record import State
 from tests.property.hostile import PROJECT, TEXT, unseen
-from tests.unit.provision.reimages import NOW, record
+from tests.unit.roles.provision_server.reimages import NOW, record
 
 SHIPPED = str(PROJECT / "plugins/module_utils")
 for role in ("provision_server", "backup", "node_health", "singularity"):

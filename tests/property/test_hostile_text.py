@@ -36,8 +36,8 @@ from hal_inventory.output import Answer, Facts, Part, Table, Tree
 from hal_inventory.output import show as print_answer
 from hal_inventory.printable import json_text, lines, one_line, printable
 from tests.property.hostile import PROJECT, TEXT, WORD, check_command, unseen
-from tests.unit.audit_report.conftest import EXPECTATION, HEALTHY
-from tests.unit.reimage.fakes import RUN, plan
+from tests.unit.hal_cluster.audit.answers import EXPECTATION, HEALTHY
+from tests.unit.hal_cluster.reimage.fakes import RUN, plan
 
 sys.path.insert(0, str(PROJECT / "plugins/module_utils"))
 node_side = importlib.import_module("hal_node.printable")

@@ -29,7 +29,7 @@ from hal_inventory.ranges import MAX_NAMES, expand, expand_list, fold, fold_in_o
 from hal_inventory.restrict import only, renumber, select
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = (ROOT / "tests" / "unit" / "inventory" / "data" / "small.yml").read_text()
+SMALL = (ROOT / "tests/unit/hal_inventory/data/small.yml").read_text()
 HAL_FILE = (ROOT / "inventory" / "hal" / "cluster.yml").read_text()
 HAL = load_bytes(HAL_FILE.encode(), "cluster.yml")
 RELAXED = settings(max_examples=60)

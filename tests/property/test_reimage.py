@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from hal_cluster.reimage.engine import Engine, Limits
 from hal_cluster.reimage.errors import ReimageError, Trouble
 from hal_cluster.reimage.record import Record, Run, State, Step, record_of, stamp
-from tests.unit.reimage.fakes import RUN, Broken, Site, plan
+from tests.unit.hal_cluster.reimage.fakes import RUN, Broken, Site, plan
 
 NODES = ("hal01", "hal02", "hal03", "hal04")
 ENDS = st.sampled_from(["RESUME", "RESUME", "DOWN"])

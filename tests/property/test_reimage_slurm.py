@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hal_cluster.reimage.slurm import SlurmCommands, TestJob
-from tests.unit.reimage.slurmctld import Node, Slurmctld
+from tests.unit.hal_cluster.reimage.slurmctld import Node, Slurmctld
 
 NAMES = [f"hal{number:02d}" for number in range(1, 7)]
 PARTITIONS = ["gpu", "cpu", "debug"]

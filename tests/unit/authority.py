@@ -1,4 +1,7 @@
-"""An authority for servers as playbooks/authorities.yml leaves it; tests/unit/operator/test_authorities.py compares."""
+"""An authority for servers as playbooks/authorities.yml leaves it.
+
+tests/unit/hal_cluster/certificates/test_authorities.py compares.
+"""
 
 from __future__ import annotations
 

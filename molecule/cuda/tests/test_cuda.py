@@ -107,7 +107,7 @@ def test_a_rollout_mends_what_it_installs_and_names_the_rest(node: Node, rollout
     assert rollout.broken_promises("cuda", COMPUTES) == []
 
 
-# Each refusal: tests/unit/cuda/test_role.py.
+# Each refusal: tests/unit/roles/cuda/test_role.py.
 def test_what_does_not_go_together_is_refused_before_anything_changes(node: Node, rollout: Rollout) -> None:
     packages = "rpm -qa | sort | cksum"
     before = node(COMPUTES).check_output(packages)

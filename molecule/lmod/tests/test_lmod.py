@@ -445,7 +445,7 @@ def test_login_and_compute_nodes_out_of_step_are_found(node: Node, rollout: Roll
     assert "status 0 at/12.0" in words(loaded(node(LOGIN), "at"))
 
 
-# ---------------------------------------------------------------- refusals; of declarations: tests/unit/lmod
+# --------------------------------------------------- refusals; of declarations: tests/unit/hal_cluster/rules/lmod
 def test_a_declared_module_in_the_place_of_somebody_s_needs_a_word(node: Node, rollout: Rollout) -> None:
     declared = [{"name": "colabtools", "version": "1", "title": "Tools of the lab"}]
     host = node(COMPUTE)

@@ -1,0 +1,36 @@
+"""What the command hands on to the parts of the real world."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hal_cluster.reimage.command import Asked, Connected, _Site
+from hal_inventory.compiled import Compiled
+from hal_inventory.packed import host_vars
+from tests.unit.hal_cluster.reimage.asking import ROOT, Desk
+from tests.unit.hal_cluster.reimage.slurmctld import Node, Slurmctld
+
+
+def test_a_test_job_asks_for_all_gpus_that_are_declared_for_its_node(desk: Desk) -> None:
+    source = desk.folder / "hal.yml"
+    variables = host_vars(Compiled(source).inventory())
+    declared = [gpu["type"] for gpu in variables["hal06"]["hal_node"]["gpus"]]
+    assert declared == ["v100"] * 4
+    slurmctld = Slurmctld(Node("hal05", ["gpu"], flags={"DRAIN"}), Node("hal06", ["gpu"], flags={"DRAIN"}))
+    connected = Connected(
+        sources=[str(source)],
+        variable=lambda host, name: variables.get(host, {}).get(name),
+        run_on=lambda host, fresh=False: slurmctld if host == "hal-login" else desk.server,
+        program=["ansible-playbook"],
+        environment={},
+        extra={},
+        project=ROOT,
+        say=desk.said.append,
+    )
+    settings: dict[str, Any] = {**desk.settings(), "job_user": "bob", "job_command": "nvidia-smi -L"}
+    world = _Site(Asked("hal[05-06]", "", settings, False, "root@here"), connected).world()
+    for name in ("hal05", "hal06"):
+        world.slurm.prove(name)
+        (job,) = (words for words in slurmctld.asked if "sbatch" in words and f"--nodelist={name}" in words)
+        assert job[:4] == ["runuser", "-u", "bob", "--"]
+        assert {"--gres=gpu:v100:4", "--time=5", "--wrap=nvidia-smi -L"} <= set(job)

@@ -1,0 +1,39 @@
+"""Which states of a node keep the promise that slurmctld can use it, as 22.05 and 20.02 write them."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.module_utils.hal_node.expect.matchers import regex
+
+ENTRIES = yaml.safe_load((Path(__file__).resolve().parents[4] / "roles/slurm/expect.yml").read_text())
+MODULE = Path(__file__).resolve().parents[4] / "plugins/modules/hal_slurm_daemon.py"
+PROMISED = next(entry["match"] for entry in ENTRIES if entry["id"] == "slurmctld can use the node")
+
+
+@pytest.mark.parametrize(
+    "state", ["IDLE", "MIXED", "ALLOCATED+PLANNED", "IDLE+DRAIN", "MIXED+DRAIN", "DOWN+DRAIN", "IDLE+MAINT"]
+)
+def test_it_can_use_a_node_that_serves_or_that_is_drained(state: str) -> None:
+    assert regex(PROMISED).match(state)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        *("DOWN", "DOWN*", "DOWN+NOT_RESPONDING", "DOWN*+DRAIN", "DOWN+DRAIN+NOT_RESPONDING", "IDLE*", "FAIL"),
+        *("IDLE+DRAIN+INVALID_REG", "UNKNOWN"),
+    ],
+)
+def test_it_cannot_use_any_other(state: str) -> None:
+    assert not regex(PROMISED).match(state)
+
+
+@pytest.mark.parametrize("state", ["DOWN*", "IDLE*", "IDLE+DRAIN+NOT_RESPONDING", "DOWN+NOT_RESPONDING", "UNKNOWN"])
+def test_a_slurmd_that_was_started_is_waited_for_until_slurmctld_has_heard_of_it(state: str) -> None:
+    silent = runpy.run_path(str(MODULE))["SILENT"]
+    assert silent.search(state)
+    assert not silent.search("IDLE+DRAIN")

@@ -91,6 +91,9 @@ def plan(role, index, record, node):
         if now.get('type') == 'file' and entries[thing]['was']['state'] == 'absent' and not entries[thing]['content']:
             out.stays.append('%s: it was not there, and what is in it is not of the role: remove it by hand' % (
                 shown_name(thing)))
+        elif is_lost(entries[thing], now):
+            out.stays.append('%s: the file is gone, and its content was not kept: put it back by hand' % (
+                shown_name(thing)))
         elif kind_for(thing).comes_back:
             out.steps.append((thing, words(thing, entries[thing], now)))
         else:
@@ -105,6 +108,12 @@ def plan(role, index, record, node):
     out.jobs = sorted(unit for unit, _what in stops if _plain(unit) in OF_JOBS) if job_steps(node.path('/proc')) else []
     out.serving = sorted(unit for unit, what in stops if what.startswith('stop') and _plain(unit) in OF_CLUSTER)
     return out, seen
+
+
+def is_lost(entry, now):
+    # type: (dict[str, Any], dict[str, Any]) -> bool
+    """Say whether a file is gone of which only the mode was managed, so that nobody has its content. Pure."""
+    return entry['was'].get('type') == 'file' and not entry['content'] and now.get('type') != 'file'
 
 
 def _plain(unit):

@@ -177,13 +177,15 @@ def put_back(path, was, stored=None, content=True):
 
 
 def _replace(path, was, stored):
-    # type: (bytes, dict[str, Any], Any) -> None
+    # type: (bytes, dict[str, Any], bytes | None) -> None
     """Make the whole of it beside, and move it there: no reader meets half of it, or one that others may read."""
     folder = tempfile.mkdtemp(b'', b'.hal-originals-', os.path.dirname(path))
     beside = os.path.join(folder, b'new')
     try:
         if was['type'] == 'link':
             os.symlink(base64.b64decode(as_bytes(was['target'])), beside)
+        elif stored is None:
+            raise Unreadable('its content was not kept')
         else:
             _copy(stored, beside)
         _as_it_was(beside, was)

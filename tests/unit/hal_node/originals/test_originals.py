@@ -611,6 +611,22 @@ def test_what_is_not_put_back_is_named(hal: FakeNode, systemd: list[list[str]]) 
     assert "shell /bin/bash" in line
 
 
+def test_a_file_that_is_gone_and_was_not_kept_stays_away(hal: FakeNode, systemd: list[list[str]]) -> None:
+    """Its mode alone was managed, so its content is not in the store."""
+    hal.write("/var/log/x", "theirs\n")
+    hal.write(CONF, "theirs\n")
+    kept(hal, wants("file:/var/log/x", content=False) + wants(f"file:{CONF}"))
+    rolled_out(hal, "file:/var/log/x", content=False)
+    hal.path("/var/log/x").unlink()
+    hal.write(CONF, "ours\n")
+    said = planned(hal)
+    assert said["stays"] == ["file:/var/log/x: the file is gone, and its content was not kept: put it back by hand"]
+    assert [thing for thing, _what in said["steps"]] == [f"file:{CONF}"]
+    assert given_back(hal, changed_ok=True)["left"] == []
+    assert hal.path(CONF).read_text() == "theirs\n"
+    assert not hal.path("/var/log/x").exists()
+
+
 def test_what_could_not_be_put_back_is_kept_on(
     hal: FakeNode, systemd: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,7 @@ KEY = b"k" * 32
 
 
 def test_every_file_of_a_kind_is_in_the_registry_and_every_kind_has_a_name_of_its_own() -> None:
-    folder = Path(__file__).resolve().parents[3] / "hal_node/audit/kinds"
+    folder = Path(__file__).resolve().parents[4] / "hal_node/audit/kinds"
     files = {path.stem for path in folder.glob("[!_]*.py")} - {"kind", "registry"}
     assert {type(kind).__module__.rpartition(".")[2] for kind in KINDS} == files
     assert len({kind.name for kind in KINDS}) == len(KINDS)

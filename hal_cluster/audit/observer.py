@@ -379,9 +379,8 @@ def commit_of(folder: str) -> str:
 
 
 def _rolled_out(folder: str) -> Iterable[str]:
-    return [
-        name for name in ("roles", "playbooks", "inventory", "plugins") if os.path.isdir(os.path.join(folder, name))
-    ]
+    names = ("roles", "playbooks", "inventory", "plugins", "hal_cluster", "hal_inventory", "hal_node")
+    return [name for name in names if os.path.isdir(os.path.join(folder, name))]
 
 
 def _git(folder: str, *words: str) -> str:

@@ -257,7 +257,7 @@ def test_a_commit_says_whether_what_is_rolled_out_differs_from_it(
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert subject.commit_of(str(tmp_path)) == ""
     git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@x"]
-    for name in ("roles/a", "docs/a"):
+    for name in ("roles/a", "hal_node/a", "docs/a"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text("1")
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
@@ -267,8 +267,10 @@ def test_a_commit_says_whether_what_is_rolled_out_differs_from_it(
     (tmp_path / "docs/a").write_text("2")
     (tmp_path / "roles/new").write_text("1")
     assert subject.commit_of(str(tmp_path)) == commit
-    (tmp_path / "roles/a").write_text("2")
-    assert subject.commit_of(str(tmp_path)) == f"{commit}+changes"
+    for name in ("roles/a", "hal_node/a"):
+        (tmp_path / name).write_text("2")
+        assert subject.commit_of(str(tmp_path)) == f"{commit}+changes"
+        (tmp_path / name).write_text("1")
 
 
 def test_paths_are_of_the_folder_of_the_configuration_or_of_the_project(

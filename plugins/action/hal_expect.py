@@ -9,11 +9,12 @@ from ansible.errors import AnsibleError
 from ansible.template import Templar
 from ansible.utils.unsafe_proxy import wrap_var
 
-from hal_cluster.expect import promises, report
+from hal_cluster.expect import promises
 from hal_cluster.expect.answers import BoundedAction
 from hal_cluster.expect.errors import ExpectationsError
 from hal_cluster.expect.prepare import Preparation, Prepared
 from hal_cluster.expect.roles import find_role, variables_in
+from hal_cluster.expect.verdict import is_named, title, verdict
 
 ARGUMENTS = {
     "role": {"type": "str"},
@@ -52,14 +53,14 @@ class ActionModule(BoundedAction):
             faults.extend(
                 promises.fault("", "limit_ids", f'no expectation has the id "{name}"')
                 for name in limit
-                if not any(_is_named(one, name) for one in prepared)
+                if not any(is_named(one, name) for one in prepared)
             )
-            prepared = [one for one in prepared if any(_is_named(one, name) for name in limit)]
+            prepared = [one for one in prepared if any(is_named(one, name) for name in limit)]
         if not prepared and not faults:
             faults = [promises.fault("", "hal_expect", "nothing was checked: no role or id was named")]
         results = [fault.result() for fault in faults] + self._evaluate(prepared, variables)
         host = str(variables.get("inventory_hostname", ""))
-        return wrap_var({**result, **_verdict(results, options, _title(options, prepared), host)})  # type: ignore[no-any-return]
+        return wrap_var({**result, **verdict(results, options, title(options, prepared), host)})  # type: ignore[no-any-return]
 
     def _targets(self, options: dict[str, Any], variables: dict[str, Any]) -> list[tuple[str, str | None]]:
         """Return [(role, path of its expect.yml or None if the role is not found)]."""
@@ -112,48 +113,3 @@ class ActionModule(BoundedAction):
         if not isinstance(answers, list) or len(answers) != len(questions):
             answers = [{"status": "unknown", "observed": None, "reason": promises.no_answer(reply)}] * len(questions)
         return promises.results(prepared, answers)
-
-
-def _is_named(one: Prepared, name: str) -> bool:
-    return one.id == name or one.id.startswith(f"{name} [")
-
-
-def _title(options: dict[str, Any], prepared: list[Prepared]) -> str:
-    if options["file"]:
-        return str(options["file"])
-    names = options["roles"] or ([options["role"]] if options["role"] else [])
-    return ", ".join(names or dict.fromkeys(one.role for one in prepared)) or "hal_expect"
-
-
-def _verdict(results: list[dict[str, Any]], options: dict[str, Any], title: str, host: str) -> dict[str, Any]:
-    """Return what the task says. Having checked nothing is a failure, too."""
-    counts = report.summary(results)
-    wrong = [one for one in results if one["status"] in ("fail", "unknown")]
-    fatal = [one for one in wrong if one["severity"] == "error" or options["severity"] == "warning"]
-    mild = [one for one in wrong if one not in fatal]
-    verdict: dict[str, Any] = {
-        "changed": False,
-        "results": results,
-        "summary": counts,
-        "msg": report.headline(counts, title, len(mild)),
-    }
-    if options["report_only"]:
-        return verdict
-    if mild:
-        verdict["warnings"] = [f"{host}: {line}" for line in report.lines(mild)]
-    if fatal:
-        verdict.update(
-            failed=True,
-            results=[report.brief(one) for one in wrong],
-            msg="\n".join([verdict["msg"], *report.lines(fatal)]),
-        )
-    elif counts["skipped"] == len(results) and not options["allow_all_skipped"]:
-        verdict.update(
-            failed=True,
-            results=[],
-            msg=(
-                f"{title}: nothing was checked: all {len(results)} expectations were skipped; "
-                "if that is right here, say allow_all_skipped: true"
-            ),
-        )
-    return verdict

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hal_cluster.reimage import call
 from hal_cluster.reimage.errors import Conflict
 from tests.unit import addresses, playing
 from tests.unit.hal_cluster.reimage.asking import FILES, PROGRAMS, Server
@@ -233,7 +234,6 @@ def test_variables_of_the_command_line_come_to_the_rollout_as_plain_data(monkeyp
     from ansible.parsing.vault import VaultLib, VaultSecret
     from ansible.parsing.yaml.objects import AnsibleVaultEncryptedUnicode
 
-    plugin = action()
     vault = VaultLib([("hal", VaultSecret(b"password"))])
     secret = AnsibleVaultEncryptedUnicode(vault.encrypt("wq8-Tramway-lan7"))
     secret.vault = vault
@@ -243,10 +243,8 @@ def test_variables_of_the_command_line_come_to_the_rollout_as_plain_data(monkeyp
         "vault_key": secret,
         "nested": {"key": secret, "since": datetime.date(2026, 11, 22), "list": [1, None, True]},
     }
-    monkeypatch.setattr(plugin, "load_extra_vars", lambda loader: given)
-    module = plugin.ActionModule.__new__(plugin.ActionModule)
-    module._loader = None
-    assert json.loads(json.dumps(module._extra())) == {
+    monkeypatch.setattr(call, "load_extra_vars", lambda loader: given)
+    assert json.loads(json.dumps(call.extra(None))) == {
         "vault_key": "wq8-Tramway-lan7",
         "nested": {"key": "wq8-Tramway-lan7", "since": "2026-11-22", "list": [1, None, True]},
     }
@@ -255,7 +253,7 @@ def test_variables_of_the_command_line_come_to_the_rollout_as_plain_data(monkeyp
 def test_playbooks_of_a_run_write_how_they_ended_and_inherit_no_check_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANSIBLE_CHECK_MODE", "1")
     monkeypatch.setenv("ANSIBLE_FORCE_COLOR", "1")
-    environment = action()._environment()
+    environment = call.environment()
     assert "ANSIBLE_CHECK_MODE" not in environment
     assert "ANSIBLE_FORCE_COLOR" not in environment
     assert "hal_outcome" in environment["ANSIBLE_CALLBACKS_ENABLED"].split(",")
@@ -272,12 +270,11 @@ def options(words: list[str]) -> dict[str, Any]:
     return found
 
 
-def program(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]) -> list[str]:
+def program(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]) -> list[str]:
     from ansible.utils.context_objects import CLIArgs
 
-    monkeypatch.setattr(plugin.context, "CLIARGS", CLIArgs(given))
     monkeypatch.setattr("ansible.context.CLIARGS", CLIArgs(given))
-    argv: list[str] = plugin.ActionModule._program({"ansible_playbook_python": "/venv/bin/python"})
+    argv: list[str] = call.program("/venv/bin/python")
     assert argv[:2] == ["/venv/bin/python", "/venv/bin/ansible-playbook"]
     return argv[2:]
 
@@ -306,7 +303,7 @@ HOW = [
 def test_rollouts_get_in_as_the_call_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str]) -> None:
     monkeypatch.chdir(tmp_path)
     given = options([*words, "--check", "reimage.yml"])
-    argv = program(action(), monkeypatch, given)
+    argv = program(monkeypatch, given)
     monkeypatch.chdir("/")  # they are started in another folder
     found = options([*argv, "reimage.yml"])
     assert found == {**given, "check": False}
@@ -320,7 +317,7 @@ def test_files_of_vault_ids_are_found_from_another_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "d").symlink_to("/dev/null")  # a script goes by the name that it is called by
-    argv = program(action(), monkeypatch, options(["--vault-id", given, "reimage.yml"]))
+    argv = program(monkeypatch, options(["--vault-id", given, "reimage.yml"]))
     assert options([*argv, "reimage.yml"])["vault_ids"] == [passed.format(tmp_path)]
 
 
@@ -343,7 +340,7 @@ def test_files_of_vault_ids_are_found_from_another_folder(
 )
 def test_all_that_asks_is_refused(monkeypatch: pytest.MonkeyPatch, words: list[str], message: str) -> None:
     plugin = action()
-    program(plugin, monkeypatch, options([*words, "reimage.yml"]))
+    program(monkeypatch, options([*words, "reimage.yml"]))
     found = ran(plugin, monkeypatch, looks)
     assert found["failed"] is True
     assert found["changed"] is False
@@ -352,15 +349,15 @@ def test_all_that_asks_is_refused(monkeypatch: pytest.MonkeyPatch, words: list[s
 
 def test_so_is_a_vault_of_the_configuration_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = action()
-    program(plugin, monkeypatch, options(["reimage.yml"]))
-    monkeypatch.setattr(plugin.constants, "DEFAULT_VAULT_IDENTITY_LIST", ["hal@prompt"])
+    program(monkeypatch, options(["reimage.yml"]))
+    monkeypatch.setattr("ansible.constants.DEFAULT_VAULT_IDENTITY_LIST", ["hal@prompt"])
     assert "(--vault-id hal@prompt)" in ran(plugin, monkeypatch, looks)["msg"]
 
 
 @pytest.mark.parametrize("words", [*HOW, ["--vault-id", "prompt@file"]], ids=" ".join)
 def test_what_does_not_ask_is_not_refused(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
     plugin = action()
-    program(plugin, monkeypatch, options([*words, "reimage.yml"]))
+    program(monkeypatch, options([*words, "reimage.yml"]))
     with pytest.raises(AssertionError, match="it looks"):
         ran(plugin, monkeypatch, looks)
 
@@ -401,7 +398,7 @@ def ran(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, reimage: Callable[.
     """Return what the action plugin says when what it calls does this."""
     monkeypatch.setattr(plugin, "reimage", reimage)
     monkeypatch.setattr(plugin, "end_with_parent", lambda: None)
-    monkeypatch.setattr(plugin, "load_extra_vars", lambda loader: {})
+    monkeypatch.setattr(call, "load_extra_vars", lambda loader: {})
     monkeypatch.setattr(plugin.ActionBase, "run", lambda *given: {})
     given = {"nodes": "hal05", "code": "", "settings": {}}
     module = plugin.ActionModule.__new__(plugin.ActionModule)

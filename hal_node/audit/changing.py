@@ -33,6 +33,7 @@ CHANGING = (
 
 
 def changes_itself(path):
+    # type: (str) -> bool
     """Say whether content and presence of a path are not compared. Pure."""
     return any(pattern.count('/') == path.count('/') and fnmatch.fnmatchcase(path, pattern)
                for pattern, _reason in CHANGING)

@@ -11,6 +11,13 @@ import os
 from .node import from_iso, iso
 from ..expect.values import Unreadable, compare_versions, shown
 
+MYPY = False
+if MYPY:
+    from typing import Any, Tuple  # noqa: F401  in comments
+    from .node import Node  # noqa: F401
+    from .observe import Survey  # noqa: F401
+    Result = Tuple[str, Any, Any, str]
+
 __metaclass__ = type
 
 KERNELS = ('kernel', 'kernel-core')
@@ -18,6 +25,7 @@ CLOCK_SECONDS = 300
 
 
 def make_checks(names, survey, record, extra, unknown):
+    # type: (list[str], Survey, dict[str, Any] | None, list[str], str) -> list[dict[str, Any]]
     """Return [{check, status, observed, expected, reason}] in the order of the names.
 
     record is the one that is compared with, or None; extra and unknown are what is known of packages without owner.
@@ -44,16 +52,19 @@ def make_checks(names, survey, record, extra, unknown):
 
 
 def uid_0(users):
+    # type: (list[str]) -> Result
     good = users == ['root']
     return 'pass' if good else 'fail', users, ['root'], '' if good else 'users with uid 0'
 
 
 def _release(node):
+    # type: (Node) -> str
     text = node.text('/proc/sys/kernel/osrelease')
     return text.strip() if text else os.uname()[2]
 
 
 def kernel(packages, running):
+    # type: (dict[str, dict[str, int]], str) -> Result
     """Compare the running kernel with the newest installed one, which the next boot takes. Pure."""
     installed = sorted({version.partition(':')[2] or version for name in KERNELS for version in packages.get(name, {})},
                        key=functools.cmp_to_key(compare_versions))
@@ -65,14 +76,16 @@ def kernel(packages, running):
 
 
 def _last_install(survey):
+    # type: (Survey) -> int | None
     try:
-        packages = survey.installed.get().packages
+        packages = survey.installed.get().packages  # type: dict[str, dict[str, int]]
     except Unreadable:
         return None
     return max(when for versions in packages.values() for when in versions.values())
 
 
 def clock(now, record, last_install):
+    # type: (float, dict[str, Any] | None, int | None) -> Result
     """Say whether the clock is behind something that certainly happened. Pure."""
     sealed = from_iso(record['sealed_at']) if record else None
     for when, what in ((sealed, 'the record was sealed'), (last_install, 'a package was installed')):

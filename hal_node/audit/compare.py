@@ -12,6 +12,10 @@ from .node import iso
 from .secrets import TEXTS, is_keyed
 from ..expect.values import Unreadable
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 __metaclass__ = type
 
 OWNER = ('role', 'task', 'source', 'commit', 'converged_at', 'units')
@@ -24,6 +28,7 @@ class Now:
     """What comparing needs of the node beside the resource itself."""
 
     def __init__(self, epoch, units, effective, key_id=None):
+        # type: (float, dict[str, dict[str, str] | Unreadable], dict[str, float], str | None) -> None
         self.epoch = epoch
         self.units = units
         self.effective = effective
@@ -31,6 +36,7 @@ class Now:
 
 
 def compare(entry, seen, now):
+    # type: (dict[str, Any], dict[str, Any] | Unreadable, Now) -> list[dict[str, Any]]
     """Return the differences of one entry: [{resource, kind, attribute, should, is, note, + its owner}]."""
     recorded, declared = entry.get('observed') or {}, entry.get('declared') or {}
     kind = kind_for(entry['resource'])
@@ -68,6 +74,7 @@ def compare(entry, seen, now):
 
 
 def _other_key(entry, now):
+    # type: (dict[str, Any], Now) -> str
     """Return why keyed hashes of an entry tell nothing; '' if they do, or it has none."""
     if now.key_id is None or not entry.get('key_id') or entry['key_id'] == now.key_id:
         return ''
@@ -75,10 +82,12 @@ def _other_key(entry, now):
 
 
 def _without_keyed(attributes):
+    # type: (dict[str, Any]) -> dict[str, Any]
     return {name: value for name, value in attributes.items() if not is_keyed(name, value)}
 
 
 def _difference(entry, kind, attribute, should, seen, note=''):
+    # type: (dict[str, Any], str, str, Any, Any, str) -> dict[str, Any]
     if entry.get('secret') and attribute not in OPEN or is_keyed(attribute, should):
         should, seen = (None if one is None else SECRET for one in (should, seen))
     out = {name: entry.get(name, [] if name == 'units' else '') for name in OWNER}
@@ -88,7 +97,8 @@ def _difference(entry, kind, attribute, should, seen, note=''):
 
 
 def _not_effective(entry, now):
-    since, out = entry.get('observed_since'), []
+    # type: (dict[str, Any], Now) -> list[dict[str, Any]]
+    since, out = entry.get('observed_since'), []  # type: tuple[Any, list[dict[str, Any]]]
     if since is None or not entry.get('observed'):
         return out
     for unit in entry.get('units') or []:

@@ -11,6 +11,10 @@ import re
 from .kinds.account import ID
 from .secrets import keyed
 
+MYPY = False
+if MYPY:
+    from .node import Node  # noqa: F401
+
 __metaclass__ = type
 
 PASSWD, GROUP, SHADOW, GSHADOW = '/etc/passwd', '/etc/group', '/etc/shadow', '/etc/gshadow'
@@ -28,6 +32,7 @@ OF_PACKAGES = re.compile(
 
 
 def read_databases(node, key):
+    # type: (Node, bytes) -> dict[str, dict[str, str]]
     """Return {path: {name: words}} of the databases that are there. Raises Unreadable."""
     texts = {path: node.text(path) for path in WIDTHS}
     people = {fields[0] for fields in _rows(texts[PASSWD] or '', 7)
@@ -36,8 +41,9 @@ def read_databases(node, key):
 
 
 def entries(path, text, key, people):
+    # type: (str, str, bytes, set[str]) -> dict[str, str]
     """Return {name: words} of a database. Pure. A name that is there again is `name (2)`: who reads takes the first."""
-    out, seen = {}, {}
+    out, seen = {}, {}  # type: tuple[dict[str, str], dict[str, int]]
     for fields in _rows(text, WIDTHS[path]):
         seen[fields[0]] = seen.get(fields[0], 0) + 1
         name = fields[0] if seen[fields[0]] == 1 else '%s (%d)' % (fields[0], seen[fields[0]])
@@ -46,10 +52,12 @@ def entries(path, text, key, people):
 
 
 def _rows(text, width):
+    # type: (str, int) -> list[list[str]]
     return [line.split(':', width) for line in text.split('\n') if line.strip() and not line.startswith('#')]
 
 
 def _words(path, fields, key, people):
+    # type: (str, list[str], bytes, set[str]) -> str
     if path == PASSWD:
         state = '' if fields[1] == 'x' else ', ' + _password(fields[1])
         return 'uid %s, gid %s, home %s, shell %s%s' % (fields[2], fields[3], fields[5], fields[6], state)
@@ -65,14 +73,17 @@ def _words(path, fields, key, people):
 
 
 def _password(field):
+    # type: (str) -> str
     return 'no password is asked' if not field else LOCKED if field[0] in '!*' else SET
 
 
 def _names(field):
+    # type: (str) -> str
     return ' '.join(sorted(name for name in field.split(',') if name)) or 'none'
 
 
 def differing(kept, seen, hashes=True):
+    # type: (dict[str, str], dict[str, str], bool) -> tuple[list[str], list[str]]
     """Return ([what was kept], [what is there]) as lines for people, of entries that are not the same. Pure.
 
     hashes  whether those of passwords are of the same key
@@ -91,6 +102,7 @@ def differing(kept, seen, hashes=True):
 
 
 def _shown(words):
+    # type: (str) -> str
     """Return the words of an entry without the hash that is in them."""
     head, had, rest = words.partition(SET + ' ')
     _hash, comma, more = rest.partition(',')
@@ -98,6 +110,7 @@ def _shown(words):
 
 
 def taken_over(kept, seen, users, groups, packages):
+    # type: (dict[str, str], dict[str, str], set[str], set[str], bool) -> dict[str, str]
     """Return what to keep of a database after a run that made or changed these users and groups. Pure.
 
     Their own entries are as the run left them, and so are entries in which only they came or went as members.
@@ -108,7 +121,7 @@ def taken_over(kept, seen, users, groups, packages):
     for name in set(kept) | set(seen):
         then, is_now = kept.get(name), seen.get(name)
         if name in users or name in groups or (
-                packages and then is None and OF_PACKAGES.match(is_now)) or (
+                packages and then is None and OF_PACKAGES.match(is_now or '')) or (
                 then and is_now and _without_members(then) == _without_members(is_now)
                 and _members(then) ^ _members(is_now) <= set(users)):
             out.pop(name, None)
@@ -118,9 +131,11 @@ def taken_over(kept, seen, users, groups, packages):
 
 
 def _members(words):
+    # type: (str) -> set[str]
     return set(words.partition('members ')[2].partition(',')[0].split()) - {'none'}
 
 
 def _without_members(words):
+    # type: (str) -> str
     head, members, rest = words.partition('members ')
     return head + members + rest.partition(',')[2]

@@ -24,6 +24,12 @@ from ..expect.mounts import parse as parse_mounts
 from ..expect.process import read_guarded
 from ..expect.values import Unreadable, found, to_text
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+    from ..expect.values import Reading  # noqa: F401
+    from .node import Node  # noqa: F401
+
 __metaclass__ = type
 
 LARGE = 64 * 1024 * 1024  # bytes; above it content is compared only if the size is the recorded one
@@ -39,6 +45,7 @@ ACL_WORDS = 500  # paths in a call of getfacl
 
 
 def observe_files(requests, node, key):
+    # type: (list[dict[str, Any]], Node, bytes) -> list[Reading | Unreadable]
     """Return [found({attributes}) or Unreadable] of [{path, secret, hash, size, sha1, keep}], in order.
 
     hash    'sha256', 'keyed', or None: whichever is right for the file as it is now
@@ -47,18 +54,20 @@ def observe_files(requests, node, key):
     keep    whether to return small readable text as `content`, unless keep/<sha256> is there
     """
     def read(request):
+        # type: (dict[str, Any]) -> Reading
         reachable = folders_open(request['path'], node)
         return found(_caught(node.path(request['path']), dict(request, reachable=reachable), key))
 
-    results = [None] * len(requests)
+    results = {}  # type: dict[int, Reading | Unreadable]
     for positions in _by_file_system([request['path'] for request in requests], node):
         answers = read_guarded(read, [requests[position] for position in positions], most_hangs=MOST_HANGS)
         for position, answer in zip(positions, answers):
             results[position] = answer
-    return results
+    return [results[position] for position in range(len(requests))]
 
 
 def _by_file_system(paths, node):
+    # type: (list[str], Node) -> list[list[int]]
     """Return lists of positions: one for each network file system, since all of it hangs, and one for the rest."""
     try:
         mounts = parse_mounts(node.text('/proc/self/mountinfo') or '')
@@ -66,7 +75,7 @@ def _by_file_system(paths, node):
         mounts = {}
     remote = sorted((path for path, mount in mounts.items() if mount['fstype'].split('.')[0] in NETWORK),
                     key=len, reverse=True)
-    groups = {}
+    groups = {}  # type: dict[str, list[int]]
     for position, path in enumerate(paths):
         where = next((one for one in remote if path == one or path.startswith(one.rstrip('/') + '/')), '')
         groups.setdefault(where, []).append(position)
@@ -74,6 +83,7 @@ def _by_file_system(paths, node):
 
 
 def _caught(path, request, key):
+    # type: (bytes, dict[str, Any], bytes) -> dict[str, Any]
     try:
         return file_attributes(path, request, key)
     except EnvironmentError as error:
@@ -83,6 +93,7 @@ def _caught(path, request, key):
 
 
 def file_attributes(path, request, key):
+    # type: (bytes, dict[str, Any], bytes) -> dict[str, Any]
     """Return the attributes of one path. Raises Unreadable and EnvironmentError."""
     status = os.lstat(path)
     out = {'state': 'present', 'type': kind(status.st_mode), 'owner': user_name(status.st_uid),
@@ -98,7 +109,7 @@ def file_attributes(path, request, key):
     except EnvironmentError as error:
         if error.errno in NOT_THERE:
             raise
-        raise Unreadable('%s: %s' % (request['path'], os.strerror(error.errno)))
+        raise Unreadable('%s: %s' % (request['path'], os.strerror(error.errno or 0)))
     try:
         opened = os.fstat(descriptor)
         if (opened.st_dev, opened.st_ino) != (status.st_dev, status.st_ino):
@@ -112,6 +123,7 @@ def file_attributes(path, request, key):
 
 
 def _content(descriptor, status, out, request, key):
+    # type: (int, os.stat_result, dict[str, Any], dict[str, Any], bytes) -> None
     out['size'] = status.st_size
     protected = bool(request.get('secret')) or not status.st_mode & stat.S_IROTH or not request.get('reachable', True)
     how = request.get('hash') or ('keyed' if protected else 'sha256')
@@ -126,7 +138,8 @@ def _content(descriptor, status, out, request, key):
     digest = hasher(key) if how == 'keyed' else hashlib.sha256()
     plain = hashlib.sha256() if how == 'keyed' and request.get('keep') else None
     sha1 = hashlib.sha1() if request.get('sha1') else None
-    kept = [] if request.get('keep') and not protected and status.st_size <= MOST_KEPT else None
+    readable = request.get('keep') and not protected and status.st_size <= MOST_KEPT
+    kept = [] if readable else None  # type: list[bytes] | None
     deadline = time.time() + HASH_SECONDS
     while True:
         chunk = os.read(descriptor, 1024 * 1024)
@@ -157,6 +170,7 @@ def _content(descriptor, status, out, request, key):
 
 
 def _text(content):
+    # type: (bytes) -> str | None
     try:
         text = content.decode('utf-8')
     except UnicodeDecodeError:
@@ -165,6 +179,7 @@ def _text(content):
 
 
 def immutable(descriptor):
+    # type: (int) -> bool
     """Say whether not even root may change it. A file system without such flags has no immutable files."""
     flags = array.array('l', [0])
     try:
@@ -177,6 +192,7 @@ def immutable(descriptor):
 
 
 def kind(mode):
+    # type: (int) -> str
     for test, name in KINDS:
         if test(mode):
             return name
@@ -184,6 +200,7 @@ def kind(mode):
 
 
 def user_name(number, _known={}):  # noqa: B006 - a cache: LDAP may be asked for it
+    # type: (int, dict[int, str]) -> str
     if number not in _known:
         try:
             _known[number] = to_text(pwd.getpwuid(number).pw_name)
@@ -193,6 +210,7 @@ def user_name(number, _known={}):  # noqa: B006 - a cache: LDAP may be asked for
 
 
 def group_name(number, _known={}):  # noqa: B006 - a cache: LDAP may be asked for it
+    # type: (int, dict[int, str]) -> str
     if number not in _known:
         try:
             _known[number] = to_text(grp.getgrgid(number).gr_name)
@@ -202,13 +220,14 @@ def group_name(number, _known={}):  # noqa: B006 - a cache: LDAP may be asked fo
 
 
 def read_acls(paths, node):
+    # type: (list[str], Node) -> dict[str, list[str]]
     """Return {path: [lines beyond the mode]} of the paths that have such. Raises Unreadable without getfacl."""
     acls, asked = {}, {node.path(path): path for path in paths}
     todo = sorted(asked)
     while todo:
         # One that went away since makes status 1, the others are printed.
-        _status, out, _err = node.run(['getfacl', '--absolute-names', '--no-effective', '--skip-base', '--'] +
-                                      todo[:ACL_WORDS], 30)
+        argv = ['getfacl', '--absolute-names', '--no-effective', '--skip-base', '--']  # type: list[str | bytes]
+        _status, out, _err = node.run(argv + list(todo[:ACL_WORDS]), 30)
         todo = todo[ACL_WORDS:]
         for path, lines in parse_acls(out).items():
             if path in asked:
@@ -217,6 +236,7 @@ def read_acls(paths, node):
 
 
 def parse_acls(out):
+    # type: (str) -> dict[bytes, list[str]]
     """Return {path as bytes: [lines beyond the mode]} of getfacl's output. Pure."""
     acls = {}
     for block in out.split('\n\n'):
@@ -230,5 +250,6 @@ def parse_acls(out):
 
 
 def _plain(text):
+    # type: (str) -> bytes
     """Undo getfacl's octal escapes, which stand for bytes."""
     return re.sub(br'\\([0-7]{3})', lambda hit: bytes(bytearray([int(hit.group(1), 8)])), as_bytes(text))

@@ -12,6 +12,12 @@ from .kinds.kind import kind_of, name_of
 from .kinds.registry import kind_named
 from .tree import UNREAD
 
+MYPY = False
+if MYPY:
+    from typing import Any, Collection, Iterator  # noqa: F401  in comments
+    from .kinds.kind import Difference  # noqa: F401
+    from .tree import Tree  # noqa: F401
+
 __metaclass__ = type
 
 UNITS = '/etc/systemd/system/'
@@ -28,7 +34,10 @@ class Managed:
     """
 
     def __init__(self, entries):
-        self.whole, self.outside, self.within, self.units, self.users = set(), set(), {}, set(), set()
+        # type: (list[dict[str, Any]]) -> None
+        self.whole, self.outside = set(), set()  # type: tuple[set[str], set[str]]
+        self.units, self.users = set(), set()  # type: tuple[set[str], set[str]]
+        self.within = {}  # type: dict[str, list[str]]
         for entry in entries:
             kind, name = kind_of(entry['resource']), name_of(entry['resource'])
             declared = entry.get('declared') or {}
@@ -43,6 +52,7 @@ class Managed:
                 self.within.setdefault(path, []).append(entry['resource'])
 
     def links(self, path, line):
+        # type: (str, str) -> bool
         """Say whether a path is a link of a unit that has an entry."""
         return path.startswith(UNITS) and line.startswith('l ') and path.rpartition('/')[2] in self.units
 
@@ -51,6 +61,7 @@ class Seen:
     """What was seen: a Tree and the databases, and whether hashes are of the key of those that are kept."""
 
     def __init__(self, tree, databases, same_key=True):
+        # type: (Tree, dict[str, dict[str, str]], bool) -> None
         self.paths = tree.paths
         self.times = tree.times
         self.whole = tree.whole
@@ -59,6 +70,7 @@ class Seen:
 
 
 def differences(kept, seen, managed, told=()):
+    # type: (dict[str, Any], Seen, Managed, Collection[str]) -> tuple[list[dict[str, Any]], list[str]]
     """Return ([{path, kind, attribute, should, is, when, within, note}], [paths whose content cannot be compared]).
 
     kept   what the record keeps: {paths, databases}
@@ -71,7 +83,7 @@ def differences(kept, seen, managed, told=()):
         if path in managed.whole or path in told or managed.links(path, is_now or then):
             continue
         if then is None:
-            found = _new(path, is_now)
+            found = _new(path, is_now or '')
         elif is_now is None:
             found = _gone(path, kept['paths'], seen, managed)
         else:
@@ -90,6 +102,7 @@ def differences(kept, seen, managed, told=()):
 
 
 def _above(path):
+    # type: (str) -> Iterator[str]
     """Yield the folders above a path, the nearest first."""
     while path.rpartition('/')[0]:
         path = path.rpartition('/')[0]
@@ -97,12 +110,14 @@ def _above(path):
 
 
 def _when(path, seen):
+    # type: (str, Seen) -> float
     if path in seen.times:
         return seen.times[path]
     return next((seen.times[above] for above in _above(path) if above in seen.times), 0)
 
 
 def _new(path, line):
+    # type: (str, str) -> list[Difference]
     """A new folder is what is in it."""
     if line.startswith('d ') or changes_itself(path):
         return []
@@ -110,6 +125,7 @@ def _new(path, line):
 
 
 def _gone(path, kept, seen, managed):
+    # type: (str, dict[str, str], Seen, Managed) -> list[Difference]
     """Of a folder that is gone with all in it only the folder is told."""
     above = [one for one in _above(path) if one in kept and one not in seen.paths]
     if not seen.whole or changes_itself(path) or any(one not in managed.whole for one in above):
@@ -120,6 +136,7 @@ def _gone(path, kept, seen, managed):
 
 
 def _other(path, then, is_now, kept, seen, managed):
+    # type: (str, str, str, dict[str, Any], Seen, Managed) -> list[Difference]
     if then[0] != is_now[0]:
         return [('type', 'type', TYPES.get(then[0]), TYPES.get(is_now[0]), '')]
     if then[0] == 'l':
@@ -143,15 +160,18 @@ def _other(path, then, is_now, kept, seen, managed):
 
 
 def _owner(then, is_now):
+    # type: (str, str) -> list[Difference]
     return [] if then == is_now else [('owner', 'owner', _named(then), _named(is_now), '')]
 
 
 def _named(numbers):
+    # type: (str) -> str
     user, _colon, group = numbers.partition(':')
     return '%s:%s' % (user_name(int(user)), group_name(int(group)))
 
 
 def _content(before, after, same_key):
+    # type: (list[str], list[str], bool) -> list[Difference]
     """Compare content: fields are those of lines, [3:6] the stamps, [6] the hash."""
     if same_key and UNREAD not in (before[6], after[6]):
         return [] if before[6] == after[6] else [('changed', 'keyed', None, None, '')]
@@ -173,9 +193,11 @@ class Run:
     """
 
     def __init__(self, entries, changes, packages):
+        # type: (list[dict[str, Any]], list[tuple[float, float]], list[tuple[float, float]]) -> None
         self.changes = changes
         self.packages = packages
-        self.paths, self.folders, self.units, self.users, self.groups = set(), set(), set(), set(), set()
+        self.paths, self.folders, self.units = set(), set(), set()  # type: tuple[set[str], set[str], set[str]]
+        self.users, self.groups = set(), set()  # type: tuple[set[str], set[str]]
         for entry in entries:
             kind, name = kind_of(entry['resource']), name_of(entry['resource'])
             if kind == 'service':
@@ -190,20 +212,24 @@ class Run:
                 (self.users if kind == 'user' else self.groups).add(name)
 
     def names(self, path, line):
+        # type: (str, str) -> bool
         """Say whether the run says by name that it changed a path."""
         return (path in self.paths or any(above in self.folders for above in _above(path))
                 or path.startswith(UNITS) and line.startswith('l ') and path.rpartition('/')[2] in self.units)
 
     def may_be_of_a_package(self, when):
+        # type: (float) -> bool
         """Say whether a package may have made what was last changed then: it, or a task after it."""
         return bool(self.packages) and _in_time(when, self.changes)
 
 
 def _in_time(when, windows):
+    # type: (float, list[tuple[float, float]]) -> bool
     return any(begin <= when <= end for begin, end in windows)
 
 
 def keep(kept, seen, run, owned):
+    # type: (dict[str, Any], Seen, Run, Collection[str]) -> dict[str, Any]
     """Return {paths, databases} to keep after a run: what it changed as it is, all else as it was kept.
 
     Else a rollout would take over what somebody changed by hand, and no audit would tell any more.
@@ -224,19 +250,20 @@ def keep(kept, seen, run, owned):
             paths[path] = then if seen.same_key else _without_hash(then)
     databases = {}
     for path in set(kept['databases']) | set(seen.databases):
-        then, is_now = kept['databases'].get(path), seen.databases.get(path)
-        if then is None or is_now is None:
-            databases[path] = then or is_now
+        had, has = kept['databases'].get(path), seen.databases.get(path)
+        if had is None or has is None:
+            databases[path] = had or has
             continue
         if not seen.same_key:  # hashes of another key tell nothing
-            should, are = differing(then, is_now, False)
+            should, are = differing(had, has, False)
             other = {line.partition(': ')[0] for line in should + are}
-            then = dict(then, **{name: words for name, words in is_now.items() if name in then and name not in other})
-        databases[path] = taken_over(then, is_now, run.users, run.groups, run.may_be_of_a_package(_when(path, seen)))
+            had = dict(had, **{name: words for name, words in has.items() if name in had and name not in other})
+        databases[path] = taken_over(had, has, run.users, run.groups, run.may_be_of_a_package(_when(path, seen)))
     return {'paths': paths, 'databases': databases}
 
 
 def may_be_gone(kept, seen, run):
+    # type: (dict[str, Any], Seen, Run) -> list[str]
     """Return the paths that may have gone with a package: who owns them decides."""
     if not seen.whole:
         return []
@@ -245,6 +272,7 @@ def may_be_gone(kept, seen, run):
 
 
 def _means(then, is_now, same_key):
+    # type: (str, str, bool) -> bool
     """Say whether two lines of a path mean the same."""
     before, after = then.split(' ', 6), is_now.split(' ', 6)
     if then[0] != 'f' or is_now[0] != 'f':
@@ -253,6 +281,7 @@ def _means(then, is_now, same_key):
 
 
 def _without_hash(line):
+    # type: (str) -> str
     """A line whose hash is of a key that is lost: nothing is as it says."""
     fields = line.split(' ')
     return line if fields[0] != 'f' else ' '.join(fields[:4] + ['-', fields[5], UNREAD])

@@ -29,6 +29,10 @@ from ..expect.evaluate import evaluate
 from ..expect.process import read_guarded
 from ..expect.values import Unreadable, found, to_text
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 __metaclass__ = type
 
 MOST_DIFFERENCES = 1000
@@ -39,6 +43,7 @@ MOST_LINE = 300  # characters
 
 
 def look(request, node=None):
+    # type: (dict[str, Any], Node | None) -> dict[str, Any]
     """Return what hal_audit returns. Never raises for what is on the node."""
     request, node, began = to_text(request), node or Node(), time.time()
     cpu = _cpu()
@@ -84,6 +89,7 @@ def look(request, node=None):
 
 
 def compare_planned(entries, key, node):
+    # type: (list[dict[str, Any]], str, Node) -> dict[str, list[Any]]
     """Return {differences, problems} of what roles would manage: entries without anything that was observed.
 
     key  base64 of the key of their keyed hashes, made for this call: nothing of the node's state is used
@@ -97,11 +103,13 @@ def compare_planned(entries, key, node):
 
 
 def _cpu():
+    # type: () -> float
     return sum(usage.ru_utime + usage.ru_stime for usage in (
         resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)))
 
 
 def _entries(record, roles):
+    # type: (dict[str, Any] | None, list[str]) -> list[dict[str, Any]]
     """Return the entries to compare, the first of each resource."""
     out, known = [], set()
     for entry in record['entries'] if record else []:
@@ -112,6 +120,7 @@ def _entries(record, roles):
 
 
 def _unseen_units(units, survey):
+    # type: (set[str], Survey) -> list[str]
     unseen = {state.reason for state in survey.units.values() if isinstance(state, Unreadable)}
     if not units or not unseen:
         return []
@@ -119,6 +128,7 @@ def _unseen_units(units, survey):
 
 
 def _packages(record, survey, entries):
+    # type: (dict[str, Any] | None, Survey, list[dict[str, Any]]) -> tuple[list[str], str]
     """Return (["name-evr.arch"] that nobody explains, the reason why that is not known or '')."""
     if not record:
         return [], 'there is no record to compare with'
@@ -133,6 +143,7 @@ def _packages(record, survey, entries):
 
 
 def _software(entries, seen):
+    # type: (list[dict[str, Any]], dict[str, dict[str, Any] | Unreadable]) -> dict[str, str]
     software = {}
     for entry in entries:
         answer = seen[entry['resource']]
@@ -142,6 +153,7 @@ def _software(entries, seen):
 
 
 def _add_diffs(differences, entries, node):
+    # type: (list[dict[str, Any]], list[dict[str, Any]], Node) -> None
     """Add `diff` to changes of small readable texts whose recorded content is stored, or came with the question."""
     asked = {entry['resource']: {'path': name_of(entry['resource']), 'text': entry.get('text'),
                                  'sha256': (entry.get('observed') or {}).get('sha256')}
@@ -156,6 +168,7 @@ def _add_diffs(differences, entries, node):
 
 
 def _diff(ask, node):
+    # type: (dict[str, Any], Node) -> list[str]
     """Return the lines of a diff from the content that should be to what is; [] if either may not be shown."""
     path = node.path(ask['path'])
     if stat.S_ISLNK(os.lstat(path).st_mode) or not everybody_reads(ask['path'], node):
@@ -164,10 +177,10 @@ def _diff(ask, node):
     if before is None or after is None or b'\0' in after:
         return []
     try:
-        before, after = before.decode('utf-8'), after.decode('utf-8')
+        should, are = before.decode('utf-8'), after.decode('utf-8')
     except UnicodeDecodeError:
         return []
-    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), 'recorded', 'now', n=1, lineterm=''))
+    lines = list(difflib.unified_diff(should.splitlines(), are.splitlines(), 'recorded', 'now', n=1, lineterm=''))
     lines = [shown_name(line) for line in lines] or ['only the ends of lines differ']
     lines = [line if len(line) <= MOST_LINE else line[:MOST_LINE] + '...' for line in lines]
     if len(lines) > MOST_DIFF_LINES:
@@ -176,6 +189,7 @@ def _diff(ask, node):
 
 
 def _wanted_content(ask, node):
+    # type: (dict[str, Any], Node) -> bytes | None
     """Return the bytes that a file should have: as they were sent, or as they were stored; None if that is lost."""
     if ask['text'] is not None:
         return as_bytes(ask['text'])
@@ -184,6 +198,7 @@ def _wanted_content(ask, node):
 
 
 def _cut(difference):
+    # type: (dict[str, Any]) -> dict[str, Any]
     for name in ('should', 'is'):
         value = difference[name]
         if isinstance(value, list) and len(value) > MOST_ITEMS:

@@ -12,6 +12,11 @@ from .node import iso
 from .secrets import TEXTS, conceal, conceal_texts, id_of, is_keyed
 from ..expect.values import Unreadable
 
+MYPY = False
+if MYPY:
+    from typing import Any, Collection  # noqa: F401  in comments
+    from .kinds.kind import Attributes  # noqa: F401
+
 __metaclass__ = type
 
 GONE = 'its task is gone'
@@ -23,16 +28,18 @@ LATE_SECONDS = 600  # after which a busy machine has begun what it was told
 
 
 def task_id(entry):
+    # type: (dict[str, Any]) -> str
     """Return "<role>|<source file>|<task name>". The callback sends it as the task."""
-    task = entry.get('task', '')
+    task = entry.get('task', '')  # type: str
     if task.count('|') >= 2:
         return task
     return '%s|%s|%s' % (entry.get('role', ''), entry.get('source', '').rpartition(':')[0], task)
 
 
 def united(entries):
+    # type: (list[dict[str, Any]]) -> dict[str, dict[str, Any]]
     """Return {resource: entry} of a run: the last owner wins, what several declare adds up."""
-    out = {}
+    out = {}  # type: dict[str, Any]
     for entry in entries:
         old, entry = out.get(entry['resource']), dict(entry)
         entry['declared'] = dict(entry.get('declared') or {})
@@ -54,6 +61,7 @@ def united(entries):
 
 
 def merge(old, request, now):
+    # type: (list[dict[str, Any]], dict[str, Any], float) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]
     """Return (entries of the run, entries that stay) after a run.
 
     old is the entries of the record, request the arguments of hal_record, now the node's clock. Entries of the run are
@@ -88,6 +96,7 @@ def merge(old, request, now):
 
 
 def merged_roles(old, request, now):
+    # type: (dict[str, Any], dict[str, Any], float) -> dict[str, Any]
     """Return the roles of the record after a run.
 
     One that did not complete keeps its older inputs, or has none yet, which equal no others; those that it began with
@@ -107,6 +116,7 @@ def merged_roles(old, request, now):
 
 
 def observed_entry(entry, seen, old, key, now, managed=()):
+    # type: (Attributes, Attributes | Unreadable, Attributes | None, bytes, float, Collection[str]) -> Attributes
     """Return an entry of the run with what was observed of it.
 
     old      what the record has of it so far, or None
@@ -145,12 +155,14 @@ def observed_entry(entry, seen, old, key, now, managed=()):
 
 
 def _with_key_id(entry, key):
+    # type: (dict[str, Any], bytes) -> dict[str, Any]
     if any(is_keyed(name, value) for part in ('declared', 'observed') for name, value in entry[part].items()):
         entry['key_id'] = id_of(key)
     return entry
 
 
 def _kept(entry, seen, before, changed, managed, plain):
+    # type: (dict[str, Any], dict[str, Any], dict[str, Any], bool, Collection[str], str | None) -> dict[str, Any]
     """Return what to record: what is seen, but what was before of all that this run did not put right.
 
     Else a run that succeeds would take over what somebody changed by hand, and no audit would tell any more.
@@ -173,28 +185,33 @@ def _kept(entry, seen, before, changed, managed, plain):
 
 
 def _since(seen, now):
+    # type: (dict[str, Any], float) -> int
     """Return since when content is there: its own time, if that is not in the future."""
     since = seen.get('since') or now
     return int(min(since, now)) if since > 0 else int(now)
 
 
 def is_gone(seen):
+    # type: (dict[str, Any] | Unreadable) -> bool
     """Say whether an orphan has nothing left on the node that somebody would have to clean up."""
     return not isinstance(seen, Unreadable) and (seen.get('state') == 'absent' or seen.get('loaded') is False)
 
 
 def node_windows(request, now):
+    # type: (dict[str, Any], float) -> list[tuple[float, float]]
     """Return [(begin, end)] of package tasks by the node's clock. Raises ValueError."""
     return _by_node(request, request.get('windows') or [], now)
 
 
 def changed_windows(request, now):
+    # type: (dict[str, Any], float) -> list[tuple[float, float]]
     """Return [(begin, end)] by the node's clock in which tasks changed something. Raises ValueError."""
     windows = (request.get('run') or {}).get('changes') or []
     return _by_node(request, list(windows) + list(request.get('windows') or []), now)
 
 
 def _by_node(request, windows, now):
+    # type: (dict[str, Any], list[Any], float) -> list[tuple[float, float]]
     """Return windows by the node's clock. It may be ahead, or this may have begun late: nobody can tell those apart."""
     run = request.get('run') or {}
     ahead = now - float(run['now']) if run.get('now') else 0.0

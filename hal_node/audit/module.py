@@ -17,10 +17,12 @@ class QuietModule(AnsibleModule):
     """A module that leaves its arguments out of the node's log: expectations and declarations may be secrets."""
 
     def _log_invocation(self):
+        # type: () -> None
         self.log('%s looks at this node' % self._name)
 
 
 def one_line(what, error):
+    # type: (str, BaseException) -> str
     """Return an error without its text, which may quote a value: what failed, its type, and where in our code."""
     place, trace = '', sys.exc_info()[2]
     while trace is not None:

@@ -14,7 +14,7 @@ from ..expect.values import Unreadable
 
 MYPY = False
 if MYPY:
-    from typing import Any, Callable, Collection, Generic, TypeVar  # noqa: F401  in comments
+    from typing import Any, Callable, Collection, TypeVar  # noqa: F401  in comments
     from .kinds.kind import Attributes  # noqa: F401
     from .node import Node  # noqa: F401
     Read = TypeVar('Read')
@@ -26,11 +26,13 @@ class Once:
     """Calls a function at the first question; a reason why it cannot be asked is given to everybody."""
 
     def __init__(self, make, *arguments):
+        # type: (Callable[..., Any], *Any) -> None
         self._make = make
         self._arguments = arguments
-        self._value = None
+        self._value = None  # type: Any
 
     def get(self):
+        # type: () -> Any
         if self._value is None:
             try:
                 self._value = self._make(*self._arguments)
@@ -45,26 +47,30 @@ class Survey:
     """Everything that is asked of a node in one pass."""
 
     def __init__(self, node, key):
+        # type: (Node, bytes) -> None
         self.node = node
         self.key = key
         self.installed = Once(read_installed, node)
         self.accounts = Once(Accounts, node)
-        self.keep = None
-        self.units = {}
-        self.problems = []
-        self._read = {}
+        self.keep = None  # type: bytes | None
+        self.units = {}  # type: dict[str, dict[str, str] | Unreadable]
+        self.problems = []  # type: list[str]
+        self._read = {}  # type: dict[Any, Once]
 
     def once(self, read):
+        # type: (Callable[[Node], Read]) -> Read
         """Return read(node). Each is called once; a reason why it cannot be asked is given to everybody."""
-        return self._read.setdefault(read, Once(read, self.node)).get()
+        once = self._read.setdefault(read, Once(read, self.node))
+        return once.get()  # type: ignore[no-any-return]  # what it reads
 
     def observe(self, entries, keep=None, more_units=()):
+        # type: (list[dict[str, Any]], bytes | None, Collection[str]) -> dict[str, dict[str, Any] | Unreadable]
         """Return {resource: {attributes} or Unreadable} of record entries.
 
         keep        folder of stored contents: while sealing, small readable texts come as `content`
         more_units  units whose start matters; `units` then has their properties
         """
-        by_kind = {}
+        by_kind = {}  # type: dict[str, list[Attributes]]
         for entry in entries:
             by_kind.setdefault(kind_of(entry['resource']), []).append(entry)
         wanted = {name_of(entry['resource']) for entry in by_kind.get('service', [])}

@@ -9,6 +9,11 @@ import re
 
 from ..expect.values import Unreadable
 
+MYPY = False
+if MYPY:
+    from typing import Collection, Iterable  # noqa: F401  in comments
+    from .node import Node  # noqa: F401
+
 __metaclass__ = type
 
 MARK = 'hal-package'
@@ -22,10 +27,12 @@ class Installed:
     """{name: {"evr.arch": install time}}, and the ids of imported keys."""
 
     def __init__(self, packages, keys):
+        # type: (dict[str, dict[str, int]], set[str]) -> None
         self.packages = packages
         self.keys = keys
 
     def named(self, name):
+        # type: (str) -> dict[str, int]
         """Return {"evr.arch": time} of a name or name.arch."""
         if name in self.packages:
             return self.packages[name]
@@ -33,11 +40,13 @@ class Installed:
         return {version: when for version, when in self.packages.get(base, {}).items() if version.endswith('.' + arch)}
 
     def explained(self):
+        # type: () -> dict[str, str]
         """Return {name: "evr.arch"}; several installed versions are one text, sorted."""
         return {name: ' '.join(sorted(versions)) for name, versions in self.packages.items()}
 
 
 def read_installed(node):
+    # type: (Node) -> Installed
     """Return the Installed. Raises Unreadable."""
     status, out, err = node.run(['rpm', '-qa', '--qf', QUERY], TIMEOUT_SECONDS)
     if status != 0:
@@ -46,8 +55,9 @@ def read_installed(node):
 
 
 def parse(out):
+    # type: (str) -> Installed
     """Return the Installed of rpm's output. Raises Unreadable if it has no package at all."""
-    packages, keys = {}, set()
+    packages, keys = {}, set()  # type: tuple[dict[str, dict[str, int]], set[str]]
     for line in out.splitlines():
         fields = line.split('\t')
         if fields[0] != MARK or len(fields) != 7:
@@ -64,6 +74,7 @@ def parse(out):
 
 
 def explain(old, installed, windows, named):
+    # type: (dict[str, str] | None, Installed, list[tuple[float, float]], Collection[str]) -> dict[str, str]
     """Return the explained packages {name: "evr.arch"} after a run. Pure.
 
     old      those before, None at the first seal: then everything is explained, it came with the installation
@@ -88,8 +99,9 @@ def explain(old, installed, windows, named):
 
 
 def unexplained(explained, installed, named):
+    # type: (dict[str, str], Installed, Collection[str]) -> list[str]
     """Return ["name-evr.arch"] that no run installed. Pure."""
-    extra = []
+    extra = []  # type: list[str]
     for name, versions in installed.packages.items():
         if name in named:
             continue
@@ -99,11 +111,13 @@ def unexplained(explained, installed, named):
 
 
 def owned(paths, node):
+    # type: (Iterable[bytes], Node) -> set[bytes]
     """Return the set of paths, as bytes, that belong to packages: one rpm -qf for all. Raises Unreadable."""
     asked = sorted(path for path in paths if _askable(path))
     if not asked:
         return set()
-    _status, out, err = node.run(['rpm', '-qf', '--qf', MARK + r'\n'] + asked, TIMEOUT_SECONDS)
+    argv = ['rpm', '-qf', '--qf', MARK + r'\n']  # type: list[str | bytes]
+    _status, out, err = node.run(argv + list(asked), TIMEOUT_SECONDS)
     strange = set()
     for line in (out + '\n' + err).splitlines():
         hit = re.match(r'file (.*) is not owned by any package\Z', line) or re.match(
@@ -116,6 +130,7 @@ def owned(paths, node):
 
 
 def owners(paths, node):
+    # type: (Collection[bytes], Node) -> dict[bytes, str]
     """Return {path: name of the package that has it, '' for none} of paths as bytes; they need not be there any more.
 
     One rpm -qf for all; where a path is of several packages one each, for the first ones. Raises Unreadable.
@@ -133,11 +148,14 @@ def owners(paths, node):
 
 
 def _names(paths, node):
-    _status, out, _err = node.run(['rpm', '-qf', '--qf', MARK + r'\t%{NAME}\n'] + paths, TIMEOUT_SECONDS)
+    # type: (list[bytes], Node) -> list[str]
+    argv = ['rpm', '-qf', '--qf', MARK + r'\t%{NAME}\n']  # type: list[str | bytes]
+    _status, out, _err = node.run(argv + list(paths), TIMEOUT_SECONDS)
     return [line.partition('\t')[2] for line in out.splitlines() if line.startswith(MARK + '\t')]
 
 
 def _askable(path):
+    # type: (bytes) -> bool
     try:
         return '\n' not in path.decode('utf-8')
     except UnicodeDecodeError:

@@ -16,10 +16,15 @@ import stat
 import time
 import zlib
 
-from .node import as_bytes, small_file
+from .node import PYTHON_2, as_bytes, small_file
 from .secrets import LENGTH, make_key
 from .tree import wrong as tree_wrong
 from ..expect.values import is_text
+
+MYPY = False
+if MYPY:
+    from typing import Any, Collection, Iterator  # noqa: F401  in comments
+    from .node import Node  # noqa: F401
 
 __metaclass__ = type
 
@@ -30,7 +35,7 @@ KEY = 'record.key'
 LOCK_SECONDS = 30
 #: What has to be root's alone, and its mode.
 OURS = (('', 0o700), (NAME, 0o600), (KEY, 0o600), ('content', 0o700))
-NUMBER = (int, float) if str is not bytes else (int, float, long)  # type: ignore[name-defined]  # noqa: F821
+NUMBER = (int, float, long) if PYTHON_2 else (int, float)  # type: ignore[name-defined]  # noqa: F821
 
 #: What a record may be, beside ok.
 NONE, CORRUPT, FOREIGN, NEWER = 'none', 'corrupt', 'foreign', 'newer'
@@ -40,6 +45,7 @@ class RecordError(Exception):
     """A record that cannot be used: status is none, corrupt, foreign or newer; the message is one line."""
 
     def __init__(self, status, reason):
+        # type: (str, str) -> None
         Exception.__init__(self, reason)
         self.status = status
         self.reason = reason
@@ -50,19 +56,23 @@ class WriteError(Exception):
 
 
 def to_bytes(record):
+    # type: (dict[str, Any]) -> bytes
     """Return the bytes of a record. Same record, same bytes."""
     return json.dumps(record, sort_keys=True, ensure_ascii=True, separators=(',', ':')).encode('ascii')
 
 
 def digest(content):
+    # type: (bytes) -> str
     return hashlib.sha256(content).hexdigest()
 
 
 def pack(content):
+    # type: (bytes) -> str
     return base64.b64encode(zlib.compress(content)).decode('ascii')
 
 
 def unpack(text):
+    # type: (str) -> bytes
     """Return the bytes of a packed record. Raises RecordError."""
     try:
         stream = zlib.decompressobj()
@@ -81,6 +91,7 @@ def unpack(text):
 
 
 def judge(content, node, machine_id):
+    # type: (bytes, str, str) -> dict[str, Any]
     """Return the record that `content` is, if it is one of this node. Raises RecordError."""
     try:
         record = json.loads(content.decode('utf-8'))
@@ -102,10 +113,12 @@ def judge(content, node, machine_id):
 
 
 def _is_number(value):
+    # type: (object) -> bool
     return isinstance(value, NUMBER) and not isinstance(value, bool)
 
 
 def _wrong(record):
+    # type: (dict[str, Any]) -> str
     """Return what is wrong with the shape of a record, '' if nothing."""
     for name in ('node', 'machine_id', 'sealed_at', 'run', 'commit'):
         if not is_text(record.get(name)):
@@ -134,10 +147,11 @@ def _wrong(record):
 
 
 def entry_wrong(entry):
+    # type: (Any) -> str
     """Return what is wrong with the shape of an entry, '' if nothing. Also for those of a request."""
     if not isinstance(entry, dict):
         return 'no mapping'
-    resource = entry.get('resource')
+    resource = entry.get('resource')  # type: Any
     if not is_text(resource) or not resource.partition(':')[0] or not resource.partition(':')[2]:
         return '"resource" is not kind:name'
     if resource.startswith(('file:', 'line:')) and not resource[5:].startswith('/'):
@@ -167,19 +181,21 @@ def entry_wrong(entry):
 
 
 def read_content(node):
+    # type: (Node) -> bytes
     """Return the bytes of the node's record. Raises RecordError."""
     try:
         content = small_file(node.state(NAME), MOST_RECORD)
     except EnvironmentError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             raise RecordError(NONE, 'there is no record on the node')
-        raise RecordError(CORRUPT, 'it cannot be read: %s' % os.strerror(error.errno))
+        raise RecordError(CORRUPT, 'it cannot be read: %s' % os.strerror(error.errno or 0))
     if content is None:
         raise RecordError(CORRUPT, 'not a regular file of at most %d bytes' % MOST_RECORD)
     return content
 
 
 def choose(name, packed, node):
+    # type: (str, str | None, Node) -> tuple[dict[str, Any] | None, dict[str, Any]]
     """Return (the record that counts, or None; what is said of it): the node's own, or else the controller's copy.
 
     packed  the copy, or nothing
@@ -216,6 +232,7 @@ def choose(name, packed, node):
 
 
 def exposed(node):
+    # type: (Node) -> str
     """Return why somebody other than root could read or write the record, '' if nobody can."""
     for name, wanted in OURS:
         path = node.state(name)
@@ -233,6 +250,7 @@ def exposed(node):
 
 
 def prepare(node):
+    # type: (Node) -> None
     """Make the folders. Raises WriteError."""
     with _one_line('%s cannot be made' % node.state().decode('utf-8', 'replace')):
         _folder(node.state())
@@ -242,6 +260,7 @@ def prepare(node):
 
 
 def _own(path, mode):
+    # type: (bytes, int) -> None
     """Make a file or folder root's alone, if it is there."""
     try:
         status = os.stat(path)
@@ -254,6 +273,7 @@ def _own(path, mode):
 
 
 def _folder(path):
+    # type: (bytes) -> None
     """Make a folder and those above it, unless they are there. Another run may be doing the same."""
     try:
         os.makedirs(path, 0o700)
@@ -263,6 +283,7 @@ def _folder(path):
 
 
 def ensure_key(node):
+    # type: (Node) -> tuple[bytes, str]
     """Return (the key of keyed hashes, '' or what was wrong with it so that it is new: gone, not usable).
 
     Raises WriteError.
@@ -283,6 +304,7 @@ def ensure_key(node):
 
 @contextlib.contextmanager
 def _one_line(what):
+    # type: (str) -> Iterator[None]
     try:
         yield
     except EnvironmentError as error:
@@ -291,6 +313,7 @@ def _one_line(what):
 
 @contextlib.contextmanager
 def locked(node, seconds=LOCK_SECONDS):
+    # type: (Node, float) -> Iterator[None]
     """Hold the lock of who writes records. Raises WriteError when another has it for too long."""
     with _one_line('%s cannot be opened' % node.state('record.lock').decode('utf-8', 'replace')):
         descriptor = os.open(node.state('record.lock'), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
@@ -302,7 +325,7 @@ def locked(node, seconds=LOCK_SECONDS):
                 break
             except EnvironmentError as error:
                 if error.errno not in (errno.EAGAIN, errno.EACCES):
-                    raise WriteError('the record cannot be locked: %s' % os.strerror(error.errno))
+                    raise WriteError('the record cannot be locked: %s' % os.strerror(error.errno or 0))
             if time.time() > deadline:
                 raise WriteError('another run has been writing this record for more than %g s' % seconds)
             time.sleep(0.05)
@@ -316,6 +339,7 @@ def locked(node, seconds=LOCK_SECONDS):
 
 
 def replace(path, content, durable=True):
+    # type: (bytes, bytes, bool) -> None
     """Write a file that root alone can read, whole or not at all. Raises EnvironmentError.
 
     Without `durable` it may be lost when the power fails: for what is checked before it is used.
@@ -346,6 +370,7 @@ def replace(path, content, durable=True):
 
 @contextlib.contextmanager
 def _suppressed():
+    # type: () -> Iterator[None]
     try:
         yield
     except EnvironmentError:
@@ -353,6 +378,7 @@ def _suppressed():
 
 
 def write(node, content, texts, wanted):
+    # type: (Node, bytes, dict[str, bytes], Collection[str]) -> None
     """Write the record and its stored contents. Raises WriteError; then the old record is as it was.
 
     One that is larger than is ever read is not written.
@@ -369,12 +395,13 @@ def write(node, content, texts, wanted):
             replace(node.state('content/' + name), text, durable=False)
         replace(node.state(NAME), content)
     with _suppressed():  # too many contents do no harm
-        for name in os.listdir(node.state('content')):
-            if name.decode('utf-8', 'replace') not in wanted:
-                os.unlink(os.path.join(node.state('content'), name))
+        for stored in os.listdir(node.state('content')):
+            if stored.decode('utf-8', 'replace') not in wanted:
+                os.unlink(os.path.join(node.state('content'), stored))
 
 
 def clean(node):
+    # type: (Node) -> None
     """Take away what a run that was killed left. Only while the lock is held."""
     for folder in (node.state(), node.state('content')):
         for name in os.listdir(folder):
@@ -383,6 +410,7 @@ def clean(node):
 
 
 def put_aside(node, now):
+    # type: (Node, float) -> str
     """Keep an unusable record under another name; return that. Raises WriteError."""
     aside = '%s.bad-%d' % (NAME, now)
     number = 1

@@ -15,6 +15,10 @@ from .packages import explain
 from .unmanaged import keep_for
 from ..expect.values import Unreadable, to_text
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 __metaclass__ = type
 
 CLOCK_SECONDS = 300
@@ -25,6 +29,7 @@ class SealError(Exception):
 
 
 def seal(request, node=None):
+    # type: (dict[str, Any], Node | None) -> dict[str, Any]
     """Return {serial, digest, record, problems, observed}. Raises SealError."""
     request, node = to_text(request), node or Node()
     _check(request)
@@ -37,6 +42,7 @@ def seal(request, node=None):
 
 
 def _check(request):
+    # type: (dict[str, Any]) -> None
     run = request.get('run') or {}
     for name in ('started', 'now'):
         value = run.get(name)
@@ -60,7 +66,8 @@ def _check(request):
 
 
 def _seal(request, node):
-    now, problems = node.now(), []
+    # type: (dict[str, Any], Node) -> dict[str, Any]
+    now, problems = node.now(), []  # type: tuple[float, list[str]]
     old = _old_record(request, node, now, problems)
     key, lost = records.ensure_key(node)
     if lost and (old['serial'] or lost != 'gone'):
@@ -103,12 +110,14 @@ def _seal(request, node):
 
 
 def _started(request, now):
+    # type: (dict[str, Any], float) -> float
     """Return when the run began, by the node's clock."""
     run = request.get('run') or {}
     return float(run.get('started') or 0) + now - float(run.get('now') or now)
 
 
 def _old_record(request, node, now, problems):
+    # type: (dict[str, Any], Node, float, list[str]) -> dict[str, Any]
     """Return the record so far, from the controller's copy if need be, or an empty one.
 
     Raises SealError for one that a newer version wrote.
@@ -134,7 +143,8 @@ def _old_record(request, node, now, problems):
 
 
 def _packages(old, request, entries, survey, now, problems):
-    packages = old['packages']
+    # type: (dict[str, Any], dict[str, Any], dict[str, dict[str, Any]], Survey, float, list[str]) -> dict[str, Any]
+    packages = old['packages']  # type: dict[str, Any]
     try:
         installed = survey.installed.get()
     except Unreadable as error:

@@ -13,6 +13,11 @@ import re
 from .node import as_bytes, small_file
 from ..expect.values import is_text
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+    from .node import Node  # noqa: F401
+
 __metaclass__ = type
 
 LENGTH = 32
@@ -25,6 +30,7 @@ PASSWORD_IN_URL = re.compile(r'://[^/\s@]+@')
 
 
 def read_key(node):
+    # type: (Node) -> bytes
     """Return the node's key, b'' if there is none that can be used."""
     try:
         key = small_file(node.state('record.key'), LENGTH)
@@ -34,29 +40,35 @@ def read_key(node):
 
 
 def id_of(key):
+    # type: (bytes) -> str
     """Return what tells keys apart and says nothing about them; '' without a key."""
     return hashlib.sha256(key).hexdigest()[:8] if key else ''
 
 
 def is_keyed(name, value):
+    # type: (str, Any) -> bool
     """Say whether an attribute is a keyed hash."""
-    return name == 'keyed' or name.endswith('_keyed') or is_text(value) and value.startswith('keyed ')
+    return bool(name == 'keyed' or name.endswith('_keyed') or is_text(value) and value.startswith('keyed '))
 
 
 def make_key():
+    # type: () -> bytes
     return os.urandom(LENGTH)
 
 
 def hasher(key):
+    # type: (bytes) -> hmac.HMAC
     return hmac.new(key, digestmod=hashlib.sha256)
 
 
 def keyed(key, text):
+    # type: (bytes, str) -> str
     """Return the keyed hash of a text, as hex."""
     return hmac.new(key, as_bytes(text), hashlib.sha256).hexdigest()
 
 
 def conceal(key, declared, protected):
+    # type: (bytes, dict[str, Any], bool) -> dict[str, Any]
     """Return `declared` without what could be a secret: a secret entry's texts, a protected file's checksum."""
     out = dict(declared)
     sha1 = out.pop('sha1', None)
@@ -68,6 +80,7 @@ def conceal(key, declared, protected):
 
 
 def conceal_texts(key, attributes, patterns=False):
+    # type: (bytes, dict[str, Any], bool) -> dict[str, Any]
     """Return attributes of a secret entry with keyed hashes for texts. `patterns`: they may stay, nothing is secret."""
     out = {name: value for name, value in attributes.items() if name not in TEXTS or (patterns and name == 'regexp')}
     if 'block' in attributes:

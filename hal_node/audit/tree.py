@@ -25,6 +25,11 @@ from ..expect.mounts import parse as parse_mounts
 from ..expect.process import read_guarded
 from ..expect.values import Unreadable, found, is_text
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+    from .node import Node  # noqa: F401
+
 __metaclass__ = type
 
 ROOTS = ('/etc', '/boot', '/boot/efi')
@@ -43,6 +48,7 @@ LINE = re.compile(r'(?:l \d+:\d+ .*|f [0-7]+ \d+:\d+ \d+ (?:\d+|-) \d+ (?:[0-9a-
 
 
 def wrong(tree):
+    # type: (Any) -> str
     """Return what is wrong with the shape of what is kept, '' if nothing."""
     if not isinstance(tree, dict):
         return '"tree" is no mapping'
@@ -62,6 +68,7 @@ class Tree:
     """{path: line} of all that was seen, {path: change time}, and what could not be seen."""
 
     def __init__(self, paths, times, problems, whole):
+        # type: (dict[str, str], dict[str, float], list[str], bool) -> None
         self.paths = paths
         self.times = times
         self.problems = problems
@@ -70,6 +77,7 @@ class Tree:
 
 
 def walk(node, key, before=None, deep=False):
+    # type: (Node, bytes, dict[str, str] | None, bool) -> Tree
     """Return the Tree. Never raises for what is on the node.
 
     before  {path: line} that was kept with the same key: files with its stamps are not read
@@ -95,6 +103,7 @@ def walk(node, key, before=None, deep=False):
 
 class _Walk:
     def __init__(self, node, key, before, mounts):
+        # type: (Node, bytes, dict[str, str], dict[str, dict[str, Any]]) -> None
         self.node = node
         self.key = key
         self.before = before
@@ -103,6 +112,7 @@ class _Walk:
         self.now = node.now()
 
     def below(self, root):
+        # type: (str) -> dict[str, Any]
         """Return {paths: {path: [line, change time]}, problems, whole} of a root and all that is below it."""
         paths, problems, whole = {}, [], True
         todo = [self.node.path(root)]
@@ -128,14 +138,17 @@ class _Walk:
         return {'paths': paths, 'problems': problems, 'whole': whole}
 
     def _mine(self, shown, root):
+        # type: (str, str) -> bool
         """Say whether to look into a folder: not where something else is mounted."""
         return shown == root or shown not in self.mounts
 
     def _elsewhere(self, shown):
+        # type: (str) -> bool
         """Say whether asking for a path may wait for another machine."""
         return self.mounts.get(shown, {}).get('fstype', '').split('.')[0] in NETWORK
 
     def line(self, path, shown, status):
+        # type: (bytes, str, os.stat_result) -> str
         letter = next((letter for test, letter in TYPES if test(status.st_mode)), '?')
         owner = '%d:%d' % (status.st_uid, status.st_gid)
         if letter == 'l':
@@ -151,6 +164,7 @@ class _Walk:
         return '%s %s %s' % (line, stamps, self._digest(path, status))
 
     def _digest(self, path, status):
+        # type: (bytes, os.stat_result) -> str
         """Return the keyed hash of a file's content, UNREAD without a key, or of what is no regular file any more."""
         if not self.key or status.st_size > MOST_HASHED:
             return UNREAD

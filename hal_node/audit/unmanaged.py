@@ -14,6 +14,11 @@ from .tree import walk
 from .watch import is_accepted
 from ..expect.values import Unreadable
 
+MYPY = False
+if MYPY:
+    from typing import Any, Collection, Sequence  # noqa: F401  in comments
+    from .node import Node  # noqa: F401
+
 __metaclass__ = type
 
 MOST = 200
@@ -23,13 +28,14 @@ NOT_KEPT = 'what /etc and /boot hold is not in the record yet: the next rollout 
 
 
 def look_at(record, node, key, told, accepted=(), deep=False):
+    # type: (dict[str, Any] | None, Node, bytes, Collection[str], Sequence[str], bool) -> dict[str, Any]
     """Return {findings, more, problems, files} of a record; without one there is nothing to compare with.
 
     told      paths that are findings already
     accepted  patterns of paths that are none: left out before the list is cut, which they would fill
     deep      read every file, whatever its stamps say
     """
-    out = {'findings': [], 'more': 0, 'problems': [], 'files': 0}
+    out = {'findings': [], 'more': 0, 'problems': [], 'files': 0}  # type: dict[str, Any]
     if record is None:
         return out
     kept = record.get('tree')
@@ -63,6 +69,7 @@ def look_at(record, node, key, told, accepted=(), deep=False):
 
 
 def _cut(value):
+    # type: (Any) -> Any
     if not isinstance(value, list):
         return value
     lines = [line if len(line) <= MOST_LINE else line[:MOST_LINE] + '...' for line in value[:MOST_ENTRIES]]
@@ -70,6 +77,7 @@ def _cut(value):
 
 
 def keep_for(old, request, node, key, now, dropped=()):
+    # type: (Any, dict[str, Any], Node, bytes, float, Sequence[dict[str, Any]]) -> tuple[Any, list[str]]
     """Return (what the record keeps of /etc and /boot after a run, [problems]).
 
     It begins with the first run that rolls out a role. What only lets a node in, playbooks/bootstrap.yml, comes before

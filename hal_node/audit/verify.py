@@ -14,6 +14,11 @@ from .packages import owners
 from .watch import is_accepted
 from ..expect.values import Unreadable
 
+MYPY = False
+if MYPY:
+    from typing import Any, Collection, Sequence  # noqa: F401  in comments
+    from .node import Node  # noqa: F401
+
 __metaclass__ = type
 
 #: Not the time of files: a restored backup has another. Not what packages depend on, nor their own scripts: it reads.
@@ -35,11 +40,12 @@ EMPTIED = ('/run/', '/var/run/', '/var/lock/')
 
 
 def verify(record, node, accepted=()):
+    # type: (dict[str, Any] | None, Node, Sequence[str]) -> dict[str, Any]
     """Return {files: [{path, differs, package, role, task, source, ...}], more, problems}. Never raises.
 
     accepted  patterns of paths that are left out before the list is cut
     """
-    out = {'files': [], 'more': 0, 'problems': []}
+    out = {'files': [], 'more': 0, 'problems': []}  # type: dict[str, Any]
     try:
         status, said, errors = node.run(ARGV, HANG_SECONDS)
         found, strange = parse(said)
@@ -75,6 +81,7 @@ def verify(record, node, accepted=()):
 
 
 def parse(said):
+    # type: (str) -> tuple[list[dict[str, Any]], list[str]]
     """Return ([{path, mark, differs}], [lines that are none of rpm's]). Pure. Nothing in `differs`: it was not seen."""
     found, strange = [], []
     for line in said.splitlines():
@@ -96,6 +103,7 @@ def parse(said):
 
 
 def without_known(found, entries, kept):
+    # type: (list[dict[str, Any]], list[dict[str, Any]], Collection[str]) -> list[dict[str, Any]]
     """Return what nobody else compares. Pure.
 
     entries  of the record: a role's own file is as the role says

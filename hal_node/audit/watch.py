@@ -18,6 +18,11 @@ from .packages import owned
 from ..expect.process import read_guarded
 from ..expect.values import Unreadable, found
 
+MYPY = False
+if MYPY:
+    from typing import Any, Collection, Sequence  # noqa: F401  in comments
+    from .node import Node  # noqa: F401
+
 __metaclass__ = type
 
 MASKS = '/etc/systemd/system'
@@ -26,6 +31,7 @@ BELOW = '/**'
 
 
 def recorded_paths(entries):
+    # type: (list[dict[str, Any]]) -> set[str]
     """Return the paths that the record knows, whatever it knows of them."""
     paths = set()
     for entry in entries:
@@ -40,8 +46,9 @@ def recorded_paths(entries):
 
 
 def look_for_extra(watched, recorded, node):
+    # type: (list[dict[str, Any]], Collection[str], Node) -> tuple[list[dict[str, Any]], int, list[str]]
     """Return ([{path, what, type, note, when}], number of files looked at, [problems])."""
-    problems, seen = [], {}
+    problems, seen = [], {}  # type: tuple[list[str], dict[str, tuple[dict[str, Any], str, bool]]]
     for one, answer in zip(watched, read_guarded(lambda one: found(_files(one, node)), watched, most_hangs=3)):
         if isinstance(answer, Unreadable):
             problems.append('%s: %s' % (one.get('path'), answer.reason))
@@ -68,11 +75,13 @@ def look_for_extra(watched, recorded, node):
 
 
 def is_accepted(path, patterns):
+    # type: (str, Sequence[str]) -> bool
     """Say whether a site accepts a path, whatever becomes of it. Pure."""
     return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
 
 
 def _files(one, node):
+    # type: (dict[str, Any], Node) -> dict[str, Any]
     """Return {files: [(path as text, type, whether the text is exact)], problems: [text]} of one watched path."""
     pattern, names = one.get('path') or '', one.get('names') or []
     deep = pattern.endswith(BELOW)
@@ -85,7 +94,7 @@ def _files(one, node):
             content = sorted(os.listdir(folder))
         except EnvironmentError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTDIR):
-                problems.append('%s: %s' % (shown_name(folder[below:]), os.strerror(error.errno)))
+                problems.append('%s: %s' % (shown_name(folder[below:]), os.strerror(error.errno or 0)))
             continue
         for name in content:
             path = os.path.join(folder, name)

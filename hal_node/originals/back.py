@@ -248,6 +248,6 @@ def forget(role, record, request, began, node):
     if tree:
         new['tree'] = tree
     content = records.to_bytes(new)
-    wanted = {(entry.get('observed') or {}).get('sha256') for entry in new['entries'] if not entry.get('secret')}
+    wanted = {(entry.get('observed') or {}).get('sha256') or '' for entry in new['entries'] if not entry.get('secret')}
     records.write(node, content, {}, wanted)
     return {'serial': new['serial'], 'digest': records.digest(content), 'record': records.pack(content)}

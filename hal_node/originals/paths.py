@@ -63,7 +63,7 @@ def described(path, content=None):
     out = {'state': 'present', 'type': kind(status.st_mode), 'uid': status.st_uid, 'gid': status.st_gid,
            'owner': user_name(status.st_uid), 'group': group_name(status.st_gid),
            'mode': '%04o' % stat.S_IMODE(status.st_mode), 'size': status.st_size,
-           'mtime_ns': _nanoseconds(status, 'mtime'), 'atime_ns': _nanoseconds(status, 'atime')}
+           'mtime_ns': _nanoseconds(status, 'mtime'), 'atime_ns': _nanoseconds(status, 'atime')}  # type: dict[str, Any]
     if out['type'] not in KEPT:
         raise Unreadable('%s is %s %s, which cannot be kept' % (
             shown_name(path), 'an' if out['type'][0] in 'aeiou' else 'a', out['type']))

@@ -30,15 +30,17 @@ class Accounts:
     """/etc/passwd and /etc/group. Whom they do not have the system is asked for: LDAP may."""
 
     def __init__(self, node):
+        # type: (Node) -> None
         self.node = node
         self.passwd = _there(node, '/etc/passwd')
         self.users = {fields[0]: fields for fields in table(self.passwd, 7)}
         self.groups = {fields[0]: fields for fields in table(_there(node, '/etc/group'), 4)}
-        self.names = {}
+        self.names = {}  # type: dict[str, str]
         for fields in self.groups.values():
             self.names.setdefault(fields[2], fields[0])
 
     def user(self, name):
+        # type: (str) -> Attributes
         fields = self.users.get(name) or self._ask(_user_of, name)
         if not fields:
             return {'state': 'absent'}
@@ -47,18 +49,21 @@ class Accounts:
                 'home': fields[5], 'shell': fields[6], 'groups': groups}
 
     def group(self, name):
+        # type: (str) -> Attributes
         fields = self.groups.get(name) or self._ask(_group_of, name)
         return {'state': 'present', 'gid': int(fields[2])} if fields else {'state': 'absent'}
 
     def _ask(self, read, name):
+        # type: (Callable[[str], list[str] | None], str) -> list[str] | None
         if self.node.root != '/':
             return None
         answer = read_guarded(lambda one: found(read(one)), [name])[0]
         if isinstance(answer, Unreadable):
             raise answer
-        return answer.value
+        return answer.value  # type: ignore[no-any-return]  # what it reads
 
     def with_uid_0(self):
+        # type: () -> list[str]
         """Return the names of lines that the C library takes for root's: of those with four fields or more."""
         lines = [line.lstrip().split(':') for line in self.passwd.split('\n')]
         return sorted({fields[0] for fields in lines
@@ -66,6 +71,7 @@ class Accounts:
 
 
 def _there(node, path):
+    # type: (Node, str) -> str
     text = node.text(path)
     if text is None:
         raise Unreadable('there is no %s' % path)
@@ -73,6 +79,7 @@ def _there(node, path):
 
 
 def table(text, width):
+    # type: (str, int) -> list[list[str]]
     """Return the lines of a table like /etc/passwd that are whole; the first of a name counts. Pure."""
     rows, seen = [], set()
     for line in text.split('\n'):  # splitlines() ends a line where the C library does not
@@ -84,6 +91,7 @@ def table(text, width):
 
 
 def _user_of(name):
+    # type: (str) -> list[str] | None
     try:
         entry = pwd.getpwnam(name)
     except KeyError:
@@ -92,6 +100,7 @@ def _user_of(name):
 
 
 def _group_of(name):
+    # type: (str) -> list[str] | None
     try:
         entry = grp.getgrnam(name)
     except KeyError:
@@ -107,7 +116,8 @@ class User(Kind):
 
     def read(self, name, entry, survey):
         # type: (str, Attributes, Survey) -> Attributes
-        return survey.accounts.get().user(name)
+        accounts = survey.accounts.get()  # type: Accounts
+        return accounts.user(name)
 
     def as_declared(self, name, wanted, is_now):
         # type: (str, Any, Any) -> bool
@@ -123,4 +133,5 @@ class Group(Kind):
 
     def read(self, name, entry, survey):
         # type: (str, Attributes, Survey) -> Attributes
-        return survey.accounts.get().group(name)
+        accounts = survey.accounts.get()  # type: Accounts
+        return accounts.group(name)

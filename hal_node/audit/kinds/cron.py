@@ -23,6 +23,7 @@ MARK = '#Ansible: '
 
 
 def observe_cron(user, name, secret, node, key):
+    # type: (str, str, bool, Node, bytes) -> Attributes
     text, public = None, False
     for folder in CRON_FOLDERS:
         if text is None:
@@ -37,6 +38,7 @@ def observe_cron(user, name, secret, node, key):
 
 
 def job(text, name):
+    # type: (str, str) -> Attributes
     """Return a job that Ansible's marker names in a user's table. Pure."""
     lines = text.splitlines()
     for number, line in enumerate(lines[:-1]):

@@ -24,10 +24,12 @@ class Databases:
     QUERIES = {'database': 'SHOW DATABASES', 'database-user': "SELECT CONCAT(User, '@', Host) FROM mysql.user"}
 
     def __init__(self, node):
+        # type: (Node) -> None
         self.node = node
-        self._known = {}
+        self._known = {}  # type: dict[tuple[str, str], set[str] | Unreadable]
 
     def observe(self, kind, name, declared):
+        # type: (str, str, Attributes) -> Attributes
         asked = (kind, declared.get('socket') or '')
         if asked not in self._known:
             argv = ['mysql', '--batch', '--skip-column-names', '--connect-timeout=10']
@@ -36,9 +38,10 @@ class Databases:
                 self._known[asked] = set(output(argv + ['--execute=' + self.QUERIES[kind]], self.node).splitlines())
             except Unreadable as error:
                 self._known[asked] = error
-        if isinstance(self._known[asked], Unreadable):
-            raise self._known[asked]
-        return {'state': 'present' if name in self._known[asked] else 'absent'}
+        known = self._known[asked]
+        if isinstance(known, Unreadable):
+            raise known
+        return {'state': 'present' if name in known else 'absent'}
 
 
 class Database(Kind):

@@ -30,7 +30,7 @@ class File(Kind):
 
     def observe(self, entries, survey):
         # type: (list[Attributes], Survey) -> dict[str, Attributes | Unreadable]
-        requests = []
+        requests = []  # type: list[Attributes]
         for entry in entries:
             recorded = (entry.get('observed') or {}) if survey.keep is None else {}
             requests.append({
@@ -52,7 +52,7 @@ class File(Kind):
             return [('type', 'type', wanted, seen.get('type'), '')]
         if recorded.get('type') and seen.get('type') != recorded['type']:
             return [('type', 'type', recorded['type'], seen.get('type'), '')]
-        leave = CONTENT + ('sha1', 'sha1_keyed', 'content')
+        leave = CONTENT + ('sha1', 'sha1_keyed', 'content')  # type: tuple[str, ...]
         if 'acl' not in seen or 'acl' not in recorded:  # there is, or was, no getfacl: said once for all files
             leave += ('acl',)
         elif recorded['acl'] != seen['acl'] and _differ_in_group(recorded.get('mode'), seen['mode']):

@@ -17,6 +17,7 @@ __metaclass__ = type
 
 
 def observe_hostname(node):
+    # type: (Node) -> Attributes
     text = node.text('/etc/hostname')
     lines = [line.strip() for line in (text or '').splitlines() if line.strip() and not line.startswith('#')]
     return {'name': lines[0]} if lines else {'state': 'absent'}

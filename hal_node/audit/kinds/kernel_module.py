@@ -19,6 +19,7 @@ __metaclass__ = type
 
 
 def observe_kernel_module(name, node):
+    # type: (str, Node) -> Attributes
     reading = read_modules([{'name': name}], folder=node.native('/sys/module'))[0]
     if isinstance(reading, Unreadable):
         raise reading

@@ -17,7 +17,7 @@ from ...expect.values import Unreadable, found, to_text
 
 MYPY = False
 if MYPY:
-    from typing import Any  # noqa: F401  in comments
+    from ...expect.values import Reading  # noqa: F401  in comments
     from .kind import Attributes, Difference  # noqa: F401
     from ..node import Node  # noqa: F401
     from ..observe import Survey  # noqa: F401
@@ -29,6 +29,7 @@ MOST_FILE = 16 * 1024 * 1024
 
 
 def observe_line(declared, text, key, public):
+    # type: (Attributes, str | None, bytes, bool) -> Attributes
     """Return what `text` (None: there is no such file) has of the declared lines. Pure.
 
     state is present when all of them are there, else absent; `near` are lines that begin alike, for the report.
@@ -42,7 +43,7 @@ def observe_line(declared, text, key, public):
     if declared.get('block') is not None:
         block = [line.rstrip() for line in declared['block'].strip('\n').split('\n')]
         spots = [spot for spot in range(len(lines)) if lines[spot:spot + len(block)] == block]
-        out = {'state': 'present' if spots else 'absent'}
+        out = {'state': 'present' if spots else 'absent'}  # type: Attributes
         if spots:
             out['block'] = declared['block']
         elif public and text is not None:
@@ -69,18 +70,21 @@ def observe_line(declared, text, key, public):
 
 
 def _state(declared, there, wanted):
+    # type: (Attributes, int, int) -> str
     if declared.get('state') == 'absent':
         return 'present' if there else 'absent'
     return 'present' if there == wanted else 'absent'
 
 
 def near(missing, lines):
+    # type: (list[str], list[str]) -> list[str]
     """Return the lines that begin with the first word of a missing one: most likely what it was changed to."""
     words = {_word(line) for line in missing}
     return [line for line in lines if line.strip() and _word(line) in words][:MOST_NEAR]
 
 
 def _word(line):
+    # type: (str) -> str
     return re.split(r'[\s=:]', line.strip().lstrip('#; '), maxsplit=1)[0]
 
 

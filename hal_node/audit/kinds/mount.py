@@ -28,13 +28,15 @@ class Mounts:
     """The tables of what is mounted and what shall be, read once."""
 
     def __init__(self, node):
+        # type: (Node) -> None
         self.live = parse_mounts(node.text('/proc/self/mountinfo') or '')
         self.saved = parse_fstab(node.text('/etc/fstab') or '')
 
     def observe(self, path):
+        # type: (str) -> Attributes
         path = path.rstrip('/') or '/'
         live, saved = self.live.get(path), self.saved.get(path)
-        out = {'state': 'mounted' if live else 'unmounted' if saved else 'absent'}
+        out = {'state': 'mounted' if live else 'unmounted' if saved else 'absent'}  # type: Attributes
         if live:
             options = [one for one in live['options'] if one.split('=')[0] not in PASSING]
             out.update(source=live['source'], fstype=live['fstype'], options=sorted(options))
@@ -44,6 +46,7 @@ class Mounts:
 
 
 def parse_fstab(text):
+    # type: (str) -> dict[str, str]
     """Return {path: "options source fstype"}. Pure."""
     table = {}
     for line in text.splitlines():

@@ -24,14 +24,15 @@ MOST_PROVIDED = 30  # names that are no package's; each is a call
 
 
 def observe_packages(names, installed, node):
+    # type: (list[str], Installed, Node) -> dict[str, tuple[Attributes, int] | Unreadable]
     """Return {name: (attributes, install time) or Unreadable}."""
-    results, asked = {}, 0
+    results, asked = {}, 0  # type: tuple[dict[str, tuple[Attributes, int] | Unreadable], int]
     for name in names:
         versions = installed.named(name)
         if not versions and NAME.match(name) is None and not name.startswith('/'):
             results[name] = Unreadable('not a package name: "%s"' % name)
             continue
-        attributes = {'state': 'present' if versions else 'absent', 'version': sorted(versions)}
+        attributes = {'state': 'present' if versions else 'absent', 'version': sorted(versions)}  # type: Attributes
         if not versions:
             asked += 1
             provider = _provider(name, node) if asked <= MOST_PROVIDED else []
@@ -44,6 +45,7 @@ def observe_packages(names, installed, node):
 
 
 def _provider(name, node):
+    # type: (str, Node) -> list[str]
     """Return ["name-evr.arch"] of packages that provide what no package is called."""
     query = MARK + r'\t%{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}\n'
     try:
@@ -54,6 +56,7 @@ def _provider(name, node):
 
 
 def pinned(wanted, versions):
+    # type: (str, list[str]) -> bool
     """Say whether an installed "evr.arch" is the pinned version, which may leave out epoch, release or arch."""
     for version in versions:
         forms = {version, version.partition(':')[2] or version}

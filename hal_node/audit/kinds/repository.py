@@ -20,6 +20,7 @@ __metaclass__ = type
 
 
 def observe_repository(name, node, key):
+    # type: (str, Node, bytes) -> Attributes
     path, _hash, section = name.partition('#')
     settings = sections(node.text(path) or '').get(section)
     if settings is None:
@@ -32,8 +33,10 @@ def observe_repository(name, node, key):
 
 
 def sections(text):
+    # type: (str) -> dict[str, dict[str, str]]
     """Return {section: {key: value}} of a repository file. Lines that go on are one value with line breaks. Pure."""
-    found_sections, current, last = {}, None, None
+    found_sections = {}  # type: dict[str, dict[str, str]]
+    current, last = None, None  # type: tuple[dict[str, str] | None, str | None]
     for line in text.splitlines():
         if not line.strip() or line.lstrip()[0] in '#;':
             continue

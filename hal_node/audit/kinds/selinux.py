@@ -17,6 +17,7 @@ __metaclass__ = type
 
 
 def observe_selinux(node):
+    # type: (Node) -> Attributes
     """Return the configured mode, and the one in force."""
     out = {}
     text = node.text('/etc/selinux/config')

@@ -33,20 +33,23 @@ VENDOR = ('/usr/lib/systemd/', '/lib/systemd/')
 
 
 def read_units(names, node):
+    # type: (Collection[str], Node) -> dict[str, dict[str, str] | Unreadable]
     """Return {name: {property: text} or Unreadable}."""
     good = sorted({unit_name(name) for name in names if UNIT.match(name) and not name.startswith('-')})
-    results = {name: Unreadable('not a unit name: "%s"' % name) for name in names}
+    results = {}  # type: dict[str, dict[str, str] | Unreadable]
+    results.update((name, Unreadable('not a unit name: "%s"' % name)) for name in names)
     if not good:
         return results
+    shown = {}  # type: dict[str, dict[str, str] | Unreadable]
     try:
         status, out, err = node.run(['systemctl', 'show', '--property', ','.join(PROPERTIES), '--'] + good,
                                     TIMEOUT_SECONDS)
         blocks = parse(out)
         if len(blocks) != len(good):
             raise Unreadable('systemctl shows no units (status %d)' % status, ' '.join(err.split())[:200])
-        shown = dict(zip(good, blocks))
+        shown.update(zip(good, blocks))
     except Unreadable as error:
-        shown = dict.fromkeys(good, error)
+        shown.update((name, error) for name in good)
     for name in names:
         if unit_name(name) in shown:
             results[name] = shown[unit_name(name)]
@@ -54,6 +57,7 @@ def read_units(names, node):
 
 
 def observe_units(units, node):
+    # type: (dict[str, dict[str, str] | Unreadable], Node) -> dict[str, Attributes | Unreadable]
     """Return {name: {attributes} or Unreadable} of read_units()'s answer."""
     paths = sorted({path for state in units.values() if isinstance(state, dict)
                     for path in state.get('DropInPaths', '').split()})
@@ -65,6 +69,7 @@ def observe_units(units, node):
 
 
 def _digest(path, node):
+    # type: (str, Node) -> str
     content = small_file(node.path(path), MOST_DROP_IN)
     if content is None:
         raise Unreadable('not a regular file')
@@ -72,6 +77,7 @@ def _digest(path, node):
 
 
 def attributes_of(state, digests):
+    # type: (dict[str, str], dict[str, str]) -> Attributes | Unreadable
     """Return a unit's attributes, from its properties and the digests of drop-ins. Pure."""
     load = state.get('LoadState', '')
     if not load:
@@ -91,6 +97,7 @@ def attributes_of(state, digests):
 
 
 def started_at(state, now):
+    # type: (dict[str, str] | Unreadable | None, float) -> float | None
     """Return since when (epoch) the unit's main process runs; None if none does. `state` is of read_units()."""
     if not isinstance(state, dict) or state.get('ActiveState') not in RUNNING:
         return None
@@ -101,6 +108,7 @@ def started_at(state, now):
 
 
 def monotonic_seconds():
+    # type: () -> float
     """Return the clock of systemd's ...Monotonic properties. Python 2.7 has no clock_gettime."""
     if hasattr(time, 'clock_gettime'):
         return time.clock_gettime(time.CLOCK_MONOTONIC)

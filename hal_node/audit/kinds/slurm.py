@@ -36,10 +36,12 @@ class Slurm:
     """What sacctmgr and scontrol say; each is asked at most once."""
 
     def __init__(self, node):
+        # type: (Node) -> None
         self.node = node
-        self._tables = {}
+        self._tables = {}  # type: dict[str, Any]
 
     def _show(self, what, names):
+        # type: (str, list[str]) -> list[dict[str, str]]
         if what not in self._tables:
             try:
                 argv = ['sacctmgr', '--noheader', '--parsable2', 'show', what, 'format=' + ','.join(names)]
@@ -48,14 +50,17 @@ class Slurm:
                 self._tables[what] = Unreadable('%s' % error)
             except Unreadable as error:
                 self._tables[what] = error
-        if isinstance(self._tables[what], Unreadable):
-            raise self._tables[what]
-        return self._tables[what]
+        rows = self._tables[what]  # type: list[dict[str, str]] | Unreadable
+        if isinstance(rows, Unreadable):
+            raise rows
+        return rows
 
     def _associations(self):
+        # type: () -> list[dict[str, str]]
         return self._show('assoc', columns(ASSOCIATION, ['Account', 'User']))
 
     def _coordinators(self):
+        # type: () -> dict[str, list[str]]
         """Return {account: [names]} of those who coordinate it themselves."""
         if COORDINATORS not in self._tables:
             try:
@@ -65,15 +70,18 @@ class Slurm:
                 self._tables[COORDINATORS] = Unreadable('%s' % error)
             except Unreadable as error:
                 self._tables[COORDINATORS] = error
-        if isinstance(self._tables[COORDINATORS], Unreadable):
-            raise self._tables[COORDINATORS]
-        return self._tables[COORDINATORS]
+        names = self._tables[COORDINATORS]  # type: dict[str, list[str]] | Unreadable
+        if isinstance(names, Unreadable):
+            raise names
+        return names
 
     def qos(self, name, _declared=None):
+        # type: (str, Attributes | None) -> Attributes
         rows = [row for row in self._show('qos', columns(QOS, ['Name'])) if row['Name'] == name]
         return _attributes(rows[0], QOS) if rows else {'state': 'absent'}
 
     def account(self, name, declared=None):
+        # type: (str, Attributes | None) -> Attributes
         rows = [row for row in self._show('account', columns(ACCOUNT, ['Account'])) if row['Account'] == name]
         if not rows:
             return {'state': 'absent'}
@@ -86,6 +94,7 @@ class Slurm:
         return out
 
     def user(self, name, declared=None):
+        # type: (str, Attributes | None) -> Attributes
         """A user has limits in each account: where one is not as declared, that one counts."""
         rows = [row for row in self._show('user', columns(USER, ['User'])) if row['User'] == name]
         if not rows:
@@ -102,6 +111,7 @@ class Slurm:
         return out
 
     def reservation(self, name, _declared=None):
+        # type: (str, Attributes | None) -> Attributes
         if 'reservation' not in self._tables:
             try:
                 text = output(['scontrol', 'show', 'reservation', '--oneliner'], self.node)
@@ -114,10 +124,10 @@ class Slurm:
         row = found.get(name)
         if row is None:
             return {'state': 'absent'}
-        out = {'state': 'present'}
+        out = {'state': 'present'}  # type: Attributes
         flags = sorted(set(row.get('Flags', '').split(',')) - OWN_FLAGS - {''})
         for key, column in RESERVATION.items():
-            value = row.get(column, '')
+            value = row.get(column, '')  # type: Any
             if key == 'end' and RECURRING & set(flags):
                 continue
             if value and key in ('users', 'accounts'):
@@ -128,14 +138,16 @@ class Slurm:
 
 
 def _is_so(key, declared, value):
+    # type: (str, Attributes, Any) -> bool
     """Say whether a value of one association is what is declared, or nothing is."""
     try:
-        return key not in declared or normal(declared[key], KINDS[key]) == normal(value, KINDS[key])
+        return key not in declared or bool(normal(declared[key], KINDS[key]) == normal(value, KINDS[key]))
     except ValueError:  # a declaration that is none: compared, and named, once
         return True
 
 
 def _attributes(row, fields):
+    # type: (dict[str, str], list[tuple[str, str, str, str]]) -> Attributes
     """Return {declared key: text} of a row of sacctmgr; what is empty is left out."""
     out = {'state': 'present'}
     for key, _option, column, _kind in fields:
@@ -145,34 +157,38 @@ def _attributes(row, fields):
 
 
 def same_field(kind, key, wanted, seen):
+    # type: (str, str, Any, Any) -> bool
     """Say whether a declared field is what Slurm has, in any of its spellings. Raises ValueError. Pure."""
     if kind == 'slurm-reservation':
         if key == 'nodes':
             try:
                 return set(expand(wanted)) == set(expand(seen or ''))
             except SlurmConfError:
-                return wanted == seen
+                return bool(wanted == seen)
         if key in ('users', 'accounts', 'flags'):
             return _words(wanted) == _words(seen)
         if key == 'end':
-            return ('%s' % wanted).replace(' ', 'T') == seen
+            return bool(('%s' % wanted).replace(' ', 'T') == seen)
         return '%s' % wanted == '%s' % seen
     if key in ('accounts', COORDINATORS):
         return _words(wanted) == _words(seen)
-    return normal(wanted, KINDS[key]) == normal(seen, KINDS[key])
+    return bool(normal(wanted, KINDS[key]) == normal(seen, KINDS[key]))
 
 
 def _words(value):
+    # type: (Any) -> set[str]
     return {'%s' % one for one in (value if isinstance(value, (list, tuple)) else ('%s' % (value or '')).split(','))
             if '%s' % one}
 
 
 def compared(kind):
+    # type: (str) -> set[str]
     """Return the declared keys that can be compared."""
     return set(RESERVATION) if kind == 'slurm-reservation' else set(KINDS) | {'accounts', COORDINATORS}
 
 
 def is_over(attributes, now):
+    # type: (Attributes, float) -> bool
     """Say whether a reservation has come to its end; then Slurm forgets it."""
     try:
         end = time.mktime(time.strptime(attributes.get('end', '').replace(' ', 'T'), '%Y-%m-%dT%H:%M:%S'))

@@ -21,6 +21,7 @@ SYSCTL_FILE = '/etc/sysctl.conf'
 
 
 def observe_sysctl(name, declared, node):
+    # type: (str, Attributes, Node) -> Attributes
     reading = read_sysctls([{'name': name}], folder=node.native('/proc/sys'))[0]
     if isinstance(reading, Unreadable):
         raise reading
@@ -34,6 +35,7 @@ def observe_sysctl(name, declared, node):
 
 
 def saved_sysctl(text, name):
+    # type: (str, str) -> str | None
     """Return the value that a sysctl.d file gives to a name, None if none. The last line wins. Pure."""
     path, value = sysctl_path(name), None
     for line in text.splitlines():

@@ -8,29 +8,19 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-import hashlib
 import io
 import os
 
 from ansible.module_utils.six.moves.urllib.parse import unquote, urlsplit
 from ansible.module_utils.urls import open_url
 
-BLOCK = 1024 * 1024
+from ..digest import BLOCK, sha256_of
+
 PARTIAL = 206
 
 
 class MirrorError(Exception):
     """Why a file cannot be published; the text is for the administrator."""
-
-
-def sha256_of(path):
-    # type: (str) -> str
-    """Return the checksum of a file in hex."""
-    digest = hashlib.sha256()
-    with io.open(path, "rb") as stream:
-        for block in iter(lambda: stream.read(BLOCK), b""):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def fetch(address, path, size, sha256, timeout_seconds):

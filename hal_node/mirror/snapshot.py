@@ -18,7 +18,8 @@ import io
 import os
 import shutil
 
-from .fetch import MirrorError, sha256_of
+from ..digest import sha256_of
+from .fetch import MirrorError
 
 MYPY = False
 if MYPY:

@@ -75,7 +75,8 @@ import io
 import os
 
 from ansible.module_utils.common.text.converters import to_bytes
-from ansible.module_utils.hal_node.mirror.fetch import MirrorError, fetch, sha256_of
+from ansible.module_utils.hal_node.digest import sha256_of
+from ansible.module_utils.hal_node.mirror.fetch import MirrorError, fetch
 from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 PACKAGE = {"size": {"type": "int", "required": True}}

@@ -65,6 +65,7 @@ from ansible.module_utils.common.text.converters import to_native
 from ansible.module_utils.hal_node.files import content_of
 from ansible.module_utils.hal_node.printable import shown
 from ansible.module_utils.hal_node.run_command import AnsibleModule
+from ansible.module_utils.hal_node.text import name_of
 
 RECORD = "/etc/profile.d/00-modulepath.sh"
 MINE = b'Written by the role "lmod"'
@@ -104,12 +105,7 @@ def login_environment(module):
     if BEGINS not in out:
         said = (out + err).strip().splitlines()
         raise NoAnswer("a login shell did not come so far: %s" % (native(said[-1]) if said else "status %d" % status))
-    return dict(one.split("=", 1) for one in map(native_text, out.split(BEGINS)[-1].split(b"\0")) if "=" in one)
-
-
-def native_text(data):
-    """Return bytes as text that paths are made of."""
-    return data if str is bytes else os.fsdecode(data)
+    return dict(one.split("=", 1) for one in map(name_of, out.split(BEGINS)[-1].split(b"\0")) if "=" in one)
 
 
 def native(text):

@@ -107,7 +107,8 @@ import os
 import shutil
 import tempfile
 
-from ansible.module_utils.hal_node.mirror.fetch import MirrorError, fetch, sha256_of
+from ansible.module_utils.hal_node.digest import sha256_of
+from ansible.module_utils.hal_node.mirror.fetch import MirrorError, fetch
 from ansible.module_utils.hal_node.mirror.keys import Keyring
 from ansible.module_utils.hal_node.mirror.snapshot import (
     current, free_name, is_whole, make, place, pooled, prune, surplus, switch)

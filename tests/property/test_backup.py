@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from hal_node.digest import sha256_of
 from tests.unit.roles.backup.archives import KINDS, Member, manifest, write
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "roles" / "backup" / "files"))
@@ -100,7 +101,7 @@ def put(node: Path, base: Path, found: list[Member]) -> str:
         packed = archives.check(str(path))
         result = {
             "made": packed[0]["made"],
-            "plain_sha256": common.sha256(str(path)),
+            "plain_sha256": sha256_of(str(path)),
             "sources": contents.chosen(*packed, [source], []),
         }
         restore.put(result, str(path), str(base / "work"), False)

@@ -11,7 +11,8 @@ import subprocess
 import tarfile
 import tempfile
 
-from backup_common import FORMAT, MEGABYTE, Problem, dumped, known, last_line, native, run, sha256, sha256_of, shown
+from backup_common import FORMAT, MEGABYTE, Problem, dumped, known, last_line, native, run, shown
+from hal_node.digest import sha256_of, sha256_of_rest
 
 MANIFEST = "MANIFEST.json"
 # Limits for what a hostile node may have sent: a thousand times what HAL's nodes save.
@@ -47,7 +48,7 @@ def _digests(folder):
         for name in names:
             path = os.path.join(where, name)
             if os.path.isfile(path) and not os.path.islink(path):
-                found[known(os.path.relpath(path, folder))] = sha256(path)
+                found[known(os.path.relpath(path, folder))] = sha256_of(path)
     return found
 
 
@@ -133,7 +134,7 @@ def _entry(archive, member):
         "type": "folder" if member.isdir() else "link" if member.issym() else "file",
     }
     if entry["type"] == "file":
-        entry.update(size=member.size, sha256=sha256_of(archive.extractfile(member)))
+        entry.update(size=member.size, sha256=sha256_of_rest(archive.extractfile(member)))
     elif entry["type"] == "link":
         entry["target"] = known(member.linkname)
     return entry

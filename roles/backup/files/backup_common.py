@@ -7,7 +7,6 @@ import calendar
 import contextlib
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import subprocess
@@ -16,11 +15,11 @@ import tempfile
 import time
 
 from hal_node import printable
+from hal_node.text import WORD, mapped
 
 FORMAT = 1
 SUFFIX = ".tar.gz.gpg"
 MEGABYTE = 1024 * 1024
-WORD = type(u"")
 
 
 class Problem(Exception):
@@ -38,10 +37,10 @@ def configuration(path):
 
 def native(value):
     """Return what JSON gave with this Python's own strings: they name the same files in every locale."""
-    if isinstance(value, dict):
-        return {native(key): native(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [native(item) for item in value]
+    return mapped(value, _native)
+
+
+def _native(value):
     if not isinstance(value, WORD):
         return value
     encoded = value.encode("utf-8", "replace")
@@ -57,14 +56,10 @@ def text(name):
 
 def dumped(content):
     """Return content with names of files as JSON."""
-    return json.dumps(_texts(content), indent=1, sort_keys=True)
+    return json.dumps(mapped(content, _text), indent=1, sort_keys=True)
 
 
-def _texts(value):
-    if isinstance(value, dict):
-        return {_texts(key): _texts(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_texts(item) for item in value]
+def _text(value):
     return text(value) if isinstance(value, str) else value
 
 
@@ -148,20 +143,6 @@ def _is_taken(handle, path):
         if error.errno not in (errno.EAGAIN, errno.EACCES, errno.ENOENT):
             raise
         return False
-
-
-def sha256(path):
-    """Return the digest of a file's content."""
-    with open(path, "rb") as source:
-        return sha256_of(source)
-
-
-def sha256_of(source):
-    """Return the digest of what an open file still has."""
-    digest = hashlib.sha256()
-    for block in iter(lambda: source.read(MEGABYTE), b""):
-        digest.update(block)
-    return digest.hexdigest()
 
 
 def free_mb(path):

@@ -33,9 +33,9 @@ from backup_common import (
     need_room,
     run,
     save,
-    sha256,
     shown,
 )
+from hal_node.digest import sha256_of
 
 NEVER = {"archive": "", "sources": [], "key_sha256": "", "at": 0, "room": 0}
 
@@ -87,12 +87,12 @@ def _save(config, folder, began, output):
     stored = {
         "archive": name,
         "at": began,
-        "sha256": sha256(sealed),
+        "sha256": sha256_of(sealed),
         "size": os.path.getsize(sealed),
         "signature": "",
         "signer": "",
         "sources": [source["name"] for source in done],
-        "key_sha256": sha256(config["key"]),
+        "key_sha256": sha256_of(config["key"]),
         "room": room,
         "refused": refused,
     }
@@ -170,7 +170,7 @@ def due(config, stored, age_hours):
         reasons.append("the last one stored is %.0f hours old" % age_hours)
     if stored["sources"] != [source["name"] for source in config["sources"]]:
         reasons.append("other sources are declared than it has")
-    if stored["key_sha256"] != sha256(config["key"]):
+    if stored["key_sha256"] != sha256_of(config["key"]):
         reasons.append("it was encrypted for another key")
     if stored.get("signer") != signer(config):
         reasons.append("it was not signed by the key of this node")

@@ -21,8 +21,9 @@ import time
 import backup_archive
 import backup_contents
 import backup_sign
-from backup_common import Problem, archive_name, clock, load, main, native, need_room, save, sha256, shown
+from backup_common import Problem, archive_name, clock, load, main, native, need_room, save, shown
 from backup_folder import BESIDE
+from hal_node.digest import sha256_of
 from restore_common import RESERVE_MB
 
 REQUESTED = ("archive", "folder", "names", "node", "permitted", "signers", "site", "sources")
@@ -37,7 +38,7 @@ def opened(request, key):
         raise Problem("restore_sources is a list: -e '{\"restore_sources\": [%s]}'" % request["names"])
     if not os.path.exists(archive):
         raise Problem("%s is not there" % archive)
-    stored, digest, size = _stored(archive), sha256(archive), os.path.getsize(archive)
+    stored, digest, size = _stored(archive), sha256_of(archive), os.path.getsize(archive)
     if stored and stored.get("sha256") != digest:
         raise Problem("%s is damaged: %d bytes that are not what was stored" % (name, size))
     if not key.strip():
@@ -61,7 +62,7 @@ def opened(request, key):
             raise Problem("%s was made at %s: %s is its name" % (name, clock(made), right))
         return {
             "made": made,
-            "plain_sha256": sha256(plain),
+            "plain_sha256": sha256_of(plain),
             "sha256": digest,
             "signed_by": signed_by(request, name, stored.get("signature"), made, digest),
             "sources": backup_contents.chosen(manifest, entries, request["sources"], request["names"]),

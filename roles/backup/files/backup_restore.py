@@ -24,7 +24,8 @@ import backup_archive
 import restore_files
 import restore_mariadb
 import restore_slurm_state
-from backup_common import Problem, clock, dumped, known, load, locked, main, need_room, run, sha256, shown
+from backup_common import Problem, clock, dumped, known, load, locked, main, need_room, run, shown
+from hal_node.digest import sha256_of
 from restore_common import RESERVE_MB, active, words
 
 ASIDE = "/var/lib/hal-backup/before"
@@ -96,7 +97,7 @@ def _put(result, archive, work, newer_ok):
 
 def _check(archive, result):
     """Read it with this node's Python, which may take a member for something else than the controller's did."""
-    if sha256(archive) != result["plain_sha256"]:
+    if sha256_of(archive) != result["plain_sha256"]:
         raise Problem("%s is not what the controller has read" % archive)
     _, entries = backup_archive.check(archive)
     for source in result["sources"]:

@@ -30,9 +30,8 @@ from backup_common import (
     made_at,
     main,
     save,
-    sha256,
-    sha256_of,
 )
+from hal_node.digest import sha256_of, sha256_of_rest
 from backup_folder import BESIDE, PART, archives
 
 ASKED = re.compile(
@@ -96,7 +95,7 @@ def _receive(stream, part, size, wanted):
         raise
     if got != size or digest.hexdigest() != wanted:
         raise Problem("%d bytes came, %d were announced: nothing is stored" % (got, size))
-    if sha256(part) != wanted:
+    if sha256_of(part) != wanted:
         raise Problem("what was written reads differently: the disk of the store is faulty")
 
 
@@ -138,7 +137,7 @@ def _damage(path, wanted):
     """What is wrong with an archive; empty when nothing is."""
     try:
         with open(path, "rb") as archive:
-            return "" if sha256_of(archive) == wanted else "its content changed"
+            return "" if sha256_of_rest(archive) == wanted else "its content changed"
     except (IOError, OSError) as error:
         return "it is not there" if error.errno == errno.ENOENT else "it cannot be read: %s" % error.strerror
 

@@ -9,9 +9,10 @@ import os
 import pwd
 import stat
 
-from backup_common import Problem, clock, known, sha256, shown
+from backup_common import Problem, clock, known, shown
 from backup_contents import is_within, left_out, place_of
 from backup_sources import copy_file, make_like
+from hal_node.digest import sha256_of
 from restore_common import is_newer, words
 
 BESIDE = ".restoring"
@@ -66,7 +67,7 @@ def _is_same(entry, place):
     """Whether a file or link is what the archive has there."""
     if os.path.islink(place):
         return entry.get("type") == "link" and known(os.readlink(place)) == entry["target"]
-    return entry.get("type") == "file" and os.path.isfile(place) and sha256(place) == entry["sha256"]
+    return entry.get("type") == "file" and os.path.isfile(place) and sha256_of(place) == entry["sha256"]
 
 
 def _happens(source, entry, place):

@@ -21,6 +21,8 @@ import stat
 import subprocess
 import time
 
+from hal_node.digest import sha256_of
+
 MARK = ".hal"
 RECORD = ".hal.json"
 VERIFIED = ".hal.verified.json"
@@ -321,11 +323,6 @@ def in_words(differences):
     says = {"missing": "missing", "changed": "changed", "loose": "not root's alone to write"}
     parts = ["%d %s (%s)" % (len(paths), says[kind], paths[0]) for kind, paths in sorted(differences.items()) if paths]
     return ", ".join(parts)
-
-
-def sha256_of(path):
-    """Return the hex digest of a file."""
-    return copy_of(path, os.devnull)
 
 
 def copy_of(path, target):

@@ -7,8 +7,10 @@ import os
 import stat
 import time
 
-from dataset_common import Problem, in_parallel, load, save, sha256_of, text
+from dataset_common import Problem, in_parallel, load, save
 from dataset_manifest import Index, batches, read
+from hal_node.digest import sha256_of
+from hal_node.text import text
 
 FILES = 200  # between two notes of how far it has come
 NAMED = 100  # of what is wrong; the rest is counted

@@ -4,7 +4,6 @@
 from __future__ import absolute_import, division, print_function
 
 import errno
-import hashlib
 import io
 import json
 import os
@@ -17,6 +16,7 @@ except ImportError:
     import Queue as queue
 
 from hal_node import printable
+from hal_node.text import native, raw_of, text
 
 MEGABYTE = 1024 * 1024
 GB = 1000 ** 3
@@ -32,47 +32,9 @@ class NotOurs(Problem):
 
 
 # ---------------------------------------------------------------- words
-def native(value):
-    """Return what JSON gave with Python's own strings: names of files are bytes in Python 2, whatever the locale."""
-    if isinstance(value, dict):
-        return {native(key): native(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [native(item) for item in value]
-    if str is bytes and isinstance(value, type(u"")):
-        return value.encode("utf-8")
-    return value
-
-
-def name_of(raw):
-    """Return bytes as the name of a file that Python's own functions take."""
-    return raw if str is bytes else os.fsdecode(raw)
-
-
-def raw_of(name):
-    """Return the bytes of a file's name."""
-    return name if isinstance(name, bytes) else os.fsencode(name)
-
-
-def text(value):
-    """Return anything as text for people and JSON; what is no UTF-8 is replaced."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, type(u"")):
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if str is not bytes else value
-    return u"%s" % value
-
-
 def write(words):
     """Write text of ours in UTF-8, whatever the locale. What others say: printable.say()."""
     printable.write(text(words).encode("utf-8"))
-
-
-def in_words(size):
-    """Return a number of bytes for people."""
-    for unit, factor in (("TB", 1000 * GB), ("GB", GB), ("MB", 1000 ** 2), ("kB", 1000)):
-        if size >= factor:
-            return "%.1f %s" % (size / factor, unit)
-    return "%d bytes" % size
 
 
 def who():
@@ -131,15 +93,6 @@ def make_folder(path, mode=0o755):
     except OSError:
         if os.path.islink(path) or not os.path.isdir(path):
             raise
-
-
-def sha256_of(path):
-    """Return the digest of a file's content; memory does not grow with it."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as source:
-        for block in iter(lambda: source.read(MEGABYTE), b""):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def is_mounted(mount):

@@ -20,8 +20,10 @@ import stat
 import subprocess
 import time
 
-from dataset_common import MEGABYTE, Problem, create, in_parallel, make_folder, name_of, raw_of, sha256_of, text
+from dataset_common import MEGABYTE, Problem, create, in_parallel, make_folder
 from dataset_manifest import batches
+from hal_node.digest import sha256_of
+from hal_node.text import name_of, raw_of, text
 
 try:
     from http.client import HTTPConnection, HTTPException, HTTPSConnection

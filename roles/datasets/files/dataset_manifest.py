@@ -10,7 +10,8 @@ import itertools
 import re
 import struct
 
-from dataset_common import Problem, name_of, raw_of, text
+from dataset_common import Problem
+from hal_node.text import name_of, raw_of, text
 
 LINE = re.compile(br"(\\?)([0-9a-fA-F]{64}) [ *](.+)\Z", re.DOTALL)
 ESCAPES = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}

@@ -6,8 +6,9 @@ from __future__ import absolute_import, division, print_function, unicode_litera
 import os
 import time
 
-from dataset_common import in_words, replace, text
+from dataset_common import replace
 from dataset_stage import state_of
+from hal_node.text import in_words, text
 
 # Everything is in the page: it is opened from the file system, on a phone or without a network as well.
 PAGE = """<!DOCTYPE html>

@@ -14,11 +14,13 @@ import sys
 import time
 
 from dataset_check import Modes, examine, verdict
-from dataset_common import (GB, HIDDEN, NotOurs, Place, Problem, create, free_bytes, in_words, is_mounted, load,
-                            make_folder, sha256_of, text, who, write)
+from dataset_common import (GB, HIDDEN, NotOurs, Place, Problem, create, free_bytes, is_mounted, load, make_folder,
+                            who, write)
 from dataset_fetch import fetch, fetch_text_file
 from dataset_manifest import Index, read
+from hal_node.digest import sha256_of
 from hal_node.lock import locked
+from hal_node.text import in_words, text
 from hal_node.printable import say
 
 SPARSE_SECONDS = 60  # between two lines of progress where nobody watches

@@ -10,7 +10,8 @@ from __future__ import absolute_import, division, print_function
 
 import os
 
-from environment_common import Problem, hidden, inside, native, one_line, replace, run_theirs, save, text
+from environment_common import Problem, hidden, inside, one_line, replace, run_theirs, save
+from hal_node.text import native, text
 
 # Lists of folders. What a script puts before or after what is there is prepended or appended, not set.
 LISTS = ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "PYTHONPATH",

@@ -4,12 +4,13 @@
 from __future__ import absolute_import, division, print_function
 
 import errno
-import hashlib
 import io
 import json
 import os
 import pwd
 import subprocess
+
+from hal_node.text import native, text
 
 GB = 1000 ** 3
 BLOCK = 1024 * 1024
@@ -28,38 +29,10 @@ class Full(Problem):
 
 
 # ---------------------------------------------------------------- words
-def native(value):
-    """Return what JSON gave with Python's own strings: names of files are bytes in Python 2, whatever the locale."""
-    if isinstance(value, dict):
-        return {native(key): native(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [native(item) for item in value]
-    if str is bytes and isinstance(value, type(u"")):
-        return value.encode("utf-8")
-    return value
-
-
-def text(value):
-    """Return anything as text for people and JSON; what is no UTF-8 is replaced."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, type(u"")):
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if str is not bytes else value
-    return u"%s" % value
-
-
 def one_line(value, length=400):
     """Return a program's words on one line, from the end: that is where it says why."""
     words = " ".join(native(text(value)).split())
     return words if len(words) <= length else "... " + words[-length:]
-
-
-def in_words(size):
-    """Return a number of bytes for people."""
-    for unit, factor in (("TB", 1000 * GB), ("GB", GB), ("MB", 1000 ** 2), ("kB", 1000)):
-        if size >= factor:
-            return "%.1f %s" % (size / factor, unit)
-    return "%d bytes" % size
 
 
 def some(names, shown=3):
@@ -103,15 +76,6 @@ def create(path):
     target = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb")
     os.fchmod(target.fileno(), 0o644)
     return target
-
-
-def sha256_of(path):
-    """Return the checksum of a file in hex."""
-    digest = hashlib.sha256()
-    with io.open(path, "rb") as stream:
-        for block in iter(lambda: stream.read(BLOCK), b""):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def inside(path):

@@ -22,7 +22,8 @@ try:
 except ImportError:
     from httplib import HTTPException
 
-from environment_common import BLOCK, Full, Problem, sha256_of
+from environment_common import BLOCK, Full, Problem
+from hal_node.digest import sha256_of
 
 PARTIAL = 206
 NEXT = "what came is kept, and the next run goes on"

@@ -20,9 +20,11 @@ import zipfile
 import environment_activation as activation
 import environment_manifest as manifest
 import environment_status as status
-from environment_common import (GB, Full, Problem, hidden, in_words, inside, link_of, load, native, one_line, record_of,
-                                run, run_theirs, save, sha256_of, some, text)
+from environment_common import (GB, Full, Problem, hidden, inside, link_of, load, one_line, record_of, run, run_theirs,
+                                save, some)
 from environment_fetch import address, archive, fetch, is_here
+from hal_node.digest import sha256_of
+from hal_node.text import in_words, native, text
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "environment_link.py")
 NO_ROOM = re.compile(r"No space left|os error 28|Disk quota|os error 122")

@@ -11,9 +11,10 @@ import json
 import os
 import sys
 
-from environment_common import DECLARED, LOCK, SETTINGS, Problem, declared, native, owners, settings, there
+from environment_common import DECLARED, LOCK, SETTINGS, Problem, declared, owners, settings, there
 from hal_node.lock import locked
 from hal_node.printable import say, write
+from hal_node.text import native
 
 
 def main(argv=None):

@@ -11,7 +11,9 @@ import io
 import os
 import stat
 
-from environment_common import create, hidden, inside, load, native, sha256_of, some, text
+from environment_common import create, hidden, inside, load, some
+from hal_node.digest import sha256_of
+from hal_node.text import native, text
 
 # hal-environment's own notes, which come later or change. What activation sets is part of the environment.
 SPARED = frozenset(b".hal/" + name + new for name in (b"manifest", b"record.json", b"verified.json", b"building",

@@ -7,8 +7,8 @@ import os
 import stat
 import time
 
-from environment_common import (Problem, hidden, inside, link_of, load, native, one_line, record_of, run_theirs, some,
-                                text)
+from environment_common import Problem, hidden, inside, link_of, load, one_line, record_of, run_theirs, some
+from hal_node.text import native, text
 
 DAY = 86400
 ASK = "import sys; print('%d.%d.%d' % sys.version_info[:3])"

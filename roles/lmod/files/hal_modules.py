@@ -21,6 +21,7 @@ import tempfile
 import time
 
 from hal_node.lock import locked
+from hal_node.text import native
 
 SETTINGS = "/etc/hal/modules.json"
 LMOD = "/usr/share/lmod/lmod/libexec"
@@ -34,11 +35,6 @@ class Problem(Exception):
     """What went wrong, in one line for the administrator."""
 
 
-def native(text):
-    """Return a path as Python's own functions take it: names of files are bytes in Python 2, whatever the locale."""
-    return text.encode("utf-8") if str is bytes else text
-
-
 def shown(path):
     """Return a path as text for JSON; what is no UTF-8 is replaced."""
     return path.decode("utf-8", "replace") if isinstance(path, bytes) else path
@@ -48,7 +44,7 @@ def load(path):
     """Return the settings: tree, cache_dir."""
     try:
         with open(path) as source:
-            return {str(name): native(value) for name, value in json.load(source).items()}
+            return native(json.load(source))
     except (IOError, OSError, ValueError) as error:
         raise Problem("%s cannot be read: %s" % (path, error))
 

@@ -33,6 +33,7 @@ import sys
 import time
 
 from hal_node.printable import say
+from hal_node.text import name_of
 
 __metaclass__ = type
 
@@ -48,11 +49,6 @@ PATIENCE_SECONDS, PAUSE_SECONDS = 1800, 30
 NO_SUCH_PROGRAM = 127  # what timeout(1) ends with then
 DEEPEST = 400  # each level keeps a folder open
 DAY = 86400
-
-
-def native(data):
-    """Return bytes as a name of a file is: in Python 2 bytes, in 3 a text that may have any byte in it."""
-    return data if str is bytes else os.fsdecode(data)
 
 
 class Stop(Exception):
@@ -78,7 +74,7 @@ def users_with_jobs(node):
         raise NoSlurm()
     if process.returncode != 0:
         said = err.strip().splitlines()
-        raise Stop("squeue: %s" % (native(said[-1]) if said else "no answer (status %d)" % process.returncode))
+        raise Stop("squeue: %s" % (name_of(said[-1]) if said else "no answer (status %d)" % process.returncode))
     ids = out.decode("ascii", "replace").split()
     if [one for one in ids if not one.isdigit()]:
         raise Stop("squeue printed something else than user ids")
@@ -340,9 +336,9 @@ class Cleaner(object):
 
 def cleaner_of(declared, seconds, remove, say=None):
     """Return the run that a node's settings ask for; Stop where scratch is not its own."""
-    top = native(declared["mount"].encode("utf-8"))
+    top = name_of(declared["mount"].encode("utf-8"))
     with io.open("/proc/self/mountinfo", "rb") as stream:
-        mounts = mount_points(native(stream.read()))
+        mounts = mount_points(name_of(stream.read()))
     check_place(top, declared["device"], declared["beside"])
     jobs = (lambda: patient(lambda: users_with_jobs(declared["node"]), seconds)) if declared["slurm"] else frozenset
     days = int(declared["days"])  # given on a command line it is text

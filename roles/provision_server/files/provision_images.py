@@ -7,8 +7,6 @@ manifest.json.sig (ECDSA on P-256 with SHA-256, DER). OpenSSL 1.0.2 of CentOS 7 
 
 from __future__ import absolute_import, division, print_function
 
-import hashlib
-import io
 import os
 import re
 import shutil
@@ -16,6 +14,7 @@ import stat
 import subprocess
 
 import reimage_store
+from hal_node.digest import sha256_of
 from provision_common import Problem, read_json, text
 from provision_store import armed
 
@@ -63,17 +62,9 @@ def check(folder, key, arch=None):
     there = os.path.getsize(path) if os.path.isfile(path) else 0
     if there != size:
         raise Problem("%s: %s has %d bytes, and %d were signed" % (name, file, there, size))
-    if _sha256(path) != found["sha256"]:
+    if sha256_of(path) != found["sha256"]:
         raise Problem("%s: %s is damaged: its sha256 is not the signed one" % (name, file))
     return found
-
-
-def _sha256(path):
-    sum_of = hashlib.sha256()
-    with io.open(path, "rb") as file:
-        for block in iter(lambda: file.read(1024 * 1024), b""):
-            sum_of.update(block)
-    return sum_of.hexdigest()
 
 
 def published(place):

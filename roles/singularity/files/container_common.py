@@ -4,7 +4,6 @@
 from __future__ import absolute_import, division, print_function
 
 import errno
-import hashlib
 import io
 import json
 import os
@@ -12,6 +11,7 @@ import re
 import tempfile
 
 from hal_node.subids import decoded
+from hal_node.text import native
 
 HIDDEN = ".hal"
 SUFFIX = ".sif"
@@ -21,17 +21,6 @@ MEGABYTE = 1024 * 1024
 
 class Problem(Exception):
     """What went wrong, in one line for whoever called."""
-
-
-def native(value):
-    """Return what JSON gave with Python's own strings: names of files are bytes in Python 2."""
-    if isinstance(value, dict):
-        return {native(key): native(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [native(item) for item in value]
-    if str is bytes and isinstance(value, type(u"")):
-        return value.encode("utf-8")
-    return value
 
 
 def read_json(path, default):
@@ -67,14 +56,6 @@ def check_name(name):
     if not NAME.match(name) or name.endswith(SUFFIX) or "--" in name:
         raise Problem("%r is no name of an image: small letters, digits, . _ -, at most 63, without .sif and without --"
                       % name)
-
-
-def digest_of(stream):
-    """Return the SHA-256 of an open file, from where it stands."""
-    found = hashlib.sha256()
-    for part in iter(lambda: stream.read(4 * MEGABYTE), b""):
-        found.update(part)
-    return found.hexdigest()
 
 
 def in_words(size):

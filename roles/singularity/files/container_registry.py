@@ -16,7 +16,8 @@ import shutil
 import stat
 import time
 
-from container_common import HIDDEN, SUFFIX, Problem, check_name, digest_of, file_system_of, read_json, write_json
+from container_common import HIDDEN, SUFFIX, Problem, check_name, file_system_of, read_json, write_json
+from hal_node.digest import sha256_of_rest
 
 FORMAT = 1
 IMAGE_MODE = 0o555
@@ -145,7 +146,7 @@ class Registry(object):
             return ""
         with os.fdopen(handle, "rb") as stream:
             version = self._fitting(name, os.fstat(handle), self.versions())
-            if version is not None and digest_of(stream) == version["sha256"]:
+            if version is not None and sha256_of_rest(stream) == version["sha256"]:
                 return ""
         return "has another content than was published" if version else "is not what was published"
 
@@ -174,7 +175,7 @@ class Registry(object):
             os.chmod(waiting, IMAGE_MODE)
             status = os.stat(waiting)
             with open(waiting, "rb") as reader:
-                digest = digest_of(reader)
+                digest = sha256_of_rest(reader)
             version = dict(version, sha256=digest, size=status.st_size, mtime=int(status.st_mtime))
             self.enter(name, version)
             older = self._keep(name)

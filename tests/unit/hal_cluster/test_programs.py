@@ -85,7 +85,7 @@ def test_the_lookup_gives_files_and_folders() -> None:
     program = str(PROJECT / "roles/lmod/files/hal_modules.py")
     files = lookup.run([program], {}, folder="/usr/libexec/hal-modules")
     names = [one["path"].removeprefix("/usr/libexec/hal-modules/") for one in files]
-    assert names == ["hal_node/__init__.py", "hal_node/lock.py", "hal_modules.py"]
+    assert names == ["hal_node/__init__.py", "hal_node/lock.py", "hal_node/text.py", "hal_modules.py"]
     assert files[-1]["content"] == Path(program).read_text(encoding="utf-8")
     folders = lookup.run([program], {}, folder="/x", directories=True)
     assert folders == [{"path": "/x/hal_node", "mode": "0755"}]

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from hal_node.digest import sha256_of
 from tests.unit.roles.backup.archives import request
 
 FILES = Path(__file__).resolve().parents[4] / "roles" / "backup" / "files"
@@ -58,7 +59,7 @@ def test_what_was_saved_is_read_again(programs: Any, key: SimpleNamespace, make:
     made = opened(programs, archive, key.private)["made"]
     (tmp_path / "opened" / "archive.tar.gz").unlink()
     stored = archive.rename(archive.with_name(programs.common.archive_name("hal-mgmt1", made)))
-    result = opened(programs, stored, key.private, programs.common.sha256(str(stored)))
+    result = opened(programs, stored, key.private, sha256_of(str(stored)))
     assert sorted(result["sources"][0]["entries"]) == [f"state{tmp_path}/state", f"state{tmp_path}/state/a file"]
     with tarfile.open(tmp_path / "opened" / "archive.tar.gz") as content:
         member = content.extractfile(f"state{tmp_path}/state/a file")
@@ -79,7 +80,7 @@ def test_runs_in_a_row_have_seconds_of_their_own(
 def test_a_truncated_archive_is_refused(programs: Any, key: SimpleNamespace, make: Make) -> None:
     archive = make()
     whole = archive.read_bytes()
-    stored = programs.common.sha256(str(archive))
+    stored = sha256_of(str(archive))
     for length in (len(whole) - 1, len(whole) // 2, 100, 0):
         archive.write_bytes(whole[:length])
         with pytest.raises(programs.common.Problem, match=r"is damaged|no encrypted archive") as without:
@@ -166,7 +167,7 @@ def test_a_manifest_is_what_was_packed(programs: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "x.tar.gz")
     said = {"site": "hal", "node": "x", "made": 5, "sources": [{"name": "deep"}]}
     packed, entries = programs.archive.pack(str(stage), said, path)
-    digests = {name: programs.common.sha256(str(stage / name)) for name in ("deep/a", "b")}
+    digests = {name: sha256_of(str(stage / name)) for name in ("deep/a", "b")}
     assert packed == {**said, "format": 1, "files": digests}
     assert {name: entry["type"] for name, entry in entries.items()} == {
         **{"b": "file", "deep": "folder", "deep/a": "file", "deep/empty": "folder", "deep/to_a": "link"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import subprocess
@@ -155,15 +154,6 @@ def test_a_lock_that_went_away_meanwhile_is_not_taken(
         programs.common.locked(str(tmp_path / "lock"), "held"),
     ):
         pytest.fail("it is another file's")
-
-
-def test_all_of_a_file_is_in_its_digest(programs: Any, tmp_path: Path) -> None:
-    content = os.urandom(1024) * 3000
-    (tmp_path / "x").write_bytes(content)
-    assert programs.common.sha256(str(tmp_path / "x")) == hashlib.sha256(content).hexdigest()
-    with open(tmp_path / "x", "rb") as source:
-        source.seek(1000)
-        assert programs.common.sha256_of(source) == hashlib.sha256(content[1000:]).hexdigest()
 
 
 @pytest.mark.parametrize(("blocks", "megabytes"), [(256000, 1000), (255999, 999), (0, 0)])

@@ -123,7 +123,7 @@ def test_no_more_is_read_than_the_limit(programs: Any, tmp_path: Path, monkeypat
     programs.archive.check(str(path))
     monkeypatch.setattr(programs.archive, "MOST_MEGABYTES", 7)
     read: list[Any] = []
-    monkeypatch.setattr(programs.archive, "sha256_of", read.append)
+    monkeypatch.setattr(programs.archive, "sha256_of_rest", read.append)
     assert refused(programs, path) == "X has more than 1000000 files, or 7 MB of them"
     assert read == []
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from hal_node.digest import sha256_of
+
 # ssh as the server answers: what it was told, and what came, beside it.
 SSH = """#!/bin/sh
 printf '%s\\n' "$@" >{folder}/told
@@ -71,9 +73,9 @@ def test_an_archive_is_handed_over_and_remembered(
     assert 0 <= time.time() - seen["last"]["at"] < 3600
     assert stored["archive"] == "hal-mgmt1" + time.strftime("-%Y%m%dT%H%M%SZ.tar.gz.gpg", time.gmtime(stored["at"]))
     assert stored["size"] == came.stat().st_size
-    assert stored["sha256"] == programs.common.sha256(str(came))
+    assert stored["sha256"] == sha256_of(str(came))
     assert stored["sources"] == ["state"]
-    assert stored["key_sha256"] == programs.common.sha256(config["key"])
+    assert stored["key_sha256"] == sha256_of(config["key"])
     assert capsys.readouterr().out == f"{stored['archive']} is stored, {stored['size']} bytes\n"
     assert left(config) == ["lock", "status.json"]
     assert (tmp_path / "told").read_text().splitlines() == [
@@ -308,7 +310,7 @@ def test_an_archive_is_made_where_it_is_asked_for(
 ) -> None:
     """That says nothing of what the server has."""
     assert programs.job.command([written(tmp_path, config), "save", str(tmp_path / "archive")]) == 0
-    assert json.loads(capsys.readouterr().out)["sha256"] == programs.common.sha256(str(tmp_path / "archive"))
+    assert json.loads(capsys.readouterr().out)["sha256"] == sha256_of(str(tmp_path / "archive"))
     assert left(config) == ["lock"]
 
 
@@ -320,7 +322,7 @@ def test_what_is_not_known_is_refused(programs: Any, config: dict[str, Any], tmp
 
 
 def test_an_archive_is_due_for_a_reason(programs: Any, config: dict[str, Any], tmp_path: Path) -> None:
-    stored = {"archive": "x", "sources": ["state"], "key_sha256": programs.common.sha256(config["key"])}
+    stored = {"archive": "x", "sources": ["state"], "key_sha256": sha256_of(config["key"])}
     stored["signer"] = programs.job.signer(config)
     assert programs.job.due(config, stored, 30) == []
     for other in ({**stored, "signer": "0" * 16}, {name: stored[name] for name in stored if name != "signer"}):

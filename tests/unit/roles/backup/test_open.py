@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from hal_node.digest import sha256_of
 from tests.unit.roles.backup.archives import Member, folders, manifest, request, write
 
 NAME = "hal-mgmt1-19700101T000005Z.tar.gz.gpg"
@@ -51,7 +52,7 @@ def test_the_result_is_written_beside_what_was_opened(
     programs: Any, key: SimpleNamespace, sealed: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All that a restore has to know: of the manifest it is only when the archive was made."""
-    digest = programs.common.sha256(str(sealed))
+    digest = sha256_of(str(sealed))
     entry: dict[str, Any] = {"mode": "0400", "user": 0, "group": 0, "size": 8, "type": "file"}
     entry["sha256"] = hashlib.sha256(b"precious").hexdigest()
     for sha256 in ("", digest):
@@ -61,7 +62,7 @@ def test_the_result_is_written_beside_what_was_opened(
         assert result == {
             "error": "",
             "made": 5,
-            "plain_sha256": programs.common.sha256(str(folder / "archive.tar.gz")),
+            "plain_sha256": sha256_of(str(folder / "archive.tar.gz")),
             "sha256": digest,
             "signed_by": "nobody",
             "sources": [{**SOURCE, "entries": {"key/etc/munge/munge.key": entry}}],
@@ -165,7 +166,7 @@ def test_an_old_archive_is_not_given_as_a_new_one(
 ) -> None:
     """By who has the store: the signature is right, and an account that was removed since would be there again."""
     path = sealed.rename(sealed.with_name(name))
-    asked = request(path, folder, sources=[SOURCE], sha256=programs.common.sha256(str(path)))
+    asked = request(path, folder, sources=[SOURCE], sha256=sha256_of(str(path)))
     with pytest.raises(programs.common.Problem) as refused:
         programs.open.opened(asked, key.private)
     made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(5))
@@ -204,7 +205,7 @@ def signers(programs: Any, tmp_path: Path) -> Path:
 
 
 def signature(programs: Any, tmp_path: Path, archive: Path, name: str = "own", **more: Any) -> str:
-    said = {"site": "hal", "node": "hal-mgmt1", "made": 5, "digest": programs.common.sha256(str(archive)), **more}
+    said = {"site": "hal", "node": "hal-mgmt1", "made": 5, "digest": sha256_of(str(archive)), **more}
     return str(programs.sign.sign(str(tmp_path / name), programs.sign.statement(*said.values())))
 
 

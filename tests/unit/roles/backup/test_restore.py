@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from hal_node.digest import sha256_of
+
 ROOT = Path(__file__).resolve().parents[4]
 
 
@@ -24,7 +26,7 @@ def result_of(programs: Any, stage: Path, sources: list[dict[str, Any]], made: i
     manifest, entries = programs.archive.pack(str(stage), said, str(archive))
     return {
         "made": made,
-        "plain_sha256": programs.common.sha256(str(archive)),
+        "plain_sha256": sha256_of(str(archive)),
         "sources": programs.contents.chosen(manifest, entries, sources, []),
     }
 

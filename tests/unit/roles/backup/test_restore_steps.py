@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from hal_node.digest import sha256_of
+
 
 def words_of(stamp: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(stamp))
@@ -58,7 +60,7 @@ def archive(programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> S
     packed = programs.archive.pack(str(stage), said, str(tmp_path / "archive.tar.gz"))
     result = {
         "made": made,
-        "plain_sha256": programs.common.sha256(str(tmp_path / "archive.tar.gz")),
+        "plain_sha256": sha256_of(str(tmp_path / "archive.tar.gz")),
         "sources": programs.contents.chosen(*packed, sources, []),
     }
     for name in ("first", "second"):

@@ -114,7 +114,7 @@ def test_a_large_archive_is_stored_whole(programs: Any, config: dict[str, Any]) 
 def test_a_disk_that_reads_otherwise_is_said(
     programs: Any, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(programs.store, "sha256", lambda path: "0" * 64)
+    monkeypatch.setattr(programs.store, "sha256_of", lambda path: "0" * 64)
     with pytest.raises(programs.common.Problem, match="what was written reads differently: the disk of the store is"):
         put(programs, config, b"content")
     assert os.listdir(Path(config["root"]) / "hal01") == []

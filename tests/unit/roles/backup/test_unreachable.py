@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from hal_node.digest import sha256_of
 from tests.unit.interpreters import LOCAL
 from tests.unit.playing import UNRECORDED, play
 from tests.unit.roles.backup.archives import Member, folders, manifest, write
@@ -56,7 +57,7 @@ def seal(programs: Any, key: SimpleNamespace, folder: Path, plain: Path, made: i
     signers = folder / "ca" / "backup" / "signers" / "hal-mgmt1"
     signers.mkdir(parents=True, exist_ok=True)
     (signers / f"{programs.sign.name_of(public)}.pem").write_text(public)
-    digest = programs.common.sha256(str(sealed))
+    digest = sha256_of(str(sealed))
     words = programs.sign.statement("hal", "hal-mgmt1", made, digest)
     signature = programs.sign.sign(str(plain.with_name("signing_key")), words)
     sealed.with_name(f"{sealed.name}.json").write_text(json.dumps({"sha256": digest, "signature": signature}))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hal_node.digest import sha256_of
 from tests.unit.roles.datasets.conftest import Server, Site
 
 pytestmark = pytest.mark.root  # who alone moves a folder that nobody may write
@@ -81,7 +82,7 @@ def test_an_interrupted_verification_goes_on(published: Site, parts: Any, monkey
         read.append(path)
         if path.endswith("450.bin"):
             raise KeyboardInterrupt
-        digest: str = parts("common").sha256_of(path)
+        digest: str = sha256_of(path)
         return digest
 
     clock = iter(range(10**6))
@@ -96,7 +97,7 @@ def test_an_interrupted_verification_goes_on(published: Site, parts: Any, monkey
 
     def goes_on(path: str) -> str:
         read.append(path)
-        digest: str = parts("common").sha256_of(path)
+        digest: str = sha256_of(path)
         return digest
 
     monkeypatch.setattr(parts("check"), "sha256_of", goes_on)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -19,17 +18,6 @@ def common(part: Callable[[str], Any]) -> Any:
     return part("common")
 
 
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [
-        (0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"), (1_000_000, "1.0 MB"), (999_900_000, "999.9 MB"),
-        (1_500_000_000, "1.5 GB"), (999_900_000_000, "999.9 GB"), (1_000_000_000_000, "1.0 TB"),
-    ],
-)  # fmt: skip
-def test_a_size_is_told_in_the_largest_unit_that_it_fills(common: Any, size: int, words: str) -> None:
-    assert common.in_words(size) == words
-
-
 def test_words_of_programs_are_cut_at_their_beginning_and_names_at_their_end(common: Any) -> None:
     assert common.one_line(b" a\n  b\xff \n") == "a b�"
     assert (common.one_line("x" * 400), common.one_line("x" * 401)) == ("x" * 400, "... " + "x" * 400)
@@ -37,7 +25,6 @@ def test_words_of_programs_are_cut_at_their_beginning_and_names_at_their_end(com
     assert common.some(["a", "b", "c"]) == "a, b, c"
     assert common.some(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
     assert common.some(["a", "b"], 1) == "a and 1 more"
-    assert (common.text(7), common.text("a\udcff")) == ("7", "a�")
 
 
 def test_a_file_is_replaced_whole_and_everybody_may_read_it(common: Any, tmp_path: Path) -> None:
@@ -67,11 +54,6 @@ def test_what_is_not_there_is_none_and_what_cannot_be_read_is_a_problem(common: 
     for ask in (common.inside, common.link_of):
         with pytest.raises(OSError, match="too long"):
             ask(too_long)
-
-
-def test_a_sum_is_of_the_whole_file(common: Any, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(os.urandom(2**20 + 1))
-    assert common.sha256_of(str(tmp_path / "file")) == hashlib.sha256((tmp_path / "file").read_bytes()).hexdigest()
 
 
 def test_a_program_gets_its_environment_its_input_and_its_folder(common: Any, tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_a_publication_while_an_image_is_read_is_no_fault(
     registry: Any, parts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(registry, tmp_path)
-    real, again = parts("registry").digest_of, [SIF + b"new"]
+    real, again = parts("registry").sha256_of_rest, [SIF + b"new"]
 
     def exchanged(stream: Any) -> str:
         if again:
@@ -177,7 +177,7 @@ def test_a_publication_while_an_image_is_read_is_no_fault(
         found: str = real(stream)
         return found
 
-    monkeypatch.setattr(parts("registry"), "digest_of", exchanged)
+    monkeypatch.setattr(parts("registry"), "sha256_of_rest", exchanged)
     assert registry.verify() == {}
     assert not again
 

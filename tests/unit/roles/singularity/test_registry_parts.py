@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from hal_node.digest import sha256_of_rest
+
 pytestmark = pytest.mark.root  # files are given to it
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -199,7 +201,7 @@ def test_a_version_is_entered_with_what_is_measured_of_it(registry: Any, tmp_pat
     path, older = registry.publish("tool", built(tmp_path, SIF), {"on": "node", "size": 1, "sha256": "x"})
     (version,) = registry.versions()["tool"]
     with open(path, "rb") as stream:
-        digest = common.digest_of(stream)
+        digest = sha256_of_rest(stream)
     assert version == {"on": "node", "sha256": digest, "size": 41, "mtime": int(os.stat(path).st_mtime)}
     assert (path, older, mode(path)) == (f"{registry.root}/tool.sif", None, 0o555)
 
@@ -258,7 +260,7 @@ def test_the_file_is_on_the_disk_and_root_s_before_it_is_measured(
 
     for name in names:
         monkeypatch.setattr(os, name, recorded(name))
-    monkeypatch.setattr(parts, "digest_of", measured)
+    monkeypatch.setattr(parts, "sha256_of_rest", measured)
     registry.publish("tool", built(tmp_path), {})
     assert done == [("fsync", 41), ("chown", 0, 0, 41), ("chmod", 0o555, 41), "measured"]
 

@@ -24,6 +24,7 @@ import provision_store
 import reimage_slurm
 import reimage_status as shown
 import reimage_store as store
+from hal_node.slurm.conf import fold
 from provision_common import Place, Problem, exit_status, standard_input, stamp, tell, text
 
 SETTINGS = "/etc/hal/provision.json"
@@ -143,7 +144,7 @@ def watch(place, names):
             if not goes:
                 return shown.NOTHING if quiet else ""
         if not any(row.state == "going" for row in rows):
-            raise Undriven(u"nobody drives %s any more" % shown.fold(goes))
+            raise Undriven(u"nobody drives %s any more" % fold(goes))
         time.sleep(WATCH_SECONDS)
 
 

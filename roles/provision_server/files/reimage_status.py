@@ -11,6 +11,7 @@ import re
 import textwrap
 import time
 
+from hal_node.slurm.conf import fold
 from provision_common import clean, stamp
 from provision_store import stopped_words
 from reimage_store import STEPS
@@ -27,31 +28,6 @@ NEXT_SECONDS = 60
 HEADS = (u"nodes", u"step", u"since", u"waiting for, or why")
 COLOURS = {"left": "31", "failed": "31", "aborted": "33", "done": "32"}
 LAST = len(STEPS) - 1
-
-
-def fold(names):
-    """Return names as people write them: hal05 hal06 hal08 -> hal[05-06,08]. In groups, each name once."""
-    groups, order = {}, []
-    for name in sorted(set(names)):
-        head, number = re.match(r"(.*?)(\d*)\Z", name).groups()
-        key = (head, len(number))
-        if key not in groups:
-            groups[key] = []
-            order.append(key)
-        groups[key].append(number)
-    return u",".join(_written(head, groups[head, digits]) for head, digits in order)
-
-
-def _written(head, numbers):
-    if len(numbers) == 1:
-        return head + numbers[0]
-    runs = []
-    for number in numbers:
-        if runs and int(number) == int(runs[-1][1]) + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return u"%s[%s]" % (head, u",".join(first if first == last else u"%s-%s" % (first, last) for first, last in runs))
 
 
 def moment(words):

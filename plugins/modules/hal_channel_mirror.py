@@ -55,6 +55,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+faults:
+  description: Why packages cannot be published, one text each.
+  type: list
+  elements: str
+  returned: failure
 fetched:
   description: How many packages had to be fetched.
   type: int
@@ -64,11 +69,6 @@ removed:
   type: list
   elements: str
   returned: success
-faults:
-  description: Why packages cannot be published, one text each.
-  type: list
-  elements: str
-  returned: failure
 """
 
 import io

@@ -157,6 +157,7 @@ from ansible.module_utils.hal_node.run_command import AnsibleModule
 from ansible.module_utils.hal_node.slurm.change import (NOTHING, RESTART, START, Plan, classify, decide, foretell,
                                                   stops_first, unread)
 from ansible.module_utils.hal_node.slurm.conf import SlurmConfError, expand, parse
+from ansible.module_utils.hal_node.slurm.drains import BUSY
 from ansible.module_utils.hal_node.slurm.nodes import has_to_register, read_nodes
 from ansible.module_utils.hal_node.slurm.placed import Files, at_stake, text_of
 from ansible.module_utils.hal_node.slurm.process import NoAnswer, epoch, unit_properties
@@ -164,7 +165,6 @@ from ansible.module_utils.hal_node.slurm.process import NoAnswer, epoch, unit_pr
 PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "MainPID", "ExecMainStartTimestampMonotonic",
               "NeedDaemonReload")
 WAITING = "PENDING"
-BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 # scontrol's name for a node's value, by the key in slurm.conf.
 SHOWN = {"cpus": "CPUTot", "realmemory": "RealMemory", "gres": "Gres", "sockets": "Sockets",
          "corespersocket": "CoresPerSocket", "threadspercore": "ThreadsPerCore"}

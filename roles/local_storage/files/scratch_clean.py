@@ -33,6 +33,7 @@ import sys
 import time
 
 from hal_node.printable import say
+from hal_node.slurm.drains import BUSY
 from hal_node.text import name_of
 
 __metaclass__ = type
@@ -42,8 +43,6 @@ PERMITTED = "/var/lib/hal-scratch-clean/permitted"  # the code of the rules that
 SUBUID = "/etc/subuid"
 RULES = 1  # another number where this program spares less than before
 MOST_OWNERS = 5
-# A job that is starting or ending has files as well.
-BUSY = "RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
 ASK_SECONDS = 60  # jobs begin while it works
 PATIENCE_SECONDS, PAUSE_SECONDS = 1800, 30
 NO_SUCH_PROGRAM = 127  # what timeout(1) ends with then

@@ -8,20 +8,20 @@ from typing import ParamSpec, TypeVar
 
 from ansible.errors import AnsibleFilterError
 
-from hal_cluster.rules.errors import RuleError
+from hal_inventory.errors import HalError
 
 _Asked = ParamSpec("_Asked")
 _Answer = TypeVar("_Answer")
 
 
 def worded(rule: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
-    """Return the rule as a filter: its RuleError becomes an AnsibleFilterError of the same words."""
+    """Return the rule as a filter: its error becomes an AnsibleFilterError of the same words."""
 
     @wraps(rule)
     def ask(*arguments: _Asked.args, **named: _Asked.kwargs) -> _Answer:
         try:
             return rule(*arguments, **named)
-        except RuleError as error:
+        except HalError as error:
             raise AnsibleFilterError(str(error)) from None
 
     return ask

@@ -11,6 +11,8 @@ import math
 import zlib
 from typing import Any
 
+from hal_inventory.errors import HalError
+
 MIB = 1024 * 1024
 
 MOST_ANSWER = 16 * MIB
@@ -24,7 +26,7 @@ DEEPEST = 50
 """Levels of lists and mappings: records and answers have 8. A thousand are a RecursionError somewhere."""
 
 
-class BoundError(ValueError):
+class BoundError(HalError, ValueError):
     """It is longer, or nested deeper, than anything honest, and was not read. The text says which."""
 
 

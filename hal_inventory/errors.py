@@ -1,4 +1,4 @@
-"""What can go wrong: one root error, and findings that say where."""
+"""What can go wrong: the root of all errors at the controller, and findings that say where."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from hal_inventory.printable import printable
 
 
-class HalInventoryError(Exception):
-    """Anything that keeps the site model from being used. Its text is for an operator: no traceback is needed."""
+class HalError(Exception):
+    """The root of every error of ours at the controller. Its text is for an administrator: no traceback is needed."""
+
+
+class HalInventoryError(HalError):
+    """Anything that keeps the site model from being used."""
 
 
 @dataclass(frozen=True, order=True)

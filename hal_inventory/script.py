@@ -11,7 +11,7 @@ from typing import Any
 
 from hal_inventory.compiled import Compiled
 from hal_inventory.connection import Connection, connection
-from hal_inventory.errors import HalInventoryError, UnknownNameError
+from hal_inventory.errors import HalError, UnknownNameError
 from hal_inventory.packed import Packed, as_list, host_vars
 from hal_inventory.printable import complain
 from hal_inventory.settings import configured_sources
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
         else:
             print(USAGE, file=sys.stderr)
             return 2
-    except HalInventoryError as error:
+    except HalError as error:
         complain(error)
         return 2
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hal_inventory.errors import HalError
 
-class AuditError(Exception):
+
+class AuditError(HalError):
     """Something of an audit or a record cannot be used: the message says what and where."""

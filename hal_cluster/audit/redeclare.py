@@ -29,11 +29,12 @@ from hal_cluster.audit.recording import Host, Owner
 from hal_cluster.audit.resources import MANAGING, Resource, identities
 from hal_cluster.audit.resources.contents import contents
 from hal_cluster.expect.templating import CompilingTemplar
+from hal_inventory.errors import HalError
 
 WRITING = {"ansible.builtin.template", "ansible.builtin.copy"}
 
 
-class CannotTellError(Exception):
+class CannotTellError(HalError):
     """This depends on how a run goes."""
 
 

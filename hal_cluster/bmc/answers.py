@@ -7,6 +7,7 @@ from typing import Any
 import requests
 
 from hal_inventory.bounded import BoundError, limited
+from hal_inventory.errors import HalError
 
 _UNPACKED = ("", "identity", "gzip", "deflate")
 """Of one kind, and of these: a packed answer in a packed answer, or brotli's, is a million times as long."""
@@ -15,7 +16,7 @@ _CHUNK = 4096
 """Bytes that are unpacked at once: gzip makes 4 MB of them at the most."""
 
 
-class AnswerError(requests.exceptions.RequestException):  # type: ignore[misc]  # requests has no types
+class AnswerError(HalError, requests.exceptions.RequestException):  # type: ignore[misc]  # requests has no types
     """An answer that was not read. The text says why."""
 
 

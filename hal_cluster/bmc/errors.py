@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from hal_inventory.errors import HalError
 from hal_inventory.printable import one_line
 
 
@@ -23,7 +24,7 @@ class Fault(str, Enum):
     CONFIGURATION = "configuration"
 
 
-class BmcError(Exception):
+class BmcError(HalError):
     """A BMC that did not do what it was asked. The text names it, what was asked, and what came back.
 
     ``fault`` is the kind. No part ever has a password in it. What came back is the BMC's to choose, and made printable.

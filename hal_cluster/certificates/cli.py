@@ -15,6 +15,7 @@ from pathlib import Path
 from hal_cluster.certificates.authority import Authority
 from hal_cluster.certificates.errors import CertificateError
 from hal_cluster.certificates.first_contact import pin, read_expected
+from hal_inventory.errors import HalError
 from hal_inventory.printable import complain, printable
 
 # An empty one is not given: playbooks/revoke.yml passes all of them.
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for line in _run(options):
             print(printable(line, None))
-    except CertificateError as error:
+    except HalError as error:
         complain(error)
         return 2
     except OSError as error:

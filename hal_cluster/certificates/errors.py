@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hal_inventory.errors import HalError
 
-class CertificateError(Exception):
+
+class CertificateError(HalError):
     """A certificate that cannot be issued or revoked, or a node that is not who it should be."""

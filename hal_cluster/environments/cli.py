@@ -14,6 +14,7 @@ from hal_cluster.environments import channel, specs, wheel
 from hal_cluster.environments import lock as locks
 from hal_cluster.environments.check import against_specs, check
 from hal_cluster.environments.errors import FileError, HalEnvironmentsError
+from hal_inventory.errors import HalError
 from hal_inventory.printable import complain, printable
 
 OK, FAULT, INTERRUPTED = 0, 2, 130
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return {"lock": _lock, "check": _check, "diff": _diff, "wheel": _wheel}[options.command](options)
-    except HalEnvironmentsError as error:
+    except HalError as error:
         complain(error)
         return FAULT
     except KeyboardInterrupt:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hal_inventory.errors import HalError
 
-class HalEnvironmentsError(Exception):
+
+class HalEnvironmentsError(HalError):
     """Anything that keeps an environment from being solved, locked or checked. No traceback is needed."""
 
 

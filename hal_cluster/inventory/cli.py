@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from hal_inventory.errors import HalInventoryError
+from hal_inventory.errors import HalError, HalInventoryError
 from hal_inventory.printable import complain
 from hal_inventory.script import host_text, list_text, source_of
 from hal_inventory.settings import configured_sources
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         status = _run(options)
         sys.stdout.flush()
-    except HalInventoryError as error:
+    except HalError as error:
         complain(error)
         return FAULT
     except BrokenPipeError:

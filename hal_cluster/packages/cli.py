@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hal_cluster.packages.errors import HalPackagesError
-from hal_inventory.errors import HalInventoryError
+from hal_inventory.errors import HalError
 from hal_inventory.printable import complain, printable
 from hal_inventory.settings import configured_sources
 
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return {"declared": _declared, "lock": _lock, "verify": _verify, "schema": _schema}[options.command](options)
-    except (HalPackagesError, HalInventoryError) as error:
+    except HalError as error:
         complain(error)
         return FAULT
     except KeyboardInterrupt:

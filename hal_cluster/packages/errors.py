@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hal_inventory.errors import FindingsError
+from hal_inventory.errors import FindingsError, HalError
 
 
-class HalPackagesError(Exception):
+class HalPackagesError(HalError):
     """Anything that keeps packages from being declared, locked or checked. No traceback is needed."""
 
 

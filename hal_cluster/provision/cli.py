@@ -18,8 +18,8 @@ from hal_cluster.provision import boot, images, petitboot
 from hal_cluster.provision.errors import ProvisionError
 from hal_cluster.provision.nodes import POWER, X86, boot_node
 from hal_cluster.provision.tokens import issue
-from hal_inventory.compiled import FindingsError, slice_of
-from hal_inventory.errors import HalInventoryError
+from hal_inventory.compiled import slice_of
+from hal_inventory.errors import HalError
 from hal_inventory.printable import complain, lines
 
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         print(lines(COMMANDS[options.command](options), None))
-    except (ProvisionError, HalInventoryError, FindingsError) as error:
+    except HalError as error:
         complain(error)
         return 2
     except OSError as error:

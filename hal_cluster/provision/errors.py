@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hal_inventory.errors import HalError
 
-class ProvisionError(Exception):
+
+class ProvisionError(HalError):
     """The message says what is wrong, where, and what would be right. It never has a token in it."""

@@ -12,6 +12,7 @@ from typing import TypeVar
 from hal_cluster.reimage.engine import Engine, before
 from hal_cluster.reimage.errors import Conflict, ReimageError, Trouble
 from hal_cluster.reimage.record import Record, Run, State, Step
+from hal_inventory.errors import HalError
 
 PATIENCE_SECONDS = 900
 """How long the management node may be silent before a run gives up; the records say where it goes on."""
@@ -26,7 +27,7 @@ shut down, takes 17 min."""
 Answer = TypeVar("Answer")
 
 
-class Lost(Exception):
+class Lost(HalError):
     """Somebody else works on this node now, or the server does not answer any more."""
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from hal_cluster.reimage.errors import Conflict, Gone, ReimageError, Trouble
 from hal_cluster.reimage.record import STEPS, Drained, Plan, Record, Run, State, Step, moment, stamp
 from hal_cluster.reimage.world import Installation, Job, SlurmNode, World
+from hal_inventory.errors import HalError
 from hal_inventory.printable import one_line
 from hal_node.slurm.drains import REIMAGE
 
@@ -58,7 +59,7 @@ Found = dict[str, object]
 """What a step has found out: fields of the record."""
 
 
-class Wait(Exception):
+class Wait(HalError):
     """A step is not through: for what it waits, and what it found out. It fails when its time is over."""
 
     def __init__(self, what: str, found: Found | None = None) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from hal_inventory.errors import HalError
 
-class ReimageError(Exception):
+
+class ReimageError(HalError):
     """What was asked for is refused, and nothing was changed."""
 
 
-class Trouble(Exception):
+class Trouble(HalError):
     """Something did not do what it was asked. ``passes``: it may by itself, so that asking again is worth while."""
 
     def __init__(self, reason: str, *, passes: bool = False) -> None:
@@ -15,9 +17,9 @@ class Trouble(Exception):
         self.reason, self.passes = reason, passes
 
 
-class Conflict(Exception):
+class Conflict(HalError):
     """The record was written by somebody else since it was read: an abort, or another run."""
 
 
-class Gone(Exception):
+class Gone(HalError):
     """What was begun is not known any more, however it ended: it is begun anew."""

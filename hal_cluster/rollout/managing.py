@@ -14,9 +14,10 @@ from ansible.utils.display import Display
 
 from hal_cluster.audit.sealing import folded
 from hal_inventory import managed
+from hal_inventory.errors import HalError
 
 
-class UnusableError(AnsibleError):  # type: ignore[misc]  # Ansible has no types
+class UnusableError(HalError, AnsibleError):  # type: ignore[misc]  # Ansible has no types
     """A value of managed_roles that cannot be used."""
 
 

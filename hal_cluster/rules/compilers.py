@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from hal_cluster.rules.errors import RuleError
+
 LISTED: dict[str, Any] = {"default": False, "hidden": False, "retired": "", "deprecated": ""}
 TOOLCHAIN: dict[str, Any] = {**LISTED}
 PGI: dict[str, Any] = {
@@ -69,8 +71,10 @@ def pgi_table(declared: Sequence[Declared], root: str, arch: str) -> list[dict[s
     """Return each version of PGI with all its fields, its place `at` among those that are not retired, and `path`.
 
     `declared`: entries of compilers_pgi, without faults. `root`: the folder of all versions. `path`: the folder of a
-    version's compilers. KeyError for an `arch` that is not in TARGETS.
+    version's compilers. RuleError for an `arch` that is not in TARGETS.
     """
+    if declared and arch not in TARGETS:
+        raise RuleError(_no_pgi(arch))
     found = []
     at = 0
     for one in declared:
@@ -80,6 +84,10 @@ def pgi_table(declared: Sequence[Declared], root: str, arch: str) -> list[dict[s
     return found
 
 
+def _no_pgi(arch: str) -> str:
+    return f"compilers_pgi: PGI has no compilers for {arch}"
+
+
 def pgi_problems(declared: Any, arch: str, accepted: bool) -> list[str]:
     """Return a line for each fault of compilers_pgi; `accepted`: whether somebody has accepted PGI's licence.
 
@@ -87,7 +95,7 @@ def pgi_problems(declared: Any, arch: str, accepted: bool) -> list[str]:
     """
     found = list(_all(declared, "compilers_pgi", PGI, _pgi_faults))
     if declared and arch not in TARGETS:
-        found.append(f"compilers_pgi: PGI has no compilers for {arch}")
+        found.append(_no_pgi(arch))
     if not found and not accepted and any(not one.get("retired") for one in declared):
         found.append(
             "compilers_pgi: PGI's end-user licence has to be accepted before its installer runs: read it, then set"

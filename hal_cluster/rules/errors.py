@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hal_inventory.errors import HalError
 
-class RuleError(Exception):
+
+class RuleError(HalError):
     """A rule cannot answer; the message says why. No traceback is needed."""

@@ -14,6 +14,7 @@ from hal_cluster.secrets.declared import Secret, declared
 from hal_cluster.secrets.errors import SecretError
 from hal_cluster.secrets.site import Site
 from hal_cluster.secrets.vault import Vault
+from hal_inventory.errors import HalError
 from hal_inventory.printable import complain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         return _run(options)
-    except (SecretError, OSError) as error:
+    except (HalError, OSError) as error:
         complain(error)
         return 2
 

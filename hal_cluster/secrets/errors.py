@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hal_inventory.errors import HalError
 
-class SecretError(Exception):
+
+class SecretError(HalError):
     """A secret that cannot be made, stored or read."""

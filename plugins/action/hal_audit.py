@@ -9,12 +9,12 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.utils.unsafe_proxy import wrap_var
 
 from hal_cluster.audit import active
-from hal_cluster.audit.errors import AuditError
 from hal_cluster.audit.examine import Examination
 from hal_cluster.audit.findings import CLEAN, Finding, exit_status
 from hal_cluster.audit.plan import planned
 from hal_cluster.audit.redeclare import declared_now
 from hal_cluster.expect.answers import BoundedAction
+from hal_inventory.errors import HalError
 
 ARGUMENTS = {
     "node": {"type": "str"},
@@ -48,7 +48,7 @@ class ActionModule(BoundedAction):
         except AnsibleConnectionFailure as error:
             unreachable = True
             payload = one.unreachable(str(error.message))
-        except (AuditError, AnsibleError, OSError) as error:
+        except (HalError, AnsibleError, OSError) as error:
             payload = one.unreadable(str(error))
         if unreachable:
             result.update(unreachable=True)

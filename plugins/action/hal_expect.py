@@ -15,6 +15,7 @@ from hal_cluster.expect.errors import ExpectationsError
 from hal_cluster.expect.prepare import Preparation, Prepared
 from hal_cluster.expect.roles import find_role, variables_in
 from hal_cluster.expect.verdict import is_named, title, verdict
+from hal_inventory.errors import HalError
 
 ARGUMENTS = {
     "role": {"type": "str"},
@@ -46,7 +47,7 @@ class ActionModule(BoundedAction):
         for role, path in self._targets(options, variables):
             try:
                 prepared.extend(self._prepare(role, path, variables))
-            except (ExpectationsError, AnsibleError) as error:
+            except (HalError, AnsibleError) as error:
                 faults.append(promises.fault(role, promises.place(path), str(error)))
         limit = options["limit_ids"]
         if limit is not None:

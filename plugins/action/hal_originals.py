@@ -6,10 +6,10 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 
-from hal_cluster.audit.errors import AuditError
 from hal_cluster.audit.store import Store, pack
 from hal_cluster.expect.answers import BoundedAction
 from hal_cluster.rollout import naming
+from hal_inventory.errors import HalError
 
 NOTHING = {"changed": False, "kept": [], "lost": [], "uncovered": []}
 
@@ -48,7 +48,7 @@ class ActionModule(BoundedAction):
             )
             if "record" in reply and "digest" in reply:
                 store.keep_record(host, str(reply.pop("record")), str(reply.pop("digest")))
-        except (AuditError, AnsibleError, OSError, ValueError, KeyError) as error:
+        except (HalError, AnsibleError, OSError, ValueError, KeyError) as error:
             return {**result, "failed": True, "msg": f"what will be replaced on {host} cannot be told: {error}"}
         return {**result, **reply, **({"uncovered": uncovered} if arguments.get("state") == "kept" else {})}
 

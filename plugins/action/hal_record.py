@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hal_cluster.audit.errors import AuditError
 from hal_cluster.audit.sealing import requests
 from hal_cluster.audit.store import Store, pack
 from hal_cluster.expect.answers import BoundedAction
+from hal_inventory.errors import HalError
 from hal_inventory.printable import one_line
 
 MOST_PROBLEMS = 200
@@ -46,9 +46,9 @@ class ActionModule(BoundedAction):
                 problems.extend(str(one) for one in list(reply.get("problems") or [])[:MOST_PROBLEMS])
                 store.keep_record(host, str(reply["record"]), str(reply.get("digest")))
                 store.done(spool)
-        except (AuditError, OSError) as error:
-            return {**result, "failed": True, "msg": str(error)}
         except (ValueError, OverflowError, TypeError) as error:
             said = f"{host}: the module's answer cannot be used: {type(error).__name__}: {error}"
             return {**result, "failed": True, "msg": one_line(said)}
+        except (HalError, OSError) as error:
+            return {**result, "failed": True, "msg": str(error)}
         return {**result, "changed": False, "observed": observed, "problems": problems, "released": released}

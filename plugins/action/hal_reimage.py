@@ -15,14 +15,12 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import connection_loader
 from ansible.utils.display import Display
 
-from hal_cluster.bmc.errors import BmcError
-from hal_cluster.provision.errors import ProvisionError
 from hal_cluster.reimage import call
 from hal_cluster.reimage.command import Asked, Connected, reimage
-from hal_cluster.reimage.errors import Conflict, ReimageError, Trouble
+from hal_cluster.reimage.errors import Conflict, Trouble
 from hal_cluster.reimage.remote import Done, Run, done_of
 from hal_cluster.reimage.rollout import end_running, end_with_parent
-from hal_inventory.errors import HalInventoryError
+from hal_inventory.errors import HalError
 from hal_inventory.printable import lines
 from hal_inventory.settings import PROJECT
 
@@ -31,7 +29,6 @@ ARGUMENTS = {
     "code": {"type": "str", "default": ""},
     "settings": {"type": "dict", "required": True},
 }
-REFUSED = (Conflict, ReimageError, Trouble, ProvisionError, HalInventoryError, BmcError)
 
 
 class ActionModule(ActionBase):
@@ -70,7 +67,7 @@ class ActionModule(ActionBase):
         )
         try:
             done = reimage(asked, connected)
-        except REFUSED as error:
+        except HalError as error:
             other = "somebody else works on these nodes: hal-reimage status on the server"
             said = f"{other} ({error})" if isinstance(error, Conflict) else f"{error}"
             return result | {"failed": True, "changed": False, "msg": lines(said)}

@@ -11,7 +11,8 @@ from typing import Any
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from hal_cluster.expect.answers import BoundedAction
-from hal_cluster.rules.singularity.ledger import LedgerError, remember
+from hal_cluster.rules.singularity.ledger import remember
+from hal_inventory.errors import HalError
 
 
 class ActionModule(BoundedAction):
@@ -35,6 +36,6 @@ class ActionModule(BoundedAction):
             result |= self._execute_module(task_vars=task_vars)
             if first and not result.get("failed"):
                 remember(Path(arguments["ledger"]), users, dry=dry)
-        except LedgerError as error:
+        except HalError as error:
             return result | {"failed": True, "changed": False, "msg": str(error)}
         return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hal_cluster.filters import worded
 from hal_cluster.rules import compilers
 
 
@@ -14,9 +15,9 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
         return {
-            "hal_compiler_modules": compilers.modules,
+            "hal_compiler_modules": worded(compilers.modules),
             "hal_pgi_problems": compilers.pgi_problems,
-            "hal_pgi_table": compilers.pgi_table,
+            "hal_pgi_table": worded(compilers.pgi_table),
             "hal_toolchain_problems": compilers.toolchain_problems,
             "hal_toolchain_table": compilers.toolchain_table,
             "hal_toolchain_undeclared": compilers.toolchain_undeclared,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from hal_cluster.rules.cuda.errors import HalCudaError
+from hal_inventory.errors import HalError
 
 
 def _of(module: str, name: str) -> Callable[..., Any]:
@@ -23,7 +23,7 @@ def _of(module: str, name: str) -> Callable[..., Any]:
         function = getattr(import_module(f"hal_cluster.rules.cuda.{module}"), name)
         try:
             return function(*arguments, **named)
-        except HalCudaError as error:
+        except HalError as error:
             raise AnsibleFilterError(str(error)) from None
 
     return worded

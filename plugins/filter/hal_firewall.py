@@ -7,6 +7,8 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
+from hal_inventory.errors import HalError
+
 
 def hal_firewall_files(zones: Iterable[Mapping[str, Any]], there: str, kept: Iterable[str]) -> list[dict[str, str]]:
     """Return the files of these zones as module hal_files takes them; direct rules beside those of others.
@@ -17,7 +19,6 @@ def hal_firewall_files(zones: Iterable[Mapping[str, Any]], there: str, kept: Ite
     `there`: the direct.xml that the node has, empty where it has none. `kept`: regular expressions over a whole rule of
     others; chains and passthrough elements stay all.
     """
-    from hal_cluster.rules.firewall.errors import FirewallError
     from hal_cluster.rules.firewall.shares import FILE, keeping
 
     kept = list(kept)
@@ -29,7 +30,7 @@ def hal_firewall_files(zones: Iterable[Mapping[str, Any]], there: str, kept: Ite
             }
             for zone in zones
         ]
-    except FirewallError as error:
+    except HalError as error:
         raise AnsibleFilterError(str(error)) from None
 
 
@@ -40,12 +41,11 @@ def hal_firewall_losses(seen: str, declared: Iterable[str], kept: str) -> list[s
     What would go are services, rules, zones and ports. `declared`: lines of the script `open` that will be in force.
     `kept`: a regular expression over whole lines that others may have.
     """
-    from hal_cluster.rules.firewall.errors import FirewallError
     from hal_cluster.rules.firewall.there import look, losses
 
     try:
         return losses(look(seen), declared, kept)
-    except FirewallError as error:
+    except HalError as error:
         raise AnsibleFilterError(str(error)) from None
 
 
@@ -54,23 +54,21 @@ def hal_firewall_unread(seen: str) -> list[str]:
 
     Such are files that are not whole, and what firewalld has in force where it does not say so.
     """
-    from hal_cluster.rules.firewall.errors import FirewallError
     from hal_cluster.rules.firewall.there import look, unread
 
     try:
         return unread(look(seen))
-    except FirewallError as error:
+    except HalError as error:
         raise AnsibleFilterError(str(error)) from None
 
 
 def hal_firewall_seen(seen: str, name: str) -> list[str]:
     """Return the lines of one section of what look.sh printed; AnsibleFilterError where it is not there."""
-    from hal_cluster.rules.firewall.errors import FirewallError
     from hal_cluster.rules.firewall.there import look
 
     try:
         return list(look(seen).of(name))
-    except FirewallError as error:
+    except HalError as error:
         raise AnsibleFilterError(str(error)) from None
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from hal_cluster.filters import worded
 from hal_cluster.rules.singularity import conf, ledger
 from hal_inventory.printable import printable
 
@@ -122,6 +123,6 @@ class FilterModule:
             "hal_singularity_conf_problems": hal_singularity_conf_problems,
             "hal_slot_problems": hal_slot_problems,
             "hal_slots": hal_slots,
-            "hal_slots_new": hal_slots_new,
+            "hal_slots_new": worded(hal_slots_new),
             "hal_subid_line": hal_subid_line,
         }

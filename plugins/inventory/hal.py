@@ -22,7 +22,7 @@ for _name in ("hal_inventory", "hal_cluster", "hal_node"):
 from hal_inventory.ansible_inventory import fill, refuse_another_site, remember_bases, understand_ranges  # noqa: E402
 from hal_inventory.compiled import Compiled  # noqa: E402
 from hal_inventory.connection import MOVED, connection  # noqa: E402
-from hal_inventory.errors import FindingsError, HalInventoryError  # noqa: E402
+from hal_inventory.errors import FindingsError, HalError  # noqa: E402
 from hal_inventory.variables import endless  # noqa: E402
 
 DOCUMENTATION = r"""
@@ -128,7 +128,7 @@ class InventoryModule(BaseInventoryPlugin):
                 self.display.display(str(finding), color=constants.COLOR_ERROR, stderr=True)
             number = len(error.findings)
             raise AnsibleParserError(f"{number} finding{'s' if number > 1 else ''}, said above") from error
-        except HalInventoryError as error:
+        except HalError as error:
             raise AnsibleParserError(str(error)) from error
         if compiled.source.bases and VARS_PLUGIN not in constants.VARIABLE_PLUGINS_ENABLED:
             raise AnsibleParserError(

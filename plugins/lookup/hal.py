@@ -9,7 +9,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
 from hal_inventory.compiled import Compiled
-from hal_inventory.errors import HalInventoryError
+from hal_inventory.errors import HalError
 from hal_inventory.sources import last_source
 
 DOCUMENTATION = r"""
@@ -74,5 +74,5 @@ class LookupModule(LookupBase):
         try:
             compiled = Compiled(path)
             return [compiled.slice(str(term), kwargs) for term in terms]
-        except HalInventoryError as error:
+        except HalError as error:
             raise AnsibleError(f"lookup hal: {error}") from None

@@ -16,6 +16,7 @@ from hal_cluster.expect.errors import ExpectationsError
 from hal_cluster.expect.roles import find_role, layers
 from hal_cluster.rules.firewall import openings, shares, zones
 from hal_cluster.rules.firewall.errors import FirewallError
+from hal_inventory.errors import HalError
 from hal_inventory.settings import PROJECT
 
 DOCUMENTATION = r"""
@@ -91,7 +92,7 @@ class LookupModule(LookupBase):
             interfaces = {network: one["name"] for network, one in kwargs["interfaces"].items()}
             made = zones.zones(found, kwargs["networks"], interfaces, kwargs.get("trusted") or [])
             limits = shares.shares(found)
-        except (FirewallError, ExpectationsError) as error:
+        except HalError as error:
             raise AnsibleError(f"lookup hal_firewall: {error}") from None
         direct: dict[str, Any] = {
             "name": "direct",
@@ -128,7 +129,7 @@ class LookupModule(LookupBase):
                 openings.check_fields(entry)
                 if self._applies(entry, templar, seen):
                     yield openings.opening({key: templar.template(value) for key, value in _declared(entry)})
-            except (FirewallError, AnsibleError) as error:
+            except (HalError, AnsibleError) as error:
                 raise FirewallError(f"{os.path.relpath(path, PROJECT)}: {error}") from None
 
     def _applies(self, entry: Mapping[str, Any], templar: Any, variables: dict[str, Any]) -> bool:

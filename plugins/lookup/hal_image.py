@@ -10,7 +10,7 @@ from ansible.plugins.lookup import LookupBase
 
 from hal_cluster.audit.observer import commit_of
 from hal_cluster.provision import building
-from hal_cluster.provision.errors import ProvisionError
+from hal_inventory.errors import HalError
 from hal_inventory.settings import PROJECT
 
 DOCUMENTATION = r"""
@@ -104,7 +104,7 @@ class LookupModule(LookupBase):
             roles = PROJECT / "roles"
             key, parts = Path(kwargs["key"]), kwargs["roles"]
             return [building.problem(kwargs["profile"], kwargs["name"], found, builder, key, parts, roles)]
-        except ProvisionError as error:
+        except HalError as error:
             if terms == ["problem"]:
                 return [str(error)]
             raise AnsibleError(f"lookup hal_image: {error}") from None

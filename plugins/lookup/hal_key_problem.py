@@ -8,8 +8,8 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from hal_cluster.certificates.errors import CertificateError
 from hal_cluster.certificates.node_keys import problem
+from hal_inventory.errors import HalError
 
 DOCUMENTATION = r"""
 name: hal_key_problem
@@ -63,5 +63,5 @@ class LookupModule(LookupBase):
         authority, of, node, allowed = map(self.get_option, ("authority", "of", "node", "allowed"))
         try:
             return [problem(Path(authority), of, node, str(term), allowed) for term in terms]
-        except CertificateError as error:
+        except HalError as error:
             raise AnsibleError(f"lookup hal_key_problem: {error}") from None

@@ -7,8 +7,8 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from hal_cluster.rules.network.errors import NetworkError
 from hal_cluster.rules.network.ifcfg import Policy, devices
+from hal_inventory.errors import HalError
 from hal_inventory.settings import PROJECT
 
 DOCUMENTATION = r"""
@@ -87,6 +87,6 @@ class LookupModule(LookupBase):
             raise AnsibleError(f"lookup hal_network: unknown argument {unknown[0]}")
         try:
             made = devices(node, networks, interfaces, Policy(**kwargs))
-        except NetworkError as error:
+        except HalError as error:
             raise AnsibleError(f"lookup hal_network: {node['name']}: {error}") from None
         return [[one.plain() for one in made]]

@@ -8,9 +8,9 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from hal_cluster.packages.errors import HalPackagesError
 from hal_cluster.packages.lock import load_once
 from hal_cluster.packages.mirrored import mirrored
+from hal_inventory.errors import HalError
 
 DOCUMENTATION = r"""
 name: hal_packages
@@ -50,5 +50,5 @@ class LookupModule(LookupBase):
         """Return one mapping for each lock file."""
         try:
             return [mirrored(load_once(Path(str(term))), kwargs.get("keys") or {}) for term in terms]
-        except HalPackagesError as error:
+        except HalError as error:
             raise AnsibleError(f"lookup hal_packages: {error}") from None

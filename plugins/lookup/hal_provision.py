@@ -9,8 +9,8 @@ from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
 from hal_cluster.provision import boot, dhcp
-from hal_cluster.provision.errors import ProvisionError
 from hal_cluster.provision.nodes import boot_nodes
+from hal_inventory.errors import HalError
 
 DOCUMENTATION = r"""
 name: hal_provision
@@ -84,5 +84,5 @@ class LookupModule(LookupBase):
             if terms == ["dnsmasq"]:
                 return [dhcp.main_file(server)]
             return [[{"path": path, "content": text} for path, text in dhcp.files(nodes, server).items()]]
-        except ProvisionError as error:
+        except HalError as error:
             raise AnsibleError(f"lookup hal_provision: {error}") from None

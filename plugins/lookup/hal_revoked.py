@@ -8,8 +8,8 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from hal_cluster.certificates.errors import CertificateError
 from hal_cluster.certificates.revoked import RevokedHosts, RevokedUsers
+from hal_inventory.errors import HalError
 
 DOCUMENTATION = r"""
 name: hal_revoked
@@ -53,5 +53,5 @@ class LookupModule(LookupBase):
             if self.get_option("of") == "hosts":
                 return [line for folder in terms for line in RevokedHosts(Path(folder)).spread()]
             return [sample for folder in terms for sample in RevokedUsers(Path(folder)).samples()]
-        except CertificateError as error:
+        except HalError as error:
             raise AnsibleError(f"lookup hal_revoked: {error}") from None

@@ -7,9 +7,9 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from hal_cluster.rules.local_storage.errors import StorageError
 from hal_cluster.rules.local_storage.layout import layout
 from hal_inventory.derive.slices import disk_path
+from hal_inventory.errors import HalError
 from hal_inventory.settings import PROJECT
 
 DOCUMENTATION = r"""
@@ -67,6 +67,6 @@ class LookupModule(LookupBase):
             raise AnsibleError("lookup hal_storage: sets, paths and program are all it knows")
         try:
             found = layout(kwargs.get("raid_sets", []), node["name"], node["disks"], kwargs.get("scratch", {}))
-        except StorageError as error:
+        except HalError as error:
             raise AnsibleError(f"{node['name']}: {error}") from None
         return [found]

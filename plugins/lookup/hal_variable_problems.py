@@ -8,7 +8,7 @@ from ansible import constants, context
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from hal_inventory.errors import HalInventoryError
+from hal_inventory.errors import HalError
 from hal_inventory.settings import PROJECT
 from hal_inventory.sources import last_source
 from hal_inventory.variable_names import known_names
@@ -54,6 +54,6 @@ class LookupModule(LookupBase):
         known = known_names(PROJECT)
         try:
             found = {finding for path in sources for finding in check_source(path, known).findings}
-        except HalInventoryError as error:
+        except HalError as error:
             raise AnsibleError(f"lookup hal_variable_problems: {error}") from None
         return [str(finding) for finding in sorted(found)]

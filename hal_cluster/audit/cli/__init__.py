@@ -13,9 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from hal_cluster.audit.cli import arguments as takes
-from hal_cluster.audit.errors import AuditError
-from hal_cluster.expect.errors import ExpectationsError
-from hal_inventory.errors import HalInventoryError
+from hal_inventory.errors import HalError
 from hal_inventory.printable import one_line
 
 CLEAN, ERROR, INTERRUPTED = 0, 1, 130
@@ -54,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return ERROR
         status = _COMMANDS[options.command](options)
         sys.stdout.flush()
-    except (AuditError, ExpectationsError, HalInventoryError) as error:
+    except HalError as error:
         print(one_line(str(error)), file=sys.stderr)
         return ERROR
     except BrokenPipeError:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from hal_cluster.rules.cuda import show
 from hal_cluster.rules.cuda.driver import driver_findings
-from hal_cluster.rules.cuda.errors import HalCudaError
 from hal_cluster.rules.cuda.findings import problems, remarks
 from hal_cluster.rules.cuda.table import Table, load
 from hal_cluster.rules.cuda.toolkits import cuda_findings
+from hal_inventory.errors import HalError
 from hal_inventory.printable import complain
 
 OK, FAULT, REMARKS = 0, 2, 3
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         table = load()
-    except HalCudaError as error:
+    except HalError as error:
         complain(error)
         return FAULT
     if options.command == "table":

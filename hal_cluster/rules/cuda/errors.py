@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from hal_cluster.rules.errors import RuleError
 from hal_inventory.errors import FindingsError
 
 
-class HalCudaError(Exception):
+class HalCudaError(RuleError):
     """Anything that keeps the table from being used. No traceback is needed."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hal_cluster.rules.errors import RuleError
 
-class FirewallError(Exception):
+
+class FirewallError(RuleError):
     """The message says where and what."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hal_cluster.rules.errors import RuleError
 
-class StorageError(Exception):
+
+class StorageError(RuleError):
     """The message says what does not fit together."""

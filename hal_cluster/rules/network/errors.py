@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hal_cluster.rules.errors import RuleError
 
-class NetworkError(Exception):
+
+class NetworkError(RuleError):
     """The message says what does not fit together."""

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from hal_cluster.lock import locked
+from hal_cluster.rules.errors import RuleError
 
 FORMAT = 1
 
 
-class LedgerError(Exception):
+class LedgerError(RuleError):
     """The ledger cannot be used, or users.yml contradicts it; the text has one line a fault."""
 
 

@@ -21,7 +21,7 @@ MAY: Mapping[str, frozenset[str]] = {
     "hal_cluster.certificates": frozenset({"hal_inventory", "hal_cluster.lock"}),
     "hal_cluster.environments": frozenset({"hal_inventory"}),
     "hal_cluster.expect": frozenset({"hal_inventory", "hal_node.expect"}),
-    "hal_cluster.filters": frozenset({"hal_cluster.rules"}),
+    "hal_cluster.filters": frozenset({"hal_inventory"}),
     "hal_cluster.inventory": frozenset({"hal_inventory", "hal_cluster.bmc", "hal_cluster.rollout"}),
     "hal_cluster.lock": frozenset({"hal_node.lock"}),
     "hal_cluster.packages": frozenset({"hal_inventory", "hal_cluster.expect"}),

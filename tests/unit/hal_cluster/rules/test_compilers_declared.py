@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible.errors import AnsibleFilterError
 
+from hal_cluster.filters import worded
 from hal_cluster.rules import compilers
 from hal_cluster.rules.lmod.declared import problems
 from tests.unit.roles.compilers.conftest import pgi
@@ -92,6 +94,12 @@ def test_the_place_among_what_is_installed_skips_what_is_retired() -> None:
     table = compilers.pgi_table(declared, ROOT, "ppc64le")
     assert [(one["id"], one["at"]) for one in table if not one["retired"]] == [("pgi/19.10", 0), ("pgi/20.1", 1)]
     assert table[1]["path"] == f"{ROOT}/19.10/current/linuxpower/19.10"
+
+
+def test_an_architecture_without_compilers_is_one_line_of_ansibles() -> None:
+    assert compilers.pgi_table([], ROOT, "riscv64") == []
+    with pytest.raises(AnsibleFilterError, match=r"^compilers_pgi: PGI has no compilers for riscv64$"):
+        worded(compilers.pgi_table)([pgi()], ROOT, "riscv64")
 
 
 def modules(**changes: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.errors import AnsibleFilterError
 
 from hal_cluster.rules.singularity.ledger import LedgerError, read, remember, unknown
 from hal_inventory.users import User
@@ -90,3 +91,11 @@ def test_a_write_that_fails_leaves_the_ledger_and_no_other_file(
         remember(path, users(ALICE, User("bob", 5002, 1)))
     assert path.read_bytes() == before
     assert sorted(one.name for one in tmp_path.iterdir()) == ["slots.json", "slots.lock"]
+
+
+def test_a_ledger_that_cannot_be_used_is_an_error_of_ansibles(filters: Any, tmp_path: Path) -> None:
+    path = tmp_path / "slots.json"
+    path.write_text("{")
+    path.chmod(0o600)
+    with pytest.raises(AnsibleFilterError, match=r"slots\.json: is damaged"):
+        filters.FilterModule().filters()["hal_slots_new"](users(ALICE), str(path))

@@ -35,6 +35,7 @@ from hal_cluster.reimage.world import Slurm, SlurmNode, World
 from hal_inventory import managed
 from hal_inventory.compiled import slice_of
 from hal_inventory.printable import one_line
+from hal_inventory.ranges import expand_list
 from hal_inventory.sources import last_source
 
 Answer = TypeVar("Answer")
@@ -357,12 +358,8 @@ class _Site:
         """Return the real one."""
         settings, connected = self.settings, self.connected
         controller = connected.run_on(settings["controllers"][0]) if settings["controllers"] else None
-        gpus: dict[str, dict[str, int]] = {}
-        for name, node in self.node.items():
-            for gpu in node["gpus"]:
-                of = gpus.setdefault(name, {})
-                of[gpu["type"]] = of.get(gpu["type"], 0) + 1
-        job = TestJob(settings["job_command"], settings["job_user"], gpus, int(settings["job_run_seconds"]))
+        gres = {name: str(line["gres"]) for line in self._slice("slurm.nodes") for name in expand_list(line["names"])}
+        job = TestJob(settings["job_command"], settings["job_user"], gres, int(settings["job_run_seconds"]))
         slurm: Slurm = (
             SlurmCommands(controller, job=job, floors={name: int(n) for name, n in settings["keep"].items()})
             if controller

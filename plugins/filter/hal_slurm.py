@@ -27,6 +27,7 @@ class FilterModule:
             "hal_slurm_qos_problems": partitions.qos_problems,
             "hal_slurm_gpu_problems": partitions.gpu_problems,
             "hal_slurm_partition_limits": worded(live.partition_limits),
+            "hal_slurm_node_gres": worded(live.node_gres),
             "hal_slurm_node_live": worded(live.node_live),
             "hal_slurm_administrators": live.administrators,
             "hal_slurm_coordinators": live.coordinators,

@@ -129,7 +129,7 @@ def node_live(
     That is features, weight, partitions, and no Gres for a node without GPUs. `nodes`, `partitions`: the model's slices
     slurm.nodes and slurm.partitions. RuleError for a list of nodes that Slurm does not read.
     """
-    line = next((one for one in nodes if name in _expanded(one["names"])), {})
+    line = _line(nodes, name)
     mine = [str(one["name"]) for one in partitions if name in _expanded(one["nodes"])]
     features = ",".join(line.get("features") or []) or "(null)"
     found = {
@@ -138,6 +138,18 @@ def node_live(
         **({"Partitions": ",".join(mine)} if mine else {}),
     }
     return [{"id": key, "value": value} for key, value in found.items()]
+
+
+def node_gres(nodes: Iterable[Mapping[str, Any]], name: str) -> str:
+    """Return the GPUs of a node as slurm.conf has them, "" for a node without.
+
+    `nodes`: the model's slice slurm.nodes. RuleError for a list of nodes that Slurm does not read.
+    """
+    return str(_line(nodes, name).get("gres", ""))
+
+
+def _line(nodes: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+    return next((one for one in nodes if name in _expanded(one["names"])), {})
 
 
 def administrators(users: Iterable[Mapping[str, Any]]) -> str:

@@ -39,10 +39,10 @@ def slurm(login: Host) -> Iterator[SlurmCommands]:
         return Done(int(done.rc), str(done.stdout), str(done.stderr))
 
     command = "ls /dev/nvidia0 /dev/nvidia1 /dev/nvidia2 /dev/nvidia3 && test $CUDA_VISIBLE_DEVICES = 0,1,2,3"
-    gpus = {name: {"v100": 4} for name in ("hal01", "hal02")}
-    commands = SlurmCommands(run, job=TestJob(command, "alice", gpus, seconds=60))
+    gres = dict.fromkeys(("hal01", "hal02"), "gpu:v100:4")
+    commands = SlurmCommands(run, job=TestJob(command, "alice", gres, seconds=60))
     yield commands
-    for name in gpus:
+    for name in gres:
         commands.end_proof(name, "")
     for name in ("hal01", "hal02"):
         if state(login, name) != "IDLE":

@@ -244,7 +244,7 @@ def site(number: int = 4, *, partitions: str = "gpu,cpu") -> Slurmctld:
 
 def slurm(site: Run, **settings: object) -> SlurmCommands:
     """Return what the engine asks it by."""
-    job = TestJob("nvidia-smi -L", "alice", {f"hal{number:02d}": {"v100": 4} for number in range(1, 17)}, seconds=90)
+    job = TestJob("nvidia-smi -L", "alice", {f"hal{number:02d}": "gpu:v100:4" for number in range(1, 17)}, seconds=90)
     return SlurmCommands(site, **{"job": job, "pause": lambda _: None, **settings})  # type: ignore[arg-type]
 
 

@@ -32,7 +32,7 @@ def test_a_test_job_has_whole_minutes_and_at_least_its_seconds(seconds: int, min
 
 def test_a_test_job_has_no_gpus_and_two_minutes_unless_somebody_says_other() -> None:
     job = TestJob("true", "alice")
-    assert (job.seconds, dict(job.gpus)) == (120, {})
+    assert (job.seconds, dict(job.gres)) == (120, {})
 
 
 def test_a_test_job_may_wait_for_all_of_its_time() -> None:
@@ -173,10 +173,10 @@ def test_a_test_job_that_ended_is_not_cancelled(state: str) -> None:
 @pytest.mark.parametrize("names", [["hal01"], ["hal01", "hal02"]])
 def test_gpus_of_several_kinds_are_asked_for_by_name(names: Sequence[str]) -> None:
     here = site()
-    gpus = {"hal01": {"v100": 2, "a100": 1}, "hal02": {}}
+    gres = {"hal01": "gpu:a100:1,gpu:v100:2", "hal02": ""}
     for name in names:
         here.nodes[name].flags = {"DRAIN"}
-        slurm(here, job=TestJob("true", "alice", gpus)).prove(name)
+        slurm(here, job=TestJob("true", "alice", gres)).prove(name)
     asked = [words for words in here.commands() if " sbatch " in words]
     assert [" --gres=gpu:a100:1,gpu:v100:2 " in words for words in asked] == [name == "hal01" for name in names]
     assert ["--gres" in words for words in asked] == [name == "hal01" for name in names]

@@ -217,6 +217,12 @@ def test_of_a_node_without_gpus_features_or_partitions() -> None:
     assert shown("hal20") == none
 
 
+def test_gpus_of_a_node_are_those_of_its_line() -> None:
+    assert live.node_gres(LINES, "hal01") == "gpu:v100:4"
+    assert live.node_gres(LINES, "hal-test") == ""
+    assert live.node_gres(LINES, "hal20") == ""
+
+
 def test_features_gres_and_weight_that_were_changed_live_are_named(says: Any) -> None:
     text = NODE.read_text().replace("ActiveFeatures=ac922,ppc64le,v100", "ActiveFeatures=mine")
     says("scontrol", text.replace("Weight=1 ", "Weight=7 "))

@@ -16,7 +16,7 @@ from hal_cluster.audit.templating import QuickTemplar
 from hal_cluster.expect import promises
 from hal_cluster.expect.errors import ExpectationsError
 from hal_cluster.expect.prepare import Preparation, Prepared
-from hal_cluster.expect.roles import Layers, layers
+from hal_cluster.expect.roles import Layers, layers, templar_in
 
 FILE = "expect.yml"
 
@@ -95,8 +95,7 @@ def prepare(
         if not entries:
             continue
         variables = role.layers.around(outer, own, extra)
-        templar = QuickTemplar(loader, variables)
-        templar.environment.loader.searchpath = [role.folder, *(outer.get("ansible_search_path") or [])]
+        templar = templar_in(role.folder, loader, variables, QuickTemplar)
         prepared.extend(promises.prepare(entries, path, Preparation(templar, loader, variables, name), name))
     return prepared
 

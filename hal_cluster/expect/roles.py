@@ -14,6 +14,7 @@ from ansible.playbook.role import Role
 from ansible.utils.vars import combine_vars, load_extra_vars
 
 from hal_cluster.expect.errors import ExpectationsError
+from hal_cluster.expect.templating import CompilingTemplar
 
 Variables = dict[str, Any]
 
@@ -46,6 +47,18 @@ class Layers:
         for layer in (self.defaults, outer, self.fixed, own, extra, magic):
             variables = combine_vars(variables, dict(layer))
         return variables
+
+
+def templar_in(
+    path: str, loader: Any, variables: Mapping[str, Any], kind: type[CompilingTemplar] = CompilingTemplar
+) -> CompilingTemplar:
+    """Return what renders the data of the role at `path` (expect.yml, firewall.yml, its variables) outside of a play.
+
+    `variables`: as a task of the role sees them (Layers.around). The role's own files are found first, as there.
+    """
+    templar = kind(loader, variables)
+    templar.environment.loader.searchpath = [path, *(variables.get("ansible_search_path") or [])]
+    return templar
 
 
 def layers(path: str, loader: Any) -> Layers:

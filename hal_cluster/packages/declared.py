@@ -23,7 +23,7 @@ from ansible.parsing.dataloader import DataLoader  # noqa: E402
 from ansible.plugins.loader import init_plugin_loader  # noqa: E402
 from ansible.vars.manager import VariableManager  # noqa: E402
 
-from hal_cluster.expect.roles import layers  # noqa: E402
+from hal_cluster.expect.roles import layers, templar_in  # noqa: E402
 from hal_cluster.expect.templating import CompilingTemplar  # noqa: E402
 
 PACKAGE_MODULES = frozenset({"ansible.builtin.package", "ansible.builtin.yum", "ansible.builtin.dnf"})
@@ -106,7 +106,8 @@ def declared(sources: Sequence[str], project: Path = PROJECT) -> Site:
             outer["ansible_inventory_sources"] = list(sources)
 
             def templar(role: str, own: Mapping[str, Any], outer: Any = outer) -> CompilingTemplar:
-                return CompilingTemplar(loader, layers(str(roles[role]), loader).around(outer, own, {}))
+                folder = str(roles[role])
+                return templar_in(folder, loader, layers(folder, loader).around(outer, own, {}))
 
             groups = set(outer["group_names"])
             if "repositories" not in groups:

@@ -6,14 +6,13 @@ import os
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible.template import Templar
 from ansible.utils.unsafe_proxy import wrap_var
 
 from hal_cluster.expect import promises
 from hal_cluster.expect.answers import BoundedAction
 from hal_cluster.expect.errors import ExpectationsError
 from hal_cluster.expect.prepare import Preparation, Prepared
-from hal_cluster.expect.roles import find_role, variables_in
+from hal_cluster.expect.roles import find_role, templar_in, variables_in
 from hal_cluster.expect.verdict import is_named, title, verdict
 from hal_inventory.errors import HalError
 
@@ -99,8 +98,7 @@ class ActionModule(BoundedAction):
         if role and folder != own_path:
             variables = variables_in(folder, self._loader, task_vars, self._task.get_vars())
         # A Templar of its own: in a copy of the task's, lookup() goes on with the variables of the task.
-        templar = Templar(loader=self._loader, variables=variables)
-        templar.environment.loader.searchpath = [folder, *(task_vars.get("ansible_search_path") or [])]
+        templar = templar_in(folder, self._loader, variables)
         preparation = Preparation(templar, self._loader, variables, role)
         return list(promises.prepare(entries, path, preparation, role))
 

@@ -9,11 +9,9 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.playbook.conditional import Conditional
 from ansible.plugins.lookup import LookupBase
-from ansible.template import Templar
-from ansible.utils.vars import load_extra_vars
 
 from hal_cluster.expect.errors import ExpectationsError
-from hal_cluster.expect.roles import find_role, layers
+from hal_cluster.expect.roles import find_role, templar_in, variables_in
 from hal_cluster.rules.firewall import openings, shares, zones
 from hal_cluster.rules.firewall.errors import FirewallError
 from hal_inventory.errors import HalError
@@ -122,8 +120,8 @@ class LookupModule(LookupBase):
         path = os.path.join(folder, "firewall.yml")
         if not os.path.isfile(path):
             return
-        seen = layers(folder, self._loader).around(outer, {}, load_extra_vars(self._loader))
-        templar = Templar(loader=self._loader, variables=seen)
+        seen = variables_in(folder, self._loader, outer, {})
+        templar = templar_in(folder, self._loader, seen)
         for entry in self._loader.load_from_file(path) or []:
             try:
                 openings.check_fields(entry)

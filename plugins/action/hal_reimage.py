@@ -16,7 +16,8 @@ from ansible.plugins.loader import connection_loader
 from ansible.utils.display import Display
 
 from hal_cluster.reimage import call
-from hal_cluster.reimage.command import Asked, Connected, reimage
+from hal_cluster.reimage.asked import Asked, Connected
+from hal_cluster.reimage.command import reimage
 from hal_cluster.reimage.errors import Conflict, Trouble
 from hal_cluster.reimage.remote import Done, Run, done_of
 from hal_cluster.reimage.rollout import end_running, end_with_parent

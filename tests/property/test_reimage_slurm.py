@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hal_cluster.reimage.slurm import SlurmCommands, TestJob
+from hal_node.slurm import drains
 from tests.unit.hal_cluster.reimage.slurmctld import Node, Slurmctld
 
 NAMES = [f"hal{number:02d}" for number in range(1, 7)]
@@ -65,3 +66,21 @@ def test_no_partition_falls_below_its_floor(
         for future in [pool.submit(do, number) for number in range(len(threads))]:
             future.result()
     assert wrong == []
+
+
+@given(SITES, FLOORS, st.none() | st.integers(0, 6), st.sets(st.sampled_from(NAMES)), st.data())
+def test_nodes_that_may_leave_together_may_leave_one_after_the_other(
+    site: dict[str, list[str]], floors: dict[str, int], whole: int | None, names: set[str], data: st.DataObject
+) -> None:
+    """A reboot drains all of its nodes or none, a reimage one by one: both decide the same, in whatever order."""
+    states = st.tuples(st.booleans(), st.booleans())
+    nodes = {}
+    for name, partitions in site.items():
+        usable, maintained = data.draw(states)
+        nodes[name] = {"usable": usable, "maintained": maintained, "partitions": partitions}
+    together = drains.too_few(names, nodes, floors, (), whole)
+    refused = ""
+    for name in data.draw(st.permutations(sorted(names))):
+        refused = refused or drains.too_few([name], nodes, floors, (), whole)
+        nodes[name] = {**nodes[name], "usable": False}
+    assert bool(together) == bool(refused)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hal_cluster.reimage.command import Asked, Connected, Result, reimage
+from hal_cluster.reimage.asked import Asked, Connected
+from hal_cluster.reimage.command import Result, reimage
 from hal_cluster.reimage.record import record_of
 from hal_cluster.reimage.remote import Done
 from hal_cluster.reimage.world import World

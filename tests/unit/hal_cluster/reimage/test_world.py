@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from hal_cluster.reimage.command import Asked, Connected, _Site
+from hal_cluster.reimage.asked import Connected
+from hal_cluster.reimage.assembly import Assembly
+from hal_cluster.reimage.settings import settings_of
+from hal_cluster.reimage.site import Site
 from hal_inventory.compiled import Compiled
 from hal_inventory.packed import host_vars
 from tests.unit.hal_cluster.reimage.asking import ROOT, Desk
@@ -27,8 +28,8 @@ def test_a_test_job_asks_for_all_gpus_that_are_declared_for_its_node(desk: Desk)
         project=ROOT,
         say=desk.said.append,
     )
-    settings: dict[str, Any] = {**desk.settings(), "job_user": "bob", "job_command": "nvidia-smi -L"}
-    world = _Site(Asked("hal[05-06]", "", settings, False, "root@here"), connected).world()
+    settings = settings_of({**desk.settings(), "job_user": "bob", "job_command": "nvidia-smi -L"})
+    world = Assembly(Site("hal[05-06]", settings, connected), connected).world()
     for name in ("hal05", "hal06"):
         world.slurm.prove(name)
         (job,) = (words for words in slurmctld.asked if "sbatch" in words and f"--nodelist={name}" in words)

@@ -83,6 +83,7 @@ def lint() -> Sequence[Stage]:
         Stage("ruff", ["ruff", "check", "."]),
         Stage("ruff format", ["ruff", "format", "--check", "."]),
         Stage("mypy", ["mypy"]),
+        Stage("pylint", ["pylint", "hal_inventory", "hal_cluster", "hal_node", "plugins", "roles"]),
         Stage("yamllint", ["yamllint", "--strict", "."]),
         Stage("shellcheck", ["shellcheck", *scripts]),
         Stage("byte compile", [sys.executable, "-m", "compileall", "-q", *node_side]),

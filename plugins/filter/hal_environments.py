@@ -1,82 +1,11 @@
-"""Filters of roles with environments: what nodes are told of them, and their modules."""
+"""Filters of roles with environments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
-Environment = Mapping[str, Any]
-
-
-def hal_environment_declared(environments: Sequence[Environment]) -> list[dict[str, Any]]:
-    """Return what `hal-environment status` compares with: of packages only the names of their records.
-
-    `environments`: as lookup hal_environments returns them. Nodes keep the result below /etc/hal/environments.d; what
-    only installing needs is not in it.
-    """
-    kept = ("id", "at", "name", "version", "link", "prefix", "digest", "python", "metas")
-    return [{field: one[field] for field in kept} for one in environments]
-
-
-def hal_environment_modules(
-    environments: Sequence[Environment], owner_role: str, family: str = "", help: str = "", **more: Any
-) -> list[dict[str, Any]]:
-    """Return each environment as hal_module_files takes a module; `more`: fields for all of them.
-
-    `environments`: as lookup hal_environments returns them. `owner_role` is written into the files. Modules of one
-    `family` cannot be loaded beside each other. `help`: what `module help` says of all of them.
-    """
-    return [
-        {
-            "name": one["name"], "version": one["version"],
-            "default": one["default"],
-            "title": one["title"] or f"{one['name']} {one['version']}, Python {one['python']}",
-            "roots": [one["link"]], "settings_file": _settings(one["link"]), "owner_role": owner_role,
-            "extensions": _extensions(one["packages"]),
-            **{field: one[field] for field in ("hidden", "deprecated") if one[field]},
-            **({"family": family} if family else {}), **({"help": help} if help else {}), **more,
-        }
-        for one in environments
-    ]  # fmt: skip
-
-
-def hal_environment_retired(
-    declared: Sequence[Any], name: str, owner_role: str, root: str, family: str = ""
-) -> list[dict[str, Any]]:
-    """Return the retired ones of a declaration as hal_module_files takes a module: loading them says why.
-
-    `root` and `family` are what they were loaded with: whoever has one loaded can unload it.
-    `declared`: entries as they are written. `name`: that of entries which have none. `root`: the shared tree.
-    `owner_role` is written into the files.
-    """
-    return [
-        {
-            "name": one.get("name") or name, "version": one["version"], "retired": one["retired"],
-            "owner_role": owner_role, **({"family": family} if family else {}),
-            "settings_file": _settings(f"{root}/{one.get('name') or name}/{one['version']}"),
-            "title": one.get("title") or f"{one.get('name') or name} {one['version']}, retired",
-        }
-        for one in declared
-        if isinstance(one, Mapping) and one.get("retired") and one.get("version")
-    ]  # fmt: skip
-
-
-def _extensions(packages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return NAME/VERSION of Python and of each locked package that needs it: what users look for by name.
-
-    conda's names: PyTorch's is pytorch, which `module spider torch` finds, too. An epoch ("1!2.0") is left out.
-    """
-    return sorted(
-        f"{one['name']}/{one['version'].rpartition('!')[2]}"
-        for one in packages
-        if not one["name"].startswith("_")
-        and (one["name"] == "python" or any(words.split()[0] == "python" for words in one["depends"]))
-    )
-
-
-def _settings(link: str) -> str:
-    """Return what an environment sets, as its installation wrote it down."""
-    return f"{link}/.hal/activate.lua"
+from hal_cluster.rules import environments
 
 
 class FilterModule:
@@ -85,7 +14,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
         return {
-            "hal_environment_declared": hal_environment_declared,
-            "hal_environment_modules": hal_environment_modules,
-            "hal_environment_retired": hal_environment_retired,
+            "hal_environment_declared": environments.declared,
+            "hal_environment_modules": environments.modules,
+            "hal_environment_retired": environments.retired,
         }

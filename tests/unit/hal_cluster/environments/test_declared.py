@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import yaml
 
 from hal_cluster.environments.declared import environments
 from hal_cluster.environments.mirrored import mirrored
+from hal_cluster.rules import environments as rule
 from hal_cluster.rules.lmod.declared import problems as module_problems
 from hal_cluster.rules.lmod.files import files as module_files
 from tests.unit.hal_cluster.environments.conftest import PROJECT, RELEASE, Site, entry
@@ -105,20 +105,11 @@ def test_hal_s_own_declaration_waits_for_its_lock_files(tmp_path: Path) -> None:
     ]
 
 
-def filters() -> Any:
-    spec = importlib.util.spec_from_file_location("filters", PROJECT / "plugins/filter/hal_environments.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_modules_of_environments_can_be_written(site: Site) -> None:
     declared = [entry(), entry("0", default=False, retired="use 1"), entry("2", default=False, hidden=True)]
     found = site.environments(*declared)
-    modules = filters().hal_environment_modules(found, owner_role="tools", family="python_environment", help="more")
-    modules += filters().hal_environment_retired(
+    modules = rule.modules(found, owner_role="tools", family="python_environment", help="more")
+    modules += rule.retired(
         declared, name="tools", owner_role="tools", root=str(site.root), family="python_environment"
     )
     assert module_problems(modules) == []
@@ -141,12 +132,12 @@ def test_a_module_names_python_and_what_needs_it_by_conda_s_names(site: Site) ->
         ("zlib", "1", ("pythonx",)),
     ]  # fmt: skip
     locked = [{"name": name, "version": version, "depends": depends} for name, version, depends in packages]
-    (module,) = filters().hal_environment_modules([{**one, "packages": locked}], owner_role="tools")
+    (module,) = rule.modules([{**one, "packages": locked}], owner_role="tools")
     assert module["extensions"] == ["python-dateutil/2.8", "python/3.7.5", "pytorch/1.3.1", "six/1.14.0"]
 
 
 def test_nodes_are_told_what_they_compare(site: Site) -> None:
-    found = filters().hal_environment_declared(site.environments())
+    found = rule.declared(site.environments())
     assert set(found[0]) == {"id", "at", "name", "version", "link", "prefix", "digest", "python", "metas"}
     assert "places-2.0-0.json" in found[0]["metas"]
 

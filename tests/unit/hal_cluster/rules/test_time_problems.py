@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 
-PROJECT = Path(__file__).resolve().parents[4]
+from hal_cluster.rules.time import chrony_problems
+
 SOUND = """# Written by the role "time"; changes made here are lost.
 server ntp1.example.org iburst
 server 2001:db8::7 iburst
@@ -24,21 +21,10 @@ local stratum 10 orphan
 """
 
 
-@pytest.fixture(scope="module")
-def plugin() -> ModuleType:
-    """The filter plugin, loaded as Ansible does: by its path."""
-    spec = importlib.util.spec_from_file_location("hal_time_filter", PROJECT / "plugins" / "filter" / "hal_time.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_a_sound_file_has_no_problem(plugin: ModuleType) -> None:
-    assert plugin.hal_chrony_problems(SOUND) == []
+def test_a_sound_file_has_no_problem() -> None:
+    assert chrony_problems(SOUND) == []
     for options in ("prefer", "minpoll 6 maxpoll 10", "key 3 xleave"):
-        assert plugin.hal_chrony_problems(SOUND.replace("192.0.2.1 iburst", f"ntp1.site. {options} iburst")) == []
+        assert chrony_problems(SOUND.replace("192.0.2.1 iburst", f"ntp1.site. {options} iburst")) == []
 
 
 @pytest.mark.parametrize(
@@ -59,7 +45,7 @@ def test_a_sound_file_has_no_problem(plugin: ModuleType) -> None:
         ("driftfile /var/lib/chrony/drift", "driftfile drift"),
     ],
 )
-def test_a_line_that_chronyd_would_not_start_with_is_named(plugin: ModuleType, was: str, wrong: str) -> None:
+def test_a_line_that_chronyd_would_not_start_with_is_named(was: str, wrong: str) -> None:
     text = SOUND.replace(was, wrong, 1)
-    (said,) = plugin.hal_chrony_problems(text)
+    (said,) = chrony_problems(text)
     assert said.startswith(f"chrony.conf, line {text.splitlines().index(wrong) + 1}: ")

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
-from ansible.errors import AnsibleFilterError
 from hypothesis import given
 from hypothesis import strategies as st
 
-PROJECT = Path(__file__).resolve().parents[4]
-# By its path: in its folder are files with the names of packages.
-spec = importlib.util.spec_from_file_location("hal_nvidia", PROJECT / "plugins" / "filter" / "hal_nvidia.py")
-assert spec
-assert spec.loader
-filters = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(filters)
-MARK, at_least, at_most = filters.MARK, filters.at_least, filters.at_most
-hal_nvidia_rows_unlike, hal_udev_without_memory = filters.hal_nvidia_rows_unlike, filters.hal_udev_without_memory
+from hal_cluster.rules.errors import RuleError
+from hal_cluster.rules.nvidia_driver import MARK, at_least, at_most, rows_unlike, udev_without_memory
 
+PROJECT = Path(__file__).resolve().parents[4]
 CAPTURES = PROJECT / "tests/unit/roles/nvidia_driver/captures"
 FIELDS = ["index", "name", "memory.total", "temperature.gpu"]
 
@@ -56,29 +48,29 @@ def test_rows_that_are_not_as_declared_are_found(wanted: dict[str, object], foun
         "1, Tesla V100-SXM2-32GB, 32480, 87",
         "Unable to determine the device handle for GPU 0004:05:00.0: GPU is lost.",
     ]
-    pattern = hal_nvidia_rows_unlike(FIELDS, [wanted])
+    pattern = rows_unlike(FIELDS, [wanted])
     assert [line for line in lines if re.fullmatch(pattern, line)] == found
 
 
 def test_a_value_that_is_no_number_is_not_within_limits() -> None:
-    pattern = hal_nvidia_rows_unlike(["index", "temperature.gpu"], [{"temperature.gpu": {"at_most": 86}}])
+    pattern = rows_unlike(["index", "temperature.gpu"], [{"temperature.gpu": {"at_most": 86}}])
     assert re.fullmatch(pattern, "0, [Unknown Error]")
 
 
 def test_each_row_may_be_any_of_those_declared() -> None:
-    pattern = hal_nvidia_rows_unlike(["index", "name"], [{"index": 0, "name": "a"}, {"index": 1, "name": "b"}])
+    pattern = rows_unlike(["index", "name"], [{"index": 0, "name": "a"}, {"index": 1, "name": "b"}])
     assert [row for row in ("0, a", "1, b", "0, b", "2, a") if re.fullmatch(pattern, row)] == ["0, b", "2, a"]
 
 
 def test_a_field_that_is_not_asked_is_refused() -> None:
-    with pytest.raises(AnsibleFilterError, match=r"power\.draw is not among the fields that are asked: index"):
-        hal_nvidia_rows_unlike(["index"], [{"power.draw": 1}])
+    with pytest.raises(RuleError, match=r"power\.draw is not among the fields that are asked: index"):
+        rows_unlike(["index"], [{"power.draw": 1}])
 
 
 @pytest.mark.parametrize(("release", "lines"), [("7.5", 1), ("7.7", 7)])
 def test_the_memory_rule_becomes_a_comment_and_nothing_else_changes(release: str, lines: int) -> None:
     text = (CAPTURES / f"40-redhat.rules.{release}").read_text()
-    made = hal_udev_without_memory(text)
+    made = udev_without_memory(text)
     changed = [new for old, new in zip(text.splitlines(), made.splitlines(), strict=True) if old != new]
     assert len(changed) == lines
     assert all(line.startswith(MARK) for line in changed)
@@ -92,7 +84,7 @@ def test_the_memory_rule_becomes_a_comment_and_nothing_else_changes(release: str
 
 def test_the_block_of_one_line_that_powerai_describes_is_known_as_well() -> None:
     text = 'SUBSYSTEM!="memory", ACTION!="add", GOTO="x_end"\nENV{.state}="online"\n\nLABEL="x_end"\nKERNEL=="x"\n'
-    assert hal_udev_without_memory(text).splitlines()[-1] == 'KERNEL=="x"'
+    assert udev_without_memory(text).splitlines()[-1] == 'KERNEL=="x"'
 
 
 @pytest.mark.parametrize(
@@ -104,5 +96,5 @@ def test_the_block_of_one_line_that_powerai_describes_is_known_as_well() -> None
     ],
 )
 def test_a_form_that_nobody_knows_is_refused(text: str, message: str) -> None:
-    with pytest.raises(AnsibleFilterError, match=message):
-        hal_udev_without_memory(text)
+    with pytest.raises(RuleError, match=message):
+        udev_without_memory(text)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from hal_cluster.rules import datasets
 
 ROOT = Path(__file__).resolve().parents[4]
 GOOD = {
@@ -16,23 +17,13 @@ GOOD = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def filters() -> Any:
-    spec = importlib.util.spec_from_file_location("hal_datasets", ROOT / "plugins/filter/hal_datasets.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_what_is_right_has_no_problem(filters: Any) -> None:
+def test_what_is_right_has_no_problem() -> None:
     older = GOOD | {"version": "0.9", "default": False, "access": "group", "source": "/mnt/import disk"}
     inline = {key: value for key, value in GOOD.items() if key != "manifest_sha256"}
     inline |= {"name": "one", "checksums": f"{'0' * 64}  a b\n\n\\{'1' * 64} *a\\nb\n", "source": "rsync://h/m"}
     gone = GOOD | {"name": "gone", "default": False, "retired": "use digits"}
-    assert filters.hal_dataset_problems([GOOD, older, inline, gone]) == []
-    assert filters.hal_dataset_problems([]) == []
+    assert datasets.problems([GOOD, older, inline, gone]) == []
+    assert datasets.problems([]) == []
 
 
 @pytest.mark.parametrize(
@@ -64,34 +55,34 @@ def test_what_is_right_has_no_problem(filters: Any) -> None:
         ({"retired": True, "default": False}, "retired is no text; write what users should use instead"),
     ],
 )
-def test_a_fault_is_named_with_its_place(filters: Any, change: dict[str, Any], words: str) -> None:
-    found = filters.hal_dataset_problems([GOOD | {"name": "other"}, GOOD | change])
+def test_a_fault_is_named_with_its_place(change: dict[str, Any], words: str) -> None:
+    found = datasets.problems([GOOD | {"name": "other"}, GOOD | change])
     assert any(line.startswith("datasets_standard[1] (") and words in line for line in found), found
     assert not any("secret@" in line for line in found), "a password is in no message"
 
 
-def test_versions_have_to_fit_together(filters: Any) -> None:
-    assert filters.hal_dataset_problems([GOOD, GOOD]) == [
+def test_versions_have_to_fit_together() -> None:
+    assert datasets.problems([GOOD, GOOD]) == [
         "digits/1.0 is declared 2 times",
         "digits has the defaults 1.0, 1.0; one is right",
     ]
     without = {**GOOD, "default": False}
-    assert filters.hal_dataset_problems([without, without | {"version": "2"}]) == [
+    assert datasets.problems([without, without | {"version": "2"}]) == [
         "digits has no default; write `default: true` for one of 1.0, 2"
     ]
-    assert filters.hal_dataset_problems(["digits"]) == ["datasets_standard[0]: not a mapping; write name, version, ..."]
+    assert datasets.problems(["digits"]) == ["datasets_standard[0]: not a mapping; write name, version, ..."]
 
 
-def test_the_table_has_every_field(filters: Any) -> None:
-    (first, second) = filters.hal_dataset_table([GOOD, GOOD | {"version": "2", "note": "x"}])
+def test_the_table_has_every_field() -> None:
+    (first, second) = datasets.table([GOOD, GOOD | {"version": "2", "note": "x"}])
     assert (first["id"], first["at"], first["access"], first["manifest"]) == ("digits/1.0", 0, "all", "SHA256SUMS")
     assert (second["id"], second["at"], second["note"]) == ("digits/2", 1, "x")
 
 
-def test_the_examples_of_the_documentation_are_right(filters: Any) -> None:
+def test_the_examples_of_the_documentation_are_right() -> None:
     text = (ROOT / "docs/datasets.md").read_text()
     block = text.split("```yaml\n", 1)[1].split("```", 1)[0]
-    assert filters.hal_dataset_problems(yaml.safe_load(block)["datasets_standard"]) == []
+    assert datasets.problems(yaml.safe_load(block)["datasets_standard"]) == []
     lines = (ROOT / "roles/datasets/defaults/main.yml").read_text().splitlines()
     example = "\n".join(line[2:] for line in lines if line.startswith("#   "))
-    assert filters.hal_dataset_problems(yaml.safe_load(example)) == []
+    assert datasets.problems(yaml.safe_load(example)) == []

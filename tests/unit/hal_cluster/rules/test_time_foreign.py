@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from plugins.filter.hal_time import hal_time_foreign
+from hal_cluster.rules.time import foreign
 
 PROJECT = Path(__file__).resolve().parents[4]
 # As CentOS 7.7's packages chrony 3.4 and ntp 4.2.6p5 write them, shortened; the site's lines are its own.
@@ -53,7 +53,7 @@ def found(tmp_path: Path, **contents: str | bytes) -> str:
     for name, place in places.items():
         out, err = (text.replace(str(tmp_path / name), place) for text in (out, err))
     seen: dict[str, Any] = {"stdout_lines": out.splitlines(), "stderr_lines": err.splitlines()}
-    return hal_time_foreign(seen)
+    return foreign(seen)
 
 
 def test_the_servers_that_a_node_had_are_named(tmp_path: Path) -> None:

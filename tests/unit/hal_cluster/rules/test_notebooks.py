@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hal_cluster.rules import notebooks
 from hal_cluster.rules.lmod.declared import problems
-
-PLUGIN = Path(__file__).resolve().parents[4] / "plugins/filter/hal_notebooks.py"
-
-
-@pytest.fixture(scope="module")
-def filters() -> Any:
-    spec = importlib.util.spec_from_file_location("hal_notebooks_filters", PLUGIN)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.FilterModule().filters()
 
 
 @pytest.mark.parametrize(
@@ -36,14 +23,14 @@ def filters() -> Any:
         ([{"module": "../x/1"}], "write NAME/VERSION"),
     ],
 )
-def test_a_fault_is_said_with_what_would_be_right(filters: Any, declared: Any, words: str) -> None:
-    assert words in filters["hal_kernel_problems"](declared)[0]
+def test_a_fault_is_said_with_what_would_be_right(declared: Any, words: str) -> None:
+    assert words in notebooks.kernel_problems(declared)[0]
 
 
-def test_a_kernel_loads_its_module(filters: Any) -> None:
+def test_a_kernel_loads_its_module() -> None:
     declared = [{"module": "wmlce/1.7.0-py3.7", "title": "WMLCE"}, {"module": "h2o/3"}]
-    assert filters["hal_kernel_problems"](declared) == []
-    table = filters["hal_kernel_table"](declared, "/opt/apps/jupyter/kernels", "/usr/libexec/kernel")
+    assert notebooks.kernel_problems(declared) == []
+    table = notebooks.kernel_table(declared, "/opt/apps/jupyter/kernels", "/usr/libexec/kernel")
     assert table[0]["path"] == "/opt/apps/jupyter/kernels/wmlce-1.7.0-py3.7/kernel.json"
     content = json.loads(table[0]["content"])
     assert content["argv"] == ["/usr/libexec/kernel", "wmlce/1.7.0-py3.7", "{connection_file}"]
@@ -58,8 +45,8 @@ def environment(**changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_lab_loads_jupyter_and_both_find_the_kernels(filters: Any) -> None:
-    made = filters["hal_notebook_modules"]([environment(), environment(name="h2o")], "/opt/apps/jupyter", "", "/c")
+def test_lab_loads_jupyter_and_both_find_the_kernels() -> None:
+    made = notebooks.modules([environment(), environment(name="h2o")], "/opt/apps/jupyter", "", "/c")
     assert problems(made) == []
     assert [one["name"] for one in made] == ["jupyter", "h2o", "jupyterlab"]
     assert made[0]["prepend"] == {"JUPYTER_PATH": ["/opt/apps/jupyter"]}
@@ -67,22 +54,20 @@ def test_lab_loads_jupyter_and_both_find_the_kernels(filters: Any) -> None:
     assert made[2]["requires"] == ["jupyter/6"]
 
 
-def test_a_retired_one_can_be_unloaded_whole_and_has_no_lab(filters: Any) -> None:
-    (made,) = filters["hal_notebook_modules"](
-        [environment(default=False, retired="use 7")], "/opt/apps/jupyter", "jupyter", "/c"
-    )
+def test_a_retired_one_can_be_unloaded_whole_and_has_no_lab() -> None:
+    (made,) = notebooks.modules([environment(default=False, retired="use 7")], "/opt/apps/jupyter", "jupyter", "/c")
     assert made["prepend"] == {"JUPYTER_PATH": ["/opt/apps/jupyter"]}
 
 
-def test_an_image_has_a_module_that_needs_it(filters: Any) -> None:
-    made = filters["hal_notebook_modules"]([environment()], "/opt/apps/jupyter", "jupyter", "/c")
+def test_an_image_has_a_module_that_needs_it() -> None:
+    made = notebooks.modules([environment()], "/opt/apps/jupyter", "jupyter", "/c")
     assert problems(made) == []
     container = made[-1]
     assert container["roots"] == ["/c/jupyter.sif"]
     assert container["set"] == {"HAL_NOTEBOOK_IMAGE": "/c/jupyter.sif", "HAL_NOTEBOOK_PREFIX": "/home/apps/jupyter/6"}
 
 
-def test_only_the_notebook_that_is_in_the_image_starts_from_it(filters: Any) -> None:
+def test_only_the_notebook_that_is_in_the_image_starts_from_it() -> None:
     other = {**environment(version="5"), "default": False}
-    made = filters["hal_notebook_modules"]([environment(), other], "/opt/apps/jupyter", "jupyter", "/c")
+    made = notebooks.modules([environment(), other], "/opt/apps/jupyter", "jupyter", "/c")
     assert [one["version"] for one in made if one["name"] == "notebook-container"] == ["6"]

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-FILE = Path(__file__).resolve().parents[4] / "plugins/filter/hal_hosts.py"
-spec = importlib.util.spec_from_file_location("hal_hosts", FILE)
-assert spec
-assert spec.loader
-filters = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(filters)
+from hal_cluster.rules import hosts
 
 DECLARED = """\
 # Written by the role "hosts" from the site's model; changes made here are lost.
@@ -38,7 +30,7 @@ ff02::1 ip6-allnodes
 
 
 def foreign(there: str, former: str = "") -> list[str]:
-    return list(filters.hal_hosts_foreign(there, DECLARED, former, ["hal01", "hal01.hal.example"]))
+    return list(hosts.foreign(there, DECLARED, former, ["hal01", "hal01.hal.example"]))
 
 
 @pytest.mark.parametrize("there", ["", CENTOS, CLOUD, DECLARED, "# 10.0.0.1 nobody\n\n", "10.64.0.102 hal02 # old\n"])
@@ -78,18 +70,18 @@ def test_without_a_copy_a_file_with_the_roles_header_is_its_own() -> None:
 
 
 def test_what_is_said_can_be_declared_as_it_stands() -> None:
-    said = filters.hal_hosts_said(["192.0.2.20 license.example.edu license", "10.99.0.1 hal02"], DECLARED)
+    said = hosts.said(["192.0.2.20 license.example.edu license", "10.99.0.1 hal02"], DECLARED)
     assert said == (
         "192.0.2.20 license.example.edu license; 10.99.0.1 hal02. To keep what the model does not have, declare "
         "hosts_extra: [{address: 192.0.2.20, names: [license.example.edu, license]}]."
     )
-    assert filters.hal_hosts_said(["10.99.0.1 hal02"], DECLARED) == (
+    assert hosts.said(["10.99.0.1 hal02"], DECLARED) == (
         "10.99.0.1 hal02. The model has other addresses for these names."
     )
 
 
 def test_what_is_said_drives_no_terminal_and_ends() -> None:
-    said = filters.hal_hosts_said([f"192.0.2.{number} x\x1b[2J{'y' * 500}" for number in range(200)], DECLARED)
+    said = hosts.said([f"192.0.2.{number} x\x1b[2J{'y' * 500}" for number in range(200)], DECLARED)
     assert "\x1b" not in said
     assert "\\x1b[2J" in said
     assert "and 188 more" in said
@@ -97,7 +89,7 @@ def test_what_is_said_drives_no_terminal_and_ends() -> None:
 
 
 def test_each_network_has_names_of_its_own() -> None:
-    assert filters.hal_host_suffixes(["bmc", "ipoib", "management", "idrac", "access"]) == {
+    assert hosts.suffixes_of(["bmc", "ipoib", "management", "idrac", "access"]) == {
         "management": "",
         "bmc": "-bmc",
         "ipoib": "-ib",
@@ -106,5 +98,5 @@ def test_each_network_has_names_of_its_own() -> None:
     }
     networks = {"management": {"kind": "ethernet"}, "ipoib": {"kind": "infiniband"}, "idrac": {"kind": "bmc"}}
     mine = {"management": "10.0.0.1", "ipoib": "10.2.0.1", "idrac": "10.1.0.1"}
-    assert filters.hal_network_names(mine, "n1", networks, {}) == ["n1-ib", "10.2.0.1"]
-    assert filters.hal_network_names(mine, "n1", networks, {"ipoib": "-i"}) == ["n1-i", "10.2.0.1"]
+    assert hosts.network_names(mine, "n1", networks, {}) == ["n1-ib", "10.2.0.1"]
+    assert hosts.network_names(mine, "n1", networks, {"ipoib": "-i"}) == ["n1-i", "10.2.0.1"]

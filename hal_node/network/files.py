@@ -20,7 +20,7 @@ if MYPY:
     from typing import Any, Iterable, Mapping  # noqa: F401  in comments
 
 PREFIX = "ifcfg-"
-#: How each file of the role begins (hal_cluster/rules/network/ifcfg.py).
+#: How each file of the role begins (hal_cluster/rules/network.py).
 HEADER = "# Written by the role network"
 _SETTING = re.compile(r"^\s*(\w+)=(.*)$")
 #: The scripts leave these alone (/etc/init.d/functions of initscripts 9.49).

@@ -13,7 +13,7 @@ from ansible.plugins.lookup import LookupBase
 from hal_cluster.expect.errors import ExpectationsError
 from hal_cluster.expect.roles import find_role, templar_in, variables_in
 from hal_cluster.rules.firewall import openings, shares, zones
-from hal_cluster.rules.firewall.errors import FirewallError
+from hal_cluster.rules.firewall.openings import FirewallError
 from hal_inventory.errors import HalError
 from hal_inventory.settings import PROJECT
 

@@ -7,7 +7,7 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from hal_cluster.rules.network.ifcfg import Policy, devices
+from hal_cluster.rules.network import Policy, devices
 from hal_inventory.errors import HalError
 from hal_inventory.settings import PROJECT
 

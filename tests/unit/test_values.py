@@ -59,7 +59,7 @@ VALUES = {
     "hal_inventory.model": "FabricLink FabricPort FabricSwitch FileSystemUse Network Node Placeholder Site",
     "hal_inventory.sources": "Source",
     "hal_inventory.users": "User",
-    "hal_cluster.rules.network.ifcfg": "Device Policy",
+    "hal_cluster.rules.network": "Device Policy",
     "hal_cluster.packages.declared": "Origin Repository Site _Task",
     "hal_cluster.packages.lock": "LockFile",
     "hal_cluster.packages.repodata": "Metadata",

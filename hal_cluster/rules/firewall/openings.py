@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
-from hal_cluster.rules.firewall.errors import FirewallError
+from hal_cluster.rules.errors import RuleError
 
 ANY_NETWORK = "all"
 FIELDS = ("id", "ports", "why", "networks", "from", "each", "when")
 REQUIRED = ("id", "ports", "why")
 
 _PORT = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?/(tcp|udp)")
+
+
+class FirewallError(RuleError):
+    """The message says where and what."""
 
 
 @dataclass(frozen=True, order=True)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import shlex
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from hal_cluster.rules.firewall.errors import FirewallError
-from hal_cluster.rules.firewall.openings import Opening, Ports
+from hal_cluster.rules.firewall.openings import FirewallError, Opening, Ports
 
 FILE = "direct.xml"
 WRITTEN = "<!-- Written by the role firewall; changes made here are lost. -->"
@@ -59,6 +59,24 @@ def xml(found: Iterable[Share]) -> str:
 def shown(found: Iterable[Share]) -> list[str]:
     """Return the lines that the role's script ``open`` prints of them when they are in force."""
     return [f"direct rule {family} filter INPUT 0 {rule}" for share in found for family, rule in share.rules]
+
+
+def files(zones: Iterable[Mapping[str, Any]], there: str, kept: Iterable[str]) -> list[dict[str, str]]:
+    """Return the files of these zones as module hal_files takes them; direct rules beside those of others.
+
+    `zones`: of lookup hal_firewall. FirewallError where `keeping` cannot tell what to keep.
+    Each file has path and content. They are written in one call, so that firewalld reads all before one is replaced.
+    `there`: the direct.xml that the node has, empty where it has none. `kept`: regular expressions over a whole rule of
+    others; chains and passthrough elements stay all.
+    """
+    kept = list(kept)
+    return [
+        {
+            "path": f"/etc/firewalld/{zone['path']}",
+            "content": keeping(zone["xml"], there, kept) if zone["path"] == FILE else zone["xml"],
+        }
+        for zone in zones
+    ]
 
 
 def keeping(ours: str, there: str, kept: Iterable[str]) -> str:

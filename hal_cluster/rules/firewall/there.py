@@ -11,9 +11,9 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hal_cluster.rules.firewall.errors import FirewallError
-from hal_cluster.rules.firewall.openings import Ports, parse_ports
+from hal_cluster.rules.firewall.openings import FirewallError, Ports, parse_ports
 from hal_cluster.rules.firewall.shares import FILE, WRITTEN, read
+from hal_inventory.printable import few
 
 ORDINARY = re.compile(
     r"default zone .*|\S+ interface .*|\S+ target default"
@@ -95,13 +95,27 @@ def look(text: str) -> Look:
     return Look(found)
 
 
-def losses(seen: Look, declared: Iterable[str], kept: str) -> list[str]:
+def section(printed: str, name: str) -> list[str]:
+    """Return the lines of one section of what look.sh printed; FirewallError where it is not there."""
+    return list(look(printed).of(name))
+
+
+def said(lines: Iterable[str]) -> str:
+    """Return such lines for a message: the first ones, each cut, and how many more.
+
+    `lines`: what `losses` returned. The text is one printable line.
+    """
+    return few(lines, 20)
+
+
+def losses(printed: str, declared: Iterable[str], kept: str) -> list[str]:
     """Return a line for each thing that is there, was declared by nobody, and would go or be closed.
 
-    ``declared``: lines of `open` that will be in force; ``kept``: an expression over those that others may have. What
-    cannot be read is lost where firewalld runs and may have it in force, but for this role's own files. FirewallError
-    for an answer that is not whole.
+    ``printed``: by look.sh. ``declared``: lines of `open` that will be in force; ``kept``: an expression over those
+    that others may have. What cannot be read is lost where firewalld runs and may have it in force, but for this role's
+    own files. FirewallError for an answer that is not whole.
     """
+    seen = look(printed)
     wanted = {*declared, *seen.former}
     mine = re.compile(kept)
     lines = [*seen.of("open"), *_in_files(seen)]
@@ -117,8 +131,12 @@ def losses(seen: Look, declared: Iterable[str], kept: str) -> list[str]:
     ]
 
 
-def unread(seen: Look) -> list[str]:
-    """Return a sentence for each thing of firewalld that could not be read; FirewallError as `losses`."""
+def unread(printed: str) -> list[str]:
+    """Return a sentence for each thing of firewalld that look.sh could not read; FirewallError as `losses`.
+
+    Such are files that are not whole, and what firewalld has in force where it does not say so.
+    """
+    seen = look(printed)
     return [
         *(f"what firewalld has in force cannot be read ({one})" for one in seen.sections.get("unread", ())),
         *(f"{path} cannot be read ({why})" for path, _, why in _unread_files(seen)),

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
-from hal_cluster.rules.firewall.errors import FirewallError
-from hal_cluster.rules.firewall.openings import ANY_NETWORK, Opening, Ports
+from hal_cluster.rules.firewall.openings import ANY_NETWORK, FirewallError, Opening, Ports
 from hal_cluster.rules.firewall.shares import WRITTEN
 
 DEFAULT_ZONE = "other"

@@ -1,1 +1,1 @@
-"""What is made of the drives of a node: RAID sets as Linux's md has them, and the file systems on them."""
+"""The drives of a node: RAID sets as Linux's md has them, the file systems on them, and what scratch is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hal_cluster.rules.local_storage.errors import StorageError
+from hal_cluster.rules.errors import RuleError
 from hal_inventory.derive.slices import disk_path
 
 # What mdadm takes when nothing is said, made explicit: the stripe of the file system follows from it.
@@ -15,6 +15,10 @@ MD_NAME_LENGTH = 32  # bytes of the name in a superblock 1.2, its end included: 
 NESTED = {"raid50": "raid5", "raid60": "raid6"}
 PARITY = {"raid0": 0, "raid5": 1, "raid6": 2}
 MADE = ("raid0", "raid1", "raid5", "raid6", "raid10", *NESTED)
+
+
+class StorageError(RuleError):
+    """The message says what does not fit together."""
 
 
 def data_drives(level: str, drives: int) -> int:

@@ -103,9 +103,39 @@ def remember(path: Path, users: Mapping[str, Mapping[str, Any]], *, dry: bool = 
         return bool(new)
 
 
-def unknown(path: Path, users: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Return whether a slot is declared that this checkout never gave. LedgerError as read() has it."""
-    return bool(_new(read(path), users))
+def slots_new(users: Mapping[str, Mapping[str, Any]], path: str) -> bool:
+    """Return whether users.yml gives a slot that this checkout never gave, so that another one may have.
+
+    `users`: lookup('hal', 'users'). `path`: the ledger; without a file nothing was given yet. LedgerError for one that
+    cannot be used.
+    """
+    return bool(_new(read(Path(path)), users))
+
+
+def slot_problems(users: Mapping[str, Mapping[str, Any]], path: str) -> list[str]:
+    """Return a sentence for each slot that the ledger at the controller has for somebody else than users.yml.
+
+    `users`: lookup('hal', 'users'). `path`: the ledger; without a file nothing was given yet. A ledger that cannot be
+    used is a sentence, too.
+    """
+    try:
+        return problems(read(Path(path)), users, Path(path))
+    except LedgerError as error:
+        return str(error).split("\n")
+
+
+def slots(users: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the users of lookup('hal', 'users') as a list, with their names."""
+    return [{"name": name, **user} for name, user in users.items()]
+
+
+def subid_line(user: Mapping[str, Any]) -> str:
+    """Return the line of a user in /etc/subuid and /etc/subgid.
+
+    It is UID:FIRST:NUMBER, with an exclamation mark before it for a user who may not use them. `user`: of `slots`, with
+    a slot.
+    """
+    return f"{'' if user['enabled'] else '!'}{user['uid']}:{user['start']}:{user['count']}"
 
 
 def _new(given: Mapping[int, Any], users: Mapping[str, Mapping[str, Any]]) -> dict[int, dict[str, Any]]:

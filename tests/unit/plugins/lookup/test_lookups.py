@@ -11,7 +11,7 @@ from ansible.parsing.dataloader import DataLoader
 
 from hal_cluster.packages.errors import HalPackagesError
 from hal_cluster.provision.errors import ProvisionError
-from hal_cluster.rules.local_storage.errors import StorageError
+from hal_cluster.rules.local_storage.layout import StorageError
 from hal_inventory.errors import HalInventoryError
 from tests.unit.modules import PROJECT, loaded
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible.errors import AnsibleFilterError
 
-from plugins.filter.hal_local_storage import hal_scratch_problem
+from hal_cluster.rules.errors import RuleError
+from hal_cluster.rules.local_storage import scratch
 from tests.unit.hal_node.storage.conftest import PROJECT
 
 RECORD = "/etc/hal-scratch-clean.json"
@@ -35,7 +35,7 @@ def seen(*lines: str, errors: tuple[str, ...] = (NO_RECORD,)) -> dict[str, Any]:
     ],
 )
 def test_what_is_ours_new_or_as_declared_is_taken(found: dict[str, Any]) -> None:
-    assert hal_scratch_problem(found, {"mount": "/scratch"}, RECORD) == ""
+    assert scratch.problem(found, {"mount": "/scratch"}, RECORD) == ""
 
 
 @pytest.mark.parametrize(
@@ -48,22 +48,22 @@ def test_what_is_ours_new_or_as_declared_is_taken(found: dict[str, Any]) -> None
     ],
 )
 def test_what_somebody_made_is_shown_with_the_line_that_keeps_it(line: str, shown: str, keep: str) -> None:
-    problem = hal_scratch_problem(seen(line), {"mount": "/scratch"}, RECORD)
+    problem = scratch.problem(seen(line), {"mount": "/scratch"}, RECORD)
     assert shown in problem
     assert "-e local_storage_scratch_mode_ok=true" in problem
     declared = f'local_storage_scratch: {{mount: /scratch, mode: "{keep}"}}'
     assert declared in problem
-    assert hal_scratch_problem(seen(line), yaml.safe_load(declared)["local_storage_scratch"], RECORD) == ""
+    assert scratch.problem(seen(line), yaml.safe_load(declared)["local_storage_scratch"], RECORD) == ""
 
 
 def test_what_is_no_folder_or_cannot_be_seen_is_refused() -> None:
-    assert "is no folder" in hal_scratch_problem(seen("used f 644 root:root /scratch"), {"mount": "/scratch"}, RECORD)
+    assert "is no folder" in scratch.problem(seen("used f 644 root:root /scratch"), {"mount": "/scratch"}, RECORD)
     for errors in (("find: '/scratch': Stale file handle",), ("find: '/scratch': Permission denied", NO_RECORD)):
-        problem = hal_scratch_problem(seen(errors=errors), {"mount": "/scratch"}, RECORD)
+        problem = scratch.problem(seen(errors=errors), {"mount": "/scratch"}, RECORD)
         assert problem.startswith("/scratch cannot be looked at, so nothing was changed: find: ")
-    assert "find said nothing" in hal_scratch_problem(seen(errors=()), {"mount": "/scratch"}, RECORD)
-    with pytest.raises(AnsibleFilterError, match="find said"):
-        hal_scratch_problem(seen("empty"), {"mount": "/scratch"}, RECORD)
+    assert "find said nothing" in scratch.problem(seen(errors=()), {"mount": "/scratch"}, RECORD)
+    with pytest.raises(RuleError, match="find said"):
+        scratch.problem(seen("empty"), {"mount": "/scratch"}, RECORD)
 
 
 def test_the_task_asks_in_this_form(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_the_task_asks_in_this_form(tmp_path: Path) -> None:
         return {"stdout_lines": done.stdout.splitlines(), "stderr_lines": done.stderr.splitlines()}
 
     def problem(name: str) -> str:
-        return hal_scratch_problem(found(name), {"mount": str(tmp_path / name)}, RECORD)
+        return scratch.problem(found(name), {"mount": str(tmp_path / name)}, RECORD)
 
     me = f"{tmp_path.owner()}:{tmp_path.group()}"
     assert found("used")["stdout_lines"] == [f"used d 2750 {me} {tmp_path}/used"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from plugins.filter.hal_local_storage import hal_scratch_served
+from hal_cluster.rules.local_storage import scratch
 from tests.unit.hal_node.storage.conftest import PROJECT
 from tests.unit.interpreters import LAB, LOCAL
 from tests.unit.playing import play
@@ -56,7 +56,7 @@ RULES = {"mount": "/scratch", "days": 30, "node": "hal05", "slurm": True, "devic
     ],
 )
 def test_rules_are_the_same_or_not(there: str, same: bool) -> None:
-    assert hal_scratch_served(there, RULES) is same
+    assert scratch.served(there, RULES) is same
     try:
         code = clean.code_of(json.loads(there))
     except (ValueError, TypeError, KeyError):

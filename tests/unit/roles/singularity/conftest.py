@@ -1,4 +1,4 @@
-"""What the tests of role singularity share: its programs and filters, imported as they are found where they run."""
+"""What the tests of role singularity share: its programs, imported as they are found where they run."""
 
 from __future__ import annotations
 
@@ -28,17 +28,6 @@ for folder in (ROOT, FILES, ROOT / "plugins" / "module_utils"):
 def parts() -> Any:
     """A function: the name of a part of hal-container -> its module."""
     return lambda name: importlib.import_module(f"container_{name}")
-
-
-@pytest.fixture(scope="session")
-def filters() -> Any:
-    """The filters of the role, whose file has the name of the package that they are about."""
-    spec = importlib.util.spec_from_file_location("filters_of_singularity", ROOT / "plugins/filter/hal_singularity.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture

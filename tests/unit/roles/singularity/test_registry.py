@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from hal_cluster.rules.singularity.registry import name_problem
+
 pytestmark = pytest.mark.root  # files are given to it
 
 SIF = b"\0" * 32 + b"SIF_MAGIC\0"
@@ -131,16 +133,16 @@ def test_what_somebody_put_there_is_named(registry: Any, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "name", ["", "../x", "a/b", ".hidden", "x.sif", "Tool", "tool--20200101", "x" * 64, "a b", "-x"]
 )
-def test_names_that_would_lead_elsewhere_are_refused(parts: Any, filters: Any, name: str) -> None:
+def test_names_that_would_lead_elsewhere_are_refused(parts: Any, name: str) -> None:
     with pytest.raises(parts("common").Problem, match="is no name of an image"):
         parts("common").check_name(name)
-    assert filters.hal_container_problem(name)
+    assert name_problem(name)
 
 
 @pytest.mark.parametrize("name", ["pytorch", "tf-2.1", "a", "x_1.0", "x" * 63])
-def test_names_that_are_fine(parts: Any, filters: Any, name: str) -> None:
+def test_names_that_are_fine(parts: Any, name: str) -> None:
     parts("common").check_name(name)
-    assert filters.hal_container_problem(name) == ""
+    assert name_problem(name) == ""
 
 
 def test_nothing_is_done_where_the_file_system_is_missing(parts: Any, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.filter.hal_singularity import hal_registry_taken
+from hal_cluster.rules.singularity.registry import taken
 
 PROJECT = Path(__file__).resolve().parents[4]
 
@@ -36,7 +36,7 @@ class Place:
 
     def taken(self) -> str:
         """What the filter says of it."""
-        return hal_registry_taken(self.seen(), str(self.registry), str(self.path))
+        return taken(self.seen(), str(self.registry), str(self.path))
 
 
 @pytest.fixture
@@ -84,4 +84,4 @@ def test_settings_that_cannot_be_read_are_not_taken_for_ours(place: Place, setti
 
 def test_what_cannot_be_looked_at_is_not_called_free() -> None:
     said = {"stdout": "", "stderr_lines": ["find: '/opt/container/singularity': Stale file handle"]}
-    assert hal_registry_taken(said, "/c/r", "/c/s") == f"cannot be looked at: {said['stderr_lines'][0]}"
+    assert taken(said, "/c/r", "/c/s") == f"cannot be looked at: {said['stderr_lines'][0]}"

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from hal_cluster.rules.firewall.errors import FirewallError
-from hal_cluster.rules.firewall.openings import Ports, opening, parse_ports
+from hal_cluster.rules.firewall.openings import FirewallError, Ports, opening, parse_ports
 
 ENTRY: dict[str, Any] = {"id": "ssh", "ports": ["22/tcp"], "why": "the way in"}
 

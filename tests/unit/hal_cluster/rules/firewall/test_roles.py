@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hal_cluster.rules.firewall.errors import FirewallError
-from hal_cluster.rules.firewall.openings import check_fields, parse_ports
+from hal_cluster.rules.firewall.openings import FirewallError, check_fields, parse_ports
 from tests.unit.playing import play, play_text
 
 ROOT = Path(__file__).resolve().parents[5]

@@ -8,14 +8,10 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
-from ansible.errors import AnsibleFilterError
 
-from hal_cluster.rules.firewall.errors import FirewallError
-from hal_cluster.rules.firewall.openings import opening
-from hal_cluster.rules.firewall.shares import Share, keeping, shares, shown, xml
-from tests.unit.modules import PROJECT, by_path
+from hal_cluster.rules.firewall.openings import FirewallError, opening
+from hal_cluster.rules.firewall.shares import Share, files, keeping, shares, shown, xml
 
-hal_firewall_files = by_path(PROJECT / "plugins/filter/hal_firewall.py", "firewall_filters").hal_firewall_files
 RULE = "-p tcp --syn --dport 80 -m connlimit --connlimit-above 8 --connlimit-mask"
 
 
@@ -105,12 +101,10 @@ def test_the_files_of_a_node_are_written_together_and_what_is_kept_of_others_is_
     """As module hal_files takes them: one call, so that firewalld refuses all or none."""
     ours = xml(made({"ports": ["80/tcp"], "each": 8}))
     zones = [{"path": "zones/other.xml", "xml": "<zone/>"}, {"path": "direct.xml", "xml": ours}]
-    assert hal_firewall_files(zones, OTHERS, iter([KEPT])) == [
+    assert files(zones, OTHERS, iter([KEPT])) == [
         {"path": "/etc/firewalld/zones/other.xml", "content": "<zone/>"},
         {"path": "/etc/firewalld/direct.xml", "content": keeping(ours, OTHERS, [KEPT])},
     ]
-    with pytest.raises(AnsibleFilterError):
-        hal_firewall_files(zones, OTHERS, ["("])
-    assert hal_firewall_files(zones[:1], "<direct", [KEPT]) == [
-        {"path": "/etc/firewalld/zones/other.xml", "content": "<zone/>"}
-    ]
+    with pytest.raises(FirewallError):
+        files(zones, OTHERS, ["("])
+    assert files(zones[:1], "<direct", [KEPT]) == [{"path": "/etc/firewalld/zones/other.xml", "content": "<zone/>"}]

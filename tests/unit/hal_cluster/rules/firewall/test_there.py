@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hal_cluster.rules.firewall.errors import FirewallError
-from hal_cluster.rules.firewall.openings import parse_ports
+from hal_cluster.rules.firewall.openings import FirewallError, parse_ports
 from hal_cluster.rules.firewall.shares import WRITTEN, Share, shown
-from hal_cluster.rules.firewall.there import look, losses, unread
+from hal_cluster.rules.firewall.there import losses, unread
 
 CAPTURES = Path(__file__).resolve().parents[3] / "roles/firewall/captures"
 LOOK = Path(__file__).resolve().parents[5] / "roles/firewall/files/look.sh"
@@ -72,7 +71,7 @@ def seen(**parts: str) -> str:
 
 
 def lost(text: str, kept: str = NEVER) -> list[str]:
-    return losses(look(text), DECLARED, kept)
+    return losses(text, DECLARED, kept)
 
 
 def test_a_fresh_node_loses_nothing() -> None:
@@ -148,7 +147,7 @@ def test_direct_rules_are_firewalld_s_where_it_puts_them_into_the_chains_of_ipta
     ]
     in_force = [*DECLARED, *direct]
     text = seen(state="active", rules="\n".join(saved), open="\n".join(in_force))
-    assert losses(look(text), in_force, NEVER) == saved[1::2], "another number is another rule"
+    assert losses(text, in_force, NEVER) == saved[1::2], "another number is another rule"
 
 
 def test_zones_and_direct_rules_in_files_are_shown_unless_they_are_kept() -> None:
@@ -228,7 +227,7 @@ def test_what_cannot_be_read_is_lost_where_firewalld_may_have_it_in_force(
 ) -> None:
     assert lost(seen(state="active", **parts), kept) == expected
     assert lost(seen(**{**parts, "open": ""}), kept) == []
-    assert len(unread(look(seen(**parts)))) == len(parts.keys() - {"open"})
+    assert len(unread(seen(**parts))) == len(parts.keys() - {"open"})
 
 
 PROGRAMS = {

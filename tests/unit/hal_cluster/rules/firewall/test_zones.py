@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal_cluster.rules.firewall.errors import FirewallError
-from hal_cluster.rules.firewall.openings import Ports, opening
+from hal_cluster.rules.firewall.openings import FirewallError, Ports, opening
 from hal_cluster.rules.firewall.zones import Zone, merged, zones
 
 NETWORKS = ("management", "ipoib", "access", "bmc")

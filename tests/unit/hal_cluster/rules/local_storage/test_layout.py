@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from hal_cluster.rules.local_storage.errors import StorageError
-from hal_cluster.rules.local_storage.layout import data_drives, layout, stripe
+from hal_cluster.rules.local_storage.layout import StorageError, data_drives, layout, stripe
 from tests.unit.hal_node.storage.conftest import disks, raid, sets
 
 BAYS = [f"bay{at:02}" for at in range(1, 13)]

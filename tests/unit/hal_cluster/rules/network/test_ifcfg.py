@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.hal_node.network.files import HEADER
 
-from hal_cluster.rules.network.errors import NetworkError
-from hal_cluster.rules.network.ifcfg import Device, Policy, devices
+from hal_cluster.rules.network import Device, NetworkError, Policy, devices
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "management": {"kind": "ethernet", "prefix": 24, "gateway": "10.1.0.254", "mtu": None},

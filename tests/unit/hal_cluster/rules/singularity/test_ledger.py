@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hal_cluster.rules.singularity.ledger import LedgerError, problems, read, remember
+from hal_cluster.rules.singularity.ledger import LedgerError, problems, read, remember, slot_problems, slots, slots_new
 from hal_inventory.users import User
 
 ROOT = Path(__file__).resolve().parents[5]
@@ -28,7 +28,7 @@ ALICE, BOB = User("alice", 5001, 0), User("bob", 5002, 1)
 
 
 @pytest.fixture
-def refusal(filters: Any) -> Any:
+def refusal() -> Any:
     """A function: ledger, users -> the lines of the refusal, which changes nothing and which validate says as well."""
 
     def refused(path: Path, *made: User) -> list[str]:
@@ -36,7 +36,7 @@ def refusal(filters: Any) -> Any:
         with pytest.raises(LedgerError) as caught:
             remember(path, users(*made))
         assert path.read_bytes() == before
-        assert filters.hal_slot_problems(users(*made), str(path)) == str(caught.value).split("\n")
+        assert slot_problems(users(*made), str(path)) == str(caught.value).split("\n")
         return str(caught.value).split("\n")
 
     return refused
@@ -169,7 +169,7 @@ class Site:
 
 
 @pytest.fixture
-def rollout(lines: Any, filters: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def rollout(lines: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function: checkout's ledger, users -> result of the task on that node; None where it is not asked."""
     spec = importlib.util.spec_from_file_location("action_hal_subids", ROOT / "plugins/action/hal_subids.py")
     assert spec is not None
@@ -181,10 +181,10 @@ def rollout(lines: Any, filters: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(path: Path, *made: User) -> dict[str, Any] | None:
         listed = users(*made)
-        if not filters.hal_slots_new(listed, str(path)):
+        if not slots_new(listed, str(path)):
             return None
         plugin = action.ActionModule.__new__(action.ActionModule)
-        arguments = {"users": filters.hal_slots(listed), "ledger": str(path), "first": True}
+        arguments = {"users": slots(listed), "ledger": str(path), "first": True}
         plugin._task = SimpleNamespace(args=arguments, check_mode=False)
         plugin._execute_module = lambda **_: site.write(listed)
         result: dict[str, Any] = plugin.run()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hal_cluster import lock as shared
-from hal_cluster.rules.singularity.ledger import LedgerError, read, remember, unknown
+from hal_cluster.rules.singularity.ledger import LedgerError, read, remember, slots_new
 from hal_inventory.users import User
 
 USERS = {user.name: user.as_dict() for user in (User("bob", 5002, 10), User("al", 5001, 9), User("x", 5003))}
@@ -63,10 +63,10 @@ def test_another_that_holds_it_is_waited_for_and_then_named(tmp_path: Path, monk
 
 def test_what_this_checkout_does_not_know_is_told(tmp_path: Path) -> None:
     path = tmp_path / "slots.json"
-    assert unknown(path, USERS) is True
-    assert unknown(path, {"x": USERS["x"]}) is False
+    assert slots_new(USERS, str(path)) is True
+    assert slots_new({"x": USERS["x"]}, str(path)) is False
     remember(path, USERS)
-    assert unknown(path, USERS) is False
+    assert slots_new(USERS, str(path)) is False
     assert remember(path, USERS) is remember(path, USERS, dry=True) is False
 
 

@@ -10,7 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from hal_cluster.rules.network.errors import NetworkError
+from hal_cluster.rules.errors import RuleError
+
+
+class NetworkError(RuleError):
+    """The message says what does not fit together."""
+
 
 FOLDER = "/etc/sysconfig/network-scripts"
 CONNECTED, DATAGRAM = "connected", "datagram"

@@ -1,3 +1,0 @@
-"""Interfaces of a node as files of EL7's network scripts."""
-
-from __future__ import annotations

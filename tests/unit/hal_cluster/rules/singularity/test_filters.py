@@ -11,6 +11,7 @@ from ansible.errors import AnsibleFilterError
 from hal_cluster.rules.singularity import ledger, registry
 from hal_cluster.rules.singularity.ledger import LedgerError, read, remember
 from hal_inventory.users import User
+from plugins.filter.hal_singularity import FilterModule
 
 ALICE = User("alice", 5001, 0)
 
@@ -93,9 +94,9 @@ def test_a_write_that_fails_leaves_the_ledger_and_no_other_file(
     assert sorted(one.name for one in tmp_path.iterdir()) == ["slots.json", "slots.lock"]
 
 
-def test_a_ledger_that_cannot_be_used_is_an_error_of_ansibles(filters: Any, tmp_path: Path) -> None:
+def test_a_ledger_that_cannot_be_used_is_an_error_of_ansibles(tmp_path: Path) -> None:
     path = tmp_path / "slots.json"
     path.write_text("{")
     path.chmod(0o600)
     with pytest.raises(AnsibleFilterError, match=r"slots\.json: is damaged"):
-        filters.FilterModule().filters()["hal_slots_new"](users(ALICE), str(path))
+        FilterModule().filters()["hal_slots_new"](users(ALICE), str(path))

@@ -4,6 +4,7 @@
 SHELL := /bin/bash
 NODES ?= full
 ROLE ?=
+NAME ?=
 NODE ?=
 PARTS ?=
 SITE ?= hal
@@ -20,7 +21,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 
 .PHONY: help setup wheelhouse demo site ssh shell secrets certificate clean distclean lint unit check molecule test prove test-full \
-  written flaky mutate bench
+  written new-role flaky mutate bench
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -85,6 +86,9 @@ test-full: setup ## everything, proven or not: also every package on a node, the
 
 written: setup ## tests/contract/written: what the nodes of HAL get; look at what your change does to it
 	@$(PYTHON) -m tests.contract.written
+
+new-role: setup ## a role with its scenario, of the shape that all have: make new-role NAME=ntp
+	@$(PYTHON) tools/new_role.py '$(NAME)'
 
 flaky: setup ## tests/flaky.md: what failed, and passed when it was run once more
 	@$(PYTHON) tests/flaky.py

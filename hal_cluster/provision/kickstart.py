@@ -36,20 +36,10 @@ from hal_inventory.names import is_wwn
 
 _KERNEL = re.compile(r"[0-9][0-9A-Za-z.]*-[0-9][0-9A-Za-z._]*")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._/-]*")
-_PACKAGE = re.compile(r"[-@^]{0,2}[A-Za-z0-9][A-Za-z0-9+._-]*")
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What is the same for all nodes. Sizes in MiB; ``console`` is the kernel's words for it."""
-
-    time_zone: str = "Etc/UTC"
-    language: str = "en_US.UTF-8"
-    keyboard: str = "us"
-    packages: Sequence[str] = ("@core", "chrony", "curl", "openssh-server", "python3")
-    boot_mb: int = 1024
-    swap_mb: int = 8192
-    console: str = ""
+BOOT_MB = 1024
+SWAP_MB = 8192
+PACKAGES = ("@core", "chrony", "curl", "openssh-server", "python3", "kernel")
+"""Of an installation from repositories: what a rollout needs to begin. A reimage unpacks an image (image_packages)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +122,6 @@ def kickstart(
     source: Source,
     server: Server,
     token: Token,
-    policy: Policy = Policy(),
     *,
     wipe: Sequence[str] = (),
     virtual: bool = False,
@@ -146,7 +135,7 @@ def kickstart(
     wiped = _wiped(node, wipe)
     if not node.kernel or not _KERNEL.fullmatch(node.kernel):
         raise ProvisionError(f"{node.name}: its profile declares no kernel ({node.kernel}), as 4.18.0-80.7.2.el7")
-    _refuse(node, source, server, policy)
+    _refuse(node, source, server)
     address, netmask = node.address(place.network), place.netmask
     if place.gateway and ipaddress.ip_address(place.gateway) not in ipaddress.ip_network(f"{address}/{netmask}", False):
         raise ProvisionError(f"{node.name}: gateway {place.gateway} is not in its network {place.network}")
@@ -155,9 +144,9 @@ def kickstart(
         "install",
         "text",
         *_source(source),
-        f"lang {policy.language}",
-        f"keyboard {policy.keyboard}",
-        f"timezone {policy.time_zone} --utc",
+        "lang en_US.UTF-8",
+        "keyboard us",
+        "timezone Etc/UTC --utc",
         "auth --enableshadow --passalgo=sha512",
         "# Who may come in, comes with a certificate of the site's authority.",
         "rootpw --lock",
@@ -174,12 +163,12 @@ def kickstart(
         f"ignoredisk --only-use={disk}",
         "zerombr",
         f"clearpart --all --initlabel --drives={disk}",
-        f"bootloader --boot-drive={disk}" + (f' --append="{policy.console}"' if policy.console else ""),
-        *_partitions(node, disk, policy),
+        f"bootloader --boot-drive={disk}",
+        *_partitions(node, disk),
         "",
         "# petitboot, or iPXE, then finds no entry, and the disk is booted.",
         "reboot",
-        *_packages(source, policy),
+        *_packages(source),
         "",
         *_pre(node, disk, wiped, source, server, token),
         "",
@@ -190,7 +179,7 @@ def kickstart(
     return "\n".join([*lines, ""])
 
 
-def _refuse(node: BootNode, source: Source, server: Server, policy: Policy) -> None:
+def _refuse(node: BootNode, source: Source, server: Server) -> None:
     name = node.name
     if (source.image is None) == (not source.repositories):
         raise ProvisionError(f"{name}: install an image or packages: one of the two")
@@ -210,14 +199,6 @@ def _refuse(node: BootNode, source: Source, server: Server, policy: Policy) -> N
         raise ProvisionError(f"{name}: first secrets come from {server.url}; write https://ADDRESS:PORT")
     if not server.authority.startswith("-----BEGIN CERTIFICATE-----") or "PRIVATE" in server.authority:
         raise ProvisionError(f"{name}: the authority's certificate is no PEM, or there is a private key in it")
-    for what, word in (("time_zone", policy.time_zone), ("language", policy.language), ("keyboard", policy.keyboard)):
-        if not _WORD.fullmatch(word):
-            raise ProvisionError(f"{what} is {word!r}: one word")
-    if policy.console and not re.fullmatch(r"[A-Za-z0-9=,. _-]+", policy.console):
-        raise ProvisionError(f"console is {policy.console!r}: kernel parameters such as console=hvc0")
-    for package in policy.packages:
-        if not _PACKAGE.fullmatch(package):
-            raise ProvisionError(f"package {package!r}: a name, or @GROUP, or -NAME to leave one out")
 
 
 def _source(source: Source) -> list[str]:
@@ -227,7 +208,7 @@ def _source(source: Source) -> list[str]:
     return [f"url --url={first}", *(f"repo --name={name} --baseurl={url}" for name, url in others)]
 
 
-def _partitions(node: BootNode, disk: str, policy: Policy) -> list[str]:
+def _partitions(node: BootNode, disk: str) -> list[str]:
     first = (
         f'part prepboot --fstype="PPC PReP Boot" --size=8 --asprimary --ondisk={disk}'
         if node.arch == POWER
@@ -235,19 +216,19 @@ def _partitions(node: BootNode, disk: str, policy: Policy) -> list[str]:
     )
     return [
         first,
-        f"part /boot --fstype=xfs --size={policy.boot_mb} --ondisk={disk}",
+        f"part /boot --fstype=xfs --size={BOOT_MB} --ondisk={disk}",
         f"part pv.01 --size=1 --grow --ondisk={disk}",
         "volgroup system pv.01",
-        f"logvol swap --vgname=system --name=swap --fstype=swap --size={policy.swap_mb}",
+        f"logvol swap --vgname=system --name=swap --fstype=swap --size={SWAP_MB}",
         "logvol / --vgname=system --name=root --fstype=xfs --size=1 --grow",
     ]
 
 
-def _packages(source: Source, policy: Policy) -> list[str]:
+def _packages(source: Source) -> list[str]:
     if source.image is not None:
         return []
     # The mirror has the locked kernel and no other; %post looks that it is the declared one.
-    return ["", "%packages", *policy.packages, "kernel", "%end"]
+    return ["", "%packages", *PACKAGES, "%end"]
 
 
 def _tools(node: BootNode, server: Server, token: Token) -> list[str]:

@@ -10,14 +10,14 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hal_cluster.provision import boot, images
 from hal_cluster.provision.errors import ProvisionError
 from hal_cluster.provision.images import Manifest
-from hal_cluster.provision.kickstart import Place, Policy, Server, Source, kickstart
+from hal_cluster.provision.kickstart import Place, Server, Source, kickstart
 from hal_cluster.provision.nodes import BootNode
 from hal_cluster.provision.secrets import first_secrets
 from hal_cluster.provision.tokens import MOST_SECONDS, issue
@@ -163,7 +163,6 @@ class Ordering:
     key: Path
     installers: Mapping[str, str]
     append: str = ""
-    policy: Policy = field(default_factory=Policy)
     root_principals: Sequence[str] = ("root",)
     seconds: float = 3 * 3600
     virtual: bool = False
@@ -201,7 +200,6 @@ class Provisioning:
                 source,
                 asked.secrets,
                 token,
-                asked.policy,
                 wipe=record.plan.wipe,
                 virtual=asked.virtual,
             )

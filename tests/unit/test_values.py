@@ -68,7 +68,7 @@ VALUES = {
     "hal_cluster.provision.building": "Machine",
     "hal_cluster.provision.dhcp": "Served Server",
     "hal_cluster.provision.images": "Manifest",
-    "hal_cluster.provision.kickstart": "Place Policy Server Source",
+    "hal_cluster.provision.kickstart": "Place Server Source",
     "hal_cluster.provision.nodes": "BootNode",
     "hal_cluster.provision.tokens": "Token",
     "hal_cluster.reimage.bmc": "Machine",

@@ -14,7 +14,7 @@ from pykickstart.version import makeVersion  # type: ignore[import-untyped]
 
 from hal_cluster.provision.errors import ProvisionError
 from hal_cluster.provision.images import Manifest
-from hal_cluster.provision.kickstart import Place, Policy, Server, Source, kickstart
+from hal_cluster.provision.kickstart import Place, Server, Source, kickstart
 from hal_cluster.provision.tokens import Token, issue
 from tests.unit.hal_cluster.provision.conftest import node, run_script
 
@@ -196,18 +196,15 @@ def test_a_source_that_does_not_fit_is_refused(source: Source, said: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("policy", "server", "said"),
+    ("server", "said"),
     [
-        (Policy(packages=("bash\n%end",)), SERVER, "a name, or @GROUP"),
-        (Policy(time_zone="UTC --x"), SERVER, "time_zone is 'UTC --x': one word"),
-        (Policy(console='x" --y'), SERVER, "kernel parameters such as console=hvc0"),
-        (Policy(), replace(SERVER, url="http://10.1.0.11:8480"), "write https://ADDRESS:PORT"),
-        (Policy(), replace(SERVER, authority=AUTHORITY + "PRIVATE KEY"), "is no PEM, or there is a"),
+        (replace(SERVER, url="http://10.1.0.11:8480"), "write https://ADDRESS:PORT"),
+        (replace(SERVER, authority=AUTHORITY + "PRIVATE KEY"), "is no PEM, or there is a"),
     ],
 )
-def test_what_would_be_another_line_is_refused(policy: Policy, server: Server, said: str) -> None:
+def test_what_would_be_another_line_is_refused(server: Server, said: str) -> None:
     with pytest.raises(ProvisionError) as refused:
-        kickstart(node(), PLACE, PACKAGES, server, TOKEN, policy)
+        kickstart(node(), PLACE, PACKAGES, server, TOKEN)
     assert said in str(refused.value)
 
 

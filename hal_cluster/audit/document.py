@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hal_cluster.audit import findings, takeover
+from hal_cluster.audit import findings, repairs, takeover
 from hal_cluster.audit.findings import Finding
 from hal_inventory.ranges import fold
 
@@ -55,7 +55,7 @@ class Audit:
             found
             if self.takeover
             else [
-                findings.with_repair(one, self.limit([one.host]) if one.host else "all", self.options) for one in found
+                repairs.with_repair(one, self.limit([one.host]) if one.host else "all", self.options) for one in found
             ]
         )
         found.sort(key=findings.order)

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from hal_cluster.audit import accepted, findings, inputs, questions, unmanaged
+from hal_cluster.audit import accepted, answers, causes, findings, inputs, questions, unmanaged
 from hal_cluster.audit.errors import AuditError
 from hal_cluster.audit.findings import Accepted, Finding
 from hal_cluster.audit.plan import Plan
@@ -104,18 +104,18 @@ class Examination:
             return self._lost(findings.unreadable(self.host, words))
 
     def _of(self, answer: Mapping[str, Any], declared: Any) -> dict[str, Any]:
-        problem = findings.problem_of(answer)
+        problem = answers.problem_of(answer)
         if problem or answer.get("failed"):
             reason = promises.no_answer(answer) if answer.get("failed") or answer.get("msg") else problem
             return self._lost(findings.unreadable(self.host, reason))
         sent = [one for one in self.prepared if one.question is not None]
-        answers = answer["answers"]
-        if len(answers) != len(sent):
-            words = f"{len(sent)} expectations were sent, {len(answers)} answers came back"
+        replies = answer["answers"]
+        if len(replies) != len(sent):
+            words = f"{len(sent)} expectations were sent, {len(replies)} answers came back"
             return self._lost(findings.unreadable(self.host, words))
         of_record = {**answer, **NO_RECORD} if self.takeover else answer
-        found = findings.of_answer(
-            *(self.host, of_record, self._expectations(answers), self._accepted("audit_packages_accepted")),
+        found = answers.of_answer(
+            *(self.host, of_record, self._expectations(replies), self._accepted("audit_packages_accepted")),
             partial=bool(self.only),
         )
         if not self.roles:  # nothing of ours is to be there: nor is a record
@@ -127,7 +127,7 @@ class Examination:
         once = accepted.over(self._list(accepted.PATHS), accepted.PATHS, self.host)
         found = unmanaged.added(found, self.host, answer, self._accepted(accepted.PATHS), once)
         asked = {findings.expectation({"role": one.role, "id": one.id}): one.question or {} for one in self.prepared}
-        found = findings.followed(found, asked)
+        found = causes.followed(found, asked)
         if not self.takeover:
             found = [findings.not_managed(one) if one.role in self.aside else one for one in found]
         counts = answer["counts"]
@@ -174,7 +174,7 @@ class Examination:
     def _with_planned(self, found: list[Finding], answer: Mapping[str, Any]) -> list[Finding]:
         """Return the findings, and what a rollout of the roles that do not act here would change."""
         said = {(one.resource, one.kind, one.attribute) for one in found}
-        planned = findings.planned(self.host, answer, self.plan.certain)
+        planned = answers.planned(self.host, answer, self.plan.certain)
         return [
             *found,
             *(one for one in planned if (one.resource, one.kind, one.attribute) not in said),

@@ -17,7 +17,8 @@ from typing import Any
 from rich.cells import cell_len, chop_cells
 
 from hal_cluster.audit.document import limit
-from hal_cluster.audit.findings import ASIDE, Finding, is_known, quoted, repair, shown
+from hal_cluster.audit.findings import ASIDE, Finding, quoted, shown
+from hal_cluster.audit.repairs import is_known, repair
 from hal_cluster.expect.report import PLAIN_REASONS
 from hal_inventory.printable import one_line, printable
 from hal_inventory.ranges import fold

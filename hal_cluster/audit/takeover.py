@@ -9,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from hal_cluster.audit.findings import Finding, is_known
+from hal_cluster.audit.findings import Finding
+from hal_cluster.audit.repairs import is_known
 from hal_cluster.audit.roles import ROLES
 
 PERMISSIONS = ("_ok", "_confirm", "_confirmed")

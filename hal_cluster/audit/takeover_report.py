@@ -9,7 +9,8 @@ from typing import Any
 
 from hal_cluster.audit import report
 from hal_cluster.audit.document import limit
-from hal_cluster.audit.findings import UNDECIDED, Finding, is_known
+from hal_cluster.audit.findings import UNDECIDED, Finding
+from hal_cluster.audit.repairs import is_known
 from hal_cluster.audit.takeover import NEW
 from hal_inventory.printable import one_line
 from hal_inventory.ranges import fold

@@ -21,9 +21,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from hal_cluster.audit import report, sealing, unmanaged
+from hal_cluster.audit.answers import of_answer
+from hal_cluster.audit.causes import followed
 from hal_cluster.audit.cli import show as shown_record
 from hal_cluster.audit.document import Audit
-from hal_cluster.audit.findings import WORDS, Finding, followed, of_answer, repair
+from hal_cluster.audit.findings import WORDS, Finding
+from hal_cluster.audit.repairs import repair
 from hal_cluster.bmc.errors import BmcError, Fault
 from hal_cluster.bmc.report import inventory_table, power_table
 from hal_cluster.bmc.tasks import ACTIONS

@@ -17,8 +17,9 @@ from ansible.utils.collection_loader import AnsibleCollectionConfig
 PROJECT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(PROJECT))
 
+from hal_cluster.audit.answers import of_answer  # noqa: E402
 from hal_cluster.audit.document import Audit  # noqa: E402  of this checkout, whatever is installed
-from hal_cluster.audit.findings import Finding, of_answer  # noqa: E402
+from hal_cluster.audit.findings import Finding  # noqa: E402
 
 Answer = dict[str, Any]
 OWNER = {

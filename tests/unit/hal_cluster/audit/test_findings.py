@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hal_cluster.audit import answers, causes, repairs
 from hal_cluster.audit import findings as subject
 from hal_cluster.audit.document import Audit, limit
 from hal_cluster.audit.findings import Accepted, Finding
@@ -162,11 +163,11 @@ def test_an_empty_audit_does_not_pass(healthy: Answer) -> None:
     ],
 )
 def test_garbage_is_no_answer(answer: object) -> None:
-    assert subject.problem_of(answer)
+    assert answers.problem_of(answer)
 
 
 def test_an_answer_is_one(healthy: Answer) -> None:
-    assert subject.problem_of(healthy) == ""
+    assert answers.problem_of(healthy) == ""
 
 
 def test_what_a_node_says_cannot_drive_a_terminal(healthy: Answer) -> None:
@@ -191,7 +192,7 @@ def test_an_expectation_follows_what_it_looked_at(
     healthy["differences"] = [difference(kind=kind, attribute=attribute)]
     failed = expectation(status="fail", id="x")
     asked = {"expectation:time: x": {"file": {"path": "/etc/chrony.conf", "read": read}}}
-    found = subject.followed(findings(healthy, failed), asked)
+    found = causes.followed(findings(healthy, failed), asked)
     assert found[1].follows == ("file:/etc/chrony.conf" if follows else "")
 
 
@@ -204,9 +205,9 @@ def test_an_expectation_follows_the_first_cause_and_not_what_follows_itself(heal
         for resource in ("hostname:static", "file:/etc/hostname")
     )
     found = [name, replace(file, follows=name.resource), *findings(healthy, failed)]
-    assert [one.follows for one in subject.followed(found, asked)] == ["", "hostname:static", "hostname:static"]
+    assert [one.follows for one in causes.followed(found, asked)] == ["", "hostname:static", "hostname:static"]
     more = replace(file, kind="mode", attribute="mode")
-    assert [one.follows for one in subject.followed([*found, more], asked)][2] == "file:/etc/hostname"
+    assert [one.follows for one in causes.followed([*found, more], asked)][2] == "file:/etc/hostname"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +222,7 @@ def test_an_expectation_follows_the_first_cause_and_not_what_follows_itself(heal
 def test_a_mask_and_a_drop_in_are_not_said_twice(healthy: Answer, kind: str, path: str, follows: bool) -> None:
     healthy["differences"] = [difference(resource="service:chronyd.service", kind=kind, attribute=kind)]
     healthy["extra"] = [{"path": f"/etc/systemd/system/{path}", "what": "units", "type": "link"}]
-    found = {one.kind: one for one in subject.followed(findings(healthy), {})}
+    found = {one.kind: one for one in causes.followed(findings(healthy), {})}
     assert found["extra"].follows == ("service:chronyd.service" if follows else "")
 
 
@@ -233,9 +234,9 @@ def test_a_difference_names_the_attribute(healthy: Answer) -> None:
 
 
 def test_a_unit_is_known_with_and_without_suffix() -> None:
-    assert subject.read_by({"service": {"name": "chronyd", "read": "running"}})[0] == "service:chronyd.service"
-    assert subject.read_by({"service": {"name": "a.timer"}})[0] == "service:a.timer"
-    assert subject.read_by({"command": {"argv": ["id"]}}) == ("", "")
+    assert causes.read_by({"service": {"name": "chronyd", "read": "running"}})[0] == "service:chronyd.service"
+    assert causes.read_by({"service": {"name": "a.timer"}})[0] == "service:a.timer"
+    assert causes.read_by({"command": {"argv": ["id"]}}) == ("", "")
 
 
 def test_a_file_by_which_a_unit_was_changed_is_no_second_finding() -> None:
@@ -247,9 +248,9 @@ def test_a_file_by_which_a_unit_was_changed_is_no_second_finding() -> None:
         Finding("hal05", "masked", "service:chronyd.service", cause="node", attribute="masked"),
         Finding("hal05", "drop_ins", "service:munge.service", cause="node", attribute="drop_ins"),
     ]
-    told = subject.followed([mask, drop_in, other, *differing], {})
+    told = causes.followed([mask, drop_in, other, *differing], {})
     assert [one.follows for one in told] == ["service:chronyd.service", "service:munge.service", "", "", ""]
-    assert [one.follows for one in subject.followed([mask, drop_in, other], {})] == ["", "", ""]
+    assert [one.follows for one in causes.followed([mask, drop_in, other], {})] == ["", "", ""]
 
 
 DRIFT = Finding("hal05", "mode", "file:/x")
@@ -287,7 +288,7 @@ def test_exit_status(found: list[Finding], nodes: int, expected: int) -> None:
     ],
 )
 def test_the_command_that_repairs(one: Finding, expected: str) -> None:
-    assert subject.repair(one, "hal05", "-i x ") == expected
+    assert repairs.repair(one, "hal05", "-i x ") == expected
 
 
 def test_a_limit_is_one_that_ansible_takes() -> None:
@@ -295,7 +296,7 @@ def test_a_limit_is_one_that_ansible_takes() -> None:
     assert limit(["a2", "a1"], groups) == "a1,a2"
     assert limit(["a3", "a2", "a1"], groups) == "gpu"
     assert limit(["a1", "a2", "a3", "b"], groups) == "all"
-    assert "--limit" not in subject.repair(replace(DRIFT, role="time"), "all", "")
+    assert "--limit" not in repairs.repair(replace(DRIFT, role="time"), "all", "")
 
 
 def test_software_out_of_step_is_one_finding(healthy: Answer, documented: Callable[..., dict[str, Any]]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hal_cluster.audit import causes, repairs
 from hal_cluster.audit import findings as subject
 from hal_cluster.audit.findings import Accepted, Finding
 from tests.unit.hal_cluster.audit.answers import Answer, difference, expectation, findings
@@ -139,14 +140,14 @@ def test_differences_and_checks_that_were_sent_are_judged_by_their_words(healthy
 def test_only_a_file_of_nobody_is_explained_by_its_unit(kind: str, follows: bool) -> None:
     masked = Finding("hal05", "masked", "service:chronyd.service", cause="node", attribute="masked")
     file = replace(NODE, kind=kind, attribute=kind, resource="file:/etc/systemd/system/chronyd.service")
-    told = subject.followed([read(masked), read(file)], {})
+    told = causes.followed([read(masked), read(file)], {})
     assert [one.follows for one in told] == ["", "service:chronyd.service" if follows else ""]
 
 
 def test_a_promise_follows_its_service_by_a_name_without_suffix() -> None:
     asked = came({PROMISE.resource: {"service": {"name": "chronyd", "read": "running"}}})
     stopped = replace(NODE, kind="state", attribute="state", resource="service:chronyd.service")
-    told = subject.followed([read(stopped), read(PROMISE), read(replace(PROMISE, status="unknown"))], asked)
+    told = causes.followed([read(stopped), read(PROMISE), read(replace(PROMISE, status="unknown"))], asked)
     assert [one.follows for one in told] == ["", "service:chronyd.service", ""]
 
 
@@ -154,11 +155,11 @@ def test_a_promise_follows_its_service_by_a_name_without_suffix() -> None:
 def test_only_what_does_not_run_yet_is_repaired_by_a_restart_of_its_first_unit(kind: str) -> None:
     one = read(replace(NODE, kind=kind, units=("a.service", "b.service")))
     restart = "ansible -i x --become -m ansible.builtin.systemd_service -a 'name=a.service state=restarted' hal05"
-    assert subject.repair(one, "hal05", "-i x ") == (restart if kind == "not-effective" else SITE)
+    assert repairs.repair(one, "hal05", "-i x ") == (restart if kind == "not-effective" else SITE)
 
 
 def test_every_node_needs_no_limit() -> None:
-    assert subject.repair(NODE, came("all"), "") == "ansible-playbook playbooks/site.yml --tags time"
+    assert repairs.repair(NODE, came("all"), "") == "ansible-playbook playbooks/site.yml --tags time"
 
 
 @pytest.mark.parametrize(("sent", "last"), [(40, "+40"), (41, "... 2 more lines"), (100_000, "... 99961 more lines")])

@@ -23,7 +23,8 @@ import hal_cluster.provision.cli
 import hal_inventory.script
 from hal_cluster.audit import report, roles
 from hal_cluster.audit.cli import show as showing
-from hal_cluster.audit.findings import Finding, repair
+from hal_cluster.audit.findings import Finding
+from hal_cluster.audit.repairs import repair
 from hal_cluster.audit.store import Store, write_json
 from tests.unit.hal_cluster.audit.answers import PROJECT, Answer, difference, findings
 from tests.unit.hal_cluster.audit.test_commands import DOCUMENT, run

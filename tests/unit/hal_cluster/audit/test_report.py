@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from hal_cluster.audit import report
-from hal_cluster.audit.findings import Finding, followed, unreachable
+from hal_cluster.audit.causes import followed
+from hal_cluster.audit.findings import Finding, unreachable
 from tests.unit.hal_cluster.audit.answers import Answer, difference, expectation, findings
 
 Documented = Callable[..., dict[str, Any]]

@@ -12,7 +12,8 @@ from ansible.parsing.dataloader import DataLoader
 
 from hal_cluster.audit import report, unmanaged
 from hal_cluster.audit.examine import Examination
-from hal_cluster.audit.findings import Accepted, Finding, repair
+from hal_cluster.audit.findings import Accepted, Finding
+from hal_cluster.audit.repairs import repair
 from tests.unit.hal_cluster.audit.answers import OWNER, Answer, difference, findings
 
 PAM = {

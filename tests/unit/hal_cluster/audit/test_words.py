@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from hal_cluster.audit import answers, causes, repairs
 from hal_cluster.audit import findings as subject
 from hal_cluster.audit.findings import Finding
+from hal_cluster.audit.resources.system import UNIT_TYPES
 from tests.unit.hal_cluster.audit.answers import Answer, difference, expectation, findings
 
 SITE = "ansible-playbook -i x playbooks/site.yml --limit hal05"
@@ -192,13 +194,13 @@ def test_nothing_at_all_is_not_clean(healthy: Answer, counts: Any, status: str, 
     ],
 )
 def test_why_an_answer_is_none(answer: Any, words: str) -> None:
-    assert subject.problem_of(answer) == words
+    assert answers.problem_of(answer) == words
 
 
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
-        *((Finding("h", kind, "x", role="time"), advice) for kind, advice in subject._ADVICE.items()),
+        *((Finding("h", kind, "x", role="time"), advice) for kind, advice in repairs._ADVICE.items()),
         *((Finding("h", kind, "x", role="time"), SITE) for kind in ("no-record", "nothing-checked")),
         (Finding("h", "unreadable", "x"), ""),
         (Finding("h", "unreadable", "x", role="time"), f"{SITE} --tags time"),
@@ -208,8 +210,8 @@ def test_why_an_answer_is_none(answer: Any, words: str) -> None:
     ],
 )
 def test_what_repairs_a_finding(one: Finding, expected: str) -> None:
-    assert subject.with_repair(one, "hal05", "-i x ").repair == expected
-    assert subject.repair(one, "all", "-i x ") == expected.replace(" --limit hal05", "")
+    assert repairs.with_repair(one, "hal05", "-i x ").repair == expected
+    assert repairs.repair(one, "all", "-i x ") == expected.replace(" --limit hal05", "")
 
 
 def test_findings_come_by_role_then_by_kind_then_by_resource() -> None:
@@ -242,7 +244,7 @@ def test_findings_come_by_role_then_by_kind_then_by_resource() -> None:
     ],
 )
 def test_what_explains_a_failed_promise(differing: set[str], resource: str, read: str, expected: bool) -> None:
-    assert subject._explains(differing, resource, read) is expected
+    assert causes._explains(differing, resource, read) is expected
 
 
 @pytest.mark.parametrize(
@@ -254,7 +256,7 @@ def test_what_explains_a_failed_promise(differing: set[str], resource: str, read
         ({"sysctl": {"name": "a"}}, ("sysctl:a", "content")),
         ({"mount": {"path": "/a"}}, ("mount:/a", "content")),
         ({"kernel-module": {"name": "a"}}, ("kernel-module:a", "content")),
-        *(({"service": {"name": f"a{one}"}}, (f"service:a{one}", "content")) for one in subject.UNIT_TYPES),
+        *(({"service": {"name": f"a{one}"}}, (f"service:a{one}", "content")) for one in UNIT_TYPES),
         ({"service": {"name": "a"}}, ("service:a.service", "content")),
         ({"service": {"name": ""}}, ("", "")),
         ({"service": "a"}, ("", "")),
@@ -262,18 +264,18 @@ def test_what_explains_a_failed_promise(differing: set[str], resource: str, read
     ],
 )
 def test_what_a_question_looks_at(question: Any, expected: tuple[str, str]) -> None:
-    assert subject.read_by(question) == expected
+    assert causes.read_by(question) == expected
 
 
 def test_what_is_unknown_or_of_nobody_explains_nothing() -> None:
     failed = Finding("h", "expectation", "expectation:r: a", cause="node")
     asked = {failed.resource: {"package": {"name": "a"}}}
     differs = Finding("h", "version", "package:a", cause="node")
-    assert subject.followed([failed, differs], asked) == [replace(failed, follows="package:a"), differs]
+    assert causes.followed([failed, differs], asked) == [replace(failed, follows="package:a"), differs]
     for one in (replace(differs, status="unknown"), replace(differs, cause="")):
-        assert subject.followed([failed, one], asked) == [failed, one]
+        assert causes.followed([failed, one], asked) == [failed, one]
     unknown = replace(failed, status="unknown")
-    assert subject.followed([unknown, differs], asked) == [unknown, differs]
+    assert causes.followed([unknown, differs], asked) == [unknown, differs]
 
 
 @pytest.mark.parametrize(

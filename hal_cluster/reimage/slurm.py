@@ -218,7 +218,7 @@ class SlurmCommands:
                 self._give_to_job(node, before, reason)
             return job.id if job else self._submit(node, before["partitions"])
         except Trouble:
-            self._stayaway(node, reason)
+            self._stay_away(node, reason)
             raise
 
     def proven(self, node: str, job: str) -> str | None:
@@ -255,12 +255,12 @@ class SlurmCommands:
             if not job.ended:
                 self._ask("scancel", job.id, fine="already completing or completed|Invalid job id")
         if reason:
-            self._stayaway(node, reason)
+            self._stay_away(node, reason)
         try:
             self._release(node)
         finally:
             if reason:
-                self._stayaway(node, reason)
+                self._stay_away(node, reason)
 
     def _name(self, node: str) -> str:
         """The name of a node's reservation and of its test job."""
@@ -337,7 +337,7 @@ class SlurmCommands:
                 raise
             self._drain(node, reason, state="FAIL")
 
-    def _stayaway(self, node: str, reason: str) -> None:
+    def _stay_away(self, node: str, reason: str) -> None:
         """Drain a node that takes jobs; who drained it already keeps his reason."""
         if not away(self._nodes(node)[node]):
             self._drain(node, reason)

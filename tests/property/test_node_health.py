@@ -19,6 +19,7 @@ SHIPPED = str(PROJECT / "plugins/module_utils")
 if SHIPPED not in ansible.module_utils.__path__:
     ansible.module_utils.__path__.append(SHIPPED)
 slurm = importlib.import_module("node_health_slurm")
+drains = importlib.import_module("hal_node.slurm.drains")
 
 CHECKS = {"GPU lost": True, "disk full": False}
 # One more fault, one less, a check that answers or does not, a check (of everything, or of GPUs alone), slurmctld that
@@ -124,7 +125,7 @@ def test_a_reason_is_one_line_that_scontrol_takes_and_shows_again(words: list[st
     ]
     reason = slurm.reason_of(causes)
     assert reason.startswith("health: ")
-    assert len(reason) <= slurm.LONGEST
+    assert len(reason) <= drains.LONGEST
     assert not set("\"'\\[]") & set(reason)
     assert reason.isascii()
     assert reason == " ".join(reason.split())

@@ -12,6 +12,7 @@ from ansible.parsing.dataloader import DataLoader
 from hal_cluster.packages.errors import HalPackagesError
 from hal_cluster.provision.errors import ProvisionError
 from hal_cluster.rules.local_storage.layout import StorageError
+from hal_cluster.rules.network import NetworkError
 from hal_inventory.errors import HalInventoryError
 from tests.unit.modules import PROJECT, loaded
 
@@ -102,7 +103,7 @@ def test_network_takes_the_interfaces_of_the_node_unless_others_are_given(monkey
     assert (given[1][3].ipoib_mode, given[1][3].zones) == ("datagram", ["management"])
     with pytest.raises(AnsibleError, match=r"^lookup hal_network: unknown argument mtu$"):
         asked(plugin, "devices", node=NODE, networks={}, mtu=9000, zoning=[])
-    monkeypatch.setattr(plugin, "devices", raises(plugin.NetworkError("no address")))
+    monkeypatch.setattr(plugin, "devices", raises(NetworkError("no address")))
     with pytest.raises(AnsibleError, match=r"^lookup hal_network: hal05: no address$"):
         asked(plugin, "devices", node=NODE, networks={})
 

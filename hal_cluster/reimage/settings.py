@@ -59,9 +59,7 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
     """Return the settings; ReimageError for one that nobody can mean. What comes from Jinja may be text."""
     if given["next_state"] not in ("RESUME", "DOWN"):
         raise ReimageError(f"reimage_next_state is {given['next_state']}: RESUME or DOWN")
-    wipe = given["wipe"]
-    if not isinstance(wipe, list) or not all(isinstance(one, str) for one in wipe):
-        raise ReimageError(f'reimage_wipe is {wipe}: a list of names, \'{{"reimage_wipe": ["scratch"]}}\'')
+    wipe = _names("reimage_wipe", given["wipe"])
     limits = {
         name: _number(f"{name}_seconds", seconds, 0) for name, seconds in given["limits"].items() if seconds is not None
     }
@@ -69,13 +67,22 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
     return Settings(
         **typed,
         image=str(given["image"] or ""),
-        wipe=tuple(wipe),
+        wipe=wipe,
+        controllers=_names("slurm.controllers", given["controllers"]),
+        root_principals=_names("ssh_authorized_principals.root", given["root_principals"]),
         max_parallel=int(_number("max_parallel", given["max_parallel"], 1)),
         keep=_floors(given["keep"]),
         poll_seconds=_number("poll_seconds", given["poll_seconds"], 0, _POLL_MOST),
         job_run_seconds=int(_number("job_run_seconds", given["job_run_seconds"], 0)),
         limits=Limits(**limits),
     )
+
+
+def _names(setting: str, given: Any) -> tuple[str, ...]:
+    """Return a setting that is a list of names; a text would be a list of letters."""
+    if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+        raise ReimageError(f'{setting} is {given}: a list of names, such as ["scratch"]')
+    return tuple(given)
 
 
 def _floors(given: Any) -> dict[str, int]:
@@ -106,7 +113,6 @@ _KINDS: Mapping[str, Callable[[Any], object]] = {
     **dict.fromkeys(("go_on", "by_slurm"), bool),
     **dict.fromkeys(("port", "tls_port", "on_at_once"), int),
     **dict.fromkeys(("together_seconds", "bmc_wait_seconds", "shut_down_seconds", "on_pause_seconds"), float),
-    **dict.fromkeys(("controllers", "root_principals"), tuple),
     "installers": dict,
 }
 """What each of the others is made of."""

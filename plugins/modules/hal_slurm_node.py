@@ -227,10 +227,18 @@ class Drains(object):
         refused = self.refused(names, dict(after, **{name: before[name] for name in names}))
         if refused:
             for name in names:
-                if before[name]["usable"] and not after[name]["down"] and after[name]["reason"] == self.reason:
-                    self.slurm.update(name, "State=RESUME")
+                self.take_back(name, before[name], after[name])
         self.refuse(names, refused)
         return after
+
+    def take_back(self, name, before, after):
+        """Undo our drain of a node: it takes jobs again, or has the drain back that ours replaced."""
+        if after["reason"] != self.reason:
+            return
+        if away(before):
+            self.slurm.update(name, "State=DRAIN", "Reason=" + before["reason"])
+        elif before["usable"] and not after["down"]:
+            self.slurm.update(name, "State=RESUME")
 
     def refuse(self, names, problem):
         """End the module, if there is a problem."""

@@ -18,13 +18,13 @@ import sys
 import termios
 import time
 
+from hal_node.slurm.conf import fold
 from hal_node.slurm.drains import REIMAGE
 
 import provision_store
 import reimage_slurm
 import reimage_status as shown
 import reimage_store as store
-from hal_node.slurm.conf import fold
 from provision_common import Place, Problem, exit_status, standard_input, stamp, tell, text
 
 SETTINGS = "/etc/hal/provision.json"

@@ -509,6 +509,8 @@ def test_nodes_whose_turn_did_not_come_are_as_if_nobody_had_asked(desk: Desk) ->
         ("poll_seconds", 61, "reimage_poll_seconds is 61: a number, 0 to 60"),
         ("poll_seconds", "nan", "reimage_poll_seconds is nan: a number, 0 to 60"),
         ("wipe", "scratch", "reimage_wipe is scratch: a list of names"),
+        ("controllers", "hal-login", "slurm.controllers is hal-login: a list of names"),
+        ("root_principals", "admin", "ssh_authorized_principals.root is admin: a list of names"),
         ("limits", {"drain": "soon"}, "reimage_drain_seconds is soon: a number, 0 or more"),
         ("limits", {"job": -1}, "reimage_job_seconds is -1: a number, 0 or more"),
         ("job_run_seconds", "long", "reimage_job_run_seconds is long: a number, 0 or more"),

@@ -13,6 +13,7 @@ from ansible.module_utils.hal_node.audit.kinds import service as services
 from ansible.module_utils.hal_node.audit.kinds.account import Accounts, table
 from ansible.module_utils.hal_node.audit.kinds.cron import job, observe_cron
 from ansible.module_utils.hal_node.audit.kinds.package import observe_packages
+from ansible.module_utils.hal_node.audit.kinds.registry import KINDS
 from ansible.module_utils.hal_node.audit.kinds.repository import observe_repository, sections
 from ansible.module_utils.hal_node.audit.kinds.service import attributes_of, observe_units, read_units, started_at
 from ansible.module_utils.hal_node.audit.packages import Installed, explain, owned, parse, unexplained
@@ -280,3 +281,13 @@ def test_settings_of_repositories_and_those_that_nobody_may_see(hal: FakeNode) -
 def test_a_repository_file_is_read_as_yum_reads_it() -> None:
     text = "a=1\n[a]\n  stray\nx\nb = 1 = 2\n\tmore\n; c\n # d\n\nempty=\n  later\n[b\nc=3\n[a]\ne=5\n [c]\n"
     assert sections(text) == {"a": {"b": "1 = 2\nmore", "empty": "later", "c": "3", "e": "5\n[c]"}}
+
+
+def test_what_is_put_back_and_what_is_not_the_node_s_own() -> None:
+    assert [kind.name for kind in KINDS if kind.comes_back] == [
+        *("file", "hostname", "package", "selinux", "service", "sysctl"),
+    ]
+    assert [kind.name for kind in KINDS if not kind.of_the_node] == [
+        *("database", "database-user"),
+        *("slurm-account", "slurm-qos", "slurm-reservation", "slurm-user"),
+    ]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from hal_node.slurm import drains as subject
+
+PROJECT = Path(__file__).resolve().parents[4]
 
 
 def nodes(number: int, *partitions: str, **changes: Any) -> dict[str, dict[str, Any]]:
@@ -121,3 +125,12 @@ def test_a_reservation_of_a_test_job_has_its_node_in_its_name() -> None:
     text = "".join(f"ReservationName={row} StartTime=y\n" for row in rows)
     assert subject.proving(text) == {"hal01", "abort-hal04"}
     assert subject.proving("No reservations in the system\n") == set()
+
+
+def test_playbooks_and_roles_use_the_same_words() -> None:
+    """YAML cannot import them."""
+    reboot = yaml.safe_load((PROJECT / "playbooks/reboot.yml").read_text())[0]["vars"]
+    assert (reboot["__reboot_mark"], reboot["__reboot_health"]) == (f"{subject.REBOOT}: ", f"{subject.HEALTH}: ")
+    driver = yaml.safe_load((PROJECT / "roles/nvidia_driver/vars/main.yml").read_text())
+    scale = yaml.safe_load((PROJECT / "roles/spectrum_scale/vars/main.yml").read_text())
+    assert driver["__nvidia_driver_use_probe"][-1] == scale["__spectrum_scale_busy"] == subject.BUSY

@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
 
 from tests.unit.interpreters import LOCAL
 from tests.unit.playing import UNRECORDED, play
@@ -131,3 +134,19 @@ def test_a_node_of_a_controller_that_is_gone_is_rebooted_when_somebody_says_so(r
     permitted = reboot([IDLE, IDLE, READY], ["none"], rollout_take_over=True)
     assert "TASK [Reboot]" in words(permitted)  # so far it came
     assert HELD not in words(permitted)
+
+
+@pytest.mark.parametrize(
+    ("away", "down", "said"),
+    [
+        (False, False, "hal05: is well"),
+        (True, False, "hal05: takes jobs again; it was away for: broken fan"),  # a drain, or FAIL
+        (False, True, "hal05: takes jobs again; it was away for: broken fan"),
+    ],
+)
+def test_resume_says_what_it_ended(away: bool, down: bool, said: str) -> None:
+    tasks = yaml.safe_load((ROOT / "playbooks/resume.yml").read_text())[0]["tasks"]
+    message = next(task for task in tasks if task["name"] == "Say how it ended")["ansible.builtin.debug"]["msg"]
+    was = {"away": away, "down": down, "drained": False, "reason": "broken fan"}
+    told = {"inventory_hostname": "hal05", "ansible_check_mode": False, "__resume_was": was}
+    assert Templar(DataLoader(), variables=told).template(message).strip() == said

@@ -252,12 +252,18 @@ def test_each_partition_keeps_half_of_its_nodes_for_jobs(make: Make) -> None:
     assert ran(nodes=["hal01"], keep=2, **given) == {"failed": True, "msg": words}
 
 
-def test_what_another_controller_drained_at_the_same_moment_counts(make: Make) -> None:
-    before, after = "NodeName={} State={} Partitions=a\n", " Reason=r [root@2026-11-21T08:00:00]"
-    shown = [before.format("hal01", "IDLE") + before.format("hal02", "IDLE")]
-    shown.append(f"NodeName=hal01 State=IDLE+DRAIN Partitions=a{after}\n" + before.format("hal02", "IDLE+DRAIN"))
-    ran = make("hal_slurm_node", {})
-    told: list[str] = []
+def at_the_same_moment(make: Make, before: str, reason_after: str, **given: Any) -> list[str]:
+    """Drain hal01 and hal03 while somebody else drains hal02; return what is told to Slurm after the second look."""
+    node, dated = "NodeName={} State={} Partitions=a{}\n", " Reason={} [root@2026-11-21T08:00:00]"
+    unwell = before + dated.format("health: GPU lost") if "DRAIN" in before else before
+    mine = dated.format("hal-reboot: (new) kernel")
+    shown = [node.format("hal01", "IDLE", "") + node.format("hal02", "IDLE", "") + f"NodeName=hal03 State={unwell}\n"]
+    shown.append(
+        node.format("hal01", "IDLE+DRAIN", mine)
+        + node.format("hal02", "IDLE+DRAIN", "")
+        + node.format("hal03", "IDLE+DRAIN", dated.format(reason_after))
+    )
+    ran, told = make("hal_slurm_node", {}), []
 
     def answer(argv: list[str]) -> Answer:
         told.append(" ".join(argv))
@@ -265,9 +271,30 @@ def test_what_another_controller_drained_at_the_same_moment_counts(make: Make) -
         return (0, shown[drained], "") if told[-1] == SHOW_NODES else (0, "", "")
 
     ran.answer = answer
-    failed = ran(nodes=["hal01"], state="drained", reason="r", keep=1)
-    assert failed["msg"].startswith("hal01: not drained: 0 nodes would be left for jobs, at least 1 have to stay")
-    assert told[-1] == "timeout 30 scontrol update NodeName=hal01 State=RESUME"
+    reason = 'hal-reboot: [new] "kernel"'
+    failed = ran(nodes=["hal01", "hal03"], state="drained", reason=reason, keep=1, over="health: ", **given)
+    assert failed["msg"].startswith("hal01,hal03: not drained: 0 nodes would be left for jobs, at least 1 have to stay")
+    updates = [one.partition(" update ")[2] for one in told if " update " in one]
+    assert updates[:2] == [
+        f"NodeName={name} State=DRAIN Reason=hal-reboot: (new) kernel" for name in ("hal01", "hal03")
+    ]
+    return updates[2:]
+
+
+@pytest.mark.parametrize(
+    ("before", "reason_after", "undone"),
+    [
+        ("IDLE", "hal-reboot: (new) kernel", ["NodeName=hal03 State=RESUME"]),
+        ("IDLE+DRAIN", "hal-reboot: (new) kernel", ["NodeName=hal03 State=DRAIN Reason=health: GPU lost"]),
+        ("DOWN", "hal-reboot: (new) kernel", []),
+        ("IDLE", "broken fan", []),
+    ],
+    ids=["took jobs", "its drain was taken over", "was down", "an administrator drained it meanwhile"],
+)
+def test_a_drain_that_comes_too_late_is_taken_back(
+    make: Make, before: str, reason_after: str, undone: list[str]
+) -> None:
+    assert at_the_same_moment(make, before, reason_after) == ["NodeName=hal01 State=RESUME", *undone]
 
 
 def test_fail_is_a_drain_of_whoever_said_it(make: Make) -> None:

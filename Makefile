@@ -87,8 +87,9 @@ test-full: setup ## everything, proven or not: also every package on a node, the
 written: setup ## tests/contract/written: what the nodes of HAL get; look at what your change does to it
 	@$(PYTHON) -m tests.contract.written
 
+new-role: export NEW_ROLE := $(NAME)
 new-role: setup ## a role with its scenario, of the shape that all have: make new-role NAME=ntp
-	@$(PYTHON) tools/new_role.py '$(NAME)'
+	@$(PYTHON) tools/new_role.py "$$NEW_ROLE"
 
 flaky: setup ## tests/flaky.md: what failed, and passed when it was run once more
 	@$(PYTHON) tests/flaky.py

@@ -11,6 +11,10 @@ import re
 import sys
 from pathlib import Path
 
+from hal_inventory.compiled import Compiled
+from hal_inventory.packed import group_members
+from hal_inventory.script import source_of
+
 PROJECT = Path(__file__).resolve().parents[1]
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 NETWORK = re.compile(r"\b10\.6[5-7]\.(\d+)\.0/24")
@@ -218,7 +222,7 @@ What you decide now:
 {}
 2. When it runs. In a file of playbooks/layers/, behind what it needs:
 {}
-Then `python -m pytest -q tests/contract -k @`, `make written`, `make molecule ROLE=@`, and CHANGELOG.md.
+Then `make written`, `python -m pytest -q tests/contract -k @`, `make molecule ROLE=@`, and CHANGELOG.md.
 The recipe "Add a role" in CONTRIBUTING.md says the rest: packages, a port, who reads a file, an order between roles.
 """
 
@@ -227,8 +231,18 @@ def refusal(root: Path, name: str) -> str:
     """Why a role cannot have this name in the project at `root`; empty if it can."""
     if not NAME.fullmatch(name):
         return f"{name!r} is not a name of a role: small letters, digits and _ between them, a letter first"
+    if name in names_taken(root):
+        return f"{name} is a group or a node already, and a role runs on the group with its name; choose another name"
     there = [path for path in (f"roles/{name}", f"molecule/{name}") if (root / path).exists()]
     return f"{there[0]} exists; choose another name" if there else ""
+
+
+def names_taken(root: Path) -> set[str]:
+    """What Ansible and the example's model call a group or a node."""
+    source = root / "inventory/hal/hal.yml"
+    packed = Compiled(source_of([str(source)])).inventory() if source.is_file() else None
+    model = {*(host[0] for host in packed["hosts"]), *group_members(packed)} if packed else set()
+    return {"all", "ungrouped", "localhost"} | model
 
 
 def free_network(root: Path) -> int:

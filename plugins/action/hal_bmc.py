@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -11,7 +10,7 @@ from hal_inventory.settings import PROJECT
 
 
 class ActionModule(ActionBase):
-    """The module's arguments are the task's."""
+    """The module's arguments, and ``project``."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -23,7 +22,6 @@ class ActionModule(ActionBase):
         if self._connection.transport != "local":
             where = "hal_bmc runs at the controller, from which BMCs are reached: delegate_to: localhost"
             return result | {"failed": True, "msg": where}
-        places = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))
-        self._task.environment = [*(self._task.environment or []), {"PYTHONPATH": places}]
-        said: dict[str, Any] = self._execute_module("hal_bmc", task_vars=task_vars)
+        arguments = dict(self._task.args, project=str(PROJECT))
+        said: dict[str, Any] = self._execute_module("hal_bmc", module_args=arguments, task_vars=task_vars)
         return result | said

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
-
-from hal_inventory.errors import HalError
+from hal_cluster.filters import worded
 
 
 def _of(module: str, name: str) -> Callable[..., Any]:
@@ -19,14 +17,10 @@ def _of(module: str, name: str) -> Callable[..., Any]:
     The sentence of a fault is an AnsibleFilterError.
     """
 
-    def worded(*arguments: Any, **named: Any) -> Any:
-        function = getattr(import_module(f"hal_cluster.rules.cuda.{module}"), name)
-        try:
-            return function(*arguments, **named)
-        except HalError as error:
-            raise AnsibleFilterError(str(error)) from None
+    def ask(*arguments: Any, **named: Any) -> Any:
+        return worded(getattr(import_module(f"hal_cluster.rules.cuda.{module}"), name))(*arguments, **named)
 
-    return worded
+    return ask
 
 
 class FilterModule:

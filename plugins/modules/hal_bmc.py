@@ -82,6 +82,7 @@ options:
   https_port: {description: Where it speaks Redfish., type: int, default: 443}
   ipmi_port: {description: Where it speaks IPMI., type: int, default: 623}
   console_port: {description: Where an OpenBMC has the console by ssh., type: int, default: 2200}
+  project: {description: The folder with the package hal_cluster; the action plugin of this name gives it., type: path}
 author: [HAL toolkit]
 attributes:
   check_mode:
@@ -173,10 +174,13 @@ def main():
         "https_port": {"type": "int", "default": 443},
         "ipmi_port": {"type": "int", "default": 623},
         "console_port": {"type": "int", "default": 2200},
+        "project": {"type": "path"},
     }
     needed = [("action", name, ("serial",)) for name in CHANGES]
     needed += [("action", "boot", ("boot",)), ("action", "certificate", ("authority", "names"))]
     module = AnsibleModule(argument_spec=spec, required_if=needed, supports_check_mode=True)
+    # PYTHONPATH would come too late: its Python may run already (mitogen), with the code of an installed checkout.
+    sys.path.insert(0, module.params["project"] or "")
     try:
         from hal_cluster.bmc.tasks import run
     except ImportError as error:

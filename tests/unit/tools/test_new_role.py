@@ -94,3 +94,12 @@ def test_its_networks_are_nobody_s(tmp_path: Path) -> None:
         text = f"networks: {{management: 10.65.{number}.0/24, ipoib: 10.66.4.0/24}}\n"
         (tmp_path / "molecule" / scenario / "hal.yml").write_text(text)
     assert new_role.free_network(tmp_path) == 5
+
+
+@pytest.mark.parametrize("name", ["gpu", "login", "all", "localhost"])
+def test_a_name_that_nodes_have_already_is_refused(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """Its play would run on all of them."""
+    assert new_role.main([name], PROJECT) == 2
+    said = f"{name} is a group or a node already, and a role runs on the group with its name; choose another name"
+    assert capsys.readouterr() == ("", f"new-role: {said}\n")
+    assert not (PROJECT / "roles" / name).exists()

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from tests.register import names
+from tests.register.meaning import meaning
 
 RUNS = (
     "molecule/base.yml",
@@ -57,7 +58,7 @@ READS = {
 }
 """What is read and not named, most of it of roles: the product's code is for any role, and names none."""
 PROOFS = "tests/proofs"
-NOT_COUNTED = ("roles/*/README.md", f"{PROOFS}/*")
+NOT_COUNTED = ("roles/*/README.md", "molecule/*/README.md", f"{PROOFS}/*")
 """What people read, and what a proof itself changes: a proof that counted proofs would end with the next one."""
 SLOW = "pytest.mark.slow"
 CALLS = {"audited": ("playbooks/audit.yml",)}
@@ -127,13 +128,13 @@ class Tree:
         return self._named[file]
 
     def digest(self, files: Iterable[str]) -> str:
-        """A hash over names, contents and run bits of these files."""
+        """A hash over names, contents and run bits of these files; their comments do not count."""
         whole = hashlib.sha256()
         for name in sorted(files):
             if name not in self._contents:
                 path = self.root / name
-                content = hashlib.sha256(path.read_bytes()).hexdigest()
-                self._contents[name] = f"{name}\0{content}\0{path.stat().st_mode & 0o100}\0"
+                counts = hashlib.sha256(meaning(name, path.read_bytes())).hexdigest()
+                self._contents[name] = f"{name}\0{counts}\0{path.stat().st_mode & 0o100}\0"
             whole.update(self._contents[name].encode())
         return whole.hexdigest()[:32]
 

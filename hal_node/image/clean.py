@@ -82,8 +82,8 @@ def clean(root):
         with open(path, "w"):
             pass
         os.chmod(path, 0o444)
-    for path, found in _files(root, LOGS):
-        if stat.S_ISREG(found.st_mode):
+    for path, status in _files(root, LOGS):
+        if stat.S_ISREG(status.st_mode):
             with open(path, "r+b") as file:  # the file stays, with its owner and label: a daemon may not make it
                 file.truncate()
 
@@ -94,15 +94,15 @@ def _matching(root, pattern):
     places = [root]
     parts = pattern.split("/")
     for at, part in enumerate(parts):
-        found = []
+        matched = []
         for place in places:
             if os.path.islink(place) or not os.path.isdir(place):
                 continue
             for name in sorted(os.listdir(place)):
                 if fnmatch.fnmatchcase(name, part) and (part.startswith(".") or not name.startswith(".")
                                                         or part == "*" and at == len(parts) - 1):
-                    found.append(os.path.join(place, name))
-        places = found
+                    matched.append(os.path.join(place, name))
+        places = matched
     return places
 
 
@@ -116,7 +116,7 @@ def _remove(path):
 
 def _files(root, below):
     # type: (str, str) -> Iterator[tuple[str, os.stat_result]]
-    """Give (path, its status) of everything below a folder that is no folder; links are not followed."""
+    """Give (path, its status) of everything below a folder except folders; links are not followed."""
     start = os.path.join(root, below)
     if os.path.islink(start):
         return
@@ -135,7 +135,7 @@ def faults(root, digests, key):
 
     ``digests``: of secrets, as ``digest`` makes them; ``key``: of this one build. No secret comes to this machine.
     """
-    found = _passwords(root)
+    lines = _passwords(root)
     known = dict(digests)
     for below in LOOKED_AT:
         for path, status in _files(root, below):
@@ -148,10 +148,11 @@ def faults(root, digests, key):
             except (IOError, OSError):
                 continue
             if PRIVATE.search(content):
-                found.append("/%s is a private key" % _shown(name))
+                lines.append("/%s is a private key" % _shown(name))
             if known:
-                found.extend("/%s has the secret %s" % (_shown(name), one) for one in _secrets(content, known, key))
-    return found
+                lines.extend("/%s has the secret %s" % (_shown(name), secret)
+                             for secret in _secrets(content, known, key))
+    return lines
 
 
 def _shown(name):
@@ -163,7 +164,7 @@ def _shown(name):
 
 def _passwords(root):
     # type: (str) -> list[str]
-    found = []
+    lines = []
     for name in ("shadow", "shadow-", "gshadow", "gshadow-"):
         path = os.path.join(root, "etc", name)
         if not os.path.isfile(path) or os.path.islink(path):
@@ -172,15 +173,15 @@ def _passwords(root):
             for line in file.read().decode("utf-8", "replace").splitlines():
                 fields = line.split(":")
                 if len(fields) > 1 and fields[1].strip("!*x"):
-                    found.append("/etc/%s has a password of %s" % (name, fields[0]))
+                    lines.append("/etc/%s has a password of %s" % (name, fields[0]))
                 elif len(fields) > 1 and fields[1] == "" and not name.startswith("g"):
-                    found.append("/etc/%s lets %s in without a password" % (name, fields[0]))
-    return found
+                    lines.append("/etc/%s lets %s in without a password" % (name, fields[0]))
+    return lines
 
 
 def digest(value, key):
     # type: (bytes, str) -> str
-    """Return the keyed digest of a secret, which says nothing about it to who does not have the key and the secret."""
+    """Return the keyed digest of a secret, which says nothing to a reader without the key and the secret."""
     return hmac.new(key.encode("ascii"), value, hashlib.sha256).hexdigest()
 
 
@@ -195,12 +196,12 @@ def _secrets(content, known, key):
             words.add(line.partition(sign)[2].strip().strip(b"\"'"))
         words.update(BETWEEN.split(line))
     made = {digest(word, key) for word in words if len(word) >= SHORTEST}
-    return sorted({known[one] for one in made if one in known})
+    return sorted({known[hexdigest] for hexdigest in made if hexdigest in known})
 
 
-def refuse(found):
+def refuse(lines):
     # type: (Sequence[str]) -> None
     """Raise ImageError when there is a fault; the first three are named."""
-    if found:
-        more = " and %d more" % (len(found) - 3) if len(found) > 3 else ""
-        raise ImageError("the image would hold a secret: %s%s. Nothing was published" % ("; ".join(found[:3]), more))
+    if lines:
+        more = " and %d more" % (len(lines) - 3) if len(lines) > 3 else ""
+        raise ImageError("the image would hold a secret: %s%s. Nothing was published" % ("; ".join(lines[:3]), more))

@@ -91,10 +91,10 @@ def state(run):
     status, output, errors = run(argv, environ_update={"LC_ALL": "C"})
     if status != 0:
         raise ImageError("systemctl does not say whether an image is built here: %s" % (errors or output).strip())
-    found = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
-    running = found.get("ActiveState") in ("active", "activating", "deactivating")
-    return {"running": running, "owner": found.get("Description", "") if running else "",
-            "pid": int(found.get("MainPID") or 0) if running else 0}
+    properties = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
+    running = properties.get("ActiveState") in ("active", "activating", "deactivating")
+    return {"running": running, "owner": properties.get("Description", "") if running else "",
+            "pid": int(properties.get("MainPID") or 0) if running else 0}
 
 
 def begin(run, folder, owner, seconds, binds):
@@ -150,7 +150,7 @@ def enter(run, root):
     for name in ("proc", "sys", "dev", "run"):
         path = os.path.join(root, name)
         if os.path.islink(path) or (os.path.exists(path) and not os.path.isdir(path)):
-            raise ImageError("%s: is no folder; nothing is mounted there" % path)
+            raise ImageError("%s is not a folder; nothing is mounted there" % path)
         if not os.path.isdir(path):
             os.mkdir(path, 0o755)
     with open(os.path.join(RUN, "go"), "w"):
@@ -169,11 +169,11 @@ def clear(run, folder):
     """Make the folder, or remove what a build left in it; ImageError when it is not a folder of ours."""
     mark = os.path.join(folder, MARK)
     if os.path.isdir(folder) and os.listdir(folder) and not os.path.isfile(mark):
-        raise ImageError("%s has files of others in it: name a folder of its own (image_folder)" % folder)
+        raise ImageError("%s has files of others in it: give the build a folder of its own (image_folder)" % folder)
     if not os.path.isdir(folder):
         os.makedirs(folder, 0o700)
     os.chmod(folder, 0o700)
-    with open("/proc/self/mounts", "rb") as mounts:  # a user's mount may have a name that is no text
+    with open("/proc/self/mounts", "rb") as mounts:  # a user's mount may have a name that is not text
         paths = [line.split()[1].decode("utf-8", "replace") for line in mounts]
     below = [path for path in paths if path.startswith(folder + "/")]
     if below:
@@ -216,10 +216,10 @@ def own_namespace(pid):
     # type: (int) -> str | None
     """Return the mount namespace of a keeper when it is its own; None for that of the machine, in which everything is.
 
-    A keeper is in the machine's for a moment, before it has one; so is a unit of this name that is no keeper.
+    A keeper is in the machine's for a moment, before it has one; so is a unit of this name that is not a keeper.
     """
-    found = _link("/proc/%d/ns/mnt" % pid) if pid else None
-    return None if found in (_link("/proc/1/ns/mnt"), _link("/proc/self/ns/mnt")) else found
+    namespace = _link("/proc/%d/ns/mnt" % pid) if pid else None
+    return None if namespace in (_link("/proc/1/ns/mnt"), _link("/proc/self/ns/mnt")) else namespace
 
 
 def _end_programs(namespace, root, keeper):
@@ -243,15 +243,15 @@ def programs(namespace, root, keeper):
 
     One that is over and waits for its parent to look has neither.
     """
-    found = []
+    pids = []
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) in (keeper, os.getpid()):
             continue
         theirs = _link("/proc/%s/root" % name) or ""
         within = theirs == root or theirs.startswith(root + "/")
         if within or (namespace and _link("/proc/%s/ns/mnt" % name) == namespace):
-            found.append(int(name))
-    return found
+            pids.append(int(name))
+    return pids
 
 
 def _link(path):

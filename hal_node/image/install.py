@@ -46,18 +46,18 @@ def settings(repositories, keys):
     # type: (str, Iterable[str]) -> str
     """Return the package manager's file: ``repositories`` is a node's own file, ``keys`` are paths of key files."""
     lines = [MAIN]
-    found = False
+    declared = False
     for line in repositories.splitlines():
         if line.startswith(u"#"):
             continue
         lines.append(line)
         if re.match(r"\[[^\]]+\]\s*$", line):
             if line.strip() == u"[main]":
-                raise ImageError("the repositories have a section [main], which is none")
-            found = True
+                raise ImageError("the repositories have a section [main], which is not a repository")
+            declared = True
             if keys:
                 lines.append(u"gpgkey=%s" % u" ".join(u"file://%s" % path for path in keys))
-    if not found:
+    if not declared:
         raise ImageError("no repository is declared for this image")
     return u"\n".join(lines) + u"\n"
 
@@ -97,7 +97,7 @@ def install(pid, folder, manager, packages, release):
     # type: (int, str, str, Iterable[str], str) -> None
     """Install packages into the root; ImageError says in one line why that is not possible. What it says is in LOG."""
     if manager not in MANAGERS:
-        raise ImageError("%s: no package manager that is known here; yum or dnf" % manager)
+        raise ImageError("%s is not a package manager that is known here; use yum or dnf" % manager)
     argv = inside(pid) + [manager, "--config=%s" % os.path.join(folder, "yum.conf"),
                           "--installroot=%s" % os.path.join(folder, "root"), "--releasever=%s" % release,
                           "--assumeyes", "install"] + list(packages)
@@ -152,7 +152,7 @@ def kernels(run, root):
 
 def all_packages(run, root):
     # type: (Callable[..., Any], str) -> list[str]
-    """Return every package as name-version-release.arch; keys are none."""
+    """Return every package as name-version-release.arch, without keys."""
     form = "%{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}\\n"
     status, output, errors = run(in_root(root, ["rpm", "-q", "--all", "--queryformat", form]))
     if status != 0:

@@ -31,7 +31,7 @@ BLOCK = 1024 * 1024
 def names(root):
     # type: (str) -> list[bytes]
     """Return everything in the root, sorted, as bytes that begin with ./; of /proc and the like the folder alone."""
-    found = [b"."]
+    paths = [b"."]
     device = os.lstat(root).st_dev
     bottom = os.path.normpath(root).encode("utf-8")
     for folder, folders, files in os.walk(bottom):
@@ -39,9 +39,9 @@ def names(root):
         if below.decode("utf-8", "replace") in EMPTIED:
             del folders[:]
             continue
-        found.extend(below + b"/" + name for name in folders + files)
+        paths.extend(below + b"/" + name for name in folders + files)
         folders[:] = [name for name in folders if os.lstat(os.path.join(folder, name)).st_dev == device]
-    return sorted(found)
+    return sorted(paths)
 
 
 def label(run, root):

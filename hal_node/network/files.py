@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""Files of network scripts: which would bring up an interface that has a file of its own, and what changes in one.
+"""Files of network scripts: which of them compete for an interface, and what a change of one needs.
 
 Runs on nodes: Python 2.7 and 3.6 and later, standard library only. As a program it prints the competing files of the
 folder $1 for the devices in $2 (JSON): the promise of roles/network.
@@ -41,7 +41,7 @@ def competing(files, devices):
     """
     by_name = {device["name"]: device for device in devices}
     by_mac = {device["mac"].lower(): device for device in devices if device.get("mac")}
-    found = {}
+    competitors = {}
     for name, text in files.items():
         if not name.startswith(PREFIX) or _IGNORED.search(name) or name[len(PREFIX):] in by_name:
             continue
@@ -50,8 +50,8 @@ def competing(files, devices):
         device = (by_name.get(wanted.partition(":")[0]) or (not wanted and by_mac.get(said["HWADDR"].lower()))
                   or by_name.get(said.get("MASTER")))
         if device:
-            found[name] = device["name"]
-    return found
+            competitors[name] = device["name"]
+    return competitors
 
 
 def unshown(before, after):
@@ -70,26 +70,26 @@ def unshown(before, after):
 def settings(text):
     # type: (str) -> dict[str, str]
     """Return {key: value} of a file, as it is written there."""
-    found = {}
+    values = {}
     for line in text.splitlines():
         match = _SETTING.match(line)
         if match:
-            found[match.group(1)] = match.group(2).strip()
-    return found
+            values[match.group(1)] = match.group(2).strip()
+    return values
 
 
 def files_of(folder):
     # type: (str) -> dict[str, str]
     """Return {name: text} of the files of interfaces."""
-    found = {}
+    texts = {}
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
         if name.startswith(PREFIX) and os.path.isfile(path):
             with io.open(path, encoding="utf-8", errors="replace") as stream:
-                found[name] = stream.read()
-    return found
+                texts[name] = stream.read()
+    return texts
 
 
 if __name__ == "__main__":
-    for each in sorted(competing(files_of(sys.argv[1]), json.loads(sys.argv[2]))):
-        print(each)
+    for name in sorted(competing(files_of(sys.argv[1]), json.loads(sys.argv[2]))):
+        print(name)

@@ -31,7 +31,7 @@ BOND_MODES = {
 def links(text):
     # type: (str) -> dict[str, dict[str, Any]]
     """Return {device: {up, mtu, mac, master}} of `ip -o link`."""
-    found = {}
+    devices = {}
     for line in text.splitlines():
         match = _LINK.match(line)
         if not match:
@@ -39,52 +39,52 @@ def links(text):
         words = match.group(3).replace("\\", " ").split()
         after = dict(zip(words, words[1:]))
         mac = next((after[word] for word in words[:-1] if word.startswith("link/")), None)
-        found[match.group(1)] = {
+        devices[match.group(1)] = {
             "up": "UP" in match.group(2).split(","),
             "mtu": int(after["mtu"]),
             "mac": mac,
             "master": after.get("master"),
         }
-    return found
+    return devices
 
 
 def addresses(text):
     # type: (str) -> dict[str, list[dict[str, str | None]]]
     """Return {device: [{address, broadcast}]} of `ip -o -4 addr`; the address with its prefix."""
-    found = {}  # type: dict[str, list[dict[str, str | None]]]
+    by_device = {}  # type: dict[str, list[dict[str, str | None]]]
     for line in text.splitlines():
         match = _ADDRESS.match(line)
         if match:
             words = match.group(3).split()
             broadcast = words[words.index("brd") + 1] if "brd" in words else None
-            found.setdefault(match.group(1), []).append({"address": match.group(2), "broadcast": broadcast})
-    return found
+            by_device.setdefault(match.group(1), []).append({"address": match.group(2), "broadcast": broadcast})
+    return by_device
 
 
 def default_routes(text):
     # type: (str) -> dict[str, list[str | None]]
     """Return {device: [gateway]} of `ip -4 route show default`; a route without a gateway has None."""
-    found = {}  # type: dict[str, list[str | None]]
+    gateways = {}  # type: dict[str, list[str | None]]
     for line in text.splitlines():
         words = line.split()
         after = dict(zip(words, words[1:]))
         if words[:1] == ["default"] and "dev" in after:
-            found.setdefault(after["dev"], []).append(after.get("via"))
-    return found
+            gateways.setdefault(after["dev"], []).append(after.get("via"))
+    return gateways
 
 
 def bond(text):
     # type: (str) -> dict[str, Any]
     """Return {mode, members} of /proc/net/bonding/<bond>; the mode in the words of BONDING_OPTS."""
-    found = {"mode": None, "members": []}  # type: dict[str, Any]
+    state = {"mode": None, "members": []}  # type: dict[str, Any]
     for line in text.splitlines():
         key, _, value = line.partition(": ")
         if key == "Bonding Mode":
             name = value.split(" (fail_over_mac")[0].strip()
-            found["mode"] = BOND_MODES.get(name, name)
+            state["mode"] = BOND_MODES.get(name, name)
         elif key == "Slave Interface":
-            found["members"].append(value.strip())
-    return found
+            state["members"].append(value.strip())
+    return state
 
 
 def server_address(ssh_connection):
@@ -123,9 +123,9 @@ def head_of(device):
 def foreign(device, link):
     # type: (Mapping[str, Any], Mapping[str, Any] | None) -> str | None
     """Return what makes ifup refuse an interface for ever, None if nothing does."""
-    wanted, found = device.get("mac"), (link or {}).get("mac")
-    if wanted and found and found.lower() != wanted.lower():
-        return "%s has the MAC %s, the model says %s" % (device["name"], found.lower(), wanted.lower())
+    wanted, has = device.get("mac"), (link or {}).get("mac")
+    if wanted and has and has.lower() != wanted.lower():
+        return "%s has the MAC %s, the model says %s" % (device["name"], has.lower(), wanted.lower())
     return None
 
 
@@ -139,18 +139,18 @@ def differences(device, now):
     link = now["links"].get(name)
     if link is None:
         return ["does not exist"]
-    found = []
+    differing = []
     if not link["up"]:
-        found.append("is down")
+        differing.append("is down")
     if link["master"] != device.get("master"):
-        found.append("is %s, not %s" % (_membership(link["master"]), _membership(device.get("master"))))
+        differing.append("is %s, not %s" % (_membership(link["master"]), _membership(device.get("master"))))
     if device.get("mtu") and link["mtu"] != device["mtu"]:
-        found.append("has MTU %d, not %d" % (link["mtu"], device["mtu"]))
+        differing.append("has MTU %d, not %d" % (link["mtu"], device["mtu"]))
     if device.get("mode") and now["modes"].get(name) != device["mode"]:
-        found.append("is in %s mode, not %s" % (now["modes"].get(name) or "no", device["mode"]))
+        differing.append("is in %s mode, not %s" % (now["modes"].get(name) or "no", device["mode"]))
     if device.get("members"):
-        found += _of_bond(device, now["bonds"].get(name) or {"mode": None, "members": []})
-    return found + _of_addresses(device, now)
+        differing += _of_bond(device, now["bonds"].get(name) or {"mode": None, "members": []})
+    return differing + _of_addresses(device, now)
 
 
 def ipoib_differs(device, now):
@@ -174,26 +174,26 @@ def _membership(master):
 
 def _of_bond(device, bond_now):
     # type: (Mapping[str, Any], Mapping[str, Any]) -> list[str]
-    found = []
+    differing = []
     if bond_now["mode"] != device["bond_mode"]:
-        found.append("is a bond in mode %s, not %s" % (bond_now["mode"], device["bond_mode"]))
+        differing.append("is a bond in mode %s, not %s" % (bond_now["mode"], device["bond_mode"]))
     if sorted(bond_now["members"]) != sorted(device["members"]):
-        found.append("has the members %s, not %s" % (_words(bond_now["members"]), _words(device["members"])))
-    return found
+        differing.append("has the members %s, not %s" % (_words(bond_now["members"]), _words(device["members"])))
+    return differing
 
 
 def _of_addresses(device, now):
     # type: (Mapping[str, Any], Mapping[str, Any]) -> list[str]
-    found = []
-    listed = [one["address"] for one in now["addresses"].get(device["name"], [])]
+    differing = []
+    listed = [entry["address"] for entry in now["addresses"].get(device["name"], [])]
     wanted = [device["address"]] if device.get("address") else []
     if sorted(listed) != sorted(wanted):
-        found.append("has %s, not %s" % (_words(listed), _words(wanted)))
-    gateways = [one or "no gateway" for one in now["routes"].get(device["name"], [])]
+        differing.append("has %s, not %s" % (_words(listed), _words(wanted)))
+    gateways = [gateway or "no gateway" for gateway in now["routes"].get(device["name"], [])]
     declared = [device["gateway"]] if device.get("gateway") else []
     if gateways != declared:
-        found.append("has the default route by %s, not by %s" % (_words(gateways), _words(declared)))
-    return found
+        differing.append("has the default route by %s, not by %s" % (_words(gateways), _words(declared)))
+    return differing
 
 
 def _words(some):

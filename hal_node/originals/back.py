@@ -27,7 +27,7 @@ if MYPY:
 
 __metaclass__ = type
 
-#: Why something stays, and is tried again with the next role: no failure.
+#: Why something stays, and is tried again with the next role: this is not a failure.
 NOT_EMPTY = 'it is not empty, and stays'
 NEEDED = 'others need it, and it stays: '
 
@@ -86,7 +86,7 @@ def give_back(request, node):
 
 def stays(why):
     # type: (str) -> bool
-    """Say whether this is no failure: it stays until nobody needs it. Pure."""
+    """Say whether this is not a failure: it stays until nobody needs it. Pure."""
     return why.startswith((NOT_EMPTY, NEEDED))
 
 
@@ -236,14 +236,14 @@ def _value_back(kind, name, was, node):
 # ---------------------------------------------------------------- the record
 def forget(role, record, request, began, node):
     # type: (str, dict[str, Any], dict[str, Any], Any, Any) -> dict[str, Any]
-    """Write a record that has nothing of a role; return {serial, digest, record}. What came back is no finding."""
+    """Write a record that has nothing of a role; return {serial, digest, record}. What came back is not a finding."""
     now, key = node.now(), read_key(node)
     gone = [entry for entry in record['entries'] if entry.get('role') == role]
     run = {'started': began, 'now': now, 'changes': [[began, now]]}
     told = {'run': run, 'entries': [], 'roles': {role: {}}, 'windows': [[began, now]]}
     tree, _problems = keep_for(record.get('tree'), told, node, key, now, gone) if key else (record.get('tree'), [])
     new = dict(record, serial=int(record['serial']) + 1, sealed_at=iso(now),
-               roles={name: one for name, one in record['roles'].items() if name != role},
+               roles={name: details for name, details in record['roles'].items() if name != role},
                entries=[entry for entry in record['entries'] if entry.get('role') != role])
     if tree:
         new['tree'] = tree

@@ -117,9 +117,9 @@ def _call(function, *words):
         if size <= 0:
             return b'' if size == 0 else _failed(words)
         room = ctypes.create_string_buffer(size)
-        found = function(*(words + (room, ctypes.c_size_t(size))))
-        if found >= 0:
-            return room.raw[:found]
+        length = function(*(words + (room, ctypes.c_size_t(size))))
+        if length >= 0:
+            return room.raw[:length]
         if ctypes.get_errno() != errno.ERANGE:  # ERANGE: it grew meanwhile
             return _failed(words)
 
@@ -178,7 +178,7 @@ def put_back(path, was, stored=None, content=True):
 
 def _replace(path, was, stored):
     # type: (bytes, dict[str, Any], bytes | None) -> None
-    """Make the whole of it beside, and move it there: no reader meets half of it, or one that others may read."""
+    """Make all of it next to the path, then move it there: no reader sees half of it, or one that others may read."""
     folder = tempfile.mkdtemp(b'', b'.hal-originals-', os.path.dirname(path))
     beside = os.path.join(folder, b'new')
     try:
@@ -229,7 +229,7 @@ def _as_it_was(path, was):
 
 def set_times(path, was):
     # type: (bytes, dict[str, Any]) -> None
-    """Give a path the times that it had; Python 2.7 knows no links, and microseconds."""
+    """Give a path the times that it had; Python 2.7 cannot do it for links, and has microseconds."""
     if hasattr(os, 'fsencode'):
         os.utime(path, ns=(was['atime_ns'], was['mtime_ns']), follow_symlinks=False)
     elif was['type'] != 'link':

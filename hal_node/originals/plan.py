@@ -31,7 +31,7 @@ OF_JOBS = ('slurmd', 'slurmctld', 'slurmdbd', 'munge', 'gpfs', 'nvidia-persisten
            'rdma', 'sssd', 'nslcd', 'autofs', 'nfs-server', 'network', 'NetworkManager')
 #: Jobs on other nodes feel it when these stop.
 OF_CLUSTER = ('slurmctld', 'slurmdbd', 'mariadb', 'munge', 'opensm', 'opensmd', 'nfs-server', 'gpfs')
-#: What an audit tells and nobody did: a daemon that has not read its file, an orphan.
+#: Findings that nobody caused by a change: a daemon that has not read its file, an orphan.
 NOBODYS = ('not-effective', 'orphaned')
 SECONDS = 300
 NOTHING = 'nothing to do'
@@ -118,10 +118,10 @@ def _plain(unit):
 
 def held(units, node):
     # type: (list[str], Any) -> frozenset[str]
-    """Return those of some units, as things, whose unit file has RefuseManualStop= (systemd.unit(5))."""
+    """Return the units, as things, whose unit file has RefuseManualStop= (systemd.unit(5))."""
     if not units:
         return frozenset()
-    names = ['systemctl', 'show', '--property', 'Id,RefuseManualStop', '--'] + [name_of(one) for one in units]
+    names = ['systemctl', 'show', '--property', 'Id,RefuseManualStop', '--'] + [name_of(thing) for thing in units]
     _status, out, _err = node.run(names, SECONDS)
     return frozenset(thing for thing, shown in zip(units, parse(out)) if shown.get('RefuseManualStop') == 'yes')
 
@@ -174,26 +174,27 @@ def changed_since(role, things, record, node):
         for thing in things:
             yield '%s: the record of this node cannot be used, so who changed it last is not known' % shown_name(thing)
         return
-    entries = [one for one in record['entries']
-               if things.intersection(things_of(one['resource'], one.get('declared') or {}))]
+    entries = [entry for entry in record['entries']
+               if things.intersection(things_of(entry['resource'], entry.get('declared') or {}))]
     survey = Survey(node, read_key(node))
     seen = survey.observe(entries)
     now = Now(node.now(), survey.units, record['effective'], id_of(survey.key))
     for entry in entries:
-        for one in compare(entry, seen[entry['resource']], now):
-            if one['kind'] not in NOBODYS:
+        for difference in compare(entry, seen[entry['resource']], now):
+            if difference['kind'] not in NOBODYS:
                 yield '%s: %s %s since role %s rolled it out' % (
-                    shown_name(entry['resource'].partition('#')[0]), one['attribute'] or 'it',
-                    'cannot be read' if one['kind'] == 'unreadable' else 'changed', entry.get('role', role))
+                    shown_name(entry['resource'].partition('#')[0]), difference['attribute'] or 'it',
+                    'cannot be read' if difference['kind'] == 'unreadable' else 'changed', entry.get('role', role))
     whole = {entry['resource'] for entry in entries if entry['resource'].startswith('file:')
              and (entry.get('declared') or {}).get('content') is not False}
     paths = {name_of(thing) for thing in things if kind_of(thing) == 'file' and thing not in whole}
     looked = look_at(record, node, survey.key, ())
-    for one in looked['findings']:
-        if one['path'] in paths and one['kind'] != 'extra':
-            yield 'file:%s: changed since the last rollout' % shown_name(one['path'])
+    for finding in looked['findings']:
+        if finding['path'] in paths and finding['kind'] != 'extra':
+            yield 'file:%s: changed since the last rollout' % shown_name(finding['path'])
     for path in sorted(paths):
-        lines = [one for one in entries if 'file:' + path in things_of(one['resource'], one.get('declared') or {})]
+        lines = [entry for entry in entries
+                 if 'file:' + path in things_of(entry['resource'], entry.get('declared') or {})]
         if lines and not (path.startswith(KEPT_WHOLE) and record.get('tree')):
             yield 'file:%s: whether others wrote into it since is not known' % shown_name(path)
 

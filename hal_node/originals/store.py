@@ -38,7 +38,7 @@ MOST_TREE = 20000  # files and folders of a folder that is to go
 MIB = 1024 * 1024
 #: What an observation says of files, which are things of their own.
 ELSEWHERE = ('drop_ins', 'fragment', 'file', 'saved')
-#: No files: the kernel makes them, or a program from others.
+#: These are not kept as files: the kernel makes them, or a program makes them from others.
 NO_FILES = ('/sys/', '/proc/', '/etc/selinux/targeted/active/')
 
 
@@ -83,11 +83,11 @@ def wanted_of(resources):
     # type: (Iterable[dict[str, Any]]) -> dict[str, Wanted]
     """Return {thing: Wanted} of [{resource, declared, role}]. Pure."""
     out = {}  # type: dict[str, Wanted]
-    for one in resources:
-        declared = one.get('declared') or {}
-        for thing in things_of(one['resource'], declared):
-            wanted, whole = out.setdefault(thing, Wanted()), thing != one['resource']
-            wanted.roles.add(one['role'])
+    for entry in resources:
+        declared = entry.get('declared') or {}
+        for thing in things_of(entry['resource'], declared):
+            wanted, whole = out.setdefault(thing, Wanted()), thing != entry['resource']
+            wanted.roles.add(entry['role'])
             wanted.content = wanted.content or whole or declared.get('content') is not False
             if not whole:
                 wanted.declared.update(declared)
@@ -98,7 +98,7 @@ def ours(record):
     # type: (dict[str, Any] | None) -> dict[str, bool]
     """Return {thing: whether its content, too} of what an earlier rollout made what it is. Pure."""
     entries = [dict(entry, role='') for entry in (record or {}).get('entries') or [] if not entry.get('orphaned')]
-    return {thing: one.content for thing, one in wanted_of(entries).items()}
+    return {thing: wanted.content for thing, wanted in wanted_of(entries).items()}
 
 
 # ---------------------------------------------------------------- the store
@@ -115,7 +115,7 @@ def read_index(node):
     try:
         index = json.loads((content or b'').decode('utf-8'))  # type: dict[str, Any]
         entries = index['entries']
-        right = index['format'] == FORMAT and all(isinstance(one['was'], dict) for one in entries.values())
+        right = index['format'] == FORMAT and all(isinstance(entry['was'], dict) for entry in entries.values())
     except (ValueError, KeyError, TypeError, AttributeError):
         right = False
     if not right:
@@ -140,7 +140,7 @@ def _sweep(node, index):
     """Remove content that nothing needs."""
     if status_of(node.state(CONTENT)) is None:
         return
-    used = {as_bytes(one['was'].get('sha256') or '') for one in index['entries'].values()}
+    used = {as_bytes(entry['was'].get('sha256') or '') for entry in index['entries'].values()}
     for name in os.listdir(node.state(CONTENT)):
         if name not in used:
             os.unlink(os.path.join(node.state(CONTENT), name))
@@ -238,7 +238,7 @@ def _below(path, node):
 
 def observed(things, declared, node, record_key=b''):
     # type: (Iterable[str], dict[str, Any], Any, bytes) -> dict[str, Any]
-    """Return {thing: attributes or Unreadable} of what is no path: units, packages, values in force."""
+    """Return {thing: attributes or Unreadable} of what is not a path: units, packages, values in force."""
     survey = Survey(node, record_key)
     entries = [{'resource': thing, 'declared': declared.get(thing) or {}, 'secret': True} for thing in things]
     out = {}  # type: dict[str, Any]
@@ -275,10 +275,10 @@ def _keep(request, node, check):
     fresh, problems = _fresh(wanted, ours(record), entries, node)
     large, words = _large(fresh, int(request['most_mib']), node)
     problems += words
-    answers = _read_all({thing: one for thing, one in fresh.items() if thing not in large}, node, check)
-    problems += [(thing, 'it could not be read: %s' % one.reason) for thing, one in sorted(answers.items())
-                 if isinstance(one, Unreadable)]
-    answers = {thing: one for thing, one in answers.items() if not isinstance(one, Unreadable)}
+    answers = _read_all({thing: want for thing, want in fresh.items() if thing not in large}, node, check)
+    problems += [(thing, 'it could not be read: %s' % answer.reason) for thing, answer in sorted(answers.items())
+                 if isinstance(answer, Unreadable)]
+    answers = {thing: answer for thing, answer in answers.items() if not isinstance(answer, Unreadable)}
     refused = ['%s: %s' % (shown_name(thing), words) for thing, words in problems]
     if refused and not request.get('lost_ok'):
         if not check:
@@ -286,9 +286,9 @@ def _keep(request, node, check):
         raise Refused(refused)
     for thing, was in answers.items():
         entries[thing] = _entry(entries.get(thing), fresh[thing], was, node.now())
-    for thing, one in list(wanted.items()) + list(fresh.items()):
+    for thing, want in list(wanted.items()) + list(fresh.items()):
         if thing in entries:
-            entries[thing]['roles'] = sorted(set(entries[thing]['roles']) | one.roles)
+            entries[thing]['roles'] = sorted(set(entries[thing]['roles']) | want.roles)
     if not check:
         write_index(node, index)
     lost = [losing(thing, was, fresh[thing].declared) for thing, was in sorted(answers.items())]
@@ -300,15 +300,16 @@ def _keep(request, node, check):
 def _fresh(wanted, mine, entries, node):
     # type: (dict[str, Wanted], dict[str, bool], dict[str, Any], Any) -> tuple[dict[str, Wanted], list[tuple[str, str]]]
     """Return ({thing: Wanted} of what is neither kept nor ours, with what changes with it; [(thing, why not)])."""
-    fresh = {thing: one for thing, one in wanted.items() if not _is_kept(entries.get(thing), one)
-             and not (thing in mine and (mine[thing] or not one.content))}
+    fresh = {thing: want for thing, want in wanted.items() if not _is_kept(entries.get(thing), want)
+             and not (thing in mine and (mine[thing] or not want.content))}
     paths = [thing for thing in sorted(fresh) if kind_of(thing) == 'file']
     answers = _guarded(lambda thing: also(name_of(thing), fresh[thing].declared, node), paths)
     for thing, more in answers.items():
         for path in [] if isinstance(more, Unreadable) else more:
             if 'file:' + path not in entries and 'file:' + path not in mine:
                 fresh.setdefault('file:' + path, Wanted(content=True)).roles.update(fresh[thing].roles)
-    return fresh, [(thing, one.reason) for thing, one in sorted(answers.items()) if isinstance(one, Unreadable)]
+    return fresh, [(thing, answer.reason) for thing, answer in sorted(answers.items())
+                   if isinstance(answer, Unreadable)]
 
 
 def _is_kept(entry, wanted):
@@ -333,7 +334,7 @@ def _large(fresh, most_mib, node):
     """Return (the things that are not kept, [(thing, why)]), the largest first, so that the others fit."""
     paths = [thing for thing in sorted(fresh) if kind_of(thing) == 'file' and fresh[thing].content]
     sizes = _guarded(lambda thing: _size(node.path(name_of(thing))), paths)
-    sizes = {thing: one for thing, one in sizes.items() if not isinstance(one, Unreadable)}  # reading it fails, too
+    sizes = {thing: size for thing, size in sizes.items() if not isinstance(size, Unreadable)}  # reading it fails, too
     return _too_large(sizes, most_mib * MIB), [
         (thing, '%d MiB: more than originals_most_mib (%d) has room for' % (-(-sizes[thing] // MIB), most_mib))
         for thing in _too_large(sizes, most_mib * MIB)]
@@ -356,7 +357,7 @@ def _guarded(read, things):
             raise Unreadable(os.strerror(error.errno) if error.errno else '%s' % error)
 
     answers = read_guarded(caught, things, most_hangs=3)
-    return {thing: one if isinstance(one, Unreadable) else one.value for thing, one in zip(things, answers)}
+    return {thing: answer if isinstance(answer, Unreadable) else answer.value for thing, answer in zip(things, answers)}
 
 
 def _read_all(fresh, node, check):
@@ -367,7 +368,7 @@ def _read_all(fresh, node, check):
         _folders(node)
     answers = _guarded(lambda thing: keep_path(node, name_of(thing)) if fresh[thing].content and not check
                        else described(node.path(name_of(thing)), False), paths)
-    declared = {thing: one.declared for thing, one in fresh.items() if kind_of(thing) != 'file'}
+    declared = {thing: want.declared for thing, want in fresh.items() if kind_of(thing) != 'file'}
     answers.update(observed(sorted(declared), declared, node))
     return answers
 
@@ -376,7 +377,7 @@ def _too_large(sizes, most):
     # type: (dict[str, int], int) -> list[str]
     """Return the things, the largest first, without which the others fit. Pure."""
     left, out = sum(sizes.values()), []
-    for thing in sorted(sizes, key=lambda one: (-sizes[one], one)):
+    for thing in sorted(sizes, key=lambda name: (-sizes[name], name)):
         if left <= most:
             break
         out.append(thing)
@@ -388,7 +389,7 @@ def losing(thing, was, declared):
     # type: (str, dict[str, Any], dict[str, Any]) -> str
     """Return in one line what a rollout changes there that giveback does not put back, '' for nothing. Pure.
 
-    What was not there is no loss, and what is as declared is not changed.
+    What was not there cannot be lost, and what is as declared is not changed.
     """
     kind, name = kind_of(thing), name_of(thing)
     if was.get('state') == 'absent':
@@ -398,7 +399,7 @@ def losing(thing, was, declared):
         wanted = declared.get('version') or []
         if declared.get('state') == 'absent':
             return 'package %s %s goes: it comes back if a repository has that version' % (name, ' '.join(versions))
-        if wanted and not all(pinned(one, versions) for one in wanted):
+        if wanted and not all(pinned(version, versions) for version in wanted):
             return 'package %s %s becomes %s: it comes back if a repository has that version' % (
                 name, ' '.join(versions), ' '.join(wanted))
         return ''
@@ -418,9 +419,9 @@ def listed(node):
     record = _own_record(node)
     roles = roles_of(index, record)
     seen = seen_now(index['entries'], node)
-    return [{'thing': thing, 'kept_at': one['kept_at'], 'roles': sorted(roles[thing]),
-             'was': summary(thing, one['was']), 'now': state_of(thing, one, seen[thing])}
-            for thing, one in sorted(index['entries'].items())]
+    return [{'thing': thing, 'kept_at': entry['kept_at'], 'roles': sorted(roles[thing]),
+             'was': summary(thing, entry['was']), 'now': state_of(thing, entry, seen[thing])}
+            for thing, entry in sorted(index['entries'].items())]
 
 
 def _own_record(node):
@@ -435,7 +436,7 @@ def _own_record(node):
 def roles_of(index, record):
     # type: (dict[str, Any], dict[str, Any] | None) -> dict[str, set[str]]
     """Return {thing: the roles that have it}: those that it was kept for, and those that the record has. Pure."""
-    out = {thing: set(one['roles']) for thing, one in index['entries'].items()}
+    out = {thing: set(entry['roles']) for thing, entry in index['entries'].items()}
     for entry in (record or {}).get('entries') or []:
         for thing in things_of(entry['resource'], entry.get('declared') or {}):
             if thing in out and not entry.get('orphaned'):

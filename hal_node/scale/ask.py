@@ -78,10 +78,10 @@ def refuse_beside(command):
     for number in os.listdir("/proc"):
         try:
             with open("/proc/%d/cmdline" % int(number), "rb") as words:
-                found = program in words.read().split(b"\0")[:3]  # after the shell that runs it
-        except (ValueError, IOError):  # no process, or none any more
+                runs = program in words.read().split(b"\0")[:3]  # after the shell that runs it
+        except (ValueError, IOError):  # not a process, or it has ended
             continue
-        if found and _is_root_s(number):
+        if runs and _is_root_s(number):
             raise ScaleError("%s runs already (process %s): nothing was changed; run this again when it has ended" % (
                 command, number))
 

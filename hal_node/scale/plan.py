@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""Which calls of mmchconfig make a cluster's attributes the declared ones: the fewest, and none that is not needed.
+"""Which calls of mmchconfig make a cluster's attributes the declared ones: the fewest that do.
 
 Pure functions. Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
 
@@ -88,11 +88,11 @@ class Configured(object):
     def of_classes(self, attribute):
         # type: (str) -> list[tuple[str, frozenset[str]]]
         """Return [(value, nodes)] of what nodes have by a class of Scale's."""
-        found = self.classes.get(attribute.lower())
-        if not found:
+        values = self.classes.get(attribute.lower())
+        if not values:
             return []
         own = frozenset(node for _value, nodes in self.of_nodes(attribute) for node in nodes)
-        return [(value, nodes - own) for value, nodes in found]
+        return [(value, nodes - own) for value, nodes in values]
 
 
 def split(text, classes, known):
@@ -160,11 +160,11 @@ def of_class(configured, name, nodes, attribute, value):
 def declared_values(attributes, classes):
     # type: (dict[str, Any], dict[str, dict[str, Any]]) -> dict[str, dict[str, str]]
     """Return {node: {attribute in lower case: declared value}} of all that is set; the cluster is ""."""
-    found = {CLUSTER: {name.lower(): written(attributes[name]) for name in attributes}}
-    for one in classes.values():
-        own = {name.lower(): written(one["attributes"][name]) for name in one["attributes"]}
-        found.update((node, own) for node in one["nodes"])
-    return found
+    values = {CLUSTER: {name.lower(): written(attributes[name]) for name in attributes}}
+    for node_class in classes.values():
+        own = {name.lower(): written(node_class["attributes"][name]) for name in node_class["attributes"]}
+        values.update((node, own) for node in node_class["nodes"])
+    return values
 
 
 def in_the_way(changed, configured, classes, record):
@@ -176,18 +176,18 @@ def in_the_way(changed, configured, classes, record):
     cluster would: mmchconfig without nodes may take those away.
     """
     lines = []
-    for one in changed:
+    for change in changed:
         by_value = {}  # type: dict[str, set[str]]
-        for node, value in values_of_others(one, configured, classes, record):
+        for node, value in values_of_others(change, configured, classes, record):
             by_value.setdefault(value, set()).add(node)
         lines += ["%s%s: %s instead of %s" % (
-            one.attribute, on(nodes), written(one.value), value) for value, nodes in by_value.items()]
+            change.attribute, on(nodes), written(change.value), value) for value, nodes in by_value.items()]
     return sorted(lines)
 
 
 def on(nodes):
     # type: (set[str]) -> str
-    """Return nodes in words; the cluster is none."""
+    """Return nodes in words, "" for the cluster."""
     return "" if nodes == {CLUSTER} else " on %s" % ",".join(sorted(node or "the cluster" for node in nodes))
 
 
@@ -200,13 +200,13 @@ def values_of_others(change, configured, classes, record):
     own = {node: value for value, nodes in configured.of_classes(attribute) + configured.of_nodes(attribute)
            for node in nodes}
     if change.nodes is None:
-        of_classes = {node for one in classes.values() for node in one["nodes"]}
-        found = {node: own[node] for node in own if node not in of_classes and not same(own[node], change.value)}
+        of_classes = {node for node_class in classes.values() for node in node_class["nodes"]}
+        overwritten = {node: own[node] for node in own if node not in of_classes and not same(own[node], change.value)}
         if is_theirs:
-            found[CLUSTER] = cluster
+            overwritten[CLUSTER] = cluster
     else:
-        found = {node: own.get(node, cluster) for node in change.nodes if node in own or is_theirs}
-    for node, value in found.items():
+        overwritten = {node: own.get(node, cluster) for node in change.nodes if node in own or is_theirs}
+    for node, value in overwritten.items():
         if value != DEFAULT and not ours(record, node, attribute, value):
             yield node, value
 
@@ -224,29 +224,29 @@ def calls(changed):
     for change in changed:
         key = (change.nodes, applies(change.attribute) == NOW)
         folded.setdefault(key, {})[change.attribute] = written(change.value)
-    found = []
-    for (nodes, at_once), settings in sorted(folded.items(), key=lambda one: (sorted(one[0][0] or ()), one[0][1])):
+    argvs = []
+    for (nodes, at_once), settings in sorted(folded.items(), key=lambda pair: (sorted(pair[0][0] or ()), pair[0][1])):
         argv = ["mmchconfig", ",".join("%s=%s" % pair for pair in sorted(settings.items()))]
         argv += ["-i"] if at_once else []
         argv += ["-N", ",".join(sorted(nodes))] if nodes is not None else []
-        found.append(argv)
-    return found
+        argvs.append(argv)
+    return argvs
 
 
 def by_hand(configured, attributes, classes):
     # type: (Configured, Iterable[str], dict[str, dict[str, Any]]) -> list[str]
     """Return a line for each attribute that nobody declared and that nodes of a class have of their own."""
-    known = frozenset(node for one in classes.values() for node in one["nodes"])
+    known = frozenset(node for node_class in classes.values() for node in node_class["nodes"])
     declared = {name.lower() for name in attributes}
-    for one in classes.values():
-        declared |= {name.lower() for name in one["attributes"]}
-    found = []
+    for node_class in classes.values():
+        declared |= {name.lower() for name in node_class["attributes"]}
+    lines = []
     for attribute in sorted(configured.attributes - declared):
         for value, nodes in configured.of_nodes(attribute):
             if nodes & known:
-                found.append("%s is %s on %s, which nobody declared" % (
+                lines.append("%s is %s on %s, which nobody declared" % (
                     name_of(attribute) or attribute, value, ",".join(sorted(nodes & known))))
-    return found
+    return lines
 
 
 def for_node(configured, node, nodes):
@@ -259,14 +259,14 @@ def for_node(configured, node, nodes):
     wanted = {}
     for attribute in configured.attributes:
         own = configured.of_nodes(attribute)
-        found = [value for value, where in own if node in where]
-        found = found or [value for value, where in configured.of_classes(attribute) if node in where]
-        if not found:
-            found = [value for value, where in own if where - nodes]
+        values = [value for value, where in own if node in where]
+        values = values or [value for value, where in configured.of_classes(attribute) if node in where]
+        if not values:
+            values = [value for value, where in own if where - nodes]
             if attribute in configured.cluster:
-                found.append(configured.cluster[attribute])
-        if found:
-            wanted[attribute] = found
+                values.append(configured.cluster[attribute])
+        if values:
+            wanted[attribute] = values
     return wanted
 
 
@@ -276,12 +276,12 @@ def not_effective(configured, running, node, nodes, declared):
 
     What nobody declared is left alone: the daemon adjusts some attributes by itself.
     """
-    found, wanted = {}, for_node(configured, node, nodes)
+    differing, wanted = {}, for_node(configured, node, nodes)
     for name in declared:
         values, value = wanted.get(name.lower(), []), running.get(name.lower())
-        if values and value is not None and applies(name) != MM and not any(same(one, value) for one in values):
-            found["%s: configured %s" % (name, " or ".join(sorted(values)))] = value
-    return found
+        if values and value is not None and applies(name) != MM and not any(same(right, value) for right in values):
+            differing["%s: configured %s" % (name, " or ".join(sorted(values)))] = value
+    return differing
 
 
 def needs_restart(line):

@@ -112,7 +112,7 @@ def problem(attribute, value, unchecked=()):
     known = name_of(attribute)
     if known is None:
         near = difflib.get_close_matches(attribute.lower(), sorted(BY_LOWER), 1, 0.6)
-        return "%s is no attribute that is known here%s%s" % (
+        return "%s is not a known attribute%s%s" % (
             attribute, "; did you mean %s" % BY_LOWER[near[0]] if near else "",
             "; if it is right, list it in spectrum_scale_attributes_unchecked")
     if known != attribute:
@@ -121,13 +121,13 @@ def problem(attribute, value, unchecked=()):
         return ""
     text = written(value)
     if not text or set(text) & set(",=\n\"'") and known != "verbsPorts":
-        return "%s: %s is no value for mmchconfig" % (known, repr(text).lstrip("u"))
+        return "%s: %s is not a value for mmchconfig" % (known, repr(text).lstrip("u"))
     return out_of_range(known, text)
 
 
 def out_of_range(known, text):
     # type: (str, str) -> str
-    """Return why a value is none of those that an attribute takes, or ""."""
+    """Return why a value is not one that the attribute takes, or ""."""
     values = KNOWN[known][0]
     if values is ANY:
         return ""
@@ -135,10 +135,10 @@ def out_of_range(known, text):
         if text not in values:
             return "%s is %s; write %s" % (known, text, " or ".join(values))
         return ""
-    found, (least, most) = number(text), values
-    if found is None:
-        return "%s is %s; write a number, as 4096 or 4G" % (known, text)
-    if found < least or most is not None and found > most:
+    size, (least, most) = number(text), values
+    if size is None:
+        return "%s is %s; write a number such as 4096 or 4G" % (known, text)
+    if size < least or most is not None and size > most:
         return "%s is %s; write %s" % (
             known, text, "%d to %d" % (least, most) if most is not None else "%d or more" % least)
     return ""
@@ -149,8 +149,8 @@ def memory(attributes):
     """Return [(part, bytes)] of a node's memory that the daemon takes, with the defaults for what is not declared."""
     def value(name):
         # type: (str) -> int
-        found = attributes.get(name)
-        return number(KNOWN[name][1] if found is None else found) or 0
+        declared = attributes.get(name)
+        return number(KNOWN[name][1] if declared is None else declared) or 0
     return [
         ("pagepool", value("pagepool")),
         ("maxFilesToCache x 10 KB", value("maxFilesToCache") * FILE_BYTES),

@@ -35,7 +35,7 @@ def rows(text, command, columns, kind=""):
 
     A list that was cut off, or an error text in its place, is never taken for a shorter list.
     """
-    names, found, first = None, [], ""
+    names, listed, first = None, [], ""
     for line in text.splitlines():
         fields = line.rstrip().split(":")
         if len(fields) < 3 or fields[0] != command:
@@ -61,10 +61,10 @@ def rows(text, command, columns, kind=""):
             missing = [name for name in columns if name not in row]
             if missing:
                 raise ScaleTextError("%s: a row has no %s: %s" % (command, ", ".join(missing), quoted(line)))
-            found.append(row)
+            listed.append(row)
     if names is None:
         raise ScaleTextError("%s printed %s" % (command, quoted(first) if first else "nothing"))
-    return found
+    return listed
 
 
 def quoted(line):
@@ -86,10 +86,10 @@ def configured(text):
 def running(text):
     # type: (str) -> dict[str, str]
     """Return {attribute in lower case: value} with which the daemon runs, of mmdiag --config -Y."""
-    found = rows(text, "mmdiag", ("name", "value"), "config")
-    if not found:
+    attributes = rows(text, "mmdiag", ("name", "value"), "config")
+    if not attributes:
         raise ScaleTextError("mmdiag shows no attribute: the daemon does not run")
-    return {row["name"].lower(): row["value"] for row in found}
+    return {row["name"].lower(): row["value"] for row in attributes}
 
 
 def members(text):
@@ -98,20 +98,20 @@ def members(text):
 
     A daemon may use an interface of its own, such as IPoIB: then daemonNodeName and ipAddress are that interface's.
     """
-    found = {}  # type: dict[str, str]
+    known = {}  # type: dict[str, str]
     for row in rows(text, "mmlscluster", ("daemonNodeName", "ipAddress", "adminNodeName"), "clusterNode"):
         node = short(row["adminNodeName"])
         for name in (row["adminNodeName"], node, row["daemonNodeName"], short(row["daemonNodeName"]), row["ipAddress"]):
-            found.setdefault(name.lower(), node)
-    if not found:
+            known.setdefault(name.lower(), node)
+    if not known:
         raise ScaleTextError("mmlscluster shows no node")
-    return found
+    return known
 
 
 def member(known, name, addresses=()):
     # type: (dict[str, str], str, Iterable[str]) -> str | None
     """Return the node of members() that has this name or one of the addresses, None where there is none."""
-    return next((known[one] for one in [name.lower(), short(name).lower()] + list(addresses) if one in known), None)
+    return next((known[key] for key in [name.lower(), short(name).lower()] + list(addresses) if key in known), None)
 
 
 def classes(text):
@@ -122,7 +122,7 @@ def classes(text):
     (IBM Docs, mmcrnodeclass and mmlsnodeclass 5.0.4: siteA has linuxNodes): without --all they would not be listed,
     and a row of mmlsconfig for nsdNodes or cesNodes would have nobody. IBM publishes no columns of -Y for it.
     """
-    found = {}  # type: dict[str, frozenset[str]]
+    listed = {}  # type: dict[str, frozenset[str]]
     name, below = None, False
     for line in text.splitlines():
         if not below:
@@ -132,31 +132,31 @@ def classes(text):
         if words and not line[0].isspace():
             name = words.pop(0)
         if name:
-            found[name] = found.get(name, frozenset()) | frozenset(short(node) for node in words)
+            listed[name] = listed.get(name, frozenset()) | frozenset(short(node) for node in words)
     return {
-        name: frozenset(node for one in its for node in (found[one] if one in found and one != name else [one]))
-        for name, its in found.items()
+        name: frozenset(node for word in its for node in (listed[word] if word in listed and word != name else [word]))
+        for name, its in listed.items()
     }
 
 
 def state(text):
     # type: (str) -> str
     """Return the state of this node's daemon of mmgetstate -Y: active, down, arbitrating, unknown."""
-    found = rows(text, "mmgetstate", ("nodeName", "state"))
-    if len(found) != 1:
-        raise ScaleTextError("mmgetstate shows %d nodes instead of this one" % len(found))
-    return found[0]["state"]
+    nodes = rows(text, "mmgetstate", ("nodeName", "state"))
+    if len(nodes) != 1:
+        raise ScaleTextError("mmgetstate shows %d nodes instead of this one" % len(nodes))
+    return nodes[0]["state"]
 
 
 def file_system(text):
     # type: (str) -> dict[str, str]
     """Return {field: data} of one file system, of mmlsfs NAME -Y."""
-    found = {
+    fields = {
         row["fieldName"]: row["data"] for row in rows(text, "mmlsfs", ("deviceName", "fieldName", "data"))
     }
-    if not found:
+    if not fields:
         raise ScaleTextError("mmlsfs shows nothing of this file system")
-    return found
+    return fields
 
 
 def short(node):

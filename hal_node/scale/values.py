@@ -20,11 +20,11 @@ DEFAULT = "DEFAULT"
 
 def number(value):
     # type: (object) -> int | None
-    """Return 131072 for "128K", None for what is no number."""
+    """Return 131072 for "128K", None for what is not a number."""
     if isinstance(value, bool):
         return None
-    found = NUMBER.match(("%s" % (value,)).strip())
-    return int(found.group(1)) * UNITS[found.group(2).upper()] if found else None
+    match = NUMBER.match(("%s" % (value,)).strip())
+    return int(match.group(1)) * UNITS[match.group(2).upper()] if match else None
 
 
 def written(value):
@@ -35,7 +35,7 @@ def written(value):
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
-        return " ".join("%s" % (one,) for one in value)
+        return " ".join("%s" % (part,) for part in value)
     return ("%s" % (value,)).strip()
 
 
@@ -43,16 +43,16 @@ def plain(value):
     # type: (object) -> str
     """Return a value in the one form that compares: numbers in full, words in lower case, single blanks."""
     text = " ".join(written(value).replace(",", " ").split())
-    found = number(text)
-    return text.lower() if found is None else "%d" % found
+    size = number(text)
+    return text.lower() if size is None else "%d" % size
 
 
-def same(one, other):
+def same(value, other):
     # type: (object, object) -> bool
     """Return whether two values mean the same, each as written in YAML, by mmlsconfig or by mmdiag."""
-    one, other = plain(one), plain(other)
-    if one == other:
+    value, other = plain(value), plain(other)
+    if value == other:
         return True
-    if one in SWITCHES or other in SWITCHES:
-        return SWITCHES.get(one, one) == SWITCHES.get(other, other)
+    if value in SWITCHES or other in SWITCHES:
+        return SWITCHES.get(value, value) == SWITCHES.get(other, other)
     return False

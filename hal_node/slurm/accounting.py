@@ -112,9 +112,9 @@ def coordinators(output, associations):
             for account, names in shown.items()}
 
 
-def coordinator_steps(accounts, found):
+def coordinator_steps(accounts, current):
     # type: (list[dict[str, Any]], dict[str, list[str]]) -> list[Step]
-    """Return the Steps that give accounts the coordinators that they declare; `found` is what coordinators() says.
+    """Return the Steps that give accounts the coordinators that they declare; `current` is what coordinators() says.
 
     After all others: a coordinator is a user of the database.
     """
@@ -122,7 +122,7 @@ def coordinator_steps(accounts, found):
     for entry in _present(accounts):
         if COORDINATORS not in entry:
             continue
-        wanted, has = set(entry[COORDINATORS] or []), set(found.get(entry["name"], []))
+        wanted, has = set(entry[COORDINATORS] or []), set(current.get(entry["name"], []))
         for verb, words, names in (("add", [], wanted - has), ("delete", ["where"], has - wanted)):
             for name in sorted(names):
                 steps_.append(Step(["sacctmgr", "--immediate", verb, "coordinator"] + words +
@@ -206,14 +206,14 @@ def normal(value, kind):
     return str(value).lower()  # sacctmgr keeps descriptions and names in lower case
 
 
-def spelled(value, kind, found):
+def spelled(value, kind, current):
     # type: (Any, str, str | None) -> str
     """Return a value as sacctmgr's options want it; clearing one needs -1, of a TRES each by its name."""
     if value is None or value == []:
         if kind in CLEARED:
             return CLEARED[kind]
         if kind == "tres":
-            return ",".join("%s=-1" % item.split("=")[0] for item in (found or "").split(",") if item)
+            return ",".join("%s=-1" % item.split("=")[0] for item in (current or "").split(",") if item)
         return "-1" if kind in ("number", "time", "flags") else ""
     if kind == "tres" and isinstance(value, dict):
         return ",".join("%s=%s" % pair for pair in sorted(value.items()))
@@ -229,16 +229,16 @@ def differing(entry, row, fields):
     for key, option, column, kind in fields:
         if key not in entry:
             continue
-        found = row.get(column, "")
+        current = row.get(column, "")
         try:
-            if normal(entry[key], kind) == normal(found, kind):
+            if normal(entry[key], kind) == normal(current, kind):
                 continue
         except ValueError as error:
             raise AccountingError("%s: %s: %s" % (entry.get("name"), key, error.args[0]))
         if not row and entry[key] is None:
             continue
-        wanted = spelled(entry[key], kind, found)
-        out.append(("%s=%s" % (option, wanted), "%s %s -> %s" % (key, found or "(none)", wanted or "(none)")))
+        wanted = spelled(entry[key], kind, current)
+        out.append(("%s=%s" % (option, wanted), "%s %s -> %s" % (key, current or "(none)", wanted or "(none)")))
     return out
 
 
@@ -357,10 +357,10 @@ def _user_steps(entries, state, cluster):
     return steps
 
 
-def _delete_steps(what, names, found):
+def _delete_steps(what, names, known):
     # type: (str, list[str], Iterable[str]) -> list[Step]
     return [Step(["sacctmgr", "--immediate", "delete", what, "where", "name=" + name], "%s %s deleted" % (what, name))
-            for name in names if name in found]
+            for name in names if name in known]
 
 
 def steps(cluster, qos, accounts, users, state):
@@ -378,8 +378,8 @@ def steps(cluster, qos, accounts, users, state):
 def unmanaged(qos, accounts, users, state):
     # type: (list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]], State) -> dict[str, list[str]]
     """Return {kind: [names]} of what the database has and nobody declared. It is shown, never deleted by itself."""
-    def rest(found, entries, own):
+    def rest(names, entries, own):
         # type: (Iterable[str], list[dict[str, Any]], Iterable[str]) -> list[str]
-        return sorted(set(found) - {entry["name"] for entry in entries} - set(own))
+        return sorted(set(names) - {entry["name"] for entry in entries} - set(own))
     return {"qos": rest(state.qos, qos, OWN_QOS), "accounts": rest(state.accounts, accounts, OWN_ACCOUNTS),
             "users": rest(state.users, users, OWN_USERS)}

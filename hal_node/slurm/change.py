@@ -143,11 +143,11 @@ def rule_for(parameter, version):
     # type: (str, str) -> Rule
     """Return the Rule that holds for a slurm.conf parameter in a release."""
     low = parameter.lower()
-    found = None
+    latest = None
     for first, rule in RULES.get(low, []):
         if first <= release(version):
-            found = rule
-    return found or (_PLUGIN_RULE if _PLUGIN.search(low) else _DEFAULT_RULE)
+            latest = rule
+    return latest or (_PLUGIN_RULE if _PLUGIN.search(low) else _DEFAULT_RULE)
 
 
 def _same(old, new):
@@ -168,17 +168,17 @@ def _parameters(name, old, new, version, rule=rule_for):
         if before is not None and after is not None and _same(before[1], after[1]):
             continue
         subject = (after or old[low])[0]
-        found = rule(subject, version)
-        changes.append(Change(name, subject, before and before[1], after and after[1], found.slurmctld, found.slurmd,
-                              tuple(found.unsafe), False, found.reason, found.source, found.queued))
+        effect = rule(subject, version)
+        changes.append(Change(name, subject, before and before[1], after and after[1], effect.slurmctld, effect.slurmd,
+                              tuple(effect.unsafe), False, effect.reason, effect.source, effect.queued))
     return changes
 
 
-def _fold_nodes(found):
+def _fold_nodes(differences):
     # type: (list[tuple[str, Any]]) -> list[tuple[list[str], Any]]
-    """Return [(names, key)] with equal keys joined; found: [(name, key)]."""
+    """Return [(names, key)] with equal keys joined; differences: [(name, key)]."""
     by_key = collections.OrderedDict()  # type: dict[Any, list[str]]
-    for name, key in found:
+    for name, key in differences:
         by_key.setdefault(key, []).append(name)
     return [(names, key) for key, names in by_key.items()]
 
@@ -195,14 +195,14 @@ def _nodes(old, new, node):
         changes.append(Change("slurm.conf", "nodes added", None, fold(come), RESTART, RESTART, (), False,
                               "daemons must restart: each slurmd forwards messages to every node",
                               "scontrol(1) reconfigure; %s" % _NODE_SOURCE, False))
-    found = []
+    differences = []
     for name in sorted(set(old) & set(new)):
         for key in sorted(set(old[name]) | set(new[name])):
             before, after = old[name].get(key), new[name].get(key)
             if before != after:
                 shown = (None, None) if key in _ADDRESS else (before, after)
-                found.append((name, (key,) + shown))
-    for names, (key, before, after) in _fold_nodes(found):
+                differences.append((name, (key,) + shown))
+    for names, (key, before, after) in _fold_nodes(differences):
         # An address concerns every slurmd, which forward messages; a size only the slurmd that registers with it.
         concerns_me = node is None or key in _ADDRESS or node in names
         unsafe = ()  # type: tuple[str, ...]
@@ -277,8 +277,8 @@ def _gres_conf(old, new, node):
         return " | ".join(sorted(set(rows))) or None
     def without_cores(devices):
         # type: (dict[str, list[tuple[tuple[str, str], ...]]]) -> dict[str, list[tuple[tuple[str, str], ...]]]
-        return {name: [tuple(p for p in device if p[0] not in ("cores", "cpus")) for device in found]
-                    for name, found in devices.items()}
+        return {name: [tuple(p for p in device if p[0] not in ("cores", "cpus")) for device in listed]
+                    for name, listed in devices.items()}
     only_cores = without_cores(before) == without_cores(after)
     # Jobs hold GPUs only where there were some: the devices of a new node, or a node's first ones, hurt none.
     held = any(before.get(name) for name in changed)

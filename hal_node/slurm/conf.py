@@ -26,7 +26,7 @@ MAX_NAMES = 100000
 #
 # parameters: {lower case name: (name as written, value)}; a repeated SlurmctldHost is joined by ";" in order.
 # nodes, partitions: {name: {lower case key: value}} with the values of the DEFAULT lines filled in.
-# others: lines that are understood as lines only (DownNodes, NodeSet, Include, ...), normalised, in order.
+# others: lines that are not taken apart (DownNodes, NodeSet, Include, ...), normalised, in order.
 Conf = collections.namedtuple("Conf", "parameters nodes partitions others")
 
 
@@ -56,16 +56,16 @@ def logical_lines(text):
 def pairs(line):
     # type: (str) -> list[tuple[str, str]]
     """Return [(key, value)] of a line of Key=Value words; a value may be in double quotes. Raises SlurmConfError."""
-    found = []
+    words = []
     position = 0
     pattern = re.compile(r'\s*([A-Za-z0-9_]+)\s*=\s*(?:"([^"]*)"|(\S*))')
     while line[position:].strip():
         match = pattern.match(line, position)
         if match is None:
             raise SlurmConfError("not Key=Value: '%s'" % line[position:].strip()[:60])
-        found.append((match.group(1), match.group(2) if match.group(2) is not None else match.group(3)))
+        words.append((match.group(1), match.group(2) if match.group(2) is not None else match.group(3)))
         position = match.end()
-    return found
+    return words
 
 
 def _split_outside_brackets(text):
@@ -194,7 +194,7 @@ def parse_gres(text):
         device = tuple(sorted((key, value) for key, value in words if key != "nodename"))
         for name in names:
             devices.setdefault(name, []).append(device)
-    return {name: sorted(found) for name, found in devices.items()}
+    return {name: sorted(listed) for name, listed in devices.items()}
 
 
 def parse_flat(text):

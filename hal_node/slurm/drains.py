@@ -73,7 +73,7 @@ def too_few(names, nodes, floors, proving=(), site=None):
         return "%d nodes would be left for jobs, at least %d have to stay; %d of %d are away already" % (
             len(left), site, len(nodes) - len(serving), len(nodes))
     keep = floors_of(nodes, floors, site)
-    for partition in [one for name in sorted(taken) for one in nodes[name]["partitions"]]:
+    for partition in [partition for name in sorted(taken) for partition in nodes[name]["partitions"]]:
         stay, floor = [name for name in left if partition in nodes[name]["partitions"]], keep[partition][0]
         if len(stay) < floor:
             return "%s would have %s for jobs, at least %d %s to stay" % (

@@ -25,27 +25,28 @@ MOST_NAMES = 8
 def other_release(program, said, version):
     # type: (str, str, str) -> str
     """Return why an installed release is refused, or "". said: what `program -V` printed ("slurm 20.02.7")."""
-    found = re.match(r"slurm\S* (\S+)", said)
-    if not found:
+    match = re.match(r"slurm\S* (\S+)", said)
+    if not match:
         return "%s -V does not say its release, and slurm_version is %s" % (program, version)
-    if found.group(1) == version:
+    if match.group(1) == version:
         return ""
-    return ("%s %s is installed, and slurm_version is %s: a rollout upgrades no Slurm. Upgrade by hand, slurmdbd first"
-            " (docs/slurm.md, Upgrade), or set slurm_version: %s" % (program, found.group(1), version, found.group(1)))
+    return ("%s %s is installed, and slurm_version is %s: a rollout does not upgrade Slurm. Upgrade by hand, slurmdbd"
+            " first (docs/slurm.md, Upgrade), or set slurm_version: %s" % (
+                program, match.group(1), version, match.group(1)))
 
 
-def other_number(kind, name, found, declared, owner, used):
+def other_number(kind, name, number, declared, owner, used):
     # type: (str, str, int | None, int, str | None, list[str]) -> str
     """Return why a number of the user or group slurm is refused, or "".
 
-    kind: user or group. found: its number here, None when it is not there. declared: as slurm_uid or slurm_gid has it.
+    kind: user or group. number: the one it has here, None when it is not there. declared: slurm_uid or slurm_gid.
     owner: who has the declared number here, None for nobody. used: what belongs to the user's present number, in words;
     a number that nothing has is changed.
     """
     setting = {"user": "slurm_uid", "group": "slurm_gid"}[kind]
-    if found is not None and found != declared and used:
+    if number is not None and number != declared and used:
         return "%s %s has number %d here and %s is %d; %s. It is not changed under them: set %s: %d, for all nodes" % (
-            kind, name, found, setting, declared, "; ".join(used), setting, found)
+            kind, name, number, setting, declared, "; ".join(used), setting, number)
     if owner is not None and owner != name:
         return "number %d (%s) belongs to %s %s here: set another, for all nodes" % (declared, setting, kind, owner)
     return ""
@@ -81,6 +82,6 @@ def shut_out(users, associated, enforce):
     if not names:
         return ""
     told = ", ".join(names[:MOST_NAMES]) + (" and %d more" % (len(names) - MOST_NAMES) if names[MOST_NAMES:] else "")
-    return ("AccountingStorageEnforce=%s is new here, and %s with jobs of now or of the last 30 days would be refused:"
+    return ("AccountingStorageEnforce=%s is new here, and %s with jobs now or in the last 30 days would be refused:"
             " no account (%s). Declare them in slurm_users, or let slurm_enforce_ok=true shut them out" % (
                 enforce, "1 user" if len(names) == 1 else "%d users" % len(names), told))

@@ -106,8 +106,8 @@ def has_to_register(node):
     # type: (dict[str, Any]) -> bool
     """Whether slurmctld waits for a node's slurmd to register.
 
-    slurmctld pings no node that is DOWN and silent (ping_nodes.c, ping_nodes); it asks it to register once in many
-    pings, which may be half an hour. A slurmd that starts registers at once.
+    slurmctld does not ping a node that is DOWN and silent (ping_nodes.c, ping_nodes). It asks it to register once in
+    many pings, which may be half an hour. A slurmd that starts registers at once.
     """
     seen_through = node["reason"] == NOT_RESPONDING or node["drained"] or node["failing"]
     return bool(node["down"] and not node["answers"] and not node["reboot"] and seen_through)

@@ -35,7 +35,7 @@ def text_of(path):
 class Files(object):
     """Configuration files in place, and those that wait for them in `folder`; without one they are the same.
 
-    planned: in check mode, {path: content} of what would have been written by now; None for a content that nobody says.
+    planned: in check mode, {path: content} of what would have been written by now; None for content that is not known.
     """
 
     def __init__(self, paths, folder, planned):
@@ -78,8 +78,8 @@ class Files(object):
 
 def _readable_alone(path):
     # type: (str) -> bool
-    found = os.stat(path)
-    return stat.S_IMODE(found.st_mode) == MODE and (os.geteuid() != 0 or (found.st_uid, found.st_gid) == (0, 0))
+    state = os.stat(path)
+    return stat.S_IMODE(state.st_mode) == MODE and (os.geteuid() != 0 or (state.st_uid, state.st_gid) == (0, 0))
 
 
 def at_stake(daemon, conf):

@@ -25,16 +25,16 @@ STEP = b"slurmstepd"
 def job_steps(proc="/proc"):
     # type: (str) -> list[int]
     """Return the processes of steps of jobs on this node (proc(5), comm); they live on without slurmd."""
-    found = []
+    pids = []
     for name in os.listdir(proc):
         if name.isdigit():
             try:
                 with open(os.path.join(proc, name, b"comm" if isinstance(name, bytes) else "comm"), "rb") as stream:
                     if stream.read().strip() == STEP:
-                        found.append(int(name))
+                        pids.append(int(name))
             except EnvironmentError:
                 continue  # it has ended
-    return found
+    return pids
 
 
 class NoAnswer(Exception):
@@ -63,8 +63,8 @@ def unit_properties(module, unit, names):
         if environ:
             time.sleep(2)
         status, out, err = module.run_command(argv, environ_update=environ)
-        found = dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
-        properties = {name: found.get(name, "") for name in names}
+        answered = dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
+        properties = {name: answered.get(name, "") for name in names}
         if status == 0 and any(properties.values()):
             return properties
         said = ((err or out).strip().splitlines() or ["it said nothing"])[-1]

@@ -34,12 +34,12 @@ class ReservationError(ValueError):
 def read(text):
     # type: (str) -> dict[str, dict[str, str]]
     """Return {name: {key: text}} of "scontrol show reservation --oneliner"; "(null)" is ""."""
-    found = {}
+    rows = {}
     for line in text.splitlines():
         row = dict(re.findall(r"(\w+)=(\S*)", line))
         if "ReservationName" in row:
-            found[row["ReservationName"]] = {k: "" if v == "(null)" else v for k, v in row.items()}
-    return found
+            rows[row["ReservationName"]] = {k: "" if v == "(null)" else v for k, v in row.items()}
+    return rows
 
 
 def _time(name, key, value):
@@ -77,11 +77,11 @@ def _check(entries):
         if entry.get("state", "present") == "absent":
             continue
         if (entry.get("end") is None) == (entry.get("duration") is None):
-            raise ReservationError("reservation %s: give end or duration, one of them" % name)
+            raise ReservationError("reservation %s: give either end or duration" % name)
         if not entry.get("users") and not entry.get("accounts"):
             raise ReservationError("reservation %s: give users or accounts" % name)
         if bool(entry.get("nodes")) == bool(entry.get("node_count")):
-            raise ReservationError("reservation %s: give nodes or node_count, one of them" % name)
+            raise ReservationError("reservation %s: give either nodes or node_count" % name)
         start, end = _span(entry)
         if end <= start:
             raise ReservationError("reservation %s: it ends before it starts" % name)
@@ -138,7 +138,7 @@ def _differing(entry, row, now):
     return words
 
 
-def steps(entries, found, now):
+def steps(entries, current, now):
     # type: (list[dict[str, Any]], dict[str, dict[str, str]], datetime.datetime) -> list[Step]
     """Return the Steps, in order, that make the reservations what is declared. Raises ReservationError.
 
@@ -148,7 +148,7 @@ def steps(entries, found, now):
     _check(entries)
     out = []
     for entry in entries:
-        name, row = entry["name"], found.get(entry["name"])
+        name, row = entry["name"], current.get(entry["name"])
         if entry.get("state", "present") == "absent":
             if row:
                 out.append(Step(["scontrol", "delete", "ReservationName=" + name], "%s deleted" % name))

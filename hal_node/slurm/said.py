@@ -33,8 +33,8 @@ OF_THE_TEXTS = re.compile("|".join([
 ]))
 # The same, as information only.
 GRES_MISMATCH = re.compile(r"^WARNING: A line in gres\.conf for GRES .* more configured than expected")
-# What ends only this instance, or says nothing of the texts: a port that somebody took meanwhile, a database that it
-# has not, a device that is not there.
+# What ends only this instance, or says nothing of the texts: a port that is taken by now, a database that it does
+# not have, a device that is not there.
 NOT_OF_THE_TEXTS = re.compile("|".join([
     r"Address already in use", r"slurmdbd", r"can't stat gres\.conf file", r"not a valid character or block device",
     r"[Mm]unge", r"No space left", r"Cannot allocate memory",
@@ -57,32 +57,32 @@ MOST_PLACES = 3
 def said(output):
     # type: (str) -> list[tuple[str, str]]
     """Return [(level, message)] of a daemon's output; the level is "error", "fatal" or "" for information."""
-    found = []
+    messages = []
     for line in output.splitlines():
         match = LINE.match(line)
         if match:
-            found.append((match.group(1) or "", match.group(2).strip()))
-    return found
+            messages.append((match.group(1) or "", match.group(2).strip()))
+    return messages
 
 
 def refusals(output):
     # type: (str) -> list[str]
     """Return the messages that refuse the texts, each once and in order."""
-    found = []
+    refusing = []
     for level, message in said(output):
         if NOT_OF_THE_TEXTS.search(message):
             continue
         wrong = level == "fatal" or (level == "error" and OF_THE_TEXTS.search(message)) or GRES_MISMATCH.match(message)
-        if wrong and message not in found:
-            found.append(message)
-    return [message for message in found if not COMPANION.search(message)] or found
+        if wrong and message not in refusing:
+            refusing.append(message)
+    return [message for message in refusing if not COMPANION.search(message)] or refusing
 
 
 def foreign(output):
     # type: (str) -> str
     """Return the last error that says nothing of the texts, "" where there is none."""
-    found = [message for level, message in said(output) if level and NOT_OF_THE_TEXTS.search(message)]
-    return found[-1] if found else ""
+    messages = [message for level, message in said(output) if level and NOT_OF_THE_TEXTS.search(message)]
+    return messages[-1] if messages else ""
 
 
 def last_words(output):
@@ -99,22 +99,22 @@ def placed(messages, texts):
 
     The place that Slurm gives behind a message (Parse error in file ... line ...) becomes that message's own.
     """
-    found, told = [], set()  # type: list[list[Any]], set[int]
+    rows, told = [], set()  # type: list[list[Any]], set[int]
     for message in messages:
         parse = PARSE_ERROR.match(message)
         if not parse:
-            found.append([message, about(message, texts)])
+            rows.append([message, about(message, texts)])
             continue
         name, number = parse.group(1).split("/")[-1], int(parse.group(2))
         lines = texts.get(name, "").splitlines()
-        if not found or number > len(lines):
-            found.append([message, []])
+        if not rows or number > len(lines):
+            rows.append([message, []])
             continue
-        if id(found[-1]) not in told:
-            told.add(id(found[-1]))
-            found[-1][1] = []
-        found[-1][1].append((name, number, " ".join(lines[number - 1].split())))
-    return [_with_places(message, lines) for message, lines in found]
+        if id(rows[-1]) not in told:
+            told.add(id(rows[-1]))
+            rows[-1][1] = []
+        rows[-1][1].append((name, number, " ".join(lines[number - 1].split())))
+    return [_with_places(message, lines) for message, lines in rows]
 
 
 def about(message, texts):
@@ -129,9 +129,9 @@ def about(message, texts):
     keys |= {OF_LINE[word] for word in words if word in OF_LINE}
     hinted = [name for hint, name in OF_FILE if hint in message.lower()]
     for name in hinted + ["slurm.conf"] + sorted(texts):
-        found = _about(words, keys, name, texts.get(name, ""), name in hinted)
-        if found:
-            return found
+        places = _about(words, keys, name, texts.get(name, ""), name in hinted)
+        if places:
+            return places
     return []
 
 
@@ -156,12 +156,12 @@ def values(text):
     # type: (str) -> set[str]
     """Return the names that a value may be about: itself, its parts and those of a host list."""
     text = text.strip('"')
-    found = set(re.split(r"[,:]", text)) | {text}
+    names = set(re.split(r"[,:]", text)) | {text}
     try:
-        found |= set(expand(text))
+        names |= set(expand(text))
     except SlurmConfError:
         pass
-    return found - {""}
+    return names - {""}
 
 
 def _with_places(message, lines):

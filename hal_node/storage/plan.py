@@ -28,13 +28,13 @@ def is_empty(volume):
 def contents(volume):
     # type: (dict[str, Any]) -> str
     """Return in words what is on a volume."""
-    found = list(volume["signatures"])
+    words = list(volume["signatures"])
     block = volume["superblock"]
     if block:
-        found.append("member of md array %s (%s)" % (block.get("MD_NAME") or "?", block.get("MD_UUID", "?")))
-    found += ["%d partitions" % len(volume["partitions"])] if volume["partitions"] else []
-    found += volume["uses"]
-    return ", ".join(found) or ("empty" if volume["blank"] else "data without a signature")
+        words.append("member of md array %s (%s)" % (block.get("MD_NAME") or "?", block.get("MD_UUID", "?")))
+    words += ["%d partitions" % len(volume["partitions"])] if volume["partitions"] else []
+    words += volume["uses"]
+    return ", ".join(words) or ("empty" if volume["blank"] else "data without a signature")
 
 
 def described(name, path, volume):
@@ -74,13 +74,13 @@ class Planner(object):
     def plan(self):
         # type: () -> dict[str, Any]
         """Return steps, and why others are left out."""
-        wanted = [one for one in self.sets if one["mount"]]
+        wanted = [disk_set for disk_set in self.sets if disk_set["mount"]]
         pending = []
-        for one in wanted:
+        for disk_set in wanted:
             try:
-                pending += self.set_steps(one)
+                pending += self.set_steps(disk_set)
             except Refused as refused:
-                self.refused.append("%s: %s" % (one["name"], refused))
+                self.refused.append("%s: %s" % (disk_set["name"], refused))
         # One code for a set as it is: where a part of it needs one, its empty disks are in the list, too.
         coded = {item["set"] for item in pending if item["needs"] == "code"}
         for item in pending:
@@ -91,7 +91,7 @@ class Planner(object):
         code = code_of(self.node, self.erased) if self.erased else ""
         confirmed = bool(code) and self.confirm == code
         if code and self.confirm and not confirmed:
-            self.refused.append("the code %s is not that of what is on these disks now" % self.confirm)
+            self.refused.append("the code %s does not fit what is on these disks now" % self.confirm)
         for item in pending:
             if item["needs"] == "code" and not confirmed:
                 continue
@@ -113,23 +113,23 @@ class Planner(object):
         }
 
     # ---------------------------------------------------------------------------------------------- sets
-    def set_steps(self, one):
+    def set_steps(self, disk_set):
         # type: (dict[str, Any]) -> list[dict[str, Any]]
         """Return what is next for a set: dicts with set, disks, shown, steps, and needs: nothing, create or code."""
-        disks = [disk["path"] for disk in one["disks"]]
-        found = []
+        disks = [disk["path"] for disk in disk_set["disks"]]
+        plans = []
         whole = True
-        for array in one["arrays"]:
+        for array in disk_set["arrays"]:
             if self.runs(array):
                 continue
             whole = False
             if any(self.state["volumes"].get(member["path"]) is None and member["path"] not in disks
                    for member in array["members"]):
                 continue  # made of arrays that do not run yet: their turn is next
-            found.append(self.array_steps(one, array))
+            plans.append(self.array_steps(disk_set, array))
         if whole:
-            found += self.file_system_steps(one)
-        return found
+            plans += self.file_system_steps(disk_set)
+        return plans
 
     def full_name(self, array):
         # type: (dict[str, Any]) -> str
@@ -165,7 +165,7 @@ class Planner(object):
             and block.get("MD_DEVICES") == str(len(array["members"]))
         )
 
-    def array_steps(self, one, array):
+    def array_steps(self, disk_set, array):
         # type: (dict[str, Any], dict[str, Any]) -> dict[str, Any]
         """Return the steps for an array that does not run: assemble it, or make it of what is empty or given up."""
         volumes = [(member, self.state["volumes"].get(member["path"])) for member in array["members"]]
@@ -175,7 +175,7 @@ class Planner(object):
             if len(ids) > 1:
                 raise Refused("its disks are of %d arrays called %s: %s" % (len(ids), array["name"], ", ".join(ids)))
             step = self.assemble(array, ids[0], [member["path"] for member, _ in members])
-            return {"set": one["name"], "disks": set(), "shown": [], "steps": [step], "needs": "nothing"}
+            return {"set": disk_set["name"], "disks": set(), "shown": [], "steps": [step], "needs": "nothing"}
         for member, volume in volumes:
             if volume and volume["superblock"].get("MD_NAME") == self.full_name(array):
                 block = volume["superblock"]
@@ -189,45 +189,46 @@ class Planner(object):
         ]
         if missing:
             raise Refused("%s cannot be made: not in the machine: %s" % (array["name"], ", ".join(missing)))
-        return self.make_room(one, volumes, self.create(array))
+        return self.make_room(disk_set, volumes, self.create(array))
 
-    def file_system_steps(self, one):
+    def file_system_steps(self, disk_set):
         # type: (dict[str, Any]) -> list[dict[str, Any]]
         """Return the steps that make the file system of a set whose arrays run."""
-        volume = self.state["volumes"].get(one["device"])
+        volume = self.state["volumes"].get(disk_set["device"])
         if volume is None:
-            raise Refused("%s is not in the machine" % one["device"])
-        found = volume["file_system"]
-        if found.get("TYPE") == "xfs" and found.get("LABEL") == one["label"]:
-            self.file_systems[one["name"]] = found.get("UUID", "")
+            raise Refused("%s is not in the machine" % disk_set["device"])
+        existing = volume["file_system"]
+        if existing.get("TYPE") == "xfs" and existing.get("LABEL") == disk_set["label"]:
+            self.file_systems[disk_set["name"]] = existing.get("UUID", "")
             return []
-        if found.get("TYPE") == "xfs" and volume["uses"]:
-            label = found.get("LABEL") or "?"
-            raise Refused("an XFS called %s is in use there; declared is %s" % (label, one["label"]))
-        name = one["disks"][0]["name"] if not one["arrays"] else one["name"]
-        return [self.make_room(one, [({"name": name, "path": one["device"]}, volume)], self.make_file_system(one))]
+        if existing.get("TYPE") == "xfs" and volume["uses"]:
+            label = existing.get("LABEL") or "?"
+            raise Refused("an XFS called %s is in use there; declared is %s" % (label, disk_set["label"]))
+        name = disk_set["disks"][0]["name"] if not disk_set["arrays"] else disk_set["name"]
+        volumes = [({"name": name, "path": disk_set["device"]}, volume)]
+        return [self.make_room(disk_set, volumes, self.make_file_system(disk_set))]
 
-    def disks_of(self, one, path):
+    def disks_of(self, disk_set, path):
         # type: (dict[str, Any], str) -> set[str]
         """Return the disks that a volume of a set is made of."""
-        for array in one["arrays"]:
+        for array in disk_set["arrays"]:
             if array["path"] == path:
-                return {disk for member in array["members"] for disk in self.disks_of(one, member["path"])}
+                return {disk for member in array["members"] for disk in self.disks_of(disk_set, member["path"])}
         return {path}
 
-    def make_room(self, one, volumes, last):
+    def make_room(self, disk_set, volumes, last):
         # type: (dict[str, Any], list[tuple[dict[str, Any], dict[str, Any]]], dict[str, Any]) -> dict[str, Any]
         """Return the steps that empty these volumes and then make something of them, and what that needs."""
         full = [(member, volume) for member, volume in volumes if not is_empty(volume)]
-        disks = {disk for member, _ in volumes for disk in self.disks_of(one, member["path"])}
+        disks = {disk for member, _ in volumes for disk in self.disks_of(disk_set, member["path"])}
         granted = disks <= self.granted
         steps = self.stops(volumes, {self.kernel(volume) for _, volume in volumes})
         steps += [self.erase(member["path"], volume) for member, volume in full]
         return {
-            "set": one["name"],
+            "set": disk_set["name"],
             "disks": disks,
             "shown": [
-                "%s: %s" % (one["name"], described(member["name"], member["path"], volume))
+                "%s: %s" % (disk_set["name"], described(member["name"], member["path"], volume))
                 for member, volume in volumes
             ],
             "steps": steps + [last],
@@ -286,11 +287,11 @@ class Planner(object):
                 "erases": False, "makes": True}
 
     @staticmethod
-    def make_file_system(one):
+    def make_file_system(disk_set):
         # type: (dict[str, Any]) -> dict[str, Any]
         """Make the file system, with the declared stripe and not one that mkfs would have to guess of nested arrays."""
-        argv = ["mkfs.xfs", "-L", one["label"]]
-        if one["stripe"]:
-            argv += ["-d", "su=%(su_kb)dk,sw=%(sw)d" % one["stripe"]]
-        return {"what": "make the file system of %s" % one["name"], "argv": argv + [one["device"]],
-                "volumes": [one["device"]], "erases": False, "makes": True}
+        argv = ["mkfs.xfs", "-L", disk_set["label"]]
+        if disk_set["stripe"]:
+            argv += ["-d", "su=%(su_kb)dk,sw=%(sw)d" % disk_set["stripe"]]
+        return {"what": "make the file system of %s" % disk_set["name"], "argv": argv + [disk_set["device"]],
+                "volumes": [disk_set["device"]], "erases": False, "makes": True}

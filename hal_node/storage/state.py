@@ -67,7 +67,7 @@ def parse_xfs_info(text):
     after = text[text.index(data[0]):] if data else ""
     stripe = re.search(r"sunit=(\d+)\s+swidth=(\d+) blks", after)
     if not unit or not stripe:
-        raise CannotRead("xfs_info says nothing of the data's stripe")
+        raise CannotRead("xfs_info says nothing about the data's stripe")
     sunit, swidth = int(stripe.group(1)), int(stripe.group(2))
     if not sunit:
         return None
@@ -76,19 +76,19 @@ def parse_xfs_info(text):
 
 def other_arrays(text, arrays):
     # type: (str, list[dict[str, Any]]) -> list[str]
-    """Return the ARRAY lines of an mdadm.conf that are of none of these arrays: without its line one may not come up.
+    """Return the ARRAY lines of an mdadm.conf that are for other arrays: without its line an array may not come up.
 
-    A line with the name of one of them and another UUID is of an earlier array that was made anew. mdadm.conf(5):
-    keywords may be short, in any case; a line that begins with a blank goes on with the one before.
+    A line with the name of one of these and another UUID is for an earlier array that was made anew. mdadm.conf(5):
+    keywords may be short, in any case; a line that begins with a blank continues the line before it.
     """
     lines = []  # type: list[str]
-    for line in (re.sub(r"(^|\s)#.*", "", each).rstrip() for each in text.splitlines()):
+    for line in (re.sub(r"(^|\s)#.*", "", raw).rstrip() for raw in text.splitlines()):
         if line[:1].isspace() and lines:
             lines[-1] += line
         elif line:
             lines.append(line)
-    names = {one["name"] for one in arrays}
-    uuids = {hexadecimal(one["uuid"]) for one in arrays}
+    names = {array["name"] for array in arrays}
+    uuids = {hexadecimal(array["uuid"]) for array in arrays}
     return [
         " ".join(words)
         for words in (line.split() for line in lines)
@@ -107,12 +107,12 @@ def hexadecimal(uuid):
 def parse_mounts(text):
     # type: (str) -> dict[str, list[str]]
     """Return the mount points of /proc/self/mountinfo by the number of the device, as "8:16"."""
-    found = {}  # type: dict[str, list[str]]
+    points = {}  # type: dict[str, list[str]]
     for line in text.splitlines():
         fields = line.split()
         if len(fields) > 4:
-            found.setdefault(fields[2], []).append(fields[4])
-    return found
+            points.setdefault(fields[2], []).append(fields[4])
+    return points
 
 
 # ------------------------------------------------------------------------------------------------ the node
@@ -165,13 +165,13 @@ class Node(object):
     def links(self):
         # type: () -> dict[str, list[str]]
         """Return the stable names of whole disks: {kernel's name: [path]}."""
-        found = {}  # type: dict[str, list[str]]
+        by_kernel = {}  # type: dict[str, list[str]]
         names = os.listdir(self.by_id) if os.path.isdir(self.by_id) else []
         for link in sorted(names):
             if STABLE.match(link) and "-part" not in link:
                 path = os.path.join(self.by_id, link)
-                found.setdefault(os.path.basename(os.path.realpath(path)), []).append(path)
-        return found
+                by_kernel.setdefault(os.path.basename(os.path.realpath(path)), []).append(path)
+        return by_kernel
 
     # -------------------------------------------------------------------------------------------- arrays
     def arrays(self):
@@ -219,17 +219,17 @@ class Node(object):
     def uses(self, name):
         # type: (str) -> list[str]
         """Return what uses a device or its partitions: mount points, swap, holders."""
-        # A user's mount may have a name that is no text.
+        # A user's mount may have a name that is not text.
         with io.open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as stream:
             mounts = parse_mounts(stream.read())
         with io.open("/proc/swaps") as stream:
             swaps = {os.path.basename(os.path.realpath(line.split()[0])) for line in stream.readlines()[1:]}
-        found = []
-        for one in [name] + self.partitions(name):
-            found += ["mounted at %s" % point for point in mounts.get(self.text(one, "dev"), [])]
-            found += ["swap"] if one in swaps else []
-            found += ["held by %s" % holder for holder in self.names(one, "holders")]
-        return found
+        uses = []
+        for device in [name] + self.partitions(name):
+            uses += ["mounted at %s" % point for point in mounts.get(self.text(device, "dev"), [])]
+            uses += ["swap"] if device in swaps else []
+            uses += ["held by %s" % holder for holder in self.names(device, "holders")]
+        return uses
 
     def volume(self, path):
         # type: (str) -> dict[str, Any] | None
@@ -313,9 +313,9 @@ def state_of(node, sets):
     # type: (Node, list[dict[str, Any]]) -> dict[str, Any]
     """Return what the planner looks at: volumes by path (disks and arrays of these sets), and all arrays."""
     paths = set()  # type: set[str]
-    for one in sets:
-        paths.update(disk["path"] for disk in one["disks"])
-        paths.update(array["path"] for array in one["arrays"])
+    for disk_set in sets:
+        paths.update(disk["path"] for disk in disk_set["disks"])
+        paths.update(array["path"] for array in disk_set["arrays"])
     return {
         "volumes": Volumes(node),
         "kernel_names": {path: node.kernel_name(path) for path in sorted(paths)},
@@ -330,24 +330,24 @@ def called(disk):
     return "%s (%s)" % (disk["name"], os.path.basename(disk["path"]))
 
 
-def set_differences(node, declared, one, arrays):
+def set_differences(node, declared, disk_set, arrays):
     # type: (Node, Iterable[str], dict[str, Any], dict[str, dict[str, Any]]) -> list[str]
     """Return a line for each difference of one set: disks, arrays, members."""
-    kernel_names = [(node.kernel_name(disk["path"]), disk) for disk in one["disks"]]
+    kernel_names = [(node.kernel_name(disk["path"]), disk) for disk in disk_set["disks"]]
     names = {name: disk for name, disk in kernel_names if name is not None}
     lines = [
-        "%s: disk %s is not in the machine%s" % (one["name"], called(disk), instead(node, declared))
+        "%s: disk %s is not in the machine%s" % (disk_set["name"], called(disk), instead(node, declared))
         for name, disk in kernel_names
         if name is None
     ]
-    if not one["arrays"]:
+    if not disk_set["arrays"]:
         for array in sorted(arrays):
             if any(disk_of(node, member) in names for member in arrays[array]["members"]):
-                lines += array_state("%s: %s" % (one["name"], array), arrays[array], names, node)
+                lines += array_state("%s: %s" % (disk_set["name"], array), arrays[array], names, node)
         return lines
-    for wanted in one["arrays"]:
+    for wanted in disk_set["arrays"]:
         running = arrays.get(node.kernel_name(wanted["path"]) or "")
-        what = wanted["name"] if wanted["name"] == one["name"] else "%s: %s" % (one["name"], wanted["name"])
+        what = wanted["name"] if wanted["name"] == disk_set["name"] else "%s: %s" % (disk_set["name"], wanted["name"])
         if running is None:
             lines.append("%s does not run" % what)
             continue
@@ -362,7 +362,7 @@ def set_differences(node, declared, one, arrays):
         inner = {node.kernel_name(member["path"]): member for member in wanted["members"]}
         for kernel, member in sorted(inner.items(), key=lambda pair: pair[1]["name"]):
             if kernel is not None and kernel not in running["members"]:
-                lines.append("%s: %s is no member" % (what, called(member)))
+                lines.append("%s: %s is not a member" % (what, called(member)))
         for kernel in sorted(running["members"]):
             if kernel not in inner:
                 lines.append("%s: %s is a member, and not declared" % (what, unknown(node, kernel)))
@@ -426,13 +426,13 @@ def instead(node, declared):
     return "; there is %s, which the model does not have" % " and ".join(strangers) if strangers else ""
 
 
-def stripe_differences(node, one):
+def stripe_differences(node, disk_set):
     # type: (Node, dict[str, Any]) -> list[str]
     """Return a line when the file system of a set has another stripe than declared."""
-    have = parse_xfs_info(node.ask(["xfs_info", one["mount"]]))
-    if have == one["stripe"]:
+    have = parse_xfs_info(node.ask(["xfs_info", disk_set["mount"]]))
+    if have == disk_set["stripe"]:
         return []
-    return ["%s: stripe is %s, declared %s" % (one["name"], stripe_words(have), stripe_words(one["stripe"]))]
+    return ["%s: stripe is %s, declared %s" % (disk_set["name"], stripe_words(have), stripe_words(disk_set["stripe"]))]
 
 
 def stripe_words(stripe):
@@ -448,10 +448,12 @@ def main(argv):
     node = Node()
     try:
         if what == "stripe":
-            lines = [line for one in declared["sets"] if one["mount"] for line in stripe_differences(node, one)]
+            lines = [line for disk_set in declared["sets"] if disk_set["mount"]
+                     for line in stripe_differences(node, disk_set)]
         else:
             arrays = node.arrays()
-            lines = [line for one in declared["sets"] for line in set_differences(node, declared["disks"], one, arrays)]
+            lines = [line for disk_set in declared["sets"]
+                     for line in set_differences(node, declared["disks"], disk_set, arrays)]
     except CannotRead as error:
         print(error, file=sys.stderr)
         return 3

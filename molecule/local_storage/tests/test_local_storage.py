@@ -169,7 +169,7 @@ def test_a_failed_disk_is_named_until_it_is_replaced(host: Host, rollout: Rollou
     on(host, f"mdadm /dev/md/internal-a --remove {name} && mdadm --zero-superblock {name}")
     assert observed(rollout)[WHOLE] == [
         "internal: internal-a lacks 1 of 6 disks, and nothing is being rebuilt",
-        "internal: internal-a: bay03 (wwn-0x50248414c0760003) is no member",
+        "internal: internal-a: bay03 (wwn-0x50248414c0760003) is not a member",
     ]
     # A rollout neither makes anything of it nor stops.
     done = rollout.converge()
@@ -323,7 +323,7 @@ def test_a_disk_with_data_is_shown_and_erased_only_with_its_code(host: Host, rol
     on(host, f"e2label {foreign} thesis2")
     done = rollout.converge(local_storage_confirm=found[1])
     assert done.status != 0
-    assert f"the code {found[1]} is not that of what is on these disks now" in done.words
+    assert f"the code {found[1]} does not fit what is on these disks now" in done.words
     assert on(host, f"blkid -p -s LABEL -o value {foreign}") == "thesis2"
 
     again = re.search(r"local_storage_confirm=([0-9a-f]{4}-[0-9a-f]{4}) with --limit data01", done.words)

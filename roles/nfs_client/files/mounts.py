@@ -159,7 +159,7 @@ def read(path):
             content = stream.read()
     except IOError:
         return ""
-    return content if str is bytes else os.fsdecode(content)  # a user's mount may have a name that is no text
+    return content if str is bytes else os.fsdecode(content)  # a user's mount may have a name that is not text
 
 
 def main(words):

@@ -55,7 +55,7 @@ def main(argv):
 
 def mounted():
     """Return the folders where Scale has mounted something, from the kernel's table: that asks no file system."""
-    with open("/proc/self/mounts", "rb") as table:  # a user's mount may have a name that is no text
+    with open("/proc/self/mounts", "rb") as table:  # a user's mount may have a name that is not text
         rows = [line.split() for line in table]
     return {row[1].decode("utf-8", "replace") for row in rows if row[2] in (b"gpfs", b"fuse.gpfs")}
 

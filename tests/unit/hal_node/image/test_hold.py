@@ -19,7 +19,7 @@ def test_only_a_folder_of_ours_is_cleared(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     (theirs / "root").mkdir(parents=True)
     (theirs / "root" / "precious").touch()
-    with pytest.raises(ImageError, match="has files of others in it: name a folder of its own"):
+    with pytest.raises(ImageError, match="has files of others in it: give the build a folder of its own"):
         hold.clear(run, str(theirs))
     assert (theirs / "root" / "precious").exists()
     ours = tmp_path / "ours"
@@ -200,7 +200,7 @@ def test_programs_find_what_they_need_mounted_and_nothing_is_mounted_over_what_i
     for to in (tmp_path, Path("/dev/null")):
         (root / "sys").symlink_to(to)
         (place / "go").unlink(missing_ok=True)
-        with pytest.raises(ImageError, match=rf"^{root}/sys: is no folder; nothing is mounted there$"):
+        with pytest.raises(ImageError, match=rf"^{root}/sys is not a folder; nothing is mounted there$"):
             hold.enter(Keeper(), str(root))
         assert not (place / "go").exists()
         (root / "sys").unlink()

@@ -97,7 +97,7 @@ def test_only_what_it_said_this_time_is_the_reason(log: Path, monkeypatch: pytes
 
 
 def test_a_manager_that_is_unknown_or_cannot_be_run_is_refused(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ImageError, match=r"^apt: no package manager that is known here; yum or dnf$"):
+    with pytest.raises(ImageError, match=r"^apt is not a package manager that is known here; use yum or dnf$"):
         install.install(77, "/b", "apt", [], "7")
     assert log.read_text() == "Error: an older one\n"
     monkeypatch.setenv("PATH", "/nowhere")

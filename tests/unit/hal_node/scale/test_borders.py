@@ -101,7 +101,7 @@ def test_numbers_that_nobody_declares_are_the_defaults_of_the_manual() -> None:
 def test_a_comma_is_for_a_list_of_ports_alone() -> None:
     assert problem("verbsPorts", "mlx5_0/1,mlx5_3/1") == ""
     assert [problem("automountDir", f"/a{mark}b") != "" for mark in ",=\n\"' "] == [True] * 5 + [False]
-    assert problem("verbsPorts", "") == "verbsPorts: '' is no value for mmchconfig"
+    assert problem("verbsPorts", "") == "verbsPorts: '' is not a value for mmchconfig"
 
 
 def test_memory_counts_defaults_and_a_node_may_spend_the_last_byte_it_spares() -> None:

@@ -18,8 +18,8 @@ AC922_MB = 262144
 @pytest.mark.parametrize(
     ("attribute", "value", "said"),
     [
-        ("maxFileToCache", 4000, "no attribute that is known here; did you mean maxFilesToCache; if it is right, list"),
-        ("frobnicate", 1, "frobnicate is no attribute that is known here; if it is right, list it in"),
+        ("maxFileToCache", 4000, "not a known attribute; did you mean maxFilesToCache; if it is right, list"),
+        ("frobnicate", 1, "frobnicate is not a known attribute; if it is right, list it in"),
         ("maxfilestocache", 4000, "maxfilestocache: write maxFilesToCache"),
         ("nsdbuffs", 70, "nsdbuffs: write nsdBufSpace"),
         ("nsdbufspace", 70, "nsdbufspace: write nsdBufSpace"),
@@ -30,8 +30,8 @@ AC922_MB = 262144
         ("verbsRdma", True, "verbsRdma is yes; write enable or disable"),
         ("autoload", "maybe", "autoload is maybe; write yes or no"),
         ("readReplicaPolicy", "nearest", "write default or local or fastest or random"),
-        ("systemLogLevel", "a,b=c", "'a,b=c' is no value for mmchconfig"),
-        ("systemLogLevel", "", "'' is no value for mmchconfig"),
+        ("systemLogLevel", "a,b=c", "'a,b=c' is not a value for mmchconfig"),
+        ("systemLogLevel", "", "'' is not a value for mmchconfig"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_words(attribute: str, value: object, said: str) -> None:

@@ -25,8 +25,8 @@ def test_the_declared_release_is_fine(said: str) -> None:
 
 def test_another_release_is_refused_with_the_way_on() -> None:
     assert other_release("slurmdbd", "slurm 19.05.8\n", "20.02.7") == (
-        "slurmdbd 19.05.8 is installed, and slurm_version is 20.02.7: a rollout upgrades no Slurm. Upgrade by hand,"
-        " slurmdbd first (docs/slurm.md, Upgrade), or set slurm_version: 19.05.8"
+        "slurmdbd 19.05.8 is installed, and slurm_version is 20.02.7: a rollout does not upgrade Slurm. Upgrade by"
+        " hand, slurmdbd first (docs/slurm.md, Upgrade), or set slurm_version: 19.05.8"
     )
     assert other_release("slurmd", "Segmentation fault\n", "20.02.7").startswith("slurmd -V does not say its release")
 
@@ -83,7 +83,7 @@ def test_what_needs_an_account(enforce: str, does: bool) -> None:
 def test_who_would_be_shut_out_is_counted_and_named() -> None:
     said = shut_out(["alice", "bob", "alice"], ["bob"], "associations")
     assert said.startswith(
-        "AccountingStorageEnforce=associations is new here, and 1 user with jobs of now or of the last"
+        "AccountingStorageEnforce=associations is new here, and 1 user with jobs now or in the last 30"
     )
     assert "no account (alice). Declare them in slurm_users, or let slurm_enforce_ok=true" in said
     assert "and 12 users with" in shut_out([f"u{n:02}" for n in range(12)], [], "qos")
@@ -244,7 +244,7 @@ def test_who_has_jobs_and_no_account_would_be_shut_out(node: Node) -> None:
         "associations": (0, "root\nalice\n", ""),
     }
     wanted = {"enforce": "associations,limits", "users": ["dave"]}
-    assert "and 1 user with jobs of now or of the last 30 days would be refused: no account (carol)" in node(**wanted)
+    assert "and 1 user with jobs now or in the last 30 days would be refused: no account (carol)" in node(**wanted)
     assert node(**wanted, enforce_ok=True) == ""
     assert node(enforce="") == ""
     for words in ("show config", "squeue", "sacct ", "associations"):

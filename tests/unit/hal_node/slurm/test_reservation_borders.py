@@ -142,7 +142,7 @@ def test_users_and_accounts_may_both_be_declared_and_several_of_them() -> None:
         ([{**WHOLE, "name": ""}], "reservation without a name"),
         ([{"state": "absent"}], "reservation without a name"),
         ([{"name": "old", "state": "absent"}, {**WHOLE, "users": []}], "reservation maint: give users or accounts"),
-        ([{**WHOLE, "node_count": 1}], "reservation maint: give nodes or node_count, one of them"),
+        ([{**WHOLE, "node_count": 1}], "reservation maint: give either nodes or node_count"),
         ([{**WHOLE, "end": None, "duration": "soon"}], "reservation maint: duration: "),
         ([{**WHOLE, "end": "2027-01-10"}], "reservation maint: end '2027-01-10' is not a time such as"),
         ([{**WHOLE, "b": 1, "a": 2}], f"reservation maint: unknown key a, b; known are {', '.join(KEYS)}"),

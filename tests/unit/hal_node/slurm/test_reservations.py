@@ -93,11 +93,11 @@ def test_absent_deletes_what_is_there(found: dict[str, dict[str, str]]) -> None:
     ("change", "message"),
     [
         ({"start": "tomorrow"}, "reservation maint: start 'tomorrow' is not a time such as"),
-        ({"duration": None}, "reservation maint: give end or duration"),
-        ({"end": "2027-01-10T09:00:00"}, "reservation maint: give end or duration, one of them"),
+        ({"duration": None}, "reservation maint: give either end or duration"),
+        ({"end": "2027-01-10T09:00:00"}, "reservation maint: give either end or duration"),
         ({"duration": None, "end": "2027-01-01T00:00:00"}, "reservation maint: it ends before it starts"),
         ({"users": []}, "reservation maint: give users or accounts"),
-        ({"nodes": None}, "reservation maint: give nodes or node_count"),
+        ({"nodes": None}, "reservation maint: give either nodes or node_count"),
         ({"node": "hal01"}, "reservation maint: unknown key node"),
     ],
 )

@@ -141,7 +141,7 @@ def test_a_code_fits_only_what_it_was_shown_with(change: dict[str, Any]) -> None
     code = plan(MIRROR, state(MIRROR, b=EXT4))["code"]
     made = plan(MIRROR, state(MIRROR, **change), confirm=code, create_ok=True)
     assert made["steps"] == []
-    assert f"the code {code} is not that of what is on these disks now" in made["refused"]
+    assert f"the code {code} does not fit what is on these disks now" in made["refused"]
 
 
 def test_the_code_of_another_node_does_not_fit() -> None:

@@ -227,7 +227,7 @@ def test_the_first_writing_of_the_parity_is_no_fault(rack: Rack) -> None:
 def test_a_disk_of_another_place_is_named_on_both_sides(rack: Rack) -> None:
     rack.array({"sda": "0 in_sync", "sdb": "1 in_sync", "sdd": "2 in_sync"})
     assert rack.differences() == [
-        f"data: {label('bay03')} is no member",
+        f"data: {label('bay03')} is not a member",
         f"data: sdd (wwn-{WWNS['bay04']}) is a member, and not declared",
     ]
 

@@ -152,7 +152,7 @@ def test_what_is_on_the_disks_is_erased_with_the_code_of_exactly_that(node: Node
 
 def test_another_code_is_refused(node: Node) -> None:
     said = node(full(), confirm="0000-0000")
-    assert said["msg"].splitlines()[0] == "the code 0000-0000 is not that of what is on these disks now"
+    assert said["msg"].splitlines()[0] == "the code 0000-0000 does not fit what is on these disks now"
     assert (said["failed"], said["changed"], node.ran.told) == (True, False, [])
 
 

@@ -216,7 +216,7 @@ def test_what_is_declared_already_changes_nothing(run: Run, commands: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"attributes": {"pagepol": 1}}, "pagepol is no attribute that is known here; did you mean pagepool"),
+        ({"attributes": {"pagepol": 1}}, "pagepol is not a known attribute; did you mean pagepool"),
         ({"classes": {"a": {"attributes": {}}}}, "class a: write nodes and attributes, not attributes"),
         (
             {"classes": {name: {"nodes": ["hal01"], "attributes": {}} for name in "ab"}},

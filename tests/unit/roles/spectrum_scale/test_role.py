@@ -43,7 +43,7 @@ def test_nothing_is_installed_without_the_licence(tmp_path: Path) -> None:
     [
         (
             {"spectrum_scale_client_attributes": {"maxFileToCache": 1}},
-            "spectrum_scale_classes for hal05: maxFileToCache is no attribute that is known here; did you mean max",
+            "spectrum_scale_classes for hal05: maxFileToCache is not a known attribute; did you mean max",
         ),
         (
             {"spectrum_scale_server_attributes": {"nsdBufSpace": 90}},

@@ -47,6 +47,7 @@ MAY: Mapping[str, frozenset[str]] = {
     "hal_node.image": frozenset({"hal_node.mirror"}),
     "hal_node.judges": frozenset({"hal_node.printable"}),
     "hal_node.mirror": frozenset({"hal_node.digest"}),
+    "hal_node.network": frozenset({"hal_node.files"}),
     "hal_node.originals": frozenset({"hal_node.audit", "hal_node.expect", "hal_node.slurm"}),
     "hal_node.rollout_lock": frozenset({"hal_node.lock"}),
     "hal_node.slurm": frozenset({"hal_node.files"}),

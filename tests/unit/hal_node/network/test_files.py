@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from ansible.module_utils.hal_node.network import files as hal_network_files
-from ansible.module_utils.hal_node.network.files import HEADER, competing, unshown
+from ansible.module_utils.hal_node.network.files import HEADER, competing, files_of, settings, unshown
 
 DEVICES = [{"name": "eno1", "mac": "02:00:00:00:00:0a"}, {"name": "bond0", "mac": None}, {"name": "ib0"}]
 
@@ -61,3 +61,14 @@ OURS = f"{HEADER}; changes made here are lost.\n"
 )
 def test_settings_of_which_the_kernel_shows_nothing(before: str, after: str, found: list[str]) -> None:
     assert unshown(before, after) == found
+
+
+def test_files_of_interfaces_are_read_whatever_is_in_them(tmp_path: Path) -> None:
+    (tmp_path / "ifcfg-b").write_bytes(b"A=\xfc\n")
+    (tmp_path / "ifcfg-a").write_text("B=1\n")
+    (tmp_path / "route-a").write_text("C=1\n")
+    (tmp_path / "ifcfg-folder").mkdir()
+    (tmp_path / "ifcfg-gone").symlink_to("nowhere")
+    found = files_of(str(tmp_path))
+    assert list(found.items()) == [("ifcfg-a", "B=1\n"), ("ifcfg-b", "A=�\n")]
+    assert settings(" A= 1 \n#B=2\nC D=3\nE==4\n\nA_1=\n") == {"A": "1", "E": "=4", "A_1": ""}

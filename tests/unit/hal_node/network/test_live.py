@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from ansible.module_utils.hal_node.network.live import (
     links,
     server_address,
 )
+
+from .node import Node
 
 ETH0: dict[str, Any] = {
     "name": "eth0",
@@ -164,3 +167,39 @@ def test_each_difference_of_a_bond_is_said(mode: str, members: list[str], found:
 def test_another_port_under_the_same_name_is_no_case_for_ifup() -> None:
     message = "eth0 has the MAC 02:48:41:4c:99:99, the model says 02:48:41:4c:02:01"
     assert foreign(ETH0, link(mac="02:48:41:4c:99:99")) == message
+
+
+def test_what_ip_prints_beside_links_addresses_and_routes_is_passed_over() -> None:
+    rest = "mtu 9000 qdisc mq master br0 state UP\\    link/ether 02:0a brd ff:ff"
+    text = f"nothing\n2: vlan7@eno1: <UP,LOWER_UP> {rest}\n3: tun0: <NOARP> mtu 1400\\    link/none\nend\n"
+    plain = {"mtu": 1400, "up": False, "mac": None, "master": None}
+    assert links(text + "4: x: <SUPER> mtu 5 link/ether 02:0b\n") == {
+        "vlan7": {"up": True, "mtu": 9000, "mac": "02:0a", "master": "br0"},
+        "tun0": plain, "x": {**plain, "mtu": 5, "mac": "02:0b"},
+    }  # fmt: skip
+    lines = "2: eno1    inet 10.1.0.5/24 brd 10.1.0.255 scope global eno1\\  valid\n2: eno1    inet6 fe80::1/64 scope\n"
+    assert addresses(lines + "3: lo inet 127.0.0.1/8 scope host lo\n") == {
+        "eno1": [{"address": "10.1.0.5/24", "broadcast": "10.1.0.255"}],
+        "lo": [{"address": "127.0.0.1/8", "broadcast": None}],
+    }
+    routed = "10.0.0.0/8 via 1.1.1.1 dev eno9\ndefault via 10.1.0.254\ndefault via 10.1.0.1 dev a\ndefault dev a\n\n"
+    assert default_routes(routed) == {"a": ["10.1.0.1", None]}
+    assert bond("Bonding Mode: something new\nSlave Interface: a \nMII Status: up\nSlave Interface: b\n") == {
+        "mode": "something new", "members": ["a", "b"],
+    }  # fmt: skip
+    assert bond("") == {"mode": None, "members": []}
+
+
+def test_an_interface_without_a_mac_on_one_side_is_not_another_port() -> None:
+    for wanted, there in ((None, {"mac": "02:0a"}), ("02:0A", {"mac": None}), ("02:0A", {"mac": "02:0a"}), ("", None)):
+        assert foreign({"name": "a", "mac": wanted}, there) is None
+
+
+def test_a_bond_of_which_the_kernel_has_nothing_differs_in_all(node: Node) -> None:
+    device = {"name": "b", "members": ["x", "y"], "bond_mode": "802.3ad", "address": None}
+    now = {**copy.deepcopy(node.now), "links": {"b": node.now["links"]["eno1"]}, "routes": {"b": [None]}}
+    assert differences(device, now) == [
+        "is a bond in mode None, not 802.3ad",
+        "has the members none, not x, y",
+        "has the default route by no gateway, not by none",
+    ]

@@ -68,8 +68,7 @@ def text_in_force(device):
 def shown(content):
     # type: (bytes | None) -> str
     """Return bytes of a file, or None, as text."""
-    text = to_text(content or b"", errors="surrogate_or_replace")  # type: str
-    return text
+    return to_text(content or b"", errors="surrogate_or_replace")  # type: ignore[no-any-return]  # Ansible has no types
 
 
 def put(path, lines):

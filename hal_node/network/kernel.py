@@ -47,6 +47,5 @@ def run(module, *argv, **more):
     # type: (Any, *str, **bool) -> str
     """Return the output of a program, which has to succeed unless check_rc is False; PATH may lack sbin."""
     program = module.get_bin_path(argv[0], required=True)
-    output = module.run_command([program] + list(argv[1:]), check_rc=more.get("check_rc", True),
-                                environ_update={"LC_ALL": "C"})[1]  # type: str
-    return output
+    return module.run_command([program] + list(argv[1:]), check_rc=more.get("check_rc", True),  # type: ignore[no-any-return]  # Ansible has no types
+                              environ_update={"LC_ALL": "C"})[1]

@@ -39,7 +39,7 @@ class Files(object):
     """
 
     def __init__(self, paths, folder, planned):
-        # type: (list[str], str, dict[str, Any]) -> None
+        # type: (list[str], str | None, dict[str, Any]) -> None
         self.paths = paths
         self.folder = folder
         self.planned = planned

@@ -7,6 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from ansible.module_utils.hal_node.slurm import process
+from ansible.module_utils.hal_node.slurm.daemon import act, unit
+
 from tests.unit.modules import Answer, Ran, loaded
 
 STARTED = 1_700_000_000.0
@@ -51,13 +55,11 @@ class Machine:
         self.answers: dict[str, Answer] = {}
         self.late = 0  # so often systemd does not answer once it was told to start or restart something
         self.write(CONF)
-        module = loaded("hal_slurm_daemon")
-        module.__dict__.update(
-            time=SimpleNamespace(time=lambda: self.now, sleep=self.sleep),
-            epoch=lambda microseconds: int(microseconds) / 1e6,
-        )
-        patched[0].setattr("ansible.module_utils.hal_node.slurm.process.time", SimpleNamespace(sleep=lambda _: None))
-        self.ran = Ran(module, self.answer, *patched)
+        monkeypatch: pytest.MonkeyPatch = patched[0]
+        monkeypatch.setattr(act, "time", SimpleNamespace(time=lambda: self.now, sleep=self.sleep))
+        monkeypatch.setattr(unit, "epoch", lambda microseconds: int(microseconds) / 1e6)
+        monkeypatch.setattr(process, "time", SimpleNamespace(sleep=lambda _: None))
+        self.ran = Ran(loaded("hal_slurm_daemon"), self.answer, *patched)
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 
 import pytest
 import yaml
 from ansible.module_utils.hal_node.expect.matchers import regex
+from ansible.module_utils.hal_node.slurm.daemon.act import SILENT
 
 ENTRIES = yaml.safe_load((Path(__file__).resolve().parents[4] / "roles/slurm/expect.yml").read_text())
-MODULE = Path(__file__).resolve().parents[4] / "plugins/modules/hal_slurm_daemon.py"
 PROMISED = next(entry["match"] for entry in ENTRIES if entry["id"] == "slurmctld can use the node")
 
 
@@ -34,6 +33,5 @@ def test_it_cannot_use_any_other(state: str) -> None:
 
 @pytest.mark.parametrize("state", ["DOWN*", "IDLE*", "IDLE+DRAIN+NOT_RESPONDING", "DOWN+NOT_RESPONDING", "UNKNOWN"])
 def test_a_slurmd_that_was_started_is_waited_for_until_slurmctld_has_heard_of_it(state: str) -> None:
-    silent = runpy.run_path(str(MODULE))["SILENT"]
-    assert silent.search(state)
-    assert not silent.search("IDLE+DRAIN")
+    assert SILENT.search(state)
+    assert not SILENT.search("IDLE+DRAIN")

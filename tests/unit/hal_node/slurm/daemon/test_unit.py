@@ -1,15 +1,13 @@
-"""hal_slurm_daemon: what it does to the unit, in which order."""
+"""The unit of a daemon: what is done to it, in which order."""
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ansible.module_utils.hal_node.slurm.daemon.unit import Unit
 
-MODULE = Path(__file__).resolve().parents[5] / "plugins/modules/hal_slurm_daemon.py"
 FINE = {"LoadState": "loaded", "UnitFileState": "enabled", "NeedDaemonReload": "no"}
 MASKED = {"LoadState": "masked", "UnitFileState": "masked", "NeedDaemonReload": "no"}
 
@@ -17,13 +15,13 @@ MASKED = {"LoadState": "masked", "UnitFileState": "masked", "NeedDaemonReload": 
 def prepared(state: dict[str, str], check_mode: bool = False) -> tuple[list[str], list[tuple[str, ...]]]:
     """What it says that it changed, and what systemd was told."""
     told = list[tuple[str, ...]]()
-    daemon = SimpleNamespace(
+    unit = SimpleNamespace(
         state=state,
-        unit="slurmd.service",
+        name="slurmd.service",
         module=SimpleNamespace(check_mode=check_mode),
         systemctl=lambda *words: told.append(words),
     )
-    done: Any = runpy.run_path(str(MODULE))["Daemon"].prepare_unit(daemon)
+    done: Any = Unit.prepare(unit)
     return done, told
 
 

@@ -26,12 +26,12 @@ MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 
 def in_force(entries: Iterable[Any], name: str, host: str, today: datetime.date | None = None) -> list[Accepted]:
     """Return what holds on a host today. Raises AuditError for an entry that cannot be used, on whatever host."""
-    return [one for one in _of(entries, name, host) if not _over(one, today)]
+    return [acceptance for acceptance in _of(entries, name, host) if not _over(acceptance, today)]
 
 
 def over(entries: Iterable[Any], name: str, host: str, today: datetime.date | None = None) -> list[Accepted]:
     """Return what held on a host until a day that is over."""
-    return [one for one in _of(entries, name, host) if _over(one, today)]
+    return [acceptance for acceptance in _of(entries, name, host) if _over(acceptance, today)]
 
 
 def covering(accepted: Sequence[Accepted], path: str, when: int | None = 0) -> Accepted | None:
@@ -40,10 +40,10 @@ def covering(accepted: Sequence[Accepted], path: str, when: int | None = 0) -> A
     One with `as_of` covers the path as it was at that moment; what changed later is another thing. `when` is None for
     what is missing: when it went nobody knows, so that one covers it which says that it was missing.
     """
-    for one in accepted:
-        as_it_was = not one.as_of or (one.missing if when is None else when <= moment(one.as_of))
-        if fnmatch.fnmatchcase(path, one.pattern) and as_it_was:
-            return one
+    for acceptance in accepted:
+        as_it_was = not acceptance.as_of or (acceptance.missing if when is None else when <= moment(acceptance.as_of))
+        if fnmatch.fnmatchcase(path, acceptance.pattern) and as_it_was:
+            return acceptance
     return None
 
 
@@ -57,30 +57,30 @@ def day(text: str) -> datetime.date:
     return datetime.datetime.strptime(text, "%Y-%m-%d").date()
 
 
-def _over(one: Accepted, today: datetime.date | None) -> bool:
-    return bool(one.until) and day(one.until) < (today or datetime.date.today())
+def _over(acceptance: Accepted, today: datetime.date | None) -> bool:
+    return bool(acceptance.until) and day(acceptance.until) < (today or datetime.date.today())
 
 
 def _of(entries: Iterable[Any], name: str, host: str) -> list[Accepted]:
-    found = []
-    for one in entries:
-        accepted, nodes = _read(one, name)
+    acceptances = []
+    for entry in entries:
+        accepted, nodes = _read(entry, name)
         if nodes is None or host in nodes:
-            found.append(accepted)
-    return found
+            acceptances.append(accepted)
+    return acceptances
 
 
-def _read(one: Any, name: str) -> tuple[Accepted, Any]:
+def _read(entry: Any, name: str) -> tuple[Accepted, Any]:
     """Return an entry, and the nodes that it is for; None for all."""
     key = FIELDS[name][0]
-    if not isinstance(one, Mapping) or not one.get(key) or not one.get("reason"):
-        raise AuditError(f"{name}: each needs {key} and reason, this one does not: {one!r}")
-    where = f"{name}: {one[key]}"
-    for field in one:
+    if not isinstance(entry, Mapping) or not entry.get(key) or not entry.get("reason"):
+        raise AuditError(f"{name}: each needs {key} and reason, this one does not: {entry!r}")
+    where = f"{name}: {entry[key]}"
+    for field in entry:
         if field not in FIELDS[name]:
             raise AuditError(f"{where}: no field {field!r}{did_you_mean(str(field), FIELDS[name], kind='fields')}")
-    until = str(one.get("until") or "")  # YAML makes a date of a day without quotes
-    as_of = one.get("as_of") or ""
+    until = str(entry.get("until") or "")  # YAML makes a date of a day without quotes
+    as_of = entry.get("as_of") or ""
     as_of = as_of.strftime(MOMENT) if isinstance(as_of, datetime.datetime) else str(as_of)
     try:
         if until:
@@ -92,11 +92,11 @@ def _read(one: Any, name: str) -> tuple[Accepted, Any]:
             moment(as_of)
     except ValueError:
         raise AuditError(f"{where}: as_of is {as_of!r}; write a moment, UTC: 2026-11-26T08:00:00Z") from None
-    missing = one.get("missing", False)
+    missing = entry.get("missing", False)
     if not isinstance(missing, bool):
         raise AuditError(f"{where}: missing is {missing!r}; write true or false")
     try:
-        nodes = NodeSet(str(one["nodes"]), resolver=RESOLVER_NOGROUP) if one.get("nodes") else None
+        nodes = NodeSet(str(entry["nodes"]), resolver=RESOLVER_NOGROUP) if entry.get("nodes") else None
     except NodeSetException as error:
-        raise AuditError(f"{where}: nodes is {one['nodes']!r}: {error}") from None
-    return Accepted(str(one[key]), str(one["reason"]), until, as_of, missing), nodes
+        raise AuditError(f"{where}: nodes is {entry['nodes']!r}: {error}") from None
+    return Accepted(str(entry[key]), str(entry["reason"]), until, as_of, missing), nodes

@@ -50,24 +50,24 @@ def of_answer(
 
     `partial`: only some roles were asked for.
     """
-    found = list(_record(host, answer.get("record")))
-    no_record = any(one.kind == "no-record" for one in found)
-    found += [
-        *(_difference(host, one) for one in _dicts(answer, "differences")),
-        *(_extra(host, one) for one in _dicts(answer, "extra")),
+    findings = list(_record(host, answer.get("record")))
+    no_record = any(finding.kind == "no-record" for finding in findings)
+    findings += [
+        *(_difference(host, difference) for difference in _dicts(answer, "differences")),
+        *(_extra(host, extra) for extra in _dicts(answer, "extra")),
         *_packages(host, answer.get("packages"), packages, no_record),
-        *(one for check in _dicts(answer, "checks") for one in _check(host, check)),
+        *(finding for check in _dicts(answer, "checks") for finding in _check(host, check)),
         *(unreadable(host, str(problem)) for problem in answer.get("problems") or []),
         *_more(host, answer.get("more")),
     ]
-    found.extend(_expectation(host, one) for one in expectations if one["status"] in ("fail", "unknown"))
+    findings.extend(_expectation(host, result) for result in expectations if result["status"] in ("fail", "unknown"))
     looked_at = answer.get("counts")
     resources = looked_at.get("resources") if isinstance(looked_at, Mapping) else 0
-    asked = [one for one in expectations if one["status"] != "skipped"]
+    asked = [result for result in expectations if result["status"] != "skipped"]
     if not resources and not asked and not no_record:
         what = "none of these roles manages anything here" if partial else "neither resources nor expectations"
-        found.append(Finding(host, "nothing-checked", "node", "unknown", summary=f"nothing was checked: {what}"))
-    return found
+        findings.append(Finding(host, "nothing-checked", "node", "unknown", summary=f"nothing was checked: {what}"))
+    return findings
 
 
 def problem_of(answer: object) -> str:
@@ -84,8 +84,8 @@ def problem_of(answer: object) -> str:
         if number > most:
             return f"the module's answer has {number} {name}, and {most} at the most: not read"
     if any(
-        not isinstance(one, Mapping) or not one.get("resource")
-        for one in (*answer["differences"], *(answer.get("planned") or ()))
+        not isinstance(difference, Mapping) or not difference.get("resource")
+        for difference in (*answer["differences"], *(answer.get("planned") or ()))
     ):
         return "the module's answer has a difference of no resource"
     return ""
@@ -93,13 +93,13 @@ def problem_of(answer: object) -> str:
 
 def planned(host: str, answer: Mapping[str, Any], certain: Collection[str]) -> Iterator[Finding]:
     """Yield what a rollout would change of what its roles declare. `certain`: resources that any run manages."""
-    for one in _dicts(answer, "planned"):
-        found = _difference(host, one)
-        if found.attribute in CONTENT:
-            found = replace(found, summary=WORDS["changed"])
-        if found.resource not in certain and found.status == "drift":
-            found = replace(found, summary=f"{found.summary}, if a run comes to it")
-        yield replace(found, cause="declaration")
+    for difference in _dicts(answer, "planned"):
+        finding = _difference(host, difference)
+        if finding.attribute in CONTENT:
+            finding = replace(finding, summary=WORDS["changed"])
+        if finding.resource not in certain and finding.status == "drift":
+            finding = replace(finding, summary=f"{finding.summary}, if a run comes to it")
+        yield replace(finding, cause="declaration")
 
 
 def _record(host: str, record: object) -> Iterator[Finding]:
@@ -133,33 +133,33 @@ def _record(host: str, record: object) -> Iterator[Finding]:
     )
 
 
-def _difference(host: str, one: Mapping[str, Any]) -> Finding:
-    said = str(one.get("kind") or "changed")
+def _difference(host: str, difference: Mapping[str, Any]) -> Finding:
+    said = str(difference.get("kind") or "changed")
     kind = said if said in WORDS else "changed"
-    units = tuple(str(unit) for unit in one.get("units") or ())
-    attribute = str(one.get("attribute") or "")
+    units = tuple(str(unit) for unit in difference.get("units") or ())
+    attribute = str(difference.get("attribute") or "")
     words = WORDS.get(said, said)
     if said == "changed" and attribute and attribute not in CONTENT:
         words = f"its {attribute.replace('_', ' ')} differs"
     if kind == "not-effective" and units:
         words = f"{one_line(units[0], MOST_ROLE)} runs with an older one"
-    note = str(one.get("note") or "")
+    note = str(difference.get("note") or "")
     return Finding(
         host,
         kind,
-        str(one["resource"]),
+        str(difference["resource"]),
         "unknown" if kind == "unreadable" else "drift",
         "declaration" if kind == "orphaned" else "node",
         one_line(f"{words}: {note}" if note else words),
         attribute,
-        one.get("should"),
-        one.get("is"),
-        _diff([str(line) for line in one.get("diff") or ()]),
-        str(one.get("role") or ""),
-        task_title(str(one.get("task") or "")),
-        str(one.get("source") or ""),
-        str(one.get("commit") or ""),
-        str(one.get("converged_at") or ""),
+        difference.get("should"),
+        difference.get("is"),
+        _diff([str(line) for line in difference.get("diff") or ()]),
+        str(difference.get("role") or ""),
+        task_title(str(difference.get("task") or "")),
+        str(difference.get("source") or ""),
+        str(difference.get("commit") or ""),
+        str(difference.get("converged_at") or ""),
         units=units,
     )
 
@@ -170,12 +170,12 @@ def _diff(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(lines) if more <= 0 else (*lines[: MOST_DIFF_LINES - 1], f"... {more + 1} more lines")
 
 
-def _extra(host: str, one: Mapping[str, Any]) -> Finding:
-    note = f": {one['note']}" if one.get("note") else ""
+def _extra(host: str, extra: Mapping[str, Any]) -> Finding:
+    note = f": {extra['note']}" if extra.get("note") else ""
     return Finding(
-        *(host, "extra", f"file:{one.get('path')}", "drift", "node"),
-        summary=one_line(f"neither a role nor a package has it ({one.get('what') or 'watched files'}){note}"),
-        is_=str(one.get("type") or "file"),
+        *(host, "extra", f"file:{extra.get('path')}", "drift", "node"),
+        summary=one_line(f"neither a role nor a package has it ({extra.get('what') or 'watched files'}){note}"),
+        is_=str(extra.get("type") or "file"),
     )
 
 
@@ -184,7 +184,10 @@ def _packages(host: str, packages: object, accepted: Sequence[Accepted], recorde
         return
     for name in packages.get("extra") or []:
         bare = str(name).rsplit("-", 2)[0]
-        if any(fnmatch.fnmatch(str(name), one.pattern) or fnmatch.fnmatch(bare, one.pattern) for one in accepted):
+        if any(
+            fnmatch.fnmatch(str(name), acceptance.pattern) or fnmatch.fnmatch(bare, acceptance.pattern)
+            for acceptance in accepted
+        ):
             continue
         yield Finding(
             *(host, "package-extra", f"package:{bare}", "drift", "node"),
@@ -196,8 +199,8 @@ def _packages(host: str, packages: object, accepted: Sequence[Accepted], recorde
         yield Finding(host, "package-extra", "packages:all", "unknown", summary=words)
 
 
-def _check(host: str, one: Mapping[str, Any]) -> Iterator[Finding]:
-    name, status = str(one.get("check")), str(one.get("status"))
+def _check(host: str, check: Mapping[str, Any]) -> Iterator[Finding]:
+    name, status = str(check.get("check")), str(check.get("status"))
     if name not in CHECKS:
         yield unreadable(host, f"it answered a check that nobody asks for: {quoted(name)}")
         return
@@ -205,9 +208,9 @@ def _check(host: str, one: Mapping[str, Any]) -> Iterator[Finding]:
         return
     yield Finding(
         *(host, CHECKS[name], f"check:{name}", "drift" if status == "fail" else "unknown", "node"),
-        summary=one_line(str(one.get("reason") or "")),
-        should=one.get("expected"),
-        is_=one.get("observed"),
+        summary=one_line(str(check.get("reason") or "")),
+        should=check.get("expected"),
+        is_=check.get("observed"),
     )
 
 
@@ -218,25 +221,25 @@ def _more(host: str, more: object) -> Iterator[Finding]:
             yield Finding(host, "changed", "node", "drift", "node", words)
 
 
-def _expectation(host: str, one: Mapping[str, Any]) -> Finding:
-    failed = one["status"] == "fail"
-    reason = str(one.get("reason") or "")
+def _expectation(host: str, result: Mapping[str, Any]) -> Finding:
+    failed = result["status"] == "fail"
+    reason = str(result.get("reason") or "")
     return Finding(
         host,
-        str(one.get("finding") or "expectation"),
-        expectation(one),
+        str(result.get("finding") or "expectation"),
+        expectation(result),
         "drift" if failed else "unknown",
         "node" if failed else "",
-        one_line(reason or str(one["why"])),
-        why=one_line(str(one["why"])),
-        should=one.get("expected"),
-        is_=one.get("observed"),
-        role=str(one["role"]),
-        source=str(one["source"]),
-        severity=str(one["severity"]),
+        one_line(reason or str(result["why"])),
+        why=one_line(str(result["why"])),
+        should=result.get("expected"),
+        is_=result.get("observed"),
+        role=str(result["role"]),
+        source=str(result["source"]),
+        severity=str(result["severity"]),
     )
 
 
 def _dicts(answer: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    found = answer.get(name)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    listed = answer.get(name)
+    return [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []

@@ -14,7 +14,7 @@ from hal_cluster.audit.resources.table import READ_BY
 UNIT_FILE = re.compile(r"file:/etc/systemd/system/([^/]+?)(?:\.d/.*)?$")
 
 
-def followed(found: Iterable[Finding], questions: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+def followed(findings: Iterable[Finding], questions: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
     """Return the findings, with `follows` in those that are there because of what differs on the same node.
 
     An expectation fails because of the resource it looks at; a mask and a drop-in of a unit are files, too. What itself
@@ -22,25 +22,25 @@ def followed(found: Iterable[Finding], questions: Mapping[str, Mapping[str, Any]
 
     `questions` has what each expectation asked.
     """
-    every = list(found)
-    causes = {one.resource: one.follows for one in every if one.follows}
-    for one in every:
-        if not one.follows:
-            causes.pop(one.resource, None)
+    every = list(findings)
+    causes = {finding.resource: finding.follows for finding in every if finding.follows}
+    for finding in every:
+        if not finding.follows:
+            causes.pop(finding.resource, None)
     differing: dict[str, set[str]] = {}
-    for one in every:
-        if one.cause and one.status == "drift" and one.resource not in questions:
-            differing.setdefault(one.resource, set()).update({one.kind, one.attribute})
+    for finding in every:
+        if finding.cause and finding.status == "drift" and finding.resource not in questions:
+            differing.setdefault(finding.resource, set()).update({finding.kind, finding.attribute})
     answers = []
-    for one in every:
-        resource, read = read_by(questions.get(one.resource, {}))
-        unit = UNIT_FILE.match(one.resource) if one.kind == "extra" else None
+    for finding in every:
+        resource, read = read_by(questions.get(finding.resource, {}))
+        unit = UNIT_FILE.match(finding.resource) if finding.kind == "extra" else None
         if unit:
             resource = f"service:{unit[1]}"
             follows = bool(differing.get(resource, set()) & {"masked", "drop_ins", "enabled", "changed"})
         else:
-            follows = one.status == "drift" and _explains(differing.get(resource, set()), resource, read)
-        answers.append(replace(one, follows=causes.get(resource, resource)) if follows else one)
+            follows = finding.status == "drift" and _explains(differing.get(resource, set()), resource, read)
+        answers.append(replace(finding, follows=causes.get(resource, resource)) if follows else finding)
     return answers
 
 

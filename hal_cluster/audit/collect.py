@@ -51,7 +51,7 @@ class Collector:
         hosts = manager._inventory.get_hosts(self._play.hosts)
         self.audit.expected.extend(host.get_name() for host in hosts)
         self.audit.groups = manager._inventory.get_groups_dict()
-        self.audit.inventory = [_relative(one) for one in context.CLIARGS.get("inventory") or []]
+        self.audit.inventory = [_relative(source) for source in context.CLIARGS.get("inventory") or []]
         self.audit.options = inventory_options(context.CLIARGS.get("inventory") or ())
         self._say({"expected": len(hosts)})
         if hosts:
@@ -112,9 +112,13 @@ def inventory_options(sources: Any) -> str:
     """Return the -i options that this run was given, as a shell has to get them again; "" for those of ansible.cfg."""
     from ansible import constants
 
-    given = [_relative(one) for one in sources]
+    given = [_relative(source) for source in sources]
     usual = constants.DEFAULT_HOST_LIST or []
-    return "" if given == [_relative(one) for one in usual] else "".join(f"-i {shlex.quote(one)} " for one in given)
+    return (
+        ""
+        if given == [_relative(source) for source in usual]
+        else "".join(f"-i {shlex.quote(source)} " for source in given)
+    )
 
 
 def _relative(path: str) -> str:

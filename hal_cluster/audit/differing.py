@@ -85,8 +85,8 @@ def compare(
     owner_of: OwnerOf = nobody,
 ) -> Iterator[Finding]:
     """Yield what a rollout of the role would change because it declares something else than it did."""
-    mine = {str(one["resource"]): one for one in entries if one["role"] == role and not one.get("orphaned")}
-    others = {str(one["resource"]) for one in entries if one["role"] != role}
+    mine = {str(entry["resource"]): entry for entry in entries if entry["role"] == role and not entry.get("orphaned")}
+    others = {str(entry["resource"]) for entry in entries if entry["role"] != role}
     undecided = dict(declared.undecided)
     for resource, now in declared.entries.items():
         entry = mine.get(resource)
@@ -196,7 +196,7 @@ def _inputs_changed(host: str, role: str, undecided: list[Undecided], fault: str
     if fault:
         words += f"; its tasks cannot be loaded: {fault}"
     else:
-        names = [f"{task_title(one.owner.task)} ({one.owner.source}: {one.reason})" for one in undecided]
+        names = [f"{task_title(task.owner.task)} ({task.owner.source}: {task.reason})" for task in undecided]
         more = f" and {len(names) - MOST_TASKS} more" if len(names) > MOST_TASKS else ""
         words += f"; what these tasks declare now shows in a rollout only: {'; '.join(names[:MOST_TASKS])}{more}"
     return Finding(host, "inputs-changed", f"role:{role}", "unknown", "declaration", words, role=role)

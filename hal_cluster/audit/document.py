@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hal_cluster.audit import findings, repairs, takeover
-from hal_cluster.audit.findings import Finding
+from hal_cluster.audit import repairs, takeover
+from hal_cluster.audit.findings import ASIDE, Finding, exit_status, order, unreadable
 from hal_inventory.ranges import fold
 
 FORMAT = 1
@@ -33,44 +33,45 @@ class Audit:
         """Take over what the action says of a host."""
         self.nodes[host] = dict(payload.get("node") or {})
         self.takeover = self.takeover or payload.get("takeover") is True
-        self.findings.extend(Finding.read(one) for one in payload.get("findings") or [])
+        self.findings.extend(Finding.read(finding) for finding in payload.get("findings") or [])
         self.in_step.update(tuple(groups) for groups in payload.get("in_step") or [])
 
-    def lost(self, one: Finding) -> None:
+    def lost(self, finding: Finding) -> None:
         """A node that gave no answer."""
-        self.nodes.setdefault(one.host, {"roles": []})
-        self.findings.append(one)
+        self.nodes.setdefault(finding.host, {"roles": []})
+        self.findings.append(finding)
 
     def document(self, seconds: float, now: datetime.datetime | None = None) -> dict[str, Any]:
         """Return the document. A node that was to be looked at and is not here is a finding."""
         for host in self.expected:
             if host not in self.nodes:
-                self.lost(findings.unreadable(host, "it was not looked at: the audit ended before"))
+                self.lost(unreadable(host, "it was not looked at: the audit ended before"))
         if not self.nodes:
             words = "nothing was checked: no node was looked at"
             self.findings.append(Finding("", "nothing-checked", "audit", "unknown", summary=words))
-        found = [*self.findings, *self.out_of_step()]
+        findings = [*self.findings, *self.out_of_step()]
         # Before a takeover nothing is to be repaired: a person decides what comes first.
-        found = (
-            found
+        findings = (
+            findings
             if self.takeover
             else [
-                repairs.with_repair(one, self.limit([one.host]) if one.host else "all", self.options) for one in found
+                repairs.with_repair(finding, self.limit([finding.host]) if finding.host else "all", self.options)
+                for finding in findings
             ]
         )
-        found.sort(key=findings.order)
+        findings.sort(key=order)
         moment = (now or datetime.datetime.now(datetime.timezone.utc)).strftime("%Y-%m-%dT%H:%M:%SZ")
         return {
-            **({"takeover": takeover.by_role(self.nodes, found)} if self.takeover else {}),
+            **({"takeover": takeover.by_role(self.nodes, findings)} if self.takeover else {}),
             "format": FORMAT,
             "at": moment,
             "inventory": self.inventory,
             "options": self.options,
             "groups": {name: sorted(hosts) for name, hosts in sorted(self.groups.items())},
-            "status": findings.exit_status(found, len(self.nodes)),
-            "summary": {**self._summary(found), "seconds": round(seconds, 1)},
-            "nodes": {host: _counts(host, self.nodes[host], found) for host in sorted(self.nodes)},
-            "findings": [one.document() for one in found],
+            "status": exit_status(findings, len(self.nodes)),
+            "summary": {**self._summary(findings), "seconds": round(seconds, 1)},
+            "nodes": {host: _counts(host, self.nodes[host], findings) for host in sorted(self.nodes)},
+            "findings": [finding.document() for finding in findings],
         }
 
     def limit(self, hosts: Iterable[str]) -> str:
@@ -79,7 +80,7 @@ class Audit:
 
     def out_of_step(self) -> list[Finding]:
         """Return the packages whose versions differ between nodes that have to be in step."""
-        return [one for groups in sorted(self.in_step) for one in self._differing(groups)]
+        return [finding for groups in sorted(self.in_step) for finding in self._differing(groups)]
 
     def _differing(self, groups: tuple[str, ...]) -> Iterable[Finding]:
         versions: dict[str, dict[str, list[str]]] = {}
@@ -88,7 +89,7 @@ class Audit:
             member = [name for name in groups if host in self.groups.get(name, ())]
             for package, version in (node.get("software") or {}).items() if member else ():
                 # Nodes may be of two architectures; that is no difference.
-                bare = " ".join(sorted({one.rpartition(".")[0] or one for one in str(version).split()}))
+                bare = " ".join(sorted({build.rpartition(".")[0] or build for build in str(version).split()}))
                 versions.setdefault(package, {}).setdefault(bare, []).append(host)
                 seen.setdefault(package, set()).update(member)
         for package, hosts in sorted(versions.items()):
@@ -100,7 +101,7 @@ class Audit:
                     is_=words,
                 )
 
-    def _summary(self, found: Sequence[Finding]) -> dict[str, int]:
+    def _summary(self, findings: Sequence[Finding]) -> dict[str, int]:
         def total(name: str) -> int:
             return sum(int(node.get(name) or 0) for node in self.nodes.values())
 
@@ -109,16 +110,16 @@ class Audit:
             "resources": total("resources"),
             "expectations": total("expectations"),
             "watched_files": total("watched_files"),
-            "drift": differences(found),
-            "unknown": sum(one.status == "unknown" for one in found),
-            "warnings": sum(one.severity == "warning" and one.status != findings.ASIDE for one in found),
-            "aside": sum(one.status == findings.ASIDE for one in found),
+            "drift": differences(findings),
+            "unknown": sum(finding.status == "unknown" for finding in findings),
+            "warnings": sum(finding.severity == "warning" and finding.status != ASIDE for finding in findings),
+            "aside": sum(finding.status == ASIDE for finding in findings),
         }
 
 
-def differences(found: Iterable[Finding]) -> int:
+def differences(findings: Iterable[Finding]) -> int:
     """How many things differ; what is there only because of another one is not counted twice."""
-    return sum(one.status == "drift" and not one.follows for one in found)
+    return sum(finding.status == "drift" and not finding.follows for finding in findings)
 
 
 def limit(hosts: Iterable[str], groups: Mapping[str, Sequence[str]]) -> str:
@@ -134,11 +135,11 @@ def limit(hosts: Iterable[str], groups: Mapping[str, Sequence[str]]) -> str:
     return ",".join(names)
 
 
-def _counts(host: str, node: Mapping[str, Any], found: Sequence[Finding]) -> dict[str, Any]:
+def _counts(host: str, node: Mapping[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:
     kept = {name: value for name, value in node.items() if name != "software"}
-    mine = [one for one in found if one.host == host]
+    mine = [finding for finding in findings if finding.host == host]
     return {
         **kept,
         "drift": differences(mine),
-        "unknown": sum(one.status == "unknown" for one in mine),
+        "unknown": sum(finding.status == "unknown" for finding in mine),
     }

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from hal_cluster.audit import accepted, answers, causes, findings, inputs, questions, unmanaged
+from hal_cluster.audit import accepted, answers, causes, inputs, questions, unmanaged
 from hal_cluster.audit.errors import AuditError
-from hal_cluster.audit.findings import Accepted, Finding
+from hal_cluster.audit.findings import Accepted, Finding, expectation, not_managed, unreachable, unreadable
 from hal_cluster.audit.plan import Plan
 from hal_cluster.audit.store import Store, pack
 from hal_cluster.expect import promises
@@ -76,11 +76,15 @@ class Examination:
             self.copy = self.store.copy(self.host)
         left_out = self._list("audit_checks_left_out")
         # What is accepted as of a moment the node lists, with when it was changed: unmanaged.py.
-        known = [] if self.only else [one.pattern for one in self._accepted(accepted.PATHS) if not one.as_of]
+        known = (
+            []
+            if self.only
+            else [acceptance.pattern for acceptance in self._accepted(accepted.PATHS) if not acceptance.as_of]
+        )
         return {
             "node": self.host,
             "record": pack(self.copy) if self.copy else "",
-            "questions": [one.question for one in self.prepared if one.question is not None],
+            "questions": [promise.question for promise in self.prepared if promise.question is not None],
             "roles": list(self.only),
             "watched": [] if self.only else self._watched(known),
             "accepted": known,
@@ -98,44 +102,48 @@ class Examination:
             check(answer)
             return self._of(answer, declared)
         except BoundError as error:
-            return self._lost(findings.unreadable(self.host, f"it answered {error}"))
+            return self._lost(unreadable(self.host, f"it answered {error}"))
         except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
             words = f"the module's answer cannot be used: {type(error).__name__}: {error}"
-            return self._lost(findings.unreadable(self.host, words))
+            return self._lost(unreadable(self.host, words))
 
     def _of(self, answer: Mapping[str, Any], declared: Any) -> dict[str, Any]:
         problem = answers.problem_of(answer)
         if problem or answer.get("failed"):
             reason = promises.no_answer(answer) if answer.get("failed") or answer.get("msg") else problem
-            return self._lost(findings.unreadable(self.host, reason))
-        sent = [one for one in self.prepared if one.question is not None]
+            return self._lost(unreadable(self.host, reason))
+        sent = [promise for promise in self.prepared if promise.question is not None]
         replies = answer["answers"]
         if len(replies) != len(sent):
             words = f"{len(sent)} expectations were sent, {len(replies)} answers came back"
-            return self._lost(findings.unreadable(self.host, words))
+            return self._lost(unreadable(self.host, words))
         of_record = {**answer, **NO_RECORD} if self.takeover else answer
-        found = answers.of_answer(
+        findings = answers.of_answer(
             *(self.host, of_record, self._expectations(replies), self._accepted("audit_packages_accepted")),
             partial=bool(self.only),
         )
         if not self.roles:  # nothing of ours is to be there: nor is a record
-            found = [one for one in found if one.kind != "no-record"]
+            findings = [finding for finding in findings if finding.kind != "no-record"]
         record = of_record["record"]
-        found = self._with_planned(found, answer)
-        found += self._kept(record)
-        found += self._declared(record, declared)
+        findings = self._with_planned(findings, answer)
+        findings += self._kept(record)
+        findings += self._declared(record, declared)
         once = accepted.over(self._list(accepted.PATHS), accepted.PATHS, self.host)
-        found = unmanaged.added(found, self.host, answer, self._accepted(accepted.PATHS), once)
-        asked = {findings.expectation({"role": one.role, "id": one.id}): one.question or {} for one in self.prepared}
-        found = causes.followed(found, asked)
+        findings = unmanaged.added(findings, self.host, answer, self._accepted(accepted.PATHS), once)
+        asked = {
+            expectation({"role": promise.role, "id": promise.id}): promise.question or {} for promise in self.prepared
+        }
+        findings = causes.followed(findings, asked)
         if not self.takeover:
-            found = [findings.not_managed(one) if one.role in self.aside else one for one in found]
+            findings = [not_managed(finding) if finding.role in self.aside else finding for finding in findings]
         counts = answer["counts"]
         node = {
             "roles": self.roles,
             **({"planned": self.plan.counted(), "in_a_run": self.plan.tasks_in_a_run()} if self.aside else {}),
             "resources": _number(counts.get("resources")),
-            "expectations": sum(one.status != "skipped" or one.question is not None for one in self.prepared),
+            "expectations": sum(
+                promise.status != "skipped" or promise.question is not None for promise in self.prepared
+            ),
             "watched_files": _number(counts.get("watched_files")),
             **{name: None if answer.get(name) is None else _cost(answer[name]) for name in COSTS},
             "record": {
@@ -145,39 +153,39 @@ class Examination:
             },
             "software": {str(name): str(version) for name, version in (answer.get("software") or {}).items()},
         }
-        return self._payload(found, node)
+        return self._payload(findings, node)
 
     def unreachable(self, reason: str) -> dict[str, Any]:
         """Return the payload of a node that did not answer."""
-        return self._lost(findings.unreachable(self.host, reason))
+        return self._lost(unreachable(self.host, reason))
 
     def unreadable(self, reason: str) -> dict[str, Any]:
         """Return the payload of a node that could not be asked."""
-        return self._lost(findings.unreadable(self.host, reason))
+        return self._lost(unreadable(self.host, reason))
 
-    def _lost(self, one: Finding) -> dict[str, Any]:
-        return self._payload([one], {"roles": self.roles})
+    def _lost(self, finding: Finding) -> dict[str, Any]:
+        return self._payload([finding], {"roles": self.roles})
 
-    def _payload(self, found: Sequence[Finding], node: Mapping[str, Any]) -> dict[str, Any]:
+    def _payload(self, findings: Sequence[Finding], node: Mapping[str, Any]) -> dict[str, Any]:
         groups = set(self.variables.get("group_names") or [])
-        steps = self._setting("audit_in_step", list, [list(one) for one in IN_STEP])
-        kept = {"node": dict(node), "findings": [one.document() for one in found]}
+        steps = self._setting("audit_in_step", list, [list(step) for step in IN_STEP])
+        kept = {"node": dict(node), "findings": [finding.document() for finding in findings]}
         limited(json.dumps(kept), MOST_KEPT)
         return {
             **kept,
-            "in_step": [one for one in steps if groups.intersection(one)],
+            "in_step": [step for step in steps if groups.intersection(step)],
             "audit_dir": str(self.store.folder) if self.store else "",
             "only": list(self.only),
             **({"takeover": True} if self.takeover else {}),
         }
 
-    def _with_planned(self, found: list[Finding], answer: Mapping[str, Any]) -> list[Finding]:
+    def _with_planned(self, findings: list[Finding], answer: Mapping[str, Any]) -> list[Finding]:
         """Return the findings, and what a rollout of the roles that do not act here would change."""
-        said = {(one.resource, one.kind, one.attribute) for one in found}
+        said = {(finding.resource, finding.kind, finding.attribute) for finding in findings}
         planned = answers.planned(self.host, answer, self.plan.certain)
         return [
-            *found,
-            *(one for one in planned if (one.resource, one.kind, one.attribute) not in said),
+            *findings,
+            *(finding for finding in planned if (finding.resource, finding.kind, finding.attribute) not in said),
             *self.plan.untold(self.host),
         ]
 
@@ -192,7 +200,7 @@ class Examination:
 
     def _expectations(self, answers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         results = promises.results(self.prepared, answers)
-        return [{**result, "finding": one.finding} for one, result in zip(self.prepared, results, strict=True)]
+        return [{**result, "finding": promise.finding} for promise, result in zip(self.prepared, results, strict=True)]
 
     def _kept(self, record: Mapping[str, Any]) -> list[Finding]:
         """Keep a newer record of the node as the controller's copy: another controller may have rolled out."""
@@ -229,10 +237,10 @@ class Examination:
 
     def _watched(self, known: Sequence[str]) -> list[dict[str, Any]]:
         watched = [*default_watched(), *self._list("audit_watched_extra")]
-        for one in watched:
-            if not isinstance(one, Mapping) or not one.get("path"):
+        for folder in watched:
+            if not isinstance(folder, Mapping) or not folder.get("path"):
                 raise AuditError("audit_watched_extra: each has a path, and may have names, accepted and what")
-        return [{**one, "accepted": [*(one.get("accepted") or []), *known]} for one in watched]
+        return [{**folder, "accepted": [*(folder.get("accepted") or []), *known]} for folder in watched]
 
     def _accepted(self, name: str) -> list[Accepted]:
         return accepted.in_force(self._list(name), name, self.host)

@@ -101,17 +101,19 @@ def exit_status(findings: Iterable[Finding], nodes: int) -> int:
     Promises that are warnings do not count, unless they say what they find (hardware).
     """
     counted = [
-        one for one in findings if one.status != ASIDE and (one.severity != "warning" or one.kind != "expectation")
+        finding
+        for finding in findings
+        if finding.status != ASIDE and (finding.severity != "warning" or finding.kind != "expectation")
     ]
-    if any(one.status == "drift" for one in counted):
+    if any(finding.status == "drift" for finding in counted):
         return DRIFT
     return INCOMPLETE if counted or not nodes else CLEAN
 
 
-def order(one: Finding) -> tuple[Any, ...]:
+def order(finding: Finding) -> tuple[Any, ...]:
     """Findings by role: what differs on the node, what is declared otherwise, then promises; each by resource."""
-    kind = 2 if one.resource.startswith("expectation:") else int(one.cause == "declaration")
-    return (one.role == "", one.role, kind, one.resource, one.kind, one.attribute, one.host)
+    kind = 2 if finding.resource.startswith("expectation:") else int(finding.cause == "declaration")
+    return (finding.role == "", finding.role, kind, finding.resource, finding.kind, finding.attribute, finding.host)
 
 
 def unreachable(host: str, reason: str) -> Finding:
@@ -124,9 +126,9 @@ def unreadable(host: str, reason: str) -> Finding:
     return Finding(host, "unreadable", "node", "unknown", summary=one_line(reason))
 
 
-def not_managed(one: Finding) -> Finding:
+def not_managed(finding: Finding) -> Finding:
     """Return a finding of a role that does not act on the node (managed_roles): no drift of ours."""
-    return replace(one, status=ASIDE, cause="not-managed")
+    return replace(finding, status=ASIDE, cause="not-managed")
 
 
 def expectation(result: Mapping[str, Any]) -> str:

@@ -31,20 +31,22 @@ def checks(variables: dict[str, Any], loader: Any, left_out: Set[str]) -> list[d
     acting = templated(variables.get(managed.VARIABLE, mine), loader, variables)
     names = [name for name in mine if name not in left_out and name in acting]
     prepared = prepare(names, loader, variables, {}, having="health")
-    faults = [one for one in prepared if one.question is None and one.status == "unknown"]
+    faults = [promise for promise in prepared if promise.question is None and promise.status == "unknown"]
     if faults:
-        raise AuditError("; ".join(f"{one.source}: {one.role}: {one.id}: {one.reason}" for one in faults))
-    return [_check(one) for one in prepared if one.question is not None]
+        raise AuditError(
+            "; ".join(f"{promise.source}: {promise.role}: {promise.id}: {promise.reason}" for promise in faults)
+        )
+    return [_check(promise) for promise in prepared if promise.question is not None]
 
 
-def _check(one: Prepared) -> dict[str, Any]:
+def _check(promise: Prepared) -> dict[str, Any]:
     return {
-        "role": one.role,
-        "id": one.id,
-        "words": one.health,
-        "why": one.why,
-        "hardware": one.finding == "hardware",
-        "question": one.question,
+        "role": promise.role,
+        "id": promise.id,
+        "words": promise.health,
+        "why": promise.why,
+        "hardware": promise.finding == "hardware",
+        "question": promise.question,
     }
 
 

@@ -26,10 +26,12 @@ MOST_NAMES = 500
 
 def entry(document: Mapping[str, Any], roles: Sequence[str] = ()) -> dict[str, Any]:
     """Return what is kept of a document (findings.schema.json); `roles` if only these were asked."""
-    found = [Finding.read(one) for one in document["findings"]]
+    findings = [Finding.read(finding) for finding in document["findings"]]
     counts: Mapping[str, Mapping[str, Any]] = document["nodes"]
     wrong = {
-        host: [one["drift"], one["unknown"]] for host, one in sorted(counts.items()) if one["drift"] or one["unknown"]
+        host: [count["drift"], count["unknown"]]
+        for host, count in sorted(counts.items())
+        if count["drift"] or count["unknown"]
     }
     kept = dict(list(wrong.items())[:MOST_NAMES])
     return {
@@ -40,27 +42,27 @@ def entry(document: Mapping[str, Any], roles: Sequence[str] = ()) -> dict[str, A
         "nodes": fold(counts),
         "wrong": kept,
         "more": len(wrong) - len(kept),
-        "roles": sorted({one.role or "no role" for one in found if one.severity != "warning"}),
+        "roles": sorted({finding.role or "no role" for finding in findings if finding.severity != "warning"}),
         "summary": document["summary"],
     }
 
 
-def add(store: Store, one: Mapping[str, Any]) -> None:
+def add(store: Store, audit: Mapping[str, Any]) -> None:
     """Keep an entry; AuditError when it cannot be kept, and the file is as it was."""
     path = store.folder / "history.jsonl"
     with locked(store.folder / "history.lock", AuditError, "the history of audits"):
         lines = _lines(path)
-        lines.append(json.dumps(one, sort_keys=True, separators=(",", ":")))
+        lines.append(json.dumps(audit, sort_keys=True, separators=(",", ":")))
         write(path, "".join(f"{line}\n" for line in lines[-MOST:]).encode())
 
 
 def read(stores: Iterable[Store]) -> list[dict[str, Any]]:
     """Return the entries of these stores, the oldest first; AuditError names a line that cannot be read."""
-    found: dict[str, dict[str, Any]] = {}
-    for path in sorted({one.folder / "history.jsonl" for one in stores}):
+    audits: dict[str, dict[str, Any]] = {}
+    for path in sorted({store.folder / "history.jsonl" for store in stores}):
         for number, line in enumerate(_lines(path), 1):
-            found[line] = _entry(line, f"{path}:{number}")
-    return sorted(found.values(), key=lambda one: str(one["at"]))
+            audits[line] = _entry(line, f"{path}:{number}")
+    return sorted(audits.values(), key=lambda audit: str(audit["at"]))
 
 
 def _lines(path: Path) -> list[str]:
@@ -75,9 +77,9 @@ def _lines(path: Path) -> list[str]:
 def _entry(line: str, where: str) -> dict[str, Any]:
     wanted = {"at": str, "status": int, "nodes": str, "wrong": dict, "more": int, "roles": list, "summary": dict}
     try:
-        one = parsed(line)
+        audit = parsed(line)
     except ValueError as error:
         raise AuditError(f"{where} cannot be read: {error}. Take the line out") from None
-    if not isinstance(one, dict) or any(not isinstance(one.get(name), kind) for name, kind in wanted.items()):
+    if not isinstance(audit, dict) or any(not isinstance(audit.get(name), kind) for name, kind in wanted.items()):
         raise AuditError(f"{where} is not of an audit. Take the line out")
-    return one
+    return audit

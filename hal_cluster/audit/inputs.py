@@ -126,15 +126,15 @@ def words(text: str) -> set[str]:
 def made_names(text: str) -> Iterator[str]:
     """Names that a file of tasks registers or sets by set_fact."""
     yield from REGISTERED.findall(text)
-    for found in SET_FACT.finditer(text):
-        if found["inline"]:
-            yield from re.findall(r"(\w+)\s*:", found["inline"])
+    for matched in SET_FACT.finditer(text):
+        if matched["inline"]:
+            yield from re.findall(r"(\w+)\s*:", matched["inline"])
             continue
         wanted: int | None = None
-        for line in text[found.end() :].splitlines()[1:]:
+        for line in text[matched.end() :].splitlines()[1:]:
             key = KEY.match(line)
             indent = len(line) - len(line.lstrip())
-            if line.strip() and indent <= len(found["indent"]):
+            if line.strip() and indent <= len(matched["indent"]):
                 break
             wanted = indent if wanted is None and line.strip() else wanted
             if key and indent == wanted:
@@ -153,20 +153,20 @@ def _plain(value: Any) -> Any:
     if ciphertext is not None:
         return {"!vault": ciphertext.decode() if isinstance(ciphertext, bytes) else str(ciphertext)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(part) for part in value]
     if isinstance(value, (set, frozenset)):
-        return sorted(canonical(one) for one in value)
+        return sorted(canonical(part) for part in value)
     return str(value)
 
 
 def is_vaulted(value: Any) -> bool:
     """True when a value is, or holds, one that is encrypted."""
     if isinstance(value, Mapping):
-        return any(is_vaulted(one) for one in value.values())
+        return any(is_vaulted(part) for part in value.values())
     if isinstance(value, (list, tuple)):
-        return any(is_vaulted(one) for one in value)
+        return any(is_vaulted(part) for part in value)
     return getattr(value, "_ciphertext", None) is not None
 
 
@@ -201,16 +201,16 @@ class EncryptedFiles:
 def expressions(path: Path) -> str:
     """Return what a template evaluates, and templates beside it that it includes by name; "" if it cannot be read."""
     seen: set[Path] = set()
-    pending, found = [path], []
+    pending, texts = [path], []
     while pending:
-        one = pending.pop()
-        if one in seen or not one.is_file():
+        file = pending.pop()
+        if file in seen or not file.is_file():
             continue
-        seen.add(one)
-        for text in EXPRESSION.findall(_text(one)):
-            found.append(text)
-            pending.extend(folder / name for name in INCLUDED.findall(text) for folder in (one.parent, path.parent))
-    return "\n".join(found)
+        seen.add(file)
+        for text in EXPRESSION.findall(_text(file)):
+            texts.append(text)
+            pending.extend(folder / name for name in INCLUDED.findall(text) for folder in (file.parent, path.parent))
+    return "\n".join(texts)
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -220,12 +220,12 @@ def strings(value: Any) -> Iterator[str]:
     elif getattr(value, "_ciphertext", None) is not None:
         return
     elif isinstance(value, Mapping):
-        for key, one in value.items():
+        for key, part in value.items():
             yield from strings(key)
-            yield from strings(one)
+            yield from strings(part)
     elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from strings(one)
+        for part in value:
+            yield from strings(part)
 
 
 def _read(path: Path) -> RoleText:

@@ -80,9 +80,9 @@ class Observer:
 
     def item_ok(self, result: Any) -> None:
         """An item of a loop was done."""
-        one = self._observed(result)
-        if one is not None:
-            self._note(one, result)
+        known_task = self._observed(result)
+        if known_task is not None:
+            self._note(known_task, result)
 
     def item_incomplete(self, result: Any) -> None:
         """An item of a loop failed."""
@@ -90,55 +90,55 @@ class Observer:
 
     def item_skipped(self, result: Any) -> None:
         """An item was left out: what it once managed is given up only if the site's declaration says so."""
-        one = self._observed(result)
-        if one is not None and self._transient(one, result):
+        known_task = self._observed(result)
+        if known_task is not None and self._transient(known_task, result):
             self.item_incomplete(result)
 
     def ok(self, result: Any) -> None:
         """A task, or the last item of its loop, was done."""
-        one = self._observed(result)
-        if one is None:
+        known_task = self._observed(result)
+        if known_task is None:
             return
-        host = self._host(result, one)
+        host = self._host(result, known_task)
         if result._result.get("changed"):
             self._at_work(result)
-        self._made(one, result)
-        if not one.looped:
-            self._note(one, result)
+        self._made(known_task, result)
+        if not known_task.looped:
+            self._note(known_task, result)
         whole = (result._host.get_name(), result._task._uuid) not in self._incomplete
-        if whole and one.looped and self._of_the_moment(one, result._host, one.loop):
-            host.skipped(one.owner.task, transient=True)
+        if whole and known_task.looped and self._of_the_moment(known_task, result._host, known_task.loop):
+            host.skipped(known_task.owner.task, transient=True)
         else:
-            host.tried(one.owner.task, whole)
+            host.tried(known_task.owner.task, whole)
 
     def failed(self, result: Any, *, ignored: bool = False) -> None:
         """A task failed: what it manages keeps its older entry. The role goes on if that is ignored or rescued."""
-        one = self._observed(result)
-        if one is None:
+        known_task = self._observed(result)
+        if known_task is None:
             return
-        host = self._host(result, one)
-        self._half_done(one, result)
-        host.tried(one.owner.task, complete=False)
+        host = self._host(result, known_task)
+        self._half_done(known_task, result)
+        host.tried(known_task.owner.task, complete=False)
         rescue = plays.rescue_of(result._task, self.base)
         if rescue and not ignored:
             host.rescued(*rescue)
         elif not ignored:
-            host.broken.add(one.owner.role)
+            host.broken.add(known_task.owner.role)
 
     def skipped(self, result: Any) -> None:
         """A task was left out as a whole."""
-        one = self._observed(result)
-        if one is not None:
-            self._host(result, one).skipped(one.owner.task, self._transient(one, result))
+        known_task = self._observed(result)
+        if known_task is not None:
+            self._host(result, known_task).skipped(known_task.owner.task, self._transient(known_task, result))
 
     def lost(self, result: Any) -> None:
         """A host does not answer: nothing can be stored there, unless the task says that this may happen."""
         if not result._task_fields.get("ignore_unreachable"):
             self.unreachable.add(result._host.get_name())
-            one = self._observed(result)
-            if one is not None:
-                self.hosts[result._host.get_name()].broken.add(one.owner.role)
-                self._half_done(one, result)
+            known_task = self._observed(result)
+            if known_task is not None:
+                self.hosts[result._host.get_name()].broken.add(known_task.owner.role)
+                self._half_done(known_task, result)
 
     # --- what is kept
 
@@ -186,8 +186,8 @@ class Observer:
         task = result._task
         if task._uuid not in self._known:
             self._known[task._uuid] = plays.known(task, self.base)
-        one = self._known[task._uuid]
-        if one is None or result._host.implicit:
+        known_task = self._known[task._uuid]
+        if known_task is None or result._host.implicit:
             return None
         fields = result._task_fields
         delegated = fields.get("delegate_to")
@@ -195,7 +195,7 @@ class Observer:
             return None
         if bool(fields.get("check_mode")) and not self.proposing:
             return None
-        return one if self._known_host(result._host) else None
+        return known_task if self._known_host(result._host) else None
 
     def _known_host(self, host: Any) -> bool:
         """Read a host's variables once. One without a state folder is none of a site's nodes."""
@@ -221,42 +221,42 @@ class Observer:
         self._variables[name] = inputs.Variables(values)
         return True
 
-    def _host(self, result: Any, one: plays.Known) -> recording.Host:
+    def _host(self, result: Any, known_task: plays.Known) -> recording.Host:
         name = result._host.get_name()
         host = self.hosts[name]
-        host.folders.setdefault(one.owner.role, one.folder)
-        if one.owner.role in self._roles and one.owner.role not in host.roles:
-            host.roles[one.owner.role] = self._roles[one.owner.role]
+        host.folders.setdefault(known_task.owner.role, known_task.folder)
+        if known_task.owner.role in self._roles and known_task.owner.role not in host.roles:
+            host.roles[known_task.owner.role] = self._roles[known_task.owner.role]
         login = {key: result._task_fields.get(key) for key in LOGIN if result._task_fields.get(key) is not None}
         if name not in self.logins or (login.get("become") and not self.logins[name].get("become")):
             self.logins[name] = login
         return host
 
-    def _note(self, one: plays.Known, result: Any) -> None:
+    def _note(self, known_task: plays.Known, result: Any) -> None:
         """Take over what a call manages; of a secret one only its name."""
-        host = self._host(result, one)
-        if not one.records:
+        host = self._host(result, known_task)
+        if not known_task.records:
             return
         arguments = result._task_fields.get("args") or {}
         outcome = result._result
-        units = units_of(one.module, arguments, outcome)
+        units = units_of(known_task.module, arguments, outcome)
         changed = bool(outcome.get("changed"))
         if changed or units.readers:
             host.effective(units.effective)
         host.reads(units.readers)
-        if one.handler:
+        if known_task.handler:
             return
-        secret = self._secret(one, result)
-        found = self._said(one, result) if one.manages is not None else []
-        found = [each.without_content() for each in found] if secret else found
-        known = {each.resource for each in found}  # what the task says of it counts more than its arguments
-        managed = identities(one.module, arguments, outcome, secret=secret, task=one.owner.task)
-        managed = [] if one.manages == [] else managed  # it says that it manages nothing that lasts
-        found += [each for each in managed if each.resource not in known]
+        secret = self._secret(known_task, result)
+        resources = self._said(known_task, result) if known_task.manages is not None else []
+        resources = [resource.without_content() for resource in resources] if secret else resources
+        named = {resource.resource for resource in resources}  # what the task says of it counts more than its arguments
+        managed = identities(known_task.module, arguments, outcome, secret=secret, task=known_task.owner.task)
+        managed = [] if known_task.manages == [] else managed  # it says that it manages nothing that lasts
+        resources += [resource for resource in managed if resource.resource not in named]
         notified = result._task_fields.get("notify") or []
         told = {unit for name in notified for unit in self._handlers.get(str(name), ())}
-        host.manages(one.owner, found, told, changed)
-        if changed and any(each.resource.startswith("package:") for each in found):
+        host.manages(known_task.owner, resources, told, changed)
+        if changed and any(resource.resource.startswith("package:") for resource in resources):
             self._window(result)
 
     def _window(self, result: Any) -> None:
@@ -269,15 +269,15 @@ class Observer:
         begin = self._started.get(result._task._uuid, self.run.started)
         self.hosts[result._host.get_name()].change(begin, time.time())
 
-    def _half_done(self, one: plays.Known, result: Any) -> None:
+    def _half_done(self, known_task: plays.Known, result: Any) -> None:
         """A task that failed, or that its host did not answer, may have done half of its work."""
         self._at_work(result)
-        if one.module in PACKAGE_MODULES:
+        if known_task.module in PACKAGE_MODULES:
             self._window(result)
 
-    def _said(self, one: plays.Known, result: Any) -> list[Resource]:
+    def _said(self, known_task: plays.Known, result: Any) -> list[Resource]:
         """What a task says in vars: hal_manages, rendered where it has templates."""
-        said = one.manages
+        said = known_task.manages
         if any("{{" in text for text in inputs.strings(said)):
             variables = self.play._variable_manager.get_vars(play=self.play, host=result._host, task=result._task)
             loop_variable = str(result._result.get("ansible_loop_var", "item"))
@@ -287,68 +287,70 @@ class Observer:
                 said = Templar(loader=self.play._loader, variables=variables).template(said)
             except AnsibleError as error:
                 name = result._host.get_name()
-                self.troubles.setdefault(f"{one.owner.source}: hal_manages: {error}", set()).add(name)
+                self.troubles.setdefault(f"{known_task.owner.source}: hal_manages: {error}", set()).add(name)
                 return []
-        return [plays.said(each) for each in said or []]
+        return [plays.said(entry) for entry in said or []]
 
     # --- judgements that need the variables behind a text
 
-    def _secret(self, one: plays.Known, result: Any) -> bool:
+    def _secret(self, known_task: plays.Known, result: Any) -> bool:
         """True for no_log, and for arguments that lead to a vaulted value."""
         if result._task_fields.get("no_log") or "censored" in result._result:
             return True
         loader, arguments = self.play._loader, result._task_fields.get("args") or {}
-        text = plays.template_text(one, arguments, loader)
-        if one.module == "ansible.builtin.copy" and self._source_is_encrypted(one, arguments, loader):
+        text = plays.template_text(known_task, arguments, loader)
+        if known_task.module == "ansible.builtin.copy" and self._source_is_encrypted(known_task, arguments, loader):
             return True
-        return self._leads(one, result._host, "secret", [one.written, text])
+        return self._leads(known_task, result._host, "secret", [known_task.written, text])
 
-    def _source_is_encrypted(self, one: plays.Known, arguments: Mapping[str, Any], loader: Any) -> bool:
+    def _source_is_encrypted(self, known_task: plays.Known, arguments: Mapping[str, Any], loader: Any) -> bool:
         source = arguments.get("src")
         if not isinstance(source, str) or arguments.get("remote_src"):
             return False
         try:
-            return self._encrypted.encrypted(loader.path_dwim_relative_stack([one.folder], "files", source))
+            return self._encrypted.encrypted(loader.path_dwim_relative_stack([known_task.folder], "files", source))
         except AnsibleError:
             return False
 
-    def _made(self, one: plays.Known, result: Any) -> None:
+    def _made(self, known_task: plays.Known, result: Any) -> None:
         """Remember names that are made from a secret: facts, and what a command says that has one."""
         names: set[str] = set()
-        if one.module == "ansible.builtin.set_fact":
+        if known_task.module == "ansible.builtin.set_fact":
             names.update(result._task_fields.get("args") or {})
-        if one.module in TELLING and result._task_fields.get("register"):
+        if known_task.module in TELLING and result._task_fields.get("register"):
             names.add(str(result._task_fields["register"]))
-        if names - self._secret_names and self._secret(one, result):
+        if names - self._secret_names and self._secret(known_task, result):
             self._secret_names |= names
             self._judged = {asked: answer for asked, answer in self._judged.items() if answer}
 
-    def _transient(self, one: plays.Known, result: Any) -> bool:
+    def _transient(self, known_task: plays.Known, result: Any) -> bool:
         """True when a task was skipped for a reason that the next run may not have."""
         if "censored" in result._result or result._result.get("skipped_reason"):
-            return self._of_the_moment(one, result._host, [one.loop, *one.conditions])
-        return self._of_the_moment(one, result._host, result._result.get("false_condition") or list(one.conditions))
+            return self._of_the_moment(known_task, result._host, [known_task.loop, *known_task.conditions])
+        return self._of_the_moment(
+            known_task, result._host, result._result.get("false_condition") or list(known_task.conditions)
+        )
 
-    def _of_the_moment(self, one: plays.Known, host: Any, texts: Any) -> bool:
-        return self._leads(one, host, "moment", texts)
+    def _of_the_moment(self, known_task: plays.Known, host: Any, texts: Any) -> bool:
+        return self._leads(known_task, host, "moment", texts)
 
-    def _leads(self, one: plays.Known, host: Any, what: str, value: Any) -> bool:
+    def _leads(self, known_task: plays.Known, host: Any, what: str, value: Any) -> bool:
         """Whether the words of a value lead to a secret, or to something that only this run knows. Once a task."""
         texts = "\n".join(inputs.strings(value))
-        asked = (f"{one.owner.source} {one.folder}", what, texts)
+        asked = (f"{known_task.owner.source} {known_task.folder}", what, texts)
         if asked not in self._judged:
             variables = self._variables[host.get_name()]
-            role = result_role(self.play, one.owner.role)
-            values = {**role[0], **variables.values, **role[1], **one.variables}
+            role = result_role(self.play, known_task.owner.role)
+            values = {**role[0], **variables.values, **role[1], **known_task.variables}
             reached = inputs.Variables(values).reach(inputs.words(texts))
             if what == "secret":
-                known = self._secret_names | self._encrypted.names(self.play._loader)
+                secret = self._secret_names | self._encrypted.names(self.play._loader)
                 self._judged[asked] = any(
-                    name in known or name.startswith(SECRET_NAME) or inputs.is_vaulted(values.get(name))
+                    name in secret or name.startswith(SECRET_NAME) or inputs.is_vaulted(values.get(name))
                     for name in reached
                 )
             else:
-                made = self._role_files.made_while_running(one.folder)
+                made = self._role_files.made_while_running(known_task.folder)
                 self._judged[asked] = any(
                     name in made or name in OF_THE_MOMENT or name.startswith("ansible_") for name in reached
                 )

@@ -21,8 +21,8 @@ def lost_lines(results: Mapping[str, Mapping[str, Any]], *, check: bool = False)
     Nothing where all can. `check`: also what would be kept. Which tasks decide in the run what they replace is said
     where something else is.
     """
-    found = _folded({host: said.get("lost") or [] for host, said in results.items()})
-    lines = [f"{nodes}: {words}" for words, nodes in found]
+    lost = _folded({host: said.get("lost") or [] for host, said in results.items()})
+    lines = [f"{nodes}: {words}" for words, nodes in lost]
     counted = {host: [f"{len(said.get('kept') or [])} things would be kept"] for host, said in results.items()}
     if check:
         lines = [f"{nodes}: {words}" for words, nodes in _folded(counted) if words[0] != "0"] + lines

@@ -65,41 +65,41 @@ class Plan:
 
     def tasks_in_a_run(self) -> dict[str, int]:
         """Return how many tasks of each role cannot be told before a run."""
-        return dict(Counter(one.role for one in self.undecided))
+        return dict(Counter(task.role for task in self.undecided))
 
     def untold(self, host: str) -> list[Finding]:
         """Return a finding for each role of which a part cannot be told before a run."""
-        found = [
+        findings = [
             Finding(host, UNDECIDED, f"role:{role}", "unknown", "declaration", f"its tasks cannot be loaded: {why}")
             for role, why in self.faults.items()
         ]
-        roles = dict.fromkeys(one.role for one in self.undecided)
+        roles = dict.fromkeys(task.role for task in self.undecided)
         for role in roles:
-            tasks = [one for one in self.undecided if one.role == role]
-            names = [f"{one.title} ({one.source}: {one_line(one.why, MOST_WHY)})" for one in tasks[:MOST_TASKS]]
+            tasks = [task for task in self.undecided if task.role == role]
+            names = [f"{task.title} ({task.source}: {one_line(task.why, MOST_WHY)})" for task in tasks[:MOST_TASKS]]
             more = [f"{len(tasks) - MOST_TASKS} more tasks"] if len(tasks) > MOST_TASKS else []
             words = "what these tasks do shows in a run only: " + "; ".join([*names, *more])
-            found.append(Finding(host, UNDECIDED, f"role:{role}", "aside", "declaration", words, role=role))
-        return found
+            findings.append(Finding(host, UNDECIDED, f"role:{role}", "aside", "declaration", words, role=role))
+        return findings
 
     def add(self, role: str, declared: Declared, contents: Mapping[str, bytes], *, texts: bool) -> None:
         """Take over what a role declares. Of several roles that declare a resource the last owns it, as in a run."""
         if declared.fault:
             self.faults[role] = declared.fault
-        for one in declared.undecided.values():
-            self.undecided.append(Undecided(role, task_title(one.owner.task), one.owner.source, one.reason))
-        mine = [self._entry(name, one, contents.get(name), texts) for name, one in declared.entries.items()]
+        for task in declared.undecided.values():
+            self.undecided.append(Undecided(role, task_title(task.owner.task), task.owner.source, task.reason))
+        mine = [self._entry(name, entry, contents.get(name), texts) for name, entry in declared.entries.items()]
         again = {entry["resource"] for entry in mine}
         self.entries = [entry for entry in self.entries if entry["resource"] not in again] + mine
         self.certain |= declared.certain
 
-    def _entry(self, resource: str, one: Any, content: bytes | None, texts: bool) -> dict[str, Any]:
-        declared = dict(one.declared)
-        entry = {"role": one.owner.role, "task": one.owner.task, "source": one.owner.source}
-        entry |= {"resource": resource, "secret": one.secret, "units": []}
+    def _entry(self, resource: str, now: Any, content: bytes | None, texts: bool) -> dict[str, Any]:
+        declared = dict(now.declared)
+        entry = {"role": now.owner.role, "task": now.owner.task, "source": now.owner.source}
+        entry |= {"resource": resource, "secret": now.secret, "units": []}
         written = content is not None and resource.startswith("file:") and declared.get("content") is not False
         if content is not None and written and declared.get("state") != "absent":
-            if one.secret or not readable_by_others(Call({}, {}), declared):
+            if now.secret or not readable_by_others(Call({}, {}), declared):
                 digest = hashlib.sha1(content).hexdigest()
                 declared.pop("sha1", None)
                 declared["sha1_keyed"] = hmac.new(self.key, digest.encode(), hashlib.sha256).hexdigest()
@@ -131,16 +131,16 @@ def planned(task: Any, host: str, roles: Iterable[str], *, texts: bool) -> Plan:
 
 def commands(play: Play, role: str) -> Sequence[Undecided]:
     """Return the tasks of a role that change what no resource stands for, and files of tasks chosen in a run."""
-    base, found = base_folder(), []
-    for task in (one for block in play.roles[0]._task_blocks for one in plays.tasks_of(block)):
-        one = plays.known(task, base)
-        if one is None or one.manages is not None or one.module in MANAGING:
+    base, undecided = base_folder(), []
+    for task in (task for block in play.roles[0]._task_blocks for task in plays.tasks_of(block)):
+        known_task = plays.known(task, base)
+        if known_task is None or known_task.manages is not None or known_task.module in MANAGING:
             continue
         why = ""
-        if one.module in plays.DYNAMIC:
+        if known_task.module in plays.DYNAMIC:
             why = "which tasks it takes in"
-        elif one.module in COMMANDS and not plays.only_looks(one, task):
+        elif known_task.module in COMMANDS and not plays.only_looks(known_task, task):
             why = "it runs a program"
         if why:
-            found.append(Undecided(role, task_title(one.owner.task), one.owner.source, why))
-    return found
+            undecided.append(Undecided(role, task_title(known_task.owner.task), known_task.owner.source, why))
+    return undecided

@@ -69,31 +69,31 @@ def known(task: Any, base: str) -> Known | None:
         loop=words.get("loop", task.loop),
         written=[value for key, value in words.items() if key not in NO_CONTENT],
         variables=task.get_vars(),
-        conditions=tuple(str(one) for one in task.when or []),
+        conditions=tuple(str(condition) for condition in task.when or []),
     )
 
 
-def template_text(one: Known, arguments: Any, loader: Any) -> str:
+def template_text(known_task: Known, arguments: Any, loader: Any) -> str:
     """Return what templates of a task evaluate, also those that it looks up: a secret may be there and nowhere else."""
     source = arguments.get("src")
-    names = [source] if one.module == "ansible.builtin.template" and isinstance(source, str) else []
-    names += LOOKED_UP.findall("\n".join(inputs.strings(one.written)))
-    return "\n".join(_expressions(one, name, loader) for name in names)
+    names = [source] if known_task.module == "ansible.builtin.template" and isinstance(source, str) else []
+    names += LOOKED_UP.findall("\n".join(inputs.strings(known_task.written)))
+    return "\n".join(_expressions(known_task, name, loader) for name in names)
 
 
-def _expressions(one: Known, name: str, loader: Any) -> str:
+def _expressions(known_task: Known, name: str, loader: Any) -> str:
     try:
-        path = loader.path_dwim_relative_stack([one.folder], "templates", name)
+        path = loader.path_dwim_relative_stack([known_task.folder], "templates", name)
     except AnsibleError:
         return ""
     return inputs.expressions(Path(path))
 
 
-def said(one: Any) -> Resource:
+def said(entry: Any) -> Resource:
     """A resource of hal_manages: {resource, declared}, or its name alone for one that shall be there."""
-    if isinstance(one, dict):
-        return Resource(str(one["resource"]), dict(one.get("declared") or {}))
-    return Resource(str(one), PRESENT)
+    if isinstance(entry, dict):
+        return Resource(str(entry["resource"]), dict(entry.get("declared") or {}))
+    return Resource(str(entry), PRESENT)
 
 
 def is_handler(task: Any) -> bool:
@@ -101,9 +101,9 @@ def is_handler(task: Any) -> bool:
     return hasattr(task, "notified_hosts")
 
 
-def only_looks(one: Known, task: Any) -> bool:
+def only_looks(known_task: Known, task: Any) -> bool:
     """True for a command that says it changes nothing."""
-    return one.module in COMMANDS and [str(word) for word in task.changed_when or []] == ["False"]
+    return known_task.module in COMMANDS and [str(word) for word in task.changed_when or []] == ["False"]
 
 
 def relative(path: str, base: str) -> str:
@@ -119,30 +119,32 @@ def loaded_roles(play: Any, base: str) -> dict[str, LoadedRole]:
 
     A role of which one file is called (tasks_from) says nothing about its other tasks.
     """
-    found: dict[str, LoadedRole] = {}
+    roles: dict[str, LoadedRole] = {}
     for listed in play.roles:
         for role in [*listed.get_all_dependencies(), listed]:
             if role._from_files.get("tasks"):
                 continue
-            tasks = [one for block in role._task_blocks for one in tasks_of(block)]
-            ids = {one.owner.task for one in (known(task, base) for task in tasks) if one is not None}
+            tasks = [task for block in role._task_blocks for task in tasks_of(block)]
+            ids = {
+                known_task.owner.task for known_task in (known(task, base) for task in tasks) if known_task is not None
+            }
             if any(module_name(task.action) in DYNAMIC for task in tasks):
                 ids.update(_ids_in_files(role, base))
             whole = not context.CLIARGS.get("start_at_task") and all(_wanted(task, play) for task in tasks)
             needed = _needed(role, base)
-            found[role.get_name()] = LoadedRole(role.get_role_path(), tuple(sorted(ids)), whole, needed)
-    return found
+            roles[role.get_name()] = LoadedRole(role.get_role_path(), tuple(sorted(ids)), whole, needed)
+    return roles
 
 
 def _needed(role: Any, base: str) -> frozenset[str]:
     """Ids of the tasks that give a result on every host. Those of a rescue do not, unless something fails."""
-    found: set[str] = set()
-    for task in (one for block in role._task_blocks for one in tasks_of(block, rescue=False)):
+    ids: set[str] = set()
+    for task in (task for block in role._task_blocks for task in tasks_of(block, rescue=False)):
         elsewhere = task.delegate_to or task.run_once or task.check_mode
         if task._role is role and not elsewhere and module_name(task.action) not in NO_RESULT:
-            one = known(task, base)
-            found.update({one.owner.task} if one else ())
-    return frozenset(found)
+            known_task = known(task, base)
+            ids.update({known_task.owner.task} if known_task else ())
+    return frozenset(ids)
 
 
 def rescue_of(task: Any, base: str) -> tuple[set[str], set[str]] | None:
@@ -155,17 +157,17 @@ def rescue_of(task: Any, base: str) -> tuple[set[str], set[str]] | None:
     return None
 
 
-def _is_in(one: Any, tasks: Any) -> bool:
-    return any(one._uuid == each._uuid for each in tasks)
+def _is_in(task: Any, tasks: Any) -> bool:
+    return any(task._uuid == other._uuid for other in tasks)
 
 
 def _ids(blocks: Any, base: str) -> set[str]:
-    found = set()
-    for task in (one for part in blocks for one in ([part] if not isinstance(part, Block) else tasks_of(part))):
-        one = known(task, base)
-        if one is not None and module_name(task.action) not in NO_RESULT:
-            found.add(one.owner.task)
-    return found
+    ids = set()
+    for task in (task for part in blocks for task in ([part] if not isinstance(part, Block) else tasks_of(part))):
+        known_task = known(task, base)
+        if known_task is not None and module_name(task.action) not in NO_RESULT:
+            ids.add(known_task.owner.task)
+    return ids
 
 
 def _wanted(task: Any, play: Any) -> bool:
@@ -176,11 +178,11 @@ def _wanted(task: Any, play: Any) -> bool:
 def tasks_of(block: Any, *, rescue: bool = True) -> Iterator[Any]:
     """Every task of a block, those of inner blocks included; without a rescue if nothing is to fail."""
     for part in (block.block, block.rescue if rescue else [], block.always):
-        for one in part:
-            if isinstance(one, Block):
-                yield from tasks_of(one, rescue=rescue)
+        for inner in part:
+            if isinstance(inner, Block):
+                yield from tasks_of(inner, rescue=rescue)
             else:
-                yield one
+                yield inner
 
 
 def _ids_in_files(role: Any, base: str) -> Iterator[str]:
@@ -195,12 +197,12 @@ def _ids_in_files(role: Any, base: str) -> Iterator[str]:
 
 
 def _names(data: Any) -> Iterator[str]:
-    for one in data if isinstance(data, list) else []:
-        if isinstance(one, dict):
-            if one.get("name"):
-                yield str(one["name"])
+    for entry in data if isinstance(data, list) else []:
+        if isinstance(entry, dict):
+            if entry.get("name"):
+                yield str(entry["name"])
             for part in ("block", "rescue", "always"):
-                yield from _names(one.get(part))
+                yield from _names(entry.get(part))
 
 
 def handler_units(play: Any, templar: Any) -> dict[str, set[str]]:
@@ -208,7 +210,7 @@ def handler_units(play: Any, templar: Any) -> dict[str, set[str]]:
 
     Handlers whose unit cannot be told before they run are left out.
     """
-    found: dict[str, set[str]] = {}
+    handlers: dict[str, set[str]] = {}
     for block in play.handlers:
         for task in tasks_of(block):
             module = module_name(task.resolved_action or task.action)
@@ -220,5 +222,5 @@ def handler_units(play: Any, templar: Any) -> dict[str, set[str]]:
                 continue
             listens = task.listen if isinstance(task.listen, list) else [task.listen] if task.listen else []
             for name in {task.name, task.get_name(), task.get_name(include_role_fqcn=False), *listens} - {"", None}:
-                found.setdefault(str(name), set()).update(units)
-    return found
+                handlers.setdefault(str(name), set()).update(units)
+    return handlers

@@ -95,24 +95,24 @@ class Host:
         """False when the host has nothing to learn from this run."""
         return bool(self.entries or self.roles or self.handled)
 
-    def manages(self, owner: Owner, found: Iterable[Resource], units: Iterable[str], changed: bool) -> None:
+    def manages(self, owner: Owner, resources: Iterable[Resource], units: Iterable[str], changed: bool) -> None:
         """A task did what it declares. The last owner wins; what several declare adds up."""
         self.dirty = True
-        for one in found:
-            old = self.entries.get(one.resource)
-            declared = dict(one.declared)
+        for resource in resources:
+            old = self.entries.get(resource.resource)
+            declared = dict(resource.declared)
             if old and old.declared.get("state") == declared.get("state", old.declared.get("state")):
                 declared = {**old.declared, **declared}
-                if not (old.declared.get("content") is False is one.declared.get("content")):
+                if not (old.declared.get("content") is False is resource.declared.get("content")):
                     declared.pop("content", None)  # one of them knows what is in it
-            entry = Entry(owner, declared, one.secret, set(units), changed)
+            entry = Entry(owner, declared, resource.secret, set(units), changed)
             if old:
                 entry.secret = entry.secret or old.secret
                 entry.units |= old.units
                 entry.changed = entry.changed or old.changed
             if entry.secret:
-                entry.declared = dict(Resource(one.resource, declared).without_content().declared)
-            self.entries[one.resource] = entry
+                entry.declared = dict(Resource(resource.resource, declared).without_content().declared)
+            self.entries[resource.resource] = entry
 
     def tried(self, task: str, complete: bool) -> None:
         """A task has ended; one call that did not do it all is enough to not trust it."""
@@ -166,10 +166,10 @@ def spool(node: str, run: Run, host: Host, inputs: Mapping[str, str]) -> dict[st
         "run": {**run.document(), "changes": host.changes},
         # The node accepts what it sees there only of what the run has made.
         "entries": [
-            {**_entry(resource, one, host, inputs), "changed": one.changed}
-            for resource, one in sorted(host.entries.items())
+            {**_entry(resource, entry, host, inputs), "changed": entry.changed}
+            for resource, entry in sorted(host.entries.items())
         ],
-        "roles": {name: _role(name, one, host, inputs) for name, one in sorted(host.roles.items())},
+        "roles": {name: _role(name, role, host, inputs) for name, role in sorted(host.roles.items())},
         "reached": sorted(task for task, complete in host.tasks.items() if complete),
         "skipped": sorted(host.transient),
         "windows": host.windows,
@@ -179,14 +179,14 @@ def spool(node: str, run: Run, host: Host, inputs: Mapping[str, str]) -> dict[st
 
 def proposal(node: str, run: Run, host: Host, inputs: Mapping[str, str]) -> dict[str, Any]:
     """Return what check mode found: what is already as declared, and what is not."""
-    entries = {resource: _entry(resource, one, host, inputs) for resource, one in sorted(host.entries.items())}
+    entries = {resource: _entry(resource, entry, host, inputs) for resource, entry in sorted(host.entries.items())}
     return {
         "format": FORMAT,
         "node": node,
         "run": run.document(),
         "adoptable": [entry for resource, entry in entries.items() if not host.entries[resource].changed],
         "differs": [entry for resource, entry in entries.items() if host.entries[resource].changed],
-        "roles": {name: _role(name, one, host, inputs) for name, one in sorted(host.roles.items())},
+        "roles": {name: _role(name, role, host, inputs) for name, role in sorted(host.roles.items())},
     }
 
 

@@ -53,97 +53,97 @@ class Static:
 
     def declared(self) -> Declared:
         """Return the resources of all tasks, and the tasks that cannot be told."""
-        found = Declared()
+        declared = Declared()
         loaded = plays.loaded_roles(self.play, self.base).get(self.role.get_name())
-        found.tasks.update(loaded.tasks if loaded else ())
+        declared.tasks.update(loaded.tasks if loaded else ())
         for task, always in _tasks(self.role._task_blocks):
-            one = plays.known(task, self.base)
-            if one is None or not (one.manages is not None or one.module in MANAGING):
+            known_task = plays.known(task, self.base)
+            if known_task is None or not (known_task.manages is not None or known_task.module in MANAGING):
                 continue
-            found.loaded.add(one.owner.task)
+            declared.loaded.add(known_task.owner.task)
             if task.delegate_to:
                 continue
             gathered = Host()
             try:
-                certain = self._task(task, one, gathered)
+                certain = self._task(task, known_task, gathered)
             except Exception as error:  # a template can raise anything, and it costs this task only
-                found.undecided[one.owner.task] = Undecided(one.owner, _words(error))
+                declared.undecided[known_task.owner.task] = Undecided(known_task.owner, _words(error))
                 continue
             certain = certain and always and not task.run_once and "never" not in task.tags
             for resource, entry in gathered.entries.items():
-                found.add(resource, entry, certain)
-        return found
+                declared.add(resource, entry, certain)
+        return declared
 
-    def _task(self, task: Any, one: plays.Known, gathered: Host) -> bool:
+    def _task(self, task: Any, known_task: plays.Known, gathered: Host) -> bool:
         """Gather what a task manages; False if it may be left out in a run."""
         variables = self._variables(task)
         known = inputs.Variables(variables)
         certain = True
-        items = self._items(task, one, variables, known)
+        items = self._items(task, known_task, variables, known)
         for item in items:
             here = {**variables, **item}
-            applies = self._applies(task, here, inputs.Variables(here) if item else known, one)
+            applies = self._applies(task, here, inputs.Variables(here) if item else known, known_task)
             if applies is False:
                 continue
             certain = certain and applies is True
-            self._gather(task, one, here, gathered)
+            self._gather(task, known_task, here, gathered)
         return certain
 
-    def _gather(self, task: Any, one: plays.Known, variables: dict[str, Any], gathered: Host) -> None:
+    def _gather(self, task: Any, known_task: plays.Known, variables: dict[str, Any], gathered: Host) -> None:
         known = inputs.Variables(variables)
-        self._decidable(one, known, task.args)
+        self._decidable(known_task, known, task.args)
         templar = CompilingTemplar(self.play._loader, variables)
         arguments = templar.template(dict(task.args))
         omit = variables.get("omit")
         arguments = {name: value for name, value in arguments.items() if value != omit}
-        text = plays.template_text(one, arguments, self.play._loader)
-        secret = bool(templar.template(task.no_log)) or self._secret(known, [one.written, text])
-        found: list[Resource] = []
-        if one.manages is not None:
-            said = templar.template(one.manages) or []
-            found = [Resource(str(each["resource"]), dict(each.get("declared") or {})) for each in said]
-            found = [each.without_content() for each in found] if secret else found
-        if one.module in MANAGING:
-            data = self._written(one, arguments, variables, known) if not secret or self.with_secrets else None
+        text = plays.template_text(known_task, arguments, self.play._loader)
+        secret = bool(templar.template(task.no_log)) or self._secret(known, [known_task.written, text])
+        resources: list[Resource] = []
+        if known_task.manages is not None:
+            said = templar.template(known_task.manages) or []
+            resources = [Resource(str(entry["resource"]), dict(entry.get("declared") or {})) for entry in said]
+            resources = [resource.without_content() for resource in resources] if secret else resources
+        if known_task.module in MANAGING:
+            data = self._written(known_task, arguments, variables, known) if not secret or self.with_secrets else None
             result = {"checksum": hashlib.sha1(data).hexdigest()} if data is not None and not secret else {}
-            managed = identities(one.module, arguments, result, secret=secret, task=one.owner.task)
-            if not managed and one.manages is None and one.module not in WRITING:
+            managed = identities(known_task.module, arguments, result, secret=secret, task=known_task.owner.task)
+            if not managed and known_task.manages is None and known_task.module not in WRITING:
                 raise CannotTellError("what it manages shows when it runs")
-            said_of = {each.resource for each in found}
-            found += [each for each in managed if each.resource not in said_of]
-            self.contents.update(contents(one.module, arguments))
+            said_of = {resource.resource for resource in resources}
+            resources += [resource for resource in managed if resource.resource not in said_of]
+            self.contents.update(contents(known_task.module, arguments))
             if data is not None and managed:
                 self.contents[managed[0].resource] = data
-        gathered.manages(one.owner, found, (), False)
+        gathered.manages(known_task.owner, resources, (), False)
 
     def _written(
-        self, one: plays.Known, arguments: Mapping[str, Any], variables: dict[str, Any], known: inputs.Variables
+        self, known_task: plays.Known, arguments: Mapping[str, Any], variables: dict[str, Any], known: inputs.Variables
     ) -> bytes | None:
         """Return what `template` or `copy` would write, as it is rendered now; None of another module."""
-        if one.module not in WRITING or arguments.get("remote_src"):
+        if known_task.module not in WRITING or arguments.get("remote_src"):
             return None
         content = arguments.get("content")
         if content is not None:
             text = content if isinstance(content, str) else json.dumps(content)
             return text.encode("utf-8", "surrogateescape")
-        folder = "templates" if one.module.endswith("template") else "files"
-        path = self._file(str(arguments["src"]), folder, one)
+        folder = "templates" if known_task.module.endswith("template") else "files"
+        path = self._file(str(arguments["src"]), folder, known_task)
         if os.path.isdir(path):
             raise CannotTellError("it copies a folder")
         path = self.play._loader.get_real_file(path)
         with open(path, "rb") as stream:
             data = stream.read()
         if folder == "templates":
-            data = self._rendered(one, path, data.decode("utf-8"), arguments, variables, known)
+            data = self._rendered(known_task, path, data.decode("utf-8"), arguments, variables, known)
         return data
 
-    def _file(self, name: str, folder: str, one: plays.Known) -> str:
-        found: str = self.play._loader.path_dwim_relative_stack([one.folder], folder, name)
-        return found
+    def _file(self, name: str, folder: str, known_task: plays.Known) -> str:
+        path: str = self.play._loader.path_dwim_relative_stack([known_task.folder], folder, name)
+        return path
 
     def _rendered(
         self,
-        one: plays.Known,
+        known_task: plays.Known,
         path: str,
         text: str,
         arguments: Mapping[str, Any],
@@ -151,11 +151,11 @@ class Static:
         known: inputs.Variables,
     ) -> bytes:
         """Render as the action `template` does."""
-        self._decidable(one, known, text)
+        self._decidable(known_task, known, text)
         destination = str(arguments.get("dest"))
         here = {**variables, **generate_ansible_template_vars(str(arguments["src"]), path, destination)}
         templar = CompilingTemplar(self.play._loader, here)
-        folders = [one.folder, os.path.dirname(path)]
+        folders = [known_task.folder, os.path.dirname(path)]
         templar.environment.loader.searchpath = [
             place for folder in folders for place in (os.path.join(folder, "templates"), folder)
         ]
@@ -174,12 +174,12 @@ class Static:
         return str(rendered).encode(str(arguments.get("output_encoding") or "utf-8"), "surrogateescape")
 
     def _items(
-        self, task: Any, one: plays.Known, variables: dict[str, Any], known: inputs.Variables
+        self, task: Any, known_task: plays.Known, variables: dict[str, Any], known: inputs.Variables
     ) -> Iterable[dict[str, Any]]:
         """Return the loop's variables for each item; one empty mapping without a loop."""
         if task.loop is None and not task.loop_with:
             return [{}]
-        self._decidable(one, known, task.loop)
+        self._decidable(known_task, known, task.loop)
         templar = CompilingTemplar(self.play._loader, variables)
         items = templar.template(task.loop, fail_on_undefined=True)
         if task.loop_with:
@@ -192,13 +192,15 @@ class Static:
         index = control.index_var if control else None
         return [{name: item, **({index: number} if index else {})} for number, item in enumerate(items)]
 
-    def _applies(self, task: Any, variables: dict[str, Any], known: inputs.Variables, one: plays.Known) -> bool | None:
+    def _applies(
+        self, task: Any, variables: dict[str, Any], known: inputs.Variables, known_task: plays.Known
+    ) -> bool | None:
         """Return what the conditions come to; None if that shows only in a run."""
         answer: bool | None = True
         templar = CompilingTemplar(self.play._loader, variables)
         for words in task.when or []:
             try:
-                self._decidable(one, known, str(words), conditions=True)
+                self._decidable(known_task, known, str(words), conditions=True)
                 conditional = Conditional(loader=self.play._loader)
                 conditional.when = [words]
                 if not conditional.evaluate_conditional(templar, variables):
@@ -207,10 +209,12 @@ class Static:
                 answer = None
         return answer
 
-    def _decidable(self, one: plays.Known, known: inputs.Variables, value: Any, *, conditions: bool = False) -> None:
+    def _decidable(
+        self, known_task: plays.Known, known: inputs.Variables, value: Any, *, conditions: bool = False
+    ) -> None:
         """Raise CannotTellError if a value leads to something that only a run knows."""
         names = known.reach(inputs.words("\n".join(inputs.strings(value))))
-        made = self.texts.made_while_running(one.folder) & names
+        made = self.texts.made_while_running(known_task.folder) & names
         # What files at the controller say is as true now as in a run; facts and who takes part are not.
         moment = {name for name in names if name in ("ansible_facts", "play_hosts", "hostvars")}
         if conditions:
@@ -228,8 +232,8 @@ class Static:
 
     def _variables(self, task: Any) -> dict[str, Any]:
         manager = self.play._variable_manager
-        found: dict[str, Any] = manager.get_vars(play=self.play, host=self.host, task=task)
-        return {**found, "ansible_check_mode": False}
+        variables: dict[str, Any] = manager.get_vars(play=self.play, host=self.host, task=task)
+        return {**variables, "ansible_check_mode": False}
 
 
 def declared_now(task: Any, host: str) -> Callable[..., Iterator[Finding]]:
@@ -254,7 +258,7 @@ def declared_now(task: Any, host: str) -> Callable[..., Iterator[Finding]]:
         def owner_of(resource: str) -> Owner | None:
             names = [*changed, *(name for name in every if name not in changed)]
             owners = (declared(name).entries.get(resource) for name in names)
-            return next((one.owner for one in owners if one), None)
+            return next((entry.owner for entry in owners if entry), None)
 
         partial = bool(examination.only)
         yield from whole_roles(host, examination.roles, every, recorded, entries, partial=partial, owner_of=owner_of)
@@ -276,13 +280,13 @@ def _play(role: str, host: str, manager: Any, loader: Any) -> Any:
 
 def _tasks(blocks: Iterable[Any], always: bool = True) -> Iterator[tuple[Any, bool]]:
     """Every task, and whether a run that goes well comes by it: a rescue is for one that does not."""
-    for one in blocks:
-        if not isinstance(one, Block):
-            yield one, always
+    for part in blocks:
+        if not isinstance(part, Block):
+            yield part, always
             continue
-        yield from _tasks(one.block, always)
-        yield from _tasks(one.rescue, False)
-        yield from _tasks(one.always, always)
+        yield from _tasks(part.block, always)
+        yield from _tasks(part.rescue, False)
+        yield from _tasks(part.always, always)
 
 
 def _words(error: Exception) -> str:

@@ -30,26 +30,26 @@ _ADVICE = {
 }
 
 
-def with_repair(one: Finding, limit: str, options: str) -> Finding:
+def with_repair(finding: Finding, limit: str, options: str) -> Finding:
     """Return the finding with the command that repairs it, or what there is to do."""
-    return replace(one, repair=repair(one, limit, options))
+    return replace(finding, repair=repair(finding, limit, options))
 
 
-def repair(one: Finding, limit: str, options: str) -> str:
+def repair(finding: Finding, limit: str, options: str) -> str:
     """Return a command if there is one: a rollout of the role, or a restart. `options` name the inventory."""
     limited = f" --limit {shlex.quote(limit)}" if limit != "all" else ""
     site = f"ansible-playbook {options}playbooks/site.yml{limited}"
-    if one.kind == "not-effective" and one.units:
-        return _restart(one.units[0], limit, options)
-    if one.kind in ("no-record", "nothing-checked"):
+    if finding.kind == "not-effective" and finding.units:
+        return _restart(finding.units[0], limit, options)
+    if finding.kind in ("no-record", "nothing-checked"):
         return site
-    if one.kind in _ADVICE:
-        return _ADVICE[one.kind]
-    if one.role and not is_known(one.role):
-        return f"no rollout does: this project has no role {quoted(one.role)}"
-    if not one.role and one.resource.startswith("file:"):
-        return _NOBODYS.get(one.kind, "")
-    return f"{site} --tags {one.role}" if one.role else ""
+    if finding.kind in _ADVICE:
+        return _ADVICE[finding.kind]
+    if finding.role and not is_known(finding.role):
+        return f"no rollout does: this project has no role {quoted(finding.role)}"
+    if not finding.role and finding.resource.startswith("file:"):
+        return _NOBODYS.get(finding.kind, "")
+    return f"{site} --tags {finding.role}" if finding.role else ""
 
 
 def is_known(role: str) -> bool:

@@ -63,7 +63,7 @@ class Group:
 def text(document: Mapping[str, Any], *, width: int = WIDTH, colour: bool = False) -> str:
     """Return the whole report, ending in one line that says how it went."""
     paint = Painter(max(40, min(width, MOST_WIDTH)), colour)
-    findings = [readable(Finding.read(one)) for one in document["findings"]]
+    findings = [readable(Finding.read(finding)) for finding in document["findings"]]
     for title, groups in sections(findings):
         paint.line("")
         paint.headed(title, "bold")
@@ -73,52 +73,56 @@ def text(document: Mapping[str, Any], *, width: int = WIDTH, colour: bool = Fals
     return "\n".join(paint.lines).lstrip("\n") + "\n"
 
 
-def readable(one: Finding) -> Finding:
+def readable(finding: Finding) -> Finding:
     """Return a finding whose texts are one line each, and bounded. Units are left: repair() judges them as they are."""
-    every = {name: value for name, value in vars(one).items() if name not in VALUES}
+    every = {name: value for name, value in vars(finding).items() if name not in VALUES}
     texts: dict[str, Any] = {name: one_line(value) for name, value in every.items() if isinstance(value, str)}
-    return replace(one, **texts, diff=tuple(printable(line, MOST_DIFF_LINE) for line in one.diff))
+    return replace(finding, **texts, diff=tuple(printable(line, MOST_DIFF_LINE) for line in finding.diff))
 
 
 def sections(findings: Iterable[Finding]) -> list[tuple[str, list[Group]]]:
     """Return (title, groups): roles by name, then what no role has, then nodes that could not be looked at."""
-    found: dict[tuple[int, str], list[Group]] = {}
+    titled: dict[tuple[int, str], list[Group]] = {}
     for group in fold_findings(findings):
-        one = group.finding
-        role = one.role if is_known(one.role) else f"{quoted(one.role)} {NO_ROLE}"
-        title = (0, role) if one.role else (2, NODES) if one.resource in ("node", "record:node") else (1, NOBODY)
-        title = (3, f"{role} {NOT_MANAGED}") if one.cause == "not-managed" else title
-        found.setdefault(title, []).append(group)
-    return [(title, groups) for (_, title), groups in sorted(found.items())]
+        finding = group.finding
+        role = finding.role if is_known(finding.role) else f"{quoted(finding.role)} {NO_ROLE}"
+        title = (
+            (0, role) if finding.role else (2, NODES) if finding.resource in ("node", "record:node") else (1, NOBODY)
+        )
+        title = (3, f"{role} {NOT_MANAGED}") if finding.cause == "not-managed" else title
+        titled.setdefault(title, []).append(group)
+    return [(title, groups) for (_, title), groups in sorted(titled.items())]
 
 
 def fold_findings(findings: Iterable[Finding]) -> list[Group]:
     """Put equal findings together. Expectations that fail because of a resource which differs stand with it."""
     every = list(findings)
-    owned = {(one.host, one.resource) for one in every if not one.follows}
-    alone = [one for one in every if not (one.follows and (one.host, one.follows) in owned)]
+    owned = {(finding.host, finding.resource) for finding in every if not finding.follows}
+    alone = [finding for finding in every if not (finding.follows and (finding.host, finding.follows) in owned)]
     followers: dict[tuple[str, str], set[str]] = {}
-    for one in every:
-        if one.follows:
-            followers.setdefault((one.host, one.follows), set()).add(one.resource.partition(":")[2])
+    for finding in every:
+        if finding.follows:
+            followers.setdefault((finding.host, finding.follows), set()).add(finding.resource.partition(":")[2])
     gathered: dict[tuple[Any, ...], list[Finding]] = {}
-    for one in alone:
-        gathered.setdefault(_key(one), []).append(one)
+    for finding in alone:
+        gathered.setdefault(_key(finding), []).append(finding)
     groups = []
     told: set[tuple[tuple[str, ...], str]] = set()
     for same in gathered.values():
-        one = same[0]
-        hosts = tuple(sorted({each.host for each in same if each.host}))
-        also = {name for each in same for name in followers.get((each.host, each.resource), ())}
-        if (hosts, one.resource) in told:  # said with the first of several findings of a resource
+        first = same[0]
+        hosts = tuple(sorted({finding.host for finding in same if finding.host}))
+        also = {name for finding in same for name in followers.get((finding.host, finding.resource), ())}
+        if (hosts, first.resource) in told:  # said with the first of several findings of a resource
             also = set()
-        told.add((hosts, one.resource))
+        told.add((hosts, first.resource))
         if len(hosts) > 1:  # equal but for the name
-            should, is_ = (OWN_NAME if one.host and value == one.host else value for value in (one.should, one.is_))
-            one = replace(one, should=should, is_=is_)
-        commits = tuple(sorted({each.commit for each in same if each.commit}))
-        since = tuple(sorted({each.since for each in same if each.since}))
-        groups.append(Group(one, hosts, commits, since, tuple(sorted(also))))
+            should, is_ = (
+                OWN_NAME if first.host and value == first.host else value for value in (first.should, first.is_)
+            )
+            first = replace(first, should=should, is_=is_)
+        commits = tuple(sorted({finding.commit for finding in same if finding.commit}))
+        since = tuple(sorted({finding.since for finding in same if finding.since}))
+        groups.append(Group(first, hosts, commits, since, tuple(sorted(also))))
     return list(_loops(groups))
 
 
@@ -133,7 +137,7 @@ def _loops(groups: Iterable[Group]) -> Iterator[Group]:
         if len(same) == 1:
             yield same[0]
             continue
-        items = tuple(ITEM.sub(r"\2", one.finding.resource) for one in same)
+        items = tuple(ITEM.sub(r"\2", group.finding.resource) for group in same)
         whole = replace(same[0].finding, resource=ITEM.sub(r"\1", same[0].finding.resource))
         yield replace(same[0], finding=whole, items=items)
 
@@ -151,10 +155,10 @@ def closing(document: Mapping[str, Any]) -> str:
         ]
     )
     parts = []
-    findings = [Finding.read(one) for one in document["findings"]]
+    findings = [Finding.read(finding) for finding in document["findings"]]
     for status, word in (("drift", "difference"), ("unknown", "unknown")):
-        same = [one for one in findings if one.status == status and one.severity != "warning"]
-        hosts = sorted({one.host for one in same if one.host})
+        same = [finding for finding in findings if finding.status == status and finding.severity != "warning"]
+        hosts = sorted({finding.host for finding in same if finding.host})
         plural = "s" if len(same) != 1 and status == "drift" else ""
         if same:
             parts.append(f"{len(same)} {word}{plural}" + (f" on {fold(hosts)}" if hosts else ""))
@@ -235,42 +239,44 @@ def _parts(argv: Sequence[str]) -> list[str]:
 def _section(paint: Painter, groups: Sequence[Group], document: Mapping[str, Any]) -> None:
     if all(group.finding.status == ASIDE for group in groups):
         for group in groups:
-            finding(paint, group)
+            add_finding(paint, group)
         return
     repairs: dict[str, set[str]] = {}
-    usual = next((one.finding.role for one in groups), "")
+    usual = next((group.finding.role for group in groups), "")
     for group in groups:
-        finding(paint, group)
-        one = group.finding
-        if _by_rollout(one):
+        add_finding(paint, group)
+        finding = group.finding
+        if _by_rollout(finding):
             repairs.setdefault(usual, set()).update(group.hosts)
         else:
-            _repair(paint, repair(one, limit(group.hosts, document["groups"]), document["options"]))
+            _repair(paint, repair(finding, limit(group.hosts, document["groups"]), document["options"]))
     for role, hosts in repairs.items():
-        one = Finding("", "changed", "", role=role)
+        rollout = Finding("", "changed", "", role=role)
         paint.lines.append(f"  {paint.painted('repair:', 'dim')}")
-        for line in command(repair(one, limit(hosts, document["groups"]), document["options"]), paint.width - 4):
+        for line in command(repair(rollout, limit(hosts, document["groups"]), document["options"]), paint.width - 4):
             paint.line(f"    {line}", "name")
 
 
-def _by_rollout(one: Finding) -> bool:
+def _by_rollout(finding: Finding) -> bool:
     """True for what a rollout of the role repairs, said once at the end of the role's section."""
-    return is_known(one.role) and repair(one, "x", "") == repair(Finding("", "changed", "", role=one.role), "x", "")
+    return is_known(finding.role) and repair(finding, "x", "") == repair(
+        Finding("", "changed", "", role=finding.role), "x", ""
+    )
 
 
-def finding(paint: Painter, group: Group) -> None:
+def add_finding(paint: Painter, group: Group) -> None:
     """Add a finding with its nodes, what is declared and what was found, and the task that owns it."""
-    one = group.finding
+    finding = group.finding
     nodes = fold(group.hosts) if group.hosts else ""
-    subject = "" if one.resource in ("node", "record:node") else one.resource
+    subject = "" if finding.resource in ("node", "record:node") else finding.resource
     kind, _, name = subject.partition(":")
-    name = name.removeprefix(f"{one.role}: ")
+    name = name.removeprefix(f"{finding.role}: ")
     title = f"{kind.replace('-', ' ')} {name}" if name and kind not in ("check", "expectation") else name
-    summary = ", ".join(group.items) if group.items else _summary(one)
+    summary = ", ".join(group.items) if group.items else _summary(finding)
     words = ": ".join(part for part in (title, summary) if part)
     head = f"  {nodes}  " if nodes else "  "
-    style = "unknown" if one.status == "unknown" or one.severity == "warning" else "drift"
-    style = "dim" if one.status == ASIDE else style
+    style = "unknown" if finding.status == "unknown" or finding.severity == "warning" else "drift"
+    style = "dim" if finding.status == ASIDE else style
     lines = _wrap(words, paint.width - len(TEXT))
     if lines and cell_len(f"{head}{words}") <= paint.width:
         paint.lines.append(f"{paint.painted(head, 'name')}{paint.painted(words, style)}")
@@ -278,53 +284,53 @@ def finding(paint: Painter, group: Group) -> None:
         paint.line(head.rstrip(), "name")
         paint.wrapped(words, TEXT, style)
     if not group.items:
-        _values(paint, one)
-    if one.why and one.why != one.summary:
-        paint.paragraph("because", one.why)
+        _values(paint, finding)
+    if finding.why and finding.why != finding.summary:
+        paint.paragraph("because", finding.why)
     if group.also:
         paint.paragraph("so also", "; ".join(group.also))
-    owner = ", ".join(part for part in (one.task, one.source) if part)
+    owner = ", ".join(part for part in (finding.task, finding.source) if part)
     if owner:
-        paint.paragraph("task" if one.task else "from", owner)
+        paint.paragraph("task" if finding.task else "from", owner)
     history = [f"commit {', '.join(group.commits)}"] if group.commits else []
     if group.since:
-        history.append(f"{'converged' if one.role or group.commits else 'last changed'} {_moment(group.since[-1])}")
+        history.append(f"{'converged' if finding.role or group.commits else 'last changed'} {_moment(group.since[-1])}")
     if history:
         paint.paragraph("", ", ".join(history), "dim")
 
 
-def _summary(one: Finding) -> str:
-    words = "" if one.summary in PLAIN_REASONS and one.should is not None else one.summary
-    return f"warning: {words}".rstrip(": ") if one.severity == "warning" else words
+def _summary(finding: Finding) -> str:
+    words = "" if finding.summary in PLAIN_REASONS and finding.should is not None else finding.summary
+    return f"warning: {words}".rstrip(": ") if finding.severity == "warning" else words
 
 
-def _values(paint: Painter, one: Finding) -> None:
-    if one.diff:
-        _diff(paint, one)
+def _values(paint: Painter, finding: Finding) -> None:
+    if finding.diff:
+        _diff(paint, finding)
         return
-    if one.attribute in HASHES:
+    if finding.attribute in HASHES:
         return  # a digest tells nobody anything
-    should, is_ = one.should, one.is_
-    if one.summary not in PLAIN_REASONS and isinstance(should, Mapping) and isinstance(is_, bool):
+    should, is_ = finding.should, finding.is_
+    if finding.summary not in PLAIN_REASONS and isinstance(should, Mapping) and isinstance(is_, bool):
         return  # the summary says it
-    if isinstance(should, Mapping) and one.resource.startswith("expectation:") and len(should) == 1:
+    if isinstance(should, Mapping) and finding.resource.startswith("expectation:") and len(should) == 1:
         matcher, wanted = next(iter(should.items()))
-        paint.paragraph(_before(one), f"{matcher.replace('_', ' ')} {_value(wanted)}")
+        paint.paragraph(_before(finding), f"{matcher.replace('_', ' ')} {_value(wanted)}")
     elif should is not None:
-        paint.paragraph(_before(one), _value(should))
+        paint.paragraph(_before(finding), _value(should))
     if is_ is not None:
-        paint.paragraph(RECORDED if one.cause == "declaration" else FOUND, _value(is_))
+        paint.paragraph(RECORDED if finding.cause == "declaration" else FOUND, _value(is_))
 
 
-def _before(one: Finding) -> str:
+def _before(finding: Finding) -> str:
     """A file that no role manages is declared by nobody: it is what was recorded."""
-    return DECLARED if one.role or not one.resource.startswith("file:") else RECORDED
+    return DECLARED if finding.role or not finding.resource.startswith("file:") else RECORDED
 
 
-def _diff(paint: Painter, one: Finding) -> None:
+def _diff(paint: Painter, finding: Finding) -> None:
     """Show a unified diff in words: what is declared, what was found, and where."""
-    kinds = {"-": (_before(one), "good"), "+": (FOUND, "drift"), " ": ("", "dim")}
-    for (label, style), same in itertools.groupby(_changes(one.diff), lambda line: kinds.get(line[:1], kinds[" "])):
+    kinds = {"-": (_before(finding), "good"), "+": (FOUND, "drift"), " ": ("", "dim")}
+    for (label, style), same in itertools.groupby(_changes(finding.diff), lambda line: kinds.get(line[:1], kinds[" "])):
         parts = [part for line in same for part in _fitting(line[1:], paint.width - 4 - LABEL)]
         paint.labelled(label, parts, [style] * len(parts))
 
@@ -339,7 +345,7 @@ def _changes(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
-    words = ", ".join(shown(one) for one in value) if isinstance(value, list) and value else shown(value)
+    words = ", ".join(shown(part) for part in value) if isinstance(value, list) and value else shown(value)
     return words if len(words) <= MOST_VALUE else f"{words[:MOST_VALUE]}..."
 
 
@@ -350,16 +356,25 @@ def _repair(paint: Painter, words: str) -> None:
         paint.paragraph("repair", words)
 
 
-def _key(one: Finding) -> tuple[Any, ...]:
-    words = ADDRESS.sub("its address", one.summary) if one.kind == "unreachable" else one.summary
+def _key(finding: Finding) -> tuple[Any, ...]:
+    words = ADDRESS.sub("its address", finding.summary) if finding.kind == "unreachable" else finding.summary
 
     def _alike(value: Any) -> str:
-        return OWN_NAME if one.host and value == one.host else repr(value)
+        return OWN_NAME if finding.host and value == finding.host else repr(value)
 
-    words = words.replace(one.host, "it") if one.kind == "unreachable" and one.host else words
+    words = words.replace(finding.host, "it") if finding.kind == "unreachable" and finding.host else words
     return (
-        *(one.kind, one.resource, one.status, one.cause, words, one.attribute, _alike(one.should), _alike(one.is_)),
-        *(one.diff, one.role, one.task, one.source, one.severity, one.units),
+        *(
+            finding.kind,
+            finding.resource,
+            finding.status,
+            finding.cause,
+            words,
+            finding.attribute,
+            _alike(finding.should),
+            _alike(finding.is_),
+        ),
+        *(finding.diff, finding.role, finding.task, finding.source, finding.severity, finding.units),
     )
 
 

@@ -107,15 +107,15 @@ def _play(names: list[str], task: Mapping[str, Any], play: Any, passwords: Mappi
 
 def requests(store: Store, host: str, run: str) -> list[tuple[Any, dict[str, Any]]]:
     """Return (spool, arguments of hal_record) for everything that a host has not been told, oldest first."""
-    found = []
+    calls = []
     for path in store.pending(host, run):
         document = read_json(path)
         missing = [key for key in (*ARGUMENTS, "run") if key not in document]
         if missing:
             raise AuditError(f"{path} has no {missing[0]}: remove it, the next rollout records what it had")
         arguments = {key: document[key] for key in ARGUMENTS}
-        found.append((path, {**arguments, "run": {**document["run"], "now": round(time.time(), 3)}}))
-    return found
+        calls.append((path, {**arguments, "run": {**document["run"], "now": round(time.time(), 3)}}))
+    return calls
 
 
 def folded(hosts: Iterable[str]) -> str:

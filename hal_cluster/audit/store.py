@@ -95,8 +95,8 @@ class Store:
 
     def pending(self, host: str, run: str = "") -> list[Path]:
         """Spools of a host, oldest first: those of `run` and of runs that are over."""
-        found = sorted((self.folder / "spool").glob(f"*/{_file(host)}"))
-        return [path for path in found if path.parent.name == run or not _locked(path.parent)]
+        spools = sorted((self.folder / "spool").glob(f"*/{_file(host)}"))
+        return [path for path in spools if path.parent.name == run or not _locked(path.parent)]
 
     def done(self, spool: Path) -> None:
         """The node has it: remove a spool, and its run's folder when it was the last."""
@@ -205,8 +205,8 @@ def _file(host: str) -> str:
 
 
 def _folder(path: Path) -> None:
-    for one in reversed([path, *_ours(path)]):
-        one.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in reversed([path, *_ours(path)]):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _ours(path: Path) -> Iterator[Path]:

@@ -21,35 +21,48 @@ FIRST_SENTENCE = re.compile(r"(.+?\.)(?:\s|$)", re.DOTALL)
 def by_role(nodes: Mapping[str, Mapping[str, Any]], findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """Return a summary of each role, that of which a rollout would change least first."""
     roles = {role for node in nodes.values() for role in node.get("planned") or ()}
-    roles |= {one.role for one in findings if one.role}
-    found = [_summary(role, nodes, [one for one in findings if one.role == role]) for role in roles]
-    return sorted(found, key=lambda one: (one["other"] + one["unread"], one["new"], one["promises"], one["role"]))
+    roles |= {finding.role for finding in findings if finding.role}
+    summaries = [_summary(role, nodes, [finding for finding in findings if finding.role == role]) for role in roles]
+    return sorted(
+        summaries,
+        key=lambda summary: (
+            summary["other"] + summary["unread"],
+            summary["new"],
+            summary["promises"],
+            summary["role"],
+        ),
+    )
 
 
 def _summary(role: str, nodes: Mapping[str, Mapping[str, Any]], mine: Sequence[Finding]) -> dict[str, Any]:
     def total(name: str) -> int:
         return sum(int((node.get(name) or {}).get(role, 0)) for node in nodes.values())
 
-    def resources(found: Iterable[Finding]) -> set[tuple[str, str]]:
-        return {(one.host, one.resource) for one in found}
+    def resources(findings: Iterable[Finding]) -> set[tuple[str, str]]:
+        return {(finding.host, finding.resource) for finding in findings}
 
-    declared = [one for one in mine if one.cause == "declaration" and not one.resource.startswith("role:")]
-    unknown = resources(one for one in mine if one.status == "unknown")
-    unread = resources(one for one in declared if one.status == "unknown")
-    new = resources(one for one in declared if one.status == "drift" and one.kind in NEW)
-    other = resources(one for one in declared if one.status == "drift" and one.kind not in NEW) - new
-    promises = [one for one in mine if one.resource.startswith("expectation:") and one.status == "drift"]
+    declared = [
+        finding for finding in mine if finding.cause == "declaration" and not finding.resource.startswith("role:")
+    ]
+    unknown = resources(finding for finding in mine if finding.status == "unknown")
+    unread = resources(finding for finding in declared if finding.status == "unknown")
+    new = resources(finding for finding in declared if finding.status == "drift" and finding.kind in NEW)
+    other = resources(finding for finding in declared if finding.status == "drift" and finding.kind not in NEW) - new
+    promises = [
+        finding for finding in mine if finding.resource.startswith("expectation:") and finding.status == "drift"
+    ]
     return {
         "role": role,
         "nodes": sorted(
-            {host for host, node in nodes.items() if role in (node.get("planned") or ())} | {one.host for one in mine}
+            {host for host, node in nodes.items() if role in (node.get("planned") or ())}
+            | {finding.host for finding in mine}
         ),
         "same": max(0, total("planned") - len(new | other | unread)),
         "new": len(new),
         "other": len(other),
         "unknown": len(unknown),
         "unread": len(unread),
-        "promises": len(resources(one for one in promises if not one.follows)),
+        "promises": len(resources(finding for finding in promises if not finding.follows)),
         "in_a_run": total("in_a_run"),
         "permissions": permissions(role),
     }
@@ -62,7 +75,7 @@ def permissions(role: str) -> dict[str, str]:
         return {}
     with (ROLES / role / "meta" / "argument_specs.yml").open("rb") as stream:
         options = yaml.safe_load(stream)["argument_specs"]["main"].get("options") or {}
-    return {name: _meaning(one) for name, one in sorted(options.items()) if name.endswith(PERMISSIONS)}
+    return {name: _meaning(option) for name, option in sorted(options.items()) if name.endswith(PERMISSIONS)}
 
 
 def _meaning(option: Mapping[str, Any]) -> str:

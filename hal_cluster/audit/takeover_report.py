@@ -35,20 +35,20 @@ COLUMNS = {
 def text(document: Mapping[str, Any], *, width: int = report.WIDTH, colour: bool = False) -> str:
     """Return the whole report: a table of roles, then what would change of each, then one line that sums it up."""
     paint = report.Painter(max(40, min(width, report.MOST_WIDTH)), colour)
-    findings = [report.readable(Finding.read(one)) for one in document["findings"]]
+    findings = [report.readable(Finding.read(finding)) for finding in document["findings"]]
     paint.line("What a rollout would change, least first. Nothing was changed.", "bold")
     paint.line("")
     _table(paint, document["takeover"])
     sections = dict(report.sections(findings))
-    for one in document["takeover"]:
-        if one["role"] in sections:
+    for role in document["takeover"]:
+        if role["role"] in sections:
             paint.line("")
-            _role(paint, one, sections.pop(one["role"]), document)
+            _role(paint, role, sections.pop(role["role"]), document)
     for title, groups in sections.items():
         paint.line("")
         paint.headed("on the nodes, and of no role" if title == report.NOBODY else title, "bold")
         for group in groups:
-            report.finding(paint, group)
+            report.add_finding(paint, group)
     paint.line("")
     paint.wrapped(closing(document), "", {0: "good", 2: "drift"}.get(document["status"], "unknown"))
     return "\n".join(paint.lines) + "\n"
@@ -56,44 +56,44 @@ def text(document: Mapping[str, Any], *, width: int = report.WIDTH, colour: bool
 
 def _table(paint: report.Painter, roles: Sequence[Mapping[str, Any]]) -> None:
     paint.line(f"{'ROLE':<17}" + "".join(f"{head:>{len(head) + 2}}" for head in COLUMNS.values()) + "  NODES", "dim")
-    for one in roles:
-        cells = "".join(f"{one[name]:>{len(head) + 2}}" for name, head in COLUMNS.items())
-        row = f"{one['role']:<17}{cells}  "
-        nodes = fold(one["nodes"])
+    for role in roles:
+        cells = "".join(f"{role[name]:>{len(head) + 2}}" for name, head in COLUMNS.items())
+        row = f"{role['role']:<17}{cells}  "
+        nodes = fold(role["nodes"])
         room = paint.width - len(row)
-        paint.line(row + (nodes if len(nodes) <= room else f"{len(one['nodes'])} nodes"))
+        paint.line(row + (nodes if len(nodes) <= room else f"{len(role['nodes'])} nodes"))
     paint.line("")
     paint.wrapped(LEGEND, "", "dim")
 
 
 def _role(
-    paint: report.Painter, one: Mapping[str, Any], groups: Sequence[report.Group], document: Mapping[str, Any]
+    paint: report.Painter, role: Mapping[str, Any], groups: Sequence[report.Group], document: Mapping[str, Any]
 ) -> None:
     """Say what would change of a role: what is there and differs in full, the rest by name."""
-    paint.headed(str(one["role"]), "bold")
+    paint.headed(str(role["role"]), "bold")
     for group in groups:
         if _listed(group.finding) == "":
-            report.finding(paint, _brief(group))
+            report.add_finding(paint, _brief(group))
     for label in ("new", "not kept", "unknown", "in a run"):
         _names(paint, label, [group for group in groups if _listed(group.finding) == label])
-    if not is_known(str(one["role"])):
+    if not is_known(str(role["role"])):
         return
-    for name, meaning in one["permissions"].items():
+    for name, meaning in role["permissions"].items():
         paint.paragraph("may need", f"{name}: {meaning}")
-    limited = limit(one["nodes"], document["groups"])
-    words = f"ansible-playbook {document['options']}playbooks/site.yml --limit {limited} --tags {one['role']} --check"
+    limited = limit(role["nodes"], document["groups"])
+    words = f"ansible-playbook {document['options']}playbooks/site.yml --limit {limited} --tags {role['role']} --check"
     paint.labelled("next", report.command(words, paint.width - 4 - report.LABEL), ["name"] * 9)
 
 
-def _listed(one: Finding) -> str:
+def _listed(finding: Finding) -> str:
     """Return the label under which a finding is named; "" for one that is shown in full."""
-    if one.kind == UNDECIDED:
+    if finding.kind == UNDECIDED:
         return "in a run"
-    if one.status == "unknown":
+    if finding.status == "unknown":
         return "unknown"
-    if one.resource.startswith("expectation:"):
+    if finding.resource.startswith("expectation:"):
         return "not kept"
-    return "new" if one.kind in NEW else ""
+    return "new" if finding.kind in NEW else ""
 
 
 def _brief(group: report.Group) -> report.Group:
@@ -125,21 +125,21 @@ def _folded(groups: Sequence[report.Group]) -> list[str]:
 
 
 def _name(group: report.Group) -> str:
-    one = group.finding
-    why = one_line(one.summary, MOST_REASON)
-    if one.kind == UNDECIDED:
-        return one_line(one.summary.partition(": ")[2], MOST_REASON * 4)
-    if one.resource.startswith("expectation:"):
-        name = ", ".join(group.items) if group.items else one.resource.partition(f"{one.role}: ")[2]
-        return f"{name} ({why})" if one.status == "unknown" else name
-    return f"{one.resource.replace(':', ' ', 1)}: {why}"
+    finding = group.finding
+    why = one_line(finding.summary, MOST_REASON)
+    if finding.kind == UNDECIDED:
+        return one_line(finding.summary.partition(": ")[2], MOST_REASON * 4)
+    if finding.resource.startswith("expectation:"):
+        name = ", ".join(group.items) if group.items else finding.resource.partition(f"{finding.role}: ")[2]
+        return f"{name} ({why})" if finding.status == "unknown" else name
+    return f"{finding.resource.replace(':', ' ', 1)}: {why}"
 
 
 def closing(document: Mapping[str, Any]) -> str:
     """Return the last line: how much was looked at, and what a rollout would change of it."""
     summary, roles = document["summary"], document["takeover"]
     size = f"{summary['nodes']} node{'' if summary['nodes'] == 1 else 's'}, {summary['seconds']} s"
-    total = {name: sum(one[name] for one in roles) for name in ("same", "new", "other", "unknown", "promises")}
+    total = {name: sum(role[name] for role in roles) for name in ("same", "new", "other", "unknown", "promises")}
     lost = summary["unknown"] - total["unknown"]
     words = (
         f"{total['other']} resources would be replaced or removed, {total['new']} made,"

@@ -88,12 +88,12 @@ def _others(base: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _same(one: Any, other: Any) -> bool:
-    if one is other:
+def _same(value: Any, other: Any) -> bool:
+    if value is other:
         return True
-    if type(one) is not type(other):
+    if type(value) is not type(other):
         return False
     try:
-        return bool(one == other)
+        return bool(value == other)
     except Exception:  # what cannot be compared may be another
         return False

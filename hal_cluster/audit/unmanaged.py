@@ -29,7 +29,7 @@ def asked(partial: bool, deep: Any) -> dict[str, bool]:
 
 
 def added(
-    found: Sequence[Finding],
+    findings: Sequence[Finding],
     host: str,
     answer: Mapping[str, Any],
     accepted: Sequence[Accepted],
@@ -40,13 +40,13 @@ def added(
     `over`: acceptances that held once. What is there because of another finding says so: a file in which a resource has
     its line, and a file that came or went with a package.
     """
-    times = {f"file:{one.get('path')}": _time(one) for one in _dicts(answer, "extra")}
+    times = {f"file:{entry.get('path')}": _time(entry) for entry in _dicts(answer, "extra")}
     kept = [
-        replace(one, since=_moment(times.get(one.resource, 0))) if one.kind == "extra" else one
-        for one in found
-        if one.kind != "extra" or not acceptances.covering(accepted, _path(one), times.get(one.resource, 0))
+        replace(finding, since=_moment(times.get(finding.resource, 0))) if finding.kind == "extra" else finding
+        for finding in findings
+        if finding.kind != "extra" or not acceptances.covering(accepted, _path(finding), times.get(finding.resource, 0))
     ]
-    differing = {one.resource for one in found if one.status == "drift" and one.cause == "node"}
+    differing = {finding.resource for finding in findings if finding.status == "drift" and finding.cause == "node"}
     more: list[Finding] = []
     for name, made in (("unmanaged", _unmanaged), ("package_files", _package_file)):
         every = _dicts(answer, name)
@@ -54,72 +54,74 @@ def added(
             words = f"the module's answer has {len(every)} {name}, and {MOST} at the most: not read"
             more.append(unreadable(host, words))
             continue
-        for one in every:
-            finding = made(host, one, differing)
-            when = None if is_missing(finding) else _time(one)
+        for entry in every:
+            finding = made(host, entry, differing)
+            when = None if is_missing(finding) else _time(entry)
             if not acceptances.covering(accepted, _path(finding), when):
                 more.append(finding)
-    return [_reminding(one, over) for one in (*kept, *more)]
+    return [_reminding(finding, over) for finding in (*kept, *more)]
 
 
-def is_missing(one: Finding) -> bool:
+def is_missing(finding: Finding) -> bool:
     """Tell whether a finding is that a file went. When it did nobody knows: its folder may have changed since."""
-    return "missing" in (one.kind, one.attribute)
+    return "missing" in (finding.kind, finding.attribute)
 
 
-def _reminding(one: Finding, over: Sequence[Accepted]) -> Finding:
+def _reminding(finding: Finding, over: Sequence[Accepted]) -> Finding:
     """A finding that was accepted once says until when, and why."""
-    if one.role or not one.resource.startswith("file:") or one.kind not in KINDS:
-        return one
-    once = acceptances.covering([Accepted(each.pattern, each.reason, each.until) for each in over], _path(one))
+    if finding.role or not finding.resource.startswith("file:") or finding.kind not in KINDS:
+        return finding
+    once = acceptances.covering(
+        [Accepted(acceptance.pattern, acceptance.reason, acceptance.until) for acceptance in over], _path(finding)
+    )
     if once is None:
-        return one
-    words = f"{one.summary}; it was accepted until {once.until}: {once.reason}"
-    return replace(one, summary=one_line(words))
+        return finding
+    words = f"{finding.summary}; it was accepted until {once.until}: {once.reason}"
+    return replace(finding, summary=one_line(words))
 
 
-def _path(one: Finding) -> str:
-    return one.resource.partition(":")[2]
+def _path(finding: Finding) -> str:
+    return finding.resource.partition(":")[2]
 
 
-def _unmanaged(host: str, one: Mapping[str, Any], differing: set[str]) -> Finding:
-    kind = str(one.get("kind"))
+def _unmanaged(host: str, entry: Mapping[str, Any], differing: set[str]) -> Finding:
+    kind = str(entry.get("kind"))
     kind = kind if kind in KINDS else "changed"
-    package, note = str(one.get("package") or ""), str(one.get("note") or "")
+    package, note = str(entry.get("package") or ""), str(entry.get("note") or "")
     whose = f"no role manages it, package {package} has it" if package else "no role manages it"
     words = NEW if kind == "extra" else WORDS[kind]
-    within = [str(each) for each in _list(one.get("within"))]
-    causes = [each for each in (*within, f"package:{package}") if each in differing]
+    within = [str(resource) for resource in _list(entry.get("within"))]
+    causes = [resource for resource in (*within, f"package:{package}") if resource in differing]
     return Finding(
-        *(host, kind, f"file:{one.get('path')}", "drift", "node"),
+        *(host, kind, f"file:{entry.get('path')}", "drift", "node"),
         summary=one_line(", ".join(part for part in (words, note) if part) + f": {whose}"),
-        attribute=str(one.get("attribute") or ""),
-        should=_lines(one.get("should")),
-        is_=_lines(one.get("is")),
-        since=_moment(_time(one)),
+        attribute=str(entry.get("attribute") or ""),
+        should=_lines(entry.get("should")),
+        is_=_lines(entry.get("is")),
+        since=_moment(_time(entry)),
         follows=causes[0] if causes else "",
     )
 
 
-def _package_file(host: str, one: Mapping[str, Any], differing: set[str]) -> Finding:
-    package = str(one.get("package") or "")
-    differs = [str(each) for each in _list(one.get("differs"))] or ["content"]
+def _package_file(host: str, entry: Mapping[str, Any], differing: set[str]) -> Finding:
+    package = str(entry.get("package") or "")
+    differs = [str(attribute) for attribute in _list(entry.get("differs"))] or ["content"]
     brought = f"as package {package} brought it" if package else "as its package brought it"
     return Finding(
-        *(host, "package-file", f"file:{one.get('path')}", "drift", "node"),
+        *(host, "package-file", f"file:{entry.get('path')}", "drift", "node"),
         summary=one_line("it is missing" if differs == ["missing"] else f"it is not {brought}: {', '.join(differs)}"),
         attribute=differs[0],
-        role=str(one.get("role") or ""),
-        task=task_title(str(one.get("task") or "")),
-        source=str(one.get("source") or ""),
-        commit=str(one.get("commit") or ""),
-        since=str(one.get("converged_at") or "") if one.get("role") else _moment(_time(one)),
+        role=str(entry.get("role") or ""),
+        task=task_title(str(entry.get("task") or "")),
+        source=str(entry.get("source") or ""),
+        commit=str(entry.get("commit") or ""),
+        since=str(entry.get("converged_at") or "") if entry.get("role") else _moment(_time(entry)),
         follows=f"package:{package}" if f"package:{package}" in differing else "",
     )
 
 
 def _dicts(answer: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    return [one for one in _list(answer.get(name)) if isinstance(one, Mapping)]
+    return [entry for entry in _list(answer.get(name)) if isinstance(entry, Mapping)]
 
 
 def _list(value: Any) -> list[Any]:
@@ -131,14 +133,14 @@ def _lines(value: Any) -> Any:
 
 
 def _bounded(lines: Sequence[Any]) -> Iterator[str]:
-    yield from (str(one) for one in lines[:MOST_LINES])
+    yield from (str(line) for line in lines[:MOST_LINES])
     if len(lines) > MOST_LINES:
         yield f"... {len(lines) - MOST_LINES} more"
 
 
-def _time(one: Mapping[str, Any]) -> int:
+def _time(entry: Mapping[str, Any]) -> int:
     """Return when something was last changed, 0 if the node does not say so."""
-    when = one.get("when")
+    when = entry.get("when")
     return when if isinstance(when, int) and not isinstance(when, bool) and 0 < when < LATEST else 0
 
 

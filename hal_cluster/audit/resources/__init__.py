@@ -39,8 +39,8 @@ def identities(
     if reader is None:
         return []
     own = {name: value for name, value in arguments.items() if not str(name).startswith("_ansible_")}
-    found = reader(Call(own, {} if secret else result, secret=secret, task=task))
-    return [one.without_content() if one.secret or secret else one for one in found]
+    resources = reader(Call(own, {} if secret else result, secret=secret, task=task))
+    return [resource.without_content() if resource.secret or secret else resource for resource in resources]
 
 
 def units_of(module: str, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> Units:

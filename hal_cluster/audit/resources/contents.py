@@ -27,9 +27,9 @@ def contents(module: str, arguments: Mapping[str, Any]) -> dict[str, bytes]:
     name, part = _LISTS.get(module, ("", ""))
     listed = arguments.get(name) or []
     return {
-        f"file:{one['path']}": text(one.get(part)).encode("utf-8", "surrogateescape")
-        for one in listed
-        if isinstance(one, Mapping) and one.get("path")
+        f"file:{entry['path']}": text(entry.get(part)).encode("utf-8", "surrogateescape")
+        for entry in listed
+        if isinstance(entry, Mapping) and entry.get("path")
     }
 
 

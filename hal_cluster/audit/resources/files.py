@@ -29,9 +29,11 @@ def written(call: Call) -> list[Resource]:
 
 def downloaded(call: Call) -> list[Resource]:
     """get_url: as above, and a declared sha256 is kept as it is."""
-    one = written(call)[0]
+    resource = written(call)[0]
     pinned = SHA256.match(call.text("checksum"))
-    return [Resource(one.resource, {**one.declared, "sha256": pinned.group(1)} if pinned else one.declared)]
+    return [
+        Resource(resource.resource, {**resource.declared, "sha256": pinned.group(1)} if pinned else resource.declared)
+    ]
 
 
 def file(call: Call) -> list[Resource]:
@@ -122,8 +124,8 @@ def _destination(call: Call) -> str:
     declared = call.text("dest", "path")
     if not declared.endswith("/"):
         return declared
-    found = call.result.get("dest") or call.result.get("path")
-    return found if isinstance(found, str) and found else os.path.join(declared, os.path.basename(call.text("src")))
+    path = call.result.get("dest") or call.result.get("path")
+    return path if isinstance(path, str) and path else os.path.join(declared, os.path.basename(call.text("src")))
 
 
 def _file(path: str, declared: Mapping[str, Any], *, secret: bool = False) -> Resource:

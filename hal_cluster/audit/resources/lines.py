@@ -49,14 +49,14 @@ def replacement(call: Call) -> list[Resource]:
 def authorized_key(call: Call) -> list[Resource]:
     """authorized_key: lines of the file that the module names in its result."""
     path = call.result.get("keyfile") or call.text("path")
-    keys = [one.strip() for one in call.text("key").splitlines() if one.strip() and not one.startswith("#")]
+    keys = [key.strip() for key in call.text("key").splitlines() if key.strip() and not key.startswith("#")]
     if not path or not keys or keys[0].startswith(("http://", "https://", "file://")):
         return []
     if call.absent():
         # The comment may have changed; the key itself names it.
-        return [_at(str(path), one, {**ABSENT, "regexp": re.escape(_key_body(one))}) for one in keys]
+        return [_at(str(path), key, {**ABSENT, "regexp": re.escape(_key_body(key))}) for key in keys]
     options = call.text("key_options")
-    return [_at(str(path), _key_body(one), {**PRESENT, "lines": [f"{options} {one}".strip()]}) for one in keys]
+    return [_at(str(path), _key_body(key), {**PRESENT, "lines": [f"{options} {key}".strip()]}) for key in keys]
 
 
 def known_host(call: Call) -> list[Resource]:

@@ -65,8 +65,8 @@ class Call:
         if value is None:
             return []
         if isinstance(value, (list, tuple)):
-            return [text(one) for one in value]
-        return [one.strip() for one in text(value).split(",") if one.strip()]
+            return [text(part) for part in value]
+        return [part.strip() for part in text(value).split(",") if part.strip()]
 
     def absent(self, *words: str) -> bool:
         """True when the task says that there shall be none."""

@@ -11,13 +11,15 @@ from hal_cluster.audit.resources.model import ABSENT, PRESENT, Call, Resource, U
 
 def files(call: Call) -> list[Resource]:
     """hal_files: directories and files; user and group have the same name, unless another group is said."""
-    found = [Resource(f"file:{one['path']}", _attributes(one, "directory")) for one in _dicts(call, "directories")]
-    for one in _dicts(call, "files"):
-        declared = _attributes(one, "file")
+    resources = [
+        Resource(f"file:{entry['path']}", _attributes(entry, "directory")) for entry in _dicts(call, "directories")
+    ]
+    for entry in _dicts(call, "files"):
+        declared = _attributes(entry, "file")
         if int(declared["mode"] or "0", 8) & 0o004:
-            declared["sha1"] = _sha1(one["content"])
-        found.append(Resource(f"file:{one['path']}", declared))
-    return found
+            declared["sha1"] = _sha1(entry["content"])
+        resources.append(Resource(f"file:{entry['path']}", declared))
+    return resources
 
 
 def _sha1(content: Any) -> str:
@@ -34,11 +36,13 @@ def _attributes(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
 def modulefiles(call: Call) -> list[Resource]:
     """hal_modulefiles: the tree, a folder for each name, the files, the stamp. What is withdrawn is not declared."""
     tree, entries = call.text("tree"), _dicts(call, "files")
-    folders = sorted({tree, *(text(one["path"]).rpartition("/")[0] for one in entries)})
-    found = [Resource(f"file:{path}", _attributes({"mode": "0755"}, "directory")) for path in folders]
-    for one in entries:
-        found.append(Resource(f"file:{one['path']}", {**_attributes({}, "file"), "sha1": _sha1(one["content"])}))
-    return [*found, Resource(f"file:{tree}/.changed", _attributes({}, "file"))]
+    folders = sorted({tree, *(text(entry["path"]).rpartition("/")[0] for entry in entries)})
+    resources = [Resource(f"file:{path}", _attributes({"mode": "0755"}, "directory")) for path in folders]
+    for entry in entries:
+        resources.append(
+            Resource(f"file:{entry['path']}", {**_attributes({}, "file"), "sha1": _sha1(entry["content"])})
+        )
+    return [*resources, Resource(f"file:{tree}/.changed", _attributes({}, "file"))]
 
 
 def network_files(call: Call) -> list[Resource]:
@@ -48,8 +52,8 @@ def network_files(call: Call) -> list[Resource]:
     withdrawn = call.result.get("withdrawn") or []
     return [
         *(
-            Resource(f"file:{one.get('path')}", {**_attributes({}, "file"), "sha1": _sha1(one.get("text"))})
-            for one in _dicts(call, "devices")
+            Resource(f"file:{device.get('path')}", {**_attributes({}, "file"), "sha1": _sha1(device.get("text"))})
+            for device in _dicts(call, "devices")
         ),
         *(Resource(f"file:/etc/sysconfig/network-scripts/{name}", ABSENT) for name in withdrawn),
     ]
@@ -89,16 +93,16 @@ def subids(call: Call) -> list[Resource]:
     """hal_subids: both files, and the lines of those who have a slot; lines of others are others'."""
     declared = {**PRESENT, "type": "file", "owner": "root", "group": "root", "mode": "0644"}
     lines = [
-        f"{'' if one.get('enabled') else '!'}{one.get('uid')}:{one.get('start')}:{one.get('count')}"
-        for one in _dicts(call, "users")
-        if one.get("slot") is not None
+        f"{'' if user.get('enabled') else '!'}{user.get('uid')}:{user.get('start')}:{user.get('count')}"
+        for user in _dicts(call, "users")
+        if user.get("slot") is not None
     ]
-    found = []
+    resources = []
     for path in ("/etc/subuid", "/etc/subgid"):
-        found.append(Resource(f"file:{path}", dict(declared)))
+        resources.append(Resource(f"file:{path}", dict(declared)))
         if lines:
-            found.append(Resource(f"line:{path}#{content_id('hal_subids')}", {**PRESENT, "lines": lines}))
-    return found
+            resources.append(Resource(f"line:{path}#{content_id('hal_subids')}", {**PRESENT, "lines": lines}))
+    return resources
 
 
 def slurm_daemon(call: Call) -> list[Resource]:
@@ -128,12 +132,12 @@ def slurm_daemon_units(call: Call) -> Units:
 def slurm_accounts(call: Call) -> list[Resource]:
     """hal_slurm_account: QOS, accounts and users, each with the fields that are declared."""
     kinds = {"qos": "slurm-qos", "accounts": "slurm-account", "users": "slurm-user"}
-    return [_entry(kind, one) for name, kind in kinds.items() for one in _dicts(call, name)]
+    return [_entry(kind, entry) for name, kind in kinds.items() for entry in _dicts(call, name)]
 
 
 def slurm_reservations(call: Call) -> list[Resource]:
     """hal_slurm_reservation."""
-    return [_entry("slurm-reservation", one) for one in _dicts(call, "reservations")]
+    return [_entry("slurm-reservation", entry) for entry in _dicts(call, "reservations")]
 
 
 def _entry(kind: str, entry: Mapping[str, Any]) -> Resource:
@@ -146,12 +150,12 @@ def _entry(kind: str, entry: Mapping[str, Any]) -> Resource:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):  # limits by resource, as Slurm prints them
-        return ",".join(f"{text(key)}={text(one)}" for key, one in sorted(value.items()))
+        return ",".join(f"{text(key)}={text(limit)}" for key, limit in sorted(value.items()))
     if isinstance(value, (list, tuple)):
-        return [text(one) for one in value]
+        return [text(part) for part in value]
     return value if value is None or isinstance(value, (bool, int, float)) else text(value)
 
 
 def _dicts(call: Call, name: str) -> list[Mapping[str, Any]]:
     value = call.get(name)
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, (list, tuple)) else []
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, (list, tuple)) else []

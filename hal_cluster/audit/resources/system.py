@@ -31,16 +31,16 @@ PASSWORD_IN_URL = re.compile(r"://[^/\s@]+@")
 
 def packages(call: Call) -> list[Resource]:
     """package, yum, dnf: one resource a package; groups and wildcards name no package."""
-    found = []
+    resources = []
     for word in call.items("name", "pkg"):
         name, version = package_name(word)
         if not name or name.startswith("@") or "*" in name:
             continue
         if call.absent("removed"):
-            found.append(Resource(f"package:{name}", ABSENT))
+            resources.append(Resource(f"package:{name}", ABSENT))
         else:
-            found.append(Resource(f"package:{name}", {**PRESENT, **({"version": [version]} if version else {})}))
-    return found
+            resources.append(Resource(f"package:{name}", {**PRESENT, **({"version": [version]} if version else {})}))
+    return resources
 
 
 def package_name(word: str) -> tuple[str, str]:
@@ -159,12 +159,12 @@ def cron(call: Call) -> list[Resource]:
 def kernel_module(call: Call) -> list[Resource]:
     """modprobe: loaded or not, and the file that loads it at boot."""
     name = call.text("name")
-    found = [Resource(f"kernel-module:{name.replace('-', '_')}", {"loaded": not call.absent()})]
+    resources = [Resource(f"kernel-module:{name.replace('-', '_')}", {"loaded": not call.absent()})]
     persistent = call.text("persistent")
     if persistent in ("present", "absent"):
         declared = {**PRESENT, "type": "file"} if persistent == "present" else ABSENT
-        found.append(Resource(f"file:/etc/modules-load.d/{name}.conf", declared))
-    return found
+        resources.append(Resource(f"file:/etc/modules-load.d/{name}.conf", declared))
+    return resources
 
 
 def repository(call: Call) -> list[Resource]:
@@ -185,7 +185,7 @@ def repository(call: Call) -> list[Resource]:
 
 def _in_repository(value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        return "\n".join(text(one) for one in value)
+        return "\n".join(text(part) for part in value)
     flag = truth(value) if not isinstance(value, int) or isinstance(value, bool) else None
     return text(value) if flag is None else str(int(flag))
 

@@ -18,7 +18,7 @@ PROMISE = Finding("hal05", "expectation", "expectation:time: it runs", "drift", 
 
 def painted(one: Finding, width: int = 80, *, colour: bool = False, **group: Any) -> list[str]:
     paint = report.Painter(width, colour)
-    report.finding(paint, Group(**{"finding": one, "hosts": (one.host,), "commits": (), "since": (), **group}))
+    report.add_finding(paint, Group(**{"finding": one, "hosts": (one.host,), "commits": (), "since": (), **group}))
     return paint.lines
 
 

@@ -17,7 +17,7 @@ PROMISE = Finding("hal05", "expectation", "expectation:time: it runs", "drift", 
 
 def painted(one: Finding, width: int = 80) -> list[str]:
     paint = report.Painter(width, False)
-    report.finding(paint, Group(one, (one.host,), (), ()))
+    report.add_finding(paint, Group(one, (one.host,), (), ()))
     return paint.lines
 
 

@@ -24,9 +24,9 @@ def files(program: Path) -> Mapping[str, str]:
     Beside it are single files, no packages. Raises OSError for a file that cannot be read, SyntaxError for one that is
     not Python, ImportError for one that needs Ansible, as modules may.
     """
-    found: dict[str, str] = {}
-    _collect(program.parent, program.name, found, set())
-    return found
+    texts: dict[str, str] = {}
+    _collect(program.parent, program.name, texts, set())
+    return texts
 
 
 def folders(names: Iterable[str]) -> list[str]:
@@ -43,7 +43,7 @@ def imported(text: str, name: str) -> Iterator[str]:
         yield from _candidates(dotted.removeprefix(MODULE_UTILS))
 
 
-def _collect(own: Path, name: str, found: dict[str, str], begun: set[str]) -> None:
+def _collect(own: Path, name: str, texts: dict[str, str], begun: set[str]) -> None:
     if name in begun:
         return
     begun.add(name)
@@ -53,8 +53,8 @@ def _collect(own: Path, name: str, found: dict[str, str], begun: set[str]) -> No
             raise ImportError(f"{name} imports {dotted}: that is there for modules alone")
         for candidate in _candidates(dotted):
             if _place(own, candidate).is_file():
-                _collect(own, candidate, found, begun)
-    found[name] = text
+                _collect(own, candidate, texts, begun)
+    texts[name] = text
 
 
 def _place(own: Path, name: str) -> Path:

@@ -25,12 +25,12 @@ def read(response: Any) -> bytes:
     packing = str(response.headers.get("Content-Encoding") or "").strip().lower()
     if packing not in _UNPACKED:
         raise AnswerError("an answer that is packed in a way which nobody asked for: not read")
-    found = bytearray()
+    body = bytearray()
     for chunk in response.iter_content(_CHUNK):
-        found += chunk
+        body += chunk
         try:
-            limited(found)
+            limited(body)
         except BoundError as error:
             response.close()
             raise AnswerError(f"{error}") from None
-    return bytes(found)
+    return bytes(body)

@@ -186,16 +186,16 @@ class Connection:
 
     def members(self, collection: Mapping[str, Any] | None) -> list[dict[str, Any]]:
         """Return the members of a collection, all its pages."""
-        found: list[dict[str, Any]] = []
+        members: list[dict[str, Any]] = []
         while collection:
             for member in collection.get("Members") or []:
                 if "@odata.id" in member:
-                    found.append(member if len(member) > 1 else self.get(str(member["@odata.id"])))
-                if len(found) > MOST_MEMBERS:
+                    members.append(member if len(member) > 1 else self.get(str(member["@odata.id"])))
+                if len(members) > MOST_MEMBERS:
                     raise self.failed(f"a list of more than {MOST_MEMBERS:,}, which may have no end", Fault.REFUSED)
             more = collection.get("Members@odata.nextLink")
             collection = self.get(str(more)) if more else None
-        return found
+        return members
 
     def linked(self, resource: Mapping[str, Any], *names: str) -> dict[str, Any] | None:
         """Return what a resource links to, by the names on the way; None where the firmware has no such thing."""
@@ -211,13 +211,13 @@ class Connection:
         if response.status_code == 204 or not response.content:
             return {}
         try:
-            found = response.json()
-            check(found)
+            document = response.json()
+            check(document)
         except BoundError as error:
             raise self.failed(f"{response.status_code}, and {error}", Fault.REFUSED) from None
         except (ValueError, RecursionError):
             raise self.failed(f"{response.status_code}, and what is no JSON", Fault.REFUSED) from None
-        return found if isinstance(found, dict) else {}
+        return document if isinstance(document, dict) else {}
 
     # --- errors
 
@@ -335,5 +335,5 @@ def _said(error: Any) -> str:
 
 def _reason(text: str) -> str:
     """Return OpenSSL's own words from what requests made of them."""
-    found = re.search(r"(?:SSLError\(|\[SSL[^\]]*\] )([^()]+?)(?: \(_ssl|\)|$)", text)
-    return " ".join((found[1] if found else text.rsplit(":", 1)[-1]).split())[:200]
+    matched = re.search(r"(?:SSLError\(|\[SSL[^\]]*\] )([^()]+?)(?: \(_ssl|\)|$)", text)
+    return " ".join((matched[1] if matched else text.rsplit(":", 1)[-1]).split())[:200]

@@ -91,10 +91,10 @@ class Ipmi:
         words = text.lower()
         if code in _BUSY:
             return BmcError(self.target.label, what, f"{text} (0x{code:02x})", Fault.BUSY)
-        if any(one in words for one in _SILENT) or not text:
+        if any(word in words for word in _SILENT) or not text:
             self._session = None
             return BmcError(self.target.label, what, "no answer", Fault.SILENT)
-        if any(one in words for one in _LOGIN) and not code:
+        if any(word in words for word in _LOGIN) and not code:
             self._session = None
             answer = f"{text}. User or password is wrong, or the account is locked: it is not tried again"
             return BmcError(self.target.label, f"login of {self.target.user}", answer, Fault.LOGIN)
@@ -114,11 +114,11 @@ class Ipmi:
         pyghmi's own calls for boot options drop the completion code, which says whether to ask again.
         """
         said = self._ask(what, lambda session: session.xraw_command(netfn=netfn, command=command, data=list(data)))
-        found = bytes(bytearray(said["data"]))
-        if len(found) < least:
-            answer = f"an answer of {len(found)} bytes, which has {least} or more"
+        reply = bytes(bytearray(said["data"]))
+        if len(reply) < least:
+            answer = f"an answer of {len(reply)} bytes, which has {least} or more"
             raise BmcError(self.target.label, what, answer, Fault.REFUSED)
-        return found
+        return reply
 
     def _forget_others(self) -> None:
         """Let pyghmi begin a session of its own: it would take up one with the same words that has failed or ended."""
@@ -208,8 +208,8 @@ class Ipmi:
 
     def sensors(self) -> tuple[Sensor, ...]:
         """Return the readings."""
-        found = self._ask("its sensors", lambda session: list(session.get_sensor_data()))
-        return tuple(sorted((_sensor(one) for one in found), key=lambda sensor: sensor.name))
+        readings = self._ask("its sensors", lambda session: list(session.get_sensor_data()))
+        return tuple(sorted((_sensor(reading) for reading in readings), key=lambda sensor: sensor.name))
 
     def firmware(self) -> tuple[Firmware, ...]:
         """Return the BMC's own version: IPMI has no other."""
@@ -282,7 +282,7 @@ def _text(value: Any) -> str | None:
     return text or None
 
 
-def _sensor(one: Any) -> Sensor:
-    units = str(one.units or "").replace("°", "").strip()
-    value = float(one.value) if isinstance(one.value, (int, float)) else None
-    return Sensor(str(one.name), value, units, "Critical" if int(one.health or 0) > 1 else "OK")
+def _sensor(reading: Any) -> Sensor:
+    units = str(reading.units or "").replace("°", "").strip()
+    value = float(reading.value) if isinstance(reading.value, (int, float)) else None
+    return Sensor(str(reading.name), value, units, "Critical" if int(reading.health or 0) > 1 else "OK")

@@ -44,8 +44,8 @@ class Rest:
         if not said.get("Enabled"):
             return Boot(BootTarget.NONE)
         source, mode = (str(said.get(name, "")).rsplit(".", 1)[-1] for name in ("BootSource", "BootMode"))
-        found = (target for target, words in _WORDS.items() if words[:2] == (source, mode or "Regular"))
-        return Boot(next(found, BootTarget.OTHER))
+        targets = (target for target, words in _WORDS.items() if words[:2] == (source, mode or "Regular"))
+        return Boot(next(targets, BootTarget.OTHER))
 
     def set_boot(self, target: BootTarget) -> None:
         """Set it; the switch last, so that no half of it is ever in force."""
@@ -57,15 +57,15 @@ class Rest:
 
     def sensors(self) -> tuple[Sensor, ...]:
         """Return the readings. A value is an integer and a power of ten."""
-        found = []
-        for path, one in self._get(_SENSORS).items():
-            if not isinstance(one, dict) or "Value" not in one:
+        sensors = []
+        for path, reading in self._get(_SENSORS).items():
+            if not isinstance(reading, dict) or "Value" not in reading:
                 continue
-            unit = str(one.get("Unit", "")).rsplit(".", 1)[-1]
-            value = float(one["Value"]) * 10.0 ** int(one.get("Scale") or 0)
-            health = "Critical" if one.get("CriticalAlarmHigh") or one.get("CriticalAlarmLow") else ""
-            found.append(Sensor(path.rsplit("/", 1)[-1], round(value, 6), _UNITS.get(unit, unit), health))
-        return tuple(sorted(found, key=lambda sensor: sensor.name))
+            unit = str(reading.get("Unit", "")).rsplit(".", 1)[-1]
+            value = float(reading["Value"]) * 10.0 ** int(reading.get("Scale") or 0)
+            health = "Critical" if reading.get("CriticalAlarmHigh") or reading.get("CriticalAlarmLow") else ""
+            sensors.append(Sensor(path.rsplit("/", 1)[-1], round(value, 6), _UNITS.get(unit, unit), health))
+        return tuple(sorted(sensors, key=lambda sensor: sensor.name))
 
 
 class OpenBmc(Redfish):
@@ -104,9 +104,9 @@ class OpenBmc(Redfish):
 
     def sensors(self) -> tuple[Sensor, ...]:
         """Return the readings: those of Redfish, and of the older REST where that has none."""
-        found = super().sensors()
-        if found:
-            return found
+        sensors = super().sensors()
+        if sensors:
+            return sensors
         with self.connection.asking("its sensors"):
             return self.rest.sensors()
 

@@ -74,11 +74,11 @@ class Redfish:
     def _system(self) -> dict[str, Any]:
         """Return the machine: of several systems the one that can be reset; CONFIGURATION where several can."""
         systems = inventory.machines(self._collection("Systems"))
-        resettable = [one for one in systems if "#ComputerSystem.Reset" in (one.get("Actions") or {})]
+        resettable = [system for system in systems if "#ComputerSystem.Reset" in (system.get("Actions") or {})]
         if not systems:
             raise self.connection.failed("it has no system", Fault.UNSUPPORTED)
         if len(resettable) > 1:
-            names = ", ".join(sorted(str(one["@odata.id"]) for one in resettable))
+            names = ", ".join(sorted(str(system["@odata.id"]) for system in resettable))
             raise self.connection.failed(f"it has several systems that can be reset: {names}", Fault.CONFIGURATION)
         return (resettable or systems)[0]
 
@@ -87,7 +87,7 @@ class Redfish:
         managers = self._collection("Managers")
         if not managers:
             raise self.connection.failed("it has no manager", Fault.UNSUPPORTED)
-        return next((one for one in managers if one.get("ManagerType") == "BMC"), managers[0])
+        return next((manager for manager in managers if manager.get("ManagerType") == "BMC"), managers[0])
 
     # --- power
 
@@ -102,7 +102,7 @@ class Redfish:
             system = self.connection.root.get_system(self._system()["@odata.id"])
             offered = system.get_allowed_reset_system_values()
             if _RESET[command] not in offered:
-                words = ", ".join(sorted(one.value for one in offered))
+                words = ", ".join(sorted(reset.value for reset in offered))
                 raise self.connection.failed(f"it offers {words or 'nothing'}", Fault.UNSUPPORTED)
             self.connection.again(lambda: system.reset_system(_RESET[command]))
 
@@ -134,19 +134,19 @@ class Redfish:
         if offered is None:
             # Not said: every one may be tried where there is an override at all.
             return SETTABLE if "BootSourceOverrideTarget" in said else ()
-        found = {_TARGET[one] for one in offered if one in _TARGET}
-        return tuple(one for one in SETTABLE if one in found)
+        settable = {_TARGET[source] for source in offered if source in _TARGET}
+        return tuple(target for target in SETTABLE if target in settable)
 
     def set_boot(self, target: BootTarget) -> None:
         """Set what the next start, and only that one, goes to."""
         with self.connection.asking(f"boot {target.value} once"):
-            found = self._system()
-            if target not in self._targets(found) and target is not BootTarget.NONE:
+            machine = self._system()
+            if target not in self._targets(machine) and target is not BootTarget.NONE:
                 raise self.connection.failed("its firmware offers no such override", Fault.UNSUPPORTED)
-            system = self.connection.root.get_system(found["@odata.id"])
+            system = self.connection.root.get_system(machine["@odata.id"])
             words = system_words.BootSourceOverrideEnabled
             enabled = words.DISABLED if target is BootTarget.NONE else words.ONCE
-            source = _SOURCE[target] if target in self._targets(found) else None
+            source = _SOURCE[target] if target in self._targets(machine) else None
             self.connection.again(lambda: system.set_system_boot_options(target=source, enabled=enabled))
 
     # --- what it is
@@ -166,50 +166,52 @@ class Redfish:
             return self._resources(("Systems", "Managers", "Chassis"), ("EthernetInterfaces", "NetworkProtocol"))
 
     def _resources(self, names: Sequence[str], below: Sequence[str]) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
+        resources: dict[str, dict[str, Any]] = {}
         for name in names:
             for member in self._collection(name):
-                found[str(member["@odata.id"])] = member
-                for each in below:
-                    resource = self.connection.linked(member, each)
+                resources[str(member["@odata.id"])] = member
+                for link in below:
+                    resource = self.connection.linked(member, link)
                     if resource is not None:
-                        found[str(resource["@odata.id"])] = resource
-                        found |= {str(one["@odata.id"]): one for one in self.connection.members(resource)}
-        return found
+                        resources[str(resource["@odata.id"])] = resource
+                        resources |= {str(inner["@odata.id"]): inner for inner in self.connection.members(resource)}
+        return resources
 
     def sensors(self) -> tuple[Sensor, ...]:
         """Return the readings of all chassis, by the older resources and the newer one, each name once."""
-        found: dict[str, Sensor] = {}
+        sensors: dict[str, Sensor] = {}
         with self.connection.asking("its sensors"):
             for chassis in self._collection("Chassis"):
-                for one in [*self._sensors(chassis), *self._readings(chassis)]:
-                    found.setdefault(one.name, one)
-        return tuple(found[name] for name in sorted(found))
+                for sensor in [*self._sensors(chassis), *self._readings(chassis)]:
+                    sensors.setdefault(sensor.name, sensor)
+        return tuple(sensors[name] for name in sorted(sensors))
 
     def _readings(self, chassis: Mapping[str, Any]) -> Iterator[Sensor]:
         resources = {name: self.connection.linked(chassis, name) or {} for name in ("Thermal", "Power")}
         for resource, many, reading, unit in _READINGS:
-            for one in resources[resource].get(many) or []:
-                name = one.get("Name") or one.get("FanName") or one.get("MemberId")
-                yield _sensor(name, one.get(reading), str(one.get("ReadingUnits") or unit), one)
+            for sensor in resources[resource].get(many) or []:
+                name = sensor.get("Name") or sensor.get("FanName") or sensor.get("MemberId")
+                yield _sensor(name, sensor.get(reading), str(sensor.get("ReadingUnits") or unit), sensor)
 
     def _sensors(self, chassis: Mapping[str, Any]) -> Iterator[Sensor]:
-        for one in self.connection.members(self.connection.linked(chassis, "Sensors")):
-            unit = str(one.get("ReadingUnits") or "")
-            yield _sensor(one.get("Name"), one.get("Reading"), unit, one)
+        for sensor in self.connection.members(self.connection.linked(chassis, "Sensors")):
+            unit = str(sensor.get("ReadingUnits") or "")
+            yield _sensor(sensor.get("Name"), sensor.get("Reading"), unit, sensor)
 
     def firmware(self) -> tuple[Firmware, ...]:
         """Return the inventory of the update service, else what system and manager say of theirs."""
         with self.connection.asking("its firmware"):
             service = self.connection.linked(self.connection.root.json, "UpdateService")
             listed = self.connection.members(self.connection.linked(service or {}, "FirmwareInventory"))
-            found = {
-                Firmware(_named(one), str(one["Version"])) for one in listed if one.get("Version") and one.get("Id")
+            versions = {
+                Firmware(_named(image), str(image["Version"]))
+                for image in listed
+                if image.get("Version") and image.get("Id")
             }
-            if not found:
+            if not versions:
                 said = (("BIOS", self._system().get("BiosVersion")), ("BMC", self._manager().get("FirmwareVersion")))
-                found = {Firmware(name, str(version)) for name, version in said if version}
-        return tuple(sorted(found, key=lambda one: (one.name, one.version)))
+                versions = {Firmware(name, str(version)) for name, version in said if version}
+        return tuple(sorted(versions, key=lambda firmware: (firmware.name, firmware.version)))
 
     # --- clock
 
@@ -222,7 +224,7 @@ class Redfish:
             except (KeyError, ValueError):
                 raise self.connection.failed("it tells no time", Fault.UNSUPPORTED) from None
             ntp = (self.connection.linked(manager, "NetworkProtocol") or {}).get("NTP") or {}
-        servers = tuple(str(one) for one in ntp.get("NTPServers") or [] if one)
+        servers = tuple(str(server) for server in ntp.get("NTPServers") or [] if server)
         return Clock(now.astimezone(), ntp.get("ProtocolEnabled"), servers)
 
     def set_clock(self, now: datetime) -> None:
@@ -313,8 +315,8 @@ class Redfish:
 
 
 def _macs(ports: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    found = (str(one.get("PermanentMACAddress") or one.get("MACAddress") or "").lower() for one in ports)
-    return tuple(sorted({mac for mac in found if _MAC.fullmatch(mac)}))
+    macs = (str(port.get("PermanentMACAddress") or port.get("MACAddress") or "").lower() for port in ports)
+    return tuple(sorted({mac for mac in macs if _MAC.fullmatch(mac)}))
 
 
 def _sensor(name: Any, reading: Any, unit: str, said: Mapping[str, Any]) -> Sensor:
@@ -323,7 +325,7 @@ def _sensor(name: Any, reading: Any, unit: str, said: Mapping[str, Any]) -> Sens
     return Sensor(str(name or said.get("@odata.id") or "?"), value, _UNITS.get(unit, unit), health)
 
 
-def _named(one: Mapping[str, Any]) -> str:
+def _named(image: Mapping[str, Any]) -> str:
     """OpenBMC names its images by hashes; what they are for is the description."""
-    text = str(one.get("Description") or "") if re.fullmatch(r"[0-9a-f]{8}", str(one["Id"])) else ""
-    return text or str(one.get("Name") or one["Id"])
+    text = str(image.get("Description") or "") if re.fullmatch(r"[0-9a-f]{8}", str(image["Id"])) else ""
+    return text or str(image.get("Name") or image["Id"])

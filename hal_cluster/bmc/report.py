@@ -47,8 +47,8 @@ def inventory_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
     lines: dict[str, list[str]] = {}
     for node, said in results.items():
         without = said.get("without") or {}
-        for one in said.get("firmware") or [{"name": "firmware", "version": without.get("firmware", "not told")}]:
-            lines.setdefault(f"firmware: {one['name']} {one['version']}", []).append(node)
+        for level in said.get("firmware") or [{"name": "firmware", "version": without.get("firmware", "not told")}]:
+            lines.setdefault(f"firmware: {level['name']} {level['version']}", []).append(node)
         targets = [name for name in said.get("boot_targets") or [] if name != "none"]
         once = ", ".join(targets) or without.get("boot_targets", "none: such a node cannot be reimaged")
         lines.setdefault(f"one-time boot: {once}", []).append(node)
@@ -56,12 +56,12 @@ def inventory_table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
         if clock:
             asks = ", ".join(clock["servers"]) if clock["ntp"] else "nobody"
             lines.setdefault(f"clock: asks {asks or 'nobody'}", []).append(node)
-        for one in _unwell(said.get("sensors") or []):
-            lines.setdefault(f"sensor: {one}", []).append(node)
+        for reading in _unwell(said.get("sensors") or []):
+            lines.setdefault(f"sensor: {reading}", []).append(node)
     return [f"{one_line(line)}  ({fold(nodes)})" for line, nodes in sorted(lines.items())]
 
 
 def _unwell(sensors: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    for one in sensors:
-        if one["health"] not in ("", "OK"):
-            yield f"{one['name']} {one['value']} {one['unit']} is {one['health']}"
+    for sensor in sensors:
+        if sensor["health"] not in ("", "OK"):
+            yield f"{sensor['name']} {sensor['value']} {sensor['unit']} is {sensor['health']}"

@@ -73,11 +73,11 @@ def _status(bmc: Bmc, arguments: Arguments, limits: Limits, check: bool) -> Resu
 
 
 def _state(bmc: Bmc, limits: Limits) -> Result:
-    found: Result = {"power": operations.power(bmc, limits).value}
+    state: Result = {"power": operations.power(bmc, limits).value}
     with suppress(BmcError):  # the power was asked for; some firmware has no override to tell of
         if boot := bmc.boot():
-            found["boot"] = {"target": boot.target.value, "once": boot.once}
-    return found
+            state["boot"] = {"target": boot.target.value, "once": boot.once}
+    return state
 
 
 def _power(bmc: Bmc, arguments: Arguments, limits: Limits, check: bool) -> Result:
@@ -131,7 +131,7 @@ def _boot(bmc: Bmc, arguments: Arguments, limits: Limits, check: bool) -> Result
     if check:
         offered = limits.answers.again(bmc.boot_targets)
         if target not in offered and target is not BootTarget.NONE:
-            answer = f"it offers {', '.join(one.value for one in offered) or 'no override'}"
+            answer = f"it offers {', '.join(offer.value for offer in offered) or 'no override'}"
             raise BmcError(bmc.target.label, f"boot {target.value} once", answer, Fault.UNSUPPORTED)
         changed, confirmed = before is None or before.target is not target or not before.once, False
     else:
@@ -144,21 +144,21 @@ def _boot(bmc: Bmc, arguments: Arguments, limits: Limits, check: bool) -> Result
 
 def _inventory(bmc: Bmc, arguments: Arguments, limits: Limits, check: bool) -> Result:
     identity = asdict(limits.answers.again(bmc.identity))
-    found: Result = {"changed": False, "identity": identity, **_state(bmc, limits), "without": {}}
+    inventory: Result = {"changed": False, "identity": identity, **_state(bmc, limits), "without": {}}
     asking: dict[str, Callable[[], Any]] = {
-        "sensors": lambda: [asdict(one) for one in bmc.sensors()],
-        "firmware": lambda: [asdict(one) for one in bmc.firmware()],
-        "boot_targets": lambda: [one.value for one in bmc.boot_targets()],
+        "sensors": lambda: [asdict(sensor) for sensor in bmc.sensors()],
+        "firmware": lambda: [asdict(firmware) for firmware in bmc.firmware()],
+        "boot_targets": lambda: [target.value for target in bmc.boot_targets()],
         "clock": lambda: _clock_of(bmc),
     }
     for name, ask in asking.items():
         try:
-            found[name] = limits.answers.again(ask)
+            inventory[name] = limits.answers.again(ask)
         except BmcError as error:
             if error.fault not in (Fault.UNSUPPORTED, Fault.REFUSED):
                 raise
-            found["without"][name] = error.answer
-    return found
+            inventory["without"][name] = error.answer
+    return inventory
 
 
 def _clock_of(bmc: Bmc) -> dict[str, Any]:

@@ -84,6 +84,6 @@ def _read(text: str, boot: str) -> list[float]:
     """Return the turns that are taken; what cannot be read is none: it keeps no node from its power."""
     try:
         said = json.loads(text)
-        return sorted(float(one) for one in said["turns"]) if said["boot"] == boot else []
+        return sorted(float(turn) for turn in said["turns"]) if said["boot"] == boot else []
     except (ValueError, TypeError, KeyError):
         return []

@@ -50,16 +50,16 @@ def problems_of_list(entries: object) -> list[Problem]:
     """Return everything that is wrong with the content of a file, ids that occur twice included."""
     if not isinstance(entries, list) or not entries:
         return [((), "has to be a list of expectations that is not empty")]
-    found: list[Problem] = []
+    problems: list[Problem] = []
     seen: dict[str, int] = {}
     for position, entry in enumerate(entries):
-        found.extend(((position, *where), what) for where, what in problems_of_entry(entry))
+        problems.extend(((position, *where), what) for where, what in problems_of_entry(entry))
         name = entry.get("id") if isinstance(entry, Mapping) else None
         if isinstance(name, str):
             if name in seen:
-                found.append(((position, "id"), f'"{name}" is used twice; an id names one entry'))
+                problems.append(((position, "id"), f'"{name}" is used twice; an id names one entry'))
             seen[name] = position
-    return found
+    return problems
 
 
 def _fields(entry: Mapping[str, Any]) -> Iterator[Problem]:

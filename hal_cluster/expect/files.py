@@ -60,9 +60,9 @@ def _duplicates(node: Any) -> list[tuple[int, str]]:
             for position, (key, _value) in enumerate(node.value)
             if key.value in keys[:position]
         ]
-        return mine + [found for _key, value in node.value for found in _duplicates(value)]
+        return mine + [duplicate for _key, value in node.value for duplicate in _duplicates(value)]
     if isinstance(node, yaml.SequenceNode):
-        return [found for item in node.value for found in _duplicates(item)]
+        return [duplicate for item in node.value for duplicate in _duplicates(item)]
     return []
 
 

@@ -68,8 +68,8 @@ def place(path: str | None) -> str:
 
 def results(prepared: Sequence[Prepared], answers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the results of all, given the node's answers to those that are questions, in order."""
-    remaining = iter([_usable(one) for one in answers])
-    return [one.result(next(remaining) if one.question is not None else None) for one in prepared]
+    remaining = iter([_usable(answer) for answer in answers])
+    return [promise.result(next(remaining) if promise.question is not None else None) for promise in prepared]
 
 
 def _usable(said: object) -> Mapping[str, Any]:

@@ -9,9 +9,9 @@ from hal_cluster.expect import report
 from hal_cluster.expect.prepare import Prepared
 
 
-def is_named(one: Prepared, name: str) -> bool:
+def is_named(promise: Prepared, name: str) -> bool:
     """Whether an id means this one: its own, or that of the entry whose loop it is from."""
-    return one.id == name or one.id.startswith(f"{name} [")
+    return promise.id == name or promise.id.startswith(f"{name} [")
 
 
 def title(options: Mapping[str, Any], prepared: Iterable[Prepared]) -> str:
@@ -19,15 +19,15 @@ def title(options: Mapping[str, Any], prepared: Iterable[Prepared]) -> str:
     if options["file"]:
         return str(options["file"])
     names = options["roles"] or ([options["role"]] if options["role"] else [])
-    return ", ".join(names or dict.fromkeys(one.role for one in prepared)) or "hal_expect"
+    return ", ".join(names or dict.fromkeys(promise.role for promise in prepared)) or "hal_expect"
 
 
 def verdict(results: list[dict[str, Any]], options: Mapping[str, Any], title: str, host: str) -> dict[str, Any]:
     """Return what the task says. Having checked nothing is a failure, too."""
     counts = report.summary(results)
-    wrong = [one for one in results if one["status"] in ("fail", "unknown")]
-    fatal = [one for one in wrong if one["severity"] == "error" or options["severity"] == "warning"]
-    mild = [one for one in wrong if one not in fatal]
+    wrong = [result for result in results if result["status"] in ("fail", "unknown")]
+    fatal = [result for result in wrong if result["severity"] == "error" or options["severity"] == "warning"]
+    mild = [result for result in wrong if result not in fatal]
     said: dict[str, Any] = {
         "changed": False,
         "results": results,
@@ -41,7 +41,7 @@ def verdict(results: list[dict[str, Any]], options: Mapping[str, Any], title: st
     if fatal:
         said.update(
             failed=True,
-            results=[report.brief(one) for one in wrong],
+            results=[report.brief(result) for result in wrong],
             msg="\n".join([said["msg"], *report.lines(fatal)]),
         )
     elif counts["skipped"] == len(results) and not options["allow_all_skipped"]:

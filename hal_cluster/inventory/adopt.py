@@ -35,7 +35,7 @@ class Adopted:
     """What is printed: a table, the diff, words for whoever does it; and the exit status."""
 
     def __init__(self, answer: Answer, remarks: Sequence[str], status: int) -> None:
-        self.answer, self.remarks, self.status = answer, "".join(f"{one}\n" for one in remarks), status
+        self.answer, self.remarks, self.status = answer, "".join(f"{remark}\n" for remark in remarks), status
 
 
 def run(
@@ -98,7 +98,7 @@ def _adopted(
         "node": node,
         "identities": [asdict(row) for row in rows],
         "diff": diff,
-        "findings": [one.as_dict() for one in findings],
+        "findings": [finding.as_dict() for finding in findings],
     }
     return Adopted(Answer(data, [table, *([diff.rstrip("\n")] if diff else [])]), remarks, status)
 
@@ -140,24 +140,24 @@ def _bmc(site: Site, node: str, user: str | None, ca_file: str | None, pins: Seq
 
 def _given(option: str, kind: str, words: Sequence[str]) -> list[Told]:
     """Return what an administrator tells: NAME=VALUE; for a disk the value alone is the system disk's."""
-    found = []
+    told = []
     for word in words:
         name, equals, value = word.rpartition("=")
         if not equals and kind == "disks":
             name = "system"
         if not name or not value:
             raise HalInventoryError(f"{option} {word}: is no NAME=VALUE")
-        found.append(Told((kind, name), value.lower(), option))
-    return found
+        told.append(Told((kind, name), value.lower(), option))
+    return told
 
 
 def _last(told: Sequence[Told]) -> list[Told]:
     """Return one for each field; what an administrator tells comes after the BMC, and a field told twice is a slip."""
-    fields = [one.field for one in told if one.source.startswith("--")]
+    fields = [entry.field for entry in told if entry.source.startswith("--")]
     for field in fields:
         if fields.count(field) > 1:
             raise HalInventoryError(f"{'.'.join(field)} is given twice")
-    return list({one.field: one for one in told}.values())
+    return list({entry.field: entry for entry in told}.values())
 
 
 def replace(path: Path, before: bytes, content: bytes) -> None:

@@ -61,7 +61,7 @@ def verdict(proposal: Proposal, more: Sequence[Finding]) -> Verdict:
         lines.append("nothing to propose")
     data = {
         "diff": proposal.diff,
-        "proposed": [one.as_dict() for one in proposal.proposed] if proposal.diff else [],
+        "proposed": [change.as_dict() for change in proposal.proposed] if proposal.diff else [],
         "findings": [finding.as_dict() for finding in findings],
     }
     remarks = "".join(f"{line}\n" for line in lines)

@@ -94,14 +94,14 @@ def source_of_bmc(name: str) -> str:
 
 
 def _pins(pins: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    found = {}
+    believed = {}
     for pin in pins:
         name, equals, shown = pin.partition("=")
         if not equals or name not in names:
             what = "is no NODE=FINGERPRINT" if not equals else f"{name} is none of the nodes that are asked"
             raise HalInventoryError(f"--pin {pin}: {what}")
-        found[name] = shown
-    return found
+        believed[name] = shown
+    return believed
 
 
 def _password(names: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ def show(site: Site, words: list[str]) -> Answer:
     for kind, collect in KINDS.items():
         if name in collect(site):
             return _one(site, kind, name)
-    every = {one for collect in KINDS.values() for one in collect(site)} | set(KINDS)
+    every = {known for collect in KINDS.values() for known in collect(site)} | set(KINDS)
     raise UnknownNameError(f'unknown name "{name}"{did_you_mean(name, every, kind="names")}')
 
 
@@ -93,12 +93,13 @@ def _partitions(site: Site) -> dict[str, Any]:
     # The memory of a GPU depends on what Slurm's policy keeps back, which is not the model's.
     hidden = ("name", "memory_per_gpu_mb")
     return {
-        one["name"]: {key: value for key, value in one.items() if key not in hidden} for one in slurm.partitions(site)
+        partition["name"]: {key: value for key, value in partition.items() if key not in hidden}
+        for partition in slurm.partitions(site)
     }
 
 
 def _raid_sets(site: Site) -> dict[str, Any]:
-    return {f"{one['node']}/{one['name']}": one for one in slices.raid_sets(site)}
+    return {f"{raid_set['node']}/{raid_set['name']}": raid_set for raid_set in slices.raid_sets(site)}
 
 
 KINDS: Mapping[str, Callable[[Site], dict[str, Any]]] = {
@@ -117,15 +118,15 @@ KINDS: Mapping[str, Callable[[Site], dict[str, Any]]] = {
 
 
 def _all_of(site: Site, kind: str) -> Answer:
-    found = KINDS[kind](site)
+    collected = KINDS[kind](site)
     if kind == "node":
-        return Answer(found, [node_table(site, list(site.nodes))])
+        return Answer(collected, [node_table(site, list(site.nodes))])
     if kind == "profile":
-        return Answer(found, [_profile_table(site)])
-    keys = list(dict.fromkeys(key for one in found.values() for key in one))
-    keys = [key for key in keys if key != "name" and not any(_is_large(one.get(key)) for one in found.values())]
-    rows = [[name, *(_cell(one.get(key)) for key in keys)] for name, one in found.items()]
-    return Answer(found, [Table([kind, *(key.replace("_", " ") for key in keys)], rows)])
+        return Answer(collected, [_profile_table(site)])
+    keys = list(dict.fromkeys(key for entry in collected.values() for key in entry))
+    keys = [key for key in keys if key != "name" and not any(_is_large(entry.get(key)) for entry in collected.values())]
+    rows = [[name, *(_cell(entry.get(key)) for key in keys)] for name, entry in collected.items()]
+    return Answer(collected, [Table([kind, *(key.replace("_", " ") for key in keys)], rows)])
 
 
 def _profile_table(site: Site) -> Table:
@@ -160,17 +161,17 @@ def _gpus(profile: Profile) -> str:
 
 
 def _one(site: Site, kind: str, name: str) -> Answer:
-    found = KINDS[kind](site)
-    if name not in found:
-        raise UnknownNameError(f'unknown {kind} "{name}"{did_you_mean(name, found, kind=kind + "s")}')
-    one = found[name]
-    rows = [(kind, name), *_flat(one)]
-    return Answer({"kind": kind, "name": name, **one}, [Facts(rows)])
+    collected = KINDS[kind](site)
+    if name not in collected:
+        raise UnknownNameError(f'unknown {kind} "{name}"{did_you_mean(name, collected, kind=kind + "s")}')
+    entry = collected[name]
+    rows = [(kind, name), *_flat(entry)]
+    return Answer({"kind": kind, "name": name, **entry}, [Facts(rows)])
 
 
-def _flat(one: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def _flat(fields: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
-    for key, value in one.items():
+    for key, value in fields.items():
         label = f"{prefix}{key.replace('_', ' ')}"
         if not prefix and key == "name":
             continue
@@ -195,7 +196,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
-        return fold(str(one) for one in value)
+        return fold(str(part) for part in value)
     return str(value)
 
 

@@ -77,7 +77,13 @@ def _answer(
     users: Sequence[tuple[str, int]],
     list_placeholders: bool,
 ) -> Answer:
-    placeholders = sorted({(one.line, one.field, one.value) for _, site in sites for one in site.placeholders})
+    placeholders = sorted(
+        {
+            (placeholder.line, placeholder.field, placeholder.value)
+            for _, site in sites
+            for placeholder in site.placeholders
+        }
+    )
     data: dict[str, Any] = {
         "findings": [finding.as_dict() for finding in findings],
         "remarks": list(dict.fromkeys(remarks)),
@@ -93,8 +99,8 @@ def _answer(
     lines += data["remarks"]
     if placeholders:
         hint = "" if list_placeholders else "; --placeholders lists them"
-        one = len(placeholders) == 1
-        lines.append(f"{len(placeholders)} placeholder{' stands' if one else 's stand'} for real values{hint}")
+        single = len(placeholders) == 1
+        lines.append(f"{len(placeholders)} placeholder{' stands' if single else 's stand'} for real values{hint}")
     parts.append("\n".join(lines))
     if list_placeholders and placeholders:
         rows = [[str(line), field, value] for line, field, value in placeholders]

@@ -65,9 +65,9 @@ class Foretold:
             return True  # its module cannot be tried
         if self._play is None:
             return False
-        found = self._play._variable_manager.get_vars(play=self._play, host=host, task=task)
+        values = self._play._variable_manager.get_vars(play=self._play, host=host, task=task)
         item = {said["ansible_loop_var"]: said.get(said["ansible_loop_var"])} if said.get("ansible_loop_var") else {}
-        variables = {**found, **item, "ansible_check_mode": False}
+        variables = {**values, **item, "ansible_check_mode": False}
         unknown = self._unknown.get(host.get_name(), set())
         if unknown & inputs.Variables(variables).reach(inputs.words("\n".join(map(str, task.when)))):
             return True

@@ -45,7 +45,7 @@ class Managed:
         """
         manager, loader = play._variable_manager, play._loader
         self._refuse_unusable(queue._inventory, manager, loader)
-        roles = [one.get_name() for one in play.roles if not one._from_files.get("tasks")]
+        roles = [role.get_name() for role in play.roles if not role._from_files.get("tasks")]
         if not roles and not holds:
             return True
         every = queue._inventory.get_hosts(play.hosts, ignore_restrictions=True)
@@ -75,10 +75,10 @@ class Managed:
             return (
                 {
                     host.get_name()
-                    for one in roles
-                    if one.wanted
-                    for host in one.hosts(inventory, of_every_batch=True)
-                    if self.acts(one.name, host, manager, loader)
+                    for role in roles
+                    if role.wanted
+                    for host in role.hosts(inventory, of_every_batch=True)
+                    if self.acts(role.name, host, manager, loader)
                 }
                 if roles
                 else None

@@ -47,44 +47,48 @@ class Wanted:
 class Names(Static):
     """One role of one host: what its tasks manage, by name."""
 
-    def _gather(self, task: Any, one: plays.Known, variables: dict[str, Any], gathered: Host) -> None:
+    def _gather(self, task: Any, known_task: plays.Known, variables: dict[str, Any], gathered: Host) -> None:
         known, templar = inputs.Variables(variables), CompilingTemplar(self.play._loader, variables)
-        found = [plays.said(each) for each in templar.template(one.manages) or []] if one.manages is not None else []
-        if one.module in MANAGING and one.manages != []:
-            arguments = self._told(task, one, known, templar)
-            managed = identities(one.module, arguments, {}, task=one.owner.task)
-            nameless = any(each.resource.endswith(":") for each in managed)
-            if nameless or (not managed and not found and not _says_that_nothing(one, arguments)):
+        resources = (
+            [plays.said(entry) for entry in templar.template(known_task.manages) or []]
+            if known_task.manages is not None
+            else []
+        )
+        if known_task.module in MANAGING and known_task.manages != []:
+            arguments = self._told(task, known_task, known, templar)
+            managed = identities(known_task.module, arguments, {}, task=known_task.owner.task)
+            nameless = any(resource.resource.endswith(":") for resource in managed)
+            if nameless or (not managed and not resources and not _says_that_nothing(known_task, arguments)):
                 raise CannotTellError("what it manages shows when it runs")
-            said = {each.resource for each in found}
-            found += [each for each in managed if each.resource not in said]
-        gathered.manages(one.owner, found, (), False)
+            said = {resource.resource for resource in resources}
+            resources += [resource for resource in managed if resource.resource not in said]
+        gathered.manages(known_task.owner, resources, (), False)
 
-    def _told(self, task: Any, one: plays.Known, known: inputs.Variables, templar: Any) -> dict[str, Any]:
+    def _told(self, task: Any, known_task: plays.Known, known: inputs.Variables, templar: Any) -> dict[str, Any]:
         """Return the arguments as far as they can be told before the run."""
         told = {}
         for name, value in task.args.items():
             value = without_content(value)
             try:
-                self._decidable(one, known, value)
+                self._decidable(known_task, known, value)
                 told[name] = templar.template(value)
             except (CannotTellError, AnsibleError):
-                if name == "state" and one.module in UNITS:
+                if name == "state" and known_task.module in UNITS:
                     told[name] = "started"  # or restarted: a unit is managed
         omit = known.values.get("omit")
         return {name: value for name, value in told.items() if value != omit}
 
 
-def _says_that_nothing(one: plays.Known, arguments: Mapping[str, Any]) -> bool:
+def _says_that_nothing(known_task: plays.Known, arguments: Mapping[str, Any]) -> bool:
     """Return whether a call manages nothing: systemd's daemon_reload without a unit, an empty list."""
-    return one.module in UNITS and "name" not in arguments
+    return known_task.module in UNITS and "name" not in arguments
 
 
 def without_content(value: Any) -> Any:
     """Return a value of an argument in which what is written is empty."""
     if isinstance(value, Mapping):
-        return {key: "" if key in CONTENT else without_content(each) for key, each in value.items()}
-    return [without_content(each) for each in value] if isinstance(value, list) else value
+        return {key: "" if key in CONTENT else without_content(part) for key, part in value.items()}
+    return [without_content(part) for part in value] if isinstance(value, list) else value
 
 
 class Playbook:
@@ -115,12 +119,12 @@ TEXTS = inputs.Roles()
 
 def of_host(roles: Iterable[refusals.Role], host: Any) -> list[refusals.Role]:
     """Return those that the run has for the host: within --tags, and not those that are left alone (managed_roles)."""
-    return [one for one in roles if one.wanted and host in _acting(one)]
+    return [role for role in roles if role.wanted and host in _acting(role)]
 
 
-def _acting(one: refusals.Role) -> list[Any]:
-    manager = one.play._variable_manager
-    return managing.acting(one.name, one.hosts(manager._inventory), manager, one.play._loader)
+def _acting(role: refusals.Role) -> list[Any]:
+    manager = role.play._variable_manager
+    return managing.acting(role.name, role.hosts(manager._inventory), manager, role.play._loader)
 
 
 def unrecorded(roles: Sequence[refusals.Role], variables: Mapping[str, Any], store: Store, copy: bytes) -> list[Any]:
@@ -131,35 +135,35 @@ def unrecorded(roles: Sequence[refusals.Role], variables: Mapping[str, Any], sto
     recorded = _recorded(copy)
     known, key = inputs.Variables(variables), store.key()
     return [
-        one
-        for one in roles
-        if recorded.get(one.name, {}).get("inputs_hash")
-        != inputs.inputs_hash(one.role.get_role_path(), known, key, TEXTS)
+        role
+        for role in roles
+        if recorded.get(role.name, {}).get("inputs_hash")
+        != inputs.inputs_hash(role.role.get_role_path(), known, key, TEXTS)
     ]
 
 
 def _recorded(copy: bytes) -> Mapping[str, Any]:
     """Return the roles of a record; none of one that cannot be used, and then the node is asked."""
     try:
-        found = parsed(copy)["roles"]
+        roles = parsed(copy)["roles"]
     except (ValueError, KeyError, TypeError):
         return {}
-    return {name: one for name, one in found.items() if isinstance(one, dict)} if isinstance(found, dict) else {}
+    return {name: role for name, role in roles.items() if isinstance(role, dict)} if isinstance(roles, dict) else {}
 
 
 def wanted(roles: Iterable[refusals.Role], host: Any) -> Wanted:
     """Return what these roles will manage on a host."""
-    found = Wanted()
-    for one in roles:
-        declared = Names(one.play, one.role, host, TEXTS).declared()
-        found.resources.extend(
-            _sent(one.name, resource, entry.declared) for resource, entry in declared.entries.items()
+    managed = Wanted()
+    for role in roles:
+        declared = Names(role.play, role.role, host, TEXTS).declared()
+        managed.resources.extend(
+            _sent(role.name, resource, entry.declared) for resource, entry in declared.entries.items()
         )
-        found.uncovered.extend(
-            f"{one.name}: {each.owner.task.rpartition('|')[2]} ({each.owner.source})"
-            for each in declared.undecided.values()
+        managed.uncovered.extend(
+            f"{role.name}: {task.owner.task.rpartition('|')[2]} ({task.owner.source})"
+            for task in declared.undecided.values()
         )
-    return found
+    return managed
 
 
 def _sent(role: str, resource: str, declared: Mapping[str, Any]) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def _has_open(pid: int, path: Path) -> bool:
         if place.stat().st_uid != os.geteuid():
             return False
         seen = path.stat()
-        return any(os.path.samestat(each.stat(), seen) for each in (place / "fd").iterdir() if _is_open(each))
+        return any(os.path.samestat(handle.stat(), seen) for handle in (place / "fd").iterdir() if _is_open(handle))
     except OSError:
         return False
 

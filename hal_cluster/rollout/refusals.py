@@ -112,11 +112,11 @@ class Role:
         refused = False
         for task in self.tasks:
             try:
-                found = list(self._of(task, templar, variables, given, host.get_name()))
+                said = list(self._of(task, templar, variables, given, host.get_name()))
             except Exception as error:  # a template can raise anything
-                found = [] if refused else [Said(self.name, host.get_name(), words(error), task.get_path())]
-            refused = refused or any(one.refused for one in found)
-            yield from found
+                said = [] if refused else [Said(self.name, host.get_name(), words(error), task.get_path())]
+            refused = refused or any(statement.refused for statement in said)
+            yield from said
 
     def _around(self, host: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         """The variables that a task of the role sees on a host, and a templar that finds the role's templates."""
@@ -136,7 +136,7 @@ class Role:
                     given[option] = templar.template(variables[option])
                 except Exception as error:  # a template can raise anything
                     unknown.append(f"{option}: {words(error)}")
-        options = {name: one for name, one in self.options.items() if name in given or not unknown}
+        options = {name: spec for name, spec in self.options.items() if name in given or not unknown}
         checked = ArgumentSpecValidator(options).validate(given)
         return unknown + [_text(remove_values(text, checked._no_log_values)) for text in checked.error_messages]
 
@@ -193,7 +193,7 @@ def ask(roles: Iterable[Role], inventory: Any) -> tuple[list[Said], dict[str, li
             again.add(role.name)
             continue
         hosts = managing.acting(role.name, hosts, role.play._variable_manager, role.play._loader)
-        said += [one for host in hosts for one in role.says(host)]
+        said += [statement for host in hosts for statement in role.says(host)]
         asked.setdefault(role.name, []).extend(host.get_name() for host in hosts)
         again.update({role.name} if role.wanted and role.role.when else ())
     return said, {name: hosts for name, hosts in asked.items() if name not in again}
@@ -205,8 +205,8 @@ def lines(said: Iterable[Said], base: Path) -> list[str]:
     Texts that differ in nothing but the name of their host are one.
     """
     same: dict[tuple[str, str, str], list[str]] = {}
-    for one in said:
-        same.setdefault((one.role, one.task, one.text), []).append(one.host)
+    for statement in said:
+        same.setdefault((statement.role, statement.task, statement.text), []).append(statement.host)
     alike: dict[tuple[str, str, str], list[str]] = {}
     for (role, task, text), hosts in same.items():
         pattern = text if len(set(hosts)) > 1 else text.replace(hosts[0], NODE)

@@ -41,6 +41,6 @@ def ask(source: str) -> tuple[list[Finding], list[str]]:
     except AnsibleError as error:
         text = f"roles cannot be asked: {refusals.words(error)}"
         raise FindingsError([Finding(display_name(source), 0, "", text)]) from error
-    refused = refusals.lines((one for one in said if one.refused), PROJECT)
-    remarks = refusals.lines((one for one in said if not one.refused), PROJECT)
+    refused = refusals.lines((statement for statement in said if statement.refused), PROJECT)
+    remarks = refusals.lines((statement for statement in said if not statement.refused), PROJECT)
     return [Finding(display_name(source), 0, "", line) for line in refused], remarks

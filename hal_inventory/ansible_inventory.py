@@ -62,7 +62,7 @@ def understand_ranges(manager: ModuleType) -> None:
         inventory = _latest[0]() if _latest else None
         if inventory is None or not isinstance(pattern, str):
             if isinstance(pattern, list):
-                return [one for part in pattern for one in split_host_pattern(part)]
+                return [single for part in pattern for single in split_host_pattern(part)]
             return list(ansibles(pattern))
         try:
             return patterns.split(pattern, inventory.hosts, inventory.groups, ansibles)
@@ -80,7 +80,7 @@ def understand_ranges(manager: ModuleType) -> None:
             whole = [not line or line.lstrip("!&").startswith("~") for line in self._subset]
             parts = zip(self._subset, whole, strict=True)
             self._subset = [
-                one for line, is_whole in parts for one in ([line] if is_whole else split_host_pattern(line))
+                single for line, is_whole in parts for single in ([line] if is_whole else split_host_pattern(line))
             ]
 
     manager.InventoryManager.subset = subset

@@ -78,10 +78,10 @@ def check(data: Any) -> None:
     """Raise BoundError for data nested deeper than DEEPEST, or with a number that JSON has not: Infinity, NaN."""
     level = [data]
     for _ in range(DEEPEST + 1):
-        if any(isinstance(one, float) and not math.isfinite(one) for one in level):
+        if any(isinstance(value, float) and not math.isfinite(value) for value in level):
             raise BoundError("a number that is not finite: not read")
-        if not any(isinstance(one, (dict, list)) for one in level):
+        if not any(isinstance(value, (dict, list)) for value in level):
             return
-        held = (one for one in level if isinstance(one, (dict, list)))
-        level = [inner for one in held for inner in (one.values() if isinstance(one, dict) else one)]
+        held = (value for value in level if isinstance(value, (dict, list)))
+        level = [inner for value in held for inner in (value.values() if isinstance(value, dict) else value)]
     raise deeper()

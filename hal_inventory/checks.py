@@ -17,9 +17,9 @@ from hal_inventory.suggest import did_you_mean
 Value = TypeVar("Value")
 
 
-def those(names: Sequence[str], one: str, many: str) -> str:
+def those(names: Sequence[str], single: str, many: str) -> str:
     """Return names folded, with the verb that goes with them: ``hal01 is``, ``hal[01-16] are``."""
-    return f"{fold_in_order(names)} {one if len(names) == 1 else many}"
+    return f"{fold_in_order(names)} {single if len(names) == 1 else many}"
 
 
 @dataclass

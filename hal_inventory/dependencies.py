@@ -13,19 +13,19 @@ def ordered(needs: Mapping[str, set[str]]) -> tuple[list[str], dict[str, list[st
     except CycleError:
         reached = {name: _reached(name, needs) for name in needs}
     circles = {
-        name: sorted(other for other in found if name in reached[other])
-        for name, found in reached.items()
-        if name in found
+        name: sorted(other for other in needed if name in reached[other])
+        for name, needed in reached.items()
+        if name in needed
     }
-    others = {name: found - circles.keys() for name, found in needs.items() if name not in circles}
+    others = {name: needed - circles.keys() for name, needed in needs.items() if name not in circles}
     return list(TopologicalSorter(others).static_order()), circles
 
 
 def _reached(name: str, needs: Mapping[str, set[str]]) -> set[str]:
     """Return what a name needs, and what that needs, and so on."""
-    found: set[str] = set()
+    reached: set[str] = set()
     ahead = set(needs[name])
     while ahead:
-        found |= ahead
-        ahead = {further for one in ahead for further in needs[one]} - found
-    return found
+        reached |= ahead
+        ahead = {further for other in ahead for further in needs[other]} - reached
+    return reached

@@ -195,8 +195,8 @@ def _parsed(
     checks.column(
         path, names, column, lambda text: "" if _address(text) else f"is not an address; write one such as {example}"
     )
-    found = zip(names, map(_address, column), strict=True)
-    return {name: address for name, address in found if address is not None}
+    pairs = zip(names, map(_address, column), strict=True)
+    return {name: address for name, address in pairs if address is not None}
 
 
 def _addresses(

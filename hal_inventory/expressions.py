@@ -40,20 +40,20 @@ class Names:
             names = expand_list(word)
         except RangeError as error:
             raise ExpressionError(str(error)) from None
-        found: set[str] = set()
+        named: set[str] = set()
         unknown: list[str] = []
         for name in names:
             if name in self.groups:
-                found |= set(self.groups[name])
+                named |= set(self.groups[name])
             elif name in self.nodes:
-                found.add(name)
+                named.add(name)
             elif name == "":
                 raise ExpressionError(f'"{word}": a name is missing beside a comma')
             else:
                 unknown.append(name)
         if unknown:
             raise self._unknown(list(dict.fromkeys(unknown)))
-        return self.present & found
+        return self.present & named
 
     def _unknown(self, names: Sequence[str]) -> ExpressionError:
         """Return what is said of names that do not exist. Where only zeros are wrong, it has the right names."""
@@ -101,29 +101,29 @@ class _Reader:
     def result(self) -> frozenset[str]:
         if not self.tokens:
             raise ExpressionError("an empty expression; write all for every node")
-        found = self.either()
+        nodes = self.either()
         if self.at < len(self.tokens):
             token = self.tokens[self.at]
             hint = 'there is no "(" for it' if token == ")" else 'write "and" or "or" before it'
             raise ExpressionError(f'"{self.expression}": "{token}" is not expected here; {hint}')
-        return found
+        return nodes
 
     def peek(self) -> str | None:
         return self.tokens[self.at] if self.at < len(self.tokens) else None
 
     def either(self) -> frozenset[str]:
-        found = self.both()
+        nodes = self.both()
         while self.peek() == "or":
             self.at += 1
-            found = found | self.both()
-        return found
+            nodes = nodes | self.both()
+        return nodes
 
     def both(self) -> frozenset[str]:
-        found = self.single()
+        nodes = self.single()
         while self.peek() == "and":
             self.at += 1
-            found = found & self.single()
-        return found
+            nodes = nodes & self.single()
+        return nodes
 
     def single(self) -> frozenset[str]:
         negated = False
@@ -135,19 +135,19 @@ class _Reader:
             before = f'after "{self.tokens[self.at - 1]}"' if self.at else "at the start"
             raise ExpressionError(f'"{self.expression}": a name is missing {before}')
         self.at += 1
-        found = self.group() if token == "(" else self.names.resolve(token)
-        return self.names.present - found if negated else found
+        nodes = self.group() if token == "(" else self.names.resolve(token)
+        return self.names.present - nodes if negated else nodes
 
     def group(self) -> frozenset[str]:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise ExpressionError(f"parentheses are nested more than {MAX_DEPTH} deep")
-        found = self.either()
+        nodes = self.either()
         if self.peek() != ")":
             raise ExpressionError(f'"{self.expression}": a ")" is missing')
         self.at += 1
         self.depth -= 1
-        return found
+        return nodes
 
 
 def words(expression: str) -> list[str]:

@@ -48,7 +48,7 @@ def expand_switches(
         for name in listed:
             in_it = in_order(above.get(name, ()), nodes)
             made.setdefault(name, FabricSwitch(name, declared.model, guids.get(name), declared.ports, in_it, below))
-    _, circles = ordered({name: {one for one in switch.switches if one in made} for name, switch in made.items()})
+    _, circles = ordered({name: {lower for lower in switch.switches if lower in made} for name, switch in made.items()})
     for path in dict.fromkeys(entries[name] for name in circles):
         inside = [name for name in circles if entries[name] == path]
         itself = those(inside, "is below itself", "are below themselves")
@@ -84,7 +84,7 @@ def _nodes_below(
     selected = {name: checks.select(path, text, names) for name, text in zip(listed, expressions, strict=False)}
     # What is wrong was said: a cable of a node that is not below such a switch is no second fault.
     checks.left_out.names.update(name for name in listed if declared.nodes and selected.get(name) is None)
-    return {name: found for name, found in selected.items() if found is not None}
+    return {name: chosen for name, chosen in selected.items() if chosen is not None}
 
 
 def _switch_guids(path: Path_, declared: Switch, listed: Sequence[str], checks: Checks) -> dict[str, str]:
@@ -121,7 +121,9 @@ def expand_cables(
     cluster: ClusterFile, nodes: Mapping[str, Node], switches: Switches, checks: Checks
 ) -> tuple[tuple[FabricPort, ...], tuple[FabricLink, ...]]:
     """Return the ports of nodes and arrays in the fabric, and the cables between switches, in the order of the file."""
-    ends = _Ends(switches, {name: (path, one) for path, listed, one in _entries(cluster) for name in listed}, checks)
+    ends = _Ends(
+        switches, {name: (path, declared) for path, listed, declared in _entries(cluster) for name in listed}, checks
+    )
     ports: list[FabricPort] = []
     for path, names, declared in _owners(cluster, nodes):
         for port in sorted(declared.cables.keys() - declared.port_guids.keys()):
@@ -135,7 +137,7 @@ def expand_cables(
             for owner, guid, end in zip(names, guids, cables, strict=False):
                 at, number = end or (None, None)
                 rates = (adapter, ends.rate(at) or _network(cluster, declared))
-                rate = min((one for one in rates if one), default=None)
+                rate = min((rate for rate in rates if rate), default=None)
                 ports.append(FabricPort(owner, port, guid, rate, at, number))
         if isinstance(declared, Array) and declared.cables and declared.links not in (None, len(declared.cables)):
             checks.fault((*path, "cables"), f"{len(declared.cables)} cables, but links: {declared.links}")
@@ -163,7 +165,7 @@ def _links(
     there = _column(path, values, len(here), of, checks) if ports else []
     if not there:
         return
-    itself = [one for one, other in zip(here, there, strict=True) if one == other]
+    itself = [near for near, other in zip(here, there, strict=True) if near == other]
     if itself:
         checks.fault(path, f"{those(itself, 'leads to itself', 'lead to themselves')}; write the other end")
         return

@@ -43,11 +43,11 @@ def check_profile(name: str, profile: Profile, checks: Checks) -> None:
         _check_numa(path, profile, sockets, checks)
 
 
-def _check_memory(path: Path_, found_mb: int, of: str, bounds_mb: tuple[int, int], checks: Checks) -> None:
+def _check_memory(path: Path_, memory_mb: int, of: str, bounds_mb: tuple[int, int], checks: Checks) -> None:
     """Note a fault when there is so much memory ``of`` something that another unit must have been meant."""
     least, most = bounds_mb
-    if not least <= found_mb <= most:
-        checks.fault(path, f"{found_mb} MB {of}, not {least} MB to {most // 1024} GB; the unit is MB: 16 GB are 16384")
+    if not least <= memory_mb <= most:
+        checks.fault(path, f"{memory_mb} MB {of}, not {least} MB to {most // 1024} GB; the unit is MB: 16 GB are 16384")
 
 
 def _check_numa(path: Path_, profile: Profile, sockets: str, checks: Checks) -> None:
@@ -83,16 +83,16 @@ def _check_numa(path: Path_, profile: Profile, sockets: str, checks: Checks) -> 
     if len(profile.numa) == 1 and in_socket[profile.numa[0].socket] == total and profile.cpus.sockets > 1:
         checks.fault((*path, "numa"), "one NUMA node has the CPUs of all sockets; leave numa out of such a profile")
         return
-    each = profile.cpus.cores_per_socket * profile.cpus.threads_per_core
+    per_socket = profile.cpus.cores_per_socket * profile.cpus.threads_per_core
     for socket, count in in_socket.items():
-        if count != each:
+        if count != per_socket:
             checks.fault((*path, "numa"), f"socket {socket} has {count} CPUs here; {_arithmetic(profile)}")
 
 
 def _arithmetic(profile: Profile) -> str:
     cpus = profile.cpus
-    each = cpus.cores_per_socket * cpus.threads_per_core
+    per_socket = cpus.cores_per_socket * cpus.threads_per_core
     return (
         f"cpus says {cpus.sockets} sockets of {cpus.cores_per_socket} cores with {cpus.threads_per_core} threads:"
-        f" {each} a socket, numbered 0 to {cpus.total - 1}"
+        f" {per_socket} a socket, numbered 0 to {cpus.total - 1}"
     )

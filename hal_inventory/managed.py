@@ -31,9 +31,9 @@ def known_roles() -> tuple[str, ...]:
 
 def problem(value: Any) -> str:
     """Return why a value of the variable cannot be used, in one line; "" for a list of names of roles."""
-    if not isinstance(value, (list, tuple)) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
         return f"{VARIABLE} has to be a list of names of roles, such as [time, hosts]"
-    unknown = [one for one in value if one not in known_roles()]
+    unknown = [name for name in value if name not in known_roles()]
     if unknown:
         return f'{VARIABLE}: there is no role "{unknown[0]}"{did_you_mean(unknown[0], known_roles(), kind="roles")}'
     return ""

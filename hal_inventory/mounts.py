@@ -41,7 +41,7 @@ def check_mounts(
         here_and_above = (mount.at, *map(str, PurePosixPath(mount.at).parents))
         for node in mount.nodes:
             others = (first[node, at] for at in here_and_above if (node, at) in first)
-            if other := next((one for one in others if one is not mount), None):
+            if other := next((candidate for candidate in others if candidate is not mount), None):
                 met.setdefault(other.place, []).append(node)
         for place, on in met.items():
             other = mounts[place]
@@ -51,17 +51,17 @@ def check_mounts(
 
 def _mounts(cluster: ClusterFile, file_systems: Mapping[str, FileSystemUse], nodes: Mapping[str, Node]) -> list[_Mount]:
     """Return what is mounted, in the order of the model; RAID sets come first, as they do at boot."""
-    found: list[_Mount] = []
+    mounts: list[_Mount] = []
     for at, raid in enumerate(cluster.raid_sets):
         if raid.mount is not None and raid.node in nodes:
             field: Path_ = ("raid_sets", at, "mount")
-            found.append(_Mount(len(found), field, f"RAID set {raid.name}", _RAID_SET, raid.mount, (raid.node,)))
+            mounts.append(_Mount(len(mounts), field, f"RAID set {raid.name}", _RAID_SET, raid.mount, (raid.node,)))
     for name, use in file_systems.items():
         field = ("file_systems", name, "mount")
-        found.append(
-            _Mount(len(found), field, f"file system {name}", use.declared.kind, use.declared.mount, use.mounted_on)
+        mounts.append(
+            _Mount(len(mounts), field, f"file system {name}", use.declared.kind, use.declared.mount, use.mounted_on)
         )
-    return found
+    return mounts
 
 
 def _why_not(inner: _Mount, outer: _Mount) -> str:

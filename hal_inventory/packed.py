@@ -27,14 +27,14 @@ class Packed(TypedDict):
 
 def runs(members: Iterable[str], position: Mapping[str, int]) -> list[tuple[int, int]]:
     """Return members, which are in the order of the model, as runs of positions."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for name in members:
         at = position[name]
-        if found and found[-1][1] == at:
-            found[-1] = (found[-1][0], at + 1)
+        if spans and spans[-1][1] == at:
+            spans[-1] = (spans[-1][0], at + 1)
         else:
-            found.append((at, at + 1))
-    return found
+            spans.append((at, at + 1))
+    return spans
 
 
 def host_vars(packed: Packed) -> dict[str, dict[str, Any]]:

@@ -29,16 +29,16 @@ def split(
     """
     if "[" not in pattern:
         return ansibles(pattern)
-    found: list[str] = []
+    patterns: list[str] = []
     for listed in _parts(pattern, ","):
         parts = [listed] if listed.lstrip("!&").startswith("~") else _parts(listed, ":")
         nodes = [_nodes(part, hosts, groups) for part in parts]
         if any(nodes):
             for part, chosen in zip(parts, nodes, strict=True):
-                found += [chosen] if chosen else ansibles(part)
+                patterns += [chosen] if chosen else ansibles(part)
         else:
-            found += ansibles(listed)
-    return found
+            patterns += ansibles(listed)
+    return patterns
 
 
 def _parts(pattern: str, separator: str) -> list[str]:

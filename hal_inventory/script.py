@@ -23,13 +23,13 @@ USAGE = "usage: hal_inventory.py (--list | --host NAME)"
 
 def source_of(paths: Sequence[str]) -> Path:
     """Return the source that decides; UnknownNameError without any, SourceFileError for those of two sites."""
-    found = last_source(paths, strict=True)
-    if found is None:
+    source = last_source(paths, strict=True)
+    if source is None:
         raise UnknownNameError(
             f"no source of plugin hal among: {', '.join(paths) or 'nothing'}; name a hal.yml with -i"
         )
     one_site(all_sources(paths))
-    return found
+    return source
 
 
 def list_text(source: str | os.PathLike[str]) -> str:

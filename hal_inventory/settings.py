@@ -36,9 +36,9 @@ def configured_sources() -> list[str]:
         return [part.strip() for part in inventory.split(",") if part.strip()]
     configuration = _configuration()
     if configuration is not None:
-        found = _inventory_of(configuration)
-        if found:
-            return found
+        sources = _inventory_of(configuration)
+        if sources:
+            return sources
     return [str(PROJECT / DEFAULT)]
 
 

@@ -123,7 +123,7 @@ def _inner(annotation: Any) -> type[BaseModel] | None:
     """Return the model class that an annotation such as ``Mapping[str, Switch]`` or ``Fabric | None`` is about."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for found in map(_inner, get_args(annotation)) if found is not None), None)
+    return next((model for model in map(_inner, get_args(annotation)) if model is not None), None)
 
 
 def _seen(value: Any) -> str:

@@ -77,7 +77,7 @@ def _read(path: Path, above: tuple[Path, ...]) -> Source:
     if base is None:
         return Source(path, said=dict.fromkeys(given, path), **given)
     above = (*above, path)
-    if any(os.path.realpath(base) == os.path.realpath(one) for one in above):
+    if any(os.path.realpath(base) == os.path.realpath(earlier) for earlier in above):
         document.add(("base",), f"{display_name(base)} begins with this one: that is a circle")
         raise SourceFileError(document.findings)
     below = _read(base, above)
@@ -129,7 +129,7 @@ def _ssh(path: Path, document: Document, data: Any) -> dict[str, str | Path]:
     if not isinstance(data, dict):
         document.add(("ssh",), "must be a mapping such as {user: root, key: FILE}")
         return {}
-    found: dict[str, str | Path] = {}
+    ssh: dict[str, str | Path] = {}
     for name, value in data.items():
         if name not in SSH_FIELDS:
             document.add(("ssh", name), f"unknown field{did_you_mean(name, SSH_FIELDS, kind='fields')}")
@@ -138,8 +138,8 @@ def _ssh(path: Path, document: Document, data: Any) -> dict[str, str | Path]:
         elif name == "user" and not _USER.fullmatch(value):
             document.add(("ssh", name), f'"{value}" is not the name of a user')
         else:
-            found[name] = value if name == "user" else _for_ssh(path, document, ("ssh", name), value)
-    return found
+            ssh[name] = value if name == "user" else _for_ssh(path, document, ("ssh", name), value)
+    return ssh
 
 
 def _for_ssh(path: Path, document: Document, where: tuple[str, ...], value: str) -> Path:
@@ -195,11 +195,11 @@ def one_site(sources: Iterable[Source]) -> None:
         first = source
 
 
-def _same_site(one: Source, other: Source) -> bool:
+def _same_site(first: Source, other: Source) -> bool:
     """Tell whether two sources have one model, or one of them begins with the other."""
-    files = [{os.path.realpath(path) for path in (source.path, *source.bases)} for source in (one, other)]
-    return os.path.realpath(one.cluster) == os.path.realpath(other.cluster) or bool(
-        os.path.realpath(one.path) in files[1] or os.path.realpath(other.path) in files[0]
+    files = [{os.path.realpath(path) for path in (source.path, *source.bases)} for source in (first, other)]
+    return os.path.realpath(first.cluster) == os.path.realpath(other.cluster) or bool(
+        os.path.realpath(first.path) in files[1] or os.path.realpath(other.path) in files[0]
     )
 
 

@@ -18,20 +18,20 @@ def nearest(name: str, known: Iterable[str], *, close: float = CLOSE) -> str | N
 
     matcher = SequenceMatcher(None, b=name)
     best: tuple[float, int] = (close, 0)
-    found: str | None = None
+    chosen: str | None = None
     for candidate in sorted(known):
         matcher.set_seq1(candidate)
         if matcher.real_quick_ratio() < best[0] or matcher.quick_ratio() < best[0]:
             continue
         score = (matcher.ratio(), _common(candidate, name))
         if score > best:
-            best, found = score, candidate
-    return found
+            best, chosen = score, candidate
+    return chosen
 
 
-def _common(one: str, other: str) -> int:
+def _common(name: str, other: str) -> int:
     """Return how many characters two names begin with alike."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
 
 
 def did_you_mean(name: str, known: Iterable[str], *, kind: str) -> str:

@@ -79,7 +79,7 @@ def _basic_members(cluster: ClusterFile, nodes: Mapping[str, Node]) -> dict[str,
             of |= {node.profile, profile.arch} | ({GPU_GROUP} if profile.gpus else set())
         for group in of:
             lists[group].append(name)
-    return {name: tuple(found) for name, found in lists.items()}
+    return {name: tuple(members) for name, members in lists.items()}
 
 
 def _check_group_names(cluster: ClusterFile, nodes: Mapping[str, Node], checks: Checks) -> None:

@@ -58,7 +58,7 @@ def check_source(path: str | os.PathLike[str], known: Collection[str]) -> Variab
     """
     source = read_source(path)
     sources = (*source.bases, source.path)
-    return check(list(dict.fromkeys(one.parent for one in sources)), known, _owners(sources))
+    return check(list(dict.fromkeys(file.parent for file in sources)), known, _owners(sources))
 
 
 def _owners(sources: Sequence[Path]) -> Owners | None:
@@ -118,7 +118,7 @@ def _unread(vaulted: Sequence[str]) -> str:
 
 def _read_folder(folder: Path, owners: Collection[str] | None, read: Variables) -> None:
     first: dict[str, Path] = {}
-    for path in sorted(_listed(folder, read), key=lambda one: (one.stem, SUFFIXES.index(one.suffix))):
+    for path in sorted(_listed(folder, read), key=lambda path: (path.stem, SUFFIXES.index(path.suffix))):
         name = path.stem
         if first.setdefault(name, path) is not path:
             _fault(read, path, f"is not read: Ansible reads {first[name].name} beside it instead; put the two together")
@@ -136,11 +136,11 @@ def _listed(folder: Path, read: Variables) -> list[Path]:
     if not os.path.lexists(folder):
         return []
     try:
-        found = [folder / name for name in os.listdir(folder)]
+        paths = [folder / name for name in os.listdir(folder)]
     except OSError as error:
         _fault(read, folder, f"cannot be read: {error.strerror}")
         return []
-    return [one for one in found if one.suffix in SUFFIXES and one.name[0] != "." and one.name[-1] != "~"]
+    return [path for path in paths if path.suffix in SUFFIXES and path.name[0] != "." and path.name[-1] != "~"]
 
 
 def _read_path(path: Path, read: Variables, above: tuple[str, ...]) -> None:
@@ -149,8 +149,8 @@ def _read_path(path: Path, read: Variables, above: tuple[str, ...]) -> None:
         if real in above:
             _fault(read, path, "is a link to a folder that it is in; take it away")
         else:
-            for one in sorted(_listed(path, read)):
-                _read_path(one, read, (*above, real))
+            for inner in sorted(_listed(path, read)):
+                _read_path(inner, read, (*above, real))
     elif os.path.isfile(path):
         _read_file(path, read)
     else:
@@ -211,11 +211,11 @@ def _check_names(read: Variables, known: Collection[str]) -> None:
 
 def _declared(document: Document, read: Variables) -> Iterator[str]:
     """Give the names that a site says it reads itself."""
-    found = document.root.items.get(SITE_VARIABLES)
-    if found is None:
+    value = document.root.items.get(SITE_VARIABLES)
+    if value is None:
         return
-    items = found.items if isinstance(found, Items) else [found]
-    if not (isinstance(found, Items) and items and all(isinstance(item, Scalar) for item in items)):
+    items = value.items if isinstance(value, Items) else [value]
+    if not (isinstance(value, Items) and items and all(isinstance(item, Scalar) for item in items)):
         message = "must be a list of names such as [motd_text, grafana_*]"
         read.findings.append(Finding(document.file, document.line((SITE_VARIABLES,)), SITE_VARIABLES, message))
     yield from (item.text for item in items if isinstance(item, Scalar))
@@ -271,8 +271,8 @@ def _check_managed_roles(read: Variables) -> None:
         scalars = [item for item in items if isinstance(item, Scalar)]
         if any(_is_later(item, document) for item in scalars):
             continue
-        found = [item.text for item in scalars] if isinstance(value, Items) and len(scalars) == len(items) else None
-        if problem := managed.problem(found):
+        names = [item.text for item in scalars] if isinstance(value, Items) and len(scalars) == len(items) else None
+        if problem := managed.problem(names):
             line = document.line((managed.VARIABLE,))
             said = problem.removeprefix(f"{managed.VARIABLE}").lstrip(": ")
             read.findings.append(Finding(document.file, line, managed.VARIABLE, said))
@@ -282,7 +282,7 @@ def _is_later(value: Scalar, document: Document) -> bool:
     """Tell whether a value shows only in a run (null is for the role to refuse), or is at fault already."""
     only_then = value.text.startswith(VAULT.decode()) or "{{" in value.text or "{%" in value.text
     null = value.plain and not value.text
-    return only_then or null or any(one.line == value.line for one in document.findings)
+    return only_then or null or any(finding.line == value.line for finding in document.findings)
 
 
 def _is_zone(name: str) -> bool:

@@ -153,11 +153,11 @@ def _given(option: str, kind: str, words: Sequence[str]) -> list[Told]:
 
 def _last(told: Sequence[Told]) -> list[Told]:
     """Return one for each field; what an administrator tells comes after the BMC, and a field told twice is a slip."""
-    fields = [entry.field for entry in told if entry.source.startswith("--")]
+    fields = [identity.field for identity in told if identity.source.startswith("--")]
     for field in fields:
         if fields.count(field) > 1:
             raise HalInventoryError(f"{'.'.join(field)} is given twice")
-    return list({entry.field: entry for entry in told}.values())
+    return list({identity.field: identity for identity in told}.values())
 
 
 def replace(path: Path, before: bytes, content: bytes) -> None:

@@ -67,11 +67,11 @@ class _Spot(NamedTuple):
 
 def told_by(site: Site, node: str, machine: Machine, source: str) -> list[Told]:
     """Return what a BMC says of a node: its serial number, and the MAC of its own port where a network has BMCs."""
-    found = [Told(("serial",), machine.serial, source)] if machine.serial else []
+    told = [Told(("serial",), machine.serial, source)] if machine.serial else []
     for name in site.nodes[node].macs:
         if site.networks[name].kind == "bmc" and machine.bmc_macs:
-            found.append(Told(("macs", name), bmc_mac(machine, site.networks[name].cidr), source))
-    return found
+            told.append(Told(("macs", name), bmc_mac(machine, site.networks[name].cidr), source))
+    return told
 
 
 def adopt(content: bytes, file: str, node: str, told: Sequence[Told]) -> Adoption:
@@ -83,15 +83,15 @@ def adopt(content: bytes, file: str, node: str, told: Sequence[Told]) -> Adoptio
     text = content.decode("utf-8-sig")
     editor, rows, findings = Editor(text), [], []
     entry, at = _entry(document, node)
-    for one in told:
-        path: Path_ = ("nodes", entry, *one.field)
+    for identity in told:
+        path: Path_ = ("nodes", entry, *identity.field)
         spot = _spot(document, path, at)
-        row, fault = _compare(site, node, one, spot)
+        row, fault = _compare(site, node, identity, spot)
         rows.append(row)
         if fault:
             findings.append(Finding(file, spot.written.line if spot else document.line(path), field_name(path), fault))
         elif spot and row.state != SAME:
-            editor.replace(spot.path, one.value)
+            editor.replace(spot.path, identity.value)
     if findings:
         return Adoption(tuple(rows), None, tuple(findings))
     changed = editor.result()
@@ -99,7 +99,8 @@ def adopt(content: bytes, file: str, node: str, told: Sequence[Told]) -> Adoptio
         load_bytes(changed.encode(), file)
     except ClusterFileError as error:
         faults = [
-            Finding(each.file, each.line, each.field, f"as it would be: {each.message}") for each in error.findings
+            Finding(finding.file, finding.line, finding.field, f"as it would be: {finding.message}")
+            for finding in error.findings
         ]
         return Adoption(tuple(rows), None, tuple(faults))
     lines = difflib.unified_diff(text.splitlines(True), changed.splitlines(True), f"a/{file}", f"b/{file}")
@@ -107,39 +108,40 @@ def adopt(content: bytes, file: str, node: str, told: Sequence[Told]) -> Adoptio
     return Adoption(tuple(rows), mark + changed.encode(), (), "".join(lines))
 
 
-def _compare(site: Site, node: str, one: Told, spot: _Spot | None) -> tuple[Row, str]:
+def _compare(site: Site, node: str, identity: Told, spot: _Spot | None) -> tuple[Row, str]:
     """Return a row of the table, and why this cannot be written; "" when it can, or need not."""
-    field = ".".join(one.field)
+    field = ".".join(identity.field)
     if spot is None:
-        row = Row(field, 0, "", one.value, one.source, NOT_DECLARED)
+        row = Row(field, 0, "", identity.value, identity.source, NOT_DECLARED)
         return row, f"{node} has none; hal-inventory capture proposes what is not declared yet"
-    same = spot.value.lower() == one.value.lower()
+    same = spot.value.lower() == identity.value.lower()
     state = PLACEHOLDER if spot.written.placeholder else SAME if same else NEW
-    row = Row(field, spot.written.line, spot.value, one.value, one.source, state)
-    if fault := _fault(site, node, one):
+    row = Row(field, spot.written.line, spot.value, identity.value, identity.source, state)
+    if fault := _fault(site, node, identity):
         return row, fault
     if state != SAME and not spot.alone:
         text = spot.written.text
         return row, (
-            f'{node} is {one.value} now, and "{text}" stands for several nodes; write a list with one value a node'
+            f'{node} is {identity.value} now, and "{text}" stands for several nodes; write a list with one value a node'
             " there, then adopt again"
         )
     return row, ""
 
 
-def _fault(site: Site, node: str, one: Told) -> str:
+def _fault(site: Site, node: str, identity: Told) -> str:
     """Say why a value cannot be this node's; "" when it can."""
-    kind = one.field[0]
-    if not one.value.isprintable() or any(mark in one.value for mark in "[]{}"):
-        return f"{one.source} says {one.value!r}, which cannot stand in a model"
-    if kind == "disks" and not is_wwn(one.value):
-        return f"{one.value} is no world-wide name such as 0x5000c500a1b2c3d4; lsblk -o NAME,WWN,SERIAL shows them"
+    kind = identity.field[0]
+    if not identity.value.isprintable() or any(mark in identity.value for mark in "[]{}"):
+        return f"{identity.source} says {identity.value!r}, which cannot stand in a model"
+    if kind == "disks" and not is_wwn(identity.value):
+        return f"{identity.value} is no world-wide name such as 0x5000c500a1b2c3d4; lsblk -o NAME,WWN,SERIAL shows them"
     for other in site.nodes.values():
         theirs = {"serial": [other.serial], "macs": other.macs.values(), "disks": other.parts["disks"].values()}[kind]
-        if other.name != node and one.value.lower() in [(text or "").lower() for text in theirs]:
+        if other.name != node and identity.value.lower() in [(text or "").lower() for text in theirs]:
             return (
-                f"{one.source} says {one.value}, which is the {KINDS[kind]} of {other.name}: the two are swapped, in"
-                " the rack, in the cabling of their BMCs, or in this file; adopt cannot tell which, so look at them"
+                f"{identity.source} says {identity.value}, which is the {KINDS[kind]} of {other.name}: the two are"
+                " swapped, in the rack, in the cabling of their BMCs, or in this file; adopt cannot tell which, so look"
+                " at them"
             )
     return ""
 

@@ -56,9 +56,9 @@ class Editor:
         """Take the tags of a value, and of the items of a list, away."""
         node = self._find(path)
         assert node is not None, path
-        for one in node.value if isinstance(node, yaml.SequenceNode) else [node]:
-            if one.tag == PLACEHOLDER_TAG:
-                start = one.start_mark.index
+        for value in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            if value.tag == PLACEHOLDER_TAG:
+                start = value.start_mark.index
                 tag = re.compile(rf"{PLACEHOLDER_TAG}\s+").match(self.text, start)
                 assert tag is not None, path
                 self._changes.append((start, tag.end(), ""))
@@ -68,9 +68,9 @@ class Editor:
         node = self._find(path)
         assert node is not None, path
         if isinstance(node, yaml.SequenceNode) and len(node.value) == len(column):
-            for item, one in zip(node.value, column, strict=True):
-                if (item.value, item.tag == PLACEHOLDER_TAG) != (one.text, one.placeholder):
-                    self._put(item, _written(one))
+            for item, value in zip(node.value, column, strict=True):
+                if (item.value, item.tag == PLACEHOLDER_TAG) != (value.text, value.placeholder):
+                    self._put(item, _written(value))
         else:
             self._put(node, self._column(column, self._indent(node.start_mark.index)))
 
@@ -103,7 +103,7 @@ class Editor:
         """Return the text with all changes made."""
         text = self.text
         for _at, (start, end, new) in sorted(
-            enumerate(self._changes), key=lambda one: (one[1][0], one[0]), reverse=True
+            enumerate(self._changes), key=lambda numbered: (numbered[1][0], numbered[0]), reverse=True
         ):
             text = text[:start] + new + text[end:]
         return text
@@ -144,13 +144,13 @@ class Editor:
     @staticmethod
     def _column(column: Sequence[Value], indent: int) -> str:
         """Return one value as itself, several as a list with a line, and the node's name, for each."""
-        written = [_written(one) for one in column]
+        written = [_written(value) for value in column]
         if len(column) == 1:
             return written[0]
         width = max(map(len, written)) + 1
         lines = [
-            f"{' ' * (indent + 4)}{text + ',':<{width}}  # {one.node}"
-            for text, one in zip(written, column, strict=True)
+            f"{' ' * (indent + 4)}{text + ',':<{width}}  # {value.node}"
+            for text, value in zip(written, column, strict=True)
         ]
         return "\n".join(["[", *lines, f"{' ' * (indent + 2)}]"])
 

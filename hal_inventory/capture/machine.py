@@ -110,10 +110,10 @@ def _memory(files: Mapping[str, str], processors: lscpu.Processors | None) -> in
     """
     total = 0
     for number, _cpus in processors.numa if processors else ():
-        found = _TOTAL.search(files.get(f"/sys/devices/system/node/node{number}/meminfo", ""))
-        if found is None:
+        matched = _TOTAL.search(files.get(f"/sys/devices/system/node/node{number}/meminfo", ""))
+        if matched is None:
             return 0
-        total += int(found[1]) // 1024
+        total += int(matched[1]) // 1024
     return -(-total // _MODULE_MB) * _MODULE_MB
 
 

@@ -21,7 +21,7 @@ def propose_for_nodes(work: Work) -> None:
     """Go through the entries of nodes that have been captured."""
     for key, declared in work.cluster.nodes.items():
         names = expand_list(key)
-        seen = [one for one in work.seen if one.node in names]
+        seen = [capture for capture in work.seen if capture.node in names]
         if seen:
             _Entry(work, ("nodes", key), names, declared).propose(seen)
 
@@ -38,14 +38,16 @@ class _Entry:
     def propose(self, seen: Sequence[Seen]) -> None:
         """Answer placeholders, add what is not declared, and name contradictions."""
         path = self.path
-        self._column((*path, "serial"), [(one, one.machine.serial) for one in seen])
+        self._column((*path, "serial"), [(capture, capture.machine.serial) for capture in seen])
         groups: dict[str, dict[str, list[tuple[Seen, str | None]]]] = {}
-        for one in seen:
-            for network, mac in self._macs(one):
-                groups.setdefault("macs", {}).setdefault(network, []).append((one, mac))
-            for kind, parts in _parts(one.machine, len(self.work.site.profiles[self.declared.profile].gpus)).items():
+        for capture in seen:
+            for network, mac in self._macs(capture):
+                groups.setdefault("macs", {}).setdefault(network, []).append((capture, mac))
+            for kind, parts in _parts(
+                capture.machine, len(self.work.site.profiles[self.declared.profile].gpus)
+            ).items():
                 for part, identity in parts.items():
-                    groups.setdefault(kind, {}).setdefault(part, []).append((one, identity))
+                    groups.setdefault(kind, {}).setdefault(part, []).append((capture, identity))
         for kind, parts_ in groups.items():
             new = []
             for part, values in parts_.items():
@@ -58,22 +60,24 @@ class _Entry:
                     path, f"{kind} cannot be added to what is written in one line; write the entry line by line"
                 )
 
-    def _macs(self, one: Seen) -> Iterator[tuple[str, str]]:
+    def _macs(self, capture: Seen) -> Iterator[tuple[str, str]]:
         """Give the MAC of each network that the node has an address in."""
         for network in self.declared.addresses:
             kind = self.work.site.networks[network].kind
-            if kind == "bmc" and one.machine.bmc_macs:
-                yield network, self._bmc_mac(one, network)
-            elif kind == "ethernet" and one.machine.links and (mac := self._port(one, network)):
+            if kind == "bmc" and capture.machine.bmc_macs:
+                yield network, self._bmc_mac(capture, network)
+            elif kind == "ethernet" and capture.machine.links and (mac := self._port(capture, network)):
                 yield network, mac
 
-    def _bmc_mac(self, one: Seen, network: str) -> str:
-        return bmc_mac(one.machine, self.work.site.networks[network].cidr)
+    def _bmc_mac(self, capture: Seen, network: str) -> str:
+        return bmc_mac(capture.machine, self.work.site.networks[network].cidr)
 
-    def _port(self, one: Seen, network: str) -> str | None:
+    def _port(self, capture: Seen, network: str) -> str | None:
         """Return the MAC of the interface that is declared for a network, or has an address in it."""
-        links, cidr = one.machine.links, self.work.site.networks[network].cidr
-        name = (self.work.declared_interface(one, network) or self.work.interface(one, network) or "").partition(".")[0]
+        links, cidr = capture.machine.links, self.work.site.networks[network].cidr
+        name = (
+            self.work.declared_interface(capture, network) or self.work.interface(capture, network) or ""
+        ).partition(".")[0]
         ports = sorted(link.name for link in links.values() if link.master == name) or [name]
         if ports[0] in links:
             return links[ports[0]].mac
@@ -85,7 +89,9 @@ class _Entry:
             )
             looked_for = f"no interface {name}" if name else f"no interface with an address in {cidr}"
             self.work.unclear(
-                one, "outputs.ip_link", f"{looked_for} for {network}; connected are {', '.join(connected) or 'none'}"
+                capture,
+                "outputs.ip_link",
+                f"{looked_for} for {network}; connected are {', '.join(connected) or 'none'}",
             )
         return None
 
@@ -115,19 +121,19 @@ class _Entry:
     def _settled(self, path: Path_, value: Value, answer: tuple[Seen, str] | None) -> Value:
         if answer is None:
             return value
-        one, text = answer
+        capture, text = answer
         if value.placeholder:
-            self.work.note(path, one, text)
+            self.work.note(path, capture, text)
             return Value(text, False, value.node)
         if value.text.lower() != text.lower():
-            self.work.fault(path, f"{value.node} has {value.text} here; {one.source} says {text}")
+            self.work.fault(path, f"{value.node} has {value.text} here; {capture.source} says {text}")
         return value
 
     def _new_column(self, path: Path_, captured: Sequence[tuple[Seen, str | None]]) -> list[Value] | None:
         """Return a column of a field that is not there; nodes that nobody asked yet get placeholders."""
         answers = self._answers(path, captured)
-        for one, text in answers.values():
-            self.work.note(path, one, text)
+        for capture, text in answers.values():
+            self.work.note(path, capture, text)
         if path[-2] == "macs" and len(answers) < len(self.names):
             missing = ", ".join(name for name in self.names if name not in answers)
             self.work.fault(
@@ -146,16 +152,18 @@ class _Entry:
         """Return the one answer for each node; captures that contradict each other are a fault and no answer."""
         answers: dict[str, tuple[Seen, str]] = {}
         refused: set[str] = set()
-        for one, text in captured:
+        for capture, text in captured:
             if not text:
                 continue
             if not text.isprintable() or any(mark in text for mark in "[]{}"):
-                self.work.unclear(one, str(path[-1]), f"{text!r} cannot stand in a model")
+                self.work.unclear(capture, str(path[-1]), f"{text!r} cannot stand in a model")
                 continue
-            first = answers.setdefault(one.node, (one, text))
+            first = answers.setdefault(capture.node, (capture, text))
             if first[1].lower() != text.lower():
-                self.work.fault(path, f"{one.node}: {first[0].source} says {first[1]}, {one.source} says {text}")
-                refused.add(one.node)
+                self.work.fault(
+                    path, f"{capture.node}: {first[0].source} says {first[1]}, {capture.source} says {text}"
+                )
+                refused.add(capture.node)
         return {name: answer for name, answer in answers.items() if name not in refused}
 
     def _written(self, path: Path_) -> list[Value]:

@@ -18,7 +18,7 @@ Fact = str | int | None
 def propose_for_profiles(work: Work) -> None:
     """Go through the profiles whose machines have been captured."""
     for name, profile in work.cluster.profiles.items():
-        seen = [one for one in work.seen if work.site.nodes[one.node].profile == name]
+        seen = [capture for capture in work.seen if work.site.nodes[capture.node].profile == name]
         if seen:
             _Kind(work, ("profiles", name), profile).propose(seen)
 
@@ -35,14 +35,14 @@ class _Kind:
         """Answer placeholders and name contradictions."""
         path, profile = self.path, self.profile
         for steps, fact, agrees in self._facts():
-            self._single((*path, *steps), [(one, fact(one.machine)) for one in seen], agrees)
+            self._single((*path, *steps), [(capture, fact(capture.machine)) for capture in seen], agrees)
         for network in profile.interfaces:
-            names = [(one, self.work.interface(one, network)) for one in seen]
+            names = [(capture, self.work.interface(capture, network)) for capture in seen]
             self._single((*path, "interfaces", network, "name"), names, _same)
-        for one in seen:
-            self._numa((*path, "numa"), profile, one)
-            self._gpus((*path, "gpus"), profile, one)
-            self._hcas((*path, "hcas"), profile, one)
+        for capture in seen:
+            self._numa((*path, "numa"), profile, capture)
+            self._gpus((*path, "gpus"), profile, capture)
+            self._hcas((*path, "hcas"), profile, capture)
 
     def _facts(self) -> Sequence[tuple[Path_, Callable[[Machine], Fact], Callable[[str, str | int], bool]]]:
         """Return the fields of one value, how a machine tells it, and when that agrees with what is declared."""
@@ -68,58 +68,60 @@ class _Kind:
         self, path: Path_, captured: Sequence[tuple[Seen, Fact]], agrees: Callable[[str, str | int], bool]
     ) -> None:
         """Put the value that all machines have where a placeholder is, or compare each with what is there."""
-        answers = [(one, value) for one, value in captured if value]
+        answers = [(capture, value) for capture, value in captured if value]
         tree = self.work.tree(path)
         if not answers or not isinstance(tree, Scalar):
             return
         (first, value), *rest = answers
         if not tree.placeholder:
-            for one, other in answers:
+            for capture, other in answers:
                 if not agrees(tree.text, other):
-                    self.work.fault(path, f"is {tree.text}; {one.source} says {other}")
+                    self.work.fault(path, f"is {tree.text}; {capture.source} says {other}")
             return
-        different = [(one, other) for one, other in rest if not agrees(str(value), other)]
-        for one, other in different:
+        different = [(capture, other) for capture, other in rest if not agrees(str(value), other)]
+        for capture, other in different:
             self.work.fault(
-                path, f"machines of one profile differ: {first.source} says {value}, {one.source} says {other}"
+                path, f"machines of one profile differ: {first.source} says {value}, {capture.source} says {other}"
             )
         if not different:
             self.work.note(path, first, value)
             self.work.editor.replace(path, value)
 
-    def _numa(self, path: Path_, profile: Profile, one: Seen) -> None:
-        if one.machine.processors is None or not profile.numa:
+    def _numa(self, path: Path_, profile: Profile, capture: Seen) -> None:
+        if capture.machine.processors is None or not profile.numa:
             return
         declared = {numa.id: _cpus(numa.cpus) for numa in profile.numa}
-        seen = {number: _cpus(cpus) for number, cpus in one.machine.processors.numa}
+        seen = {number: _cpus(cpus) for number, cpus in capture.machine.processors.numa}
         if declared != seen:
-            shown = ", ".join(f"{number}: {cpus}" for number, cpus in one.machine.processors.numa)
-            self.work.fault(path, f"differs; {one.source} has {shown}")
+            shown = ", ".join(f"{number}: {cpus}" for number, cpus in capture.machine.processors.numa)
+            self.work.fault(path, f"differs; {capture.source} has {shown}")
 
-    def _gpus(self, path: Path_, profile: Profile, one: Seen) -> None:
-        gpus = one.machine.gpus
+    def _gpus(self, path: Path_, profile: Profile, capture: Seen) -> None:
+        gpus = capture.machine.gpus
         if gpus is None:
             return
         if len(gpus.answered) != len(profile.gpus):
-            self.work.fault(path, f"{len(profile.gpus)} are declared; in {one.source} {len(gpus.answered)} answer")
+            self.work.fault(path, f"{len(profile.gpus)} are declared; in {capture.source} {len(gpus.answered)} answer")
         for declared in profile.gpus:
             for gpu in gpus.answered:
                 where = (*path, profile.gpus.index(declared))
                 if gpu.index == declared.index and not _named(declared.model, gpu.model):
-                    self.work.fault((*where, "model"), f"is {declared.model}; {one.source} says {gpu.model}")
+                    self.work.fault((*where, "model"), f"is {declared.model}; {capture.source} says {gpu.model}")
                 if gpu.index == declared.index and not _nearly(str(declared.memory_mb), gpu.memory_mb):
                     self.work.fault(
-                        (*where, "memory_mb"), f"is {declared.memory_mb}; {one.source} says {gpu.memory_mb}"
+                        (*where, "memory_mb"), f"is {declared.memory_mb}; {capture.source} says {gpu.memory_mb}"
                     )
 
-    def _hcas(self, path: Path_, profile: Profile, one: Seen) -> None:
+    def _hcas(self, path: Path_, profile: Profile, capture: Seen) -> None:
         rates = {hca.rate_gbps for hca in profile.hcas}
-        for port in one.machine.ports:
+        for port in capture.machine.ports:
             if not rates:
-                self.work.fault(path, f"none is declared; {one.source} has port {port.name}")
+                self.work.fault(path, f"none is declared; {capture.source} has port {port.name}")
             elif port.state == "Active" and port.rate_gbps not in rates:
                 wanted = " or ".join(map(str, sorted(rates)))
-                self.work.fault(path, f"rate_gbps is {wanted}; {one.source} has port {port.name} at {port.rate_gbps}")
+                self.work.fault(
+                    path, f"rate_gbps is {wanted}; {capture.source} has port {port.name} at {port.rate_gbps}"
+                )
 
 
 def _same(declared: str, seen: str | int) -> bool:
@@ -128,8 +130,8 @@ def _same(declared: str, seen: str | int) -> bool:
 
 def _named(declared: str, seen: str | int) -> bool:
     """Tell whether one name has all words of the other: what calls itself 8335-GTH is an "IBM AC922 8335-GTH"."""
-    one, other = (set(text.lower().split()) for text in (declared, str(seen)))
-    return one <= other or other <= one
+    words, other = (set(text.lower().split()) for text in (declared, str(seen)))
+    return words <= other or other <= words
 
 
 def _nearly(declared: str, seen: str | int) -> bool:

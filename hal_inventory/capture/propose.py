@@ -54,8 +54,8 @@ def propose(
             load_bytes(text.encode(), file)
         except ClusterFileError as error:
             work.result.findings += [
-                Finding(one.file, one.line, one.field, f"with what was captured: {one.message}")
-                for one in error.findings
+                Finding(finding.file, finding.line, finding.field, f"with what was captured: {finding.message}")
+                for finding in error.findings
             ]
             return Proposal(findings=work.result.findings)
         lines = difflib.unified_diff(
@@ -75,9 +75,9 @@ def _node_of(site: Site, capture: Capture, machine: Machine) -> str | None:
         if candidate in site.nodes:
             return candidate
     addresses = {asked, *machine.addresses}
-    for each in site.nodes.values():
-        if machine.serial and each.serial == machine.serial:
-            return each.name
-        if addresses & {str(address) for address in each.addresses.values()}:
-            return each.name
+    for node in site.nodes.values():
+        if machine.serial and node.serial == machine.serial:
+            return node.name
+        if addresses & {str(address) for address in node.addresses.values()}:
+            return node.name
     return None

@@ -62,13 +62,13 @@ class Work:
         """Note something of a field of the model."""
         self.result.findings.append(Finding(self.document.file, self.document.line(path), field_name(path), message))
 
-    def unclear(self, one: Seen, where: str, message: str) -> None:
+    def unclear(self, capture: Seen, where: str, message: str) -> None:
         """Note something of a capture."""
-        self.result.findings.append(Finding(one.source, 0, where, message))
+        self.result.findings.append(Finding(capture.source, 0, where, message))
 
-    def note(self, path: Path_, one: Seen, value: str | int) -> None:
+    def note(self, path: Path_, capture: Seen, value: str | int) -> None:
         """Note a value that is proposed."""
-        self.result.proposed.append(Proposed(field_name(path), one.node, value, one.source))
+        self.result.proposed.append(Proposed(field_name(path), capture.node, value, capture.source))
 
     def tree(self, path: Path_) -> Tree | None:
         """Return what is written at a field, or None."""
@@ -82,15 +82,15 @@ class Work:
                 return None
         return here
 
-    def declared_interface(self, one: Seen, network: str) -> str | None:
+    def declared_interface(self, capture: Seen, network: str) -> str | None:
         """Return the interface that a machine's profile declares for a network; None for a placeholder."""
-        tree = self.tree(("profiles", self.site.nodes[one.node].profile, "interfaces", network, "name"))
+        tree = self.tree(("profiles", self.site.nodes[capture.node].profile, "interfaces", network, "name"))
         return tree.text if isinstance(tree, Scalar) and not tree.placeholder else None
 
-    def interface(self, one: Seen, network: str) -> str | None:
+    def interface(self, capture: Seen, network: str) -> str | None:
         """Return the interface that has an address in a network."""
         cidr = self.site.networks[network].cidr
-        return next((name for text, name in one.machine.addresses.items() if inside(text, cidr)), None)
+        return next((name for text, name in capture.machine.addresses.items() if inside(text, cidr)), None)
 
 
 def inside(text: str, network: IPNetwork) -> bool:

@@ -23,9 +23,9 @@ def site(site: Site) -> dict[str, Any]:
 def placeholders(site: Site, *, node: str = "") -> list[dict[str, Any]]:
     """Return the values of the model that nobody has filled in yet, restricted or not; only a node's own when named."""
     return [
-        {"field": one.field, "line": one.line, "value": one.value}
-        for one in site.placeholders
-        if not node or _is_of(one.field, node)
+        {"field": placeholder.field, "line": placeholder.line, "value": placeholder.value}
+        for placeholder in site.placeholders
+        if not node or _is_of(placeholder.field, node)
     ]
 
 
@@ -99,13 +99,13 @@ def boot(site: Site) -> list[dict[str, Any]]:
 
 def _open_fields(site: Site) -> dict[str, set[str]]:
     """Return the placeholders of each node, by its name; entries of many nodes are expanded once."""
-    found: dict[str, set[str]] = {}
-    for one in site.placeholders:
-        kind, _, rest = one.field.partition(".")
+    fields: dict[str, set[str]] = {}
+    for placeholder in site.placeholders:
+        kind, _, rest = placeholder.field.partition(".")
         entry, _, field = rest.partition(".")
         for name in expand_list(entry) if kind == "nodes" else ():
-            found.setdefault(name, set()).add(field)
-    return found
+            fields.setdefault(name, set()).add(field)
+    return fields
 
 
 def nodes(site: Site, *, where: str = "all") -> list[str]:
@@ -143,7 +143,7 @@ def arrays(site: Site) -> dict[str, dict[str, Any]]:
 
 def external(site: Site) -> dict[str, dict[str, Any]]:
     """Return the machines outside the cluster by name."""
-    return {name: one.model_dump() for name, one in site.external.items()}
+    return {name: machine.model_dump() for name, machine in site.external.items()}
 
 
 def file_systems(site: Site) -> dict[str, dict[str, Any]]:
@@ -205,10 +205,10 @@ def users(site: Site) -> dict[str, dict[str, Any]]:
 
 
 def _service_nodes(name: str) -> Callable[[Site], list[str]]:
-    def found(site: Site) -> list[str]:
+    def service_nodes(site: Site) -> list[str]:
         return list(site.services.get(name, ()))
 
-    return found
+    return service_nodes
 
 
 SLICES: Mapping[str, Callable[..., Any]] = {

@@ -137,21 +137,21 @@ def _as_one(names: Iterable[str], below: Mapping[str, list[str]]) -> dict[str, _
         made: dict[str, _Same] = {}
         above: dict[str, str] = {}
         again: dict[str, str] = {}
-        for name, one in first.items():
-            same = made.setdefault(one, _Same([], []))
+        for name, leader in first.items():
+            same = made.setdefault(leader, _Same([], []))
             same.names.append(name)
-            for other in (first[other] for other in below[name] if first[other] not in (one, *same.switches)):
+            for other in (first[other] for other in below[name] if first[other] not in (leader, *same.switches)):
                 same.switches.append(other)
-                if above.setdefault(other, one) != one:
-                    again[one] = above[other]
+                if above.setdefault(other, leader) != leader:
+                    again[leader] = above[other]
         if not again:
             return made
-        first = {name: again.get(one, one) for name, one in first.items()}
+        first = {name: again.get(leader, leader) for name, leader in first.items()}
 
 
 def _share_of_a_gpu(site: Site, names: Iterable[str], memory_reserve_mb: int) -> dict[str, int | None]:
-    found = {name: site.profiles[name] for name in dict.fromkeys(site.nodes[node].profile for node in names)}
-    with_gpus = {name: profile for name, profile in found.items() if profile.gpus}
+    profiles = {name: site.profiles[name] for name in dict.fromkeys(site.nodes[node].profile for node in names)}
+    with_gpus = {name: profile for name, profile in profiles.items() if profile.gpus}
     cpus, memory = [], []
     for name, profile in with_gpus.items():
         threads = profile.cpus.threads_per_core
@@ -172,10 +172,10 @@ def _memory_mb(site: Site, profile_name: str, memory_reserve_mb: int) -> int:
 
 def _runs(site: Site) -> Iterable[tuple[str, list[str]]]:
     """Give each profile with its nodes of Slurm, in the order in which they come first."""
-    found: dict[str, list[str]] = {}
+    by_profile: dict[str, list[str]] = {}
     for name in slurm_nodes(site):
-        found.setdefault(site.nodes[name].profile, []).append(name)
-    return found.items()
+        by_profile.setdefault(site.nodes[name].profile, []).append(name)
+    return by_profile.items()
 
 
 def _grouped(gpus: Iterable[Gpu], *, key: str) -> list[tuple[Any, list[Gpu]]]:

@@ -16,7 +16,7 @@ class Section:
 
     def find(self, title: str) -> Section | None:
         """Return the first section below with this title."""
-        return next((one for one in self.sections if one.title == title), None)
+        return next((section for section in self.sections if section.title == title), None)
 
 
 def parse(text: str) -> Section:

@@ -11,5 +11,5 @@ _MAC = re.compile(r"([0-9a-f]{2}:){5}[0-9a-f]{2}")
 
 def mac(text: str) -> str | None:
     """Return the BMC's MAC, or None when the text has none, or one that nobody has written into the BMC."""
-    found = parse_indented(text).values.get("MAC Address", "").lower()
-    return found if _MAC.fullmatch(found) and found != "00:00:00:00:00:00" else None
+    address = parse_indented(text).values.get("MAC Address", "").lower()
+    return address if _MAC.fullmatch(address) and address != "00:00:00:00:00:00" else None

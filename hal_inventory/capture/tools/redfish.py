@@ -30,9 +30,9 @@ def parse(resources: Resources) -> Machine:
     bodies = [system, *_of_type(resources, "Chassis")]
     memory = (system.get("MemorySummary") or {}).get("TotalSystemMemoryGiB")
     return Machine(
-        serial=next((found for body in bodies if (found := value(body.get("SerialNumber")))), None),
+        serial=next((serial for body in bodies if (serial := value(body.get("SerialNumber")))), None),
         model=next(
-            (found for body in bodies for name in ("Model", "PartNumber") if (found := value(body.get(name)))), None
+            (model for body in bodies for name in ("Model", "PartNumber") if (model := value(body.get(name)))), None
         ),
         memory_mb=int(memory * 1024) if isinstance(memory, (int, float)) else 0,
         host_name=value(system.get("HostName")),
@@ -46,8 +46,8 @@ def machines(systems: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     OpenBMC for newer POWER lists its hypervisor as another system that can be reset, of SystemType OS (bmcweb,
     redfish-core/lib/hypervisor_system.hpp). Values: DMTF's ComputerSystem schema.
     """
-    physical = [dict(one) for one in systems if one.get("SystemType") == "Physical"]
-    return physical or [dict(one) for one in systems]
+    physical = [dict(system) for system in systems if system.get("SystemType") == "Physical"]
+    return physical or [dict(system) for system in systems]
 
 
 def _of_type(resources: Resources, name: str) -> Iterator[Mapping[str, Any]]:
@@ -61,4 +61,4 @@ def _macs(resources: Resources) -> Iterator[tuple[str, tuple[str, ...]]]:
         port = resources[path]
         mac = str(port.get("PermanentMACAddress") or port.get("MACAddress") or "").lower()
         if "/Managers/" in path and _MAC.fullmatch(mac):
-            yield mac, tuple(str(one.get("Address")) for one in port.get("IPv4Addresses") or [])
+            yield mac, tuple(str(address.get("Address")) for address in port.get("IPv4Addresses") or [])

@@ -70,11 +70,11 @@ class Variables:
 
     def canonical(self, name: str) -> str:
         """The same value has the same text, wherever it was read."""
-        return self._one(name)[0]
+        return self._worked_out(name)[0]
 
     def words(self, name: str) -> frozenset[str]:
         """Every word in the value that could be a variable."""
-        return self._one(name)[1]
+        return self._worked_out(name)[1]
 
     def reach(self, names: Iterable[str], without: frozenset[str] = frozenset()) -> set[str]:
         """Return `names` and every word that the values of those that are variables lead to."""
@@ -87,7 +87,7 @@ class Variables:
                 pending |= self.words(name) - reached - without
         return reached
 
-    def _one(self, name: str) -> tuple[str, frozenset[str]]:
+    def _worked_out(self, name: str) -> tuple[str, frozenset[str]]:
         if name not in self._known:
             value = self.values[name]
             words = frozenset(word for text in strings(value) for word in NAME.findall(text))

@@ -54,8 +54,10 @@ def plan_of(
     steps = {host: [f"{thing}: {what}" for thing, what in said.get("steps") or []] for host, said in results.items()}
     lines += [f"{nodes}: {words}" for words, nodes in _folded(steps)] or ["all is as it was"]
     for name, words in (("stays", "stays: "), ("changed_since", "changed by others: ")):
-        lines += [f"{nodes}: {words}{line}" for line, nodes in _folded(_each(results, name))]
-    refused = [f"{nodes}: {line}" for line, nodes in _folded(_each(results, "changed_since"))] if not changed_ok else []
+        lines += [f"{nodes}: {words}{line}" for line, nodes in _folded(_by_host(results, name))]
+    refused = (
+        [f"{nodes}: {line}" for line, nodes in _folded(_by_host(results, "changed_since"))] if not changed_ok else []
+    )
     if refused:
         refused[-1] += ": look at it first, since it is lost; -e giveback_changed_ok=true permits that"
     jobs = {host: [", ".join(said["jobs"])] for host, said in results.items() if said.get("jobs")}
@@ -81,7 +83,7 @@ def _in_queue(asked: Mapping[str, Any], unasked_ok: bool) -> str:
     return f"{words}: wait until they ended, or end them" if jobs else ""
 
 
-def _each(results: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, list[str]]:
+def _by_host(results: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, list[str]]:
     return {host: list(said.get(name) or []) for host, said in results.items()}
 
 

@@ -67,7 +67,7 @@ class Preparation:
             words = [": ".join([*([".".join(map(str, where))] if where else []), what]) for where, what in faults]
             return [Prepared(**base, reason="; ".join(words))]
         if "loop" not in entry:
-            return [self._one(entry, base, self._variables)]
+            return [self._expectation(entry, base, self._variables)]
         try:
             items = self._template(entry["loop"], self._variables)
             if not isinstance(items, list):
@@ -76,7 +76,7 @@ class Preparation:
             return [self._when_skips(entry, base, f"loop: {_words(error, base['secret'])}")]
         if not items:
             return [Prepared(**base, status="skipped", reason="its loop is empty")]
-        return list(self._each(entry, base, items))
+        return list(self._of_loop(entry, base, items))
 
     def _when_skips(self, entry: Any, base: dict[str, Any], fault: str) -> Prepared:
         """A loop that cannot be evaluated is unknown, unless the entry does not apply on this host at all."""
@@ -86,14 +86,14 @@ class Preparation:
             skipped = False
         return Prepared(**base, status="skipped", reason="when") if skipped else Prepared(**base, reason=fault)
 
-    def _each(self, entry: Any, base: dict[str, Any], items: Sequence[Any]) -> Iterator[Prepared]:
+    def _of_loop(self, entry: Any, base: dict[str, Any], items: Sequence[Any]) -> Iterator[Prepared]:
         names: dict[str, int] = {}
         for item in items:
             name = f"{base['id']} [{_name_of(item)}]" if not base["secret"] else f"{base['id']} [{len(names)}]"
             names[name] = names.get(name, 0) + 1
             if names[name] > 1:  # ids stay unique, whatever the items are
                 name = f"{name[:-1]} #{names[name]}]"
-            yield self._one(entry, {**base, "id": name}, {**self._variables, "item": item})
+            yield self._expectation(entry, {**base, "id": name}, {**self._variables, "item": item})
 
     def _identity(self, entry: Any, source: str) -> dict[str, Any]:
         given = entry if isinstance(entry, Mapping) else {}
@@ -109,7 +109,7 @@ class Preparation:
             "health": str(given.get("health") or ""),
         }
 
-    def _one(self, entry: Any, base: dict[str, Any], variables: dict[str, Any]) -> Prepared:
+    def _expectation(self, entry: Any, base: dict[str, Any], variables: dict[str, Any]) -> Prepared:
         reader = next(name for name in entry if name in READERS)
         matcher = next(name for name in entry if name in MATCHERS)
         secret = base["secret"]

@@ -22,13 +22,13 @@ def show(site: Site, words: list[str]) -> Answer:
         return summary(site)
     if words[0] in KINDS:
         kind = words[0]
-        return _all_of(site, kind) if len(words) == 1 else _one(site, kind, words[1])
+        return _all_of(site, kind) if len(words) == 1 else _one_of(site, kind, words[1])
     if len(words) > 1:
         raise UnknownNameError(f'unknown kind "{words[0]}"{did_you_mean(words[0], KINDS, kind="kinds")}')
     name = words[0]
     for kind, collect in KINDS.items():
         if name in collect(site):
-            return _one(site, kind, name)
+            return _one_of(site, kind, name)
     every = {known for collect in KINDS.values() for known in collect(site)} | set(KINDS)
     raise UnknownNameError(f'unknown name "{name}"{did_you_mean(name, every, kind="names")}')
 
@@ -160,7 +160,7 @@ def _gpus(profile: Profile) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in types.items()) or "-"
 
 
-def _one(site: Site, kind: str, name: str) -> Answer:
+def _one_of(site: Site, kind: str, name: str) -> Answer:
     collected = KINDS[kind](site)
     if name not in collected:
         raise UnknownNameError(f'unknown {kind} "{name}"{did_you_mean(name, collected, kind=kind + "s")}')

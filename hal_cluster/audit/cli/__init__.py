@@ -102,8 +102,8 @@ def _parser() -> Parser:
     adopt = command("adopt", "propose records for nodes that this toolkit never rolled out")
     adopt.add_argument("--limit", metavar="PATTERN", default="", help="only these nodes")
     adopt.add_argument("--accept", action="store_true", help="record on the nodes what was proposed last")
-    for one in (run, look, adopt, originals):
-        one.add_argument("rest", nargs="*", metavar="-- OPTION", help="options for ansible-playbook, after --")
+    for caller in (run, look, adopt, originals):
+        caller.add_argument("rest", nargs="*", metavar="-- OPTION", help="options for ansible-playbook, after --")
     takes.accept(command("accept", "say why what the last audit found is right, and until when"))
     takes.timer(command("timer", "audit in depth each night, by systemd on this controller"))
     completion = command("completion", "print a completion script")

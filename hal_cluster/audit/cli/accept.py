@@ -38,13 +38,14 @@ def accept(options: argparse.Namespace) -> int:
     if not nodes:
         raise AuditError(f'"{options.limit or "all"}" selects no node')
     document = read_json(_last([inventory.store(node) for node in nodes]))
-    found = [Finding.read(one) for one in document.get("findings") or []]
-    entries = [one for path in options.paths for one in _entries(path, nodes, found, document, options)]
+    findings = [Finding.read(finding) for finding in document.get("findings") or []]
+    entries = [entry for path in options.paths for entry in _entries(path, nodes, findings, document, options)]
     path, text = _file(inventory, nodes)
     _write(path, added(text, entries))
     words = [
-        f"accepted until {one['until']}: {one['path']} on {one['nodes']}{', as missing' if one.get('missing') else ''}"
-        for one in entries
+        f"accepted until {entry['until']}: {entry['path']} on {entry['nodes']}"
+        f"{', as missing' if entry.get('missing') else ''}"
+        for entry in entries
     ]
     words.append(f"Written to {path}: commit it with the site.")
     print_answer(Answer({"accepted": entries, "file": str(path)}, ["\n".join(words)]), as_json=options.as_json)
@@ -84,7 +85,7 @@ def added(text: str, entries: Sequence[Mapping[str, str | bool]]) -> str:
     lines = [line for entry in entries for line in _lines(entry)]
     try:
         before = yaml.compose(text, Loader=yaml.SafeLoader)
-        value = next((each for key, each in before.value if key.value == accepted.PATHS), None) if before else None
+        value = next((node for key, node in before.value if key.value == accepted.PATHS), None) if before else None
         if value is None:
             made = text.rstrip("\n") + ("\n" if text.strip() else "---\n") + f"{accepted.PATHS}:\n" + _joined(lines, 2)
         elif not value.value:
@@ -137,21 +138,25 @@ def _last(stores: Sequence[Store]) -> Path:
 
 
 def _entries(
-    path: str, nodes: Sequence[str], found: Sequence[Finding], document: Mapping[str, Any], options: argparse.Namespace
+    path: str,
+    nodes: Sequence[str],
+    findings: Sequence[Finding],
+    document: Mapping[str, Any],
+    options: argparse.Namespace,
 ) -> list[dict[str, str | bool]]:
     """Return the acceptances of a path: one for nodes that have it, one for those on which it is missing."""
-    there = [one for one in found if one.resource == f"file:{path}" and one.host in nodes]
-    role = next((one.role for one in there if one.role and one.kind != "package-file"), "")
+    there = [finding for finding in findings if finding.resource == f"file:{path}" and finding.host in nodes]
+    role = next((finding.role for finding in there if finding.role and finding.kind != "package-file"), "")
     if role:
         raise AuditError(f"{path}: role {role} manages it: roll it out, or change what it declares")
-    there = [one for one in there if one.kind in KINDS or one.kind == "package-file"]
-    gone = {one.host for one in there if is_missing(one)}
+    there = [finding for finding in there if finding.kind in KINDS or finding.kind == "package-file"]
+    gone = {finding.host for finding in there if is_missing(finding)}
     if not there:
         at = document.get("at")
         raise AuditError(f"{path}: the audit of {at} has no finding of it here; run hal-audit run first")
     common = {"reason": options.reason, "until": options.until, "as_of": _begun(document)}
     made: list[dict[str, str | bool]] = []
-    for hosts, more in (({one.host for one in there} - gone, {}), (gone, {"missing": True})):
+    for hosts, more in (({finding.host for finding in there} - gone, {}), (gone, {"missing": True})):
         if hosts:
             made.append({"path": glob.escape(path), "nodes": fold(sorted(hosts)), **common, **more})
     return made
@@ -169,8 +174,8 @@ def _file(inventory: Inventory, nodes: Sequence[str]) -> tuple[Path, str]:
 
     AuditError where another one would count.
     """
-    own = [Path(one).parent if Path(one).is_file() else Path(one) for one in inventory.sources]
-    folders = [Path(folder) for one in own for folder in variable_folders(str(one)) or (str(one),)]
+    own = [Path(source).parent if Path(source).is_file() else Path(source) for source in inventory.sources]
+    folders = [Path(folder) for source in own for folder in variable_folders(str(source)) or (str(source),)]
     every = [path for folder in reversed(folders) for path in sorted((folder / "group_vars" / "all").glob("*.yml"))]
     texts = {path: path.read_text(encoding="utf-8") for path in every}
     chosen = next((path for path, text in texts.items() if f"\n{accepted.PATHS}:" in f"\n{text}"), folders[-1] / FILE)

@@ -53,16 +53,16 @@ def adopt(options: argparse.Namespace) -> int:
         "ANSIBLE_CALLBACKS_ENABLED": "hal_printable,hal_preload,hal_provenance,hal_rollout",
     }
     done = playbook.call(command, extra)
-    found = _proposals(stores)
-    if not found:
+    proposals = _proposals(stores)
+    if not proposals:
         raise AuditError(f"check mode proposed nothing: {playbook.reason(done.returncode, done.stdout, done.stderr)}")
-    silent = sorted(set(nodes) - set(found))
+    silent = sorted(set(nodes) - set(proposals))
     stopped = stops(done.stdout)
-    for node, proposal in found.items():
+    for node, proposal in proposals.items():
         # Of a role in which check mode ended nobody knows whether it is as declared.
         proposal["stopped"] = sorted(task.partition(" : ")[0] for task, nodes in stopped.items() if node in nodes)
         write_json(stores[node].proposal(node), proposal)
-    answer = Answer(dict(found), [*_parts(found), "\n".join(_closing(found, silent, stopped))])
+    answer = Answer(dict(proposals), [*_parts(proposals), "\n".join(_closing(proposals, silent, stopped))])
     print_answer(answer, as_json=options.as_json)
     return 0
 
@@ -71,7 +71,7 @@ def spool(proposal: Mapping[str, Any], run: Run) -> dict[str, Any]:
     """Return what the node is told: what it has as declared. Roles count as rolled out if all of them is."""
     whole = {entry["role"] for entry in proposal["adoptable"]} - {entry["role"] for entry in proposal["differs"]}
     whole -= set(proposal.get("stopped") or ())
-    roles = {name: one for name, one in proposal["roles"].items() if name in whole}
+    roles = {name: role for name, role in proposal["roles"].items() if name in whole}
     return {
         "format": proposal["format"],
         "node": proposal["node"],
@@ -86,19 +86,19 @@ def spool(proposal: Mapping[str, Any], run: Run) -> dict[str, Any]:
 
 
 def _accept(options: argparse.Namespace, stores: Mapping[str, Store]) -> int:
-    found = {node: one for node, one in _proposals(stores).items() if one["adoptable"]}
-    if not found:
+    proposals = {node: proposal for node, proposal in _proposals(stores).items() if proposal["adoptable"]}
+    if not proposals:
         raise AuditError("nothing was proposed for these nodes yet: run hal-audit adopt first, and read it")
     run = Run.begin("", time.time())
-    for node, proposal in found.items():
+    for node, proposal in proposals.items():
         write_json(stores[node].spool(run.id, node), spool(proposal, run))
     tree = Path(tempfile.mkdtemp(prefix="hal-audit-"))
     try:
-        task = {"run": run.id, "folders": {node: str(stores[node].folder) for node in found}}
+        task = {"run": run.id, "folders": {node: str(stores[node].folder) for node in proposals}}
         command = [
             playbook.program("ansible"),
             *playbook.arguments(options.sources, "", options.rest),
-            ",".join(found),
+            ",".join(proposals),
             "--tree",
             str(tree),
             "-m",
@@ -107,22 +107,24 @@ def _accept(options: argparse.Namespace, stores: Mapping[str, Store]) -> int:
             json.dumps(task),
         ]
         done = playbook.call(command, {"ANSIBLE_CALLBACKS_ENABLED": ""})
-        results = {node: _result(tree / node) for node in found}
+        results = {node: _result(tree / node) for node in proposals}
     finally:
         shutil.rmtree(tree)
-    good = sorted(node for node, one in results.items() if one.get("observed") is not None and not one.get("failed"))
+    good = sorted(
+        node for node, result in results.items() if result.get("observed") is not None and not result.get("failed")
+    )
     for node in good:
         stores[node].proposal(node).unlink(missing_ok=True)
-    for node in sorted(set(found) - set(good)):
+    for node in sorted(set(proposals) - set(good)):
         stores[node].done(stores[node].spool(run.id, node))
         words = results[node].get("msg") or playbook.reason(done.returncode, done.stdout, done.stderr)
         print(one_line(f"{node}: not recorded: {words}"), file=sys.stderr)
-    number = sum(len(found[node]["adoptable"]) for node in good)
+    number = sum(len(proposals[node]["adoptable"]) for node in good)
     if options.as_json:
         sys.stdout.write(json.dumps({"recorded": good, "resources": number}) + "\n")
     elif good:
         print(f"Recorded {number} resources of {len(good)} node{'s' if len(good) > 1 else ''} ({fold(good)})")
-    return 0 if len(good) == len(found) else 1
+    return 0 if len(good) == len(proposals) else 1
 
 
 def _result(path: Path) -> dict[str, Any]:
@@ -133,30 +135,30 @@ def _result(path: Path) -> dict[str, Any]:
 
 
 def _proposals(stores: Mapping[str, Store]) -> dict[str, dict[str, Any]]:
-    return {node: read_json(one.proposal(node)) for node, one in stores.items() if one.proposal(node).is_file()}
+    return {node: read_json(store.proposal(node)) for node, store in stores.items() if store.proposal(node).is_file()}
 
 
 def stops(text: str) -> dict[str, list[str]]:
     """Return task -> nodes for which a run of ansible-playbook ended there."""
-    found: dict[str, list[str]] = {}
+    stopped: dict[str, list[str]] = {}
     task = ""
     for line in text.splitlines():
         heading = TASK.match(line)
         task = heading[1] if heading else task
         fatal = FATAL.match(line)
         if fatal:
-            found.setdefault(task, []).append(fatal[1])
-    return found
+            stopped.setdefault(task, []).append(fatal[1])
+    return stopped
 
 
-def _parts(found: Proposals) -> list[str | Table]:
+def _parts(proposals: Proposals) -> list[str | Table]:
     parts: list[str | Table] = []
     for name, title in (
         ("differs", "Not as declared: a rollout changes these"),
         ("adoptable", "As declared: these can be recorded"),
     ):
         gathered: dict[tuple[str, str, str], list[str]] = {}
-        for node, proposal in found.items():
+        for node, proposal in proposals.items():
             for entry in proposal[name]:
                 key = (str(entry["role"]), str(entry["resource"]), task_title(str(entry["task"])))
                 gathered.setdefault(key, []).append(node)
@@ -166,11 +168,12 @@ def _parts(found: Proposals) -> list[str | Table]:
     return parts
 
 
-def _closing(found: Proposals, silent: Sequence[str], stopped: Mapping[str, Sequence[str]]) -> list[str]:
-    adoptable = sum(len(one["adoptable"]) for one in found.values())
-    differs = sum(len(one["differs"]) for one in found.values())
+def _closing(proposals: Proposals, silent: Sequence[str], stopped: Mapping[str, Sequence[str]]) -> list[str]:
+    adoptable = sum(len(proposal["adoptable"]) for proposal in proposals.values())
+    differs = sum(len(proposal["differs"]) for proposal in proposals.values())
     lines = [
-        f"{len(found)} node{'s' if len(found) > 1 else ''}: {adoptable} resources are as declared, {differs} are not.",
+        f"{len(proposals)} node{'s' if len(proposals) > 1 else ''}: {adoptable} resources are as declared, {differs}"
+        " are not.",
         "Nothing is recorded yet: hal-audit adopt --accept records those that are.",
     ]
     if silent:

@@ -35,11 +35,11 @@ def history(options: argparse.Namespace) -> int:
 
 def _of_node(every: Sequence[Mapping[str, Any]], node: str) -> Iterator[dict[str, Any]]:
     """Yield the audits that looked at a node."""
-    seen = {text: _names(text) for text in {str(one["nodes"]) for one in every}}
+    seen = {text: _names(text) for text in {str(audit["nodes"]) for audit in every}}
     known = frozenset().union(*seen.values())
     if node not in known:
         raise AuditError(f'no audit looked at a node "{node}"{did_you_mean(node, sorted(known), kind="nodes")}')
-    yield from (dict(one) for one in every if node in seen[str(one["nodes"])])
+    yield from (dict(audit) for audit in every if node in seen[str(audit["nodes"])])
 
 
 def _names(text: str) -> frozenset[str]:
@@ -54,17 +54,17 @@ def _names(text: str) -> frozenset[str]:
 def _table(shown: Sequence[Mapping[str, Any]], node: str) -> Table:
     numbers = ["differences", "unknown"]
     if node:
-        rows = [[_moment(one), _of(one, node), *_counts(one, node), _asked(one)] for one in shown]
+        rows = [[_moment(audit), _of(audit, node), *_counts(audit, node), _asked(audit)] for audit in shown]
         return Table(["utc", node, *numbers, "roles asked"], rows, numbers=frozenset(numbers))
     rows = [
         [
-            *(_moment(one), _verdict(int(one["status"])), str(len(_names(str(one["nodes"]))))),
-            *(str(one["summary"].get(name, "")) for name in ("drift", "unknown")),
-            _where(one),
-            _few([str(role) for role in one["roles"]]),
-            _asked(one),
+            *(_moment(audit), _verdict(int(audit["status"])), str(len(_names(str(audit["nodes"]))))),
+            *(str(audit["summary"].get(name, "")) for name in ("drift", "unknown")),
+            _where(audit),
+            _few([str(role) for role in audit["roles"]]),
+            _asked(audit),
         ]
-        for one in shown
+        for audit in shown
     ]
     return Table(
         ["utc", "verdict", "nodes", *numbers, "on", "roles", "roles asked"],
@@ -73,29 +73,29 @@ def _table(shown: Sequence[Mapping[str, Any]], node: str) -> Table:
     )
 
 
-def _moment(one: Mapping[str, Any]) -> str:
-    return str(one["at"])[:16].replace("T", " ")
+def _moment(audit: Mapping[str, Any]) -> str:
+    return str(audit["at"])[:16].replace("T", " ")
 
 
 def _verdict(status: int) -> str:
     return {CLEAN: "clean", DRIFT: "drift"}.get(status, "not all seen")
 
 
-def _of(one: Mapping[str, Any], node: str) -> str:
+def _of(audit: Mapping[str, Any], node: str) -> str:
     """Return the verdict on one node. That of a node that was left out of a long list is not known any more."""
-    if node in one["wrong"]:
-        return _verdict(DRIFT if one["wrong"][node][0] else -1)
-    return NOT_KEPT if one["more"] else _verdict(CLEAN)
+    if node in audit["wrong"]:
+        return _verdict(DRIFT if audit["wrong"][node][0] else -1)
+    return NOT_KEPT if audit["more"] else _verdict(CLEAN)
 
 
-def _counts(one: Mapping[str, Any], node: str) -> list[str]:
-    unknown = ["", ""] if one["more"] else ["0", "0"]
-    return [str(number) for number in one["wrong"].get(node, unknown)]
+def _counts(audit: Mapping[str, Any], node: str) -> list[str]:
+    unknown = ["", ""] if audit["more"] else ["0", "0"]
+    return [str(number) for number in audit["wrong"].get(node, unknown)]
 
 
-def _where(one: Mapping[str, Any]) -> str:
-    more = f" and {one['more']} more" if one["more"] else ""
-    return fold(one["wrong"]) + more
+def _where(audit: Mapping[str, Any]) -> str:
+    more = f" and {audit['more']} more" if audit["more"] else ""
+    return fold(audit["wrong"]) + more
 
 
 def _few(names: Sequence[str]) -> str:
@@ -103,8 +103,8 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_ROLES]) + more
 
 
-def _asked(one: Mapping[str, Any]) -> str:
-    return _few([str(role) for role in one.get("only") or []]) or "all"
+def _asked(audit: Mapping[str, Any]) -> str:
+    return _few([str(role) for role in audit.get("only") or []]) or "all"
 
 
 def _left_out(number: int) -> list[str]:

@@ -40,23 +40,30 @@ def originals(options: argparse.Namespace) -> int:
             node: _answer(Path(folder) / node, playbook.reason(done.returncode, done.stdout, done.stderr))
             for node in nodes
         }
-    found = {node: _of_roles(one["originals"], options.roles) for node, one in said.items() if "originals" in one}
-    for node in sorted(set(nodes) - set(found)):
+    kept = {
+        node: _of_roles(answer["originals"], options.roles) for node, answer in said.items() if "originals" in answer
+    }
+    for node in sorted(set(nodes) - set(kept)):
         print(one_line(f"{node}: {said[node].get('msg') or 'it did not answer'}"), file=sys.stderr)
     print_answer(
-        Answer(found, [Table(HEADINGS, rows(found)) if any(found.values()) else "Nothing is kept"]),
+        Answer(kept, [Table(HEADINGS, rows(kept)) if any(kept.values()) else "Nothing is kept"]),
         as_json=options.as_json,
     )
-    return 0 if len(found) == len(nodes) else 1
+    return 0 if len(kept) == len(nodes) else 1
 
 
-def rows(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[list[str]]:
+def rows(kept: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[list[str]]:
     """Return a row for each thing; nodes on which it is the same are one range."""
     same: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-    for node, entries in found.items():
-        for one in entries:
-            key = (str(one["thing"]), ", ".join(map(str, one["roles"])) or "-", str(one["was"]), str(one["now"]))
-            same.setdefault(key, []).append((node, str(one["kept_at"])))
+    for node, entries in kept.items():
+        for entry in entries:
+            key = (
+                str(entry["thing"]),
+                ", ".join(map(str, entry["roles"])) or "-",
+                str(entry["was"]),
+                str(entry["now"]),
+            )
+            same.setdefault(key, []).append((node, str(entry["kept_at"])))
     return [
         [fold([node for node, _when in where]), *key, min(when for _node, when in where)]
         for key, where in sorted(same.items())
@@ -80,5 +87,5 @@ def _answer(path: Path, reason: str) -> dict[str, Any]:
 
 
 def _of_roles(entries: Any, roles: Sequence[str]) -> list[dict[str, Any]]:
-    every = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
-    return [one for one in every if not roles or set(roles) & set(one.get("roles") or ())]
+    every = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return [entry for entry in every if not roles or set(roles) & set(entry.get("roles") or ())]

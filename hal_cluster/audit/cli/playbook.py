@@ -20,10 +20,10 @@ REASON = re.compile(r"^(?:\[ERROR\]: |ERROR! |ansible(?:-playbook)?: error: )(.*
 def program(name: str) -> str:
     """Return the path of one of Ansible's programs: the one beside this Python, else the one in PATH."""
     beside = Path(sys.executable).with_name(name)
-    found = str(beside) if beside.is_file() else shutil.which(name)
-    if not found:
+    path = str(beside) if beside.is_file() else shutil.which(name)
+    if not path:
         raise AuditError(f"{name} is not installed: make setup")
-    return found
+    return path
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
@@ -40,15 +40,15 @@ def configure() -> None:
 
 def arguments(sources: Sequence[str], limit: str, rest: Sequence[str]) -> list[str]:
     """Return the options that all calls have."""
-    found = [word for source in sources for word in ("-i", source)]
-    return [*found, *(["--limit", limit] if limit else []), *rest]
+    options = [word for source in sources for word in ("-i", source)]
+    return [*options, *(["--limit", limit] if limit else []), *rest]
 
 
 def reason(status: int, out: str, err: str) -> str:
     """Return why a call came to nothing, in one line."""
-    found = REASON.search(err) or REASON.search(out)
-    if found:
-        return found[1].strip()
+    matched = REASON.search(err) or REASON.search(out)
+    if matched:
+        return matched[1].strip()
     lines = [line for line in (err.strip() or out.strip()).splitlines() if line.strip()]
     return f"{lines[-1].strip() if lines else 'it said nothing'} (exit status {status})"
 

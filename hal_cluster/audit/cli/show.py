@@ -25,8 +25,8 @@ def show(options: argparse.Namespace) -> int:
         raise AuditError(f"{options.node} has no record here: it was never rolled out from this controller")
     record = store.read_record(options.node)
     recorded = record.get("entries")
-    every = [one for one in recorded if isinstance(one, dict)] if isinstance(recorded, list) else []
-    entries = [one for one in every if not options.roles or one.get("role") in options.roles]
+    every = [entry for entry in recorded if isinstance(entry, dict)] if isinstance(recorded, list) else []
+    entries = [entry for entry in every if not options.roles or entry.get("role") in options.roles]
     print_answer(Answer({**record, "entries": entries}, [_head(record), _table(entries)]), as_json=options.as_json)
     return 0
 
@@ -46,14 +46,14 @@ def _head(record: dict[str, Any]) -> Facts:
 def _table(entries: list[dict[str, Any]]) -> Table:
     rows = [
         [
-            str(one.get("resource")) + (" (orphaned)" if one.get("orphaned") else ""),
-            str(one.get("role")),
-            str(one.get("commit") or ""),
-            str(one.get("converged_at") or ""),
-            str(one.get("source") or ""),
-            task_title(str(one.get("task") or "")),
+            str(entry.get("resource")) + (" (orphaned)" if entry.get("orphaned") else ""),
+            str(entry.get("role")),
+            str(entry.get("commit") or ""),
+            str(entry.get("converged_at") or ""),
+            str(entry.get("source") or ""),
+            task_title(str(entry.get("task") or "")),
         ]
-        for one in entries
+        for entry in entries
     ]
     # The node's own words: a cell is not longer than a line may be.
     rows = [[printable(cell) for cell in row] for row in rows]

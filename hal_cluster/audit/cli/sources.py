@@ -25,8 +25,8 @@ class Inventory:
         from ansible.plugins.loader import init_plugin_loader
         from ansible.vars.manager import VariableManager
 
-        chosen = [os.path.abspath(one) for one in sources] or list(constants.DEFAULT_HOST_LIST)
-        self.sources = [str(one) for one in chosen]
+        chosen = [os.path.abspath(source) for source in sources] or list(constants.DEFAULT_HOST_LIST)
+        self.sources = [str(source) for source in chosen]
         context.CLIARGS = ImmutableDict(inventory=chosen)
         init_plugin_loader()
         self._loader = DataLoader()
@@ -41,10 +41,10 @@ class Inventory:
         from ansible.errors import AnsibleError
 
         try:
-            found: list[Any] = self._manager.get_hosts(pattern or "all")
+            hosts: list[Any] = self._manager.get_hosts(pattern or "all")
         except AnsibleError as error:
             raise AuditError(str(error)) from None
-        return sorted(host.get_name() for host in found)
+        return sorted(host.get_name() for host in hosts)
 
     def variable(self, node: str, name: str) -> Any:
         """Return a variable of a node as it is written, None if it has none."""

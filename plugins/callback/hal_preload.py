@@ -23,8 +23,7 @@ author: HAL toolkit
 """
 
 LOADED = (
-    "hal_cluster.rules.cuda.packages",
-    "hal_cluster.rules.cuda.toolkits",
+    "hal_cluster.rules.cuda.table",
     "hal_inventory.derive.slices",
     "hal_cluster.rules.local_storage.layout",
 )

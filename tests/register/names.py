@@ -70,8 +70,6 @@ def of_python(text: str) -> Names:
             found.imports.update([base, *(f"{base}{glue}{alias.name}" for alias in node.names)])
         elif isinstance(node, ast.Attribute):
             found.words.add(node.attr)
-        elif isinstance(node, ast.JoinedStr) and (package := _package(node)):
-            found.programs.add(package)
         elif isinstance(node, (ast.List, ast.Tuple)) and (run := _run_as_module(node)):
             found.programs.add(run)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
@@ -117,13 +115,6 @@ def _joined(node: ast.expr) -> list[str]:
             return [*left, right.value.strip("/")]
         return [*left, "*"]
     return []
-
-
-def _package(node: ast.JoinedStr) -> str:
-    """The package of f"hal_cluster.rules.cuda.{module}": any of its modules may be meant."""
-    first = node.values[0]
-    text = first.value if isinstance(first, ast.Constant) else ""
-    return text[:-1] if isinstance(text, str) and re.fullmatch(r"hal_[\w.]+\.", text) else ""
 
 
 def _run_as_module(node: ast.List | ast.Tuple) -> str:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from hal_cluster.rules.cuda.errors import VersionError
-from hal_cluster.rules.cuda.findings import Finding, problems, refused, remark, remarks
-from hal_cluster.rules.cuda.table import Architecture, Generation, Table, load
-from hal_cluster.rules.cuda.versions import Version, driver_version, shown
-from hal_inventory.printable import printable
+from hal_cluster.rules.cuda.findings import (
+    Finding,
+    models_by_generation,
+    problems,
+    refused,
+    remark,
+    remarks,
+    unknown_architecture,
+    unknown_model,
+)
+from hal_cluster.rules.cuda.versions import Version, VersionError, driver_version, shown
+
+if TYPE_CHECKING:
+    from hal_cluster.rules.cuda.table import Architecture, Table
 
 _KERNEL = re.compile(r"\d+(\.\d+)+[\w.+~-]*", re.ASCII)
 
@@ -22,6 +32,8 @@ def driver_problems(driver: object, arch: str, kernel: str | None, gpu_models: S
     says is not a problem here: `driver_remarks` has it. What is not a version is a sentence, too; TableError for a
     table that cannot be used.
     """
+    from hal_cluster.rules.cuda.table import load
+
     return problems(driver_findings(driver, arch, kernel, gpu_models, load()))
 
 
@@ -31,6 +43,8 @@ def driver_remarks(driver: object, arch: str, kernel: str | None, gpu_models: Se
     One is a kernel that nobody is known to have built it on. What comes in, and what is raised: as `driver_problems`
     has it.
     """
+    from hal_cluster.rules.cuda.table import load
+
     return remarks(driver_findings(driver, arch, kernel, gpu_models, load()))
 
 
@@ -50,30 +64,6 @@ def driver_findings(
         *_on_kernel(str(driver), arch, kernel, table),
         *_on_gpus(str(driver), version, gpu_models, table),
     ]
-
-
-def unknown_architecture(arch: str, table: Table) -> str:
-    """Return the sentence for a processor that the table does not have."""
-    known = ", ".join(sorted(row.name for row in table.architectures))
-    return f"architecture {shown(arch)} is not in the table; it has {known}"
-
-
-def unknown_model(model: str, what: str) -> Finding:
-    """Return the remark for a GPU that the table does not have."""
-    return remark(f"GPU {shown(model)} is not in the table: whether {what} is not known")
-
-
-def models_by_generation(gpu_models: Iterable[str], table: Table) -> tuple[list[tuple[str, Generation]], list[str]]:
-    """Return (one model of each generation, with it) and the models that the table does not have."""
-    found: dict[str, tuple[str, Generation]] = {}
-    unknown: list[str] = []
-    for model in dict.fromkeys(printable(str(one)) for one in gpu_models):
-        generation = table.generation(model)
-        if generation is None:
-            unknown.append(model)
-        else:
-            found.setdefault(generation.name, (model, generation))
-    return list(found.values()), unknown
 
 
 def _on_processor(driver: str, version: Version, processor: Architecture, table: Table) -> Iterator[Finding]:

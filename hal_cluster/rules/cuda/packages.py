@@ -1,11 +1,11 @@
-"""Names of NVIDIA's packages: of a toolkit, of what brings a driver, of what belongs to a toolkit that is withdrawn."""
+"""What a node gets for its toolkits: the names of NVIDIA's packages, and the modules that users load."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from hal_cluster.rules.cuda.table import load
 from hal_cluster.rules.cuda.versions import toolkit_release
 
 
@@ -39,6 +39,8 @@ def with_driver(packages: Iterable[str]) -> list[str]:
 
     Such packages are cuda and cuda-runtime-10-2. Their driver would come beside the one that the site declares.
     """
+    from hal_cluster.rules.cuda.table import load
+
     names = load().driver_packages.names
     return [one for one in packages if any(re.fullmatch(name, one) for name in names)]
 
@@ -54,6 +56,33 @@ def undeclared(installed: Iterable[str], toolkits: Sequence[object]) -> dict[str
         release = _release_of(name)
         if release and release not in kept:
             found.setdefault(release, []).append(name)
+    return found
+
+
+def modules(toolkits: Sequence[object], default: str) -> list[dict[str, Any]]:
+    """Return a module for each toolkit, as hal_module_files takes them; `default` is one of their releases.
+
+    PATH and LD_LIBRARY_PATH: NVIDIA CUDA Installation Guide for Linux 10.2, "Environment Setup"; CUDA_HOME is what
+    build systems of frameworks ask for.
+    `toolkits`: cuda_toolkits, as `releases` takes them. `default`: the release that a user gets who names none.
+    """
+    found = []
+    for release in dict.fromkeys(releases(toolkits)):
+        root = f"/usr/local/cuda-{release}"
+        found.append(
+            {
+                "name": "cuda",
+                "version": release,
+                "title": f"NVIDIA CUDA toolkit {release}: compiler, libraries, profiler",
+                "help": f"nvcc and its relatives, and the libraries in {root}.\nnvidia-smi says which driver is here.",
+                "default": release == default,
+                "family": "cuda",
+                "roots": [f"{root}/bin/nvcc"],
+                "set": {"CUDA_HOME": root},
+                "prepend": {"PATH": [f"{root}/bin"], "LD_LIBRARY_PATH": [f"{root}/lib64"]},
+                "owner_role": "cuda",
+            }
+        )
     return found
 
 

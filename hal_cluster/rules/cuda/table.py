@@ -10,12 +10,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from hal_cluster.rules.cuda.errors import TableError, VersionError
-from hal_cluster.rules.cuda.versions import driver_version, order, toolkit_release
-from hal_inventory.errors import ClusterFileError
+from hal_cluster.rules.cuda.versions import HalCudaError, VersionError, driver_version, order, toolkit_release
+from hal_inventory.errors import ClusterFileError, FindingsError
 from hal_inventory.reader import Document, display_name, parse, read_bytes
 
 TABLE = Path(__file__).with_name("compatibility.yml")
+
+
+class TableError(FindingsError, HalCudaError):
+    """A table that cannot be used: file, line and field of every fault."""
 
 
 def _driver(value: str) -> str:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hal_cluster.rules.cuda.driver import models_by_generation, unknown_architecture, unknown_model
-from hal_cluster.rules.cuda.errors import VersionError
-from hal_cluster.rules.cuda.findings import Finding, problems, refused, remark, remarks
-from hal_cluster.rules.cuda.table import Table, Toolkit, Update, load
-from hal_cluster.rules.cuda.versions import Version, driver_version, order, shown, toolkit_release
+from hal_cluster.rules.cuda.findings import (
+    Finding,
+    models_by_generation,
+    problems,
+    refused,
+    remark,
+    remarks,
+    unknown_architecture,
+    unknown_model,
+)
+from hal_cluster.rules.cuda.versions import Version, VersionError, driver_version, order, shown, toolkit_release
 from hal_inventory.printable import printable
+
+if TYPE_CHECKING:
+    from hal_cluster.rules.cuda.table import Table, Toolkit, Update
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,8 @@ def cuda_problems(
     read and what would be right. A release that the table does not have, and what is not a version, are sentences, too;
     TableError for a table that cannot be used.
     """
+    from hal_cluster.rules.cuda.table import load
+
     return problems(cuda_findings(toolkits, driver, arch, distribution, gpu_models, compat, load()))
 
 
@@ -70,6 +82,8 @@ def cuda_remarks(
     A limit is, for instance, a driver that is older than the toolkit's own. What comes in, and what is raised: as
     `cuda_problems` has it.
     """
+    from hal_cluster.rules.cuda.table import load
+
     return remarks(cuda_findings(toolkits, driver, arch, distribution, gpu_models, compat, load()))
 
 
@@ -79,6 +93,8 @@ def minimum_driver(toolkits: Sequence[object]) -> str | None:
     `toolkits`: releases (10.2) or exact versions (10.2.89), as texts. Limits are those of minor version compatibility.
     One that the table does not have is left out.
     """
+    from hal_cluster.rules.cuda.table import load
+
     table = load()
     wanted, _ = _declared(toolkits, table)
     least = [one for one in (_least(each, table) for each in wanted) if one is not None]

@@ -5,13 +5,21 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from hal_cluster.rules.cuda.errors import VersionError
+from hal_cluster.rules.errors import RuleError
 from hal_inventory.printable import printable
 
 Version: TypeAlias = tuple[int, ...]
 
 _DRIVER = re.compile(r"\d{2,4}(\.\d{1,3}){1,2}", re.ASCII)
 _TOOLKIT = re.compile(r"(\d{1,2}\.\d{1,2})(?:\.\d{1,3})?", re.ASCII)
+
+
+class HalCudaError(RuleError):
+    """A version or a table that cannot be used. No traceback is needed."""
+
+
+class VersionError(HalCudaError):
+    """A text that is not a version; the message says what one looks like."""
 
 
 def driver_version(value: object) -> Version:

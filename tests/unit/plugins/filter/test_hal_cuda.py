@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from hal_cluster.rules.cuda.versions import shown
-
 SOURCE = Path(__file__).resolve().parents[4] / "plugins" / "filter" / "hal_cuda.py"
 
 
@@ -58,10 +56,3 @@ def test_a_version_that_is_none_is_an_error_of_the_filter(filters: dict[str, Cal
         AnsibleFilterError, match=r'^"ten" is no release of CUDA; write one such as 10\.2 or 10\.2\.89$'
     ):
         filters["hal_cuda_releases"](["ten"])
-
-
-def test_a_value_is_shown_in_a_message_up_to_forty_characters() -> None:
-    assert shown("x" * 40) == f'"{"x" * 40}"'
-    assert shown("x" * 41) == f'"{"x" * 37}..."'
-    assert shown("a\nb") == r'"a\nb"'
-    assert shown(10.2) == '"10.2"'

@@ -6,8 +6,8 @@ import pytest
 
 from hal_cluster.rules.cuda import cli
 from hal_cluster.rules.cuda.cli import main
-from hal_cluster.rules.cuda.errors import HalCudaError
 from hal_cluster.rules.cuda.table import load
+from hal_cluster.rules.cuda.versions import HalCudaError
 
 HAL = ["check", "--driver", "440.33.01", "--kernel", "4.18.0-80.7.2.el7", "--gpu", "Tesla V100-SXM2-16GB"]
 

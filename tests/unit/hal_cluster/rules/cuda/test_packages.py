@@ -1,12 +1,13 @@
-"""Names of NVIDIA's packages."""
+"""Names of NVIDIA's packages, and the modules that users load toolkits by."""
 
 from __future__ import annotations
 
 import pytest
 
-from hal_cluster.rules.cuda.errors import VersionError
-from hal_cluster.rules.cuda.packages import releases, toolkit_packages, undeclared, with_driver
-from hal_cluster.rules.cuda.versions import driver_version
+from hal_cluster.rules.cuda.packages import modules, releases, toolkit_packages, undeclared, with_driver
+from hal_cluster.rules.cuda.versions import VersionError
+from hal_cluster.rules.lmod.declared import problems
+from hal_cluster.rules.lmod.files import modulerc
 
 # What cuda-10-2 and cuda-toolkit-11-3 leave installed on EL7, in part (names: index of NVIDIA's rhel7 repositories).
 INSTALLED = [
@@ -60,6 +61,14 @@ def test_packages_that_bring_a_driver() -> None:
     assert with_driver([*bring, "cuda-toolkit-10-2", "cuda-samples-10-2", "cuda-compat-10-2", "cudatoolkit"]) == bring
 
 
-def test_versions_of_two_and_of_three_numbers_compare() -> None:
-    assert driver_version("440.33") == driver_version("440.33.00")
-    assert driver_version("440.33") < driver_version("440.33.01") < driver_version("440.100") < driver_version("450.0")
+def test_each_toolkit_has_a_module_of_its_release_and_they_can_be_written() -> None:
+    found = modules(["10.1.243", "10.2", "10.2.89"], "10.2")
+    assert [(one["version"], one["default"]) for one in found] == [("10.1", False), ("10.2", True)]
+    assert problems(found) == []
+    assert found[1]["roots"] == ["/usr/local/cuda-10.2/bin/nvcc"]
+    assert found[1]["set"] == {"CUDA_HOME": "/usr/local/cuda-10.2"}
+    assert found[1]["prepend"] == {
+        "PATH": ["/usr/local/cuda-10.2/bin"],
+        "LD_LIBRARY_PATH": ["/usr/local/cuda-10.2/lib64"],
+    }
+    assert 'module_version("cuda/10.2", "default")' in modulerc(found)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hal_cluster.rules.cuda.errors import TableError
-from hal_cluster.rules.cuda.table import TABLE, load
+from hal_cluster.rules.cuda.table import TABLE, TableError, load
 from hal_cluster.rules.cuda.versions import driver_version, order
 
 TEXT = TABLE.read_text()

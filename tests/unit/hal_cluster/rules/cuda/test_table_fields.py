@@ -10,8 +10,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from hal_cluster.rules.cuda.errors import TableError
-from hal_cluster.rules.cuda.table import TABLE, Table, load
+from hal_cluster.rules.cuda.table import TABLE, Table, TableError, load
 
 TEXT = TABLE.read_text()
 IN_ORDER = "updates have to be in order, and so have their drivers"

@@ -1,26 +1,28 @@
-"""How Ansible's filters ask the rules of roles."""
+"""How Ansible's filters ask what the controller decides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
 from hal_inventory.errors import HalError
 
-_Asked = ParamSpec("_Asked")
-_Answer = TypeVar("_Answer")
+Function = Callable[..., Any]
 
 
-def worded(rule: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
-    """Return the rule as a filter: its error becomes an AnsibleFilterError of the same words."""
+def worded(filters: Mapping[str, Function]) -> dict[str, Function]:
+    """Return the filters by name. An error of ours in them is an AnsibleFilterError of the same words."""
+    return {name: _worded(function) for name, function in filters.items()}
 
-    @wraps(rule)
-    def ask(*arguments: _Asked.args, **named: _Asked.kwargs) -> _Answer:
+
+def _worded(function: Function) -> Function:
+    @wraps(function)
+    def ask(*arguments: Any, **named: Any) -> Any:
         try:
-            return rule(*arguments, **named)
+            return function(*arguments, **named)
         except HalError as error:
             raise AnsibleFilterError(str(error)) from None
 

@@ -18,8 +18,8 @@ SHOWN = 40
 def lost_lines(results: Mapping[str, Mapping[str, Any]], *, check: bool = False) -> list[str]:
     """Return what is changed and cannot be given back, a line each with its nodes.
 
-    Nothing where all can. `check`: also what would be kept. Which tasks decide in the run what they replace is said
-    where something else is.
+    `results`: those of module hal_originals with state=kept, by node. Nothing where all can. `check`: also what would
+    be kept. Which tasks decide in the run what they replace is said where something else is.
     """
     lost = _folded({host: said.get("lost") or [] for host, said in results.items()})
     lines = [f"{nodes}: {words}" for words, nodes in lost]
@@ -41,6 +41,10 @@ def plan_of(
 ) -> dict[str, Any]:
     """Return {text, code, refused}: what giving back a role does on nodes, and why it may not be done.
 
+    `code` confirms exactly this plan, and is empty where nothing is kept; `refused` has lines.
+
+    results     those of module hal_originals with state=planned, by node
+    changed_ok  what others changed may be lost
     queue       what asking squeue at the node of slurmctld returned; nothing where that was not asked
     unasked_ok  what jobs need may stop though Slurm did not say whether one runs
     """

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+PROJECT = Path(__file__).resolve().parents[2]
 DEFAULTS = frozenset(
     {
         "0penbmc",
@@ -49,6 +50,14 @@ def problems(values: Mapping[str, object], values_of_tests: Iterable[str]) -> li
     tests = {value.strip() for value in values_of_tests}
     found = ((name, _problem(value, tests)) for name, value in sorted(values.items()))
     return [f"{name} {why}" for name, why in found if why]
+
+
+def site_problems(values: Mapping[str, object]) -> list[str]:
+    """Return a line for each value that is not a secret: its variable and why, never the value.
+
+    What the test sites of this checkout have is not a secret, either.
+    """
+    return problems(values, values_of_tests(PROJECT))
 
 
 def _problem(value: object, tests: set[str]) -> str:

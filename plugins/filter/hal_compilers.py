@@ -14,11 +14,13 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_compiler_modules": worded(compilers.modules),
-            "hal_pgi_problems": compilers.pgi_problems,
-            "hal_pgi_table": worded(compilers.pgi_table),
-            "hal_toolchain_problems": compilers.toolchain_problems,
-            "hal_toolchain_table": compilers.toolchain_table,
-            "hal_toolchain_undeclared": compilers.toolchain_undeclared,
-        }
+        return worded(
+            {
+                "hal_compiler_modules": compilers.modules,
+                "hal_pgi_problems": compilers.pgi_problems,
+                "hal_pgi_table": compilers.pgi_table,
+                "hal_toolchain_problems": compilers.toolchain_problems,
+                "hal_toolchain_table": compilers.toolchain_table,
+                "hal_toolchain_undeclared": compilers.toolchain_undeclared,
+            }
+        )

@@ -14,15 +14,17 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_driver_problems": worded(driver.driver_problems),
-            "hal_driver_remarks": worded(driver.driver_remarks),
-            "hal_cuda_problems": worded(toolkits.cuda_problems),
-            "hal_cuda_remarks": worded(toolkits.cuda_remarks),
-            "hal_cuda_minimum_driver": worded(toolkits.minimum_driver),
-            "hal_cuda_packages": worded(packages.toolkit_packages),
-            "hal_cuda_modules": worded(packages.modules),
-            "hal_cuda_releases": worded(packages.releases),
-            "hal_cuda_undeclared": worded(packages.undeclared),
-            "hal_cuda_with_driver": worded(packages.with_driver),
-        }
+        return worded(
+            {
+                "hal_driver_problems": driver.driver_problems,
+                "hal_driver_remarks": driver.driver_remarks,
+                "hal_cuda_problems": toolkits.cuda_problems,
+                "hal_cuda_remarks": toolkits.cuda_remarks,
+                "hal_cuda_minimum_driver": toolkits.minimum_driver,
+                "hal_cuda_packages": packages.toolkit_packages,
+                "hal_cuda_modules": packages.modules,
+                "hal_cuda_releases": packages.releases,
+                "hal_cuda_undeclared": packages.undeclared,
+                "hal_cuda_with_driver": packages.with_driver,
+            }
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hal_cluster.filters import worded
 from hal_cluster.rules import datasets
 
 
@@ -13,7 +14,9 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_dataset_problems": datasets.problems,
-            "hal_dataset_table": datasets.table,
-        }
+        return worded(
+            {
+                "hal_dataset_problems": datasets.problems,
+                "hal_dataset_table": datasets.table,
+            }
+        )

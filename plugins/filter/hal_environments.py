@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hal_cluster.filters import worded
 from hal_cluster.rules import environments
 
 
@@ -13,8 +14,10 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_environment_declared": environments.declared,
-            "hal_environment_modules": environments.modules,
-            "hal_environment_retired": environments.retired,
-        }
+        return worded(
+            {
+                "hal_environment_declared": environments.declared,
+                "hal_environment_modules": environments.modules,
+                "hal_environment_retired": environments.retired,
+            }
+        )

@@ -14,10 +14,12 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_firewall_files": worded(shares.files),
-            "hal_firewall_losses": worded(there.losses),
-            "hal_firewall_unread": worded(there.unread),
-            "hal_firewall_seen": worded(there.section),
-            "hal_firewall_said": there.said,
-        }
+        return worded(
+            {
+                "hal_firewall_files": shares.files,
+                "hal_firewall_losses": there.losses,
+                "hal_firewall_unread": there.unread,
+                "hal_firewall_seen": there.section,
+                "hal_firewall_said": there.said,
+            }
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hal_cluster.filters import worded
 from hal_cluster.rules import infiniband
 
 
@@ -13,6 +14,8 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_not_excluded": infiniband.not_excluded,
-        }
+        return worded(
+            {
+                "hal_not_excluded": infiniband.not_excluded,
+            }
+        )

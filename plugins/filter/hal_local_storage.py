@@ -14,7 +14,9 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_scratch_problem": worded(scratch.problem),
-            "hal_scratch_served": scratch.served,
-        }
+        return worded(
+            {
+                "hal_scratch_problem": scratch.problem,
+                "hal_scratch_served": scratch.served,
+            }
+        )

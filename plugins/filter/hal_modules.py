@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hal_cluster.filters import worded
 from hal_cluster.rules.lmod import declared, files, lua
 
 
@@ -13,9 +14,11 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_module_problems": declared.problems,
-            "hal_module_files": files.files,
-            "hal_module_roots": files.roots,
-            "hal_lua_text": lua.quoted,
-        }
+        return worded(
+            {
+                "hal_module_problems": declared.problems,
+                "hal_module_files": files.files,
+                "hal_module_roots": files.roots,
+                "hal_lua_text": lua.quoted,
+            }
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hal_cluster.filters import worded
 from hal_cluster.rules import munge
 
 
@@ -13,7 +14,9 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_munge_key_problem": munge.key_problem,
-            "hal_munge_keys": munge.keys,
-        }
+        return worded(
+            {
+                "hal_munge_key_problem": munge.key_problem,
+                "hal_munge_keys": munge.keys,
+            }
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hal_cluster.filters import worded
 from hal_cluster.rules import nfs
 
 
@@ -13,11 +14,13 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_nfs_exports": nfs.exports,
-            "hal_nfs_export_problems": nfs.export_problems,
-            "hal_nfs_exports_text": nfs.exports_text,
-            "hal_nfs_mounts": nfs.mounts,
-            "hal_nfs_mount_problems": nfs.mount_problems,
-            "hal_unit_name": nfs.unit_name,
-        }
+        return worded(
+            {
+                "hal_nfs_exports": nfs.exports,
+                "hal_nfs_export_problems": nfs.export_problems,
+                "hal_nfs_exports_text": nfs.exports_text,
+                "hal_nfs_mounts": nfs.mounts,
+                "hal_nfs_mount_problems": nfs.mount_problems,
+                "hal_unit_name": nfs.unit_name,
+            }
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hal_cluster.filters import worded
 from hal_cluster.rules import notebooks
 
 
@@ -13,9 +14,11 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_kernel_files": notebooks.kernel_files,
-            "hal_kernel_problems": notebooks.kernel_problems,
-            "hal_kernel_table": notebooks.kernel_table,
-            "hal_notebook_modules": notebooks.modules,
-        }
+        return worded(
+            {
+                "hal_kernel_files": notebooks.kernel_files,
+                "hal_kernel_problems": notebooks.kernel_problems,
+                "hal_kernel_table": notebooks.kernel_table,
+                "hal_notebook_modules": notebooks.modules,
+            }
+        )

@@ -14,7 +14,9 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_nvidia_rows_unlike": worded(nvidia_driver.rows_unlike),
-            "hal_udev_without_memory": worded(nvidia_driver.udev_without_memory),
-        }
+        return worded(
+            {
+                "hal_nvidia_rows_unlike": nvidia_driver.rows_unlike,
+                "hal_udev_without_memory": nvidia_driver.udev_without_memory,
+            }
+        )

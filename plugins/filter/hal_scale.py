@@ -14,12 +14,14 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_scale_attributes": worded(spectrum_scale.attributes_of),
-            "hal_scale_classes": worded(spectrum_scale.classes_of),
-            "hal_scale_problems": spectrum_scale.problems,
-            "hal_scale_memory_problem": spectrum_scale.memory_problem,
-            "hal_scale_remark": spectrum_scale.remark,
-            "hal_scale_member": worded(spectrum_scale.member),
-            "hal_scale_addresses": spectrum_scale.addresses,
-        }
+        return worded(
+            {
+                "hal_scale_attributes": spectrum_scale.attributes_of,
+                "hal_scale_classes": spectrum_scale.classes_of,
+                "hal_scale_problems": spectrum_scale.problems,
+                "hal_scale_memory_problem": spectrum_scale.memory_problem,
+                "hal_scale_remark": spectrum_scale.remark,
+                "hal_scale_member": spectrum_scale.member,
+                "hal_scale_addresses": spectrum_scale.addresses,
+            }
+        )

@@ -1,20 +1,12 @@
-"""Filter of playbooks/validate.yml: secrets that are none."""
+"""Filter of playbooks/validate.yml."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from hal_cluster.secrets.known import problems, values_of_tests
-
-
-def hal_secret_problems(values: Mapping[str, Any]) -> list[str]:
-    """Return a line for each value that is a known default or a test site's; values are in no line.
-
-    A value that is empty or short has a line, too. `values`: by variable.
-    """
-    return problems(values, values_of_tests(Path(__file__).resolve().parents[2]))
+from hal_cluster.filters import worded
+from hal_cluster.secrets import known
 
 
 class FilterModule:
@@ -22,4 +14,8 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {"hal_secret_problems": hal_secret_problems}
+        return worded(
+            {
+                "hal_secret_problems": known.site_problems,
+            }
+        )

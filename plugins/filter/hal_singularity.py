@@ -14,13 +14,15 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_container_problem": registry.name_problem,
-            "hal_registry_taken": registry.taken,
-            "hal_singularity_conf": conf.text,
-            "hal_singularity_conf_problems": conf.problems,
-            "hal_slot_problems": ledger.slot_problems,
-            "hal_slots": ledger.slots,
-            "hal_slots_new": worded(ledger.slots_new),
-            "hal_subid_line": ledger.subid_line,
-        }
+        return worded(
+            {
+                "hal_container_problem": registry.name_problem,
+                "hal_registry_taken": registry.taken,
+                "hal_singularity_conf": conf.text,
+                "hal_singularity_conf_problems": conf.problems,
+                "hal_slot_problems": ledger.slot_problems,
+                "hal_slots": ledger.slots,
+                "hal_slots_new": ledger.slots_new,
+                "hal_subid_line": ledger.subid_line,
+            }
+        )

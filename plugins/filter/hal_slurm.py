@@ -14,22 +14,24 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_slurm_settings": worded(settings.settings),
-            "hal_slurm_cgroup_settings": worded(settings.cgroup_settings),
-            "hal_slurm_shown": settings.shown_by_scontrol,
-            "hal_slurm_setting_problems": problems.variable_problems,
-            "hal_slurm_partition_problems": problems.partition_problems,
-            "hal_slurm_model_problems": problems.model_problems,
-            "hal_slurm_partition_settings": partitions.partition_settings,
-            "hal_slurm_qos_first": partitions.qos_first,
-            "hal_slurm_qos_declared": partitions.qos_declared,
-            "hal_slurm_qos_problems": partitions.qos_problems,
-            "hal_slurm_gpu_problems": partitions.gpu_problems,
-            "hal_slurm_partition_limits": worded(live.partition_limits),
-            "hal_slurm_node_gres": worded(live.node_gres),
-            "hal_slurm_node_live": worded(live.node_live),
-            "hal_slurm_administrators": live.administrators,
-            "hal_slurm_coordinators": live.coordinators,
-            "hal_slurm_foretold": foretold.foretold,
-        }
+        return worded(
+            {
+                "hal_slurm_settings": settings.settings,
+                "hal_slurm_cgroup_settings": settings.cgroup_settings,
+                "hal_slurm_shown": settings.shown_by_scontrol,
+                "hal_slurm_setting_problems": problems.variable_problems,
+                "hal_slurm_partition_problems": problems.partition_problems,
+                "hal_slurm_model_problems": problems.model_problems,
+                "hal_slurm_partition_settings": partitions.partition_settings,
+                "hal_slurm_qos_first": partitions.qos_first,
+                "hal_slurm_qos_declared": partitions.qos_declared,
+                "hal_slurm_qos_problems": partitions.qos_problems,
+                "hal_slurm_gpu_problems": partitions.gpu_problems,
+                "hal_slurm_partition_limits": live.partition_limits,
+                "hal_slurm_node_gres": live.node_gres,
+                "hal_slurm_node_live": live.node_live,
+                "hal_slurm_administrators": live.administrators,
+                "hal_slurm_coordinators": live.coordinators,
+                "hal_slurm_foretold": foretold.foretold,
+            }
+        )

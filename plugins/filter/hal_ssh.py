@@ -14,9 +14,11 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
-        return {
-            "hal_ssh_losses": worded(ssh.losses),
-            "hal_ssh_undecided": worded(ssh.undecided),
-            "hal_ssh_foreign_keys": ssh.foreign_keys,
-            "hal_ssh_said": ssh.said,
-        }
+        return worded(
+            {
+                "hal_ssh_losses": ssh.losses,
+                "hal_ssh_undecided": ssh.undecided,
+                "hal_ssh_foreign_keys": ssh.foreign_keys,
+                "hal_ssh_said": ssh.said,
+            }
+        )

@@ -51,42 +51,44 @@ PLANTED = (
                 def hal_bad():
                     return 1
 
-                def _of(name):
-                    "A function."
-
-                def _silent(name):
-                    return name
-
                 class FilterModule:
                     def filters(self):
-                        return {
+                        return worded({
                             "hal_good": hal_good,
                             "hal_bad": hal_bad,
                             "hal_other_name": hal_bad,
-                            "hal_made": _of("x"),
-                            "hal_badly_made": _silent("x"),
+                            "hal_made": made("x"),
                             "hal_imported": told,
                             "hal_badly_imported": silent,
                             "hal_nowhere": str,
                             "hal_asked": z.told,
                             "hal_badly_asked": z.silent,
-                            "hal_worded": worded(z.told),
-                            "hal_badly_worded": worded(z.silent),
-                        }
+                        })
                 """,
             "hal_y/z.py": 'def told():\n    "Return x."\ndef silent():\n    return 1\n',
         },
         [
             f"plugins/filter/hal_x.py:{line}: filter {name}: {function} has no docstring; say there what it does"
             for line, name, function in (
-                (20, "hal_bad", "hal_bad"),
-                (21, "hal_other_name", "hal_bad"),
-                (23, "hal_badly_made", "_silent"),
-                (25, "hal_badly_imported", "silent"),
-                (26, "hal_nowhere", "str"),
-                (28, "hal_badly_asked", "z.silent"),
-                (30, "hal_badly_worded", "z.silent"),
+                (14, "hal_bad", "hal_bad"),
+                (15, "hal_other_name", "hal_bad"),
+                (16, "hal_made", "made('x')"),
+                (18, "hal_badly_imported", "silent"),
+                (19, "hal_nowhere", "str"),
+                (21, "hal_badly_asked", "z.silent"),
             )
+        ],
+    ),
+    Planted(
+        plugins.filters_word_their_errors,
+        {
+            f"plugins/filter/hal_{name}.py": f"class FilterModule:\n    def filters(self):\n        return {returned}\n"
+            for name, returned in (("bare", "{'x': x}"), ("one", "{'x': worded(x)}"), ("all", "worded({'x': x})"))
+        },
+        [
+            f"plugins/filter/hal_{name}.py:2: filters() returns what is not worded({{...}}); an error of ours would end"
+            " in a traceback"
+            for name in ("bare", "one")
         ],
     ),
     Planted(

@@ -67,7 +67,7 @@ def modules_read_all_that_programs_print(root: Path) -> Iterator[Finding]:
 
 @rule
 def filters_say_what_they_do(root: Path) -> Iterator[Finding]:
-    """The docstring of its function says what a filter does; of one that a factory makes, the factory has one."""
+    """The docstring of its function says what a filter does."""
     for path in _plugins(root, "filter"):
         documented = _documented(path)
         for node in ast.parse(path.read_bytes()).body:
@@ -80,17 +80,9 @@ def filters_say_what_they_do(root: Path) -> Iterator[Finding]:
                         f"{one.asname or one.name}.{name}" for name in _documented(folder / f"{one.name}.py")
                     }
         for name, line, value in filters_of(path):
-            made = _wrapped(value)
-            function = ast.unparse(made) if isinstance(made, (ast.Attribute, ast.Name)) else name
+            function = ast.unparse(value)
             if function not in documented:
                 yield Finding(path, line, f"filter {name}: {function} has no docstring; say there what it does")
-
-
-def _wrapped(value: ast.expr) -> ast.expr:
-    """Return the function that a filter is, or that is given to another: `worded(ssh.losses)`; else who makes it."""
-    if isinstance(value, ast.Call):
-        return value.args[0] if isinstance(value.args[0], (ast.Attribute, ast.Name)) else value.func
-    return value
 
 
 def _documented(path: Path) -> set[str]:
@@ -99,6 +91,19 @@ def _documented(path: Path) -> set[str]:
         return set()
     functions = [node for node in ast.parse(path.read_bytes()).body if isinstance(node, ast.FunctionDef)]
     return {function.name for function in functions if ast.get_docstring(function)}
+
+
+@rule
+def filters_word_their_errors(root: Path) -> Iterator[Finding]:
+    """An error of ours is one sentence of the filter: hal_cluster.filters makes it one for each that a file offers."""
+    for path in _plugins(root, "filter"):
+        for function in _filters_functions(path):
+            returned = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
+            if not all(
+                isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "worded" for node in returned
+            ):
+                words = "filters() returns what is not worded({...}); an error of ours would end in a traceback"
+                yield Finding(path, function.lineno, words)
 
 
 # Loads the files of its arguments where pydantic cannot be imported, and prints those that want it.
@@ -126,16 +131,20 @@ def filters_load_little(root: Path) -> Iterator[Finding]:
 
 def filters_of(path: Path) -> list[tuple[str, int, ast.expr]]:
     """Names of the filters that a file offers, the lines where it does, and what stands for their functions."""
-    functions = [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.FunctionDef)]
     return [
         (key.value, key.lineno, value)
-        for function in functions
-        if function.name == "filters"
+        for function in _filters_functions(path)
         for node in ast.walk(function)
         if isinstance(node, ast.Dict)
         for key, value in zip(node.keys, node.values, strict=True)
         if isinstance(key, ast.Constant) and isinstance(key.value, str)
     ]
+
+
+def _filters_functions(path: Path) -> list[ast.FunctionDef]:
+    """Return the methods in which a file offers filters to Ansible."""
+    functions = [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.FunctionDef)]
+    return [function for function in functions if function.name == "filters"]
 
 
 @rule

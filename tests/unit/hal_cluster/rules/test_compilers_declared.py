@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from hal_cluster.filters import worded
 from hal_cluster.rules import compilers
 from hal_cluster.rules.lmod.declared import problems
+from plugins.filter.hal_compilers import FilterModule
 from tests.unit.roles.compilers.conftest import pgi
 
 ROOT = "/home/apps/pgi"
@@ -99,7 +99,7 @@ def test_the_place_among_what_is_installed_skips_what_is_retired() -> None:
 def test_an_architecture_without_compilers_is_one_line_of_ansibles() -> None:
     assert compilers.pgi_table([], ROOT, "riscv64") == []
     with pytest.raises(AnsibleFilterError, match=r"^compilers_pgi: PGI has no compilers for riscv64$"):
-        worded(compilers.pgi_table)([pgi()], ROOT, "riscv64")
+        FilterModule().filters()["hal_pgi_table"]([pgi()], ROOT, "riscv64")
 
 
 def modules(**changes: Any) -> dict[str, Any]:

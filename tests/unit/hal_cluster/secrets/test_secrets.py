@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hal_cluster.secrets import cli
+from hal_cluster.secrets import cli, known
 from hal_cluster.secrets.declared import declared
 from hal_cluster.secrets.errors import SecretError
-from hal_cluster.secrets.known import problems, values_of_tests
+from hal_cluster.secrets.known import problems, site_problems, values_of_tests
 
 PROJECT = Path(__file__).resolve().parents[4]
 Program = Callable[..., tuple[int, str, str]]
@@ -265,3 +265,13 @@ def test_the_values_of_test_sites_are_found(tmp_path: Path) -> None:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     assert set(values_of_tests(tmp_path)) == {"0123abc", "writtenDown", "alsoWrittenDown"}
+
+
+def test_a_site_may_not_have_what_a_scenario_wrote_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "molecule").mkdir()
+    (tmp_path / "molecule/vault.yml").write_text("vault_a: writtenDown\n")
+    assert known.PROJECT == PROJECT
+    monkeypatch.setattr(known, "PROJECT", tmp_path)
+    assert site_problems({"vault_a": "writtenDown", "vault_b": "r4nd0mEnough-Yes"}) == [
+        "vault_a is that of a test site"
+    ]

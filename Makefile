@@ -33,13 +33,13 @@ wheelhouse: setup ## all Python packages as files, for a controller without a ne
 	@tools/wheelhouse '$(DIR)'
 
 demo: setup ## the virtual HAL up to a job on all GPUs (NODES=mini for a small one)
-	@$(PYTHON) molecule/virtual_hal/demo.py --nodes $(NODES)
+	@$(PYTHON) molecule/virtual_hal/demo/run.py --nodes $(NODES)
 
 site: setup ## roll the running virtual HAL out again
 	@ansible-playbook $(INVENTORY) playbooks/site.yml
 
 ssh: setup ## log in to a virtual node: make ssh NODE=hal05
-	@$(PYTHON) molecule/virtual_hal/ssh_config.py $(INVENTORY) --login '$(NODE)'
+	@$(PYTHON) molecule/virtual_hal/running/ssh_config.py $(INVENTORY) --login '$(NODE)'
 
 shell: setup ## a shell in which ansible-playbook, hal-audit and the others are for the virtual HAL that make demo left running
 	@test -f .state/env || { echo 'make shell: no virtual HAL is running here; make demo makes one' >&2; exit 2; }

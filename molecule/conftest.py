@@ -16,8 +16,8 @@ from testinfra.host import Host
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
-import faults  # noqa: E402  found through the line above
-from ssh_config import Cluster  # noqa: E402
+from running.ssh_config import Cluster  # noqa: E402  found through the line above
+from testing import faults  # noqa: E402
 
 from tests import skips  # noqa: E402
 

@@ -14,7 +14,7 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
-from stages import Outcome, excerpt  # noqa: E402  found through the line above
+from running.stages import Outcome, excerpt  # noqa: E402  found through the line above
 
 KEPT = ".state/flaky"
 SAID_LINES, LONGEST_LINE = 12, 300

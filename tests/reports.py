@@ -12,7 +12,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT / "molecule" / "virtual_hal")]
 
-from stages import Outcome  # noqa: E402  found through the line above
+from running.stages import Outcome  # noqa: E402  found through the line above
 
 MOST_FAILURES = 50  # then this machine lacks something: what the other tests would say is no news
 LONGEST_LINE = 160  # of what is said about one test that skipped

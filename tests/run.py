@@ -25,9 +25,8 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
-import strategy  # noqa: E402  found through the line above
-import surroundings  # noqa: E402
-from stages import EVERYTHING, Outcome, Runner, Stage, same, say  # noqa: E402
+from running import strategy, surroundings  # noqa: E402  found through the line above
+from running.stages import EVERYTHING, Outcome, Runner, Stage, same, say  # noqa: E402
 
 from tests import flaky, reports  # noqa: E402
 from tests.register import witness  # noqa: E402

@@ -170,7 +170,7 @@ FILES = {
             - role: @
         """,
     "molecule/@/tests/faults.yml": """
-        # What breaks each promise of the role: molecule/virtual_hal/faults.py
+        # What breaks each promise of the role: molecule/virtual_hal/testing/faults.py
         - promise: configuration of @ is as declared
           node: hal01
           keep: [/etc/hal/@.conf]

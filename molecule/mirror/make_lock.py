@@ -16,8 +16,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
 import yaml  # noqa: E402  as the rest
-from small_packages import Key, Workshop, index  # noqa: E402  found through the line above
 from testbed import repository  # noqa: E402
+from testing.small_packages import Key, Workshop, index  # noqa: E402  found through the line above
 
 from hal_cluster.packages.declared import Nodes, Origin, Repository, Site, declared  # noqa: E402
 from hal_cluster.packages.lock import Lock, dump  # noqa: E402

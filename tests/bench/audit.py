@@ -21,7 +21,7 @@ from tests.bench.calls import CALLBACK, UNRECORDED, Counting
 from tests.bench.instance import PROJECT, Instance
 from tests.bench.part import Goal, Measured, NotMeasured, Session
 
-from ansible_run import JSON_OUTPUT, Run  # isort: skip  # tests.bench.instance has made it findable
+from running.ansible_run import JSON_OUTPUT, Run  # isort: skip  # tests.bench.instance has made it findable
 
 FAULTS = PROJECT / "tests" / "rollout" / "faults.yml"
 CALLBACKS = "ANSIBLE_CALLBACKS_ENABLED"

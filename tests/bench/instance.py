@@ -15,11 +15,11 @@ PROJECT = Path(__file__).resolve().parents[2]
 if str(PROJECT / "molecule" / "virtual_hal") not in sys.path:
     sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
-import strategy  # noqa: E402  found through the line above
-from ansible_run import Ansible  # noqa: E402
-from mini import NODES  # noqa: E402
-from ssh_config import STATE, Cluster  # noqa: E402
-from stages import Runner, Stage  # noqa: E402
+from demo.mini import NODES  # noqa: E402  found through the line above
+from running import strategy  # noqa: E402
+from running.ansible_run import Ansible  # noqa: E402
+from running.ssh_config import STATE, Cluster  # noqa: E402
+from running.stages import Runner, Stage  # noqa: E402
 
 NAME = "bench"
 # What inventory/virtual/mini.yml keeps.

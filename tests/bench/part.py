@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.bench.instance import Instance
 
-from stages import Runner  # isort: skip  # tests.bench.instance has made it findable
+from running.stages import Runner  # isort: skip  # tests.bench.instance has made it findable
 
 
 class NotMeasured(Exception):

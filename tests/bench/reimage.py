@@ -19,8 +19,8 @@ from typing import Any
 from tests.bench.instance import NAME, PROJECT, Instance
 from tests.bench.part import Goal, Measured, NotMeasured, Session
 
-import strategy  # isort: skip
-from reimage_site import CODE, Playing, ReimageSite  # isort: skip
+from running import strategy  # isort: skip
+from testing.reimage_site import CODE, Playing, ReimageSite  # isort: skip
 
 COUNTS = (1, 4, 16)
 STEPS = ("identity", "drain", "off", "arm", "boot", "install", "start", "converge", "gates", "job", "return")

@@ -8,9 +8,9 @@ from typing import Any
 from tests.bench.instance import Instance
 from tests.bench.part import Goal, Measured, Session
 
-from ansible_run import Run  # isort: skip
-from demo import job  # isort: skip  # tests.bench.instance has made it findable
-from stages import Runner  # isort: skip
+from running.ansible_run import Run  # isort: skip
+from demo.run import job  # isort: skip  # tests.bench.instance has made it findable
+from running.stages import Runner  # isort: skip
 
 
 @dataclass

@@ -32,7 +32,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
 # Found through the line above.
-import surroundings  # noqa: E402
+from running import surroundings  # noqa: E402
 
 from tests.bench import audit, bmcs, calls, inventory, provision, reimage, rollout, scale_config  # noqa: E402
 from tests.bench.part import NotMeasured, Part, Session  # noqa: E402

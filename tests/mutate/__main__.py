@@ -21,7 +21,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
 # Found through the line above.
-from stages import clock, say  # noqa: E402
+from running.stages import clock, say  # noqa: E402
 
 from tests.mutate import equivalent  # noqa: E402
 from tests.mutate.choose import LOOKED_AT, Tree, everything, in_turn, sample  # noqa: E402

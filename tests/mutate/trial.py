@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import strategy
+from running import strategy
 
 from tests.mutate import keeper
 from tests.mutate.copies import Copy

@@ -212,7 +212,8 @@ class Tree:
                 elif parts:
                     parts.pop()
             if any("*" in part for part in parts):
-                if parts[0] == "playbooks" or "*" not in "".join(parts[:2]):
+                first = 3 if parts[:2] == ["molecule", "virtual_hal"] else 2  # the lab's folders are as top ones
+                if parts[0] == "playbooks" or "*" not in "".join(parts[:first]):
                     yield from self._matching("/".join(parts))
             elif len(parts) > 1 or (here.parts[:1] == ("molecule",) and here.parts[1:2] != ("virtual_hal",)):
                 yield from self.below("/".join(parts))

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from login_user import User
-from mini import PROJECT, SOURCES, Mini
+from demo.mini import PROJECT, SOURCES, Mini
+
+from tests.rollout.login_user import User
 
 LONGEST_SECONDS = 3600  # for what hangs
 ENVIRONMENT = PROJECT / ".state" / "clients"

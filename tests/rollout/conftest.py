@@ -11,9 +11,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "molecule" / "virtual_hal"))
 
-from ansible_run import Ansible
-from mini import Mini
-from ssh_config import Cluster
+from demo.mini import Mini
+from running.ansible_run import Ansible
+from running.ssh_config import Cluster
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from pprint import pformat
 from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
-from ssh_config import Cluster
+from running.ssh_config import Cluster
 from testbed.cache import cache_dir, content_hash, made_once
 
 HERE = Path(__file__).parent

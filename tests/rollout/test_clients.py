@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from login_user import User
-from mini import PROJECT, SOURCES, Mini
+from demo.mini import PROJECT, SOURCES, Mini
 
 from tests.rollout import reframe_site, slurm_suite
 from tests.rollout.clients import ENVIRONMENT, Clients
+from tests.rollout.login_user import User
 
 pytestmark = pytest.mark.slow
 NODE, LOGIN = "hal02", "hal-login"

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 import yaml
-from mini import Mini
+from demo.mini import Mini
 
 from tests.pages import PROJECT, Command, commands, pages
 

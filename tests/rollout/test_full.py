@@ -38,7 +38,7 @@ def volumes() -> set[str]:
 @pytest.mark.slow
 def test_the_demo_ends_with_a_job_on_64_gpus_and_can_be_run_again() -> None:
     for _ in range(2):
-        done = run(sys.executable, "molecule/virtual_hal/demo.py")
+        done = run(sys.executable, "molecule/virtual_hal/demo/run.py")
         assert done.returncode == 0, done.stdout[-4000:]
         assert "22 servers" in done.stdout
         assert "hal[01-16]   GPUs 0,1,2,3: 16 nodes x 4" in done.stdout

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_run import Ansible
-from mini import PROJECT, Mini
+from demo.mini import PROJECT, Mini
+from running.ansible_run import Ansible
 
 HOSTS = {"hal-login", "hal-mgmt1", "hal-mgmt2", "hal-data", "hal01", "hal02"}
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
-from mini import INSTANCE, PROJECT, Audit, Mini
-from small_packages import Workshop
+from demo.mini import INSTANCE, PROJECT, Audit, Mini
+from testing.small_packages import Workshop
 
 FAULTS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("faults.yml").read_text())
 NODES = {"hal-login", "hal-mgmt1", "hal-mgmt2", "hal-data", "hal01", "hal02"}

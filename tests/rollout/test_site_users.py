@@ -6,8 +6,9 @@ import re
 from shlex import quote
 
 import pytest
-from login_user import User
-from mini import Mini
+from demo.mini import Mini
+
+from tests.rollout.login_user import User
 
 TAGGED = "wmlce/1.7.0-py3.7"
 LOGIN = "hal-login"

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import strategy
 import yaml
+from running import strategy
 from testbed.run import as_root
 
 from tests.rollout.starve import possible

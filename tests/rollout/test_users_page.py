@@ -10,10 +10,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from login_user import User
-from mini import IMAGE_VARIABLES, IMAGES, PROJECT, Mini
-from terminal import Terminal, TerminalError
-from typed_page import JOB, PROMPT, File, Line, expected, plain, steps
+from demo.mini import IMAGE_VARIABLES, IMAGES, PROJECT, Mini
+
+from tests.rollout.login_user import User
+from tests.rollout.typed_page import JOB, PROMPT, File, Line, expected, plain, steps
+from tests.terminal import Terminal, TerminalError
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ansible_run import PROJECT, Run, of_scenario
+from running.ansible_run import PROJECT, Run, of_scenario
 from testinfra.backend.base import CommandResult
 from testinfra.host import Host
 

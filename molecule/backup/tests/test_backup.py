@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_run import PROJECT
 from backup_cluster import STORE, Node, newest, play, save, status, store
+from running.ansible_run import PROJECT
 from testinfra.host import Host
 
 STATE = PROJECT / ".state" / "virtual"

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 from backup_cluster import KEEP, SCENARIO, STORE, save, status, store
-from promises import Rollout
 from testinfra.host import Host
+from testing.promises import Rollout
 
 Broken = Callable[..., list[str]]
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_run import PROJECT, Run
 from backup_cluster import (
     KEEP,
     SCENARIO,
@@ -29,8 +28,9 @@ from backup_cluster import (
     status,
     submit,
 )
+from running.ansible_run import PROJECT, Run
 from testinfra.host import Host
-from waiting import wait_for
+from testing.waiting import wait_for
 
 ROWS = ("JobID", "User", "Account", "State", "ExitCode", "AllocTRES")
 

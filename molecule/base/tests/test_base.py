@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from promises import Rollout
 from testinfra.host import Host
+from testing.promises import Rollout
 
 NODES = ["hal-mgmt2", "hal01"]
 PACKAGES = ["bash-completion", "lsof", "rsync", "tmux", "unzip", "wget"]

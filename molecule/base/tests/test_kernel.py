@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from promises import Rollout
 from testbed import kernel
 from testinfra.host import Host
+from testing.promises import Rollout
 
 RELEASES = {"hal-mgmt2": "3.10.0-1062.el7.x86_64", "hal01": "4.18.0-80.7.2.el7.ppc64le"}
 OLD = "4.14.0-115.el7a"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bmc_site import BmcSite
-from ssh_config import Cluster
+from running.ssh_config import Cluster
+from testing.bmc_site import BmcSite
 
 
 @pytest.fixture(scope="session")

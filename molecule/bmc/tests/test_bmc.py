@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from bmc_site import DELIVERED, SERVER, BmcSite
 from testinfra.host import Host
+from testing.bmc_site import DELIVERED, SERVER, BmcSite
 
 from hal_cluster.provision.kickstart import Source
 from hal_cluster.provision.tokens import Token

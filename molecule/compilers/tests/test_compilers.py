@@ -14,10 +14,10 @@ from shlex import quote
 from typing import Any
 
 import pytest
-from ansible_run import Run
-from people import user
-from promises import Rollout
+from running.ansible_run import Run
 from testinfra.host import Host
+from testing.people import user
+from testing.promises import Rollout
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 TREE = "/opt/apps/modulefiles"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from promises import Rollout
 from testinfra.host import Host
+from testing.promises import Rollout
 
 COMPILES = "hal-login"  # no GPU
 COMPUTES = "hal01"

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_run import PROJECT, of_scenario
-from promises import Rollout
+from running.ansible_run import PROJECT, of_scenario
 from testinfra.host import Host
-from waiting import wait_for
+from testing.promises import Rollout
+from testing.waiting import wait_for
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 ROOT = "/home/datasets"

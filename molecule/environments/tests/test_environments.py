@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_run import PROJECT
-from promises import Rollout
+from running.ansible_run import PROJECT
 from testinfra.host import Host
+from testing.promises import Rollout
 
 sys.path.insert(0, str(PROJECT))
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from promises import Rollout
 from testinfra.host import Host
-from waiting import wait_for
+from testing.promises import Rollout
+from testing.waiting import wait_for
 
 PROBE = "/usr/sbin/hal-file-system-probe"
 LAST = "/run/hal-file-system-probe/last.influx"

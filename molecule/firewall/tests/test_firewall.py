@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_run import PROJECT, of_scenario
-from promises import Rollout
+from running.ansible_run import PROJECT, of_scenario
 from testinfra.host import Host
-from waiting import wait_for
+from testing.promises import Rollout
+from testing.waiting import wait_for
 
 SERVER, LOGIN, OTHER, PORTAL = "hal01", "hal-login", "hal-mgmt1", "hal-mgmt2"
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_run import PROJECT, Ansible, Run, of_scenario
-from ssh_config import STATE, Cluster
+from running.ansible_run import PROJECT, Ansible, Run, of_scenario
+from running.ssh_config import STATE, Cluster
 from testinfra.host import Host
 
 Node = Callable[[str], Host]

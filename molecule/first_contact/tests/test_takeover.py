@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_run import Run, of_scenario
-from ssh_config import STATE
+from running.ansible_run import Run, of_scenario
+from running.ssh_config import STATE
 from test_first_contact import SCENARIO, bootstrap, console, stranger  # type: ignore[import-not-found]
 from testinfra.host import Host
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from promises import Rollout
 from testinfra.host import Host
+from testing.promises import Rollout
 
 NODES = ["hal-login", "hal-mgmt2", "hal01", "hal02"]
 Node = Callable[[str], Host]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from promises import Rollout
 from testinfra.host import Host
+from testing.promises import Rollout
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 SETUP = SCENARIO.parent / "virtual_hal/setup"

@@ -14,9 +14,9 @@ from pathlib import Path
 from shlex import quote
 
 import pytest
-from promises import Rollout
 from testinfra.host import Host
-from waiting import wait_for
+from testing.promises import Rollout
+from testing.waiting import wait_for
 
 from hal_cluster.rules.lmod.files import files
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from promises import Rollout
-from ssh_config import Cluster
+from running.ssh_config import Cluster
 from testinfra.host import Host
+from testing.promises import Rollout
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 SETUP = SCENARIO.parent / "virtual_hal/setup"

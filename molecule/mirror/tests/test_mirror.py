@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from promises import Rollout
 from testinfra.host import Host
+from testing.promises import Rollout
 
 MIRROR, CLIENT = "hal-mgmt1", "hal01"
 FOLDER = "/srv/mirror/www"

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ansible_run import PROJECT, Run, of_scenario
-from promises import Rollout
+from running.ansible_run import PROJECT, Run, of_scenario
 from testinfra.host import Host
+from testing.promises import Rollout
 
 Node = Callable[[str], Host]
 NODES = ("hal-login", "hal01")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from promises import Rollout
 from testinfra.host import Host
+from testing.promises import Rollout
 
 SERVER, CLIENT = "hal-data", "hal-mgmt1"
 MOUNT = "/mnt/try"

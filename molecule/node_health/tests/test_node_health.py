@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from ansible_run import of_scenario
-from promises import Rollout
-from slurm_cluster import as_user, job_state
+from running.ansible_run import of_scenario
 from testinfra.host import Host
-from waiting import wait_for
+from testing.promises import Rollout
+from testing.slurm_cluster import as_user, job_state
+from testing.waiting import wait_for
 
 Node = Callable[[str], Host]
 SCENARIO = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[1]))

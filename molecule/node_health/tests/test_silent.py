@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from testinfra.host import Host
-from waiting import wait_for
+from testing.waiting import wait_for
 
 Node = Callable[[str], Host]
 SCENARIO = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[1]))

@@ -14,11 +14,11 @@ from shlex import quote
 from typing import Any
 
 import pytest
-from ansible_run import PROJECT, of_scenario
-from people import user
-from promises import Rollout
+from running.ansible_run import PROJECT, of_scenario
 from testinfra.host import Host
-from waiting import wait_for
+from testing.people import user
+from testing.promises import Rollout
+from testing.waiting import wait_for
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 NODES = ("hal-login", "hal01")
@@ -138,7 +138,7 @@ def test_the_notebook_starts_from_an_image_that_has_its_environment(
     node: Node, rollout: Rollout, started: Callable[..., tuple[int, str]]
 ) -> None:
     login, host = node("hal-login"), node("hal01")
-    script = (PROJECT / "molecule/virtual_hal/make_base.sh").read_text()
+    script = (PROJECT / "molecule/virtual_hal/software/make_base.sh").read_text()
     libraries = "$(find /home/apps/jupyter/6-py3.7/ -type f -name '*.so*') /home/apps/jupyter/6-py3.7/bin/python3.7"
     login.check_output(f"sh -c {quote(script)} make_base.sh /srv/base {libraries}")
     built = of_scenario(SCENARIO).playbook(

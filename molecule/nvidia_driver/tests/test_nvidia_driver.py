@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from promises import Rollout
-from ssh_config import Cluster
+from running.ssh_config import Cluster
 from testinfra.host import Host
-from waiting import wait_for
+from testing.promises import Rollout
+from testing.waiting import wait_for
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 PODMAN = str(SCENARIO.parent / "virtual_hal" / "podman")

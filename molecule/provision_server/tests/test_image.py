@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_run import PROJECT, Ansible, Run, of_scenario
+from running.ansible_run import PROJECT, Ansible, Run, of_scenario
 from testinfra.host import Host
 
 SERVER = "hal-mgmt1"

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from promises import Rollout
 from testinfra.host import Host
+from testing.promises import Rollout
 
 SERVER = "hal-mgmt1"
 Node = Callable[[str], Host]

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from reimage_site import ReimageSite
-from ssh_config import Cluster
+from running.ssh_config import Cluster
 from testinfra.host import Host
+from testing.reimage_site import ReimageSite
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
-from bmc_site import SERVER
-from reimage_site import ReimageSite, Watch, until_seconds
-from ssh_config import STATE
-from waiting import wait_for
+from running.ssh_config import STATE
+from testing.bmc_site import SERVER
+from testing.reimage_site import ReimageSite, Watch, until_seconds
+from testing.waiting import wait_for
 
 NODE = "hal05"
 Fault = Callable[[ReimageSite], AbstractContextManager[None]]

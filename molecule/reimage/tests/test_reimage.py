@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from ansible_run import Run
-from bmc_site import SERVER
-from reimage_site import LIMITS, ReimageSite
-from waiting import wait_for
+from running.ansible_run import Run
+from testing.bmc_site import SERVER
+from testing.reimage_site import LIMITS, ReimageSite
+from testing.waiting import wait_for
 
 OTHERS = ("hal01", "hal02", "hal03", "hal04")
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_run import PROJECT, Ansible, Run, of_scenario
-from promises import Rollout
+from running.ansible_run import PROJECT, Ansible, Run, of_scenario
 from testinfra.backend.base import CommandResult
 from testinfra.host import Host
+from testing.promises import Rollout
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 REGISTRY = "/home/apps/containers"

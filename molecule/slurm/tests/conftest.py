@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from shlex import quote
 
 import pytest
-from slurm_cluster import Node, as_user, job_state
 from testinfra.host import Host
-from waiting import wait_for
+from testing.slurm_cluster import Node, as_user, job_state
+from testing.waiting import wait_for
 
 
 @pytest.fixture

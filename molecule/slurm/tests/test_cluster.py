@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from slurm_cluster import Node
 from testinfra.host import Host
+from testing.slurm_cluster import Node
 
 
 def test_sinfo_is_exactly_the_declared_partitions(login: Host) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from slurm_cluster import Node, as_user
 from testinfra.host import Host
-from waiting import wait_for
+from testing.slurm_cluster import Node, as_user
+from testing.waiting import wait_for
 
 PODMAN = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[1])).parent / "virtual_hal/podman"
 CONTAINER = "slurm-hal02"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from slurm_cluster import Node, as_user, job_state, pid, roll_out, setting
 from testinfra.host import Host
-from waiting import wait_for
+from testing.slurm_cluster import Node, as_user, job_state, pid, roll_out, setting
+from testing.waiting import wait_for
 
 CONF, NEXT = "/etc/slurm/slurm.conf", "/var/lib/hal/slurm/next/slurm.conf"
 RECORD = "/var/lib/hal/slurm/slurmctld"

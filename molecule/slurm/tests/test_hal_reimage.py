@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from slurm_cluster import Node, as_user, job_state
 from testinfra.host import Host
-from waiting import wait_for
+from testing.slurm_cluster import Node, as_user, job_state
+from testing.waiting import wait_for
 
 from hal_cluster.reimage.remote import Done
 from hal_cluster.reimage.slurm import SlurmCommands, TestJob

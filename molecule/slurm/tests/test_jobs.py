@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 
 import pytest
-from slurm_cluster import as_user
 from testinfra.host import Host
-from waiting import wait_for
+from testing.slurm_cluster import as_user
+from testing.waiting import wait_for
 
 # A GPU job of swsuite's size that leaves room for others: it says how many threads a GPU is to bring.
 SMALL = "--nodelist=hal01 --ntasks-per-node=16 --gres=gpu:v100:1 --cpus-per-gpu=16 --mem-per-cpu=1200"

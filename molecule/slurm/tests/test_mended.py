@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import strategy
-from slurm_cluster import SCENARIO, Node, as_user, pid, playbook, roll_out, setting
+from running import strategy
 from testinfra.host import Host
-from waiting import wait_for
+from testing.slurm_cluster import SCENARIO, Node, as_user, pid, playbook, roll_out, setting
+from testing.waiting import wait_for
 
 KEY = "/etc/munge/munge.key"
 # slurmctld finds a node silent soon, and brings none back by itself.

@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from ansible_run import Run
-from slurm_cluster import PROJECT, SCENARIO, job_state, playbook
+from running.ansible_run import Run
 from testinfra.host import Host
-from waiting import wait_for
+from testing.slurm_cluster import PROJECT, SCENARIO, job_state, playbook
+from testing.waiting import wait_for
 
 Node = Callable[[str], Host]
 PODMAN = str(PROJECT / "molecule/virtual_hal/podman")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from slurm_cluster import PROJECT, SCENARIO, Node, job_state, pid, playbook, roll_out, setting
 from testinfra.host import Host
-from waiting import wait_for
+from testing.slurm_cluster import PROJECT, SCENARIO, Node, job_state, pid, playbook, roll_out, setting
+from testing.waiting import wait_for
 
 Submit = Callable[..., str]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from slurm_cluster import Node, job_state, pid, roll_out
 from testinfra.host import Host
+from testing.slurm_cluster import Node, job_state, pid, roll_out
 
 NODES = ("hal-login", "hal-mgmt1", "hal01", "hal02")
 UNITS = {"hal-login": "slurmctld", "hal01": "slurmd", "hal02": "slurmd"}

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_run import Ansible, of_scenario
+from running.ansible_run import Ansible, of_scenario
 from testinfra.host import Host
-from waiting import wait_for
+from testing.waiting import wait_for
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 ROLE, ADMIN, NODES = "spectrum_scale", "hal-mgmt1", ["hal-mgmt1", "hal01", "hal02"]

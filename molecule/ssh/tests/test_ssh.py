@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_run import PROJECT, of_scenario
-from promises import Rollout
-from ssh_config import STATE, Cluster
+from running.ansible_run import PROJECT, of_scenario
+from running.ssh_config import STATE, Cluster
 from testinfra.host import Host
-from waiting import wait_for
+from testing.promises import Rollout
+from testing.waiting import wait_for
 
 NODES = ["hal-mgmt2", "hal01"]
 AUTHORITY = STATE / "scenario-ssh" / "ca"

@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import hand_made
 import pytest
-import strategy
-from ansible_run import PROJECT, Run, of_scenario
-from hand_made import CONTROLLER, OWN_KEY, SCENARIO, Node
-from ssh_config import STATE, Cluster
-from waiting import wait_for
+from running import strategy
+from running.ansible_run import PROJECT, Run, of_scenario
+from running.ssh_config import STATE, Cluster
+from testing import hand_made
+from testing.hand_made import CONTROLLER, OWN_KEY, SCENARIO, Node
+from testing.waiting import wait_for
 
 # In this order they are taken over, and in the other one given back.
 ROLES = ["repositories", "base", "hosts", "time", "munge", "firewall", "infiniband", "lmod", "ssh", "slurm"]

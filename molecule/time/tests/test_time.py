@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from promises import Rollout
 from testinfra.host import Host
+from testing.promises import Rollout
 
 SERVERS = ["hal-mgmt1", "hal-mgmt2"]
 FOLLOWER = "hal01"

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from promises import Rollout
 from testinfra.host import Host
+from testing.promises import Rollout
 
 NODE = "hal01"
 FILES = "/etc/chrony.conf /etc/ntp.conf"

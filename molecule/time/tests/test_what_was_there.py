@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_run import PROJECT, Run, of_scenario
-from promises import Rollout
+from running.ansible_run import PROJECT, Run, of_scenario
 from testinfra.host import Host
+from testing.promises import Rollout
 
 Node = Callable[[str], Host]
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])

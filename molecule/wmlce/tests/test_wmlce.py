@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_run import PROJECT
-from promises import Rollout
+from running.ansible_run import PROJECT
 from testinfra.host import Host
+from testing.promises import Rollout
 
 SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
 LOCKS = PROJECT / ".state/virtual/environments-wmlce"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_run import Ansible, Run
+from running.ansible_run import Ansible, Run
 
 RECAP = """\
 TASK [base : Write it] ****

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import demo_environment
 import pytest
+from demo import environment
 
 ROOT = Path(__file__).resolve().parents[3]
 MINI = ROOT / "inventory/virtual/mini.yml"
@@ -21,9 +21,9 @@ def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     project.mkdir()
     (project / ".venv").symlink_to(Path(sys.executable).parents[1])
     (project / "ansible.cfg").symlink_to(ROOT / "ansible.cfg")
-    monkeypatch.setattr(demo_environment, "PROJECT", project)
-    monkeypatch.setattr(demo_environment, "FILE", project / ".state/env")
-    assert demo_environment.leave(MINI)
+    monkeypatch.setattr(environment, "PROJECT", project)
+    monkeypatch.setattr(environment, "FILE", project / ".state/env")
+    assert environment.leave(MINI)
     return project / ".state/env"
 
 
@@ -53,7 +53,7 @@ def test_ansible_goes_to_them_without_i(left: Path) -> None:
 
 
 def test_a_second_demo_of_another_size_is_what_counts(left: Path) -> None:
-    demo_environment.leave(ROOT / "inventory/virtual/hal.yml")
+    environment.leave(ROOT / "inventory/virtual/hal.yml")
     assert "hal[01-16]," in shell(left, "python -m hal_cluster.inventory nodes all")
 
 

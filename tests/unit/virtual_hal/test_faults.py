@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import faults
 import pytest
+from testing import faults
 
 FAULT = {"promise": "chronyd runs", "role": "time", "node": "hal01", "plant": "systemctl stop chronyd"}
 PASSED = {"role": "time", "id": "chronyd runs", "status": "pass", "observed": True, "reason": ""}

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import stages
-from stages import Outcome, Runner, Stage, same
+from running import stages
+from running.stages import Outcome, Runner, Stage, same
 
 from tests import flaky, reports, run
 

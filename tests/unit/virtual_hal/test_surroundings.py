@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import ssh_config
-import strategy
 import yaml
+from running import ssh_config, strategy
 
 ROOT = Path(__file__).resolve().parents[3]
 ASK = """
-import json, os, subprocess, surroundings
+import json, os, subprocess
+from running import surroundings
 surroundings.take_ours()
 names = ("ANSIBLE_", "COLUMNS", "LANG", "LC_", "LINES", "HAL_STRATEGY")
 umask = subprocess.run(["sh", "-c", "umask"], capture_output=True, text=True).stdout.strip()

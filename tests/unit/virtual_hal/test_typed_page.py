@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typed_page import File, Line, PageError, expected, plain, steps
+
+from tests.rollout.typed_page import File, Line, PageError, expected, plain, steps
 
 PROJECT = Path(__file__).resolve().parents[3]
 PAGE = """\

@@ -13,7 +13,7 @@ import pytest
 PROJECT = Path(__file__).resolve().parents[4]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
-from small_packages import Key, Workshop, index  # noqa: E402  found through the lines above
+from testing.small_packages import Key, Workshop, index  # noqa: E402  found through the lines above
 
 from hal_cluster.packages.declared import Nodes, Origin, Repository, Site  # noqa: E402
 from hal_cluster.packages.lock import Lock, LockFile, dump, load  # noqa: E402

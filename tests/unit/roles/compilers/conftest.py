@@ -19,7 +19,7 @@ PROJECT = Path(__file__).resolve().parents[4]
 FILES = PROJECT / "roles/compilers/files"
 sys.path.insert(0, str(PROJECT / "molecule/virtual_hal"))
 
-make_pgi = importlib.import_module("make_pgi")
+make_pgi = importlib.import_module("software.make_pgi")
 
 
 class Site:

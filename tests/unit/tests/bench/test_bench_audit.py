@@ -15,7 +15,7 @@ from tests.bench.audit import Cost, OnNode
 from tests.bench.calls import Counting
 from tests.bench.part import NotMeasured
 
-from ansible_run import Run  # isort: skip  # tests.bench has made it findable
+from running.ansible_run import Run  # isort: skip  # tests.bench has made it findable
 
 OPENSSH = "HostKeyAlias=hal01"
 

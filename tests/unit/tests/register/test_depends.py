@@ -143,7 +143,7 @@ def of_project(name: str) -> frozenset[str]:
         "molecule/time/hal.yml",
         "molecule/base.yml",
         "molecule/conftest.py",
-        "molecule/virtual_hal/promises.py",
+        "molecule/virtual_hal/testing/promises.py",
         "molecule/virtual_hal/packages/recipes.yml",
         "molecule/virtual_hal/image/packages.txt",
         "molecule/virtual_hal/strategies/mitogen_linear.py",

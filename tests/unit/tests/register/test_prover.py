@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stages import Outcome
+from running.stages import Outcome
 
 from tests import run
 from tests.register.depends import Tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from ssh_config import STATE, Cluster
+from running.ssh_config import STATE, Cluster
 
 
 class User:

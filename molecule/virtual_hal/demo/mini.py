@@ -13,11 +13,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
-from ansible_run import Ansible, Run  # noqa: E402  found through the line above
-from ssh_config import Cluster  # noqa: E402
+from running.ansible_run import Ansible, Run  # noqa: E402  found through the line above
+from running.ssh_config import Cluster  # noqa: E402
 
 NODES = ("molecule/virtual_hal/create.yml", "molecule/virtual_hal/locks.yml")
 """Playbooks that make virtual nodes with all that a rollout of site.yml asks of them."""
@@ -25,7 +25,7 @@ IMAGES = ("molecule/virtual_hal/image_base.yml", "playbooks/containers.yml")
 """Playbooks that build the image which docs/users.md names, of a node's own files."""
 IMAGE_VARIABLES: Mapping[str, Any] = {
     "container_image": "pytorch",
-    "container_definition": str(PROJECT / "molecule/virtual_hal/pytorch.def"),
+    "container_definition": str(PROJECT / "molecule/virtual_hal/software/pytorch.def"),
 }
 IMAGE_OF_ALL = "/opt/container/singularity/pytorch.sif"
 SOURCES = (PROJECT / "tests/rollout/site.yml",)

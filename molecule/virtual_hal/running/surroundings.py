@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 THEIRS = ("ANSIBLE_", "COLUMNS", "LANG", "LC_", "LINES", "MOLECULE_", "PYTEST_", "PYTHON")
 SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # who is not root has them nowhere; ip, dnsmasq and modinfo are there
 OURS = {"ANSIBLE_CONFIG": str(PROJECT / "ansible.cfg"), "LANG": "C.UTF-8"}

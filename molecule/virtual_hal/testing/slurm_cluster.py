@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import strategy
-from ansible_run import Run, of_scenario
+from running import strategy
+from running.ansible_run import Run, of_scenario
 from testinfra.backend.base import CommandResult
 from testinfra.host import Host
 
 Node = Callable[[str], Host]
-SCENARIO = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[1] / "slurm"))
+SCENARIO = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[2] / "slurm"))
 PROJECT = SCENARIO.parents[1]
 
 

@@ -1,6 +1,6 @@
 """How rollouts of the virtual HAL talk to nodes: with mitogen, which keeps one Python a node instead of one a task.
 
-By a strategy of our own beside this file, which is mitogen's but that it leaves processes to the kernel's scheduler.
+By a strategy of our own (strategies), which is mitogen's but that it leaves processes to the kernel's scheduler.
 
 Opt-in for real sites, and proven equal here: what mitogen rolled out, plain Ansible finds nothing to change in
 (tests/rollout). HAL_STRATEGY=linear runs everything plainly.
@@ -19,7 +19,7 @@ def environment() -> Mapping[str, str]:
     if os.environ.get("HAL_STRATEGY") == "linear" or find_spec("ansible_mitogen") is None:
         return {}
     return {
-        "ANSIBLE_STRATEGY_PLUGINS": str(Path(__file__).with_name("strategies")),
+        "ANSIBLE_STRATEGY_PLUGINS": str(Path(__file__).parents[1] / "strategies"),
         "ANSIBLE_STRATEGY": "mitogen_linear",
     }
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from shlex import quote
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 FILE = PROJECT / ".state" / "env"
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 TAIL_LINES = 40
 FAILURES = ("fatal: [", "failed: [", "ERROR! ")  # how Ansible begins the account of a failed task
 HEARTBEAT_SECONDS = 20

@@ -38,9 +38,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import strategy
 import yaml
-from ansible_run import JSON_OUTPUT, of_scenario
+from running import strategy
+from running.ansible_run import JSON_OUTPUT, of_scenario
 
 NAME = "faults.yml"
 FIELDS = {"promise", "role", "node", "keep", "first", "plant", "undo", "declared", "finds"}

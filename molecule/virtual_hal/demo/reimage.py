@@ -11,11 +11,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from ansible_run import PROJECT, Ansible
-from bmc_site import SERVER
-from reimage_site import CODE, ReimageSite
-from ssh_config import STATE, Cluster
-from stages import Runner, Stage, say
+from running.ansible_run import PROJECT, Ansible
+from running.ssh_config import STATE, Cluster
+from running.stages import Runner, Stage, say
+from testing.bmc_site import SERVER
+from testing.reimage_site import CODE, ReimageSite
 
 INSTANCE = "virtual"
 USER, LOGIN = "alice", "hal-login"

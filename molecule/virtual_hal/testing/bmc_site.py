@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import ansible_run
 from bmc.control import SOCKET
-from ssh_config import STATE, Cluster
+from running import ansible_run
+from running.ssh_config import STATE, Cluster
 from testbed import kernel, nodes
 from testbed.bmcs import folder
 from testbed.run import PODMAN, as_root, capture

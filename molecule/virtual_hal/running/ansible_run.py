@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import strategy
+from running import strategy
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 
 RECAP = re.compile(r"^(\S+) +: (ok=\d+ .*)$", re.MULTILINE)
 # Below a failure its message is indented.

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ssh_config import STATE, Cluster
+from running.ssh_config import STATE, Cluster
 from testinfra.host import Host
 
 Node = Callable[[str], Host]
-SCENARIO = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[1] / "takeover"))
+SCENARIO = Path(os.environ.get("MOLECULE_SCENARIO_DIRECTORY", Path(__file__).parents[2] / "takeover"))
 CONTROLLER = "hal-login"
 OWN_KEY = STATE / "takeover" / "own_key"
 STORY = STATE / "takeover" / "story.json"

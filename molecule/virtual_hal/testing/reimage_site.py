@@ -17,12 +17,13 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-import strategy
-from ansible_run import PROJECT, Run
-from bmc_site import SERVER, BmcSite
-from ssh_config import Cluster
+from running import strategy
+from running.ansible_run import PROJECT, Run
+from running.ssh_config import Cluster
 from testbed.run import capture
-from waiting import wait_for
+
+from testing.bmc_site import SERVER, BmcSite
+from testing.waiting import wait_for
 
 PLAYBOOK = PROJECT / "playbooks" / "reimage.yml"
 CODE = re.compile(r"\b[Cc]ode:? ([2-9A-HJKMNP-TV-Z]{4}-[2-9A-HJKMNP-TV-Z]{4})\b")

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import strategy
-from ansible_run import PROJECT, Run, of_scenario
+from running import strategy
+from running.ansible_run import PROJECT, Run, of_scenario
 
 
 class Rollout:

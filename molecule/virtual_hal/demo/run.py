@@ -14,18 +14,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "molecule" / "virtual_hal")]
 
-import surroundings  # noqa: E402  found through the line above
-from ansible_run import Ansible  # noqa: E402
-from ClusterShell.NodeSet import NodeSet  # noqa: E402
-from demo_environment import leave  # noqa: E402
-from demo_reimage import image_key, reimage  # noqa: E402
-from mini import IMAGE_OF_ALL, IMAGE_VARIABLES, IMAGES, NODES  # noqa: E402
-from ssh_config import Cluster  # noqa: E402
-from stages import Runner, Stage, say  # noqa: E402
-from strategy import environment  # noqa: E402
+from ClusterShell.NodeSet import NodeSet  # noqa: E402  found through the line above
+from running import surroundings  # noqa: E402
+from running.ansible_run import Ansible  # noqa: E402
+from running.ssh_config import Cluster  # noqa: E402
+from running.stages import Runner, Stage, say  # noqa: E402
+from running.strategy import environment  # noqa: E402
+
+from demo.environment import leave  # noqa: E402
+from demo.mini import IMAGE_OF_ALL, IMAGE_VARIABLES, IMAGES, NODES  # noqa: E402
+from demo.reimage import image_key, reimage  # noqa: E402
 
 OVERLAYS = {"full": "hal.yml", "mini": "mini.yml"}
 USER = "alice"

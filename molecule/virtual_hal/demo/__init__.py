@@ -1,0 +1,1 @@
+"""`make demo`, and the small virtual HAL beside it."""

@@ -238,6 +238,7 @@ from ansible.module_utils.hal_node.audit.look import look
 
 
 def main():
+    # type: () -> None
     module = QuietModule(
         argument_spec={
             'node': {'type': 'str', 'required': True},

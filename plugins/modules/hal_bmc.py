@@ -139,6 +139,7 @@ CHANGES = ("on", "off", "force_off", "cycle", "boot", "clock", "certificate")
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     spec = {
         "action": {"type": "str", "default": "status",
@@ -176,7 +177,7 @@ def main():
         "console_port": {"type": "int", "default": 2200},
         "project": {"type": "path"},
     }
-    needed = [("action", name, ("serial",)) for name in CHANGES]
+    needed = [("action", name, ("serial",)) for name in CHANGES]  # type: list[tuple[str, str, tuple[str, ...]]]
     needed += [("action", "boot", ("boot",)), ("action", "certificate", ("authority", "names"))]
     module = AnsibleModule(argument_spec=spec, required_if=needed, supports_check_mode=True)
     # PYTHONPATH would come too late: its Python may run already (mitogen), with the code of an installed checkout.

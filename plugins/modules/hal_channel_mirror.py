@@ -79,6 +79,10 @@ from ansible.module_utils.hal_node.digest import sha256_of
 from ansible.module_utils.hal_node.mirror.fetch import MirrorError, fetch
 from ansible.module_utils.hal_node.run_command import AnsibleModule
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterable, Mapping  # noqa: F401  in comments
+
 PACKAGE = {"size": {"type": "int", "required": True}}
 for _name in ("channel", "subdir", "file", "url", "sha256"):
     PACKAGE[_name] = {"type": "str", "required": True}
@@ -88,6 +92,7 @@ SHOWN = 20
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
@@ -103,11 +108,11 @@ def main():
     if surplus and not packages:
         module.fail_json(msg="mirror: no lock file names a package, and %s has %d: nothing is removed; if all are to "
                              "go, remove the folder by hand" % (folder, len(surplus)))
-    lines = [to_bytes("%s  %s\n" % (one["sha256"], place("", one))) for one in packages]
+    lines = [to_bytes("%s  %s\n" % (package["sha256"], place("", package))) for package in packages]
     sums, before = b"".join(lines), content_of(os.path.join(folder, SUMS))
     known, since = set(before.splitlines(True)), time_of(os.path.join(folder, SUMS))
-    missing = [one for line, one in zip(lines, packages)
-               if not is_here(place(folder, one), one, since if line in known else 0)]
+    missing = [package for line, package in zip(lines, packages)
+               if not is_here(place(folder, package), package, since if line in known else 0)]
     changed = bool(missing or surplus) or before != sums
     if not module.check_mode:
         os.umask(0o022)
@@ -120,11 +125,13 @@ def main():
 
 
 def place(folder, package):
+    # type: (str, Mapping[str, Any]) -> str
     """Return the path of a package below a folder."""
     return os.path.join(folder, package["channel"], package["subdir"], package["file"])
 
 
 def is_here(path, package, since):
+    # type: (str, Mapping[str, Any], float) -> bool
     """Return whether the locked file is there; it is read unless it is as it was at a time when it was right.
 
     since: that time, in seconds since 1970, 0 for none. The kernel sets a file's change time, nobody else can.
@@ -135,28 +142,31 @@ def is_here(path, package, since):
 
 
 def time_of(path):
+    # type: (str) -> float
     """Return when a file was written, in seconds since 1970; 0 when there is none."""
     return os.stat(path).st_mtime if os.path.isfile(path) else 0
 
 
 def others(folder, packages):
+    # type: (str, Iterable[Mapping[str, Any]]) -> list[str]
     """Return packages below the folder that are not among those named, sorted."""
-    named = {place("", one) for one in packages}
-    found = []
+    named = {place("", package) for package in packages}
+    there = []
     for base, _, names in os.walk(folder):
-        found += [os.path.relpath(os.path.join(base, name), folder) for name in names if name.endswith(ENDINGS)]
-    return sorted(path for path in found if path not in named)
+        there += [os.path.relpath(os.path.join(base, name), folder) for name in names if name.endswith(ENDINGS)]
+    return sorted(path for path in there if path not in named)
 
 
 def bring(module, folder, missing):
+    # type: (Any, str, Iterable[Mapping[str, Any]]) -> None
     """Fetch what is missing, or fail with every fault; what came stays."""
     faults = []
-    for one in missing:
-        path = place(folder, one)
+    for package in missing:
+        path = place(folder, package)
         if not os.path.isdir(os.path.dirname(path)):
             os.makedirs(os.path.dirname(path))
         try:
-            fetch(one["url"], path, one["size"], one["sha256"], module.params["timeout_seconds"])
+            fetch(package["url"], path, package["size"], package["sha256"], module.params["timeout_seconds"])
         except MirrorError as error:
             faults.append(str(error))
     if faults:
@@ -166,6 +176,7 @@ def bring(module, folder, missing):
 
 
 def content_of(path):
+    # type: (str) -> bytes
     """Return the bytes of a file; none when there is no such file."""
     if not os.path.isfile(path):
         return b""
@@ -174,6 +185,7 @@ def content_of(path):
 
 
 def write(path, content):
+    # type: (str, bytes) -> None
     """Write bytes, whole or not at all."""
     if not os.path.isdir(os.path.dirname(path)):
         os.makedirs(os.path.dirname(path))

@@ -62,6 +62,7 @@ from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 
 def main():
+    # type: () -> None
     module = AnsibleModule(
         argument_spec={
             "argv": {"type": "list", "elements": "str", "required": True},
@@ -84,7 +85,8 @@ def main():
 
 
 def printed(output):
-    """What a program printed, as text without newlines at its end."""
+    # type: (bytes | str) -> str
+    """Return what a program printed, as text without newlines at its end."""
     return to_text(output).rstrip("\r\n")
 
 

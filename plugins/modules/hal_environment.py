@@ -99,6 +99,7 @@ from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
@@ -114,7 +115,7 @@ def main():
     program = module.params["program"]
     if not os.path.exists(program):
         if module.check_mode:  # on a bare node: it comes with the role environments
-            names = [one["id"] for one in module.params["environments"]]
+            names = [entry["id"] for entry in module.params["environments"]]
             module.exit_json(changed=bool(names), installed=names, repaired=[], switched=[], removed=[], kept=[],
                              mended=[])
         module.fail_json(msg="%s is not there: roll out the role environments" % program)

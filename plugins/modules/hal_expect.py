@@ -115,10 +115,12 @@ class QuietModule(AnsibleModule):
     """A module that leaves its arguments out of the node's log: expectations may be secrets."""
 
     def _log_invocation(self):
+        # type: () -> None
         self.log('hal_expect evaluates %d expectations' % len(self.params.get('entries') or []))
 
 
 def main():
+    # type: () -> None
     module = QuietModule(
         argument_spec={'entries': {'type': 'list', 'elements': 'dict', 'required': True, 'no_log': False}},
         supports_check_mode=True,

@@ -85,6 +85,10 @@ from ansible.module_utils.hal_node.files import content_of, has_user, replace_co
 from ansible.module_utils.hal_node.printable import shown
 from ansible.module_utils.hal_node.run_command import AnsibleModule
 
+MYPY = False
+if MYPY:
+    from typing import Any, Callable, Mapping, Sequence  # noqa: F401  in comments
+
 DIRECTORY = {"path": {"type": "path", "required": True}, "owner": {"type": "str"},
              "mode": {"type": "str", "required": True}}
 FILE = {"path": {"type": "path", "required": True}, "content": {"type": "str", "required": True},
@@ -96,15 +100,17 @@ KINDS = ((stat.S_ISREG, "a file"), (stat.S_ISDIR, "a directory"), (stat.S_ISFIFO
 
 # ---------------------------------------------------------------- what is in the way
 def obstacles(module):
+    # type: (Any) -> list[str]
     """Return a line for each destination that cannot become what is declared; nothing is changed."""
     folders = [entry["path"] for entry in module.params["directories"]]
     files = [entry["path"] for entry in module.params["files"]]
-    found = [obstacle(path, os.path.isdir, "a directory") for path in folders]
-    found += [obstacle(path, replaceable, "a file") for path in files + module.params["places"]]
-    return [line for line in found if line]
+    lines = [obstacle(path, os.path.isdir, "a directory") for path in folders]
+    lines += [obstacle(path, replaceable, "a file") for path in files + module.params["places"]]
+    return [line for line in lines if line]
 
 
 def obstacle(path, fits, wanted):
+    # type: (str, Callable[[str], bool], str) -> str | None
     """Return a line about what is at a path, or the nearest above it, and does not fit; else None."""
     path = there = os.path.abspath(path)
     while not os.path.lexists(there):
@@ -115,24 +121,28 @@ def obstacle(path, fits, wanted):
 
 
 def orphans(module):
+    # type: (Any) -> list[str]
     """Return a line for each file whose directory is not there, nor made by this call."""
     made = [entry["path"] + "/" for entry in module.params["directories"]]
     parents = [(entry["path"], os.path.dirname(entry["path"])) for entry in module.params["files"]]
     return ["%s: its directory is not there" % path for path, parent in parents
-            if not os.path.isdir(parent) and not any(one.startswith(parent + "/") for one in made)]
+            if not os.path.isdir(parent) and not any(folder.startswith(parent + "/") for folder in made)]
 
 
 def replaceable(path):
+    # type: (str) -> bool
     """Return whether a file may take the place: of a file, of a link to a file, of a unit that is masked."""
     return os.path.isfile(path) or masked(path)
 
 
 def masked(path):
+    # type: (str) -> bool
     """Return whether systemctl has masked a unit there."""
     return os.path.islink(path) and os.path.realpath(path) == os.devnull
 
 
 def kind(path):
+    # type: (str) -> str
     """Return what is there, in words."""
     if os.path.islink(path):
         target = kind(os.path.realpath(path)) if os.path.exists(path) else "which is not there"
@@ -143,6 +153,7 @@ def kind(path):
 
 # ---------------------------------------------------------------- what reads a file first
 def invalid(module, entry):
+    # type: (Any, Mapping[str, Any]) -> str | None
     """Return the words of the command that refuses a file, None where it does not."""
     handle, copy = tempfile.mkstemp(dir=module.tmpdir)
     with os.fdopen(handle, "wb") as stream:
@@ -160,6 +171,7 @@ def invalid(module, entry):
 
 # ---------------------------------------------------------------- what is written
 def attributes(module, entry, changed):
+    # type: (Any, Mapping[str, Any], bool) -> bool
     """Give owner, group and mode; return whether anything changed, this included."""
     path = entry["path"]
     owner = entry["owner"] or ("root" if os.geteuid() == 0 else None)
@@ -173,6 +185,7 @@ def attributes(module, entry, changed):
 
 
 def directory(module, entry):
+    # type: (Any, Mapping[str, Any]) -> bool
     """Make a directory as declared, and those that are missing above it alike; return whether that changed it."""
     path = entry["path"]
     changed = not os.path.isdir(path)
@@ -185,11 +198,13 @@ def directory(module, entry):
 
 
 def differs(entry):
+    # type: (Mapping[str, Any]) -> bool
     """Return whether a file is not there, or is another: a link is."""
     return os.path.islink(entry["path"]) or content_of(entry["path"]) != to_bytes(entry["content"])
 
 
 def write(module, entry):
+    # type: (Any, Mapping[str, Any]) -> tuple[bool, dict[str, str] | None]
     """Make a file as declared; return (whether that changed it, its diff or None)."""
     path = entry["path"]
     changed, diff = differs(entry), None
@@ -205,12 +220,14 @@ def write(module, entry):
 
 
 def refuse(module, lines):
+    # type: (Any, Sequence[str]) -> None
     """End here if there are lines."""
     if lines:
         module.fail_json(msg="%s; nothing was written" % "; ".join(lines))
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
@@ -228,7 +245,7 @@ def main():
     refuse(module, refused)
     if not module.check_mode:  # in which a role before has not made the directory, or what validates, yet
         refuse(module, orphans(module))
-        refuse(module, [line for line in (invalid(module, one) for one in differing if one["validate"]) if line])
+        refuse(module, [line for line in (invalid(module, entry) for entry in differing if entry["validate"]) if line])
     paths = [entry["path"] for entry in module.params["directories"] if directory(module, entry)]
     diffs = []
     for entry in module.params["files"]:

@@ -144,10 +144,15 @@ from ansible.module_utils.hal_node.image.pack import label, pack
 from ansible.module_utils.hal_node.run_command import AnsibleModule
 from ansible.module_utils.urls import open_url
 
+MYPY = False
+if MYPY:
+    from typing import Any, Callable, Iterable  # noqa: F401  in comments
+
 KEY_SECONDS = 60
 
 
 def _begin(module, run, folder):
+    # type: (Any, Callable[..., Any], str) -> dict[str, Any]
     given = module.params
     if not re.match(r"[ -~]{1,200}$", given["owner"]):
         raise ImageError("owner is %r: one line of printable characters" % given["owner"])
@@ -166,12 +171,14 @@ def _begin(module, run, folder):
 
 
 def _outermost(paths):
+    # type: (Iterable[str]) -> list[str]
     """Return the folders that are in none of the others."""
-    found = sorted({path.rstrip("/") for path in paths})
-    return [path for path in found if not any(path.startswith(other + "/") for other in found)]
+    folders = sorted({path.rstrip("/") for path in paths})
+    return [path for path in folders if not any(path.startswith(other + "/") for other in folders)]
 
 
 def _enter(module, run, folder):
+    # type: (Any, Callable[..., Any], str) -> dict[str, Any]
     root, base = os.path.join(folder, "root"), module.params["base"]
     if base:
         path = os.path.join(folder, base)
@@ -184,6 +191,7 @@ def _enter(module, run, folder):
 
 
 def _install(module, run, folder):
+    # type: (Any, Callable[..., Any], str) -> dict[str, Any]
     given, root = module.params, os.path.join(folder, "root")
     there = state(run)
     if not there["running"] or there["owner"] != given["owner"]:
@@ -197,12 +205,14 @@ def _install(module, run, folder):
 
 
 def _one_kernel(run, root, wanted):
-    found = kernels(run, root)
-    if found != [wanted]:
-        raise ImageError("kernel %s is declared, and the root has %s" % (wanted, ", ".join(found) or "none"))
+    # type: (Callable[..., Any], str, str) -> None
+    installed = kernels(run, root)
+    if installed != [wanted]:
+        raise ImageError("kernel %s is declared, and the root has %s" % (wanted, ", ".join(installed) or "none"))
 
 
 def _finish(module, run, folder):
+    # type: (Any, Callable[..., Any], str) -> dict[str, Any]
     given, root = module.params, os.path.join(folder, "root")
     _one_kernel(run, root, given["kernel"])  # roles may have installed another
     packages = all_packages(run, root)
@@ -213,6 +223,7 @@ def _finish(module, run, folder):
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={

@@ -67,6 +67,10 @@ from ansible.module_utils.hal_node.printable import shown
 from ansible.module_utils.hal_node.run_command import AnsibleModule
 from ansible.module_utils.hal_node.text import name_of
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterator, Mapping  # noqa: F401  in comments
+
 RECORD = "/etc/profile.d/00-modulepath.sh"
 MINE = b'Written by the role "lmod"'
 PACKAGES = ("/usr/share/lmod/", "/usr/share/Modules/")  # what Lmod and environment-modules bring themselves
@@ -98,6 +102,7 @@ class NoAnswer(Exception):
 
 # ---------------------------------------------------------------- what a user's shell has
 def login_environment(module):
+    # type: (Any) -> dict[str, str]
     """Return the variables of a login shell of bash, as an ordinary user has it. NoAnswer when it does not end."""
     status, out, err = module.run_command(SHELL, encoding=None, cwd="/", data="")
     if status == 124:  # timeout's own
@@ -105,16 +110,19 @@ def login_environment(module):
     if BEGINS not in out:
         said = (out + err).strip().splitlines()
         raise NoAnswer("a login shell did not come so far: %s" % (native(said[-1]) if said else "status %d" % status))
-    return dict(one.split("=", 1) for one in map(name_of, out.split(BEGINS)[-1].split(b"\0")) if "=" in one)
+    entries = map(name_of, out.split(BEGINS)[-1].split(b"\0"))
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
 
 
 def native(text):
+    # type: (str | bytes) -> str
     """Return text that others chose as one printable line."""
     return to_native(shown(text))
 
 
 # ---------------------------------------------------------------- what would be lost
 def trees(environment, kept):
+    # type: (Mapping[str, str], set[str]) -> Iterator[tuple[str, int | None]]
     """Yield (tree, how many modulefiles) of those that users would not have any more; None: it cannot be read."""
     for tree in environment.get("MODULEPATH", "").split(":"):
         path = os.path.normpath(tree) if tree else ""
@@ -125,10 +133,11 @@ def trees(environment, kept):
 
 
 def modulefiles(tree):
+    # type: (str) -> int | None
     """Return how many modulefiles are in a tree; None when that cannot be seen."""
     if not os.path.lexists(tree):
         return 0
-    failed, count = [], 0
+    failed, count = [], 0  # type: list[OSError], int
     for _folder, folders, names in os.walk(tree, onerror=failed.append):
         folders[:] = [name for name in folders if not name.startswith(".")]
         count += len([name for name in names if not name.startswith(".")])
@@ -138,6 +147,7 @@ def modulefiles(tree):
 
 
 def edited(module, path):
+    # type: (Any, str) -> bool
     """Return whether a file is there that neither this project nor a package has written."""
     content = content_of(path)
     if content is None or MINE in content.split(b"\n", 1)[0]:
@@ -149,23 +159,26 @@ def edited(module, path):
 
 
 def scripts(module):
+    # type: (Any) -> list[str]
     """Return the login scripts of somebody's that say where modules are."""
-    found = sorted(path for pattern in SCRIPTS for path in glob.glob(pattern))
-    return [path for path in found
+    paths = sorted(path for pattern in SCRIPTS for path in glob.glob(pattern))
+    return [path for path in paths
             if os.path.basename(path) not in OURS and not os.path.realpath(path).startswith(PACKAGES)
             and os.path.isfile(path) and SETS_TREES.search(content_of(path) or b"") and edited(module, path)]
 
 
 def settings_of(environment):
+    # type: (Mapping[str, str]) -> list[str]
     """Return the paths of settings that Lmod reads, or would not read any more."""
-    folders = [one for one in environment.get("LMOD_PACKAGE_PATH", "").split(":") if one]
-    files = [one for one in environment.get("LMOD_RC", "").split(":") if one]
-    return sorted(set(SETTINGS) | {os.path.join(one, "SitePackage.lua") for one in folders} | set(files))
+    folders = [folder for folder in environment.get("LMOD_PACKAGE_PATH", "").split(":") if folder]
+    files = [path for path in environment.get("LMOD_RC", "").split(":") if path]
+    return sorted(set(SETTINGS) | {os.path.join(folder, "SitePackage.lua") for folder in folders} | set(files))
 
 
 def lost(module, environment, params):
+    # type: (Any, Mapping[str, str], Mapping[str, Any]) -> list[str]
     """Return a line for each thing that users would lose."""
-    kept = {os.path.normpath(one) for one in params["modulepath"] + params["dropped"]}
+    kept = {os.path.normpath(tree) for tree in params["modulepath"] + params["dropped"]}
     lines = []
     for tree, count in trees(environment, kept):
         has = "cannot be read" if count is None else "%s modulefiles" % (count if count <= MOST else "over %d" % MOST)
@@ -177,7 +190,7 @@ def lost(module, environment, params):
         lines += ["%s, which somebody wrote: lmod_replace_ok: true replaces what it does" % native(path)
                   for path in settings_of(environment) if edited(module, path)]
         modules = environment.get("LMOD_SYSTEM_DEFAULT_MODULES", "").split(":")
-        gone = [one for one in modules if one and one not in params["default_modules"]]
+        gone = [name for name in modules if name and name not in params["default_modules"]]
         if gone:
             lines.append("%s, loaded for everybody: lmod_default_modules keeps it, lmod_replace_ok: true ends it"
                          % native(", ".join(gone)))
@@ -185,6 +198,7 @@ def lost(module, environment, params):
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={

@@ -63,43 +63,51 @@ from ansible.module_utils.common.text.converters import to_bytes
 from ansible.module_utils.hal_node.files import content_of, replace_content
 from ansible.module_utils.hal_node.run_command import AnsibleModule
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterable, Iterator, Mapping  # noqa: F401  in comments
+
 STAMP = ".changed"
 HEADER = re.compile(br"-- Written by Ansible, role ([a-z0-9_]+);")
 
 
 def writer_of(content):
+    # type: (bytes | None) -> str | None
     """Return the role that wrote a file; None if nobody of this project did."""
-    found = HEADER.match(content or b"")
-    return found.group(1).decode("ascii") if found else None
+    matched = HEADER.match(content or b"")
+    return matched.group(1).decode("ascii") if matched else None
 
 
 def own_files(tree, role):
+    # type: (str, str) -> list[str]
     """Return the files TREE/NAME/FILE that a role wrote, sorted."""
-    found = []
+    own = []
     for name in sorted(os.listdir(tree)) if os.path.isdir(tree) else []:
         folder = os.path.join(tree, name)
         if os.path.islink(folder) or not os.path.isdir(folder):
             continue
-        paths = [os.path.join(folder, one) for one in sorted(os.listdir(folder))]
-        found += [path for path in paths if not os.path.islink(path) and writer_of(content_of(path)) == role]
-    return found
+        paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+        own += [path for path in paths if not os.path.islink(path) and writer_of(content_of(path)) == role]
+    return own
 
 
 def faults(tree, role, files):
+    # type: (str, str, Iterable[Mapping[str, str]]) -> Iterator[str]
     """Yield what is wrong with what is declared."""
-    for one in files:
-        if os.path.dirname(os.path.dirname(one["path"])) != tree:
-            yield "%s is not TREE/NAME/FILE, where TREE is %s" % (one["path"], tree)
-        if writer_of(to_bytes(one["content"])) != role:
-            yield "%s: the first line does not say that role %s wrote it" % (one["path"], role)
+    for entry in files:
+        if os.path.dirname(os.path.dirname(entry["path"])) != tree:
+            yield "%s is not TREE/NAME/FILE, where TREE is %s" % (entry["path"], tree)
+        if writer_of(to_bytes(entry["content"])) != role:
+            yield "%s: the first line does not say that role %s wrote it" % (entry["path"], role)
 
 
 def foreign(role, files):
+    # type: (str, Iterable[Mapping[str, str]]) -> Iterator[str]
     """Yield what somebody else has in the places of declared files."""
-    for one in files:
-        path, folder = one["path"], os.path.dirname(one["path"])
+    for entry in files:
+        path, folder = entry["path"], os.path.dirname(entry["path"])
         if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
-            yield "%s is no folder" % folder
+            yield "%s is not a folder" % folder
         elif os.path.isdir(path) and not os.path.islink(path):
             yield "%s is a folder" % path
         elif os.path.lexists(path):
@@ -112,10 +120,13 @@ class Tree(object):
     """The tree of modulefiles, as this call changes it."""
 
     def __init__(self, module):
+        # type: (Any) -> None
         self.module, self.path = module, module.params["tree"]
-        self.written, self.removed, self.diffs, self.other = [], [], [], []
+        self.written, self.removed, self.other = [], [], []  # type: list[str], list[str], list[str]
+        self.diffs = []  # type: list[dict[str, str]]
 
     def attributes(self, path, mode):
+        # type: (str, str) -> bool
         """Give owner root and a mode; return whether that changed anything."""
         if not os.path.exists(path):
             return True
@@ -124,6 +135,7 @@ class Tree(object):
         return self.module.set_fs_attributes_if_different(self.module.load_file_common_arguments(arguments), False)
 
     def folder(self, path):
+        # type: (str) -> None
         """Have a folder, with those above it."""
         if not os.path.isdir(path):
             if not self.module.check_mode:
@@ -133,24 +145,26 @@ class Tree(object):
             self.other.append(path)
 
     def write(self, path, content):
+        # type: (str, str) -> None
         """Have a file with this content."""
-        wanted, found = to_bytes(content), None
+        wanted, before = to_bytes(content), None
         if os.path.islink(path):
             if not self.module.check_mode:
                 os.unlink(path)
         else:
-            found = content_of(path)
-        if found != wanted:
-            self.diffs.append({"before": (found or b"").decode("utf-8", "replace"), "after": content,
+            before = content_of(path)
+        if before != wanted:
+            self.diffs.append({"before": (before or b"").decode("utf-8", "replace"), "after": content,
                                "before_header": path, "after_header": path})
             if not self.module.check_mode:
                 replace_content(self.module, path, wanted)
-        if self.attributes(path, "0644") or found != wanted:
+        if self.attributes(path, "0644") or before != wanted:
             self.written.append(path)
 
     def remove(self, path):
+        # type: (str) -> None
         """Withdraw a file, and its folder when that was the last one."""
-        self.diffs.append({"before": content_of(path).decode("utf-8", "replace"), "after": "",
+        self.diffs.append({"before": (content_of(path) or b"").decode("utf-8", "replace"), "after": "",
                            "before_header": path, "after_header": "/dev/null"})
         self.removed.append(path)
         if not self.module.check_mode:
@@ -159,6 +173,7 @@ class Tree(object):
                 os.rmdir(os.path.dirname(path))
 
     def stamp(self):
+        # type: () -> None
         """Say that something changed, last of all."""
         path = os.path.join(self.path, STAMP)
         if (self.changed or not os.path.exists(path)) and not self.module.check_mode:
@@ -168,11 +183,13 @@ class Tree(object):
 
     @property
     def changed(self):
+        # type: () -> bool
         """Whether anything was changed, or would be."""
         return bool(self.written or self.removed or self.other)
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     file_options = {"path": {"type": "path", "required": True}, "content": {"type": "str", "required": True}}
     module = AnsibleModule(
@@ -194,11 +211,11 @@ def main():
         allowed = "" if in_the_way else ", or allow that it is replaced (replace_ok)"
         module.fail_json(msg="%s\nNothing was written. Move it away%s." % ("\n".join(in_the_way or others), allowed))
     tree.folder(tree.path)
-    for path in sorted({os.path.dirname(one["path"]) for one in files}):
+    for path in sorted({os.path.dirname(entry["path"]) for entry in files}):
         tree.folder(path)
-    for one in files:
-        tree.write(one["path"], one["content"])
-    declared = {one["path"] for one in files}
+    for entry in files:
+        tree.write(entry["path"], entry["content"])
+    declared = {entry["path"] for entry in files}
     for path in own_files(tree.path, role):
         if path not in declared:
             tree.remove(path)

@@ -69,6 +69,7 @@ from ansible.module_utils.hal_node.slurm.process import NoAnswer, epoch, unit_pr
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
@@ -85,9 +86,9 @@ def main():
         wanted = decode(module.params["key"])
     except KeyTextError as error:
         module.fail_json(msg="munge key: %s" % error)
-    found = content_of(path)
-    wanted = found if module.params["keep"] and found else wanted
-    changed = found != wanted
+    present = content_of(path)
+    wanted = present if module.params["keep"] and present else wanted
+    changed = present != wanted
     if changed and not module.check_mode:
         replace_content(module, path, wanted)
     if os.path.exists(path) and (not module.check_mode or has_user(module.params["owner"])):
@@ -103,7 +104,7 @@ def main():
                          % (error, key), changed=changed)
     running = unit["ActiveState"] in ("active", "reloading") and unit["MainPID"] not in ("", "0")
     older = running and os.path.exists(path) and os.path.getmtime(path) > epoch(unit["ExecMainStartTimestampMonotonic"])
-    module.exit_json(changed=changed, restart_needed=bool(running and (older or found != wanted)),
+    module.exit_json(changed=changed, restart_needed=bool(running and (older or present != wanted)),
                      unit_missing=unit["LoadState"] == "not-found")
 
 

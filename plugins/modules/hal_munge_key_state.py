@@ -65,17 +65,19 @@ from ansible.module_utils.hal_node.slurm.process import job_steps
 PROC = "/proc"
 
 
-def state_of(found, declared):
-    """Return the state and the digest of a key that was found; None: there is none."""
-    if not found:
+def state_of(present, declared):
+    # type: (bytes | None, bytes) -> tuple[str, str]
+    """Return the state and the digest of a node's key; None where there is none."""
+    if not present:
         return "absent", ""
-    digest = hmac.new(declared, found, hashlib.sha256).hexdigest()
-    if found == declared:
+    digest = hmac.new(declared, present, hashlib.sha256).hexdigest()
+    if present == declared:
         return "declared", digest
-    return ("other" if MIN_BYTES <= len(found) <= MAX_BYTES else "unusable"), digest
+    return ("other" if MIN_BYTES <= len(present) <= MAX_BYTES else "unusable"), digest
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={

@@ -142,6 +142,7 @@ DEVICE = {
 
 
 def main():
+    # type: () -> None
     """Do one phase."""
     module = AnsibleModule(
         argument_spec={

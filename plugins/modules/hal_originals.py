@@ -158,8 +158,13 @@ from ansible.module_utils.hal_node.expect.values import to_text
 from ansible.module_utils.hal_node.originals.back import ask, give_back
 from ansible.module_utils.hal_node.originals.store import OriginalsError, keep, listed
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 
 def answer(request, check, node):
+    # type: (dict[str, Any], bool, Node) -> dict[str, Any]
     """Return what the module returns. Raises OriginalsError, WriteError, EnvironmentError."""
     if request['state'] == 'kept':
         return dict(keep(request, node, check), changed=False)
@@ -174,6 +179,7 @@ def answer(request, check, node):
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = QuietModule(
         argument_spec={

@@ -115,6 +115,10 @@ from ansible.module_utils.hal_node.mirror.snapshot import (
 from ansible.module_utils.hal_node.run_command import AnsibleModule
 from ansible.module_utils.urls import open_url
 
+MYPY = False
+if MYPY:
+    from typing import Any, Mapping, Sequence  # noqa: F401  in comments
+
 PACKAGE = {"file": {"type": "str", "required": True}, "size": {"type": "int", "required": True},
            "sha256": {"type": "str", "required": True}, "key": {"type": "str", "required": True, "no_log": False}}
 TREE = {"repository": {"type": "str", "required": True}, "arch": {"type": "str", "required": True},
@@ -126,6 +130,7 @@ SHOWN = 20
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
@@ -150,10 +155,11 @@ def main():
 
 
 def _mirror(module, work):
+    # type: (Any, str) -> dict[str, Any]
     params = module.params
     folder, trees = params["folder"], params["trees"]
     before = current(folder)
-    mine = before is not None and before.partition(".")[0] == params["digest"]
+    mine = before if before and before.partition(".")[0] == params["digest"] else ""
     # By checksum: trees of two architectures may have one file.
     missing = list({package["sha256"]: (tree, package) for tree in trees for package in tree["packages"]
                     if not _is_pooled(folder, package)}.values())
@@ -165,7 +171,7 @@ def _mirror(module, work):
         keys[key["id"]] = _key_file(key, work, params["timeout_seconds"])
         keyring.trust(key["id"], keys[key["id"]], key["fingerprint"])
     fetched_bytes = _fetch(module, keyring, missing)
-    whole = mine and is_whole(folder, before, trees, keys)
+    whole = bool(mine) and is_whole(folder, mine, trees, keys)
     if not whole:
         name = free_name(folder, params["digest"])
         make(folder, name, trees, keys, lambda here: _index(module, here))
@@ -177,11 +183,13 @@ def _mirror(module, work):
 
 
 def _is_pooled(folder, package):
+    # type: (str, Mapping[str, Any]) -> bool
     path = pooled(folder, package)
     return os.path.isfile(path) and os.path.getsize(path) == package["size"] and sha256_of(path) == package["sha256"]
 
 
 def _fetch(module, keyring, missing):
+    # type: (Any, Keyring, Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> int
     """Bring what is missing into the pool, or fail with every fault; a file with a fault does not stay."""
     folder, faults, fetched_bytes, signers = module.params["folder"], [], 0, {}
     for tree, package in missing:
@@ -212,6 +220,7 @@ def _fetch(module, keyring, missing):
 
 
 def _key_file(key, work, timeout_seconds):
+    # type: (Mapping[str, str], str, int) -> str
     path = os.path.join(work, "key-" + key["id"])
     try:
         if "://" in key["source"]:
@@ -227,6 +236,7 @@ def _key_file(key, work, timeout_seconds):
 
 
 def _index(module, here):
+    # type: (Any, str) -> None
     status, output, errors = module.run_command([module.params["createrepo"], "--quiet", here])
     if status != 0:
         raise MirrorError("%s %s: %s" % (module.params["createrepo"], here, (errors or output).strip()))

@@ -80,11 +80,16 @@ from ansible.module_utils.hal_node.run_command import AnsibleModule
 from ansible.module_utils.hal_node.storage.plan import Planner
 from ansible.module_utils.hal_node.storage.state import MIB, CannotRead, Node, disk_of, other_arrays, state_of
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterable, Mapping  # noqa: F401  in comments
+
 CONFIG = "/etc/mdadm.conf"
 ROUNDS = 12  # of reading, planning and acting; a nested set needs three
 
 
 def zero_edges(path):
+    # type: (str) -> None
     """Write zeros over the first and the last MiB. O_EXCL: the kernel refuses a disk that anything uses."""
     descriptor = os.open(path, os.O_RDWR | os.O_EXCL)
     with io.open(descriptor, "r+b", buffering=0) as stream:
@@ -96,6 +101,7 @@ def zero_edges(path):
 
 
 def act(module, step):
+    # type: (Any, Mapping[str, Any]) -> None
     """Do one step; the module ends when it fails."""
     status, out, err = module.run_command(step["argv"], environ_update={"LC_ALL": "C"}, data="")
     if status == 0 and step.get("zero"):
@@ -109,8 +115,9 @@ def act(module, step):
 
 
 def found_arrays(node, sets, state):
+    # type: (Node, Iterable[Mapping[str, Any]], Mapping[str, Any]) -> list[dict[str, str]]
     """Return the arrays whose members are all on declared disks, or on such arrays: what mdadm.conf lists."""
-    known = {node.kernel_name(disk["path"]) for one in sets for disk in one["disks"]}
+    known = {node.kernel_name(disk["path"]) for declared in sets for disk in declared["disks"]}
     arrays = []
     for _ in range(2):  # an array of arrays
         for name in sorted(state["arrays"]):
@@ -119,10 +126,11 @@ def found_arrays(node, sets, state):
             if name not in known and members and members <= known and array["uuid"]:
                 known.add(name)
                 arrays.append({"name": array["name"].split(":")[-1] or name, "uuid": array["uuid"]})
-    return sorted(arrays, key=lambda one: one["name"])
+    return sorted(arrays, key=lambda array: array["name"])
 
 
 def config():
+    # type: () -> str
     """Return what is in mdadm.conf now."""
     if not os.path.exists(CONFIG):
         return ""
@@ -131,6 +139,7 @@ def config():
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
@@ -142,7 +151,8 @@ def main():
         supports_check_mode=True,
     )
     params, node = module.params, Node()
-    sets, granted, done = params["sets"], (), []
+    sets, granted = params["sets"], ()  # type: list[dict[str, Any]], Iterable[str]
+    done = []  # type: list[str]
     confirm = params["confirm"]
     for _ in range(ROUNDS):
         try:
@@ -175,6 +185,7 @@ def main():
 
 
 def words(node, plan):
+    # type: (str, Mapping[str, Any]) -> str
     """Return what keeps the sets from being made, "" for nothing."""
     lines = list(plan["refused"])
     if plan["erased"] and not plan["confirmed"]:

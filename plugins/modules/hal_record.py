@@ -137,6 +137,7 @@ from ansible.module_utils.hal_node.rollout_lock import RolloutError, release
 
 
 def released(run):
+    # type: (str) -> bool
     """Let the node go. Whoever reads the answer sees that it could not be, and asks once more."""
     try:
         return bool(run) and release(run)
@@ -145,6 +146,7 @@ def released(run):
 
 
 def main():
+    # type: () -> None
     module = QuietModule(
         argument_spec={
             'node': {'type': 'str', 'required': True},

@@ -65,6 +65,7 @@ from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 
 def main():
+    # type: () -> None
     """Say where it runs: the action of this name never sends this to a node."""
     module = AnsibleModule(
         argument_spec={

@@ -75,6 +75,7 @@ from ansible.module_utils.hal_node.rollout_lock import RolloutError, answer
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = QuietModule(
         argument_spec={

@@ -117,24 +117,31 @@ from ansible.module_utils.hal_node.scale.text import ScaleTextError, classes, co
 from ansible.module_utils.hal_node.scale.values import written
 from ansible.module_utils.hal_node.storage.plan import code_of
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterable, Mapping  # noqa: F401  in comments
+
+    from ansible.module_utils.hal_node.scale.plan import Change  # noqa: F401  in comments
+
 RECORD = "/var/lib/hal/spectrum_scale/set.json"
 
 
 def refuse(module):
+    # type: (Any) -> None
     """End the module when something is declared that cannot be meant."""
     params = module.params
     tables = [("", params["attributes"])]
-    seen = {}
-    for name, one in sorted(params["classes"].items()):
-        if set(one) != {"nodes", "attributes"}:
-            module.fail_json(msg="class %s: write nodes and attributes, not %s" % (name, ", ".join(sorted(one))))
-        tables.append(("class %s: " % name, one["attributes"]))
-        for node in one["nodes"]:
+    seen = {}  # type: dict[str, str]
+    for name, declared in sorted(params["classes"].items()):
+        if set(declared) != {"nodes", "attributes"}:
+            module.fail_json(msg="class %s: write nodes and attributes, not %s" % (name, ", ".join(sorted(declared))))
+        tables.append(("class %s: " % name, declared["attributes"]))
+        for node in declared["nodes"]:
             if node in seen:
                 module.fail_json(msg="%s is in the classes %s and %s; leave it in one" % (node, seen[node], name))
             seen[node] = name
-    wrong = [where + found for where, table in tables for attribute, value in sorted(table.items())
-             for found in [problem(attribute, value, params["unchecked"])] if found]
+    wrong = [where + words for where, table in tables for attribute, value in sorted(table.items())
+             for words in [problem(attribute, value, params["unchecked"])] if words]
     wrong += ["report_only: there is no class %s" % name for name in params["report_only"]
               if name not in params["classes"]]
     if wrong:
@@ -142,26 +149,29 @@ def refuse(module):
 
 
 def of_members(every, addresses, known):
+    # type: (Mapping[str, dict[str, Any]], Mapping[str, Iterable[str]], dict[str, str]) -> tuple[dict[str, dict[str, Any]], list[str]]
     """Return (the classes with those nodes that are in the cluster, as it calls them, the names of the others)."""
-    found, missing = {}, []
-    for name, one in every.items():
-        called = {node: member(known, node, addresses.get(node, ())) for node in one["nodes"]}
-        found[name] = dict(one, nodes=[called[node] for node in one["nodes"] if called[node]])
-        missing += [node for node in one["nodes"] if not called[node]]
-    return found, sorted(missing)
+    present, missing = {}, []
+    for name, declared in every.items():
+        called = {node: member(known, node, addresses.get(node, ())) for node in declared["nodes"]}
+        present[name] = dict(declared, nodes=[called[node] for node in declared["nodes"] if called[node]])
+        missing += [node for node in declared["nodes"] if not called[node]]
+    return present, sorted(missing)
 
 
 def recorded():
+    # type: () -> dict[str, dict[str, str]]
     """Return what earlier rollouts have declared; nothing where that cannot be read: then everything is somebody's."""
     try:
         with open(RECORD) as stream:
-            found = json.load(stream)
+            declared = json.load(stream)
     except (IOError, OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return declared if isinstance(declared, dict) else {}
 
 
 def remember(declared, added):
+    # type: (dict[str, dict[str, str]], bool) -> None
     """Write down what is declared, beside what is there for other nodes when these were just added."""
     before = recorded()
     wanted = dict(before, **{node: declared[node] for node in declared if node}) if added else declared
@@ -175,6 +185,7 @@ def remember(declared, added):
 
 
 def refusal(others, confirm):
+    # type: (list[str], str) -> str
     """Return why nothing is overwritten, "" where the code of exactly this was given."""
     code = code_of("mmchconfig", others)
     if not others or confirm.strip().lower() == code:
@@ -187,14 +198,16 @@ def refusal(others, confirm):
 
 
 def lines(changed):
+    # type: (Iterable[Change]) -> dict[str, list[str]]
     """Return {class: lines}."""
-    found = {}
-    for one in changed:
-        found.setdefault(one.name or "cluster", []).append(one.line())
-    return found
+    by_class = {}  # type: dict[str, list[str]]
+    for difference in changed:
+        by_class.setdefault(difference.name or "cluster", []).append(difference.line())
+    return by_class
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
@@ -212,11 +225,13 @@ def main():
     attributes = module.params["attributes"]
 
     def look():
+        # type: () -> Configured
         return Configured(configured(ask(["mmlsconfig", "-Y"])), classes(ask(["mmlsnodeclass", "--all"])), known)
 
-    done, ran = [], []
+    done, ran = [], []  # type: list[Change], list[str]
 
     def make(changed):
+        # type: (list[Change]) -> None
         for argv in calls(changed):
             ran.append(" ".join(argv))
             if not module.check_mode:
@@ -228,7 +243,7 @@ def main():
         known = members(ask(["mmlscluster", "-Y"]))
         every, missing = of_members(module.params["classes"], module.params["addresses"], known)
         watched = {name: every[name] for name in module.params["report_only"]}
-        managed = {name: one for name, one in every.items() if name not in watched}
+        managed = {name: declared for name, declared in every.items() if name not in watched}
         now = look()
         of_cluster, of_classes = changes(now, attributes, managed)
         added = module.params["added"]
@@ -248,15 +263,16 @@ def main():
     except (ScaleError, ScaleTextError, IOError, OSError) as error:
         module.fail_json(msg="%s" % error, changes=lines(done), calls=ran)
     module.exit_json(
-        changed=bool(done), changes=lines(done), pending=lines([one for one in done if one.pending]),
+        changed=bool(done), changes=lines(done), pending=lines([step for step in done if step.pending]),
         differences=differences, others=others, missing=missing, by_hand=by_hand(now, attributes, every), calls=ran,
         diff={"before": shown(done, False), "after": shown(done, True)})
 
 
 def shown(changed, after):
+    # type: (Iterable[Change], bool) -> str
     """Return a text for the diff."""
-    return "".join("%s %s = %s\n" % (one.name or "cluster", one.attribute, written(one.value) if after else
-                                     " and ".join(sorted(one.before)) or "DEFAULT") for one in changed)
+    return "".join("%s %s = %s\n" % (step.name or "cluster", step.attribute, written(step.value) if after else
+                                     " and ".join(sorted(step.before)) or "DEFAULT") for step in changed)
 
 
 if __name__ == "__main__":

@@ -76,8 +76,13 @@ from ansible.module_utils.hal_node.run_command import AnsibleModule
 from ansible.module_utils.hal_node.slurm.accounting import (
     COORDINATORS, AccountingError, coordinator_steps, coordinators, coordinators_query, queries, read, steps, unmanaged)
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 
 def ask(module, argv):
+    # type: (Any, list[str]) -> str
     """Return the output of a query; end the module with one line when there is none."""
     status, out, err = module.run_command(["timeout", "60"] + argv, environ_update={"LC_ALL": "C"})
     if status != 0:
@@ -86,6 +91,7 @@ def ask(module, argv):
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
@@ -115,8 +121,8 @@ def main():
         state = read([ask(module, argv) for argv in queries(cluster)])
         todo = steps(cluster, declared[0], declared[1], declared[2], state)
         if any(COORDINATORS in entry for entry in declared[1]):
-            found = coordinators(ask(module, coordinators_query()), state.associations.values())
-            todo += coordinator_steps(declared[1], found)
+            present = coordinators(ask(module, coordinators_query()), state.associations.values())
+            todo += coordinator_steps(declared[1], present)
         for step in todo:
             done.append(step.text)
             if not module.check_mode:

@@ -155,6 +155,7 @@ from ansible.module_utils.hal_node.slurm.daemon.plan import plan_of, stops_now
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={

@@ -92,6 +92,10 @@ from ansible.module_utils.hal_node.slurm.found import associates, other_log_size
 from ansible.module_utils.hal_node.slurm.placed import text_of
 from ansible.module_utils.hal_node.slurm.process import NoAnswer, unit_properties
 
+MYPY = False
+if MYPY:
+    from typing import Any, Callable  # noqa: F401  in comments
+
 USER = "slurm"
 MADE = ("/var/spool/slurmctld", "Slurm")  # home and comment that the role gives it
 CONF = "/etc/slurm/slurm.conf"
@@ -110,16 +114,18 @@ class Unknown(Exception):
     """What has to be known could not be found out; the message says what."""
 
 
-class Found(object):
+class Present(object):
     """What there is on this node."""
 
     def __init__(self, module):
+        # type: (Any) -> None
         self.module = module
         self.params = module.params
         self.entry = _known(pwd.getpwnam, USER)
         self.group = _known(grp.getgrnam, USER)
 
     def said(self, argv, what=None, **environ):
+        # type: (list[str], str | None, **str) -> str
         """Return what a program printed. Raises Unknown where it fails and `what` says that it may not."""
         argv = ["timeout", str(SECONDS)] + argv
         status, out, err = self.module.run_command(argv, environ_update=dict(environ, LC_ALL="C"))
@@ -130,15 +136,17 @@ class Found(object):
 
     # --- what is installed
     def releases(self):
+        # type: () -> list[str]
         """Return a line for each program of another release; none where packages alone are there, as in an image."""
         if not os.path.exists(CONF) and not os.path.isdir(os.path.dirname(RECORD)):
             return []
-        found = [(name, self.module.get_bin_path(name)) for name in PROGRAMS]
+        programs = [(name, self.module.get_bin_path(name)) for name in PROGRAMS]
         environ = {} if os.path.exists(CONF) else {"SLURM_CONF": self.least()}
         return [other_release(name, self.said([path, "-V"], **environ), self.params["version"])
-                for name, path in found if path]
+                for name, path in programs if path]
 
     def least(self):
+        # type: () -> str
         """Return the path of a slurm.conf of this run's own: commands of 20.11 and later say nothing without one."""
         path = os.path.join(self.module.tmpdir, "slurm.conf")
         with open(path, "w") as file:
@@ -147,6 +155,7 @@ class Found(object):
 
     # --- whose numbers they are
     def numbers(self):
+        # type: () -> list[str]
         """Return a line for each number that would be changed under something, or is another's."""
         uid, gid = self.params["uid"], self.params["gid"]
         owner, group_owner = _known(pwd.getpwuid, uid), _known(grp.getgrgid, gid)
@@ -159,15 +168,17 @@ class Found(object):
         ]
 
     def used(self):
+        # type: () -> list[str]
         """Return what belongs to the user's present number, in words."""
         uid = self.entry.pw_uid
         running = sorted(int(name) for name in os.listdir(PROC) if name.isdigit() and _owner(name) == uid)
-        found = ["process %d (%s) runs as it" % (number, text_of("%s/%d/comm" % (PROC, number)).strip())
+        lines = ["process %d (%s) runs as it" % (number, text_of("%s/%d/comm" % (PROC, number)).strip())
                  for number in running[:MOST]]
-        return found + ["%s is its own" % path for path in self.places()
+        return lines + ["%s is its own" % path for path in self.places()
                         if os.path.exists(path) and os.stat(path).st_uid == uid]
 
     def places(self):
+        # type: () -> list[str]
         """Return the declared places and those that slurm.conf names."""
         try:
             own = parse(text_of(CONF)).parameters
@@ -178,6 +189,7 @@ class Found(object):
 
     # --- the database
     def logs(self):
+        # type: () -> str
         """Return why MariaDB would not start with its log files, or ""."""
         if self.params["log_file_mb"] is None:
             return ""
@@ -194,6 +206,7 @@ class Found(object):
 
     # --- who would be shut out
     def enforced(self):
+        # type: () -> str
         """Return why AccountingStorageEnforce would shut users out, or "". Raises Unknown, and NoAnswer."""
         enforce = self.params["enforce"]
         if not associates(enforce) or self.params["enforce_ok"] or not self.module.get_bin_path("slurmctld"):
@@ -219,6 +232,7 @@ class Found(object):
         return shut_out(users, associated, enforce)
 
     def lines(self):
+        # type: () -> list[str]
         """Return all that would be lost, a line each."""
         lines = self.releases() + self.numbers()
         for look in (self.logs, self.enforced):
@@ -230,6 +244,7 @@ class Found(object):
 
 
 def _known(ask, what):
+    # type: (Callable[[Any], Any], Any) -> Any
     """Return the entry of a name or number, None for none."""
     try:
         return ask(what)
@@ -238,12 +253,14 @@ def _known(ask, what):
 
 
 def _owner(process):
+    # type: (str) -> int | None
     """Return the effective user of a process, None when it has ended (proc(5))."""
-    found = re.search(r"(?m)^Uid:\s*\d+\s+(\d+)", text_of(os.path.join(PROC, process, "status")))
-    return int(found.group(1)) if found else None
+    matched = re.search(r"(?m)^Uid:\s*\d+\s+(\d+)", text_of(os.path.join(PROC, process, "status")))
+    return int(matched.group(1)) if matched else None
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
@@ -258,9 +275,9 @@ def main():
         },
         supports_check_mode=True,
     )
-    found = Found(module)
-    entry = found.entry
-    module.exit_json(changed=False, lost=found.lines(),
+    present = Present(module)
+    entry = present.entry
+    module.exit_json(changed=False, lost=present.lines(),
                      foreign_user=entry is not None and (entry.pw_dir, entry.pw_gecos) != MADE)
 
 

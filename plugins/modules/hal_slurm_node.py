@@ -108,14 +108,20 @@ from ansible.module_utils.hal_node.slurm.drains import BUSY, away, proving, reas
 from ansible.module_utils.hal_node.slurm.nodes import (KEPT, LACKS, SERVES, SILENCED, missing, read_jobs, read_nodes,
                                                   standing)
 
+MYPY = False
+if MYPY:
+    from typing import Any, Iterable, Mapping, Sequence  # noqa: F401  in comments
+
 
 class Slurm(object):
     """slurmctld, asked by its own commands."""
 
     def __init__(self, module):
+        # type: (Any) -> None
         self.module = module
 
     def ask(self, *argv):
+        # type: (*str) -> tuple[str, str]
         """Return (what a command prints, ""), or ("", what went wrong) when it fails."""
         status, out, err = self.module.run_command(["timeout", "30"] + list(argv), environ_update={"LC_ALL": "C"})
         if status == 0:
@@ -124,6 +130,7 @@ class Slurm(object):
         return "", "%s: %s" % (" ".join(argv[:3]), said[-1] if said else "no answer within 30 s")
 
     def run(self, *argv):
+        # type: (*str) -> str
         """Return what a command prints; the module ends when it fails, with its last line."""
         out, problem = self.ask(*argv)
         if problem:
@@ -131,14 +138,17 @@ class Slurm(object):
         return out
 
     def nodes(self):
+        # type: () -> dict[str, dict[str, Any]]
         """Return all nodes by name."""
         return read_nodes(self.run("scontrol", "--oneliner", "show", "node"))
 
     def jobs(self, node):
+        # type: (str) -> list[dict[str, str]]
         """Return the jobs that are on a node."""
         return read_jobs(self.run("squeue", "--noheader", "--nodelist", node, "--states", BUSY, "--format", "%A|%u|%e"))
 
     def update(self, node, *settings):
+        # type: (str, *str) -> None
         """Change a node."""
         self.run("scontrol", "update", "NodeName=" + node, *settings)
 
@@ -147,11 +157,13 @@ class Serving(object):
     """Nodes that are to take jobs again."""
 
     def __init__(self, slurm, params):
+        # type: (Slurm, Mapping[str, Any]) -> None
         self.slurm, self.user = slurm, params["slurm_user"]
         self.end = time.time() + params["wait_seconds"]
-        self.resumed = []
+        self.resumed = []  # type: list[str]
 
     def look(self, name):
+        # type: (str) -> tuple[dict[str, Any] | None, str]
         """Return (a node, ""), or (None, why it is not known). A slurmctld that says nothing is asked three times."""
         problem = ""
         for again in range(3):
@@ -160,16 +172,17 @@ class Serving(object):
             out, problem = self.slurm.ask("scontrol", "--oneliner", "show", "node", name)
             if "not found" in problem or "Invalid node name" in problem:
                 return None, "slurmctld does not know %s: it has to restart with the new slurm.conf first" % name
-            found = read_nodes(out).get(name)
-            if found:
-                return found, ""
+            node = read_nodes(out).get(name)
+            if node:
+                return node, ""
         return None, "whether %s takes jobs is not known: %s" % (name, problem or "scontrol shows no node")
 
     def problem(self, name):
+        # type: (str) -> str
         """See one node through; return what is missing, "" when it takes jobs or somebody keeps it from them."""
         while True:
             node, unknown = self.look(name)
-            if unknown:
+            if node is None:
                 return unknown
             how = standing(node, self.user)
             if how in (SERVES, KEPT):
@@ -186,6 +199,7 @@ class Serving(object):
             time.sleep(2)
 
     def run(self, names):
+        # type: (Iterable[str]) -> None
         """See all of them through and end the module."""
         problems = [problem for problem in map(self.problem, names) if problem]
         module, result = self.slurm.module, {"changed": bool(self.resumed), "resumed": self.resumed}
@@ -198,15 +212,18 @@ class Drains(object):
     """Nodes that are to have no new jobs."""
 
     def __init__(self, slurm, params):
+        # type: (Slurm, Mapping[str, Any]) -> None
         self.slurm, self.keep, self.over = slurm, params["keep"], params["over"]
         self.reason = reason_line(params["reason"] or "")
 
     def wanted(self, names, nodes):
+        # type: (Iterable[str], Mapping[str, Mapping[str, Any]]) -> list[str]
         """Return those of these nodes that ours is the drain of, once they are drained."""
         return [name for name in names if not away(nodes[name])
                 or (self.over and nodes[name]["reason"].startswith(self.over))]
 
     def refused(self, names, nodes):
+        # type: (Sequence[str], dict[str, dict[str, Any]]) -> str
         """Return why these nodes may not be away, "" when they may."""
         if not names or not self.keep:
             return ""
@@ -214,6 +231,7 @@ class Drains(object):
         return too_few(names, nodes, {}, proving(reservations), self.keep)
 
     def run(self, names, before):
+        # type: (list[str], dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]
         """Drain these nodes and return all as they are then; the module ends when too few are left.
 
         In between others may have drained.
@@ -232,6 +250,7 @@ class Drains(object):
         return after
 
     def take_back(self, name, before, after):
+        # type: (str, Mapping[str, Any], Mapping[str, Any]) -> None
         """Undo our drain of a node: it takes jobs again, or has the drain back that ours replaced."""
         if after["reason"] != self.reason:
             return
@@ -241,12 +260,14 @@ class Drains(object):
             self.slurm.update(name, "State=RESUME")
 
     def refuse(self, names, problem):
+        # type: (Iterable[str], str) -> None
         """End the module, if there is a problem."""
         if problem:
             self.slurm.module.fail_json(msg="%s: not drained: %s" % (",".join(names), problem))
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
@@ -278,12 +299,12 @@ def main():
             for name in change:
                 slurm.update(name, "State=RESUME")
             every = slurm.nodes()
-    found = {}
+    seen = {}
     for name in known:
         node = every[name]
         ours = away(node) and node["reason"].startswith(params["mark"])
-        found[name] = dict(node, away=away(node), ours=ours, jobs=slurm.jobs(name))
-    module.exit_json(changed=bool(change), nodes=found)
+        seen[name] = dict(node, away=away(node), ours=ours, jobs=slurm.jobs(name))
+    module.exit_json(changed=bool(change), nodes=seen)
 
 
 if __name__ == "__main__":

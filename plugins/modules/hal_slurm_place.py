@@ -75,10 +75,15 @@ from ansible.module_utils.hal_node.run_command import AnsibleModule
 from ansible.module_utils.hal_node.slurm.placed import Files, at_stake, text_of
 from ansible.module_utils.hal_node.slurm.process import NoAnswer, unit_properties
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 ENDED = ("inactive", "failed")
 
 
 def in_use(module, daemon, conf):
+    # type: (Any, str, str) -> str
     """Return why the present files of a daemon stay, "" where nothing depends on them."""
     try:
         state = unit_properties(module, daemon + ".service", ("ActiveState",))["ActiveState"]
@@ -88,6 +93,7 @@ def in_use(module, daemon, conf):
 
 
 def not_read(content, digest):
+    # type: (bytes | None, str) -> str
     """Return why a new slurm.conf waits for a slurmctld that has read the one with this digest, "" if that is it."""
     if hashlib.sha1(content or b"").hexdigest() == digest:
         return ""
@@ -95,6 +101,7 @@ def not_read(content, digest):
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
@@ -109,7 +116,7 @@ def main():
     )
     planned = module.params["planned"] if module.check_mode else []
     files = Files(module.params["files"], module.params["staged_dir"],
-                  {one["path"]: one.get("content") for one in planned})
+                  {entry["path"]: entry.get("content") for entry in planned})
     conf = text_of(files.paths[0])
     reasons = [in_use(module, daemon, conf) for daemon in module.params["daemons"]]
     if conf and module.params["read_elsewhere"] is not None and files.differing():

@@ -58,8 +58,13 @@ import datetime
 from ansible.module_utils.hal_node.run_command import AnsibleModule
 from ansible.module_utils.hal_node.slurm.reservations import ReservationError, read, steps
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 
 def ask(module, argv, label):
+    # type: (Any, list[str], str | None) -> tuple[int, str]
     """Return (exit status, output); a failed change ends the module with one line."""
     status, out, err = module.run_command(["timeout", "60"] + argv, environ_update={"LC_ALL": "C"})
     if status != 0 and label:
@@ -68,6 +73,7 @@ def ask(module, argv, label):
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={"reservations": {"type": "list", "elements": "dict", "required": True}},
@@ -79,16 +85,16 @@ def main():
     status, out = ask(module, show, None if module.check_mode else "scontrol show reservation")
     if status != 0:
         module.exit_json(changed=bool(entries), steps=["slurmctld does not answer yet"], unmanaged=[])
-    found = read(out)
+    present = read(out)
     try:
-        todo = steps(entries, found, datetime.datetime.now())
+        todo = steps(entries, present, datetime.datetime.now())
     except ReservationError as error:
         module.fail_json(msg=error.args[0])
     if not module.check_mode:
         for step in todo:
             ask(module, step.argv, step.text)
     module.exit_json(changed=bool(todo), steps=[step.text for step in todo],
-                     unmanaged=sorted(set(found) - {entry["name"] for entry in entries}))
+                     unmanaged=sorted(set(present) - {entry["name"] for entry in entries}))
 
 
 if __name__ == "__main__":

@@ -95,6 +95,10 @@ from ansible.module_utils.hal_node.run_command import AnsibleModule
 from ansible.module_utils.hal_node.slurm.private import cgroup_conf, setting, slurm_conf
 from ansible.module_utils.hal_node.slurm.said import MOST, NO_DEVICE, READY, foreign, last_words, placed, refusals
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 # Slurm finds other files beside slurm.conf (acct_gather.conf, job_submit.lua): all but the one with a password.
 NOT_LINKED = ("slurmdbd.conf",)
 PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -116,13 +120,15 @@ class Trial(object):
     """Daemons that read the texts, each in a private folder that goes with it."""
 
     def __init__(self, module, texts):
+        # type: (Any, dict[str, str]) -> None
         self.module = module
         self.texts = texts
         self.home = os.path.dirname(module.params["files"][0]["path"])
-        self.folder = None
-        self.user = None
+        self.folder = ""
+        self.user = None  # type: Any  # of pwd, before anything is run
 
     def slurm_user(self):
+        # type: () -> pwd.struct_passwd
         """Return the user whom slurm.conf names, as pwd has it. Raises Unjudged where nobody has that name."""
         name = setting(self.texts["slurm.conf"], "SlurmUser") or "root"
         name = re.sub(r"\(.*\)$", "", name)
@@ -132,6 +138,7 @@ class Trial(object):
             raise Unjudged("slurm.conf names %s as SlurmUser, and there is no such user yet" % name)
 
     def prepare(self, release):
+        # type: (tuple[int, int]) -> None
         """Make the folder, with the texts for an instance of its own."""
         self.folder = tempfile.mkdtemp(prefix="hal-slurm-trial-")
         own = dict(self.texts)
@@ -152,10 +159,12 @@ class Trial(object):
                 os.chown(self.place(name), self.user.pw_uid, self.user.pw_gid)
 
     def place(self, name):
+        # type: (str) -> str
         """Return the path of a file of the private folder."""
         return os.path.join(self.folder, name)
 
     def as_user(self):
+        # type: () -> None
         """Become SlurmUser, in a session of its own, and end when this module does. Runs in the child."""
         os.setsid()
         if os.geteuid() == 0 and self.user.pw_uid != 0:
@@ -165,6 +174,7 @@ class Trial(object):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # setuid(2) would clear it
 
     def run(self, argv, ready):
+        # type: (list[str], str | None) -> tuple[str, int | None]
         """Run a daemon until it ends, or says that it is ready and then ends; return (output, exit status).
 
         The status is 0 for one that was ready, and None for one that had to be stopped: one that waits for a device at
@@ -198,6 +208,7 @@ class Trial(object):
         return output, None if status in (124, 137) else status  # as timeout(1) says it
 
     def judge(self, name):
+        # type: (str) -> None
         """Have a daemon read the texts; end the module if it refuses them. Raises Unjudged."""
         try:
             self.read_by(name)
@@ -205,18 +216,19 @@ class Trial(object):
             raise Unjudged("the trial could not be made: %s" % error)
 
     def read_by(self, name):
+        # type: (str) -> None
         """Do what judge says. Raises Unjudged, and what OF_THE_SYSTEM has."""
         program = self.module.get_bin_path(name)
         if not program:
             raise Unjudged("it is not installed")
         _status, version, _err = self.module.run_command([program, "-V"], handle_exceptions=False)
-        found = re.match(r"slurm\S* ((\d+)\.(\d+)\S*)", version)
-        if not found:
+        release = re.match(r"slurm\S* ((\d+)\.(\d+)\S*)", version)
+        if not release:
             raise Unjudged("%s -V does not say its release" % name)
         self.user = self.slurm_user()
         for _again in range(2):
             try:
-                self.prepare((int(found.group(2)), int(found.group(3))))
+                self.prepare((int(release.group(2)), int(release.group(3))))
                 output, status = self.run(*self.command(name, program))
             finally:
                 folder = self.close()
@@ -225,7 +237,7 @@ class Trial(object):
         wrong = refusals(output)
         if wrong:
             lines = [line.replace(folder + "/", self.home + "/") for line in placed(wrong, self.texts)]
-            self.refuse("%s %s refuses" % (name, found.group(1)), "; ".join(lines[:MOST]), output)
+            self.refuse("%s %s refuses" % (name, release.group(1)), "; ".join(lines[:MOST]), output)
         if NO_DEVICE in output:
             raise Unjudged("a device is not there: %s" % last_words(output))
         if status is None:
@@ -237,14 +249,17 @@ class Trial(object):
         if name != "slurmctld" or status == 0 or status in NOT_SLURMS or foreign(output):
             raise Unjudged("%s; it said last: %s" % (how, foreign(output) or last_words(output)))
         last = last_words(output).replace(folder + "/", self.home + "/")
-        self.refuse("%s %s does not start with" % (name, found.group(1)), "%s; it said last: %s" % (how, last), output)
+        what = "%s %s does not start with" % (name, release.group(1))
+        self.refuse(what, "%s; it said last: %s" % (how, last), output)
 
     def refuse(self, what, why, output):
+        # type: (str, str, str) -> None
         """End the module: no file is replaced."""
         words = "%s the new configuration, and no file was replaced: %s" % (what, why)
         self.module.fail_json(msg=printable(words), log=[printable(line) for line in output.splitlines()[-30:]])
 
     def command(self, name, program):
+        # type: (str, str) -> tuple[list[str], str | None]
         """Return (arguments, what says that it is ready) of a daemon in the foreground."""
         conf = self.place("slurm.conf")
         if name == "slurmctld":
@@ -252,25 +267,29 @@ class Trial(object):
         return [program, "-D", "-G", "-N", self.module.params["node"], "-f", conf], None
 
     def close(self):
+        # type: () -> str
         """Remove the folder, and return where it was."""
-        folder, self.folder = self.folder, None
+        folder, self.folder = self.folder, ""
         if folder:
             shutil.rmtree(folder, ignore_errors=True)
         return folder
 
 
 def printable(text):
+    # type: (str) -> str
     """Return a text as one line that drives no terminal."""
     return to_native(shown(to_bytes(text), kept=u"\\"))
 
 
 def read(path):
+    # type: (str) -> str
     """Return the text of a file."""
     with open(path, "rb") as stream:
         return stream.read().decode("utf-8", "replace")
 
 
 def kill_group(process):
+    # type: (subprocess.Popen[bytes]) -> None
     """End what is left of the session of a process."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
@@ -280,18 +299,20 @@ def kill_group(process):
 
 
 def free_ports():
+    # type: () -> tuple[int, int]
     """Return two ports that nobody has at this moment."""
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _each in range(2)]
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _again in range(2)]
     try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        return sockets[0].getsockname()[1], sockets[1].getsockname()[1]
     finally:
-        for each in sockets:
-            each.close()
+        for listener in sockets:
+            listener.close()
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
@@ -306,21 +327,21 @@ def main():
     files = module.params["files"]
     if "slurmd" in module.params["daemons"] and not module.params["node"]:
         module.fail_json(msg="node is missing: slurmd needs this node's name in slurm.conf")
-    result = {"changed": False, "judged": [], "why": []}
+    judged, why = [], []  # type: list[str], list[str]
     if all(content_of(entry["path"]) == to_bytes(entry["content"]) for entry in files):
-        module.exit_json(**dict(result, why=["the files have these texts already"]))
+        module.exit_json(changed=False, judged=[], why=["the files have these texts already"])
     texts = {os.path.basename(entry["path"]): to_text(entry["content"]) for entry in files}
     trial = Trial(module, texts)
     for name in module.params["daemons"]:
         try:
             trial.judge(name)
-            result["judged"].append(name)
+            judged.append(name)
         except Unjudged as reason:
             words = printable("%s did not judge the new configuration: %s" % (name, reason.args[0]))
-            result["why"].append(words)
+            why.append(words)
             if not UNSEEN_YET.search(words):
                 module.warn(words)
-    module.exit_json(**result)
+    module.exit_json(changed=False, judged=judged, why=why)
 
 
 if __name__ == "__main__":

@@ -78,6 +78,10 @@ from ansible.module_utils.hal_node.run_command import AnsibleModule
 from ansible.module_utils.hal_node.shadow_lock import LockError, shadow_locks
 from ansible.module_utils.hal_node.subids import decoded, encoded, parse, planned, problems, readable, taken_ids
 
+MYPY = False
+if MYPY:
+    from typing import Any  # noqa: F401  in comments
+
 FILES = {"/etc/subuid": "/etc/passwd", "/etc/subgid": "/etc/group"}
 USER = {
     "name": {"type": "str", "required": True},
@@ -91,11 +95,13 @@ USER = {
 
 
 def text_of(path):
+    # type: (str) -> str
     """Return the text of a file; nothing where there is none."""
     return decoded(content_of(path) or b"")
 
 
 def attributes(module, path, changed):
+    # type: (Any, str, bool) -> bool
     """Give root and 0644, which newuidmap and Singularity need; return whether anything changed, this included."""
     if not os.path.exists(path):
         return True
@@ -115,6 +121,7 @@ def attributes(module, path, changed):
 
 
 def main():
+    # type: () -> None
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
@@ -152,16 +159,17 @@ def main():
 
 
 def planned_files(module, users):
+    # type: (Any, list[dict[str, Any]]) -> tuple[dict[str, tuple[str | None, str]], set[str]]
     """Return ({path: (text of the file, None where there is none; text that it gets)}, who was disabled here)."""
-    found, texts = [], {}
+    faults, texts = [], {}  # type: list[str], dict[str, str]
     for path, accounts in sorted(FILES.items()):
         if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
-            found.append("%s is no file of its own: programs that map ids would read something else" % path)
+            faults.append("%s is not a file of its own: programs that map ids would read something else" % path)
             continue
         texts[path] = text_of(path)
-        found += problems(path, parse(texts[path]), users) + taken_ids(accounts, text_of(accounts), users)
-    if found:
-        module.fail_json(msg="\n".join(found))
+        faults += problems(path, parse(texts[path]), users) + taken_ids(accounts, text_of(accounts), users)
+    if faults:
+        module.fail_json(msg="\n".join(faults))
     plans, disabled = {}, set()
     for path, before in texts.items():
         after, kept = planned(parse(before), users, module.params["enable_ok"])

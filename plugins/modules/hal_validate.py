@@ -57,6 +57,7 @@ from ansible.module_utils.hal_node.run_command import AnsibleModule
 
 
 def main():
+    # type: () -> None
     """Say where it runs: the action of this name never sends this to a node."""
     AnsibleModule(argument_spec={}, supports_check_mode=True).fail_json(msg="hal_validate runs at the controller")
 

@@ -134,7 +134,7 @@ def test_faults_are_all_said_and_nothing_is_written(node: Node) -> None:
     answer = node(ALICE)
     assert answer["failed"] is True
     first, second, third = answer["msg"].split("\n")
-    assert first == f"{node.path('subgid')} is no file of its own: programs that map ids would read something else"
+    assert first == f"{node.path('subgid')} is not a file of its own: programs that map ids would read something else"
     assert second.startswith(f"{node.path('subuid')}:1: slot 0 was given to bob and is never given again; alice")
     assert third.startswith(f"{node.path('passwd')}:1: odd has number 4294836224, which is in slot 0 of alice")
     assert (node.folder / "subuid").read_text() == "bob:4294836224:65536\n"
@@ -148,7 +148,7 @@ def test_what_is_no_file_of_its_own_is_refused(node: Node, kind: str) -> None:
     else:
         (node.folder / "there").write_text(OURS)
         (node.folder / "subuid").symlink_to("there")
-    words = f"{node.path('subuid')} is no file of its own: programs that map ids would read something else"
+    words = f"{node.path('subuid')} is not a file of its own: programs that map ids would read something else"
     assert node(ALICE)["msg"] == words
 
 

@@ -107,7 +107,7 @@ def test_all_that_is_in_the_way_is_named(call: Call, tree: Path) -> None:
         path.unlink()
     (tree / "cuda").rmdir()
     (tree / "cuda").symlink_to(tree.parent)
-    several = f"{tree}/cuda is no folder\n" * 3
+    several = f"{tree}/cuda is not a folder\n" * 3
     assert call(**given)["msg"] == f"{several.strip()}{nothing}."
     (tree / "cuda").unlink()
     (tree / "cuda").touch()

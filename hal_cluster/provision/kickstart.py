@@ -12,9 +12,9 @@ that an installation that breaks off is not begun again by each boot. Only then 
 asked for by their world-wide names and no other: Anaconda sees none of them.
 
 Why it stops, the installer tells the server, as long as that can be reached: what a script refuses in %pre and %post,
-and in %onerror an exception of Anaconda itself. What it only shows on its screen is not told: an image or a package
-that cannot be had, partitions that cannot be made, a disk that breaks (pyanaconda/errors.py, exception.py of its
-rhel7-branch). Anaconda of RHEL 7.3 and before does not know that section.
+and in %onerror an exception of Anaconda itself. What it only shows on its screen is not told: an image that cannot be
+had, partitions that cannot be made, a disk that breaks (pyanaconda/errors.py, exception.py of its rhel7-branch).
+Anaconda of RHEL 7.3 and before does not know that section.
 
 No secret but the token is in it: it opens this node's first secrets once, from this node's address, for some hours.
 """
@@ -35,20 +35,21 @@ from hal_inventory.derive.slices import disk_path
 from hal_inventory.names import is_wwn
 
 _KERNEL = re.compile(r"[0-9][0-9A-Za-z.]*-[0-9][0-9A-Za-z._]*")
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._/-]*")
 BOOT_MB = 1024
 SWAP_MB = 8192
-PACKAGES = ("@core", "chrony", "curl", "openssh-server", "python3", "kernel")
-"""Of an installation from repositories: what a rollout needs to begin. A reimage unpacks an image (image_packages)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is installed: an image with its folder's URL, or packages from repositories by name, the system's first."""
+    """What is installed: a signed image, and the URL of its folder."""
 
-    image: Manifest | None = None
-    image_url: str = ""
-    repositories: Mapping[str, str] | None = None
+    image: Manifest
+    image_url: str
+
+    @property
+    def url(self) -> str:
+        """The URL of the image's root file system."""
+        return f"{self.image_url}/{self.image.file}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def kickstart(
         f"# {node.name}: written by the toolkit for one installation. The token in it works once, for this node alone.",
         "install",
         "text",
-        *_source(source),
+        f"liveimg --url={source.url} --checksum={source.image.sha256}",
         "lang en_US.UTF-8",
         "keyboard us",
         "timezone Etc/UTC --utc",
@@ -168,7 +169,6 @@ def kickstart(
         "",
         "# petitboot, or iPXE, then finds no entry, and the disk is booted.",
         "reboot",
-        *_packages(source),
         "",
         *_pre(node, disk, wiped, source, server, token),
         "",
@@ -180,32 +180,17 @@ def kickstart(
 
 
 def _refuse(node: BootNode, source: Source, server: Server) -> None:
-    name = node.name
-    if (source.image is None) == (not source.repositories):
-        raise ProvisionError(f"{name}: install an image or packages: one of the two")
-    if source.image is not None:
-        if source.image.arch != node.arch:
-            raise ProvisionError(f"{name}: image {source.image.folder} is for {source.image.arch}, not {node.arch}")
-        if source.image.kernel != node.kernel:
-            folder = source.image.folder
-            raise ProvisionError(f"{name}: image {folder} has kernel {source.image.kernel}, not {node.kernel}")
-        if problem := url_problem(f"{source.image_url}/{source.image.file}"):
-            raise ProvisionError(f"{name}: image {source.image_url}: {problem}")
-    for repository, url in (source.repositories or {}).items():
-        if not _WORD.fullmatch(repository) or url_problem(url.rstrip("/")):
-            why = url_problem(url.rstrip("/")) or "no name for one"
-            raise ProvisionError(f"{name}: repository {repository}: {why}")
+    name, image = node.name, source.image
+    if image.arch != node.arch:
+        raise ProvisionError(f"{name}: image {image.folder} is for {image.arch}, not {node.arch}")
+    if image.kernel != node.kernel:
+        raise ProvisionError(f"{name}: image {image.folder} has kernel {image.kernel}, not {node.kernel}")
+    if problem := url_problem(source.url):
+        raise ProvisionError(f"{name}: image {source.image_url}: {problem}")
     if not server.url.startswith("https://") or url_problem(f"{server.url}/node"):
         raise ProvisionError(f"{name}: first secrets come from {server.url}; write https://ADDRESS:PORT")
     if not server.authority.startswith("-----BEGIN CERTIFICATE-----") or "PRIVATE" in server.authority:
         raise ProvisionError(f"{name}: the authority's certificate is no PEM, or there is a private key in it")
-
-
-def _source(source: Source) -> list[str]:
-    if source.image is not None:
-        return [f"liveimg --url={source.image_url}/{source.image.file} --checksum={source.image.sha256}"]
-    (_, first), *others = (source.repositories or {}).items()
-    return [f"url --url={first}", *(f"repo --name={name} --baseurl={url}" for name, url in others)]
 
 
 def _partitions(node: BootNode, disk: str) -> list[str]:
@@ -222,13 +207,6 @@ def _partitions(node: BootNode, disk: str) -> list[str]:
         f"logvol swap --vgname=system --name=swap --fstype=swap --size={SWAP_MB}",
         "logvol / --vgname=system --name=root --fstype=xfs --size=1 --grow",
     ]
-
-
-def _packages(source: Source) -> list[str]:
-    if source.image is not None:
-        return []
-    # The mirror has the locked kernel and no other; %post looks that it is the declared one.
-    return ["", "%packages", *PACKAGES, "%end"]
 
 
 def _tools(node: BootNode, server: Server, token: Token) -> list[str]:
@@ -314,23 +292,16 @@ def _wipe(wiped: Mapping[str, str]) -> list[str]:
 def _pre(
     node: BootNode, disk: str, wiped: Mapping[str, str], source: Source, server: Server, token: Token
 ) -> list[str]:
-    lines = [
+    return [
         "%pre --erroronfail --log=/tmp/hal-pre.log",
         *_tools(node, server, token),
         f'[ "$(uname -m)" = {node.arch} ] || fail "this machine is $(uname -m), and {node.arch} is declared"',
         f'[ -b /dev/{disk} ] || fail "disk {node.disk} is not in this machine; is it the right one?"',
         *_there(node, disk, wiped),
-    ]
-    if source.image is not None:
-        url, image = f"{source.image_url}/{source.image.file}", source.image
-        lines += [
-            "# All of it is read before a disk is touched; Anaconda reads it again, and compares the same sum.",
-            f'sum=$(curl --fail --silent --show-error "{url}" | sha256sum)',
-            f'[ "${{sum%% *}}" = {image.sha256} ] \\',
-            f'  || fail "{image.folder} cannot be fetched or is not what was signed; the disk is as it was"',
-        ]
-    return [
-        *lines,
+        "# All of it is read before a disk is touched; Anaconda reads it again, and compares the same sum.",
+        f'sum=$(curl --fail --silent --show-error "{source.url}" | sha256sum)',
+        f'[ "${{sum%% *}}" = {source.image.sha256} ] \\',
+        f'  || fail "{source.image.folder} cannot be fetched or is not what was signed; the disk is as it was"',
         "# The last word before the disk is erased. From here on the node boots its disk, whatever becomes of this.",
         'ask begin || fail "the server does not want this to begin, or cannot be reached: hal-provision status there,'
         ' and its journal, say why; the disk is as it was"',

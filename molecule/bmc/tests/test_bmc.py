@@ -10,10 +10,9 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from testinfra.host import Host
 from testing.bmc_site import DELIVERED, SERVER, BmcSite
 
 from hal_cluster.provision.kickstart import Source
@@ -124,9 +123,16 @@ def test_an_x86_node_boots_its_disk_and_the_installer_when_it_is_armed(bmcs: Bmc
 # Installing
 
 
-def test_images_that_are_not_what_was_signed_are_refused_and_the_good_one_is_installed(bmcs: BmcSite) -> None:
+@pytest.fixture(scope="module")
+def image(bmcs: BmcSite) -> Path:
+    """The folder of a signed image. The first test that installs publishes it."""
     bmcs.serve_installer()
-    image = bmcs.seal(POWER, time.strftime("%Y%m%d%H%M%S"))
+    return bmcs.seal(POWER, time.strftime("%Y%m%d%H%M%S"))
+
+
+def test_images_that_are_not_what_was_signed_are_refused_and_the_good_one_is_installed(
+    bmcs: BmcSite, image: Path
+) -> None:
     refused_at_the_server(bmcs, image.name, bmcs.bring(image))
     where = bmcs.bring(image)
     assert "published" in bmcs.on(SERVER, f"hal-provision publish {where}")
@@ -168,20 +174,10 @@ def test_images_that_are_not_what_was_signed_are_refused_and_the_good_one_is_ins
     assert "404" in bmcs.on(POWER, status_of(f"http://{bmcs.server_address}:8480/boot/{X86}"))
 
 
-def test_a_node_is_installed_from_packages(bmcs: BmcSite, node: Callable[[str], Host]) -> None:
-    bmcs.force_off(POWER)
-    source = Source(repositories={"base": f"http://{bmcs.server_address}/packages"})
-    _token, key = install(bmcs, source, "packages")
-    bmcs.says(POWER, "Installation complete: restart")
-    bmcs.until("an answer", lambda: bmcs.answers(POWER), POWER)
-    assert bmcs.host_key(POWER) == key
-    assert node(POWER).check_output("rpm -q chrony").startswith("chrony-")
-
-
-def test_a_machine_without_its_disk_is_left_alone_by_the_installer(bmcs: BmcSite) -> None:
+def test_a_machine_without_its_disk_is_left_alone_by_the_installer(bmcs: BmcSite, image: Path) -> None:
     bmcs.force_off(POWER)
     with bmcs.fault(POWER, "disk-missing"):
-        install(bmcs, Source(repositories={"base": f"http://{bmcs.server_address}/packages"}), "packages")
+        install(bmcs, bmcs.source(image), "an image")
         bmcs.says(POWER, "The installation has stopped.")
     assert "hal01: NOT INSTALLED: disk 0x50248414c1010001 is not in this machine" in bmcs.since_off(POWER)
     bmcs.force_off(POWER)

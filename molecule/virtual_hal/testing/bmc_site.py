@@ -224,16 +224,14 @@ class BmcSite:
         return boot.Installer(f"{tree}/vmlinuz", f"{tree}/initrd.img", f"inst.stage2={tree} ip=dhcp console=hvc0")
 
     def serve_installer(self) -> None:
-        """Lay down what stands for kernel, initrd and second stage, for iPXE, and packages by HTTP."""
+        """Lay down what stands for kernel, initrd, second stage and iPXE."""
         tree = "/srv/images/www/tree"
         self.on(
             SERVER,
             f"set -e; mkdir -p {tree}/LiveOS {tree}/images/pxeboot {tree}/ppc/ppc64; cd {tree}; "
             "for file in vmlinuz initrd.img images/pxeboot/vmlinuz images/pxeboot/initrd.img ppc/ppc64/vmlinuz "
             "ppc/ppc64/initrd.img LiveOS/squashfs.img; do echo 'stands for the installer' >$file; done; "
-            "echo 'stands for iPXE' >/var/lib/tftpboot/undionly.kpxe; "
-            "printf '%s\\n' 'Alias /packages /srv/hal-packages' '<Directory /srv/hal-packages>' 'Require all granted' "
-            "'</Directory>' >/etc/httpd/conf.d/test-packages.conf; systemctl reload-or-restart httpd",
+            "echo 'stands for iPXE' >/var/lib/tftpboot/undionly.kpxe",
         )
 
     def kickstart(self, name: str, source: Source, token: Token) -> str:

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from hal_cluster.provision.errors import ProvisionError
-from hal_cluster.provision.kickstart import Place, Server, Source, kickstart
+from hal_cluster.provision.kickstart import Place, Server, kickstart
 from tests.unit.hal_cluster.provision.conftest import node
 from tests.unit.hal_cluster.provision.test_kickstart import (
     AUTHORITY,
     DISK,
     FROM_IMAGE,
     IMAGE,
-    PACKAGES,
     PLACE,
     SERVER,
     TOKEN,
@@ -23,7 +22,7 @@ from tests.unit.hal_cluster.provision.test_kickstart import (
 
 
 def made(**changes: Any) -> str:
-    usual = {"place": PLACE, "source": PACKAGES, "server": SERVER, "token": TOKEN}
+    usual = {"place": PLACE, "source": FROM_IMAGE, "server": SERVER, "token": TOKEN}
     return kickstart(**{"node": node(), **usual, **changes})
 
 
@@ -33,8 +32,7 @@ def test_the_commands_of_a_kickstart() -> None:
         "# hal05: written by the toolkit for one installation. The token in it works once, for this node alone.",
         "install",
         "text",
-        "url --url=http://10.1.0.11/mirror/base/ppc64le/",
-        "repo --name=site --baseurl=http://10.1.0.11/mirror/site/",
+        f"liveimg --url={FROM_IMAGE.image_url}/rootfs.tar.xz --checksum={'ab' * 32}",
         "lang en_US.UTF-8",
         "keyboard us",
         "timezone Etc/UTC --utc",
@@ -63,22 +61,17 @@ def test_the_commands_of_a_kickstart() -> None:
         "# petitboot, or iPXE, then finds no entry, and the disk is booted.",
         "reboot",
         "",
-        "%packages",
-        *("@core", "chrony", "curl", "openssh-server", "python3", "kernel"),
-        "%end",
-        "",
     ]
     assert text.endswith("%end\n")
-    sections = ["%packages", "%pre --erroronfail", "%post --erroronfail", "%onerror"]
+    sections = ["%pre --erroronfail", "%post --erroronfail", "%onerror"]
     assert [line.partition(" --log")[0] for line in text.splitlines() if line[:1] == "%" and line != "%end"] == sections
 
 
 def test_what_is_not_said_stands_nowhere() -> None:
-    text = made(source=FROM_IMAGE)
+    text = made()
     assert "--gateway" not in text
     assert "--append" not in text
     assert "%packages" not in text
-    assert f"liveimg --url={FROM_IMAGE.image_url}/rootfs.tar.xz --checksum={'ab' * 32}\n" in text
 
 
 @pytest.mark.parametrize("gateway", ["10.1.0.1", "10.1.0.254"])
@@ -89,21 +82,12 @@ def test_a_gateway_is_in_the_network_of_the_node(gateway: str) -> None:
     assert str(error.value) == "hal05: gateway 10.1.0.200 is not in its network management"
 
 
-BOTH = replace(FROM_IMAGE, repositories=PACKAGES.repositories)
-URL = "http://10.1.0.11/a"
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"source": Source()}, "hal05: install an image or packages: one of the two"),
-        ({"source": BOTH}, "hal05: install an image or packages: one of the two"),
         ({"source": replace(FROM_IMAGE, image=replace(IMAGE, arch="x86_64"))}, " is for x86_64, not ppc64le"),
         ({"source": replace(FROM_IMAGE, image=replace(IMAGE, kernel="5"))}, " has kernel 5, not 4.18.0-80.7.2.el7"),
         ({"source": replace(FROM_IMAGE, image_url="a b")}, "hal05: image a b: "),
-        ({"source": Source(repositories={"a b": URL})}, "hal05: repository a b: no name for one"),
-        ({"source": Source(repositories={"a": "x y"})}, "hal05: repository a: "),
-        ({"source": Source(repositories={"a": URL, "b": "x y"})}, "hal05: repository b: "),
         ({"server": Server("http://10.1.0.11", AUTHORITY)}, "first secrets come from http://10.1.0.11; write https://"),
         ({"server": Server("https://10.1.0.11/a b", AUTHORITY)}, "first secrets come from https://10.1.0.11/a b; "),
         ({"server": Server(SERVER.url, "no PEM")}, "hal05: the authority's certificate is no PEM, or there is a priv"),

@@ -10,11 +10,12 @@ import pytest
 
 from hal_cluster.provision.boot import Installer, order
 from hal_cluster.provision.errors import ProvisionError
-from hal_cluster.provision.kickstart import Place, Server, Source, disk_of, kickstart
+from hal_cluster.provision.kickstart import Place, Server, disk_of, kickstart
 from hal_cluster.provision.nodes import boot_node
 from hal_cluster.provision.tokens import Token
 from hal_inventory.compiled import slice_of
 from tests.unit.hal_cluster.provision.conftest import PROJECT
+from tests.unit.hal_cluster.provision.test_kickstart import FROM_IMAGE
 
 
 def site(folder: Path, *, virtual: bool = False) -> dict[str, dict[str, Any]]:
@@ -47,17 +48,17 @@ def test_placeholders_stop_a_real_site_and_no_virtual_one(tmp_path: Path) -> Non
 def test_a_node_of_a_profile_that_refuses_it_is_never_installed_and_may_boot_the_rescue_mode(tmp_path: Path) -> None:
     login = replace(boot_node(site(tmp_path, virtual=True)["hal-login"]), disk="0x50248414c0100001")
     said = "^hal-login: its profile lc921 says reimage: refused$"
-    where, source = Place("management", "255.255.255.0"), Source(repositories={"base": "http://10.64.0.11/base"})
+    where = Place("management", "255.255.255.0")
     token, server = Token("words", 1e10), Server("https://10.64.0.11:8481", "-----BEGIN CERTIFICATE-----\n")
     with pytest.raises(ProvisionError, match=said):
-        kickstart(login, where, source, server, token, virtual=True)
+        kickstart(login, where, FROM_IMAGE, server, token, virtual=True)
     tree = "http://10.64.0.11/images/tree"
     words = f"inst.stage2={tree}"
     with pytest.raises(ProvisionError, match=said):
         order(
             login,
             "management",
-            "packages",
+            "an image",
             Installer(f"{tree}/a", f"{tree}/b", words),
             "http://10.64.0.11:8480",
             "",

@@ -20,7 +20,6 @@ from hal_cluster.provision.kickstart import kickstart, wipeable
 from tests.unit.hal_cluster.provision.conftest import node, run_script
 from tests.unit.hal_cluster.provision.test_kickstart import (
     FROM_IMAGE,
-    PACKAGES,
     PLACE,
     SERVER,
     TOKEN,
@@ -60,7 +59,7 @@ def test_anaconda_sees_the_system_disk_alone_whatever_is_wiped() -> None:
     assert found.ignoredisk.onlyuse == found.clearpart.drives == [f"disk/by-id/wwn-{SYSTEM}"]
     outside = wiping(SCRATCH).replace(script(wiping(SCRATCH), "pre"), "")
     assert SCRATCH not in outside
-    assert "wipefs" not in made(PACKAGES)
+    assert "wipefs" not in made()
 
 
 @dataclass

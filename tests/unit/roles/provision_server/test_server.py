@@ -18,6 +18,7 @@ import tarfile
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,12 @@ import yaml
 from bmc.petitboot import Disk, Kernel, Lease, Menu, boot
 from jinja2 import Template
 
-from hal_cluster.provision.kickstart import Place, Server, Source, kickstart
+from hal_cluster.provision.kickstart import Place, Server, kickstart
 from hal_cluster.provision.petitboot import hex_name, mac_name
 from hal_cluster.provision.tokens import Token
 from hal_cluster.reimage.record import State, Step
 from tests.unit.hal_cluster.provision.conftest import PROJECT, node, run_script
+from tests.unit.hal_cluster.provision.test_kickstart import FROM_IMAGE
 from tests.unit.interpreters import EVERY, beside, interpreter
 from tests.unit.roles.provision_server import reimages
 from tests.unit.roles.provision_server.test_store import WORDS, an_order, settings_of
@@ -400,13 +402,14 @@ class Scripts:
         self._text = kickstart(
             running.nodes["hal05"],
             Place("management", "255.0.0.0"),
-            Source(repositories={"base": "http://10.1.0.11/base"}),
+            replace(FROM_IMAGE, image_url=f"http://{SERVER}:1"),
             Server(f"https://{SERVER}:{TLS_PORT}", (running.folder / "tls.pem").read_text()),
             Token(WORDS, 0),
         )
         (folder / "root").mkdir()
         (folder / "run").mkdir()
         said = {"rpm": "kernel-4.18.0", "grubby": "", "restorecon": "", "uname": "ppc64le"}
+        said["sha256sum"] = FROM_IMAGE.image.sha256  # nobody serves the image here
         for name, words in said.items():
             (folder / name).write_text(f"#!/bin/sh\necho {words}\n")
             (folder / name).chmod(0o755)

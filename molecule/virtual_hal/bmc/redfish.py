@@ -1,13 +1,10 @@
 """Redfish: sushy-tools' emulator, with drivers of ours, and what an OpenBMC has and it has not.
 
 sushy-tools serves the root, the collections, the system with its processors and ports, and the Reset action. What it
-answers is
-completed afterwards (`complete`): serial number, model, allowed values, members' names. It has constants where a BMC
-has facts
-(the serial number and sensors of its chassis, the name of its manager, a boot override that is always "Continuous"),
-knows
-certificates of virtual media alone, and no sessions or accounts at all; those resources are a blueprint of ours
-(`resources`).
+answers is completed afterwards (`complete`): serial number, model, allowed values, members' names. It has constants
+where a BMC has facts (the serial number and sensors of its chassis, the name of its manager, a boot override that is
+always "Continuous"), knows certificates of virtual media alone, and has no sessions or accounts at all. Blueprints of
+ours have those resources (`redfish_access`, `redfish_facts`).
 """
 
 from __future__ import annotations
@@ -25,7 +22,8 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import RequestRedirect
 
 from bmc.machine import ACTIONS, Processor, identifier
-from bmc.resources import REDFISH_TARGETS, TARGETS, resources
+from bmc.redfish_access import access
+from bmc.redfish_facts import REDFISH_TARGETS, TARGETS, facts
 from bmc.rest import rest
 from bmc.state import Override
 from bmc.web import Application, asked, redfish_error
@@ -212,7 +210,8 @@ def application() -> Application:
     """Return what answers the requests of all BMCs that have passed their `Web`."""
     ours, theirs = flask.Flask("bmc"), _sushy()
     ours.url_map.strict_slashes = theirs.url_map.strict_slashes = False
-    ours.register_blueprint(resources)
+    ours.register_blueprint(access)
+    ours.register_blueprint(facts)
     ours.register_blueprint(rest)
 
     @ours.errorhandler(VirtualNodesError)

@@ -13,7 +13,7 @@ import flask
 from werkzeug.exceptions import BadRequest
 
 from bmc.machine import Action, PasswordRefusedError, Processor
-from bmc.resources import change_password
+from bmc.redfish_access import change_password
 from bmc.sensors import UNITS
 from bmc.state import State, Target
 from bmc.web import MUST_CHANGE, TOKEN, asked, rest_error

@@ -179,7 +179,7 @@ def test_a_faulty_model_is_refused_by_every_command(hal_inventory: Run, folder: 
 
 def on_a_terminal(folder: Folder, *arguments: str, **environment: str) -> str:
     """Return what the program writes on a terminal."""
-    root = Path(__file__).resolve().parents[3]
+    root = Path(__file__).resolve().parents[4]
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "hal_cluster.inventory", *arguments],

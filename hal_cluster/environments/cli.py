@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hal_cluster import completion
 from hal_cluster.environments import channel, specs, wheel
 from hal_cluster.environments import lock as locks
 from hal_cluster.environments.check import against_specs, check
@@ -23,7 +24,9 @@ FOLDER = Path("inventory/hal/environments")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    completion.answer(parser, {"NAME": _names})
+    options = parser.parse_args(arguments)
     try:
         return {"lock": _lock, "check": _check, "diff": _diff, "wheel": _wheel}[options.command](options)
     except HalError as error:
@@ -68,6 +71,11 @@ def _parser() -> argparse.ArgumentParser:
     bring.add_argument("--arch", choices=sorted(wheel.WHEELS), required=True)
     bring.add_argument("--to", type=Path, metavar="FOLDER", required=True)
     return parser
+
+
+def _names(options: argparse.Namespace) -> set[str]:
+    """Those that have specs or a lock file, for TAB."""
+    return {path.name.removesuffix(".yml").removesuffix(".lock") for path in options.folder.glob("*.yml")}
 
 
 def _place(text: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from hal_cluster import completion
 from hal_inventory.errors import HalError, HalInventoryError
 from hal_inventory.printable import complain
 from hal_inventory.script import host_text, list_text, source_of
@@ -27,12 +28,15 @@ KINDS = (
     *("node", "profile", "network", "service", "group", "partition"),
     *("array", "file-system", "raid-set", "external"),
 )
+SHOWN = "[KIND] [NAME]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
     try:
-        options = _parser().parse_args(arguments)
+        parser = _parser()
+        completion.answer(parser, {SHOWN: lambda options: [*KINDS, *completion.names(options)]})
+        options = parser.parse_args(arguments)
         status = _run(options)
         sys.stdout.flush()
     except HalError as error:
@@ -71,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         return commands.add_parser(name, help=does, description=does[:1].upper() + does[1:] + ".", parents=[common])
 
     show = command("show", "show the site, the things of a kind, or one thing")
-    show.add_argument("words", nargs="*", metavar="[KIND] [NAME]", help=f"kinds: {', '.join(KINDS)}")
+    show.add_argument("words", nargs="*", metavar=SHOWN, help=f"kinds: {', '.join(KINDS)}")
     listing = command("list", "list nodes in a table")
     listing.add_argument("expression", nargs="?", default="all", metavar="EXPRESSION", help="which (default: all)")
     graph = command("graph", "show groups and their nodes")
@@ -123,8 +127,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     _bmc_options(adopt, "")
     command("schema", "print the JSON Schema of cluster.yml")
-    completion = command("completion", "print a completion script")
-    completion.add_argument("shell", choices=["bash", "zsh"])
+    tab = command("completion", "print a completion script")
+    tab.add_argument("shell", choices=completion.SHELLS)
     return parser
 
 
@@ -297,30 +301,7 @@ def _schema(options: argparse.Namespace, sources: Sequence[str]) -> int:
 
 
 def _completion(options: argparse.Namespace, sources: Sequence[str]) -> int:
-    from hal_cluster.inventory.completion import script
-
-    flags = (
-        "-i",
-        "--inventory",
-        "--json",
-        "--list",
-        "--host",
-        "--expand",
-        "--placeholders",
-        "--model",
-        "--script",
-        "--node",
-        "--bmc",
-        "--user",
-        "--ca-file",
-        "--pin",
-        "--bmc-file",
-        "--disk",
-        "--mac",
-        "--write",
-        "--help",
-    )
-    sys.stdout.write(script(options.shell, commands=tuple(_COMMANDS), options=flags, kinds=KINDS))
+    sys.stdout.write(completion.script(options.shell))
     return OK
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hal_cluster import completion
 from hal_cluster.packages.errors import HalPackagesError
 from hal_inventory.errors import HalError
 from hal_inventory.printable import complain, printable
@@ -29,7 +30,9 @@ OK, FAULT, NOT_CHECKED, INTERRUPTED = 0, 2, 3, 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    completion.answer(parser)
+    options = parser.parse_args(arguments)
     try:
         return {"declared": _declared, "lock": _lock, "verify": _verify, "schema": _schema}[options.command](options)
     except HalError as error:

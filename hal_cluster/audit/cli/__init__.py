@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from hal_cluster import completion
+from hal_cluster.audit import roles
 from hal_cluster.audit.cli import arguments as takes
 from hal_inventory.errors import HalError
 from hal_inventory.printable import one_line
@@ -46,9 +48,11 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
     try:
-        options = _parser().parse_args(arguments)
+        parser = _parser()
+        completion.answer(parser, {"ROLE": lambda _: roles.names()})
+        options = parser.parse_args(arguments)
         if options.command is None:
-            _parser().print_help()
+            parser.print_help()
             return ERROR
         status = _COMMANDS[options.command](options)
         sys.stdout.flush()
@@ -106,8 +110,8 @@ def _parser() -> Parser:
         caller.add_argument("rest", nargs="*", metavar="-- OPTION", help="options for ansible-playbook, after --")
     takes.accept(command("accept", "say why what the last audit found is right, and until when"))
     takes.timer(command("timer", "audit in depth each night, by systemd on this controller"))
-    completion = command("completion", "print a completion script")
-    completion.add_argument("shell", choices=["bash", "zsh"])
+    tab = command("completion", "print a completion script")
+    tab.add_argument("shell", choices=completion.SHELLS)
     return parser
 
 
@@ -160,9 +164,7 @@ def _timer(options: argparse.Namespace) -> int:
 
 
 def _completion(options: argparse.Namespace) -> int:
-    from hal_cluster.audit.cli.completion import script
-
-    sys.stdout.write(script(options.shell, tuple(_COMMANDS)))
+    sys.stdout.write(completion.script(options.shell))
     return CLEAN
 
 

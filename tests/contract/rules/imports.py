@@ -13,18 +13,28 @@ PACKAGES = ("hal_inventory", "hal_cluster", "hal_node")
 MODULE_UTILS = "ansible.module_utils."
 MAY: Mapping[str, frozenset[str]] = {
     "hal_cluster.audit": frozenset(
-        {"hal_inventory", "hal_cluster.aside", "hal_cluster.confirmation", "hal_cluster.expect", "hal_cluster.lock"}
+        {
+            "hal_inventory",
+            "hal_cluster.aside",
+            "hal_cluster.completion",
+            "hal_cluster.confirmation",
+            "hal_cluster.expect",
+            "hal_cluster.lock",
+        }
     ),
     "hal_cluster.bmc": frozenset(
         {"hal_inventory", "hal_cluster.certificates", "hal_cluster.lock", "hal_cluster.secrets"}
     ),
     "hal_cluster.certificates": frozenset({"hal_inventory", "hal_cluster.lock"}),
-    "hal_cluster.environments": frozenset({"hal_inventory"}),
+    "hal_cluster.completion": frozenset({"hal_inventory"}),
+    "hal_cluster.environments": frozenset({"hal_inventory", "hal_cluster.completion"}),
     "hal_cluster.expect": frozenset({"hal_inventory", "hal_node.expect"}),
     "hal_cluster.filters": frozenset({"hal_inventory"}),
-    "hal_cluster.inventory": frozenset({"hal_inventory", "hal_cluster.bmc", "hal_cluster.rollout"}),
+    "hal_cluster.inventory": frozenset(
+        {"hal_inventory", "hal_cluster.bmc", "hal_cluster.completion", "hal_cluster.rollout"}
+    ),
     "hal_cluster.lock": frozenset({"hal_node.lock"}),
-    "hal_cluster.packages": frozenset({"hal_inventory", "hal_cluster.expect"}),
+    "hal_cluster.packages": frozenset({"hal_inventory", "hal_cluster.completion", "hal_cluster.expect"}),
     "hal_cluster.programs": frozenset(),
     "hal_cluster.provision": frozenset({"hal_inventory", "hal_cluster.certificates"}),
     "hal_cluster.reimage": frozenset(

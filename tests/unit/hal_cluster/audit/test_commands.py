@@ -17,7 +17,7 @@ from ansible import context
 from ansible.utils.context_objects import CLIArgs
 
 from hal_cluster.audit import cli
-from hal_cluster.audit.cli import completion, playbook, show, sources
+from hal_cluster.audit.cli import playbook, show, sources
 from hal_cluster.audit.cli import run as running
 from hal_cluster.audit.errors import AuditError
 from hal_cluster.audit.store import Store, write_json
@@ -98,21 +98,6 @@ def test_wrong_words_are_an_error_in_one_line_and_never_drift(
         cli.main(words)
     said = capsys.readouterr().err
     assert (ended.value.code, said.count("\n"), said.partition(": ")[0]) == (1, 1, who)
-
-
-def test_completion_knows_all_commands_and_the_roles_that_promise_something(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for shell, mark in (("bash", "complete -F _hal_audit hal-audit"), ("zsh", "compdef _hal_audit hal-audit")):
-        assert cli.main(["completion", shell]) == 0
-        text = capsys.readouterr().out
-        assert mark in text
-        assert "run takeover show originals history adopt accept timer completion" in text
-        (roles,) = {line for line in text.splitlines() if "--role)" in line}
-        assert " munge " in roles
-        assert "%(" not in text
-    with pytest.raises(KeyError):
-        completion.script("fish", ())
 
 
 def run(monkeypatch: pytest.MonkeyPatch, document: dict[str, Any] = DOCUMENT, /, **more: Any) -> tuple[int, list[str]]:

@@ -1,8 +1,7 @@
 """playbooks/audit.yml and hal-audit run, with nodes that are this machine and an answer that is made up.
 
-Of the program hal_cluster.audit.cli.run, hal_cluster.audit.cli.show, hal_cluster.audit.cli.sources,
-hal_cluster.audit.cli.playbook
-and hal_cluster.audit.cli.completion; of the playbook hal_cluster.audit.collect, hal_cluster.audit.examine and
+Of the program hal_cluster.audit.cli.run, hal_cluster.audit.cli.show, hal_cluster.audit.cli.sources
+and hal_cluster.audit.cli.playbook; of the playbook hal_cluster.audit.collect, hal_cluster.audit.examine and
 hal_cluster.audit.questions.
 """
 
@@ -302,15 +301,6 @@ def test_errors_are_one_line_and_exit_status_1(site: Site, arguments: list[str],
     assert (done.returncode, done.stdout) == (1, "")
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_completion_is_a_script_that_the_shell_takes(site: Site, shell: str) -> None:
-    script = site.hal_audit("completion", shell).stdout
-    assert "run takeover show originals history adopt accept timer completion" in script
-    if shell == "bash":
-        checked = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
-        assert (checked.returncode, checked.stderr) == (0, "")
 
 
 def test_a_record_is_shown(site: Site) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -236,78 +235,3 @@ def test_a_reader_that_has_had_enough_is_no_fault(folder: Folder, root: Path, so
 
 def test_kinds_are_listed_once(root: Path) -> None:
     assert list(show.KINDS) == list(cli.KINDS)
-
-
-COMPLETED = [
-    ("hal-inventory va", ["validate"]),
-    ("hal-inventory -i hal.yml show work", ["worker1", "worker2", "worker3", "worker4", "worker"]),
-    ("hal-inventory -i hal.yml --host wo", ["worker1", "worker2", "worker3", "worker4"]),
-    ("hal-inventory -i hal.yml nodes slurm_n", ["slurm_node"]),
-    ("hal-inventory -i hal.yml ssh-config worker1", ["worker1"]),
-    ("hal-inventory --js", ["--json"]),
-    ("hal-inventory completion ", ["bash", "zsh"]),
-    ("hal-inventory -i ha", ["hal.yml"]),
-    ("hal-inventory capture ha", ["hal.yml"]),
-    ("hal-inventory capture --sc", ["--script"]),
-    ("hal-inventory -i hal.yml capture --node wo", ["worker1", "worker2", "worker3", "worker4"]),
-]
-# An interactive zsh that is sent a line, then keys: look for matches, put all of them into the line, tell it.
-ZSH_START = """
-PS1=; PATH="$PWD/bin:$PATH"
-autoload -Uz compinit && compinit -u -D
-source ./completion
-zle -C every complete-word _generic
-zstyle ':completion:every:*' old-matches only
-zstyle ':completion:every::::' completer _all_matches
-tell() { print -r -- "$BUFFER" >answer; exit }
-zle -N tell
-bindkey '^Xl' list-choices '^Xa' every '^Xt' tell
-: >ready
-"""
-ZSH_TYPES = """
-zmodload zsh/zpty
-zpty -b shell zsh -f -i
-zpty -w shell 'source ./start.zsh'
-until [[ -e ready ]]; do sleep 0.05; done
-zpty -w -n shell "$1"$'\\C-Xl\\C-Xa\\C-Xt'
-for ((at = 0; at < 200; at++)); do
-    zpty -r -t shell >/dev/null
-    [[ -s answer ]] && break
-    sleep 0.05
-done
-cat answer
-"""
-
-
-@pytest.fixture
-def program(folder: Folder, source: Path) -> None:
-    """The command hal-inventory in bin/, and a source to ask."""
-    script = f'#!/bin/sh\nexec "{sys.executable}" -m hal_cluster.inventory "$@"\n'
-    folder.write("bin/hal-inventory", script).chmod(0o755)
-
-
-@pytest.mark.usefixtures("program")
-@pytest.mark.parametrize(("line", "offered"), COMPLETED)
-def test_bash_completes(folder: Folder, hal_inventory: Run, line: str, offered: list[str]) -> None:
-    folder.write("completion", hal_inventory("completion", "bash").stdout)
-    script = (
-        f'PATH="$PWD/bin:$PATH"; . ./completion; COMP_WORDS=({line}); [[ "{line}" == *" " ]] && COMP_WORDS+=("");'
-        'COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _hal_inventory; printf "%s\\n" "${COMPREPLY[@]}"'
-    )
-    done = folder.run("bash", "-c", script)
-    assert done.stderr == ""
-    assert done.stdout.split() == offered
-
-
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed here; prepare-controller installs it")
-@pytest.mark.usefixtures("program")
-@pytest.mark.parametrize(("line", "offered"), COMPLETED)
-def test_zsh_completes(folder: Folder, hal_inventory: Run, line: str, offered: list[str]) -> None:
-    folder.write("completion", hal_inventory("completion", "zsh").stdout)
-    folder.write("start.zsh", ZSH_START)
-    folder.write("types.zsh", ZSH_TYPES)
-    done = folder.run("zsh", "-f", "types.zsh", line)
-    assert done.stderr == ""
-    typed = line[: line.rindex(" ") + 1]
-    assert done.stdout.startswith(typed)
-    assert done.stdout.removeprefix(typed).split() == sorted(offered)

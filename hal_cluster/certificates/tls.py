@@ -33,11 +33,6 @@ class TlsAuthority:
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
 
-    @property
-    def pem(self) -> str:
-        """The certificate, for clients."""
-        return self.certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
-
 
 def tls_authority(folder: Path) -> TlsAuthority:
     """Read the authority in a folder.
@@ -64,19 +59,6 @@ def tls_authority(folder: Path) -> TlsAuthority:
     if certificate.not_valid_after_utc < datetime.now(timezone.utc):
         raise CertificateError(f"{certificate_file} ran out on {certificate.not_valid_after_utc:%Y-%m-%d}")
     return TlsAuthority(key, certificate)
-
-
-def tls_certificate(folder: Path, names: Sequence[str], addresses: Sequence[str], days: int) -> tuple[str, str]:
-    """Return a new key and its certificate, both PEM, for a server with these names and IP addresses.
-
-    Nothing is written: whoever gets the key keeps it 0600. CertificateError as ``tls_authority``, and for days below 1,
-    no name, or an address that is none.
-    """
-    key = ec.generate_private_key(ec.SECP256R1())
-    pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    ).decode("ascii")
-    return pem, _signed(tls_authority(folder), key.public_key(), names, addresses, days)
 
 
 def tls_sign_request(folder: Path, request: str, names: Sequence[str], addresses: Sequence[str], days: int) -> str:

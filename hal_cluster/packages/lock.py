@@ -19,7 +19,6 @@ from hal_cluster.packages.errors import LockFileError
 from hal_inventory.errors import ClusterFileError
 from hal_inventory.reader import Document, display_name, parse, read_bytes
 
-ARCHES = ("ppc64le", "x86_64")
 # What a node of an architecture can run.
 RUNS = {"ppc64le": frozenset({"ppc64le", "noarch"}), "x86_64": frozenset({"x86_64", "i686", "noarch"})}
 HEAD = """\

@@ -35,7 +35,6 @@ OF_ONE_PROFILE = (
     "virtual",
 )
 """Parts of hal_node that all machines of a profile have in common (hal_inventory.derive.inventory)."""
-ROOT_GROUP = "image_root"
 SHORTEST = 8
 _OWNER = re.compile(r"image (?P<what>\S+) by (?P<host>\S+) process (?P<pid>[0-9]+) of (?P<start>[0-9]+)")
 _PART = re.compile(r"[a-z0-9_]+")

@@ -19,8 +19,6 @@ if MYPY:
 
 CHANGE_SECONDS = 300  # a change locks the cluster's configuration and tells every node
 FOLDER = "/usr/lpp/mmfs/bin"
-# The membership of a node: without this file the commands say "This node does not belong to a GPFS cluster".
-MEMBER_FILE = "/var/mmfs/gen/mmsdrfs"
 
 
 class ScaleError(Exception):

@@ -46,8 +46,8 @@ def served(folder: Path) -> Iterator[list[Target]]:
     from bmc.machine import Machine
     from bmc.spec import Fleet, Ports, Spec
 
-    from hal_cluster.certificates.tls import tls_certificate
     from tests.unit.authority import make
+    from tests.unit.hal_cluster.certificates.server import tls_certificate
 
     make(folder / "ca")
     password, specs = secrets.token_urlsafe(12), []

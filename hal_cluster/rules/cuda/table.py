@@ -141,7 +141,6 @@ class Architecture(Row):
     name: Literal["x86_64", "ppc64le"]
     last_toolkit: LastToolkit | None = None
     last_branch: LastBranch | None = None
-    minimums: str = ""
 
 
 class Repository(Row):

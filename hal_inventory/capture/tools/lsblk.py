@@ -17,7 +17,6 @@ class Disk:
     model: str
     serial: str | None
     wwn: str | None
-    rotates: bool
 
 
 def parse(text: str) -> tuple[Disk, ...]:
@@ -37,7 +36,6 @@ def parse(text: str) -> tuple[Disk, ...]:
                     model=pairs.get("MODEL", "").strip(),
                     serial=pairs.get("SERIAL", "").strip() or None,
                     wwn=pairs.get("WWN", "").strip().lower() or None,
-                    rotates=pairs.get("ROTA") == "1",
                 )
             )
     return tuple(made)

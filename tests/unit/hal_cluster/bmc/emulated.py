@@ -20,8 +20,8 @@ from hal_cluster.bmc.operations import Limits
 from hal_cluster.bmc.protocol import Bmc
 from hal_cluster.bmc.retry import Patience
 from hal_cluster.bmc.tasks import run
-from hal_cluster.certificates.tls import tls_certificate
 from tests.unit import addresses
+from tests.unit.hal_cluster.certificates.server import tls_certificate
 
 SECRET = "wq8-Tramway-lan7"
 """The password of all of them: no message, output or log may have it."""

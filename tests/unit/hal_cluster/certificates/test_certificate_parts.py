@@ -23,8 +23,9 @@ from hal_cluster.certificates.authority import Authority
 from hal_cluster.certificates.errors import CertificateError
 from hal_cluster.certificates.files import write
 from hal_cluster.certificates.register import Issued, Register, stamp, when
-from hal_cluster.certificates.tls import tls_authority, tls_certificate
+from hal_cluster.certificates.tls import tls_authority
 from tests.unit.authority import make
+from tests.unit.hal_cluster.certificates.server import tls_certificate
 
 LATER, LONG_AGO = "2999-01-01T00:00:00Z", "2000-01-01T00:00:00Z"
 

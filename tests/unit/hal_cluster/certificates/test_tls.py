@@ -15,8 +15,9 @@ from cryptography.x509.oid import NameOID
 
 from hal_cluster.certificates import cli
 from hal_cluster.certificates.errors import CertificateError
-from hal_cluster.certificates.tls import tls_authority, tls_certificate, tls_sign_request
+from hal_cluster.certificates.tls import tls_authority, tls_sign_request
 from tests.unit.authority import make
+from tests.unit.hal_cluster.certificates.server import tls_certificate
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def test_disks_with_their_world_wide_names(captured: Captured) -> None:
     (disk,) = lsblk.parse(captured("lsblk/nvme.txt"))
     assert (disk.name, disk.wwn, disk.serial) == ("nvme0n1", "eui.002538b321c5527c", "S675NX1T364492")
     assert lsblk.parse('NAME="sda" SIZE="9" TYPE="disk" MODEL="A\\x20B  " SERIAL="" WWN="" ROTA="1"') == (
-        lsblk.Disk("sda", 9, "A B", None, None, True),
+        lsblk.Disk("sda", 9, "A B", None, None),
     )
     assert lsblk.parse(captured("lsblk/without_wwn.txt")) == ()
 

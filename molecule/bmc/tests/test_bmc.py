@@ -10,9 +10,11 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from testinfra.host import Host
 from testing.bmc_site import DELIVERED, SERVER, BmcSite
 
 from hal_cluster.provision.kickstart import Source
@@ -131,7 +133,7 @@ def image(bmcs: BmcSite) -> Path:
 
 
 def test_images_that_are_not_what_was_signed_are_refused_and_the_good_one_is_installed(
-    bmcs: BmcSite, image: Path
+    bmcs: BmcSite, image: Path, node: Callable[[str], Host]
 ) -> None:
     refused_at_the_server(bmcs, image.name, bmcs.bring(image))
     where = bmcs.bring(image)
@@ -160,7 +162,7 @@ def test_images_that_are_not_what_was_signed_are_refused_and_the_good_one_is_ins
     bmcs.says(POWER, "Installation complete: restart")
     bmcs.until("an answer", lambda: bmcs.answers(POWER), POWER)
     assert bmcs.host_key(POWER) == key, "its host key is that of the first secrets"
-    assert bmcs.on(POWER, "uname -r").strip() == "4.18.0-80.7.2.el7.ppc64le"
+    assert node(POWER).check_output("uname -r") == "4.18.0-80.7.2.el7.ppc64le"
     assert "rpm" not in bmcs.on(POWER, "ls /etc/yum.repos.d"), "the system that was there before had repositories"
     assert bmcs.on(POWER, "virtual-gpu show").count("V100") == 4, "hardware is not installed"
     said = json.loads(bmcs.on(SERVER, f"hal-provision status {POWER}"))["nodes"][POWER]

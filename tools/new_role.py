@@ -222,7 +222,8 @@ What you decide now:
 {}
 2. When it runs. In a file of playbooks/layers/, behind what it needs:
 {}
-Then `make written`, `python -m pytest -q tests/contract -k @`, `make molecule ROLE=@`, and CHANGELOG.md.
+Then `make written`, `python -m pytest -q tests/contract -k @`, `make molecule ROLE=@`, a row for its scenario in
+molecule/virtual_hal/README.md, and CHANGELOG.md.
 The recipe "Add a role" in CONTRIBUTING.md says the rest: packages, a port, who reads a file, an order between roles.
 """
 

@@ -49,6 +49,21 @@ PLANTED = (
         ["README.md:1: roles/tiem does not exist; correct the name or write the file"],
     ),
     Planted(
+        documents.the_lab_s_page_is_whole,
+        {
+            "molecule/virtual_hal/README.md": "| `bmc/`, `setup` | x |\n| `time` | `ssh` |\n`gpus/` in prose\n",
+            **dict.fromkeys(("molecule/time/molecule.yml", "molecule/ssh/molecule.yml"), "---\n"),
+            **dict.fromkeys(
+                (f"molecule/virtual_hal/{name}" for name in ("bmc/a.py", "gpus/a.py", "setup", "x.py")), ""
+            ),
+        },
+        [
+            "molecule/virtual_hal/README.md:1: gpus has no row in the table of parts; write what it is",
+            "molecule/virtual_hal/README.md:1: ssh has no row in the table of scenarios; write what it proves",
+            "molecule/virtual_hal/README.md:1: x.py has no row in the table of parts; write what it is",
+        ],
+    ),
+    Planted(
         documents.comments_mark_what_is_there,
         {
             "README.md": """

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
-from tests.contract.project import Finding, files, load_map, roles, rule, text_lines, text_of
+from tests.contract.project import Finding, files, load_map, roles, rule, scenarios, text_lines, text_of
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(<?([^)<>\s]+)>?(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\(([^)\s]+)\)")
 OUTSIDE = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
@@ -116,3 +116,19 @@ def role_pages_name_their_variables(root: Path) -> Iterator[Finding]:
         missing = [name for name in names if not re.search(rf"\b{re.escape(name)}\b", text_of(page))]
         if missing:
             yield Finding(page, 1, f"names no {', '.join(missing)}; name all, or point to meta/argument_specs.yml")
+
+
+@rule
+def the_lab_s_page_is_whole(root: Path) -> Iterator[Finding]:
+    """The lab's README has a row for each scenario, and names each of the lab's own files and folders."""
+    page = root / "molecule" / "virtual_hal" / "README.md"
+    if not page.is_file():
+        return
+    rows = [line.partition("|")[2].partition("|")[0] for line in text_of(page).splitlines() if line.startswith("|")]
+    named = {name for row in rows for name in CODE.findall(row)}
+    for scenario in scenarios(root):
+        if scenario.name not in named:
+            yield Finding(page, 1, f"{scenario.name} has no row in the table of scenarios; write what it proves")
+    for name in sorted({path.relative_to(page.parent).parts[0] for path in files(root) if page.parent in path.parents}):
+        if name != page.name and name not in named and f"{name}/" not in named:
+            yield Finding(page, 1, f"{name} has no row in the table of parts; write what it is")

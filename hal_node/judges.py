@@ -4,7 +4,7 @@
 Copies lie in a folder of ours, so what a program says of that folder is said of them; what is there without them is not
 judged a second time. A program that is not installed yet judges nothing.
 
-Most programs end with 0, or with something else for a reason that is none (a command that a package brings later), so
+Most programs end with 0, or with something else for a poor reason (a command that a package brings later), so
 their words about a copy count. A canary proves that such a program speaks at all: a file beside the copies with a line
 that it must complain of. Where it does not, nothing was judged, and that is said: a program may not work where an image
 is made, or speak otherwise in a release that nobody has seen.
@@ -179,7 +179,7 @@ def judged(module, files):
 
     `files`: (destination, bytes) of those that change. Raises OSError when there is no place for copies.
     """
-    tried, found, unjudged = [], [], []
+    tried, complaints, unjudged = [], [], []
     for path, content in files:
         judge = judge_of(path, content)
         if judge and judge not in tried:
@@ -189,9 +189,9 @@ def judged(module, files):
         if program:
             mine = [(path, content) for path, content in files if judge_of(path, content) is judge]
             against, doubts = _asked(module, judge, program, mine)
-            found.extend(against)
+            complaints.extend(against)
             unjudged.extend(doubts)
-    return [[to_native(shown(line)) for line in lines] for lines in (found, unjudged)]
+    return [[to_native(shown(line)) for line in lines] for lines in (complaints, unjudged)]
 
 
 def judge_of(path, content):
@@ -215,12 +215,12 @@ def _asked(module, judge, program, files):
             _put(folder, name, to_bytes(text))
         environment = {"LC_ALL": "C", "SYSTEMD_LOG_TARGET": "console", "SYSTEMD_LOG_LEVEL": "notice",
                        "SYSTEMD_UNIT_PATH": folder}  # 219 looks at the node, too, and at our folder first
-        found, unjudged = [], []  # type: list[str], list[str]
+        complaints, unjudged = [], []  # type: list[str], list[str]
         for words in judge.calls(folder, sorted(names)):
             status, out, err = module.run_command([program] + words, environ_update=environment, cwd=folder)
             against, speaks = _against(judge, folder, names, status, (out + err).splitlines())
-            (found if speaks else unjudged).extend(against)
-        return found, unjudged
+            (complaints if speaks else unjudged).extend(against)
+        return complaints, unjudged
     finally:
         shutil.rmtree(folder)
 
@@ -229,13 +229,13 @@ def _against(judge, folder, names, status, lines):
     # type: (Judge, str, dict[str, str], int, list[str]) -> tuple[list[str], bool]
     """Return (lines, whether they are against the files): words about copies by their destinations, or why it cannot be
     told."""
-    found = []  # type: list[str]
+    against = []  # type: list[str]
     for name, path in sorted(names.items()):
         about = re.compile(judge.about(os.path.join(folder, name), name))
         shown_as = path.replace("\\", r"\\")
-        found.extend(about.sub(shown_as, line) for line in lines if about.search(line) and judge.counts(line))
-    if found:
-        return ["%s: %s" % (judge.argv[0], line) for line in found[:MOST_WORDS]], True
+        against.extend(about.sub(shown_as, line) for line in lines if about.search(line) and judge.counts(line))
+    if against:
+        return ["%s: %s" % (judge.argv[0], line) for line in against[:MOST_WORDS]], True
     if judge.canary:
         # By its whole path: systemd-analyze also says of each unit by name that it could not be started.
         canary = r"(?<![^\[ ])%s(?=:| line )" % re.escape(os.path.join(folder, judge.canary[0]))

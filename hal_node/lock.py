@@ -1,8 +1,8 @@
 # -*- coding: utf-8 -*-
 """One at a time: a lock that no user can hold or put in the way, and that nobody waits for without end.
 
-Whoever may open a file may lock it, and all others wait for as long as he likes. So the file is its owner's alone, in a
-folder that nobody else writes to.
+Who may open a file may lock it, and then all others wait. So the file is its owner's alone, in a folder that nobody
+else writes to.
 
 Runs on nodes, beside programs of roles and under Ansible: Python 2.7 and 3.6 and later, standard library only.
 """

@@ -29,7 +29,7 @@ BYTES_KEPT = "hal_bytes_kept"
 
 def _bytes_kept(error):
     # type: (Any) -> tuple[str | bytes, int]
-    """Keep bytes that are no UTF-8, as Python 3's surrogateescape does; Python 2 has none, and encodes all."""
+    """Keep bytes that are not UTF-8, as Python 3's surrogateescape does; Python 2 has none, and encodes all."""
     wrong = error.object[error.start:error.end]
     if isinstance(error, UnicodeEncodeError):
         halves = (mark.encode("utf-8", "surrogatepass") for mark in wrong)  # JSON may have other ones

@@ -2,7 +2,7 @@
 """What /etc/subuid and /etc/subgid have, and what they get: lines `owner:start:count`. Pure.
 
 Who reads them: newuidmap (any line of the user, by name or uid), and Singularity with its setuid starter (the first
-line of the user with exactly 65536 ids, else his largest; "!" before it: disabled by `singularity config fakeroot
+line of the user with exactly 65536 ids, else the largest; "!" before it: disabled by `singularity config fakeroot
 --disable`). So our lines stand first, by uid, and lines of others follow as they were. Source: Singularity 3.5.3,
 internal/pkg/fakeroot/fakeroot.go.
 
@@ -71,14 +71,14 @@ def line_of(user, disabled):
 
 def is_own(entry, user):
     # type: (dict[str, Any], dict[str, Any]) -> bool
-    """Tell whether a line gives a user the range that he is declared to have, whoever wrote it."""
+    """Tell whether a line gives a user the declared range, whoever wrote it."""
     return (entry["owner"] in (user["name"], str(user["uid"])) and entry["start"] == user["start"]
             and entry["count"] == user["count"])
 
 
 def other_slot(entry, user):
     # type: (dict[str, Any], dict[str, Any]) -> int | None
-    """Return the number of the slot that a line gives a user, if it is not his declared one; None if it gives none."""
+    """Return the number of the slot that a line gives a user, other than the declared one; None if it gives none."""
     if entry["owner"] not in (user["name"], str(user["uid"])) or is_own(entry, user) or entry["start"] < LOWEST:
         return None
     steps, rest = divmod(user["start"] - entry["start"], user["count"])
@@ -100,70 +100,70 @@ def overlap(start, count, other_start, other_count):
 def problems(path, entries, users):
     # type: (str, list[dict[str, Any]], list[dict[str, Any]]) -> list[str]
     """Return a sentence for each line of somebody else that has an id of a declared range, or a user's other slot."""
-    found = []
+    sentences = []
     for entry in entries:
         if entry["start"] is None:
             continue
         for user in users:
             other = other_slot(entry, user)
             if other is not None:
-                found.append(
-                    "%s:%d: %s has slot %d, and users.yml says %d: a slot is for ever, because files in it are his; say"
-                    " %d there (another checkout may have it)"
+                sentences.append(
+                    "%s:%d: %s has slot %d, and users.yml says %d: a slot is for ever, because files have its numbers;"
+                    " say %d there (another checkout may have it)"
                     % (path, entry["number"], user["name"], other, user["slot"], other))
             if is_own(entry, user) or not overlap(user["start"], user["count"], entry["start"], entry["count"]):
                 continue
             if (entry["start"], entry["count"]) == (user["start"], user["count"]):
-                found.append(
+                sentences.append(
                     "%s:%d: slot %d was given to %s and is never given again; %s needs another in users.yml, and the"
                     " entry of %s has to be there (another checkout may have it)"
                     % (path, entry["number"], user["slot"], readable(entry["owner"]), user["name"],
                        readable(entry["owner"])))
                 continue
-            found.append(
+            sentences.append(
                 "%s:%d: %s has ids %s, and slot %d of %s is %s: who owns both could read the other's files; remove"
                 " the line if nobody needs it, or give %s another slot in users.yml"
                 % (path, entry["number"], readable(entry["owner"]), ends(entry["start"], entry["count"]), user["slot"],
                    user["name"], ends(user["start"], user["count"]), user["name"]))
-    return found
+    return sentences
 
 
 def shadowed(path, entries, users):
     # type: (str, list[dict[str, Any]], list[dict[str, Any]]) -> list[str]
     """Return a sentence for each user of whom Singularity would take another range: the first that is large enough."""
-    found = []
+    sentences = []
     for user in users:
         for entry in entries:
             if entry["owner"] not in (user["name"], str(user["uid"])) or entry["count"] != user["count"]:
                 continue
             if not is_own(entry, user):
-                found.append("%s:%d: this line of %s comes before the declared one, and Singularity takes the first"
+                sentences.append("%s:%d: this line of %s comes before the declared one, and Singularity takes the first"
                              % (path, entry["number"], user["name"]))
             break
-    return found
+    return sentences
 
 
 def taken_ids(path, text, users):
     # type: (str, str, list[dict[str, Any]]) -> list[str]
     """Return a sentence for each local account or group (lines of passwd or group) whose number is in a range."""
-    found = []
+    sentences = []
     for number, line in enumerate(lines_of(text), 1):
         parts = line.split(":")
         if len(parts) < 3 or not NUMBER.match(parts[2]):
             continue
         for user in users:
             if overlap(user["start"], user["count"], int(parts[2]), 1):
-                found.append("%s:%d: %s has number %s, which is in slot %d of %s (%s): give one of them another"
+                sentences.append("%s:%d: %s has number %s, which is in slot %d of %s (%s): give one of them another"
                              % (path, number, readable(parts[0]), parts[2], user["slot"], user["name"],
                                 ends(user["start"], user["count"])))
-    return found
+    return sentences
 
 
 def planned(entries, users, enable_ok):
     # type: (list[dict[str, Any]], list[dict[str, Any]], bool) -> tuple[str, list[str]]
     """Return (text of the file, names of users whose line somebody disabled here and that stay so)."""
     lines, kept_disabled = [], []
-    for user in sorted(users, key=lambda one: one["slot"]):
+    for user in sorted(users, key=lambda user: user["slot"]):
         own = [entry for entry in entries if is_own(entry, user)]
         disabled = not user["enabled"]
         if not disabled and own and own[0]["disabled"] and not enable_ok:

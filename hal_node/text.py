@@ -20,7 +20,7 @@ WORD = type(u"")
 
 def mapped(value, change):
     # type: (Any, Callable[[Any], Any]) -> Any
-    """Return what JSON gave with `change` made to all that is no mapping and no list, keys as well."""
+    """Return what JSON gave with `change` made to all but mappings and lists, keys as well."""
     if isinstance(value, dict):
         return {mapped(key, change): mapped(item, change) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -55,7 +55,7 @@ def raw_of(name):
 
 def text(value):
     # type: (object) -> str
-    """Return anything as text for people and JSON; what is no UTF-8 is replaced."""
+    """Return anything as text for people and JSON; what is not UTF-8 is replaced."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, WORD):

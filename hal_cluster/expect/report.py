@@ -12,7 +12,7 @@ from hal_inventory.printable import printable
 Result = Mapping[str, Any]
 MOST_CHARACTERS = 160
 #: What needs no words beside the expected and the observed value.
-PLAIN_REASONS = ("differs", "is less", "is more", "is none of them")
+PLAIN_REASONS = ("differs", "is less", "is more", "is not one of them")
 
 
 def summary(results: Iterable[Result]) -> dict[str, int]:

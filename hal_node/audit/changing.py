@@ -9,7 +9,7 @@ import fnmatch
 
 __metaclass__ = type
 
-#: (pattern, reason). Neither content nor presence is compared; type, mode and owner are. A * is no slash.
+#: (pattern, reason). Neither content nor presence is compared; type, mode and owner are. A * does not match a slash.
 #: Not here: /etc/resolv.conf, which a lease writes as it was unless the servers of names are others; /etc/mtab, which
 #: has been a link since CentOS 7; caches that only scripts of packages make, which come in the time of a rollout.
 CHANGING = (

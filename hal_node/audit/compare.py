@@ -56,19 +56,20 @@ def compare(entry, seen, now):
                                % entry['unreadable']))
     other_key = _other_key(entry, now)
     if other_key:
-        recorded, declared, seen = (_without_keyed(one) for one in (recorded, declared, seen))
+        recorded, declared, seen = (_without_keyed(values) for values in (recorded, declared, seen))
     if other_key and kind.name == 'line':
         out.append(_difference(entry, 'unreadable', 'state', None, None, other_key))
     else:
-        found = kind.compare(recorded, declared, seen, now.epoch)
+        differences = kind.compare(recorded, declared, seen, now.epoch)
         if seen.get('public') is False:
-            found = [one[:2] + (SECRET, SECRET) + one[4:] if one[1] in TEXTS else one for one in found]
-        out.extend(_difference(entry, *one) for one in found)
-        if other_key and not any(one['kind'] in ('missing', 'present', 'type') or one['attribute'] in CONTENT
-                                 for one in out):
+            differences = [difference[:2] + (SECRET, SECRET) + difference[4:] if difference[1] in TEXTS else difference
+                           for difference in differences]
+        out.extend(_difference(entry, *difference) for difference in differences)
+        if other_key and not any(finding['kind'] in ('missing', 'present', 'type') or finding['attribute'] in CONTENT
+                                 for finding in out):
             out.append(_difference(entry, 'unreadable', 'keyed', None, None, other_key))
-    if not any(one['kind'] in ('changed', 'missing', 'present', 'version', 'type', 'target', 'unreadable')
-               for one in out):
+    if not any(finding['kind'] in ('changed', 'missing', 'present', 'version', 'type', 'target', 'unreadable')
+               for finding in out):
         out.extend(_not_effective(entry, now))
     return out
 
@@ -89,7 +90,7 @@ def _without_keyed(attributes):
 def _difference(entry, kind, attribute, should, seen, note=''):
     # type: (dict[str, Any], str, str, Any, Any, str) -> dict[str, Any]
     if entry.get('secret') and attribute not in OPEN or is_keyed(attribute, should):
-        should, seen = (None if one is None else SECRET for one in (should, seen))
+        should, seen = (None if value is None else SECRET for value in (should, seen))
     out = {name: entry.get(name, [] if name == 'units' else '') for name in OWNER}
     out.update({'resource': entry['resource'], 'kind': kind, 'attribute': attribute, 'should': should, 'is': seen,
                 'note': note})

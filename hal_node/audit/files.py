@@ -22,7 +22,7 @@ from .secrets import hasher, keyed
 from ..expect.files import KINDS, NOT_THERE
 from ..expect.mounts import parse as parse_mounts
 from ..expect.process import read_guarded
-from ..expect.values import Unreadable, found, to_text
+from ..expect.values import Unreadable, present, to_text
 
 MYPY = False
 if MYPY:
@@ -46,7 +46,7 @@ ACL_WORDS = 500  # paths in a call of getfacl
 
 def observe_files(requests, node, key):
     # type: (list[dict[str, Any]], Node, bytes) -> list[Reading | Unreadable]
-    """Return [found({attributes}) or Unreadable] of [{path, secret, hash, size, sha1, keep}], in order.
+    """Return [present({attributes}) or Unreadable] of [{path, secret, hash, size, sha1, keep}], in order.
 
     hash    'sha256', 'keyed', or None: whichever is right for the file as it is now
     size    the recorded one; None while sealing
@@ -56,7 +56,7 @@ def observe_files(requests, node, key):
     def read(request):
         # type: (dict[str, Any]) -> Reading
         reachable = folders_open(request['path'], node)
-        return found(_caught(node.path(request['path']), dict(request, reachable=reachable), key))
+        return present(_caught(node.path(request['path']), dict(request, reachable=reachable), key))
 
     results = {}  # type: dict[int, Reading | Unreadable]
     for positions in _by_file_system([request['path'] for request in requests], node):
@@ -77,7 +77,7 @@ def _by_file_system(paths, node):
                     key=len, reverse=True)
     groups = {}  # type: dict[str, list[int]]
     for position, path in enumerate(paths):
-        where = next((one for one in remote if path == one or path.startswith(one.rstrip('/') + '/')), '')
+        where = next((point for point in remote if path == point or path.startswith(point.rstrip('/') + '/')), '')
         groups.setdefault(where, []).append(position)
     return [groups[where] for where in sorted(groups)]
 

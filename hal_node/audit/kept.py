@@ -83,12 +83,12 @@ def differences(kept, seen, managed, told=()):
         if path in managed.whole or path in told or managed.links(path, is_now or then):
             continue
         if then is None:
-            found = _new(path, is_now or '')
+            listed = _new(path, is_now or '')
         elif is_now is None:
-            found = _gone(path, kept['paths'], seen, managed)
+            listed = _gone(path, kept['paths'], seen, managed)
         else:
-            found = _other(path, then, is_now, kept, seen, managed)
-        for kind, attribute, should, are, note in found:
+            listed = _other(path, then, is_now, kept, seen, managed)
+        for kind, attribute, should, are, note in listed:
             if kind == 'unreadable':
                 unread.append(path)
                 continue
@@ -127,10 +127,10 @@ def _new(path, line):
 def _gone(path, kept, seen, managed):
     # type: (str, dict[str, str], Seen, Managed) -> list[Difference]
     """Of a folder that is gone with all in it only the folder is told."""
-    above = [one for one in _above(path) if one in kept and one not in seen.paths]
-    if not seen.whole or changes_itself(path) or any(one not in managed.whole for one in above):
+    above = [folder for folder in _above(path) if folder in kept and folder not in seen.paths]
+    if not seen.whole or changes_itself(path) or any(folder not in managed.whole for folder in above):
         return []
-    below = sum(1 for one in kept if one.startswith(path + '/')) if kept[path].startswith('d ') else 0
+    below = sum(1 for inner in kept if inner.startswith(path + '/')) if kept[path].startswith('d ') else 0
     return [('missing', 'state', TYPES.get(kept[path][0], 'unknown'), 'absent',
              'with %d files and folders in it' % below if below else '')]
 
@@ -150,8 +150,8 @@ def _other(path, then, is_now, kept, seen, managed):
             out.append(('mode', 'mode', before[1].zfill(4), after[1].zfill(4), ''))
         out += _owner(before[2], after[2])
     if path in WIDTHS and path in kept['databases'] and path in seen.databases:
-        entries = [{name: words for name, words in one[path].items() if path != PASSWD or name not in managed.users}
-                   for one in (kept['databases'], seen.databases)]
+        entries = [{name: words for name, words in table[path].items() if path != PASSWD or name not in managed.users}
+                   for table in (kept['databases'], seen.databases)]
         should, are = differing(entries[0], entries[1], seen.same_key)
         return out + ([('changed', 'entries', should, are, '')] if should or are else [])
     if then[0] != 'f' or changes_itself(path):

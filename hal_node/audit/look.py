@@ -27,7 +27,7 @@ from .verify import verify
 from .watch import look_for_extra, recorded_paths
 from ..expect.evaluate import evaluate
 from ..expect.process import read_guarded
-from ..expect.values import Unreadable, found, to_text
+from ..expect.values import Unreadable, present, to_text
 
 MYPY = False
 if MYPY:
@@ -53,14 +53,14 @@ def look(request, node=None):
     units = {unit for entry in entries for unit in entry.get('units') or []}
     seen = survey.observe(entries, more_units=units)
     now = Now(node.now(), survey.units, record['effective'] if record else {}, id_of(survey.key))
-    differences = [one for entry in entries for one in compare(entry, seen[entry['resource']], now)]
+    differences = [difference for entry in entries for difference in compare(entry, seen[entry['resource']], now)]
     _add_diffs(differences, entries, node)
     every = record['entries'] if record else []
     planned = compare_planned(request.get('planned') or [], request.get('planned_key') or '', node)
     known = recorded_paths(every + (request.get('planned') or []))
     extra, watched, problems = look_for_extra(request.get('watched') or [], known, node)
     strange, unknown = _packages(record, survey, every)
-    told, deep, accepted = {one['path'] for one in extra}, request.get('deep') is True, request.get('accepted') or []
+    told, deep, accepted = {file['path'] for file in extra}, request.get('deep') is True, request.get('accepted') or []
     held = look_at(record if request.get('tree') else None, node, survey.key, told, accepted, deep)
     verified = verify(record, node, accepted) if deep else {}
     checks = make_checks(request.get('checks') or [], survey, record, strange, unknown)
@@ -69,7 +69,7 @@ def look(request, node=None):
     problems += held['problems'] + verified.get('problems', []) + planned['problems']
     return {
         'record': said,
-        'differences': [_cut(one) for one in differences[:MOST_DIFFERENCES]],
+        'differences': [_cut(difference) for difference in differences[:MOST_DIFFERENCES]],
         'extra': extra[:MOST_ITEMS],
         'packages': {'extra': strange[:MOST_ITEMS], 'unknown': unknown},
         'planned': planned['differences'][:MOST_DIFFERENCES],
@@ -97,7 +97,7 @@ def compare_planned(entries, key, node):
     survey = Survey(node, base64.b64decode(key))
     seen = survey.observe(entries)
     now = Now(node.now(), survey.units, {})
-    differences = [_cut(one) for entry in entries for one in compare(entry, seen[entry['resource']], now)]
+    differences = [_cut(difference) for entry in entries for difference in compare(entry, seen[entry['resource']], now)]
     _add_diffs(differences, entries, node)
     return {'differences': differences, 'problems': survey.problems}
 
@@ -158,13 +158,13 @@ def _add_diffs(differences, entries, node):
     asked = {entry['resource']: {'path': name_of(entry['resource']), 'text': entry.get('text'),
                                  'sha256': (entry.get('observed') or {}).get('sha256')}
              for entry in entries if entry['resource'].startswith('file:') and not entry.get('secret')}
-    asked = {name: one for name, one in asked.items() if one['sha256'] or one['text'] is not None}
-    wanted = [one for one in differences if one['kind'] == 'changed' and one['resource'] in asked
-              and one['attribute'] in ('sha256', 'size', 'sha1', 'keyed')][:MOST_DIFFS]
-    requests = [asked[one['resource']] for one in wanted]
-    for one, answer in zip(wanted, read_guarded(lambda ask: found(_diff(ask, node)), requests, most_hangs=3)):
+    asked = {name: question for name, question in asked.items() if question['sha256'] or question['text'] is not None}
+    wanted = [change for change in differences if change['kind'] == 'changed' and change['resource'] in asked
+              and change['attribute'] in ('sha256', 'size', 'sha1', 'keyed')][:MOST_DIFFS]
+    requests = [asked[change['resource']] for change in wanted]
+    for change, answer in zip(wanted, read_guarded(lambda ask: present(_diff(ask, node)), requests, most_hangs=3)):
         if not isinstance(answer, Unreadable) and answer.value:
-            one['diff'] = answer.value
+            change['diff'] = answer.value
 
 
 def _diff(ask, node):

@@ -48,9 +48,9 @@ def united(entries):
         entry['changed'] = entry.get('changed', True)
         if old:
             state = old['declared'].get('state')
-            for one, other in ((entry, old), (old, entry)):  # somebody writes it: its content counts
-                if one['declared'].get('content') is False and other['declared'].get('content') is not False:
-                    del one['declared']['content']
+            for owner, other in ((entry, old), (old, entry)):  # somebody writes it: its content counts
+                if owner['declared'].get('content') is False and other['declared'].get('content') is not False:
+                    del owner['declared']['content']
             if entry['declared'].get('state', state) == state or state is None:
                 entry['declared'] = dict(old['declared'], **entry['declared'])
             entry['units'] = sorted(set(entry['units']) | set(old['units']))

@@ -32,7 +32,7 @@ SURROGATES = 'strict' if PYTHON_2 else 'surrogatepass'
 
 def _escape(error):
     # type: (Any) -> tuple[str, int]
-    """Show bytes that are no UTF-8 as \\xNN. Python 2.7 has backslashreplace for encoding only."""
+    """Show bytes that are not UTF-8 as \\xNN. Python 2.7 has backslashreplace for encoding only."""
     wrong = bytearray(error.object[error.start:error.end])
     return u''.join(u'\\x%02x' % byte for byte in wrong), error.end
 
@@ -42,7 +42,7 @@ codecs.register_error(ESCAPE, _escape)
 
 def shown_name(name):
     # type: (str | bytes) -> str
-    """Return a path as text; what is no UTF-8 in it, and what would break a line, is escaped."""
+    """Return a path as text; what is not UTF-8 in it, and what would break a line, is escaped."""
     text = name.decode('utf-8', ESCAPE) if isinstance(name, bytes) else name
     return ''.join(char if char >= ' ' and char != '\x7f' else '\\x%02x' % ord(char) for char in text)
 
@@ -70,8 +70,8 @@ class Node:
     def native(self, path):
         # type: (str) -> str
         """Return the text of an absolute path, below the root."""
-        found = self.path(path)  # type: Any
-        return '%s' % (found if PYTHON_2 else os.fsdecode(found))
+        whole = self.path(path)  # type: Any
+        return '%s' % (whole if PYTHON_2 else os.fsdecode(whole))
 
     def state(self, name=''):
         # type: (str) -> bytes
@@ -177,7 +177,7 @@ def iso(epoch):
 
 def from_iso(text):
     # type: (Any) -> int | None
-    """Return the seconds since the epoch of an iso() text, None if it is none."""
+    """Return the seconds since the epoch of an iso() text, None for any other text."""
     try:
         return calendar.timegm(time.strptime(text, ISO))
     except (TypeError, ValueError):

@@ -69,7 +69,7 @@ def parse(out):
         evr = '%s%s-%s.%s' % ('' if epoch in ('(none)', '0') else epoch + ':', version, release, arch)
         packages.setdefault(name, {})[evr] = int(when) if when.isdigit() else 0
     if not packages:
-        raise Unreadable('rpm knows no package: is its database there?')
+        raise Unreadable('rpm does not know a single package: is its database there?')
     return Installed(packages, keys)
 
 

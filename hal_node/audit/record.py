@@ -122,23 +122,24 @@ def _wrong(record):
     """Return what is wrong with the shape of a record, '' if nothing."""
     for name in ('node', 'machine_id', 'sealed_at', 'run', 'commit'):
         if not is_text(record.get(name)):
-            return '"%s" is no text' % name
+            return '"%s" is not text' % name
     if not _is_number(record.get('serial')):
-        return '"serial" is no number'
+        return '"serial" is not a number'
     for name in ('packages', 'effective', 'roles'):
         if not isinstance(record.get(name), dict):
-            return '"%s" is no mapping' % name
+            return '"%s" is not a mapping' % name
     explained = record['packages'].get('explained')
-    if explained is not None and not (isinstance(explained, dict) and all(is_text(one) for one in explained.values())):
-        return '"packages.explained" is no mapping of texts'
+    if explained is not None and not (
+            isinstance(explained, dict) and all(is_text(reason) for reason in explained.values())):
+        return '"packages.explained" is not a mapping of texts'
     if not all(_is_number(when) for when in record['effective'].values()):
-        return '"effective" has what is no number'
+        return '"effective" has what is not a number'
     if not all(isinstance(role, dict) for role in record['roles'].values()):
-        return '"roles" has what is no mapping'
+        return '"roles" has what is not a mapping'
     if record.get('tree') is not None and tree_wrong(record['tree']):
         return tree_wrong(record['tree'])
     if not isinstance(record.get('entries'), list):
-        return '"entries" is no list'
+        return '"entries" is not a list'
     for number, entry in enumerate(record['entries']):
         wrong = entry_wrong(entry)
         if wrong:
@@ -150,7 +151,7 @@ def entry_wrong(entry):
     # type: (Any) -> str
     """Return what is wrong with the shape of an entry, '' if nothing. Also for those of a request."""
     if not isinstance(entry, dict):
-        return 'no mapping'
+        return 'not a mapping'
     resource = entry.get('resource')  # type: Any
     if not is_text(resource) or not resource.partition(':')[0] or not resource.partition(':')[2]:
         return '"resource" is not kind:name'
@@ -158,25 +159,25 @@ def entry_wrong(entry):
         return '"resource" has no absolute path'
     for name in ('declared', 'observed', 'orphaned'):
         if not isinstance(entry.get(name, {}), dict):
-            return '"%s" is no mapping' % name
+            return '"%s" is not a mapping' % name
     for name in ('role', 'task', 'source', 'commit', 'converged_at', 'inputs_hash', 'unreadable', 'key_id'):
         if not is_text(entry.get(name, '')):
-            return '"%s" is no text' % name
+            return '"%s" is not text' % name
     if not isinstance(entry.get('changed', True), bool):
         return '"changed" is neither true nor false'
     units = entry.get('units', [])
     if not isinstance(units, list) or not all(is_text(unit) for unit in units):
-        return '"units" is no list of texts'
+        return '"units" is not a list of texts'
     declared = entry.get('declared', {})
     for name in ('lines', 'lines_keyed', 'version', 'acl'):
         value = declared.get(name, [])
-        if not isinstance(value, list) or not all(is_text(one) for one in value):
-            return '"declared.%s" is no list of texts' % name
+        if not isinstance(value, list) or not all(is_text(word) for word in value):
+            return '"declared.%s" is not a list of texts' % name
     for name in ('block', 'regexp', 'file', 'sha1', 'state', 'socket'):
         if not is_text(declared.get(name, '')):
-            return '"declared.%s" is no text' % name
+            return '"declared.%s" is not text' % name
     if not _is_number(entry.get('observed_since', 0)):
-        return '"observed_since" is no number'
+        return '"observed_since" is not a number'
     return ''
 
 

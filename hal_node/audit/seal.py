@@ -57,7 +57,7 @@ def _check(request):
     for name, windows in (('windows', request.get('windows')), ('run.changes', run.get('changes'))):
         for window in windows or []:
             try:
-                _begin, _end = [float(one) for one in window]
+                _begin, _end = [float(moment) for moment in window]
             except (TypeError, ValueError):
                 raise SealError('%s are pairs of begin and end, as seconds since the epoch' % name)
     for name, role in (request.get('roles') or {}).items():

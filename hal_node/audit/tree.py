@@ -23,7 +23,7 @@ from .node import shown_name
 from .secrets import hasher
 from ..expect.mounts import parse as parse_mounts
 from ..expect.process import read_guarded
-from ..expect.values import Unreadable, found, is_text
+from ..expect.values import Unreadable, is_text, present
 
 MYPY = False
 if MYPY:
@@ -38,7 +38,7 @@ MOST_HASHED = 1024 * 1024 * 1024  # bytes: no kernel and no initramfs is so larg
 HANG_SECONDS = 600  # a starved node reads slowly; what is mounted below the roots is not looked at
 #: A file may change again in the moment in which it is read: so young a change time proves nothing.
 FRESH_SECONDS = 2
-DIGITS = 32  # of a hash: 128 bits. Nobody finds another content for a hash whose key he has not
+DIGITS = 32  # of a hash: 128 bits. Without its key nobody finds other content for a hash
 #: Where a hash would be, of a content that could not be read.
 UNREAD = '-'
 TYPES = ((stat.S_ISREG, 'f'), (stat.S_ISDIR, 'd'), (stat.S_ISLNK, 'l'), (stat.S_ISFIFO, 'p'), (stat.S_ISSOCK, 's'),
@@ -51,17 +51,17 @@ def wrong(tree):
     # type: (Any) -> str
     """Return what is wrong with the shape of what is kept, '' if nothing."""
     if not isinstance(tree, dict):
-        return '"tree" is no mapping'
+        return '"tree" is not a mapping'
     for name in ('paths', 'databases'):
         if not isinstance(tree.get(name), dict):
-            return '"tree.%s" is no mapping' % name
+            return '"tree.%s" is not a mapping' % name
     for path, line in tree['paths'].items():
         if not path.startswith('/') or not is_text(line) or LINE.match(line) is None:
-            return '"tree.paths" has a line that is none of ours'
-    if not all(isinstance(one, dict) and all(is_text(words) for words in one.values())
-               for one in tree['databases'].values()):
-        return '"tree.databases" has what is no mapping of texts'
-    return '' if is_text(tree.get('key_id')) else '"tree.key_id" is no text'
+            return '"tree.paths" has a line that is not ours'
+    if not all(isinstance(table, dict) and all(is_text(words) for words in table.values())
+               for table in tree['databases'].values()):
+        return '"tree.databases" has what is not a mapping of texts'
+    return '' if is_text(tree.get('key_id')) else '"tree.key_id" is not text'
 
 
 class Tree:
@@ -87,9 +87,10 @@ def walk(node, key, before=None, deep=False):
         mounts = parse_mounts(node.text('/proc/self/mountinfo') or '')
     except Unreadable:
         mounts = {}
-    one = _Walk(node, key, {} if deep else before or {}, mounts)
+    walker = _Walk(node, key, {} if deep else before or {}, mounts)
     tree = Tree({}, {}, [], True)
-    for root, answer in zip(ROOTS, read_guarded(lambda root: found(one.below(root)), list(ROOTS), HANG_SECONDS, 2)):
+    answers = read_guarded(lambda root: present(walker.below(root)), list(ROOTS), HANG_SECONDS, 2)
+    for root, answer in zip(ROOTS, answers):
         if isinstance(answer, Unreadable):
             tree.problems.append('%s: %s' % (root, answer.reason))
             tree.whole = False
@@ -165,7 +166,7 @@ class _Walk:
 
     def _digest(self, path, status):
         # type: (bytes, os.stat_result) -> str
-        """Return the keyed hash of a file's content, UNREAD without a key, or of what is no regular file any more."""
+        """Return the keyed hash of a file's content, UNREAD without a key, or if it is not a regular file any more."""
         if not self.key or status.st_size > MOST_HASHED:
             return UNREAD
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | getattr(os, 'O_NOFOLLOW', 0))

@@ -32,7 +32,7 @@ def look_at(record, node, key, told, accepted=(), deep=False):
     """Return {findings, more, problems, files} of a record; without one there is nothing to compare with.
 
     told      paths that are findings already
-    accepted  patterns of paths that are none: left out before the list is cut, which they would fill
+    accepted  patterns of paths that are not findings: left out before the list is cut, which they would fill
     deep      read every file, whatever its stamps say
     """
     out = {'findings': [], 'more': 0, 'problems': [], 'files': 0}  # type: dict[str, Any]
@@ -49,23 +49,23 @@ def look_at(record, node, key, told, accepted=(), deep=False):
     except Unreadable as error:
         out['problems'].append('entries of the user databases: %s' % error.reason)
         databases = {}
-    found, unread = differences(kept, Seen(tree, databases, same_key), Managed(record['entries']), told)
-    found = [one for one in found if not is_accepted(one['path'], accepted)]
+    findings, unread = differences(kept, Seen(tree, databases, same_key), Managed(record['entries']), told)
+    findings = [finding for finding in findings if not is_accepted(finding['path'], accepted)]
     if unread:
         out['problems'].append('whether the content of %d files below /etc and /boot is as it was is not known: '
                                'the key of their hashes is %s; the first is %s' % (
                                    len(unread), 'another' if key else 'lost', unread[0]))
-    found, out['more'] = found[:MOST], max(0, len(found) - MOST)
+    findings, out['more'] = findings[:MOST], max(0, len(findings) - MOST)
     try:
-        packages = owners([node.path(one['path']) for one in found], node)
+        packages = owners([node.path(finding['path']) for finding in findings], node)
     except Unreadable as error:
         packages = {}
-        if found:
+        if findings:
             out['problems'].append('whose files below /etc and /boot are is not known: %s' % error.reason)
-    for one in found:
-        one['package'] = packages.get(node.path(one['path']), '')
-        one['should'], one['is'] = _cut(one['should']), _cut(one['is'])
-    return dict(out, findings=found, files=len(tree.paths))
+    for finding in findings:
+        finding['package'] = packages.get(node.path(finding['path']), '')
+        finding['should'], finding['is'] = _cut(finding['should']), _cut(finding['is'])
+    return dict(out, findings=findings, files=len(tree.paths))
 
 
 def _cut(value):

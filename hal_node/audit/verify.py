@@ -48,31 +48,31 @@ def verify(record, node, accepted=()):
     out = {'files': [], 'more': 0, 'problems': []}  # type: dict[str, Any]
     try:
         status, said, errors = node.run(ARGV, HANG_SECONDS)
-        found, strange = parse(said)
+        files, strange = parse(said)
         strange += [line for line in errors.splitlines() if line.strip()]
-        if status != 0 and not found:
+        if status != 0 and not files:
             raise Unreadable('rpm -Va ended with status %d: %s' % (status, ' '.join(errors.split())[:200]))
     except Unreadable as error:
         return dict(out, problems=['files of packages are not verified: %s' % error.reason])
     entries = record['entries'] if record else []
     kept = (record.get('tree') or {}).get('paths', {}) if record else {}
-    found = [one for one in found if one['mark'] != GHOST]
-    unknown = [one['path'] for one in found if one['differs'] == []]
-    found = without_known([one for one in found if one['differs']], entries, kept)
-    found = [one for one in found if not is_accepted(one['path'], accepted)]
-    found, out['more'] = found[:MOST], max(0, len(found) - MOST)
+    files = [file for file in files if file['mark'] != GHOST]
+    unknown = [file['path'] for file in files if file['differs'] == []]
+    files = without_known([file for file in files if file['differs']], entries, kept)
+    files = [file for file in files if not is_accepted(file['path'], accepted)]
+    files, out['more'] = files[:MOST], max(0, len(files) - MOST)
     try:
-        packages = owners([node.path(one['path']) for one in found], node)
+        packages = owners([node.path(file['path']) for file in files], node)
     except Unreadable as error:
         packages = {}
         out['problems'].append('whose files these are is not known: %s' % error.reason)
     managed = {name_of(entry['resource']): entry for entry in entries if kind_of(entry['resource']) == 'package'}
-    for one in found:
-        package = packages.get(node.path(one['path']), '')
+    for file in files:
+        package = packages.get(node.path(file['path']), '')
         entry = managed.get(package) or {}
         out['files'].append({
-            'path': one['path'], 'differs': one['differs'], 'package': package,
-            'when': changed_at(node.path(one['path'])), 'role': entry.get('role', ''),
+            'path': file['path'], 'differs': file['differs'], 'package': package,
+            'when': changed_at(node.path(file['path'])), 'role': entry.get('role', ''),
             'task': entry.get('task', ''), 'source': entry.get('source', ''), 'commit': entry.get('commit', ''),
             'converged_at': entry.get('converged_at', '')})
     out['problems'] += ['rpm -Va could not look at %s' % path for path in unknown[:MOST_SAID]]
@@ -82,8 +82,8 @@ def verify(record, node, accepted=()):
 
 def parse(said):
     # type: (str) -> tuple[list[dict[str, Any]], list[str]]
-    """Return ([{path, mark, differs}], [lines that are none of rpm's]). Pure. Nothing in `differs`: it was not seen."""
-    found, strange = [], []
+    """Return ([{path, mark, differs}], [lines not of rpm's form]). Pure. Nothing in `differs`: it was not seen."""
+    files, strange = [], []
     for line in said.splitlines():
         hit = LINE.match(line)
         if hit is None:
@@ -98,11 +98,11 @@ def parse(said):
                     differs.append(word)
             if not differs and '?' not in hit.group('flags'):
                 continue  # a time
-        found.append({'path': hit.group('path'), 'mark': hit.group('mark') or '', 'differs': differs})
-    return found, strange
+        files.append({'path': hit.group('path'), 'mark': hit.group('mark') or '', 'differs': differs})
+    return files, strange
 
 
-def without_known(found, entries, kept):
+def without_known(files, entries, kept):
     # type: (list[dict[str, Any]], list[dict[str, Any]], Collection[str]) -> list[dict[str, Any]]
     """Return what nobody else compares. Pure.
 
@@ -112,12 +112,12 @@ def without_known(found, entries, kept):
     managed = {name_of(entry['resource']).partition('#')[0] for entry in entries
                if kind_of(entry['resource']) in ('file', 'line', 'repository')}
     out = []
-    for one in found:
-        path, differs = one['path'], one['differs']
-        if path in managed or path.startswith(EMPTIED) or one['mark'] == CONFIG and kept and path.startswith(KEPT):
+    for file in files:
+        path, differs = file['path'], file['differs']
+        if path in managed or path.startswith(EMPTIED) or file['mark'] == CONFIG and kept and path.startswith(KEPT):
             continue
         if path.startswith(AT_WORK) or path in kept:
             differs = [word for word in differs if word in CONTENT]
         if differs:
-            out.append(dict(one, differs=differs))
+            out.append(dict(file, differs=differs))
     return out

@@ -16,7 +16,7 @@ from .kinds.registry import kind_named
 from .node import as_bytes, changed_at, shown_name
 from .packages import owned
 from ..expect.process import read_guarded
-from ..expect.values import Unreadable, found
+from ..expect.values import Unreadable, present
 
 MYPY = False
 if MYPY:
@@ -49,15 +49,15 @@ def look_for_extra(watched, recorded, node):
     # type: (list[dict[str, Any]], Collection[str], Node) -> tuple[list[dict[str, Any]], int, list[str]]
     """Return ([{path, what, type, note, when}], number of files looked at, [problems])."""
     problems, seen = [], {}  # type: tuple[list[str], dict[str, tuple[dict[str, Any], str, bool]]]
-    for one, answer in zip(watched, read_guarded(lambda one: found(_files(one, node)), watched, most_hangs=3)):
+    for place, answer in zip(watched, read_guarded(lambda place: present(_files(place, node)), watched, most_hangs=3)):
         if isinstance(answer, Unreadable):
-            problems.append('%s: %s' % (one.get('path'), answer.reason))
+            problems.append('%s: %s' % (place.get('path'), answer.reason))
             continue
         problems.extend(answer.value['problems'])
         for path, what, plain in answer.value['files']:
-            seen.setdefault(path, (one, what, plain))
-    strange = sorted(path for path, (one, _what, _plain) in seen.items()
-                     if path not in recorded and not is_accepted(path, one.get('accepted') or []))
+            seen.setdefault(path, (place, what, plain))
+    strange = sorted(path for path, (place, _what, _plain) in seen.items()
+                     if path not in recorded and not is_accepted(path, place.get('accepted') or []))
     try:
         of_packages = owned([node.path(path) for path in strange if seen[path][2]], node)
     except Unreadable as error:
@@ -65,11 +65,11 @@ def look_for_extra(watched, recorded, node):
         return [], len(seen), problems
     extra = []
     for path in strange:
-        one, what, plain = seen[path]
+        place, what, plain = seen[path]
         if plain and node.path(path) in of_packages:
             continue
         note = '' if plain else 'its name is not UTF-8, or has control characters'
-        extra.append({'path': path, 'what': one.get('what') or '', 'type': what, 'note': note,
+        extra.append({'path': path, 'what': place.get('what') or '', 'type': what, 'note': note,
                       'when': changed_at(node.path(path)) if plain else 0})
     return extra, len(seen), problems
 
@@ -80,10 +80,10 @@ def is_accepted(path, patterns):
     return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
 
 
-def _files(one, node):
+def _files(place, node):
     # type: (dict[str, Any], Node) -> dict[str, Any]
     """Return {files: [(path as text, type, whether the text is exact)], problems: [text]} of one watched path."""
-    pattern, names = one.get('path') or '', one.get('names') or []
+    pattern, names = place.get('path') or '', place.get('names') or []
     deep = pattern.endswith(BELOW)
     folders = glob.glob(node.path(pattern[:-len(BELOW)] if deep else pattern))
     files, problems, below = [], [], len(node.path('/')) - 1

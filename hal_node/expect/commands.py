@@ -9,7 +9,7 @@ import json
 
 from .files import text_reading
 from .process import run
-from .values import Reading, Unreadable, as_flag, as_number, found, to_text
+from .values import Reading, Unreadable, as_flag, as_number, present, to_text
 
 MYPY = False
 if MYPY:
@@ -59,7 +59,7 @@ def interpret(request, name, status, out, err):
     # type: (dict[str, Any], str, int, str, str) -> Reading
     """Return the Reading of a finished command. Pure."""
     if _flag(request, 'exit'):
-        return found(status)
+        return present(status)
     accepted = request.get('accept_exit', [0])
     accepted = accepted if isinstance(accepted, list) else [accepted]
     if not any(as_number(code) == status for code in accepted):
@@ -88,8 +88,8 @@ def _json_reading(text, key, name):
     if value is None:
         return Reading(exists=False, has_value=False, note='"%s" in the output of %s is null' % (key or '.', name))
     if isinstance(value, dict):
-        return found(value, sorted(value))
-    return found(value)
+        return present(value, sorted(value))
+    return present(value)
 
 
 def _flag(request, name):

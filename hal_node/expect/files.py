@@ -14,7 +14,7 @@ import stat
 
 from .matchers import regex
 from .process import read_guarded
-from .values import Reading, Unreadable, found, lines_of, missing, to_bytes, to_text
+from .values import Reading, Unreadable, lines_of, missing, present, to_bytes, to_text
 
 MYPY = False
 if MYPY:
@@ -56,13 +56,13 @@ def _read(path, what, select):
     itself = os.lstat(to_bytes(path))
     is_link = stat.S_ISLNK(itself.st_mode)
     if what == 'exists':
-        return found(True)
+        return present(True)
     if what == 'type':
-        return found(_kind(itself.st_mode))
+        return present(_kind(itself.st_mode))
     if what == 'target':
         if not is_link:
             return Reading(has_value=False, note='%s is a %s, not a link' % (path, _kind(itself.st_mode)))
-        return found(to_text(os.readlink(to_bytes(path))))
+        return present(to_text(os.readlink(to_bytes(path))))
     try:
         status = os.stat(to_bytes(path))
     except OSError as error:
@@ -71,7 +71,7 @@ def _read(path, what, select):
             return Reading(has_value=False, note='%s is a link to %s, which does not exist' % (path, target))
         raise
     if what == 'mode':
-        return found('%04o' % stat.S_IMODE(status.st_mode), scale='mode')
+        return present('%04o' % stat.S_IMODE(status.st_mode), scale='mode')
     if what == 'owner':
         return _named(status.st_uid, lambda: pwd.getpwuid(status.st_uid).pw_name)
     if what == 'group':
@@ -79,9 +79,9 @@ def _read(path, what, select):
     if not stat.S_ISREG(status.st_mode):
         raise Unreadable('%s is a %s, so it has no %s' % (path, _kind(status.st_mode), what))
     if what == 'size':
-        return found(status.st_size)
+        return present(status.st_size)
     if what == 'sha256':
-        return found(_sha256(path))
+        return present(_sha256(path))
     if what == 'content':
         return text_reading(_content(path), select, path)
     if what == 'lines':
@@ -95,8 +95,8 @@ def text_reading(text, select, source, as_lines=False):
     lines = lines_of(text)
     if select is None:
         if as_lines:
-            return found(lines)
-        return found(text, lines)
+            return present(lines)
+        return present(text, lines)
     pattern = regex(select)
     kept = []
     for line in lines:
@@ -105,7 +105,7 @@ def text_reading(text, select, source, as_lines=False):
             kept.append((hit.group(1) or '') if pattern.groups else line.strip())
     if not kept:
         return Reading(exists=False, has_value=False, items=[], note='no line of %s matches "%s"' % (source, select))
-    return found(kept[0] if len(kept) == 1 and not as_lines else kept, kept)
+    return present(kept[0] if len(kept) == 1 and not as_lines else kept, kept)
 
 
 def _kind(mode):
@@ -119,9 +119,9 @@ def _kind(mode):
 def _named(number, look_up):
     # type: (int, Callable[[], str]) -> Reading
     try:
-        return found(to_text(look_up()), also=[number])
+        return present(to_text(look_up()), also=[number])
     except KeyError:  # no such user: the number is all there is
-        return found(number)
+        return present(number)
 
 
 def _open(path):

@@ -9,7 +9,7 @@ import errno
 import os
 import re
 
-from .values import Reading, Unreadable, found, missing
+from .values import Reading, Unreadable, missing, present
 
 MYPY = False
 if MYPY:
@@ -56,7 +56,7 @@ def _sysctl(request, folder):
     text = _line(os.path.join(folder, sysctl_path(name)))
     if text is None:
         return missing('there is no sysctl %s' % name)
-    return found(' '.join(text.split()), text.split())
+    return present(' '.join(text.split()), text.split())
 
 
 def _module(request, folder):
@@ -78,15 +78,15 @@ def _module(request, folder):
         text = _line(os.path.join(base, 'parameters', parameter))
         if text is None:
             return missing('module %s shows no parameter %s' % (name, parameter))
-        return found(text, text.split(','))
+        return present(text, text.split(','))
     if what == 'loaded':
-        return found(True)
+        return present(True)
     if what not in ('version', 'srcversion'):
         raise Unreadable('a kernel module has no "%s" to read' % what)
     text = _line(os.path.join(base, what))
     if text is None:
         return Reading(has_value=False, note='module %s does not tell its %s' % (name, what))
-    return found(text, scale='version' if what == 'version' else 'number')
+    return present(text, scale='version' if what == 'version' else 'number')
 
 
 def _line(path):

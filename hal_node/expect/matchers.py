@@ -95,7 +95,7 @@ def one_of(reading, wanted):
     # type: (Reading, Any) -> str
     if not isinstance(wanted, list) or not wanted:
         raise Unreadable('one_of has to be a list that is not empty')
-    return '' if any(_equals(reading, choice) for choice in wanted) else 'is none of them'
+    return '' if any(_equals(reading, choice) for choice in wanted) else 'is not one of them'
 
 
 def contain(reading, wanted):

@@ -7,7 +7,7 @@ from __future__ import absolute_import, division, print_function
 
 import re
 
-from .values import Unreadable, found, missing, to_text
+from .values import Unreadable, missing, present, to_text
 
 MYPY = False
 if MYPY:
@@ -70,7 +70,7 @@ def _reading(request, mounts):
     if mount is None:
         return missing('nothing is mounted at %s' % path, False if what == 'mounted' else None)
     if what == 'mounted':
-        return found(True)
+        return present(True)
     if what not in mount:
         return Unreadable('a mount has no "%s" to read' % what)
-    return found(mount[what])
+    return present(mount[what])

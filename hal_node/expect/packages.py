@@ -8,7 +8,7 @@ from __future__ import absolute_import, division, print_function
 import re
 
 from .process import run
-from .values import Unreadable, found, missing
+from .values import Unreadable, missing, present
 
 MYPY = False
 if MYPY:
@@ -70,9 +70,9 @@ def _reading(request, installed, absent, err):
             raise Unreadable('rpm said nothing about %s' % name, err.strip()[:200])
         return missing('package %s is not installed' % name, False if what == 'installed' else None)
     if what == 'installed':
-        return found(True)
+        return present(True)
     values = [_property(package, what) for package in packages]
-    return found(values[0] if len(values) == 1 else values, values,
+    return present(values[0] if len(values) == 1 else values, values,
                  scale='version' if what in ('version', 'version-release') else 'number')
 
 

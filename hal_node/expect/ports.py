@@ -11,7 +11,7 @@ import socket
 import struct
 import sys
 
-from .values import Unreadable, as_number, found, missing, to_text
+from .values import Unreadable, as_number, missing, present, to_text
 
 MYPY = False
 if MYPY:
@@ -65,7 +65,7 @@ def _reading(request, folder, tables):
         raise Unreadable('a port has no "%s" to read' % what)
     if not addresses:
         return missing('nothing listens on %s' % place, False if what == 'listening' else None)
-    return found(True) if what == 'listening' else found(addresses)
+    return present(True) if what == 'listening' else present(addresses)
 
 
 def _table(folder, name):

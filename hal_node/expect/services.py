@@ -8,7 +8,7 @@ from __future__ import absolute_import, division, print_function
 import re
 
 from .process import run
-from .values import Unreadable, found, missing
+from .values import Unreadable, missing, present
 from .vocabulary import SERVICE_READS
 
 MYPY = False
@@ -99,15 +99,15 @@ def reading_of(name, what, state):
         return missing(note)
     if what == 'running':
         running = state.get('ActiveState') == 'active'
-        return found(running, note='' if running else '%s is %s (%s)' % (
+        return present(running, note='' if running else '%s is %s (%s)' % (
             name, state.get('ActiveState'), state.get('SubState')))
     if what == 'enabled':
         enabled = state.get('UnitFileState', '') in ENABLED
-        return found(enabled, note='' if enabled else 'the unit file of %s is %s' % (
-            name, state.get('UnitFileState') or 'of no kind that can be enabled'))
+        return present(enabled, note='' if enabled else 'the unit file of %s is %s' % (
+            name, state.get('UnitFileState') or 'not of a kind that can be enabled'))
     if what == 'masked':
-        return found(load == 'masked')
+        return present(load == 'masked')
     key = STATES.get(what, what)
     if key not in state:
         raise Unreadable('systemd has no property %s for %s' % (key, name))
-    return found(state[key])
+    return present(state[key])

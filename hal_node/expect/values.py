@@ -67,7 +67,7 @@ class Reading:
         return {name: getattr(self, name) for name in self.FIELDS}
 
 
-def found(value, items=None, **more):
+def present(value, items=None, **more):
     # type: (Any, list[Any] | None, **Any) -> Reading
     """Reading of something that is there. Without `items` a list has its own and anything else is its only item."""
     if items is None:
@@ -85,7 +85,7 @@ def missing(note, value=None):
 
 def to_text(value):
     # type: (Any) -> Any
-    """Return `value` with every byte string in it decoded; bytes that are no UTF-8 become U+FFFD."""
+    """Return `value` with every byte string in it decoded; bytes that are not UTF-8 become U+FFFD."""
     if isinstance(value, bytes):
         return value.decode('utf-8', 'replace')
     if isinstance(value, dict):
@@ -135,7 +135,7 @@ def as_flag(value):
 
 def as_number(value):
     # type: (object) -> Decimal | None
-    """Return a Decimal for a number or a plain decimal text, else None. "0x10", "1e3", "1_000" and True are none."""
+    """Return a Decimal for a number or a plain decimal text, else None. "0x10", "1e3", "1_000", True: None."""
     if isinstance(value, bool):
         return None
     if isinstance(value, INTEGERS):
@@ -159,7 +159,7 @@ def same(wanted, seen):
                 and all(same(wanted[key], seen[key]) for key in wanted))
     if isinstance(wanted, list) or isinstance(seen, list):
         return (isinstance(wanted, list) and isinstance(seen, list) and len(wanted) == len(seen)
-                and all(same(one, other) for one, other in zip(wanted, seen)))
+                and all(same(*pair) for pair in zip(wanted, seen)))
     if wanted is None or seen is None:
         return wanted is seen
     flags = as_flag(wanted), as_flag(seen)
@@ -171,11 +171,11 @@ def same(wanted, seen):
     return squeeze(wanted) == squeeze(seen)
 
 
-def compare_versions(one, other):
+def compare_versions(version, other):
     # type: (str | bytes, str | bytes) -> int
     """Return -1, 0 or 1 in rpm's order of versions (rpmvercmp: `~` sorts before the end, `^` after it)."""
     part = re.compile(r'[0-9]+|[a-zA-Z]+|~|\^')
-    left, right = part.findall(to_text(one)), part.findall(to_text(other))
+    left, right = part.findall(to_text(version)), part.findall(to_text(other))
     for position in range(max(len(left), len(right))):
         a = left[position] if position < len(left) else ''
         b = right[position] if position < len(right) else ''

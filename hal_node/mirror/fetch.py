@@ -40,15 +40,15 @@ def fetch(address, path, size, sha256, timeout_seconds):
             fetched = _append(address, part, have, size, timeout_seconds)
         except Exception as error:  # urllib, ssl and socket have no common root in Python 2
             raise MirrorError("%s: cannot be read: %s; what came is kept, the next run goes on" % (address, error))
-    found = os.path.getsize(part)
-    if found < size:
+    came = os.path.getsize(part)
+    if came < size:
         raise MirrorError("%s: ends after %d of %d bytes; what came is kept, the next run goes on"
-                          % (address, found, size))
+                          % (address, came, size))
     checksum = sha256_of(part)
-    if found != size or checksum != sha256:
+    if came != size or checksum != sha256:
         os.unlink(part)
         raise MirrorError("%s: has sha256 %s (%d bytes), locked is %s (%d bytes): not published"
-                          % (address, checksum, found, sha256, size))
+                          % (address, checksum, came, sha256, size))
     os.rename(part, path)
     return fetched
 

@@ -41,10 +41,11 @@ class Keyring(object):
         """Import a key file; it has to hold the key with this fingerprint and no other."""
         wanted = fingerprint.replace(" ", "").upper()
         shown = self._run(["gpg", "--homedir", self._home, "--no-tty", "--batch", "--with-colons", "--fixed-list-mode",
-                           "--with-fingerprint", path], "key %s: %s is no key file" % (name, path))
-        found = primary_fingerprints(shown)
-        if found != [wanted]:
-            raise MirrorError("key %s: %s has %s, declared is %s" % (name, path, ", ".join(found) or "no key", wanted))
+                           "--with-fingerprint", path], "key %s: %s is not a key file" % (name, path))
+        fingerprints = primary_fingerprints(shown)
+        if fingerprints != [wanted]:
+            raise MirrorError("key %s: %s has %s, declared is %s" % (
+                name, path, ", ".join(fingerprints) or "no key", wanted))
         self._run(["rpmkeys", "--dbpath", self._database, "--import", path], "key %s cannot be imported" % name)
 
     def faults(self, packages):
@@ -74,16 +75,16 @@ class Keyring(object):
 def primary_fingerprints(colons):
     # type: (str) -> list[str]
     """Return the fingerprints of the keys, not of their subkeys, in gpg's output with colons."""
-    found = []
+    fingerprints = []
     primary = False
     for line in colons.splitlines():
         fields = line.split(":")
         if fields[0] in ("pub", "sub"):
             primary = fields[0] == "pub"
         elif fields[0] == "fpr" and primary:
-            found.append(fields[9].upper())
+            fingerprints.append(fields[9].upper())
             primary = False
-    return found
+    return fingerprints
 
 
 def by_package(output, paths):

@@ -152,11 +152,11 @@ def prune(folder, names, trees):
 
 def _files(root):
     # type: (str) -> list[str]
-    found = []
+    paths = []
     for path, folders, files in os.walk(root):
-        for name in files + [one for one in folders if os.path.islink(os.path.join(path, one))]:
-            found.append(os.path.relpath(os.path.join(path, name), root))
-    return found
+        for name in files + [folder for folder in folders if os.path.islink(os.path.join(path, folder))]:
+            paths.append(os.path.relpath(os.path.join(path, name), root))
+    return paths
 
 
 def _sums(path):

@@ -19,7 +19,7 @@ from ..audit.kinds.registry import kind_for
 from ..audit.node import STATE, as_bytes, iso, shown_name, small_file
 from ..audit.observe import Survey
 from ..expect.process import read_guarded
-from ..expect.values import Unreadable, found
+from ..expect.values import Unreadable, present
 from .paths import described, same, status_of
 
 MYPY = False
@@ -352,7 +352,7 @@ def _guarded(read, things):
     def caught(thing):
         # type: (str) -> Reading
         try:
-            return found(read(thing))
+            return present(read(thing))
         except EnvironmentError as error:
             raise Unreadable(os.strerror(error.errno) if error.errno else '%s' % error)
 

@@ -11,7 +11,7 @@ import re
 
 from .kind import Kind
 from ...expect.process import read_guarded
-from ...expect.values import Unreadable, found, is_text, to_text
+from ...expect.values import Unreadable, is_text, present, to_text
 
 MYPY = False
 if MYPY:
@@ -57,7 +57,7 @@ class Accounts:
         # type: (Callable[[str], list[str] | None], str) -> list[str] | None
         if self.node.root != '/':
             return None
-        answer = read_guarded(lambda one: found(read(one)), [name])[0]
+        answer = read_guarded(lambda key: present(read(key)), [name])[0]
         if isinstance(answer, Unreadable):
             raise answer
         return answer.value  # type: ignore[no-any-return]  # what it reads
@@ -96,7 +96,7 @@ def _user_of(name):
         entry = pwd.getpwnam(name)
     except KeyError:
         return None
-    return [to_text(one) for one in (entry[0], '', '%d' % entry[2], '%d' % entry[3], '', entry[5], entry[6])]
+    return [to_text(field) for field in (entry[0], '', '%d' % entry[2], '%d' % entry[3], '', entry[5], entry[6])]
 
 
 def _group_of(name):
@@ -105,7 +105,7 @@ def _group_of(name):
         entry = grp.getgrnam(name)
     except KeyError:
         return None
-    return [to_text(one) for one in (entry[0], '', '%d' % entry[2], '')]
+    return [to_text(field) for field in (entry[0], '', '%d' % entry[2], '')]
 
 
 class User(Kind):

@@ -85,8 +85,8 @@ class File(Kind):
 
 def _add_acls(results, entries, survey):
     # type: (dict[str, Any], list[Attributes], Survey) -> None
-    paths = [name_of(resource) for resource, one in results.items()
-             if isinstance(one, dict) and one.get('type') in ('file', 'directory')]
+    paths = [name_of(resource) for resource, attributes in results.items()
+             if isinstance(attributes, dict) and attributes.get('type') in ('file', 'directory')]
     if not paths:
         return
     try:
@@ -103,10 +103,10 @@ def _add_acls(results, entries, survey):
         results['file:' + path]['acl'] = acls.get(path, [])
 
 
-def _differ_in_group(one, other):
+def _differ_in_group(mode, other):
     # type: (Any, Any) -> bool
     try:
-        return (int(one, 8) ^ int(other, 8)) & ~0o070 == 0
+        return (int(mode, 8) ^ int(other, 8)) & ~0o070 == 0
     except (TypeError, ValueError):
         return False
 

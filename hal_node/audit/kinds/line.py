@@ -13,7 +13,7 @@ from ..node import folders_open, small_file
 from ..secrets import keyed
 from ...expect.files import NOT_THERE
 from ...expect.process import read_guarded
-from ...expect.values import Unreadable, found, to_text
+from ...expect.values import Unreadable, present, to_text
 
 MYPY = False
 if MYPY:
@@ -38,7 +38,7 @@ def observe_line(declared, text, key, public):
     have = set(lines)
     if declared.get('lines_keyed'):
         keyed_lines = {keyed(key, line) for line in have if line} if key else set()
-        there = [one for one in declared['lines_keyed'] if one in keyed_lines]
+        there = [digest for digest in declared['lines_keyed'] if digest in keyed_lines]
         return {'state': _state(declared, len(there), len(declared['lines_keyed'])), 'lines_keyed': there}
     if declared.get('block') is not None:
         block = [line.rstrip() for line in declared['block'].strip('\n').split('\n')]
@@ -102,7 +102,7 @@ class Line(Kind):
 
         def read(path):
             # type: (str) -> Reading
-            return found(_lines_of(path, by_path[path], survey))
+            return present(_lines_of(path, by_path[path], survey))
 
         results = {}  # type: dict[str, Attributes | Unreadable]
         for path, answer in zip(paths, read_guarded(read, paths, most_hangs=3)):
@@ -117,12 +117,12 @@ class Line(Kind):
         wanted = declared.get('state') or recorded.get('state') or 'present'
         if seen['state'] == wanted:
             return []
-        name = next((one for one in ('lines', 'block', 'regexp') if one in declared), 'state')
+        name = next((key for key in ('lines', 'block', 'regexp') if key in declared), 'state')
         near_by = seen.get('near') or None
         if wanted == 'present':
             should = declared.get(name, 'present')
             if name == 'lines':
-                should = [one for one in declared['lines'] if one.rstrip() not in (seen.get('lines') or [])]
+                should = [line for line in declared['lines'] if line.rstrip() not in (seen.get('lines') or [])]
             return [('missing', name, should, near_by, '')]
         return [('present', name, 'no line as %s' % declared[name] if name == 'regexp' else 'absent',
                  near_by or seen.get('lines') or 'present', '')]

@@ -38,7 +38,7 @@ class Mounts:
         live, saved = self.live.get(path), self.saved.get(path)
         out = {'state': 'mounted' if live else 'unmounted' if saved else 'absent'}  # type: Attributes
         if live:
-            options = [one for one in live['options'] if one.split('=')[0] not in PASSING]
+            options = [option for option in live['options'] if option.split('=')[0] not in PASSING]
             out.update(source=live['source'], fstype=live['fstype'], options=sorted(options))
         if saved:
             out['saved'] = saved
@@ -53,8 +53,8 @@ def parse_fstab(text):
         fields = line.split()
         if len(fields) < 3 or fields[0].startswith('#'):
             continue
-        source, path, fstype = [re.sub(r'\\([0-7]{3})', lambda hit: chr(int(hit.group(1), 8)), one)
-                                for one in fields[:3]]
+        source, path, fstype = [re.sub(r'\\([0-7]{3})', lambda hit: chr(int(hit.group(1), 8)), field)
+                                for field in fields[:3]]
         options = fields[3] if len(fields) > 3 else 'defaults'
         table[path.rstrip('/') or '/'] = '%s %s %s' % (options, source, fstype)
     return table
@@ -87,7 +87,7 @@ class Mount(Kind):
             if recorded.get('state') == 'mounted':
                 out.extend(self.attributes(recorded, {}, seen, ('saved',)))
             missing = _flags_missing(declared, seen.get('options') or [])
-            if missing and not any(one[1] == 'options' for one in out):
+            if missing and not any(difference[1] == 'options' for difference in out):
                 out.append(('options', 'options', missing, seen.get('options'), 'declared, but not in force'))
         return out
 

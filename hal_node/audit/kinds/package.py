@@ -20,7 +20,7 @@ if MYPY:
 
 __metaclass__ = type
 
-MOST_PROVIDED = 30  # names that are no package's; each is a call
+MOST_PROVIDED = 30  # names that are not those of packages; each is a call
 
 
 def observe_packages(names, installed, node):
@@ -85,7 +85,7 @@ class Package(Kind):
     def as_declared(self, name, wanted, is_now):
         # type: (str, Any, Any) -> bool
         if name == 'version':
-            return all(pinned(one, is_now or []) for one in wanted)
+            return all(pinned(version, is_now or []) for version in wanted)
         return Kind.as_declared(self, name, wanted, is_now)
 
 

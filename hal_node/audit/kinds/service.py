@@ -12,7 +12,7 @@ from .kind import Kind, name_of
 from ..node import shown_name, small_file
 from ...expect.process import read_guarded
 from ...expect.services import ENABLED, UNIT, parse, unit_name
-from ...expect.values import Unreadable, found, is_text
+from ...expect.values import Unreadable, is_text, present
 
 MYPY = False
 if MYPY:
@@ -61,7 +61,7 @@ def observe_units(units, node):
     """Return {name: {attributes} or Unreadable} of read_units()'s answer."""
     paths = sorted({path for state in units.values() if isinstance(state, dict)
                     for path in state.get('DropInPaths', '').split()})
-    answers = read_guarded(lambda path: found(_digest(path, node)), paths)
+    answers = read_guarded(lambda path: present(_digest(path, node)), paths)
     digests = {path: answer.reason if isinstance(answer, Unreadable) else answer.value
                for path, answer in zip(paths, answers)}
     return {name: state if isinstance(state, Unreadable) else attributes_of(state, digests)
@@ -148,8 +148,8 @@ class Service(Kind):
     def older(self, name, then, is_now, changed, managed):
         # type: (str, Any, Any, bool, Collection[str]) -> Any
         if name == 'drop_ins' and is_now is not None:
-            mine = [one for one in is_now if _path_of(one) in managed]  # files with entries of their own
-            return sorted(mine + [one for one in then if _path_of(one) not in managed])
+            mine = [drop_in for drop_in in is_now if _path_of(drop_in) in managed]  # files with entries of their own
+            return sorted(mine + [drop_in for drop_in in then if _path_of(drop_in) not in managed])
         if name == 'fragment' and is_now is not None:
             files = {'file:' + then, 'file:' + is_now}
             if files & set(managed) or (then.startswith(VENDOR) and is_now.startswith(VENDOR)):

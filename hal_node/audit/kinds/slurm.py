@@ -103,8 +103,8 @@ class Slurm:
         mine = [row for row in self._associations() if row['User'] == name]
         for key, _option, column, _kind in ASSOCIATION:
             values = [row.get(column) or None for row in mine]
-            other = [one for one in values if not _is_so(key, declared or {}, one)]
-            value = other[0] if other else next((one for one in values if one), None)
+            other = [limit for limit in values if not _is_so(key, declared or {}, limit)]
+            value = other[0] if other else next((limit for limit in values if limit), None)
             if value and key != 'parent':
                 out[key] = value
         out['accounts'] = sorted(row['Account'] for row in mine)
@@ -118,10 +118,10 @@ class Slurm:
                 self._tables['reservation'] = read_reservations(text)
             except Unreadable as error:
                 self._tables['reservation'] = error
-        found = self._tables['reservation']
-        if isinstance(found, Unreadable):
-            raise found
-        row = found.get(name)
+        rows = self._tables['reservation']
+        if isinstance(rows, Unreadable):
+            raise rows
+        row = rows.get(name)
         if row is None:
             return {'state': 'absent'}
         out = {'state': 'present'}  # type: Attributes
@@ -142,7 +142,7 @@ def _is_so(key, declared, value):
     """Say whether a value of one association is what is declared, or nothing is."""
     try:
         return key not in declared or bool(normal(declared[key], KINDS[key]) == normal(value, KINDS[key]))
-    except ValueError:  # a declaration that is none: compared, and named, once
+    except ValueError:  # a declaration that cannot be read: compared, and named, once
         return True
 
 
@@ -177,8 +177,8 @@ def same_field(kind, key, wanted, seen):
 
 def _words(value):
     # type: (Any) -> set[str]
-    return {'%s' % one for one in (value if isinstance(value, (list, tuple)) else ('%s' % (value or '')).split(','))
-            if '%s' % one}
+    return {'%s' % word for word in (value if isinstance(value, (list, tuple)) else ('%s' % (value or '')).split(','))
+            if '%s' % word}
 
 
 def compared(kind):

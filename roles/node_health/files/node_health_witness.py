@@ -1,8 +1,9 @@
 # -*- coding: utf-8 -*-
 """Another witness for what did not answer: a daemon's process, a mount. Python 2.7 and 3.
 
-A program of many programs (mmgetstate) comes late on a busy node. A look into /proc starts none, and statfs of a file
-system is one call to its daemon. What it says decides only whether a check without an answer keeps a node from jobs.
+A program that starts many others (mmgetstate) is late on a busy node. A look into /proc starts none, and statfs of a
+file system is one call to its daemon. What it says decides only whether a check without an answer keeps a node from
+jobs.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -10,7 +11,7 @@ from __future__ import absolute_import, division, print_function
 import os
 
 from hal_node.expect.process import read_guarded
-from hal_node.expect.values import Unreadable, found
+from hal_node.expect.values import Unreadable, present
 
 __metaclass__ = type
 
@@ -59,7 +60,7 @@ def _mount(path):
         mounted = [line.split()[1].decode("utf-8", "replace") for line in stream if len(line.split()) > 1]
     if path.replace(" ", "\\040") not in mounted:
         return NOT_WELL, "%s is not mounted" % path
-    answer = read_guarded(lambda place: found(os.statvfs(place).f_blocks), [path], SECONDS)[0]
+    answer = read_guarded(lambda place: present(os.statvfs(place).f_blocks), [path], SECONDS)[0]
     if isinstance(answer, Unreadable):
         return SILENT, "%s: %s" % (path, answer.reason)
     return WELL, "%s answers" % path

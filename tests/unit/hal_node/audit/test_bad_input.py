@@ -42,9 +42,9 @@ def changed(content: bytes, **more: Any) -> bytes:
         (lambda one: b"[" * 100000, "corrupt", "not JSON: cut off, or overwritten"),
         (lambda one: b"[]", "corrupt", "JSON, but no record: it has no format"),
         (lambda one: changed(one, format="1"), "corrupt", "JSON, but no record: it has no format"),
-        (lambda one: changed(one, serial=None), "corrupt", '"serial" is no number'),
-        (lambda one: changed(one, entries={}), "corrupt", '"entries" is no list'),
-        (lambda one: changed(one, entries=[1]), "corrupt", "entry 1: no mapping"),
+        (lambda one: changed(one, serial=None), "corrupt", '"serial" is not a number'),
+        (lambda one: changed(one, entries={}), "corrupt", '"entries" is not a list'),
+        (lambda one: changed(one, entries=[1]), "corrupt", "entry 1: not a mapping"),
         (lambda one: changed(one, entries=[{"resource": "x"}]), "corrupt", 'entry 1: "resource" is not kind:name'),
         (
             lambda one: changed(one, entries=[{"resource": "file:x"}]),
@@ -52,8 +52,8 @@ def changed(content: bytes, **more: Any) -> bytes:
             'entry 1: "resource" has no absolute path',
         ),
         (lambda one: changed(one, packages={"explained": []}), "corrupt", None),
-        (lambda one: changed(one, effective={"a": "b"}), "corrupt", '"effective" has what is no number'),
-        (lambda one: changed(one, roles={"a": 1}), "corrupt", '"roles" has what is no mapping'),
+        (lambda one: changed(one, effective={"a": "b"}), "corrupt", '"effective" has what is not a number'),
+        (lambda one: changed(one, roles={"a": 1}), "corrupt", '"roles" has what is not a mapping'),
         (lambda one: changed(one, format=2, entries="other"), "newer", "format 2; this version knows up to 1"),
         (lambda one: changed(one, node="hal06"), "foreign", "it is of hal06"),
         (
@@ -461,7 +461,10 @@ def test_secrets_are_not_known_without_the_key(hal: FakeNode) -> None:
     [
         ({"run": {"now": "soon"}}, 'run.now has to be seconds since the epoch, not "soon"'),
         ({"entries": [{"resource": "chrony"}]}, 'entry 1 of the run: "resource" is not kind:name'),
-        ({"entries": [entry("file:/x", declared={"lines": "a"})]}, 'entry 1 of the run: "declared.lines" is no list'),
+        (
+            {"entries": [entry("file:/x", declared={"lines": "a"})]},
+            'entry 1 of the run: "declared.lines" is not a list',
+        ),
         ({"windows": [[1]]}, "windows are pairs of begin and end"),
         ({"roles": {"time": []}}, "role time of the run: it has to be a mapping with a list of tasks"),
     ],

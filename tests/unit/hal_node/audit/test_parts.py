@@ -78,7 +78,7 @@ def test_packages(captures: Path) -> None:
     assert installed.named("which.x86_64") == {}
     assert list(installed.named("bind")) == ["32:9.11-1.el7.x86_64"]
     assert installed.explained()["kernel"] == "3-1.x86_64 3-2.x86_64"
-    with pytest.raises(Unreadable, match="rpm knows no package"):
+    with pytest.raises(Unreadable, match="rpm does not know a single package"):
         parse("error: cannot open Packages database\n")
 
 

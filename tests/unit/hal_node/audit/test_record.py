@@ -42,16 +42,16 @@ def judged(**more: Any) -> str:
         ({"format": True}, "corrupt: JSON, but no record: it has no format"),
         ({"format": 0.5}, ""),
         ({"format": 1.5}, "newer: format 1.5; this version knows up to 1"),
-        *(({name: None}, f'corrupt: "{name}" is no text') for name in ("node", "machine_id", "sealed_at", "run")),
-        ({"commit": 5}, 'corrupt: "commit" is no text'),
-        ({"serial": True}, 'corrupt: "serial" is no number'),
-        *(({name: []}, f'corrupt: "{name}" is no mapping') for name in ("packages", "effective", "roles")),
+        *(({name: None}, f'corrupt: "{name}" is not text') for name in ("node", "machine_id", "sealed_at", "run")),
+        ({"commit": 5}, 'corrupt: "commit" is not text'),
+        ({"serial": True}, 'corrupt: "serial" is not a number'),
+        *(({name: []}, f'corrupt: "{name}" is not a mapping') for name in ("packages", "effective", "roles")),
         ({"packages": {"explained": {"a": "1"}}}, ""),
-        ({"packages": {"explained": {"a": "1", "b": 1}}}, 'corrupt: "packages.explained" is no mapping of texts'),
-        ({"packages": {"explained": ["a"]}}, 'corrupt: "packages.explained" is no mapping of texts'),
+        ({"packages": {"explained": {"a": "1", "b": 1}}}, 'corrupt: "packages.explained" is not a mapping of texts'),
+        ({"packages": {"explained": ["a"]}}, 'corrupt: "packages.explained" is not a mapping of texts'),
         ({"effective": {"a": 1, "b": 1.5}}, ""),
-        ({"effective": {"a": 1, "b": True}}, 'corrupt: "effective" has what is no number'),
-        ({"roles": {"a": {}, "b": []}}, 'corrupt: "roles" has what is no mapping'),
+        ({"effective": {"a": 1, "b": True}}, 'corrupt: "effective" has what is not a number'),
+        ({"roles": {"a": {}, "b": []}}, 'corrupt: "roles" has what is not a mapping'),
         ({"entries": [{"resource": "package:a"}, {}]}, 'corrupt: entry 2: "resource" is not kind:name'),
         (
             {"machine_id": ""},
@@ -78,28 +78,28 @@ def test_a_node_without_a_machine_id_is_another() -> None:
         ({"resource": "line:/a#1"}, ""),
         ({"resource": "line:a#1"}, '"resource" has no absolute path'),
         ({"resource": "file:a"}, '"resource" has no absolute path'),
-        *(({name: []}, f'"{name}" is no mapping') for name in ("declared", "observed", "orphaned")),
+        *(({name: []}, f'"{name}" is not a mapping') for name in ("declared", "observed", "orphaned")),
         *(
-            ({name: 5}, f'"{name}" is no text')
+            ({name: 5}, f'"{name}" is not text')
             for name in ("role", "task", "source", "commit", "converged_at", "inputs_hash", "unreadable", "key_id")
         ),
         ({"changed": False}, ""),
         ({"changed": 1}, '"changed" is neither true nor false'),
         ({"units": ["a.service"]}, ""),
-        ({"units": "a.service"}, '"units" is no list of texts'),
-        ({"units": ["a.service", 1]}, '"units" is no list of texts'),
+        ({"units": "a.service"}, '"units" is not a list of texts'),
+        ({"units": ["a.service", 1]}, '"units" is not a list of texts'),
         *(
-            ({"declared": {name: value}}, f'"declared.{name}" is no list of texts')
+            ({"declared": {name: value}}, f'"declared.{name}" is not a list of texts')
             for name in ("lines", "lines_keyed", "version", "acl")
             for value in ("a", ["a", 1])
         ),
         *(
-            ({"declared": {name: 1}}, f'"declared.{name}" is no text')
+            ({"declared": {name: 1}}, f'"declared.{name}" is not text')
             for name in ("block", "regexp", "file", "sha1", "state", "socket")
         ),
         ({"observed_since": 1.5}, ""),
-        ({"observed_since": "1"}, '"observed_since" is no number'),
-        ({"observed_since": True}, '"observed_since" is no number'),
+        ({"observed_since": "1"}, '"observed_since" is not a number'),
+        ({"observed_since": True}, '"observed_since" is not a number'),
     ],
 )
 def test_an_entry_is_refused_with_what_is_wrong_in_it(more: dict[str, Any], words: str) -> None:

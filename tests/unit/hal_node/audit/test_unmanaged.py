@@ -476,13 +476,13 @@ def test_with_another_key_only_stamps_tell(hal: FakeNode) -> None:
 
 def test_a_record_whose_tree_is_damaged_is_refused(hal: FakeNode) -> None:
     for tree, words in (
-        ([], '"tree" is no mapping'),
-        ({"paths": []}, '"tree.paths" is no mapping'),
-        ({"paths": {}}, '"tree.databases" is no mapping'),
-        ({"paths": {"/etc/x": "f 644"}, "databases": {}}, '"tree.paths" has a line that is none of ours'),
-        ({"paths": {"etc/x": "d 755 0:0"}, "databases": {}}, '"tree.paths" has a line that is none of ours'),
-        ({"paths": {}, "databases": {"/etc/group": []}}, '"tree.databases" has what is no mapping of texts'),
-        ({"paths": {}, "databases": {}}, '"tree.key_id" is no text'),
+        ([], '"tree" is not a mapping'),
+        ({"paths": []}, '"tree.paths" is not a mapping'),
+        ({"paths": {}}, '"tree.databases" is not a mapping'),
+        ({"paths": {"/etc/x": "f 644"}, "databases": {}}, '"tree.paths" has a line that is not ours'),
+        ({"paths": {"etc/x": "d 755 0:0"}, "databases": {}}, '"tree.paths" has a line that is not ours'),
+        ({"paths": {}, "databases": {"/etc/group": []}}, '"tree.databases" has what is not a mapping of texts'),
+        ({"paths": {}, "databases": {}}, '"tree.key_id" is not text'),
         ({"paths": {}, "databases": {}, "key_id": ""}, ""),
     ):
         assert trees.wrong(tree) == words

@@ -13,7 +13,7 @@ from ansible.module_utils.hal_node.expect import process as hal_expect_process
 from ansible.module_utils.hal_node.expect.commands import read_commands
 from ansible.module_utils.hal_node.expect.files import read_files
 from ansible.module_utils.hal_node.expect.process import read_guarded, run
-from ansible.module_utils.hal_node.expect.values import Reading, Unreadable, found
+from ansible.module_utils.hal_node.expect.values import Reading, Unreadable, present
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_a_hanging_file_system_costs_its_own_entry_only() -> None:
     def stuck(request: str) -> Reading:
         if request == "stuck":
             time.sleep(60)
-        return found(request)
+        return present(request)
 
     began = time.monotonic()
     readings = read_guarded(stuck, ["a", "stuck", "b"], timeout_seconds=3)
@@ -126,7 +126,7 @@ def test_a_hanging_file_system_costs_its_own_entry_only() -> None:
 def test_many_entries_on_a_hanging_file_system_do_not_wait_in_full_each(monkeypatch: pytest.MonkeyPatch) -> None:
     def stuck(_request: str) -> Reading:
         time.sleep(60)
-        return found("never")
+        return present("never")
 
     monkeypatch.setattr(hal_expect_process, "AFTER_A_HANG_SECONDS", 0.1)
     began = time.monotonic()
@@ -138,7 +138,7 @@ def test_a_reader_that_dies_costs_its_own_entry_only() -> None:
     def dying(request: str) -> Reading:
         if request == "dies":
             os._exit(1)
-        return found(request)
+        return present(request)
 
     readings = read_guarded(dying, ["a", "dies", "b"])
     assert [getattr(reading, "value", None) for reading in readings] == ["a", None, "b"]

@@ -11,7 +11,7 @@ from ansible.module_utils.hal_node.expect import ports as ports
 from ansible.module_utils.hal_node.expect import services as services
 from ansible.module_utils.hal_node.expect.evaluate import evaluate
 from ansible.module_utils.hal_node.expect.matchers import judge, regex
-from ansible.module_utils.hal_node.expect.values import Reading, Unreadable, found, missing, shown, to_text
+from ansible.module_utils.hal_node.expect.values import Reading, Unreadable, missing, present, shown, to_text
 from ansible.module_utils.hal_node.expect.vocabulary import MATCHERS, READERS
 
 from tests.unit.hal_node.expect.conftest import refusal, whole
@@ -133,7 +133,7 @@ def test_units_are_asked_for_once_with_the_properties_that_are_wanted(monkeypatc
         (
             "enabled",
             {},
-            {"value": False, "items": [False], "note": "the unit file of a is of no kind that can be enabled"},
+            {"value": False, "items": [False], "note": "the unit file of a is not of a kind that can be enabled"},
         ),
         ("masked", {}, {"value": False, "items": [False]}),
         ("load", {}, {"value": "loaded", "items": ["loaded"]}),
@@ -167,9 +167,9 @@ def test_a_name_with_a_suffix_is_whole(suffix: str) -> None:
 
 
 def test_readings_in_short() -> None:
-    assert whole(found("a")) == {"value": "a", "items": ["a"]}
-    assert whole(found(["a"], scale="version")) == {"value": ["a"], "items": ["a"], "scale": "version"}
-    assert whole(found("a", [])) == {"value": "a", "items": []}
+    assert whole(present("a")) == {"value": "a", "items": ["a"]}
+    assert whole(present(["a"], scale="version")) == {"value": ["a"], "items": ["a"], "scale": "version"}
+    assert whole(present("a", [])) == {"value": "a", "items": []}
     assert whole(missing("x")) == {"exists": False, "has_value": False, "note": "x"}
     assert to_text({b"a": [b"\xff", (b"b", 1)]}) == {"a": ["\ufffd", ["b", 1]]}
 
@@ -187,31 +187,31 @@ def test_a_report_shows_as_much_as_it_can_carry_and_no_word_more() -> None:
 @pytest.mark.parametrize(
     ("reading", "matcher", "wanted", "complaint"),
     [
-        (found([], scale="version"), "at_least", "1", "there is nothing to compare"),
-        (found([1, 5]), "at_least", 1, ""),
-        (found([0, 5]), "at_least", 1, "is less"),
-        (found("1.0-1", scale="version"), "at_least", "1.0", ""),
-        (found("1.0", scale="version"), "at_least", "1.0-1", "is less"),
-        (found("1.0", scale="version"), "at_most", "1.0-1", ""),
-        (found("1.0-9", scale="version"), "at_most", "1.0-10", ""),
-        (found(True), "match", "true", ""),
-        (found(False), "match", "false", ""),
-        (found(5), "match", "5", ""),
-        (found(" x "), "match", "x", ""),
-        (found("x"), "contain", list("abcde"), 'lacks "a", "b", "c", "d", "e"'),
-        (found("x"), "contain", list("abcdef"), 'lacks "a", "b", "c", "d", "e" and 1 more'),
-        (found("x"), "match", ["a", "x", "b"], 'nothing matches "a", "b"'),
-        (found("x"), "contain", [True, 5], 'lacks "true", "5"'),
-        (found("x"), "count", {"at_most": 0}, "there are 1"),
-        (found("x"), "count", {"at_most": 1, "at_least": 1}, ""),
-        (found("x"), "count", {"at_least": 2}, "there are 1"),
-        (found(False, note="it is off"), "equal", True, "it is off"),
-        (found(False, note="it is off"), "equal", False, ""),
+        (present([], scale="version"), "at_least", "1", "there is nothing to compare"),
+        (present([1, 5]), "at_least", 1, ""),
+        (present([0, 5]), "at_least", 1, "is less"),
+        (present("1.0-1", scale="version"), "at_least", "1.0", ""),
+        (present("1.0", scale="version"), "at_least", "1.0-1", "is less"),
+        (present("1.0", scale="version"), "at_most", "1.0-1", ""),
+        (present("1.0-9", scale="version"), "at_most", "1.0-10", ""),
+        (present(True), "match", "true", ""),
+        (present(False), "match", "false", ""),
+        (present(5), "match", "5", ""),
+        (present(" x "), "match", "x", ""),
+        (present("x"), "contain", list("abcde"), 'lacks "a", "b", "c", "d", "e"'),
+        (present("x"), "contain", list("abcdef"), 'lacks "a", "b", "c", "d", "e" and 1 more'),
+        (present("x"), "match", ["a", "x", "b"], 'nothing matches "a", "b"'),
+        (present("x"), "contain", [True, 5], 'lacks "true", "5"'),
+        (present("x"), "count", {"at_most": 0}, "there are 1"),
+        (present("x"), "count", {"at_most": 1, "at_least": 1}, ""),
+        (present("x"), "count", {"at_least": 2}, "there are 1"),
+        (present(False, note="it is off"), "equal", True, "it is off"),
+        (present(False, note="it is off"), "equal", False, ""),
         (Reading(note="no items"), "count", 0, "no items"),
         (missing(""), "absent", False, "is not there"),
-        (found(["a"]), "equal", ["a"], ""),
-        (found(["a"]), "equal", {"a": 1}, "differs"),
-        (found("0100", scale="mode"), "equal", "00100", ""),
+        (present(["a"]), "equal", ["a"], ""),
+        (present(["a"]), "equal", {"a": 1}, "differs"),
+        (present("0100", scale="mode"), "equal", "00100", ""),
     ],
 )
 def test_what_matchers_say_at_their_borders(reading: Reading, matcher: str, wanted: Any, complaint: str) -> None:
@@ -221,7 +221,7 @@ def test_what_matchers_say_at_their_borders(reading: Reading, matcher: str, want
 @pytest.mark.parametrize("wanted", ["64", "000644", "0648", "u+x"])
 def test_a_mode_has_three_to_five_octal_digits(wanted: str) -> None:
     with pytest.raises(Unreadable, match=r"^a file mode is three or four octal digits in quotes"):
-        judge(found("0644", scale="mode"), "equal", wanted)
+        judge(present("0644", scale="mode"), "equal", wanted)
 
 
 def test_a_pattern_matches_whole_lines_and_keeps_its_flags() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.hal_node.expect import process as process
 from ansible.module_utils.hal_node.expect.process import SEARCH_PATH, read_guarded, run
-from ansible.module_utils.hal_node.expect.values import Reading, Unreadable, found
+from ansible.module_utils.hal_node.expect.values import Reading, Unreadable, present
 
 from tests.unit.hal_node.expect.conftest import refusal
 
@@ -135,7 +135,7 @@ def test_answers_come_in_order_whole_and_from_another_process(tmp_path: Path) ->
             raise KeyError("odd")
         if request == 3:
             return Reading(exists=False, value={"a": "ü" * 100000}, items=[1], also=[2], scale="mode", note="n")
-        return found([os.getpid(), *(os.readlink(f"/proc/self/fd/{number}") for number in (0, 1, 2))])
+        return present([os.getpid(), *(os.readlink(f"/proc/self/fd/{number}") for number in (0, 1, 2))])
 
     before = len(os.listdir("/proc/self/fd"))
     first, refused, broken, long, last = read_guarded(read, [0, 1, 2, 3, 4])
@@ -158,7 +158,7 @@ def test_a_reader_that_died_is_said_and_the_rest_is_read_by_another() -> None:
     def dying(request: str) -> Reading:
         if request == "dies":
             os._exit(1)
-        return found(os.getpid())
+        return present(os.getpid())
 
     first, dead, last = read_guarded(dying, ["a", "dies", "b"])
     assert refusal(dead) == ("the process that read it ended", "")
@@ -170,7 +170,7 @@ def test_a_reader_that_hangs_is_ended(tmp_path: Path) -> None:
     def stuck(_request: str) -> Reading:
         (tmp_path / "pid").write_text(str(os.getpid()))
         time.sleep(600)
-        return found("never")
+        return present("never")
 
     (reading,) = read_guarded(stuck, ["x"], timeout_seconds=3)
     assert refusal(reading) == ("no answer within 3 s: does its file system hang?", "")
@@ -181,7 +181,7 @@ def test_after_so_many_hangs_nothing_more_is_asked() -> None:
     def dying(request: int) -> Reading:
         if request:
             os._exit(1)
-        return found("read")
+        return present("read")
 
     readings = read_guarded(dying, [0, 1, 0, 1, 0, 1], most_hangs=2)
     assert [one.value if isinstance(one, Reading) else one.reason for one in readings] == [
@@ -203,6 +203,6 @@ def test_after_a_hang_the_next_is_waited_for_less_and_never_more(monkeypatch: py
         return [Unreadable("hangs")]
 
     monkeypatch.setattr(process, "_one_child", child)
-    read_guarded(found, ["a", "b", "c"])
-    read_guarded(found, ["a", "b"], timeout_seconds=1)
+    read_guarded(present, ["a", "b", "c"])
+    read_guarded(present, ["a", "b"], timeout_seconds=1)
     assert given == [20, 2, 2, 1, 1]

@@ -291,7 +291,7 @@ def test_a_keyring_is_a_database_of_its_own_that_nobody_else_reads(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("gpg", "key site: /k is no key file: said"),
+        ("gpg", "key site: /k is not a key file: said"),
         ("--import", "key site cannot be imported: said"),
     ],
 )

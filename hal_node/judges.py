@@ -4,10 +4,10 @@
 Copies lie in a folder of ours, so what a program says of that folder is said of them; what is there without them is not
 judged a second time. A program that is not installed yet judges nothing.
 
-Most programs end with 0, or with something else for a poor reason (a command that a package brings later), so
-their words about a copy count. A canary proves that such a program speaks at all: a file beside the copies with a line
-that it must complain of. Where it does not, nothing was judged, and that is said: a program may not work where an image
-is made, or speak otherwise in a release that nobody has seen.
+Most programs end with 0, or with something else for a poor reason (a command that a package brings later), so their
+words about a copy count. A canary proves that such a program speaks at all: a file beside the copies with a line that
+it must complain of. Where it does not, nothing was judged, and that is said: a program may not work where an image is
+made, or may use other words in a release that nobody has seen.
 
 Runs on nodes: Python 2.7 and 3.6 and later, standard library only.
 """

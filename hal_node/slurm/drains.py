@@ -3,7 +3,7 @@
 
 Runs at the controller and on nodes: Python 2.7 and 3.6 and later, standard library only.
 
-Whoever drains here begins the reason with a word of its own, and touches no drain that begins otherwise. What takes
+What drains here begins the reason with a word of its own, and does not touch a drain that begins otherwise. What takes
 nodes away for work that can wait leaves a floor in each partition (too_few). A health check has no floor, since what is
 broken serves nobody; it has a share (node_health_share of role node_health).
 """

@@ -164,7 +164,7 @@ def test_a_nodes_key_can_add_archives_and_nothing_else(node: Node, server: Host,
         done = ask(host, words, address)
         assert done.rc == 1
         assert done.stderr.strip().endswith("only 'put NAME SIZE SHA256' is answered here")
-    assert "is no name of an archive of hal-mgmt1" in ask(host, f"put {others} 1 {'0' * 64}", address).stderr
+    assert "is not a name of an archive of hal-mgmt1" in ask(host, f"put {others} 1 {'0' * 64}", address).stderr
     assert "is there already" in ask(host, f"put {own} 1 {'0' * 64}", address).stderr
     old = f"hal-mgmt1-20200101T000000Z.tar.gz.gpg 1 {'0' * 64}"
     assert "and the store's clock says" in ask(host, f"put {old}", address).stderr, "of today, as an old one"

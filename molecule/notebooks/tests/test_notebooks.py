@@ -120,7 +120,7 @@ def test_a_notebook_listens_to_this_node_alone_and_asks_for_its_token(
 def test_tensorboard_and_h2o_say_how_to_get_there(node: Node, started: Callable[..., tuple[int, str]]) -> None:
     host = node("hal01")
     port, said = started("hal-tensorboard --logdir /home/alice", "tensorboard")
-    assert "asks for no password" in said
+    assert "does not ask for a password" in said
     assert "stand-in: /home/alice" in host.check_output(f"curl -s http://127.0.0.1:{port}/")
     port, said = started("hal-h2o", "h2o")
     place = re.search(r"User alice, the password is in (/home/alice/.hal-h2o/\S+), ", said)

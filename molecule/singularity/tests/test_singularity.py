@@ -267,8 +267,8 @@ def test_an_older_version_stays_under_its_date(login: Host, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("../tool", DEFINITION, "is no name of an image: small letters"),
-        ("tool.sif", DEFINITION, "is no name of an image"),
+        ("../tool", DEFINITION, "is not a name of an image: small letters"),
+        ("tool.sif", DEFINITION, "is not a name of an image"),
         ("other", "Bootstrap: nothing\n", "the build failed"),
     ],
 )

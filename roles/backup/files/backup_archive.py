@@ -43,13 +43,13 @@ def pack(folder, manifest, path):
 
 
 def _digests(folder):
-    found = {}
+    digests = {}
     for where, _, names in os.walk(folder):
         for name in names:
             path = os.path.join(where, name)
             if os.path.isfile(path) and not os.path.islink(path):
-                found[known(os.path.relpath(path, folder))] = sha256_of(path)
-    return found
+                digests[known(os.path.relpath(path, folder))] = sha256_of(path)
+    return digests
 
 
 def check(path):
@@ -77,11 +77,11 @@ def check(path):
     except Problem:
         raise
     except MemoryError:
-        raise Problem("%s is no backup: to read it takes more than %d MB" % (path, MEMORY_MB))
+        raise Problem("%s is not a backup: to read it takes more than %d MB" % (path, MEMORY_MB))
     except Exception as error:  # of tarfile, gzip, zlib, struct and json: which one depends on the Python
         raise Problem("%s is damaged: %s" % (path, shown(str(error) or error.__class__.__name__)))
     if manifest is None:
-        raise Problem("%s is no backup: it has no %s" % (path, MANIFEST))
+        raise Problem("%s is not a backup: it has no %s" % (path, MANIFEST))
     _refuse_manifest(path, manifest)
     seen = {name: entry["sha256"] for name, entry in entries.items() if entry["type"] == "file"}
     if seen != manifest["files"]:
@@ -104,9 +104,9 @@ def _manifest(content):
 def _refuse_header(path, name, member):
     """A file, folder or link, with numbers that mean something. Before tarfile uses them to find the next member."""
     if member.issparse() or not (member.isreg() or member.isdir() or member.issym()):
-        raise Problem("%s: %s is no file, folder or link" % (path, shown(name)))
+        raise Problem("%s: %s is not a file, folder or link" % (path, shown(name)))
     if any("\0" in known(word) for word in (member.name, member.linkname, member.uname, member.gname)):
-        raise Problem("%s: %s, its owner or its target is no name" % (path, shown(name)))
+        raise Problem("%s: %s, its owner or its target is not a name" % (path, shown(name)))
     ids = (member.uid, member.gid)
     if member.size < 0 or not abs(member.mtime) < LAST_SECOND or not all(0 <= number <= LAST_USER for number in ids):
         raise Problem("%s: %s has a size, time or owner that no file has" % (path, shown(name)))
@@ -122,7 +122,7 @@ def _refuse_place(path, name, entries):
     if os.path.normpath(name) != name or name in entries or name == MANIFEST:
         raise Problem("%s: %s is there twice, or under another name" % (path, shown(name)))
     if above and entries.get(above, {}).get("type") != "folder":
-        raise Problem("%s: %s is in no folder of the archive" % (path, shown(name)))
+        raise Problem("%s: %s is not in a folder of the archive" % (path, shown(name)))
 
 
 def _entry(archive, member):
@@ -148,20 +148,21 @@ def is_number(value, most=LAST_SECOND):
 def _refuse_manifest(path, manifest):
     """Of the manifest only facts are used; each has to be what it should."""
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        found = manifest.get("format") if isinstance(manifest, dict) else None
-        raise Problem("%s has format %s; this version reads %d" % (path, shown(str(found)), FORMAT))
+        given = manifest.get("format") if isinstance(manifest, dict) else None
+        raise Problem("%s has format %s; this version reads %d" % (path, shown(str(given)), FORMAT))
     files, sources = manifest.get("files"), manifest.get("sources")
-    names = [one.get("name") if isinstance(one, dict) else None for one in sources] if isinstance(sources, list) else []
+    listed = sources if isinstance(sources, list) else []
+    names = [source.get("name") if isinstance(source, dict) else None for source in listed]
     right = {
         "site": isinstance(manifest.get("site"), str),
         "node": isinstance(manifest.get("node"), str),
         "made": is_number(manifest.get("made")),
-        "files": isinstance(files, dict) and all(isinstance(one, str) for one in files.values()),
+        "files": isinstance(files, dict) and all(isinstance(checksum, str) for checksum in files.values()),
         "sources": bool(names) and all(isinstance(name, str) for name in names) and len(names) == len(set(names)),
     }
     for name in sorted(right):
         if not right[name]:
-            raise Problem("%s is no backup: %s of its manifest is missing, or no such thing" % (path, name))
+            raise Problem("%s is not a backup: %s of its manifest is missing, or of another kind" % (path, name))
 
 
 @contextlib.contextmanager
@@ -201,14 +202,14 @@ def keyring(key):
 def fingerprints(home):
     """Return the fingerprints of a keyring's keys."""
     listed = run(["gpg", "--homedir", home, "--batch", "--no-tty", "--with-colons", "--fingerprint"]).splitlines()
-    found, wanted = [], False
+    keys, wanted = [], False
     for line in listed:
         fields = line.split(":")
         wanted = wanted or fields[0] == "pub"
         if fields[0] == "fpr" and wanted:
-            found.append(fields[9])
+            keys.append(fields[9])
             wanted = False
-    return found
+    return keys
 
 
 def encrypt(path, target, key):
@@ -252,5 +253,5 @@ def decrypt(path, target, key):
             own = " ".join(key[-16:] for key in fingerprints(home))
             raise Problem("%s was encrypted for key %s; the private key given is of %s" % (name, wanted, own or "none"))
         if "NODATA" in said:
-            raise Problem("%s is no encrypted archive" % name)
+            raise Problem("%s is not an encrypted archive" % name)
         raise Problem("%s is damaged: gpg cannot decrypt all of it (%s)" % (name, last_line(errors)))

@@ -48,7 +48,7 @@ def _native(value):
 
 
 def text(name):
-    """Return a file's name as JSON can hold it, the same in Python 2 and 3; what is no UTF-8 is replaced."""
+    """Return a file's name as JSON can hold it, the same in Python 2 and 3; what is not UTF-8 is replaced."""
     if not isinstance(name, bytes):
         name = name.encode("utf-8") if str is bytes else os.fsencode(name)
     return name.decode("utf-8", "replace")
@@ -82,7 +82,7 @@ def archive_name(node, made):
 
 
 def made_at(node, name):
-    """Return when an archive was made, by its name, in seconds since 1970; None for what is no archive of the node."""
+    """Return when an archive was made, by its name, in seconds since 1970; None for what is not the node's archive."""
     try:
         made = calendar.timegm(time.strptime(name, node + "-%Y%m%dT%H%M%SZ" + SUFFIX))
         return made if name == archive_name(node, made) else None

@@ -1,8 +1,8 @@
 # -*- coding: utf-8 -*-
 """What of an archive may be restored: its role's declaration says it, the archive gives data only. Python 2.7 and 3.
 
-Whoever was root of the node has written the archive. So what is restored, where, and what is stopped meanwhile comes
-from `backup_sources` at the controller, and an archive that has anything else is refused before a byte is unpacked.
+Root of the node has written the archive, whoever that was. So `backup_sources` at the controller says what is restored,
+where, and what is stopped meanwhile; an archive that has anything else is refused before a byte is unpacked.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -29,7 +29,7 @@ def chosen(manifest, entries, sources, names):
     known = {source["name"]: source for source in declared(sources)}
     for name in entries:
         if name.split("/")[0] not in have:
-            raise Problem("%s is of no source that the archive's manifest has" % shown(name))
+            raise Problem("%s is not of a source that the archive's manifest has" % shown(name))
     for name in names:
         if name not in have:
             raise Problem("the archive has no %s; it has %s" % (name, _listed(have)))
@@ -37,7 +37,7 @@ def chosen(manifest, entries, sources, names):
     foreign = [name for name in wanted if name not in known]
     if foreign:
         raise Problem(
-            "backup_sources declares no %s for this node, so nobody says where it belongs: declare it, or choose of %s "
+            "backup_sources declares no %s for this node, so its place is not known: declare it, or choose from %s "
             "by restore_sources" % (_listed(foreign), _listed(set(have) & set(known)) or "none")
         )
     return [_permitted(known[name], have[name], entries) for name in wanted]
@@ -66,25 +66,25 @@ def _refuse(source, name, why):
 
 
 def left_out(source):
-    """Return the paths that are no part of a source of files, though they are in its folders."""
+    """Return the paths that are not part of a source of files, though they are in its folders."""
     return [os.path.join(path, name) for path in source["paths"] for name in source.get("left_out", ())] + [NEVER]
 
 
 def _files(source, entries):
     """Of kind files: what lies at or below a declared path. Folders above may be there, and say nothing."""
-    out, found = left_out(source), {}
+    out, files = left_out(source), {}
     for name, entry in entries.items():
         place = place_of(source, name)
         holds = [path for path in source["paths"] if is_within(place, path)]
         above = [path for path in source["paths"] if is_within(path, place)]
         if not holds and not (above and entry["type"] == "folder"):
-            _refuse(source, place, "is none of what backup_sources declares")
+            _refuse(source, place, "is not in what backup_sources declares")
         if not holds or any(is_within(place, path) for path in out):
             continue
         if entry["type"] == "link" and not any(_stays(place, entry["target"], path) for path in holds):
             _refuse(source, place, "is a link that leads to %s" % shown(entry["target"]))
-        found[name] = entry
-    return found
+        files[name] = entry
+    return files
 
 
 def place_of(source, name):
@@ -103,7 +103,7 @@ def _slurm_state(source, entries):
     top = (source["name"], source["name"] + "/" + STATE)
     for name, entry in entries.items():
         if name not in top and not is_within(name, top[1]):
-            _refuse(source, name, "is no part of slurmctld's state")
+            _refuse(source, name, "is not part of slurmctld's state")
         if entry["type"] == "link" or (name in top and entry["type"] != "folder"):
             _refuse(source, name, "is a %s, which slurmctld's state does not have there" % entry["type"])
     if top[1] not in entries:
@@ -116,7 +116,7 @@ def _mariadb(source, entries):
     dump = source["name"] + "/" + DUMP
     for name, entry in entries.items():
         if (name, entry["type"]) not in ((source["name"], "folder"), (dump, "file")):
-            _refuse(source, name, "is no dump of a database")
+            _refuse(source, name, "is not a dump of a database")
     if dump not in entries:
         raise Problem("%s: the archive has no dump" % source["name"])
     return entries

@@ -2,9 +2,10 @@
 """A dump has to be what mysqldump writes, line by line, before the mysql client may read it. Python 2.7 and 3.
 
 A dump is a program for two interpreters. The client obeys commands that it finds between the statements (a backslash
-and `! sh`), and it finds them otherwise than the server: in some SQL modes a backslash escapes no quote, and in a
-comment a quote begins no string. Who looks for commands misses one. So each line has to be one that mysqldump of
-MariaDB 5.5 to 10.11 writes with the options of backup_sources, and nothing may change how the client reads the next.
+and `! sh`), and it does not see strings where the server does: in some SQL modes a backslash does not escape a quote,
+and in a comment a quote does not begin a string. A search for commands would miss one. So each line has to be one that
+mysqldump of MariaDB 5.5 to 10.11 writes with the options of backup_sources, and no line may change how the client reads
+the next.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -49,8 +50,8 @@ LAST_COLUMN = re.compile(br"\) ENGINE=(?:Aria|InnoDB|MyISAM)(?: (?:" + OPTIONS +
 
 def _is_first(bare):
     """Whether it is a whole statement."""
-    found = INSERTED.match(bare)
-    return _are_values(found.group(1)) if found else bool(FIRST.match(bare))
+    match = INSERTED.match(bare)
+    return _are_values(match.group(1)) if match else bool(FIRST.match(bare))
 
 
 def _are_rows(bare):
@@ -99,9 +100,9 @@ def refuse_commands(path):
         raise Problem("the dump ends in the middle of a statement")
 
 
-def _kind(found):
-    return b"0" if found.group().startswith(b"'") else b"x"
+def _kind(match):
+    return b"0" if match.group().startswith(b"'") else b"x"
 
 
 def _refuse(number, line):
-    raise Problem("line %d of the dump is none that mysqldump writes: %s" % (number, shown(line[:60].rstrip())))
+    raise Problem("line %d of the dump is not one that mysqldump writes: %s" % (number, shown(line[:60].rstrip())))

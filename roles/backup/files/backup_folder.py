@@ -1,7 +1,7 @@
 # -*- coding: utf-8 -*-
 """A node's folder in the store: what is in it, what may still come, and what goes. Python 2.7 and 3.
 
-Who sends is not trusted: a node may fill its own folder to a limit, and make nothing go that was there before it.
+The sender is not trusted: a node may fill its own folder up to a limit, and cannot remove what was there before.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -55,26 +55,26 @@ def _wait_for(handle, folder):
             if error.errno not in (errno.EAGAIN, errno.EACCES):
                 raise
         time.sleep(0.1)
-    words = "another backup_store.py has held %s for %d s: look what it does, then end it"
+    words = "another backup_store.py has held %s for %d s: look at what it does, then end it"
     raise Problem(words % (folder, WAIT_SECONDS))
 
 
 def archives(folder):
     """Return what is written beside the archives of a folder, newest first."""
-    found = []
+    listed = []
     for name in os.listdir(folder):
         if name.endswith(SUFFIX + BESIDE):
             path = os.path.join(folder, name)
             try:
-                one = load(path)
+                facts = load(path)
             except Problem:
                 if os.path.exists(path):  # or it went since, with its archive
                     raise
                 continue
-            if not isinstance(one, dict) or any(key not in one for key in WRITTEN):
+            if not isinstance(facts, dict) or any(key not in facts for key in WRITTEN):
                 raise Problem("%s is not what the store writes: move it away" % path)
-            found.append(dict(one, archive=name[: -len(BESIDE)]))
-    return sorted(found, key=lambda one: (one["at"], one["archive"]), reverse=True)
+            listed.append(dict(facts, archive=name[: -len(BESIDE)]))
+    return sorted(listed, key=lambda facts: (facts["at"], facts["archive"]), reverse=True)
 
 
 def aside(folder):
@@ -98,7 +98,7 @@ def sweep(folder):
 
 
 def admit(config, node, folder, name, size):
-    """Refuse an archive that there is no place for, or whose time could not be told."""
+    """Refuse an archive that there is no place for, or whose time cannot be told."""
     path = os.path.join(folder, name)
     if os.path.lexists(path) or os.path.lexists(path + BESIDE):
         raise Problem("%s is there already" % name)
@@ -114,7 +114,7 @@ def admit(config, node, folder, name, size):
             "%s was made at %s, and the store's clock says %s: set the one that is wrong"
             % (name, clock(made), clock(now))
         )
-    if len([one for one in there if one["at"] > now - DAY_SECONDS]) >= MOST_A_DAY:
+    if len([archive for archive in there if archive["at"] > now - DAY_SECONDS]) >= MOST_A_DAY:
         raise Problem("%s has sent %d archives within a day: more are not taken" % (node, MOST_A_DAY))
     needed, allowed = -(-(_size(folder) + size) // MEGABYTE), config["quota_mb"]
     if needed > allowed:
@@ -164,11 +164,11 @@ def retain(config, folder):
     Damaged ones stay until somebody looked at them, and for a day whatever came here, by the disk's own time (ctime):
     also what an administrator has just copied back.
     """
-    whole = [one for one in archives(folder) if not one["damaged"]]
-    keep = kept([one["at"] for one in whole], config["keep_daily"], config["keep_weekly"])
-    for one in whole[1:]:
-        path = os.path.join(folder, one["archive"])
-        if one["at"] not in keep and not _is_young(path):
+    whole = [archive for archive in archives(folder) if not archive["damaged"]]
+    keep = kept([archive["at"] for archive in whole], config["keep_daily"], config["keep_weekly"])
+    for archive in whole[1:]:
+        path = os.path.join(folder, archive["archive"])
+        if archive["at"] not in keep and not _is_young(path):
             for name in (path, path + BESIDE):
                 if os.path.lexists(name):
                     os.unlink(name)

@@ -181,10 +181,10 @@ def days_left(certificate):
     """For how many days the certificate is still valid; -1 when there is none."""
     if not os.path.exists(certificate):
         return -1
-    found = re.search(r"Valid: from \S+ to (\S+)", run(["ssh-keygen", "-L", "-f", certificate]))
-    if not found:
+    match = re.search(r"Valid: from \S+ to (\S+)", run(["ssh-keygen", "-L", "-f", certificate]))
+    if not match:
         return -1
-    return int((time.mktime(time.strptime(found.group(1), "%Y-%m-%dT%H:%M:%S")) - time.time()) // 86400)
+    return int((time.mktime(time.strptime(match.group(1), "%Y-%m-%dT%H:%M:%S")) - time.time()) // 86400)
 
 
 def status(config):

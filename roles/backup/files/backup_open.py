@@ -54,7 +54,7 @@ def opened(request, key):
             raise Problem("%s is an archive of %s, not of %s" % (name, own, wanted))
         made = manifest["made"]
         if made > time.time() + CLOCK_SECONDS:  # nothing on the node would be newer
-            raise Problem("%s says that it was made at %s: that is yet to come" % (name, clock(made)))
+            raise Problem("%s says that it was made at %s: that is in the future" % (name, clock(made)))
         right = archive_name(request["node"], made)
         # Who has the store could give an old one, with its right signature, as new. A copy with nothing beside it is
         # signed by nobody and has any name.
@@ -105,7 +105,7 @@ def signed_by(request, name, signature, made, digest):
     if permission in request["permitted"]:
         return "revoked" if signer else "nobody"
     raise Problem(
-        "%s may be of anybody: %s. If you know where it is from, -e %s=true permits it" % (name, why, permission)
+        "%s may be anybody's: %s. If you know where it is from, -e %s=true permits it" % (name, why, permission)
     )
 
 

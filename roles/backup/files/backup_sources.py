@@ -97,13 +97,13 @@ def make_like(model, folder):
 
 
 def _is_folder(path):
-    """Whether it is a folder, and no link to one."""
+    """Whether it is a folder, and not a link to one."""
     return os.path.isdir(path) and not os.path.islink(path)
 
 
 @contextlib.contextmanager
 def _held(folder):
-    """A name that leads to a folder whatever its owner puts there meanwhile: a link would have root read his own."""
+    """A name that leads to a folder whatever its owner puts there meanwhile: root would follow the owner's link."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     here = "/proc/self/fd/%d" % handle
     try:
@@ -158,12 +158,12 @@ def setting(path, name):
     """Return a value of slurm.conf."""
     try:
         with open(path, "rb") as conf:
-            found = re.findall(r"(?im)^\s*%s\s*=\s*(\S+)" % name, conf.read().decode("utf-8", "replace"))
+            values = re.findall(r"(?im)^\s*%s\s*=\s*(\S+)" % name, conf.read().decode("utf-8", "replace"))
     except (IOError, OSError) as error:
         raise Problem("%s cannot be read: %s" % (path, error.strerror))
-    if not found:
+    if not values:
         raise Problem("%s has no %s" % (path, name))
-    return native(found[-1])
+    return native(values[-1])
 
 
 def save_slurm_state(source, into):

@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""The server's side: take archives, keep so many of them, look whether they are still what was sent. Python 2.7 and 3.
+"""The server's side: take archives, keep the declared number, check that they are what was sent. Python 2.7 and 3.
 
     backup_store.py CONFIG put NODE        what a node's certificate runs; what it asks for is in SSH_ORIGINAL_COMMAND
     backup_store.py CONFIG has NODE WORD   exit status 0 when a whole archive carries this word
@@ -44,12 +44,12 @@ SILENCE_SECONDS = 600
 
 def put(config, node, asked, stream):
     """Take one archive; it has its name only when it was written, read again and found whole."""
-    found = ASKED.match(asked)
-    if not found or found.end() != len(asked):
+    match = ASKED.match(asked)
+    if not match or match.end() != len(asked):
         raise Problem("only 'put NAME SIZE SHA256' is answered here")
-    name, size = found.group("name"), int(found.group("size"))
+    name, size = match.group("name"), int(match.group("size"))
     if made_at(node, name) is None:
-        raise Problem("%s is no name of an archive of %s" % (name, node))
+        raise Problem("%s is not a name of an archive of %s" % (name, node))
     folder = os.path.join(config["root"], node)
     if not os.path.isdir(folder):
         os.mkdir(folder, 0o700)
@@ -60,10 +60,10 @@ def put(config, node, asked, stream):
                 backup_folder.sweep(folder)
                 backup_folder.retain(config, folder)
                 backup_folder.admit(config, node, folder, name, size)
-            _receive(stream, part, size, found.group("sha256"))
-            beside = {"archive": name, "at": int(time.time()), "sha256": found.group("sha256"), "size": size}
+            _receive(stream, part, size, match.group("sha256"))
+            beside = {"archive": name, "at": int(time.time()), "sha256": match.group("sha256"), "size": size}
             for key in ("word", "signature"):
-                beside[key] = found.group(key) or ""
+                beside[key] = match.group(key) or ""
             with backup_folder.changing(folder):
                 os.rename(part, path)
                 try:
@@ -74,7 +74,7 @@ def put(config, node, asked, stream):
         except BaseException:
             os.unlink(part)
             raise
-    print("stored %s %s" % (name, found.group("sha256")))
+    print("stored %s %s" % (name, match.group("sha256")))
 
 
 def _receive(stream, part, size, wanted):
@@ -118,16 +118,16 @@ def check(config):
         folder = os.path.join(config["root"], node)
         with backup_folder.changing(folder):
             backup_folder.sweep(folder)
-        for one in archives(folder):
-            path = os.path.join(folder, one["archive"])
-            found = _damage(path, one["sha256"])
+        for archive in archives(folder):
+            path = os.path.join(folder, archive["archive"])
+            damage = _damage(path, archive["sha256"])
             with backup_folder.changing(folder):
                 if not os.path.exists(path + BESIDE):
                     continue
-                if found != one["damaged"]:
-                    save(path + BESIDE, dict(one, damaged=found))
-            if found:
-                wrong.append("%s: %s" % (one["archive"], found))
+                if damage != archive["damaged"]:
+                    save(path + BESIDE, dict(archive, damaged=damage))
+            if damage:
+                wrong.append("%s: %s" % (archive["archive"], damage))
     if wrong:
         raise Problem("%d damaged: %s" % (len(wrong), "; ".join(wrong)))
     print("every archive is whole")
@@ -147,20 +147,20 @@ def status(config):
     nodes = {}
     for node in folders(config):
         folder = os.path.join(config["root"], node)
-        found = archives(folder)
-        whole = [one for one in found if not one["damaged"]]
+        listed = archives(folder)
+        whole = [archive for archive in listed if not archive["damaged"]]
         nodes[node] = {
             "age_hours": round((time.time() - whole[0]["at"]) / 3600.0, 1) if whole else None,
-            "archives": [one["archive"] for one in found],
+            "archives": [archive["archive"] for archive in listed],
             "aside": backup_folder.aside(folder),
-            "damaged": len(found) - len(whole),
-            "megabytes": sum(one["size"] for one in found) // MEGABYTE,
+            "damaged": len(listed) - len(whole),
+            "megabytes": sum(archive["size"] for archive in listed) // MEGABYTE,
             "newest": whole[0]["archive"] if whole else None,
         }
     return {
         "nodes": nodes,
-        "aside": sum(len(one["aside"]) for one in nodes.values()),
-        "damaged": sum(one["damaged"] for one in nodes.values()),
+        "aside": sum(len(facts["aside"]) for facts in nodes.values()),
+        "damaged": sum(facts["damaged"] for facts in nodes.values()),
         "free_mb": free_mb(config["root"]),
     }
 
@@ -168,7 +168,8 @@ def status(config):
 def has(config, node, word):
     """Whether a whole archive of the node carries the word."""
     folder = os.path.join(config["root"], node)
-    return os.path.isdir(folder) and any(one["word"] == word and not one["damaged"] for one in archives(folder))
+    return os.path.isdir(folder) and any(
+        archive["word"] == word and not archive["damaged"] for archive in archives(folder))
 
 
 def command(arguments):

@@ -26,17 +26,17 @@ def look(source, made):
 
     The same content is not newer, whenever it was written.
     """
-    there = [one for path in source["paths"] for one in _there(path) if not _is_left_out(source, one[0])]
-    found = [place for place, is_folder in there if not is_folder]
+    there = [pair for path in source["paths"] for pair in _there(path) if not _is_left_out(source, pair[0])]
+    files = [place for place, is_folder in there if not is_folder]
     here = {known(place): place for place, _ in there}
     saved = {place_of(source, name): entry for name, entry in source["entries"].items()}
-    other = [place for place in found if not _is_same(saved.get(known(place), {}), place)]
+    other = [place for place in files if not _is_same(saved.get(known(place), {}), place)]
     lines = [_happens(source, saved[name], here.get(name, name)) for name in sorted(saved)]
     lines = [line for line in lines if line]
-    if not found:
+    if not files:
         return "nothing is there", False, lines
     if not other:
-        return "%d files, the same as in the archive" % len(found), False, lines
+        return "%d files, the same as in the archive" % len(files), False, lines
     newest = max(os.lstat(place).st_mtime for place in other)
     return "%d files differ, the newest of %s" % (len(other), clock(newest)), is_newer(newest, made), lines
 
@@ -97,9 +97,10 @@ def _refuse(source, entry, place):
         folder = os.path.dirname(folder)
     if os.path.lexists(place) and os.path.isdir(place) != (entry["type"] == "folder"):
         if entry["type"] == "folder":
-            raise Problem("%s: %s is a folder in the archive, and none on this node" % (source["name"], shown(place)))
+            raise Problem("%s: %s is a folder in the archive, and not one on this node" % (
+                source["name"], shown(place)))
         if not os.path.islink(place):
-            raise Problem("%s: %s is a folder, and no folder in the archive" % (source["name"], shown(place)))
+            raise Problem("%s: %s is a folder, and not one in the archive" % (source["name"], shown(place)))
     for ask, kind in ((pwd.getpwnam, "user"), (grp.getgrnam, "group")):
         if isinstance(entry[kind], str) and not _is_known(ask, entry[kind]):
             raise Problem(

@@ -36,8 +36,8 @@ def quoted(name):
 
 def tables(source, database):
     """Return the names of a database's tables."""
-    found = sql(source, "SELECT table_name FROM information_schema.tables WHERE table_schema = '%s'" % database)
-    return sorted(row[0] for row in found)
+    rows = sql(source, "SELECT table_name FROM information_schema.tables WHERE table_schema = '%s'" % database)
+    return sorted(row[0] for row in rows)
 
 
 def look(source, made):

@@ -27,9 +27,9 @@ def _parser():
             ("install", "install what is declared and not there, and what is damaged; on the installer alone"),
             ("localrc", "have the compilers know this node's gcc"),
             ("prune", "erase what was installed and is not declared any more; on the installer alone")):
-        one = commands.add_parser(name, help=words, description=words)
+        subparser = commands.add_parser(name, help=words, description=words)
         if name not in ("status", "verify"):
-            one.add_argument("--check", action="store_true", help="only say what would be done")
+            subparser.add_argument("--check", action="store_true", help="only say what would be done")
     return parser
 
 
@@ -37,11 +37,11 @@ def status(table):
     """Return what is known of each declared version, in its order, and what is there beside them."""
     return {
         "versions": [
-            {"label": one.label, "wrong": one.wrong(), "verified": one.verified(), "late": one.late(),
-             "repair": one.repair(), "localrc": one.localrc_wrong(), "place": one.place(one.current),
-             "archive": one.archive,
-             "missing_archive": bool(pgi_install.refusals(one)) and one.record() is None}
-            for one in table.versions],
+            {"label": version.label, "wrong": version.wrong(), "verified": version.verified(), "late": version.late(),
+             "repair": version.repair(), "localrc": version.localrc_wrong(), "place": version.place(version.current),
+             "archive": version.archive,
+             "missing_archive": bool(pgi_install.refusals(version)) and version.record() is None}
+            for version in table.versions],
         "undeclared": undeclared(table),
     }
 
@@ -58,18 +58,20 @@ def run(table, asked):
         return _verify(table)
     failed = []
     if asked.command == "install":
-        for one in [one for one in table.versions if one.repair()]:
+        for version in [version for version in table.versions if version.repair()]:
             if asked.check:
-                why = pgi_install.refusals(one)
-                _say("%s: would be installed, for %s%s" % (one.label, one.repair(), "; but " + why if why else ""))
+                why = pgi_install.refusals(version)
+                _say("%s: would be installed, for %s%s" % (
+                    version.label, version.repair(), "; but " + why if why else ""))
                 continue
-            failed += _try(pgi_install.install, one)
+            failed += _try(pgi_install.install, version)
     elif asked.command == "localrc":
-        for one in [one for one in table.versions if one.localrc_wrong() and one.record() is not None]:
+        for version in [version for version in table.versions
+                        if version.localrc_wrong() and version.record() is not None]:
             if asked.check:
-                _say("%s: would be told of this node, for %s" % (one.label, one.localrc_wrong()))
+                _say("%s: would be told of this node, for %s" % (version.label, version.localrc_wrong()))
                 continue
-            failed += _try(pgi_install.localrc, one)
+            failed += _try(pgi_install.localrc, version)
     else:
         for path in undeclared(table):
             if asked.check:
@@ -85,20 +87,20 @@ def _verify(table):
     code = 0
     if table.versions:
         table.need_mount()
-    for one in table.versions:
+    for version in table.versions:
         try:
-            words = pgi_install.verify(one)
+            words = pgi_install.verify(version)
         except Problem as problem:
             words = str(problem)
-        _say("%s: %s" % (one.label, words or "every file is as it was installed"))
+        _say("%s: %s" % (version.label, words or "every file is as it was installed"))
         code = 1 if words else code
     return code
 
 
-def _try(does, one):
+def _try(does, version):
     """One version's fault does not keep the others from being installed."""
     try:
-        does(one, _say)
+        does(version, _say)
     except Problem as error:
         return [str(error)]
     return []

@@ -55,7 +55,7 @@ class Table(object):
         self.accepted, self.installer = said["accept_eula"] is True, said["installer"] is True
         self.timeout = 60 * int(said["timeout_minutes"])
         self.verify_max_days = int(said["verify_max_days"])
-        self.versions = [Version(self, one) for one in said["versions"]]
+        self.versions = [Version(self, version) for version in said["versions"]]
 
     def need_mount(self):
         """Raise Problem when the shared file system is not there: the tree would be made on the node's own disk."""
@@ -101,8 +101,8 @@ class Version(object):
     @staticmethod
     def digest_of(name):
         """The digest in an installation's name; "" of another name."""
-        found = DIGEST.match(name)
-        return found.group(1) if found else ""
+        match = DIGEST.match(name)
+        return match.group(1) if match else ""
 
     @property
     def brought(self):
@@ -143,7 +143,7 @@ class Version(object):
             return "%s does not lead to %s" % (self.current, os.path.basename(prefix))
         for folder in (self.table.root, self.folder):
             if loose(folder):
-                return "%s is not root's alone to write: who may, can exchange what everybody compiles with" % folder
+                return "%s can be written by others than root, who could exchange what everybody compiles with" % folder
         return self.damage()
 
     def damage(self):
@@ -159,11 +159,11 @@ class Version(object):
             return "" if os.access(driver, os.X_OK) else "%s is not there" % driver
         below = os.path.relpath(programs, prefix) + os.sep
         declared = {path: seen for path, seen in record_of(prefix)["files"].items() if path.startswith(below)}
-        found = {path: look(os.path.join(prefix, path), read=False) for path in declared}
+        there = {path: look(os.path.join(prefix, path), read=False) for path in declared}
         folders = [prefix, os.path.dirname(place), place, programs, os.path.join(place, "lib")]
         open_to_others = [path for path in folders + [os.path.join(prefix, path) for path in declared]
                           if os.path.lexists(path) and loose(path)]
-        return in_words(differences(prefix, declared, found, open_to_others))
+        return in_words(differences(prefix, declared, there, open_to_others))
 
     def read_again(self):
         """Return {"words", "time", "at"} of the time when every file was read last; None if it is not finished."""
@@ -289,8 +289,8 @@ def ours(path):
 
 def files_of(prefix):
     """Return {path: [size, sha256 or link's target]} of all files of the installer. Reads every one."""
-    found = {path: look(os.path.join(prefix, path), read=True) for path in below(prefix)[0] if ours(path)}
-    return {path: seen for path, seen in found.items() if seen is not None}
+    there = {path: look(os.path.join(prefix, path), read=True) for path in below(prefix)[0] if ours(path)}
+    return {path: seen for path, seen in there.items() if seen is not None}
 
 
 def compare(prefix, declared):
@@ -300,14 +300,14 @@ def compare(prefix, declared):
                        [os.path.join(prefix, path) for path in files + folders if loose(os.path.join(prefix, path))])
 
 
-def differences(prefix, declared, found, open_to_others):
+def differences(prefix, declared, there, open_to_others):
     """Return {"missing", "changed", "loose": [paths]}; a sha256 counts where both have one."""
-    def same(one, other):
-        return one[0] == other[0] and (one[1] == other[1] or "" in (one[1], other[1]))
+    def same(entry, other):
+        return entry[0] == other[0] and (entry[1] == other[1] or "" in (entry[1], other[1]))
 
     return {
-        "missing": sorted(path for path in declared if found.get(path) is None),
-        "changed": sorted(path for path in declared if found.get(path) and not same(declared[path], found[path])),
+        "missing": sorted(path for path in declared if there.get(path) is None),
+        "changed": sorted(path for path in declared if there.get(path) and not same(declared[path], there[path])),
         "loose": sorted(os.path.relpath(path, prefix) for path in open_to_others),
     }
 
@@ -320,7 +320,7 @@ def loose(path):
 
 def in_words(differences):
     """Return one line for people, "" when there is no difference."""
-    says = {"missing": "missing", "changed": "changed", "loose": "not root's alone to write"}
+    says = {"missing": "missing", "changed": "changed", "loose": "writable by others than root"}
     parts = ["%d %s (%s)" % (len(paths), says[kind], paths[0]) for kind, paths in sorted(differences.items()) if paths]
     return ", ".join(parts)
 
@@ -337,18 +337,19 @@ def copy_of(path, target):
 
 def undeclared(table):
     """Return what hal-pgi installed and nobody declares any more: versions, and installations that were replaced."""
-    found = []
-    declared = {one.name: one for one in table.versions}
+    paths = []
+    declared = {version.name: version for version in table.versions}
     for name in sorted(os.listdir(table.root)) if os.path.isdir(table.root) else []:
         folder = os.path.join(table.root, name)
         if not os.path.isfile(os.path.join(folder, MARK)):
             continue
         if name not in declared:
-            found.append(folder)
+            paths.append(folder)
             continue
-        one = declared[name]
+        version = declared[name]
         for inner in sorted(os.listdir(folder)):
-            loaded = os.readlink(one.current) if os.path.islink(one.current) else os.path.basename(one.prefix)
+            current, prefix = version.current, version.prefix
+            loaded = os.readlink(current) if os.path.islink(current) else os.path.basename(prefix)
             if DIGEST.match(inner) and inner != loaded:
-                found.append(os.path.join(folder, inner))
-    return found
+                paths.append(os.path.join(folder, inner))
+    return paths

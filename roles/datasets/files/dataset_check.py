@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""Read every file of a data set again. Interrupted, it goes on where it was; it works gently. Python 2.7 and 3."""
+"""Read every file of a data set again, gently; after an interruption go on where it stopped. Python 2.7 and 3."""
 
 from __future__ import absolute_import, division, print_function
 
@@ -53,33 +53,33 @@ def examine(folder, place, modes, threads, progress, staging=False):
     """
     index = Index(place.manifest)
     progress.expect(len(index))
-    found = _resumed(place, folder, modes)
-    progress.add(found["done"], found["bytes"])
+    report = _resumed(place, folder, modes)
+    progress.add(report["done"], report["bytes"])
 
     def worker():
         return lambda entry: _look(os.path.join(folder, entry[0]), entry[1], modes, staging)
 
     entries = read(place.manifest)
-    for _ in range(found["done"]):
+    for _ in range(report["done"]):
         next(entries)
     noted = time.time()
     for batch in batches(entries, FILES):
         for (name, _), (kind, size) in in_parallel(worker, batch, threads):
             if kind:
-                _note(found, kind, name)
+                _note(report, kind, name)
             if kind == "changed" and staging:
                 os.unlink(os.path.join(folder, name))
-            found["bytes"] += size
+            report["bytes"] += size
             progress.add(1, size)
-        found["done"] += len(batch)
+        report["done"] += len(batch)
         if time.time() - noted > 5:
-            save(place.checked, found)
+            save(place.checked, report)
             noted = time.time()
-    _walk(folder, index, modes, found, folders_too=not staging)
+    _walk(folder, index, modes, report, folders_too=not staging)
     if os.path.exists(place.checked):
         os.unlink(place.checked)
     progress.end()
-    return dict({name: found[name] for name in KINDS + ("bytes", "counts")}, files=len(index))
+    return dict({name: report[name] for name in KINDS + ("bytes", "counts")}, files=len(index))
 
 
 def _resumed(place, folder, modes):
@@ -96,10 +96,10 @@ def _resumed(place, folder, modes):
     return dict(empty, stamp=stamp, begun=time.time(), done=0, bytes=0, counts=counts)
 
 
-def _note(found, kind, name):
-    found["counts"][kind] += 1
-    if len(found[kind]) < NAMED:
-        found[kind].append(text(name))
+def _note(report, kind, name):
+    report["counts"][kind] += 1
+    if len(report[kind]) < NAMED:
+        report[kind].append(text(name))
 
 
 def _look(path, digest, modes, staging):
@@ -118,16 +118,16 @@ def _look(path, digest, modes, staging):
     return ("" if modes.fit(seen, modes.file) else "unlike"), seen.st_size
 
 
-def _walk(folder, index, modes, found, folders_too):
+def _walk(folder, index, modes, report, folders_too):
     """Note what the manifest does not name, and folders that can be written."""
     for below, folders, files in os.walk(folder):
         if folders_too and not modes.fit(os.lstat(below), modes.folder):
-            _note(found, "unlike", os.path.relpath(below, folder))
+            _note(report, "unlike", os.path.relpath(below, folder))
         links = [name for name in folders if os.path.islink(os.path.join(below, name))]
         for name in files + links:
             path = os.path.relpath(os.path.join(below, name), folder)
             if path not in index:
-                _note(found, "extra", path)
+                _note(report, "extra", path)
 
 
 def verdict(report):

@@ -87,7 +87,7 @@ def create(path, mode):
 
 
 def make_folder(path, mode=0o755):
-    """Make a folder and those above; threads may do so at the same time. A link to one is none."""
+    """Make a folder and those above; threads may do so at the same time. A link to a folder does not count as one."""
     try:
         os.makedirs(path, mode)
     except OSError:
@@ -112,13 +112,13 @@ def free_bytes(path):
 class Place(object):
     """Where a version of a data set is, was, and will be. All of it on one file system: it moves by one rename."""
 
-    def __init__(self, root, one):
-        self.label = "%s/%s" % (one["name"], one["version"])
-        self.group = os.path.join(root, one["name"])           # the folder of all versions
-        self.folder = os.path.join(self.group, one["version"])  # what users see
+    def __init__(self, root, dataset):
+        self.label = "%s/%s" % (dataset["name"], dataset["version"])
+        self.group = os.path.join(root, dataset["name"])           # the folder of all versions
+        self.folder = os.path.join(self.group, dataset["version"])  # what users see
         self.link = os.path.join(self.group, "default")
         self.message = self.folder + ".retired.txt"
-        self.hidden = os.path.join(root, HIDDEN, one["name"], one["version"])
+        self.hidden = os.path.join(root, HIDDEN, dataset["name"], dataset["version"])
         self.lock = self.hidden + ".lock"
         self.data = os.path.join(self.hidden, "data")          # what has arrived and is right
         self.parts = os.path.join(self.hidden, "parts")        # what has arrived in part

@@ -1,8 +1,8 @@
 # -*- coding: utf-8 -*-
 """Bring files from their source, continuing where an earlier call was interrupted. Python 2.7 and 3.
 
-A file has its name among the data only when its checksum was right. Until then it is a part, which the next call goes
-on with.
+A file has its name among the data only when its checksum was right. Until then it is a part, which the next call
+continues.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -56,8 +56,8 @@ def fetch(source, entries, place, finish, streams):
         return _by_rsync(source, entries, place, finish)
 
     def worker():
-        one = Http(source) if "://" in source else Folder(source)
-        return lambda entry: _bring(one, entry, place, finish)
+        origin = Http(source) if "://" in source else Folder(source)
+        return lambda entry: _bring(origin, entry, place, finish)
 
     return (result for _, result in in_parallel(worker, entries, streams))
 
@@ -69,20 +69,20 @@ def fetch_text_file(source, name, path):
     if source.startswith("rsync://"):
         _rsync([source.rstrip("/") + "/" + name, path])
         return
-    one = Http(source) if "://" in source else Folder(source)
+    origin = Http(source) if "://" in source else Folder(source)
     try:
-        _complete(one, name, path)
+        _complete(origin, name, path)
     except RefusedError as error:
         raise Problem("%s/%s: %s" % (source.rstrip("/"), name, error))
 
 
-def _bring(one, entry, place, finish):
+def _bring(origin, entry, place, finish):
     """Bring one file; a damaged one once again, from its beginning."""
     name, digest = entry
     part = os.path.join(place.parts, hashlib.sha1(raw_of(name)).hexdigest())
     try:
         for _ in (1, 2):
-            _complete(one, name, part)
+            _complete(origin, name, part)
             if sha256_of(part) == digest:
                 return name, _move(part, place, name, finish), ""
             os.unlink(part)
@@ -105,20 +105,20 @@ def _move(part, place, name, finish):
     return size
 
 
-def _complete(one, name, part):
+def _complete(origin, name, part):
     """Bring the rest of a part; a connection that breaks is tried again, as long as that brings anything."""
     waits = iter(WAITS)
     while True:
         before = _size(part)
         try:
-            one.more(name, part)
+            origin.more(name, part)
             return
         except BrokenError as error:
             if _size(part) > before:
                 waits = iter(WAITS)
             wait = next(waits, None)
             if wait is None:
-                raise Problem("%s: %s; what has come is kept, and the next call goes on" % (one.source, error))
+                raise Problem("%s: %s; what has come is kept, and the next call goes on" % (origin.source, error))
             time.sleep(wait)
         except (IOError, OSError) as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -171,7 +171,7 @@ class Folder(object):
             try:
                 seen = os.fstat(origin)
                 if not stat.S_ISREG(seen.st_mode):
-                    raise RefusedError("is no file in %s" % self.source)
+                    raise RefusedError("is not a file in %s" % self.source)
                 begin = min(_size(part), seen.st_size)
                 os.lseek(origin, begin, os.SEEK_SET)
                 _copy(lambda size: os.read(origin, size), part, begin)
@@ -202,7 +202,7 @@ class Http(object):
                 os.unlink(part)
                 raise BrokenError("the server sent another range than it was asked for")
             if response.status == 200:
-                begin = 0  # it knows no ranges
+                begin = 0  # it does not know ranges
             elif response.status != 206:
                 self._refuse(response)
             length = response.getheader("Content-Length")
@@ -252,8 +252,8 @@ class Http(object):
 
     @staticmethod
     def _first(response):
-        found = re.match(r"bytes (\d+)-", response.getheader("Content-Range") or "")
-        return int(found.group(1)) if found else None
+        match = re.match(r"bytes (\d+)-", response.getheader("Content-Range") or "")
+        return int(match.group(1)) if match else None
 
     @staticmethod
     def _refuse(response):
@@ -285,7 +285,7 @@ def _one_call(source, batch, place, finish):
     listed = os.path.join(place.hidden, "wanted")
     with create(listed, 0o600) as target:
         target.write(b"".join(raw_of(name) + b"\0" for name, _ in batch))
-    # A missing file is no reason to stop (23, 24): it is named below.
+    # A missing file is not a reason to stop (23, 24): it is named below.
     _rsync(["--files-from=" + listed, "--from0", "--times", "--partial-dir=.partial",
             source.rstrip("/") + "/", place.incoming + "/"], also=(23, 24))
     os.unlink(listed)

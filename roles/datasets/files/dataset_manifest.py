@@ -30,12 +30,12 @@ def read(path):
 
 def parse(line):
     """Return (name, digest) of one line."""
-    found = LINE.match(line[:-1] if line.endswith(b"\n") else line)
-    if not found:
+    match = LINE.match(line[:-1] if line.endswith(b"\n") else line)
+    if not match:
         raise Problem("not a line of sha256sum (64 hex digits, two blanks, a name): %s" % text(line[:80].strip()))
-    escaped, digest, name = found.groups()
+    escaped, digest, name = match.groups()
     if escaped:
-        name = re.sub(br"\\.", lambda one: ESCAPES.get(one.group(), one.group()), name)
+        name = re.sub(br"\\.", lambda hit: ESCAPES.get(hit.group(), hit.group()), name)
     elif name.endswith(b"\r"):
         raise Problem("the name ends in a carriage return: the manifest was written on another system; use dos2unix")
     while name.startswith(b"./"):

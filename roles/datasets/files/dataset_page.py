@@ -55,7 +55,7 @@ code {{ font-family: ui-monospace, monospace; font-size: .92em; overflow-wrap: a
 <header>
 <h1>{title}</h1>
 <p>Data sets that everybody uses are in <code>{root}</code>, once for all, and nobody can write them. Use them where
-they are: a copy in your home takes room and is no quicker.</p>
+they are: a copy in your home takes room and is not faster.</p>
 </header>
 <nav aria-label="Data sets"><ul>
 {contents}
@@ -103,12 +103,12 @@ def write(table):
 
 def _known(table):
     """Return (what is declared, with text; what is true) of each version."""
-    return [({key: text(value) if not isinstance(value, (bool, float, int)) else value for key, value in one.items()},
-             state_of(table, one)) for one in table.sets]
+    return [({key: value if isinstance(value, (bool, float, int)) else text(value) for key, value in dataset.items()},
+             state_of(table, dataset)) for dataset in table.sets]
 
 
-def _size(one, state):
-    return in_words(state["bytes"]) if state["bytes"] else "about %g GB" % float(one["size_gb"])
+def _size(dataset, state):
+    return in_words(state["bytes"]) if state["bytes"] else "about %g GB" % float(dataset["size_gb"])
 
 
 def _files(state):
@@ -117,8 +117,8 @@ def _files(state):
     return ", {:,} file{}".format(state["files"], "" if state["files"] == 1 else "s")
 
 
-def _word(one, state):
-    return "retired" if one["retired"] else STATES[state["state"]][0]
+def _word(dataset, state):
+    return "retired" if dataset["retired"] else STATES[state["state"]][0]
 
 
 def _checked(state):
@@ -135,18 +135,18 @@ def _escape(value):
 
 
 def _example(table, known):
-    ready = [(one, state) for one, state in known if state["state"] == "published" and not one["retired"]]
-    one = (ready or known or [({"name": "NAME"}, None)])[0][0]
-    return EXAMPLE.format(root=text(table.root), path=os.path.join(text(table.root), one["name"], "default"))
+    ready = [(dataset, state) for dataset, state in known if state["state"] == "published" and not dataset["retired"]]
+    dataset = (ready or known or [({"name": "NAME"}, None)])[0][0]
+    return EXAMPLE.format(root=text(table.root), path=os.path.join(text(table.root), dataset["name"], "default"))
 
 
 def html(table):
     """Return the page for browsers."""
     known = _known(table)
     names = []
-    for one, _ in known:
-        if one["name"] not in names:
-            names.append(one["name"])
+    for dataset, _ in known:
+        if dataset["name"] not in names:
+            names.append(dataset["name"])
     contents = ['<li><a href="#{0}">{0}</a></li>'.format(_escape(name)) for name in names]
     sets = [_section(name, [pair for pair in known if pair[0]["name"] == name]) for name in names]
     return PAGE.format(
@@ -161,25 +161,25 @@ def html(table):
 def _section(name, versions):
     first = versions[0][0]
     return '<section aria-labelledby="{0}">\n<h2 id="{0}">{0}</h2>\n<p>{1}</p>\n{2}\n</section>'.format(
-        _escape(name), _escape(first["title"]), "\n".join(_article(one, state) for one, state in versions))
+        _escape(name), _escape(first["title"]), "\n".join(_article(dataset, state) for dataset, state in versions))
 
 
-def _article(one, state):
-    kind = "wait" if one["retired"] else STATES[state["state"]][1]
+def _article(dataset, state):
+    kind = "wait" if dataset["retired"] else STATES[state["state"]][1]
     mark = ' <span class="quiet">default</span>' if state["is_default"] else ""
     rows = [
         ("Path", "<code>%s</code>" % _escape(text(state["path"])) if state["state"] == "published" else ""),
-        ("Retired", _escape(one["retired"])),
-        ("Size", _size(one, state) + _files(state)),
-        ("Owner", _escape(one["owner"])),
-        ("For", _escape("members of group %s" % one["owner"]) if one["access"] == "group" else ""),
-        ("Licence", _escape(one["licence"])),
-        ("Note", _escape(one["note"])),
+        ("Retired", _escape(dataset["retired"])),
+        ("Size", _size(dataset, state) + _files(state)),
+        ("Owner", _escape(dataset["owner"])),
+        ("For", _escape("members of group %s" % dataset["owner"]) if dataset["access"] == "group" else ""),
+        ("Licence", _escape(dataset["licence"])),
+        ("Note", _escape(dataset["note"])),
         ("Checked", _checked(state)),
     ]
     listed = "\n".join("<dt>%s</dt><dd>%s</dd>" % row for row in rows if row[1])
     heading = '<h3>Version {0}{1} <span class="state {2}">{3}</span></h3>'.format(
-        _escape(one["version"]), mark, kind, _word(one, state))
+        _escape(dataset["version"]), mark, kind, _word(dataset, state))
     return "<article>\n%s\n<dl>\n%s\n</dl>\n</article>" % (heading, listed)
 
 
@@ -187,12 +187,13 @@ def plain(table):
     """Return the page as text."""
     known = _known(table)
     lines = [text(table.page["title"]), "=" * len(text(table.page["title"])), ""]
-    lines += ["Read-only, for all. Use them where they are: a copy in your home takes room and is no quicker.", ""]
+    lines += ["Read-only, for all. Use them where they are: a copy in your home takes room and is not faster.", ""]
     lines += listing(table).splitlines() + [""]
-    for one, state in known:
-        lines.append("%s %s: %s" % (one["name"], one["version"], one["title"]))
+    for dataset, state in known:
+        lines.append("%s %s: %s" % (dataset["name"], dataset["version"], dataset["title"]))
         path = text(state["path"]) if state["state"] == "published" else ""
-        rows = (("Path", path), ("Retired", one["retired"]), ("Licence", one["licence"]), ("Note", one["note"]))
+        rows = (("Path", path), ("Retired", dataset["retired"]), ("Licence", dataset["licence"]),
+                ("Note", dataset["note"]))
         for name, value in rows:
             if value:
                 lines.append("  %-8s %s" % (name, value))
@@ -205,10 +206,11 @@ def plain(table):
 def listing(table):
     """Return what there is as a table for a terminal."""
     rows = [("NAME", "VERSION", "STATE", "SIZE", "OWNER", "PATH")]
-    for one, state in _known(table):
+    for dataset, state in _known(table):
         mark = "*" if state["is_default"] else ""
         path = text(state["path"]) if state["state"] == "published" else "-"
-        rows.append((one["name"], one["version"] + mark, _word(one, state), _size(one, state), one["owner"], path))
+        rows.append((dataset["name"], dataset["version"] + mark, _word(dataset, state), _size(dataset, state),
+                     dataset["owner"], path))
     widths = [max(len(row[number]) for row in rows) for number in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
     return "\n".join(lines + ["(* default)"]) + "\n"

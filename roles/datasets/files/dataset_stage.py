@@ -130,28 +130,28 @@ class Table(object):
     def find(self, label):
         """Return the version that NAME/VERSION means; NAME alone means its default, or its only one."""
         name, _, version = label.partition("/")
-        named = [one for one in self.sets if one["name"] == name]
+        named = [dataset for dataset in self.sets if dataset["name"] == name]
         if version:
-            chosen = [one for one in named if one["version"] == version]
+            chosen = [dataset for dataset in named if dataset["version"] == version]
         else:
-            chosen = named if len(named) == 1 else [one for one in named if one["default"]]
+            chosen = named if len(named) == 1 else [dataset for dataset in named if dataset["default"]]
         if len(chosen) != 1:
-            known = ", ".join("%s/%s" % (one["name"], one["version"]) for one in named or self.sets) or "none"
-            raise Problem("%s is not declared in datasets_standard; declared: %s" % (label, known))
+            known = ", ".join("%s/%s" % (dataset["name"], dataset["version"]) for dataset in named or self.sets)
+            raise Problem("%s is not declared in datasets_standard; declared: %s" % (label, known or "none"))
         return chosen[0]
 
-    def place(self, one):
+    def place(self, dataset):
         """Return where a version is."""
-        return Place(self.root, one)
+        return Place(self.root, dataset)
 
-    def modes(self, one):
+    def modes(self, dataset):
         """Return how files of a version have to be."""
-        if one["access"] == "all":
+        if dataset["access"] == "all":
             return Modes(self.owner)
         try:
-            return Modes(self.owner, grp.getgrnam(one["owner"]).gr_gid)
+            return Modes(self.owner, grp.getgrnam(dataset["owner"]).gr_gid)
         except KeyError:
-            raise Problem("access is for group %s, which this node does not know" % one["owner"])
+            raise Problem("access is for group %s, which this node does not know" % dataset["owner"])
 
 
 def _is_safe(seen, owner, sticky=False):
@@ -192,31 +192,31 @@ class Progress(object):
 
 
 # ---------------------------------------------------------------- stage
-def stage(table, one, publish_too=True):
+def stage(table, dataset, publish_too=True):
     """Bring what is missing, check all of it, and publish it. Raises Problem; what has come is kept."""
-    place = table.place(one)
-    if one["retired"]:
-        raise Problem("%s is retired: %s" % (place.label, one["retired"]))
+    place = table.place(dataset)
+    if dataset["retired"]:
+        raise Problem("%s is retired: %s" % (place.label, dataset["retired"]))
     with table.alone(place):
         if os.path.isdir(place.folder):
-            _need_declared(one, place, "declare it as a new version, or retire it and stage it again")
+            _need_declared(dataset, place, "declare it as a new version, or retire it and stage it again")
             say("%s is published already: %s" % (place.label, place.folder))
-            _point(table, one)
+            _point(table, dataset)
             return
-        modes = table.modes(one)
+        modes = table.modes(dataset)
         _take_back(place)
         _need_no_links(place)
         make_folder(place.hidden)
         modes.give(place.hidden, 0o755 if modes.group is None else 0o750)  # names of files may say something, too
         for folder in (place.data, place.parts):
             make_folder(folder, 0o700)
-        _manifest(one, place)
-        place.remember(source=one["source"], manifest_sha256=sha256_of(place.manifest), begun_at=_now(), begun_by=who(),
-                       host=socket.gethostname(), staged_at=None)
-        _bring(table, one, place, modes)
+        _manifest(dataset, place)
+        place.remember(source=dataset["source"], manifest_sha256=sha256_of(place.manifest), begun_at=_now(),
+                       begun_by=who(), host=socket.gethostname(), staged_at=None)
+        _bring(table, dataset, place, modes)
         _checked(table, place, modes)
         if publish_too:
-            _publish(table, one, place, modes)
+            _publish(table, dataset, place, modes)
         else:
             say("%s is staged and right; hal-dataset publish %s shows it to users" % (place.label, place.label))
 
@@ -239,20 +239,20 @@ def _need_no_links(place):
                 raise Problem("%s is a link, which hal-dataset did not make: remove it" % path)
 
 
-def _manifest(one, place):
+def _manifest(dataset, place):
     """Have the declared manifest, or refuse; what has come stays as far as it is the same."""
-    if one["checksums"]:
+    if dataset["checksums"]:
         with create(place.manifest + ".new", 0o644) as target:
-            target.write(text(one["checksums"]).encode("utf-8"))
-    elif os.path.exists(place.manifest) and sha256_of(place.manifest) == one["manifest_sha256"]:
+            target.write(text(dataset["checksums"]).encode("utf-8"))
+    elif os.path.exists(place.manifest) and sha256_of(place.manifest) == dataset["manifest_sha256"]:
         return
     else:
-        fetch_text_file(one["source"], one["manifest"], place.manifest + ".new")
-        found = sha256_of(place.manifest + ".new")
-        if found != one["manifest_sha256"]:
+        fetch_text_file(dataset["source"], dataset["manifest"], place.manifest + ".new")
+        checksum = sha256_of(place.manifest + ".new")
+        if checksum != dataset["manifest_sha256"]:
             os.unlink(place.manifest + ".new")
             raise Problem("the manifest %s of %s has the checksum %s, declared is %s: nothing was fetched"
-                          % (one["manifest"], place.label, found, one["manifest_sha256"]))
+                          % (dataset["manifest"], place.label, checksum, dataset["manifest_sha256"]))
     os.chmod(place.manifest + ".new", 0o644)
     if os.path.exists(place.manifest) and sha256_of(place.manifest) == sha256_of(place.manifest + ".new"):
         os.unlink(place.manifest + ".new")
@@ -282,31 +282,31 @@ def _keep_the_same(place, wanted):
         " in it and were removed" % (place.label, other, gone))
 
 
-def _declared(one):
+def _declared(dataset):
     """Return the checksum of the declared manifest."""
-    return one["manifest_sha256"] or hashlib.sha256(text(one["checksums"]).encode("utf-8")).hexdigest()
+    return dataset["manifest_sha256"] or hashlib.sha256(text(dataset["checksums"]).encode("utf-8")).hexdigest()
 
 
-def _astray(one, known):
+def _astray(dataset, known):
     """Return that a version came otherwise than it is declared now, "" when it did not."""
     came_by = known.get("manifest_sha256")
     if not came_by:
         return "was not brought by hal-dataset"
-    return "" if came_by == _declared(one) else "came by another manifest than the one that is declared now"
+    return "" if came_by == _declared(dataset) else "came by another manifest than the one that is declared now"
 
 
-def _need_declared(one, place, advice):
-    if _astray(one, place.known()):
-        raise Problem("%s %s: %s" % (place.label, _astray(one, place.known()), advice))
+def _need_declared(dataset, place, advice):
+    if _astray(dataset, place.known()):
+        raise Problem("%s %s: %s" % (place.label, _astray(dataset, place.known()), advice))
 
 
-def _bring(table, one, place, modes):
+def _bring(table, dataset, place, modes):
     progress, index = Progress("%s: fetched" % place.label), Index(place.manifest)
     progress.expect(len(index))
     there = _there(place)
     files = sum(1 for name, _ in read(place.manifest) if os.path.isfile(os.path.join(place.data, name)))
     progress.add(files, there)
-    _need_room(table, one, place, there)
+    _need_room(table, dataset, place, there)
     if files:
         say("%s: %d files are here already and are not fetched again" % (place.label, files))
     if files < len(index) and os.path.exists(place.checked):
@@ -314,7 +314,7 @@ def _bring(table, one, place, modes):
     missing = ((name, digest) for name, digest in read(place.manifest)
                if not os.path.isfile(os.path.join(place.data, name)))
     refused, more = [], 0
-    results = fetch(one["source"], missing, place, lambda part: modes.give(part, modes.file), table.streams)
+    results = fetch(dataset["source"], missing, place, lambda part: modes.give(part, modes.file), table.streams)
     for name, size, why in results:
         if why:
             more += 1
@@ -339,8 +339,8 @@ def _there(place):
     return total
 
 
-def _need_room(table, one, place, there):
-    needed = max(0, float(one["size_gb"]) * GB - there)
+def _need_room(table, dataset, place, there):
+    needed = max(0, float(dataset["size_gb"]) * GB - there)
     free = free_bytes(table.root)
     if free < needed + table.reserve:
         raise Problem("no room for %s: %s are free, it still needs %s, and %s have to stay free"
@@ -360,24 +360,24 @@ def _checked(table, place, modes):
 
 
 # ---------------------------------------------------------------- publish
-def publish(table, one):
+def publish(table, dataset):
     """Show a staged version to users."""
-    place = table.place(one)
+    place = table.place(dataset)
     with table.alone(place):
         if os.path.isdir(place.folder):
             say("%s is published already: %s" % (place.label, place.folder))
         elif not os.path.isdir(place.data) or not place.known().get("staged_at"):
             raise Problem("%s is not staged: hal-dataset stage %s" % (place.label, place.label))
         else:
-            _need_declared(one, place, "hal-dataset stage %s" % place.label)
+            _need_declared(dataset, place, "hal-dataset stage %s" % place.label)
             _need_no_links(place)
-            modes = table.modes(one)
+            modes = table.modes(dataset)
             _checked(table, place, modes)
-            _publish(table, one, place, modes)
-        _point(table, one)
+            _publish(table, dataset, place, modes)
+        _point(table, dataset)
 
 
-def _publish(table, one, place, modes):
+def _publish(table, dataset, place, modes):
     make_folder(place.group)
     for below, _, _ in os.walk(place.data, topdown=False):
         modes.give(below, modes.folder)
@@ -388,27 +388,27 @@ def _publish(table, one, place, modes):
     if os.path.exists(place.message):
         os.unlink(place.message)
     say("%s is published: %s" % (place.label, place.folder))
-    _point(table, one)
+    _point(table, dataset)
 
 
-def _point(table, one):
+def _point(table, dataset):
     """Have `default` lead to the declared version; it always leads somewhere."""
-    place = table.place(one)
-    if not one["default"] or not os.path.isdir(place.folder):
+    place = table.place(dataset)
+    if not dataset["default"] or not os.path.isdir(place.folder):
         return
-    if os.path.islink(place.link) and os.readlink(place.link) == one["version"]:
+    if os.path.islink(place.link) and os.readlink(place.link) == dataset["version"]:
         return
     fresh = os.path.join(place.group, ".default-%d" % os.getpid())
     if os.path.lexists(fresh):
         os.unlink(fresh)
-    os.symlink(one["version"], fresh)
+    os.symlink(dataset["version"], fresh)
     os.rename(fresh, place.link)
-    say("%s is the default of %s" % (place.label, one["name"]))
+    say("%s is the default of %s" % (place.label, dataset["name"]))
 
 
 def default(table, name):
     """Switch the link of a data set to the declared version."""
-    chosen = [one for one in table.sets if one["name"] == name and one["default"]]
+    chosen = [dataset for dataset in table.sets if dataset["name"] == name and dataset["default"]]
     if not chosen:
         raise Problem("%s has no version with `default: true` in datasets_standard" % name)
     place = table.place(chosen[0])
@@ -423,43 +423,43 @@ def default(table, name):
 def verify(table, sets):
     """Read published versions again; return how many are not right."""
     wrong = 0
-    for one in sets:
-        place = table.place(one)
+    for dataset in sets:
+        place = table.place(dataset)
         if not os.path.isdir(place.folder):
             say("%s is not published" % place.label)
             continue
         try:
-            found = _verify(table, one, place)
+            fault = _verify(table, dataset, place)
         except Problem as error:  # the others are read all the same
-            found = "%s" % error
-        say("%s: %s" % (place.label, found or "every file is what the manifest says"), sys.stderr if found else None)
-        wrong += bool(found)
+            fault = "%s" % error
+        say("%s: %s" % (place.label, fault or "every file is what the manifest says"), sys.stderr if fault else None)
+        wrong += bool(fault)
     return wrong
 
 
-def _verify(table, one, place):
+def _verify(table, dataset, place):
     with table.alone(place):
         if not os.path.exists(place.manifest):
             raise Problem("there is no manifest of it, so nothing to compare it with")
         progress = Progress("%s: verified" % place.label)
-        report = examine(place.folder, place, table.modes(one), table.threads, progress)
-        found = verdict(report)
-        place.remember(verified_at=_now(), wrong=found, problems={} if not found else report)
-    return found
+        report = examine(place.folder, place, table.modes(dataset), table.threads, progress)
+        fault = verdict(report)
+        place.remember(verified_at=_now(), wrong=fault, problems={} if not fault else report)
+    return fault
 
 
 # ---------------------------------------------------------------- retire, remove
-def retire(table, one):
+def retire(table, dataset):
     """Take a version away from users; its data stay until they are removed by name."""
-    place = table.place(one)
-    if not one["retired"]:
+    place = table.place(dataset)
+    if not dataset["retired"]:
         raise Problem("%s is not declared as retired: give it `retired: why, and what to use instead`" % place.label)
     with table.alone(place):
         if os.path.isdir(place.folder):
-            if os.path.islink(place.link) and os.readlink(place.link) == one["version"]:
+            if os.path.islink(place.link) and os.readlink(place.link) == dataset["version"]:
                 raise Problem("%s is what `default` leads to: publish the new default first" % place.label)
             with create(place.message + ".new", 0o444) as target:
-                target.write((u"%s was retired: %s\n" % (place.label, text(one["retired"]))).encode("utf-8"))
+                target.write((u"%s was retired: %s\n" % (place.label, text(dataset["retired"]))).encode("utf-8"))
             os.rename(place.message + ".new", place.message)
             os.rename(place.folder, place.retired)
             os.chmod(place.retired, 0o700)
@@ -467,9 +467,9 @@ def retire(table, one):
         say("%s is retired; hal-dataset remove %s would erase it" % (place.label, place.label))
 
 
-def remove(table, one, code):
+def remove(table, dataset, code):
     """Erase a retired or half-staged version, when the code is that of what was shown."""
-    place = table.place(one)
+    place = table.place(dataset)
     with table.alone(place):
         if os.path.isdir(place.folder):
             raise Problem("%s is published: retire it first" % place.label)
@@ -497,9 +497,9 @@ def remove(table, one, code):
 
 
 # ---------------------------------------------------------------- what there is
-def state_of(table, one):
+def state_of(table, dataset):
     """Return what is true of a version, without reading its data."""
-    place = table.place(one)
+    place = table.place(dataset)
     known = place.known()
     published = os.path.isdir(place.folder)
     if published:
@@ -512,36 +512,36 @@ def state_of(table, one):
         word = "not staged"
     link = os.readlink(place.link) if os.path.islink(place.link) else ""
     verified = known.get("verified_at")
-    astray = published and one["default"] and link != one["version"]
+    astray = published and dataset["default"] and link != dataset["version"]
     days = round((time.time() - verified) / 86400.0, 2) if verified and published else None
     return {
         "state": word,
         "path": place.folder,
-        "loose": _loose(table, one, os.lstat(place.folder)) if published else "",
-        "is_default": link == one["version"],
+        "loose": _loose(table, dataset, os.lstat(place.folder)) if published else "",
+        "is_default": link == dataset["version"],
         "default_wrong": "leads to %s" % (link or "nothing") if astray else "",
         "files": known.get("files"),
         "bytes": known.get("bytes"),
         "verified_days": days,
         "late": _late(table, days) if published else "",
-        "wrong": (known.get("wrong", "") or _astray(one, known)) if published else "",
-        "room": published or free_bytes(table.root) >= float(one["size_gb"]) * GB + table.reserve,
+        "wrong": (known.get("wrong", "") or _astray(dataset, known)) if published else "",
+        "room": published or free_bytes(table.root) >= float(dataset["size_gb"]) * GB + table.reserve,
         "staged_at": known.get("staged_at"),
         "staged_by": known.get("staged_by", ""),
     }
 
 
 def _late(table, days):
-    """Return when it was verified if that is too long ago; a clock that was set back is no proof."""
+    """Return when it was verified if that is too long ago; a clock that was set back proves nothing."""
     if days is None:
         return "never verified"
     return "" if 0 <= days <= table.late_days else "verified %s days ago" % days
 
 
-def _loose(table, one, seen):
+def _loose(table, dataset, seen):
     """Return what is wrong with owner and mode of a published folder; "" for nothing."""
     try:
-        modes = table.modes(one)
+        modes = table.modes(dataset)
     except Problem as error:
         return "%s" % error
     if modes.fit(seen, modes.folder):
@@ -551,16 +551,16 @@ def _loose(table, one, seen):
 
 def undeclared(table):
     """Return what users see below the root and nobody declared, as NAME or NAME/VERSION."""
-    known = {one["name"]: set() for one in table.sets}
-    for one in table.sets:
-        known[one["name"]] |= {one["version"], "%s.retired.txt" % one["version"], "default"}
-    found = []
+    known = {dataset["name"]: set() for dataset in table.sets}
+    for dataset in table.sets:
+        known[dataset["name"]] |= {dataset["version"], "%s.retired.txt" % dataset["version"], "default"}
+    strange = []
     for name in sorted(os.listdir(table.root)):
         path = os.path.join(table.root, name)
         if name in (HIDDEN, "index.html", "README.txt") or not os.path.isdir(path):
             continue
         if name not in known:
-            found.append(name)
+            strange.append(name)
         else:
-            found += ["%s/%s" % (name, each) for each in sorted(os.listdir(path)) if each not in known[name]]
-    return found
+            strange += ["%s/%s" % (name, version) for version in sorted(os.listdir(path)) if version not in known[name]]
+    return strange

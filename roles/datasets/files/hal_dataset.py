@@ -26,18 +26,18 @@ def _parser():
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     def command(name, words, dataset=True, several=False):
-        one = commands.add_parser(name, help=words, description=words)
+        subparser = commands.add_parser(name, help=words, description=words)
         if dataset:
-            one.add_argument("dataset", metavar="NAME[/VERSION]", nargs="*" if several else None)
-        return one
+            subparser.add_argument("dataset", metavar="NAME[/VERSION]", nargs="*" if several else None)
+        return subparser
 
     command("list", "what there is", dataset=False)
-    staging = command("stage", "bring it, check it, publish it; interrupted, a next call goes on")
+    staging = command("stage", "bring it, check it, publish it; if interrupted, call it again")
     staging.add_argument("--no-publish", action="store_true", help="leave it hidden")
     command("publish", "show a staged version to users")
     command("default", "have NAME/default lead to the declared version")
     command("verify", "read published versions again, all of them when none is named", several=True)
-    command("retire", "take a version away from users that is declared as retired; its data stay")
+    command("retire", "take a version that is declared as retired away from users; its data stay")
     removing = command("remove", "erase what is retired or half staged; shows what, and the code that it needs")
     removing.add_argument("--confirm", default="", metavar="CODE", help="the code that was shown")
     command("status", "what is known of a version, or of all, as JSON", several=True)
@@ -56,8 +56,8 @@ def run(table, asked):
         if asked.dataset:
             known = sets.state_of(table, table.find(asked.dataset[0]))
         else:
-            known = {"sets": [sets.state_of(table, one) for one in table.sets], "undeclared": sets.undeclared(table),
-                     "foreign": table.foreign()}
+            known = {"sets": [sets.state_of(table, dataset) for dataset in table.sets],
+                     "undeclared": sets.undeclared(table), "foreign": table.foreign()}
         write(json.dumps(known, indent=1, sort_keys=True) + "\n")
         return 0
     table.need_own()
@@ -68,7 +68,8 @@ def run(table, asked):
         return 0
     if asked.command == "verify":
         os.nice(10)
-        chosen = [table.find(label) for label in asked.dataset] or [one for one in table.sets if not one["retired"]]
+        chosen = [table.find(label) for label in asked.dataset] or [
+            dataset for dataset in table.sets if not dataset["retired"]]
         status = 1 if sets.verify(table, chosen) else 0
     elif asked.command == "default":
         status = sets.default(table, asked.dataset.partition("/")[0])

@@ -37,10 +37,10 @@ def record(prefix, label):
     marked["PATH"] = base["PATH"] + ":" + MARK
     plain = _after(prefix, dict(base, **own))
     beside = _after(prefix, dict(dict(base, **own), **marked))
-    found = {"set": dict(own), "prepend": {}, "append": {}}
+    changes = {"set": dict(own), "prepend": {}, "append": {}}
     for name in sorted(set(plain) | set(beside)):
         if name not in IGNORED and name not in base and name not in LISTS and plain.get(name) is not None:
-            found["set"][name] = plain[name]
+            changes["set"][name] = plain[name]
     for name in LISTS:
         value = beside.get(name, "")
         parts = [part for part in value.split(":") if part]
@@ -48,19 +48,19 @@ def record(prefix, label):
             at = parts.index(MARK)
             before = [part for part in parts[:at] if part not in ("/usr/bin", "/bin")]
             if before:
-                found["prepend"][name] = before
+                changes["prepend"][name] = before
             if parts[at + 1:]:
-                found["append"][name] = parts[at + 1:]
+                changes["append"][name] = parts[at + 1:]
             if not before and not parts[at + 1:] and name != "PATH" and plain.get(name):
-                found["set"][name] = plain[name]  # only where it was not set
+                changes["set"][name] = plain[name]  # only where it was not set
         elif value:
-            found["set"][name] = value
-    for name, value in sorted(found["set"].items()):
+            changes["set"][name] = value
+    for name, value in sorted(changes["set"].items()):
         if "\n" in value or "\0" in value:
-            raise Problem("%s: activating it sets %s to several lines, which a modulefile cannot" % (label, name))
-    save(hidden(prefix, "activate.json"), found)
-    replace(hidden(prefix, "activate.lua"), lua(label, found))
-    return found
+            raise Problem("%s: activating it sets %s to several lines, which a modulefile cannot do" % (label, name))
+    save(hidden(prefix, "activate.json"), changes)
+    replace(hidden(prefix, "activate.lua"), lua(label, changes))
+    return changes
 
 
 def _after(prefix, environment):
@@ -79,12 +79,12 @@ def scripts(prefix):
     return inside(os.path.join(prefix, "etc", "conda", "activate.d"))
 
 
-def lua(label, found):
+def lua(label, changes):
     """Return the Lua file that a modulefile reads: only calls with literal strings."""
     lines = ["-- Written by hal-environment: what activating %s sets. Changes made here are lost." % label]
-    lines += ["setenv(%s, %s)" % (quoted(name), quoted(value)) for name, value in sorted(found["set"].items())]
+    lines += ["setenv(%s, %s)" % (quoted(name), quoted(value)) for name, value in sorted(changes["set"].items())]
     for call, kind in (("prepend_path", "prepend"), ("append_path", "append")):
-        for name, folders in sorted(found[kind].items()):
+        for name, folders in sorted(changes[kind].items()):
             ordered = reversed(folders) if kind == "prepend" else folders
             lines += ["%s(%s, %s)" % (call, quoted(name), quoted(folder)) for folder in ordered]
     return "\n".join(lines) + "\n"

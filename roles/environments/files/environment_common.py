@@ -116,7 +116,7 @@ def run(argv, environment, given=b"", limit_seconds=0, folder="/", account=""):
 
 
 def run_theirs(argv, environment, limit_seconds):
-    """Run what packages brought, as run() does, but not as root: whoever made a package is not root here."""
+    """Run what packages brought, as run() does, but not as root: the maker of a package is not root here."""
     return run(argv, environment, limit_seconds=limit_seconds, account=PACKAGES["account"])
 
 
@@ -124,37 +124,37 @@ def _lower(account):
     if not account or os.getuid() != 0:
         return None
     try:
-        found = pwd.getpwnam(account)
+        user = pwd.getpwnam(account)
     except KeyError:
         raise Problem("there is no account %s, which programs of packages run as" % account)
 
     def lower():
         os.setgroups([])
-        os.setgid(found.pw_gid)
-        os.setuid(found.pw_uid)
+        os.setgid(user.pw_gid)
+        os.setuid(user.pw_uid)
     return lower
 
 
 # ---------------------------------------------------------------- settings and places
 def settings(path=SETTINGS):
     """Return what the role environments wrote."""
-    found = load(path)
-    if found is None:
+    chosen = load(path)
+    if chosen is None:
         raise Problem("%s is not there: roll out the role environments" % path)
     # A template makes texts of numbers.
-    found["keep"] = int(found["keep"])
+    chosen["keep"] = int(chosen["keep"])
     for name in ("grace_hours", "reserve_gb", "unpacked_factor", "timeout_seconds", "verify_max_days"):
-        found[name] = float(found[name])
-    PACKAGES["account"] = found.get("account", PACKAGES["account"])
-    return found
+        chosen[name] = float(chosen[name])
+    PACKAGES["account"] = chosen.get("account", PACKAGES["account"])
+    return chosen
 
 
 def declared(owner, folder=DECLARED):
     """Return the environments that a role declares, as it wrote them."""
-    found = load(os.path.join(folder, owner + ".json"))
-    if found is None:
+    environments = load(os.path.join(folder, owner + ".json"))
+    if environments is None:
         raise Problem("%s/%s.json is not there: the role %s has not been rolled out here" % (folder, owner, owner))
-    return found
+    return environments
 
 
 def owners(folder=DECLARED):

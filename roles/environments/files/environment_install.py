@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""Make declared environments be there: fresh prefixes, switched to at once, older ones kept. Python 2.7 and 3.
+"""Install declared environments: into fresh prefixes, shown by one switch; older ones are kept. Python 2.7 and 3.
 
 A prefix is NAME/VERSION.DIGEST (or .DIGEST.2, ... when the first was spoilt) and is never changed once its record is
 written; users reach it by the link NAME/VERSION. What has no record was interrupted, and the next run removes it.
@@ -47,15 +47,15 @@ class Installer(object):
         """Return the prefixes of a version, whatever they were made from: (name, record or None), oldest first."""
         folder = os.path.dirname(env["link"])
         form = re.compile(re.escape(env["version"]) + r"\.[0-9a-f]{12}(?:\.\d+)?")
-        found = [(name, record_of(os.path.join(folder, name))) for name in inside(folder) if form.match(name)
+        listed = [(name, record_of(os.path.join(folder, name))) for name in inside(folder) if form.match(name)
                  and form.match(name).group() == name]
-        return sorted(found, key=lambda one: (one[1] or {}).get("time", 0))
+        return sorted(listed, key=lambda pair: (pair[1] or {}).get("time", 0))
 
     def right(self, env):
         """Return the name of a prefix that is what is declared, the one in use first; None when there is none."""
         target = link_of(env["link"])
         names = [name for name, record in self.prefixes(env) if record and record["digest"] == env["digest"]]
-        for name in sorted(names, key=lambda one: one != target):
+        for name in sorted(names, key=lambda prefix: prefix != target):
             if not self.spoilt(env, os.path.join(os.path.dirname(env["link"]), name)):
                 return name
         return None
@@ -93,7 +93,7 @@ class Installer(object):
     def _one(self, env, owner):
         link, folder = env["link"], os.path.dirname(env["link"])
         if os.path.lexists(link) and not os.path.islink(link):
-            raise Problem("%s is no link: somebody put something else there; move it away" % link)
+            raise Problem("%s is not a link: somebody put something else there; move it away" % link)
         self._mend(folder)
         before = link_of(link)
         name = self.right(env)
@@ -112,9 +112,9 @@ class Installer(object):
         """Have the folder of archives. What somebody made while others could write here is not followed."""
         self._mend(self.root)
         path = os.path.join(self.root, ".packages")
-        for one in (path, os.path.join(path, "files"), os.path.join(path, "unpacked")):
-            if os.path.islink(one) or (os.path.lexists(one) and os.lstat(one).st_uid != os.getuid()):
-                raise Problem("%s is a link, or not root's: somebody put it there; move it away" % one)
+        for folder in (path, os.path.join(path, "files"), os.path.join(path, "unpacked")):
+            if os.path.islink(folder) or (os.path.lexists(folder) and os.lstat(folder).st_uid != os.getuid()):
+                raise Problem("%s is a link, or not root's: somebody put it there; move it away" % folder)
         _folder(path)
         os.chmod(path, 0o700)  # archives are under licences
 
@@ -124,11 +124,11 @@ class Installer(object):
             if path != self.root and os.path.islink(path):
                 raise Problem("%s is a link: somebody put it there; move it away" % path)
             if os.path.isdir(path):
-                found = os.stat(path)
-                if found.st_uid != os.getuid():
+                seen = os.stat(path)
+                if seen.st_uid != os.getuid():
                     raise Problem("%s belongs to %s, who could change what everybody runs: choose another software_root"
-                                  ", or move it away, or chown root it" % (path, _name(found.st_uid)))
-                if found.st_mode & 0o022:
+                                  ", or move it away, or chown root it" % (path, _name(seen.st_uid)))
+                if seen.st_mode & 0o022:
                     if not self.checking:
                         os.chmod(path, 0o755)
                     self.done["mended"].append(path)
@@ -168,7 +168,7 @@ class Installer(object):
                 if not _is_own(prefix):
                     raise Problem("%s is a link, or not root's: somebody put it there; move it away" % prefix)
                 if not os.path.exists(hidden(prefix, "building")) and inside(prefix) not in ([], [".hal"]):
-                    raise Problem("%s is no prefix of hal-environment, and has files: move it away" % prefix)
+                    raise Problem("%s is not a prefix of hal-environment, and has files: move it away" % prefix)
                 self.say("%s: removing %s, whose installation was interrupted" % (env["id"], prefix))
                 shutil.rmtree(prefix)
         first = "%s.%s" % (env["version"], env["digest"])
@@ -240,10 +240,10 @@ class Installer(object):
         if not os.path.isdir(folder):
             if not os.path.isfile(wheel["path"]):
                 raise Problem("%s is not there: roll out the role environments" % wheel["path"])
-            found = sha256_of(wheel["path"])
-            if found != wheel["sha256"]:
+            checksum = sha256_of(wheel["path"])
+            if checksum != wheel["sha256"]:
                 raise Problem("%s has sha256 %s, declared is %s: it is not used"
-                              % (wheel["path"], found, wheel["sha256"]))
+                              % (wheel["path"], checksum, wheel["sha256"]))
             new = folder + ".new"
             shutil.rmtree(new, ignore_errors=True)
             with contextlib.closing(zipfile.ZipFile(wheel["path"])) as archived:
@@ -254,19 +254,19 @@ class Installer(object):
     def _post_link(self, env, prefix):
         """Run the post-link scripts that are declared; refuse those that nobody has decided about."""
         chosen = env["post_link"]
-        found = {}
+        scripts = {}
         for name in inside(os.path.join(prefix, "conda-meta")):
             meta = load(os.path.join(prefix, "conda-meta", name)) if name.endswith(".json") else {}
             if "bin/.%s-post-link.sh" % meta.get("name") in meta.get("files", []):
-                found[meta["name"]] = meta
-        undecided = sorted(set(found) - set(chosen["run"]) - set(chosen["skip"]))
+                scripts[meta["name"]] = meta
+        undecided = sorted(set(scripts) - set(chosen["run"]) - set(chosen["skip"]))
         if undecided:
             raise Problem("%s has a post-link script, which would run as root: read bin/.%s-post-link.sh in it, "
                           "and put the name into post_link.run or post_link.skip" % (some(undecided), undecided[0]))
-        for name in sorted(set(found) & set(chosen["run"])):
+        for name in sorted(set(scripts) & set(chosen["run"])):
             environment = dict(
-                chosen["environment"], PREFIX=prefix, PKG_NAME=name, PKG_VERSION=found[name]["version"],
-                PKG_BUILDNUM=str(found[name]["build_number"]), HOME="/", LANG="C",
+                chosen["environment"], PREFIX=prefix, PKG_NAME=name, PKG_VERSION=scripts[name]["version"],
+                PKG_BUILDNUM=str(scripts[name]["build_number"]), HOME="/", LANG="C",
                 PATH=os.path.join(prefix, "bin") + ":/usr/bin:/bin")
             script = os.path.join(prefix, "bin", ".%s-post-link.sh" % name)
             code, output, errors = run(["/bin/bash", script], environment, limit_seconds=IMPORT_SECONDS)
@@ -299,16 +299,16 @@ class Installer(object):
                    if name.startswith("python")]
         for folder in folders:
             # It writes, so root runs it: the interpreter and its own library (-S: no .pth file of a package), not
-            # what it compiles. A file that is not for this Python is no fault: packages carry such ones.
+            # what it compiles. A file that is not for this Python is not a fault: packages carry such files.
             run([program, "-E", "-S", "-s", "-m", "compileall", "-q", folder], {"PATH": "/usr/bin:/bin", "LANG": "C"})
 
     def _imports(self, env, prefix):
         if not env["imports"]:
             return
-        found = load(hidden(prefix, "activate.json"))
+        changes = load(hidden(prefix, "activate.json"))
         environment = {"PATH": "/usr/bin:/bin", "LANG": "C", "HOME": "/"}
-        environment.update(found["set"])
-        for name, folders in found["prepend"].items():
+        environment.update(changes["set"])
+        for name, folders in changes["prepend"].items():
             environment[name] = ":".join(folders + ([environment[name]] if name in environment else []))
         words = "; ".join("import " + name for name in env["imports"])
         code, _, errors = run_theirs([os.path.join(prefix, "bin", "python"), "-B", "-s", "-c", words], environment,
@@ -357,7 +357,7 @@ class Installer(object):
             return True
         if link_of(link) == name:
             return False
-        others = [one for one, record in self.prefixes(env) if record and one != link_of(link)]
+        others = [prefix for prefix, record in self.prefixes(env) if record and prefix != link_of(link)]
         return name not in others[len(others) - self.settings["keep"]:] if self.settings["keep"] else True
 
     def _early(self, path, surplus):
@@ -379,9 +379,9 @@ class Installer(object):
         for name in inside(self.root):
             folder = os.path.join(self.root, name)
             if not name.startswith(".") and os.path.isdir(folder) and not os.path.islink(folder):
-                for one in inside(folder):
-                    if not os.path.islink(os.path.join(folder, one)):
-                        record = record_of(os.path.join(folder, one))
+                for prefix in inside(folder):
+                    if not os.path.islink(os.path.join(folder, prefix)):
+                        record = record_of(os.path.join(folder, prefix))
                         if record and record.get("owner") == owner:
                             yield folder
                             break
@@ -406,13 +406,13 @@ def tighten(prefix):
     top = prefix.encode("utf-8") if str is not bytes else prefix
     for folder, folders, files in os.walk(top):
         for path in [os.path.join(folder, name) for name in folders + files] + ([top] if folder == top else []):
-            found = os.lstat(path)  # asked once: each question goes over the network
-            if stat.S_ISLNK(found.st_mode):
+            seen = os.lstat(path)  # asked once: each question goes over the network
+            if stat.S_ISLNK(seen.st_mode):
                 continue
-            if found.st_uid != os.getuid():
+            if seen.st_uid != os.getuid():
                 os.chown(path, os.getuid(), os.getgid())
-            mode = stat.S_IMODE(found.st_mode)
-            wanted = (mode & ~0o6022) | (0o555 if stat.S_ISDIR(found.st_mode) or mode & 0o100 else 0o444)
+            mode = stat.S_IMODE(seen.st_mode)
+            wanted = (mode & ~0o6022) | (0o555 if stat.S_ISDIR(seen.st_mode) or mode & 0o100 else 0o444)
             if wanted != mode:
                 os.chmod(path, wanted)
 
@@ -423,13 +423,13 @@ def verify(env):
     if prefix is None or record_of(prefix) is None:
         raise Problem(status.wrong(env) or "%s is not finished" % prefix)
     try:
-        found = manifest.compare(prefix)
+        differences = manifest.compare(prefix)
     except EnvironmentError as error:  # a disk, or a file system that went away: nothing is known of the rest
         raise Problem("%s: cannot be read: %s" % (prefix, error))
-    words = manifest.in_words(found, manifest.owners(prefix))
+    words = manifest.in_words(differences, manifest.owners(prefix))
     save(hidden(prefix, "verified.json"),
          {"words": words, "time": time.time(), "at": time.strftime("%Y-%m-%d %H:%M:%S"),
-          "wrong": {kind: paths[:100] for kind, paths in found.items()}})
+          "wrong": {kind: paths[:100] for kind, paths in differences.items()}})
     return words
 
 

@@ -16,7 +16,7 @@ try:
 
     from rattler import NoArchType, PackageName, PackageRecord, Platform, RepoDataRecord, install
     MISSING = ""
-except Exception as error:  # an extension module for another machine is no ImportError everywhere
+except Exception as error:  # an extension module for another machine is not an ImportError everywhere
     MISSING = "%s: %s" % (type(error).__name__, error)
 
 

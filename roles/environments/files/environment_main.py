@@ -44,8 +44,8 @@ def main(argv=None):
 
 def _status(arguments, chosen):
     import environment_status
-    found = environment_status.of(declared(arguments.owner, arguments.declared), chosen["verify_max_days"])
-    _give(found)
+    state = environment_status.of(declared(arguments.owner, arguments.declared), chosen["verify_max_days"])
+    _give(state)
     return 0
 
 
@@ -73,13 +73,13 @@ def _verify(arguments, chosen):
     from environment_install import verify
     there(chosen)
     chosen_ids = set(arguments.ids)
-    found = [env for env in _all(arguments) if not chosen_ids or env["id"] in chosen_ids]
-    unknown = chosen_ids - {env["id"] for env in found}
+    envs = [env for env in _all(arguments) if not chosen_ids or env["id"] in chosen_ids]
+    unknown = chosen_ids - {env["id"] for env in envs}
     if unknown:
         raise Problem("%s: not declared; declared are %s"
                       % (", ".join(sorted(unknown)), ", ".join(env["id"] for env in _all(arguments)) or "none"))
     code = 0
-    for env in found:
+    for env in envs:
         try:
             with locked(arguments.lock, Problem, 0, "environments"):
                 words = verify(env)

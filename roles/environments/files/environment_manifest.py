@@ -1,7 +1,7 @@
 # -*- coding: utf-8 -*-
 """Every file of a finished prefix with its checksum, and what differs from it later. Python 2.7 and 3.
 
-The manifest is read and written as bytes: names of files may be no UTF-8. A line is `KIND VALUE  PATH`, where KIND is
+The manifest is read and written as bytes: names of files need not be UTF-8. A line is `KIND VALUE  PATH`, where KIND is
 f (VALUE: mode and sha256, as 0644:9f86...), l (where the link leads, a blank as \\040) or d (mode).
 """
 
@@ -52,19 +52,19 @@ def paths(prefix):
 
 def writable(path):
     """Say whether others than root may write to it: a link is changed in its folder, and is not looked at."""
-    found = os.lstat(path)
-    return not stat.S_ISLNK(found.st_mode) and bool(found.st_uid not in (0, os.getuid()) or found.st_mode & 0o022)
+    status = os.lstat(path)
+    return not stat.S_ISLNK(status.st_mode) and bool(status.st_uid not in (0, os.getuid()) or status.st_mode & 0o022)
 
 
 def describe(path):
     """Return what the manifest says of one path."""
-    found = os.lstat(path)
-    mode = ("%04o" % stat.S_IMODE(found.st_mode)).encode("ascii")
-    if stat.S_ISLNK(found.st_mode):
+    status = os.lstat(path)
+    mode = ("%04o" % stat.S_IMODE(status.st_mode)).encode("ascii")
+    if stat.S_ISLNK(status.st_mode):
         return b"l " + os.readlink(path).replace(b" ", b"\\040").replace(b"\n", b"\\012")
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         return b"d " + mode
-    if stat.S_ISREG(found.st_mode):
+    if stat.S_ISREG(status.st_mode):
         return b"f " + mode + b":" + sha256_of(path).encode("ascii")
     return b"? " + mode
 
@@ -120,12 +120,12 @@ def in_words(wrong, owners):
 
 def owners(prefix):
     """Return {path: "package version"} of the files that packages brought."""
-    found = {}
+    brought = {}
     for name in inside(os.path.join(prefix, "conda-meta")):
         if name.endswith(".json"):
             meta = load(os.path.join(prefix, "conda-meta", name))
             words = "%s %s" % (meta["name"], meta["version"])
-            found["conda-meta/" + name] = words
+            brought["conda-meta/" + name] = words
             for path in meta.get("files", []):
-                found[path] = words
-    return found
+                brought[path] = words
+    return brought

@@ -22,7 +22,7 @@ def wrong(env):
         return "%s is not there: it is not installed" % link
     target = link_of(link)
     if target is None:
-        return "%s is no link: somebody put something else there" % link
+        return "%s is not a link: somebody put something else there" % link
     prefix = os.path.join(os.path.dirname(link), target)
     if not os.path.isdir(prefix):
         return "%s leads to %s, which is not there" % (link, target)
@@ -49,10 +49,10 @@ def unloadable(prefix):
 def loose(path):
     """Return in words that others than root may write to a folder; "" when they may not."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (IOError, OSError) as error:
         return "%s cannot be read: %s" % (path, error.strerror)
-    if found.st_uid not in (0, os.getuid()) or stat.S_IMODE(found.st_mode) & 0o022:
+    if status.st_uid not in (0, os.getuid()) or stat.S_IMODE(status.st_mode) & 0o022:
         return "%s can be written by others than root" % path
     return ""
 
@@ -92,30 +92,30 @@ def verified(env):
     prefix = current(env)
     if prefix is None:
         return "there is nothing to verify"
-    found = load(hidden(prefix, "verified.json"))
-    return "%s; seen %s" % (found["words"], found["at"]) if found and found["words"] else ""
+    noted = load(hidden(prefix, "verified.json"))
+    return "%s; seen %s" % (noted["words"], noted["at"]) if noted and noted["words"] else ""
 
 
 def late(env, max_days, now=None):
     """Return in words since when nothing was verified, if that is long ago; "" when it was lately."""
     prefix = current(env)
-    found = load(hidden(prefix, "verified.json")) if prefix else {"time": now or time.time()}
+    noted = load(hidden(prefix, "verified.json")) if prefix else {"time": now or time.time()}
     # A time to come says nothing: a clock was wrong.
-    days = ((now or time.time()) - found["time"]) / DAY if found else None
+    days = ((now or time.time()) - noted["time"]) / DAY if noted else None
     if days is not None and -1 < days <= max_days:
         return ""
-    since = "not since %s" % found["at"] if found else "never"
+    since = "not since %s" % noted["at"] if noted else "never"
     return "%s: systemctl start hal-environment-verify.service, on the node that installs" % since
 
 
 def of(declared, max_days):
     """Return {environments: [{id, wrong, verified, late}], at their places in the role's list}."""
     size = 1 + max([env["at"] for env in declared] or [-1])
-    found = [None] * size
+    listed = [None] * size
     for env in declared:
-        found[env["at"]] = {"id": env["id"], "wrong": _said(wrong, env), "verified": _said(verified, env),
+        listed[env["at"]] = {"id": env["id"], "wrong": _said(wrong, env), "verified": _said(verified, env),
                             "late": _said(late, env, max_days)}
-    return {"environments": found}
+    return {"environments": listed}
 
 
 def _said(ask, *arguments):
@@ -127,7 +127,7 @@ def _said(ask, *arguments):
 
 def used(root, proc="/proc"):
     """Return the prefixes below root that processes of this node use: by their program, folder, or CONDA_PREFIX."""
-    found = set()
+    prefixes = set()
     # The kernel tells where links lead, CONDA_PREFIX tells the path as it was typed.
     starts = (root.rstrip("/") + "/", os.path.realpath(root).rstrip("/") + "/")
     for number in inside(proc):
@@ -147,5 +147,5 @@ def used(root, proc="/proc"):
             pass
         for path in words:
             if path.startswith(starts):
-                found.add("/".join(os.path.realpath(path)[len(os.path.realpath(root)) + 1:].split("/")[:2]))
-    return sorted(name for name in found if name.count("/") == 1 and not name.startswith("."))
+                prefixes.add("/".join(os.path.realpath(path)[len(os.path.realpath(root)) + 1:].split("/")[:2]))
+    return sorted(name for name in prefixes if name.count("/") == 1 and not name.startswith("."))

@@ -59,10 +59,10 @@ def _child(path, turn, answer):
         os.closerange(3, answer)
         os.closerange(answer + 1, 256)
         try:
-            found = measure(path, turn)
+            measured = measure(path, turn)
         except (IOError, OSError) as error:
-            found = {"error": errno.errorcode.get(error.errno, "error")}
-        os.write(answer, json.dumps(found).encode("ascii"))
+            measured = {"error": errno.errorcode.get(error.errno, "error")}
+        os.write(answer, json.dumps(measured).encode("ascii"))
     finally:
         os._exit(0)
 
@@ -105,7 +105,7 @@ class Probe(object):
         recent = before.get("recent", []) if before.get("path") == self.path else []
         state["recent"] = self._with(recent, state)
         for number, name in enumerate(("list_median_ms", "stat_median_ms")):
-            state[name] = median([one[number] for one in state["recent"]])
+            state[name] = median([turn[number] for turn in state["recent"]])
         save(self.file("last.influx"), line_of(state))
         save(self.file("state.json"), json.dumps(state, sort_keys=True) + "\n")
         _tell(before, state)
@@ -119,7 +119,7 @@ class Probe(object):
             _child(self.path.encode("utf-8"), int(time.time() // 60), answers)
         os.close(answers)
         since = uptime()
-        # Before waiting: whoever kills this program leaves a child that the next one has to know.
+        # Before waiting: if this program is killed, its child stays, and the next program has to know it.
         save(self.file("child.json"), json.dumps({"pid": pid, "started": started(pid), "since": since}))
         try:
             if not select.select([hears], [], [], self.config["timeout_seconds"])[0]:
@@ -131,7 +131,7 @@ class Probe(object):
         return json.loads(answer.decode("ascii")) if answer else {"error": "killed"}
 
     def _with(self, recent, state):
-        """Return the last results with this one. What timed out took the timeout; a refusal says nothing of speed."""
+        """Return the last results with this one. What timed out took the timeout; a refusal does not tell the speed."""
         if state["timed_out"]:
             recent = recent + [[self.config["timeout_seconds"] * 1000.0] * 2]
         elif state["list_ms"] is not None:
@@ -236,7 +236,7 @@ def is_mounted(mount):
 
 
 def _plain(word):
-    return re.sub(br"\\([0-7]{3})", lambda found: bytes(bytearray([int(found.group(1), 8)])), word)
+    return re.sub(br"\\([0-7]{3})", lambda hit: bytes(bytearray([int(hit.group(1), 8)])), word)
 
 
 def load(path):

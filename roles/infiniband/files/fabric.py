@@ -5,8 +5,8 @@ fabric.py DECLARED cables|managers     DECLARED: JSON with cables, ports and man
 fabric.py DECLARED master SECONDS      JSON: who (OURS, OTHER, NOBODY or UNKNOWN) is master of the fabric that this node
                                        is in, in words; and whether a subnet manager runs here
 
-Asks ibnetdiscover, or saquery; exit status 3 when they do not answer. For the master it asks ibstat and sminfo, and
-what cannot be told is UNKNOWN. Where no subnet manager runs here, NOBODY and UNKNOWN have to last for SECONDS: links
+Asks ibnetdiscover, or saquery; exit status 3 when they do not answer. For the master it asks ibstat and sminfo;
+what they do not tell is UNKNOWN. Where no subnet manager runs here, NOBODY and UNKNOWN have to last for SECONDS: links
 train, a master sweeps, and a standby needs some time before it takes over from one that is gone.
 """
 
@@ -63,15 +63,15 @@ def parse_topology(text):
     """Return the names of switches by GUID, and what is at each of their ports, from the output of ibnetdiscover."""
     switches, ends, owner = {}, {}, None
     for line in text.splitlines():
-        found = OWNER.match(line)
-        if found:
-            owner = guid(found.group(2)) if found.group(1) == "Switch" else None
+        match = OWNER.match(line)
+        if match:
+            owner = guid(match.group(2)) if match.group(1) == "Switch" else None
             if owner:
-                switches[owner] = found.group(3)
+                switches[owner] = match.group(3)
             continue
-        found = PORT.match(line) if owner else None
-        if found:
-            port, kind, node, other_port, port_guid, name, speed = found.groups()
+        match = PORT.match(line) if owner else None
+        if match:
+            port, kind, node, other_port, port_guid, name, speed = match.groups()
             ends[owner, int(port)] = {
                 "guid": guid(node if kind == "S" or port_guid is None else port_guid),
                 "is_switch": kind == "S",
@@ -84,24 +84,24 @@ def parse_topology(text):
 
 def gbps(speed):
     """Return the Gb/s of a text such as 4xEDR; None when it says nothing."""
-    found = re.match(r"^(\d+)x([A-Z0-9]+)$", speed)
-    if not found or found.group(2) not in LANES:
+    match = re.match(r"^(\d+)x([A-Z0-9]+)$", speed)
+    if not match or match.group(2) not in LANES:
         return None
-    return int(found.group(1)) * LANES[found.group(2)]
+    return int(match.group(1)) * LANES[match.group(2)]
 
 
 def cable_differences(declared, switches, ends):
     """Return a line for each cable that is not as declared, and each that is not declared."""
     cables, lines = declared["cables"], []
-    names = {one["switch_guid"]: one["switch"] for one in cables}
-    names.update((one["guid"], one["owner"]) for one in cables if is_link(one))
-    owners = {one["guid"]: "%s %s" % (one["owner"], one["name"]) for one in declared["ports"]}
+    names = {cable["switch_guid"]: cable["switch"] for cable in cables}
+    names.update((cable["guid"], cable["owner"]) for cable in cables if is_link(cable))
+    owners = {port["guid"]: "%s %s" % (port["owner"], port["name"]) for port in declared["ports"]}
     place_of = {end["guid"]: place for place, end in ends.items() if not end["is_switch"]}
     missing = sorted(name for guid_, name in names.items() if guid_ not in switches)
     lines += ["switch %s is not in the fabric" % name for name in missing]
     lines += [
-        "switch %s (%s) is in the fabric and not in the model" % (switches[one], one)
-        for one in sorted(set(switches) - set(names))
+        "switch %s (%s) is in the fabric and not in the model" % (switches[switch], switch)
+        for switch in sorted(set(switches) - set(names))
     ]
     expected = set()
     for cable in cables:
@@ -157,8 +157,8 @@ def instead(end, owners):
 
 def parse_managers(text):
     """Return GUID, priority and state of each subnet manager, from the output of saquery SMIR."""
-    found, made = RECORD.findall(text), []
-    for field, value in found:
+    fields, made = RECORD.findall(text), []
+    for field, value in fields:
         if field == "GUID":
             made.append({"guid": guid(value)})
         elif made:
@@ -168,17 +168,17 @@ def parse_managers(text):
 
 def manager_differences(declared, managers):
     """Return a line for each subnet manager that is not declared, and one when another than the first is master."""
-    ports = {one["guid"]: one for one in declared["ports"]}
+    ports = {port["guid"]: port for port in declared["ports"]}
     lines, masters = [], []
-    for one in sorted(managers, key=lambda one: one["guid"]):
-        port = ports.get(one["guid"])
-        unknown = "a port that the model does not have (%s)" % one["guid"]
+    for manager in sorted(managers, key=lambda manager: manager["guid"]):
+        port = ports.get(manager["guid"])
+        unknown = "a port that the model does not have (%s)" % manager["guid"]
         name = "%s %s" % (port["owner"], port["name"]) if port else unknown
-        state = STATES.get(one.get("SMState", ""), "in state %s" % one.get("SMState"))
+        state = STATES.get(manager.get("SMState", ""), "in state %s" % manager.get("SMState"))
         if state == "master":
-            masters.append(port["owner"] if port else one["guid"])
+            masters.append(port["owner"] if port else manager["guid"])
         if not port or port["owner"] not in declared["managers"]:
-            lines.append("a subnet manager runs on %s: %s, priority %s" % (name, state, one.get("Priority")))
+            lines.append("a subnet manager runs on %s: %s, priority %s" % (name, state, manager.get("Priority")))
     if masters != declared["managers"][:1]:
         lines.append("the master is %s, declared %s" % (" and ".join(masters) or "nobody", declared["managers"][0]))
     return lines
@@ -186,11 +186,11 @@ def manager_differences(declared, managers):
 
 def linked(text):
     """Return base and SM LID of each InfiniBand port with a link, from ibstat; one of Ethernet is in no fabric."""
-    ports = [dict(FIELD_OF_IBSTAT.findall(one)) for one in PORT_OF_IBSTAT.split(text)[1:]]
+    ports = [dict(FIELD_OF_IBSTAT.findall(block)) for block in PORT_OF_IBSTAT.split(text)[1:]]
     return [
-        (int(one["Base lid"]), int(one["SM lid"]))
-        for one in ports
-        if one.get("Physical state") == "LinkUp" and one.get("Link layer") in INFINIBAND
+        (int(port["Base lid"]), int(port["SM lid"]))
+        for port in ports
+        if port.get("Physical state") == "LinkUp" and port.get("Link layer") in INFINIBAND
     ]
 
 
@@ -209,15 +209,15 @@ def the_master(declared):
         said = ask(["sminfo"])
     except NoAnswer as error:
         silent = sorted({manager for base, manager in links if manager not in (0, base)})
-        if all(gone(one) for one in silent):
-            there = " (the one at LID %s is gone)" % ", ".join("%d" % one for one in silent) if silent else ""
+        if all(gone(lid) for lid in silent):
+            there = " (the one at LID %s is gone)" % ", ".join("%d" % lid for lid in silent) if silent else ""
             return NOBODY, "no subnet manager is master" + there
         return UNKNOWN, "the subnet manager at LID %s does not answer (%s)" % (", ".join(map(str, silent)), error)
-    found = MASTER.search(said)
-    if not found:
+    match = MASTER.search(said)
+    if not match:
         return UNKNOWN, "sminfo names no master: %s" % printable(said)
-    lid, port_guid, priority = found.groups()
-    port = {one["guid"]: one for one in declared["ports"]}.get(guid(port_guid))
+    lid, port_guid, priority = match.groups()
+    port = {port["guid"]: port for port in declared["ports"]}.get(guid(port_guid))
     if port:
         name = "%s %s" % (port["owner"], port["name"])
     else:
@@ -231,12 +231,12 @@ def gone(lid):
     the one that has it runs no subnet manager. Both are asked without one; no answer is not gone.
     """
     try:
-        if lid not in [int(one) for one in LID.findall(ask(["ibnetdiscover"]))]:
+        if lid not in [int(number) for number in LID.findall(ask(["ibnetdiscover"]))]:
             return True
-        found = CAPABILITIES.search(ask(["smpquery", "portinfo", "%d" % lid]))
+        match = CAPABILITIES.search(ask(["smpquery", "portinfo", "%d" % lid]))
     except NoAnswer:
         return False
-    return bool(found) and not int(found.group(1), 16) & IS_SM
+    return bool(match) and not int(match.group(1), 16) & IS_SM
 
 
 def settled(declared, seconds):

@@ -5,7 +5,7 @@
     hal-modules renew       make the cache anew if it is not current
 
 Lmod believes the cache when it is not older than the tree (SitePackage.lua looks at the same times). So an old one
-costs time and tells nobody anything wrong. Exit status: 0, or 1 with one line that says why not.
+costs time, and nobody reads anything wrong in it. Exit status: 0, or 1 with one line that says why not.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -36,7 +36,7 @@ class Problem(Exception):
 
 
 def shown(path):
-    """Return a path as text for JSON; what is no UTF-8 is replaced."""
+    """Return a path as text for JSON; what is not UTF-8 is replaced."""
     return path.decode("utf-8", "replace") if isinstance(path, bytes) else path
 
 
@@ -54,14 +54,14 @@ def files(tree):
     for folder, folders, names in os.walk(tree):
         folders.sort()
         yield folder
-        for name in sorted(names + [one for one in folders if os.path.islink(os.path.join(folder, one))]):
+        for name in sorted(names + [link for link in folders if os.path.islink(os.path.join(folder, link))]):
             yield os.path.join(folder, name)
 
 
 def newest(tree):
     """Return (when the tree was last changed as the kernel has it, in whole seconds; what was changed then)."""
-    found = [(int(os.lstat(path).st_ctime), path) for path in files(tree)]
-    return max(found) if found else (0, "")
+    changes = [(int(os.lstat(path).st_ctime), path) for path in files(tree)]
+    return max(changes) if changes else (0, "")
 
 
 def state(settings):
@@ -73,24 +73,24 @@ def state(settings):
     except OSError:
         return "there is none"
     if made > time.time():
-        return "it is of a time to come: the clock was ahead when it was made"
+        return "it is dated in the future: the clock was ahead when it was made"
     changed, path = newest(settings["tree"])
     return "" if made >= changed else "it is older than %s" % path
 
 
 def foreign(tree):
     """Return the files of the tree that no role has written, without the stamp."""
-    found = []
+    paths = []
     for path in files(tree):
         if os.path.isdir(path) and not os.path.islink(path) or path == os.path.join(tree, ".changed"):
             continue
         if os.path.islink(path) or not os.path.isfile(path):
-            found.append(path)
+            paths.append(path)
             continue
         with open(path, "rb") as source:
             if not WRITTEN.match(source.read(200)):
-                found.append(path)
-    return found
+                paths.append(path)
+    return paths
 
 
 def spider(tree, target):

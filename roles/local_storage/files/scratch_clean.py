@@ -2,12 +2,12 @@
 """Remove from scratch what nobody has used for some days. Python 2.7 and 3.
 
 hal-scratch-clean                clean up as /etc/hal-scratch-clean.json says
-hal-scratch-clean --dry-run      show what would go, and remove nothing
-hal-scratch-clean --permission   say what keeps it from removing anything; nothing: it may
-hal-scratch-clean --permit CODE  permit the rules of this code; without the right one show what would go
+hal-scratch-clean --dry-run      show what it would remove, and remove nothing
+hal-scratch-clean --permission   say what keeps it from removing anything; print nothing if it may
+hal-scratch-clean --permit CODE  permit the rules of this code; with a wrong code show what it would remove
 
 It removes nothing before its rules are permitted: by their code, because scratch was empty when they were new, or
-because it went by them here before it asked for a code.
+because it followed them here before it asked for a code.
 Other rules (folder, days, disk, whether Slurm is asked) have another code.
 
 Spared: everything of a user with a job on this node and of its subordinate ids (/etc/subuid), what is open, other
@@ -75,10 +75,10 @@ def users_with_jobs(node):
         said = err.strip().splitlines()
         raise Stop("squeue: %s" % (name_of(said[-1]) if said else "no answer (status %d)" % process.returncode))
     ids = out.decode("ascii", "replace").split()
-    if [one for one in ids if not one.isdigit()]:
+    if [uid for uid in ids if not uid.isdigit()]:
         raise Stop("squeue printed something else than user ids")
-    found = frozenset(int(one) for one in ids)
-    return Owners(found, subordinate(found, SUBUID) if found else [])
+    uids = frozenset(int(uid) for uid in ids)
+    return Owners(uids, subordinate(uids, SUBUID) if uids else [])
 
 
 def patient(jobs, seconds):
@@ -106,9 +106,9 @@ class Owners(object):
 
 def subordinate(ids, path):
     """Return (first, count) of the ranges that subuid(5) gives these users; all of them when a user has no name now."""
-    names = {str(one) for one in ids}
+    names = {str(uid) for uid in ids}
     try:
-        names.update(pwd.getpwuid(one).pw_name for one in ids)
+        names.update(pwd.getpwuid(uid).pw_name for uid in ids)
     except KeyError:
         names = None
     if not os.path.exists(path):
@@ -116,15 +116,15 @@ def subordinate(ids, path):
     with io.open(path, encoding="utf-8", errors="replace") as stream:
         fields = [line.strip().split(":") for line in stream]
     return [
-        (int(one[1]), int(one[2]))
-        for one in fields
-        if len(one) == 3 and one[1].isdigit() and one[2].isdigit() and (names is None or one[0] in names)
+        (int(entry[1]), int(entry[2]))
+        for entry in fields
+        if len(entry) == 3 and entry[1].isdigit() and entry[2].isdigit() and (names is None or entry[0] in names)
     ]
 
 
 def open_files(proc="/proc"):
     """Return (device, inode) of all that processes have open, mapped or as their folder."""
-    found = set()
+    files = set()
     for pid in os.listdir(proc):
         if not pid.isdigit():
             continue
@@ -135,19 +135,19 @@ def open_files(proc="/proc"):
             except OSError:
                 continue  # it has ended
             for link in links:
-                note(found, link)
+                note(files, link)
         for link in ("cwd", "exe", "root"):
-            note(found, os.path.join(folder, link))
-    return found
+            note(files, os.path.join(folder, link))
+    return files
 
 
-def note(found, link):
+def note(files, link):
     """Add what a link of /proc leads to."""
     try:
         status = os.stat(link)
     except OSError:
         return
-    found.add((status.st_dev, status.st_ino))
+    files.add((status.st_dev, status.st_ino))
 
 
 def mount_points(text):
@@ -165,11 +165,11 @@ def check_place(top, device, beside):
     A file system of the cluster that somebody mounts there has files of jobs on other nodes.
     """
     try:
-        found = os.stat(top).st_dev
+        actual = os.stat(top).st_dev
         wanted = os.stat(device).st_rdev if device else os.stat(beside).st_dev
     except OSError as error:
         raise Stop("%s: %s" % (error.filename, error.strerror))
-    if found != wanted:
+    if actual != wanted:
         raise Stop("%s is not on %s" % (top, device or "the file system of " + beside))
 
 
@@ -206,14 +206,14 @@ def permit(declared, code, served, record, waiting):
 
 def would_go(declared, cleaner, spared):
     """Return lines about what rules that nobody permitted would remove now, and the code that permits them."""
-    found = "%d files (%d MiB) and %d folders" % (cleaner.files, cleaner.size // 2 ** 20, cleaner.folders)
-    owners = sorted(cleaner.owners.items(), key=lambda one: (-one[1], one[0]))
+    amount = "%d files (%d MiB) and %d folders" % (cleaner.files, cleaner.size // 2 ** 20, cleaner.folders)
+    owners = sorted(cleaner.owners.items(), key=lambda pair: (-pair[1], pair[0]))
     most = ["%s %d" % (user(uid), count) for uid, count in owners[:MOST_OWNERS]]
     more = ["%d more owners" % (len(owners) - MOST_OWNERS)] if len(owners) > MOST_OWNERS else []
     return [
         "The clean-up of %s is off: nobody has permitted its rules, and files are there. It would remove what was not"
         " used for %s days%s: now %s%s. hal-scratch-clean --dry-run lists them" % (
-            declared["mount"], declared["days"], spared, found, " (%s)" % ", ".join(most + more) if most else ""),
+            declared["mount"], declared["days"], spared, amount, " (%s)" % ", ".join(most + more) if most else ""),
         "If that is right: local_storage_scratch_confirmed: %s in group_vars; it fits these rules alone, on every node"
         % code_of(declared),
     ]
@@ -295,17 +295,17 @@ class Cleaner(object):
             return False
         handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
-            found = os.fstat(handle)
-            if found.st_dev != self.device:
+            opened = os.fstat(handle)
+            if opened.st_dev != self.device:
                 return False
             empty = self.folder(handle, path, depth + 1)
         finally:
             os.close(handle)
             os.fchdir(parent)
         # Of a folder only what was done to it counts: looking for files in it reads it.
-        if not empty or max(found.st_mtime, found.st_ctime) > self.limit or not self.spares_none(found):
+        if not empty or max(opened.st_mtime, opened.st_ctime) > self.limit or not self.spares_none(opened):
             return False
-        if depth == 0 and found.st_uid == 0:
+        if depth == 0 and opened.st_uid == 0:
             return False  # what the administrator has made there
         self.say(path + "/")
         if self.remove:

@@ -1,12 +1,12 @@
 # -*- coding: utf-8 -*-
 """Compares mounts of NFS with the declared ones: a line in words for each difference. Python 2.7 and 3.
 
-mounts.py DECLARED            what is otherwise than declared, or of this role and not declared any more
+mounts.py DECLARED            what differs from the declaration, or is this role's and not declared any more
 mounts.py DECLARED others     what somebody else mounts, or has in fstab
 mounts.py DECLARED json       the paths of both, and those to be mounted anew: {ours, others, foreign, otherwise, plain}
 
 DECLARED: JSON with mounts (by path: source, type, options), binds (by path: source), type, kept, mark, fstab_options.
-Reads /proc/self/mounts and /etc/fstab alone: whoever looks at a mount itself waits for its server.
+Reads /proc/self/mounts and /etc/fstab alone: to look at a mount itself is to wait for its server.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -30,12 +30,12 @@ def plain(text):
 
 def rows(text):
     """Return [(path, source, type, options)] of a table in the form of fstab."""
-    found = []
+    listed = []
     for line in text.splitlines():
         fields = line.split()
         if len(fields) >= 4 and not line.startswith("#"):
-            found.append((plain(fields[1]), plain(fields[0]), fields[2], fields[3].split(",")))
-    return found
+            listed.append((plain(fields[1]), plain(fields[0]), fields[2], fields[3].split(",")))
+    return listed
 
 
 def is_below(path, folder):
@@ -51,7 +51,7 @@ def compare(declared, mounts_text, fstab_text):
     """
     types = set(NFS) | {declared["type"]}
     table, fstab = rows(mounts_text), rows(fstab_text)
-    live = [row for row in table if row[2] in types and row[0] != "/"]  # the root of a diskless node is no concern
+    live = [row for row in table if row[2] in types and row[0] != "/"]  # the root of a diskless node does not count
     saved = [row for row in fstab if row[2] in types and row[0] != "/"]
     automounted = [path for path, _, kind, _ in table if kind == "autofs"]
     ours = [path for path, _, kind, options in fstab if declared["mark"] in options
@@ -87,7 +87,7 @@ def compare(declared, mounts_text, fstab_text):
 def of_others_at(declared, types, table, fstab):
     """Return {declared path: sentence} where somebody else has another source, mounted or in fstab."""
     marked = [path for path, _, _, options in fstab if declared["mark"] in options]
-    found = {}
+    sentences = {}
     for path, wanted in sorted(dict(declared["mounts"], **declared["binds"]).items()):
         if path in marked:
             continue
@@ -97,8 +97,8 @@ def of_others_at(declared, types, table, fstab):
         seen += [source for at, source, _, _ in fstab if at == path]
         other = [source for source in seen if source != wanted["source"]]
         if other:
-            found[path] = "%s is of somebody else, from %s, declared %s" % (path, other[0], wanted["source"])
-    return found
+            sentences[path] = "%s is somebody else's, from %s, declared %s" % (path, other[0], wanted["source"])
+    return sentences
 
 
 def by_another_address(path, source, options):
@@ -164,18 +164,19 @@ def read(path):
 
 def main(words):
     """Print what differs."""
-    found = compare(json.loads(words[0]), read("/proc/self/mounts"), read("/etc/fstab"))
+    differences = compare(json.loads(words[0]), read("/proc/self/mounts"), read("/etc/fstab"))
     if words[1:] == ["json"]:
-        print(json.dumps(dict(found, otherwise=sorted(found["otherwise"]), foreign=sorted(found["foreign"]))))
+        lists = {key: sorted(differences[key]) for key in ("otherwise", "foreign")}
+        print(json.dumps(dict(differences, **lists)))
         return
     if words[1:] == ["others"]:
-        told = ["%s is mounted by NFS, or in /etc/fstab" % path for path in found["others"]]
-        told += sorted(found["foreign"].values())
+        told = ["%s is mounted by NFS, or in /etc/fstab" % path for path in differences["others"]]
+        told += sorted(differences["foreign"].values())
     else:
-        told = sorted(found["otherwise"].values()) + found["lines"]
-        bare = [path for path in found["plain"] if path not in found["otherwise"]]
+        told = sorted(differences["otherwise"].values()) + differences["lines"]
+        bare = [path for path in differences["plain"] if path not in differences["otherwise"]]
         told += ["%s is mounted without its automount" % path for path in bare]
-        told += ["%s is not in the model any more" % path for path in found["ours"]]
+        told += ["%s is not in the model any more" % path for path in differences["ours"]]
     for line in told:
         print(line)
 

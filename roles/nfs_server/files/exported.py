@@ -1,7 +1,7 @@
 # -*- coding: utf-8 -*-
 """Compares what is exported with what is declared: a line in words for each difference. Python 2.7 and 3.
 
-exported.py DECLARED            what is declared and not exported, or otherwise
+exported.py DECLARED            what is declared and not exported, or exported otherwise
 exported.py DECLARED others     what is exported, now or at the next boot, and nobody declared
 
 DECLARED: JSON, a list of lines as in /etc/exports. What is exported now is what `exportfs -v` prints.
@@ -33,9 +33,9 @@ def parse(lines):
     exports = {}
     # exportfs puts the client of a long path on a line of its own.
     for line in re.sub(r"\n\s+", " ", "\n".join(lines)).splitlines():
-        found = LINE.match(line.strip())
-        if found:
-            path, client, options = found.groups()
+        match = LINE.match(line.strip())
+        if match:
+            path, client, options = match.groups()
             exports[path, "*" if client == "<world>" else client] = complete(options.split(","))
     return exports
 

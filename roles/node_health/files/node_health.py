@@ -3,19 +3,19 @@
 
 hal-node-health                  look, and show every check
 hal-node-health --act            the same, and tell Slurm: drain with the reason in words, or end a drain of its own
-hal-node-health --job-begin      prolog of a job with GPUs: nobody else's process is on them, their checks; it does not
-                                 start on a node that fails
-hal-node-health --job-end        epilog of a job with GPUs: nothing is left on them, their settings are the site's
-                                 again, their checks
+hal-node-health --job-begin      prolog of a job with GPUs: checks them, and that nobody else's process is on them; the
+                                 job does not start on a node that fails
+hal-node-health --job-end        epilog of a job with GPUs: checks them, that nothing is left on them, and gives them
+                                 the site's settings again
 hal-node-health --foreign-processes      show processes of users on GPUs that no job has
 hal-node-health --end-foreign-processes  show and kill them
-hal-node-health --observed               show for what this node would have been drained while it was only observed
-hal-node-health --who-fills /tmp 1024    show the users without whose files 1024 MB would be free there, or with 95% so
-                                         much in use
+hal-node-health --observed               show what this node would have been drained for while it was only observed
+hal-node-health --who-fills /tmp 1024    show whose files are why less than 1024 MB are free there; 95%: why more than
+                                         that is in use
 
---role ROLE, which may be repeated, keeps to the checks of a role. --json prints the results as data.
-Exit status: 0 healthy, 1 not, 2 it could not be found out, or Slurm could not be told, 3 not, and not drained because
-so many nodes are, or because it is only observed.
+--role ROLE runs the checks of that role alone; you may repeat it. --json prints the results as data.
+Exit status: 0 healthy; 1 not healthy; 2 not known, or Slurm could not be told; 3 not healthy, and not drained, because
+too many nodes are or because it is only observed.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -120,11 +120,11 @@ def around_job(options, declared, slurm):
         gpus, declared["gpu_wait_seconds"], declared.get("end_foreign_processes", False))
     results += [users, others] if options.job_end else [users]
     results += _run(declared, [node_health_gpus.ROLE], again=True)
-    if all(one["status"] == "pass" for one in results):
+    if all(result["status"] == "pass" for result in results):
         return HEALTHY  # and slurmctld is not asked: it may be busy starting this job everywhere
     node_health_doubt.judge(results, {}, {})
     show(declared["node"], results, None, brief=True)
-    if not any(node_health_doubt.counts(one) for one in results):
+    if not any(node_health_doubt.counts(result) for result in results):
         return HEALTHY
     status = settle(slurm, results, complete=False)
     if status in (HELD, NOT_KNOWN):
@@ -151,7 +151,7 @@ def settle(slurm, results, complete, alarms=()):
     except SlurmError as error:
         status = _say_error("Slurm was not told: %s" % error)
         looked = slurm.with_held(results) if complete else results
-        failing = [one["words"] for one in looked if node_health_doubt.counts(one)]
+        failing = [result["words"] for result in looked if node_health_doubt.counts(result)]
         words = "; ".join(sorted(set(failing), key=failing.index))
         alarms += ["not drained for %s: %s" % (words, error)] if failing else []
     node_health_alarm.keep(alarms, complete)
@@ -167,18 +167,19 @@ def _run(declared, roles, again=False, doubted=()):
     slow = node_health_slow.slow()
     started = time.time()
     results = _look(checks, declared["seconds"], doubted)
-    wrong = [position for position, one in enumerate(results) if one["status"] != "pass"]
+    wrong = [position for position, result in enumerate(results) if result["status"] != "pass"]
     left = int(started + declared["seconds"] - PAUSE_SECONDS - time.time())
     if again and wrong and time.time() - started < min(AGAIN_SECONDS, declared["seconds"]) and left > 0:
-        if declared.get("end_foreign_processes") and node_health_gpus.FOREIGN in [results[one]["id"] for one in wrong]:
+        failed = [results[position]["id"] for position in wrong]
+        if declared.get("end_foreign_processes") and node_health_gpus.FOREIGN in failed:
             node_health_checks.printed(SELF + ["--end-foreign-processes"], left)
         time.sleep(PAUSE_SECONDS)
         asked = [checks[position] for position in wrong]
         for position, result in zip(wrong, _look(asked, left, [node_health_doubt.key(check) for check in asked])):
             results[position] = result
     slow = slow or bool(wrong) and node_health_slow.slow()
-    for one in results:
-        one["slow"] = slow
+    for result in results:
+        result["slow"] = slow
     _name_who_fills(checks, results, started + declared["seconds"])
     return results
 
@@ -220,10 +221,10 @@ def _who_fills(directory, free):
 def _foreign_processes(slurm, end):
     """Print a line for each; with `end` they are killed."""
     try:
-        found = node_health_gpus.foreign(slurm.gres_used)
-        lines = node_health_gpus.told(found)
+        processes = node_health_gpus.foreign(slurm.gres_used)
+        lines = node_health_gpus.told(processes)
         if end:
-            node_health_gpus.end(found)
+            node_health_gpus.end(processes)
     except (Unreadable, SlurmError) as error:
         return _say_error(node_health_gpus.said(error))
     for line in lines:
@@ -234,17 +235,17 @@ def _foreign_processes(slurm, end):
 def _status(results):
     if not results:
         return NOT_KNOWN
-    return HEALTHY if all(one["status"] == "pass" for one in results) else NOT_HEALTHY
+    return HEALTHY if all(result["status"] == "pass" for result in results) else NOT_HEALTHY
 
 
 def show(node, results, seconds, brief):
     """Print a line for each check, or only those that did not pass, and a summary."""
-    wrong = [one for one in results if one["status"] != "pass"]
-    width = max([len(one["role"]) for one in results] or [0])
-    for one in wrong if brief else results:
-        words = one["id"] if one["status"] == "pass" else "%s (%s: %s); %s" % (
-            one["words"], one["id"], one["reason"], one.get("doubt") or one["why"])
-        write(_coloured(one["status"]) + shown(" %-*s  %s" % (width, one["role"], words)) + b"\n")
+    wrong = [result for result in results if result["status"] != "pass"]
+    width = max([len(result["role"]) for result in results] or [0])
+    for result in wrong if brief else results:
+        words = result["id"] if result["status"] == "pass" else "%s (%s: %s); %s" % (
+            result["words"], result["id"], result["reason"], result.get("doubt") or result["why"])
+        write(_coloured(result["status"]) + shown(" %-*s  %s" % (width, result["role"], words)) + b"\n")
     took = "" if seconds is None else " in %.2f s" % seconds
     number = "%d check%s" % (len(results), "" if len(results) == 1 else "s")
     verdict = "%d of %s failed" % (len(wrong), number) if wrong else "healthy, %s" % number
@@ -274,7 +275,7 @@ def _options(argv):
     does.add_argument("--foreign-processes", action="store_true", help="show processes of users on GPUs without a job")
     does.add_argument("--end-foreign-processes", action="store_true", help="kill them")
     does.add_argument("--who-fills", nargs=2, metavar=("DIRECTORY", "FREE"), help="whose files leave too little room")
-    does.add_argument("--observed", action="store_true", help="for what the node would have been drained")
+    does.add_argument("--observed", action="store_true", help="what the node would have been drained for")
     parser.add_argument("--role", action="append", default=[], help="only checks of this role")
     parser.add_argument("--json", action="store_true", help="print the results as data")
     return parser.parse_args(argv)

@@ -1,7 +1,7 @@
 # -*- coding: utf-8 -*-
-"""What an administrator has to know and no drain says: a node that is not well has jobs all the same. Python 2.7 and 3.
+"""What an administrator has to know and no drain says: a node has jobs, though it is not healthy. Python 2.7 and 3.
 
-It stands in a file as long as it is so, where an audit finds it, and once in the system's log.
+It stands in a file as long as it is true, where an audit finds it, and once in the system's log.
 """
 
 from __future__ import absolute_import, division, print_function

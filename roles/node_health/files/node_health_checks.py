@@ -107,7 +107,7 @@ def _serve(questions, incoming, outgoing):
             os.dup2(nothing, descriptor)
         answers = evaluate(questions)
         # What could not be read may have left a process that nobody can end.
-        left = _children_of(os.getpid()) if any(one["status"] == "unknown" for one in answers) else []
+        left = _children_of(os.getpid()) if any(answer["status"] == "unknown" for answer in answers) else []
         line = json.dumps({"answers": answers, "left": left}).encode("ascii") + b"\n"
         while line:
             line = line[os.write(outgoing, line):]
@@ -203,7 +203,7 @@ def _difference(question, answer):
 def _shown(value):
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(_shown(one) for one in value) if isinstance(value, list) else "%s" % (value,)
+    return ", ".join(_shown(part) for part in value) if isinstance(value, list) else "%s" % (value,)
 
 
 # ---------------------------------------------------------------- what hangs since an earlier run
@@ -216,7 +216,7 @@ def _born(process):
 def _status(process):
     """Return the fields of /proc/PID/stat from the state on (proc(5)); none when the process is gone."""
     try:
-        with open("/proc/%d/stat" % process, "rb") as stream:  # the name before may be no text
+        with open("/proc/%d/stat" % process, "rb") as stream:  # the name before may not be text
             return stream.read().rpartition(b")")[2].decode("ascii").split()
     except (IOError, OSError):
         return []
@@ -231,13 +231,13 @@ def _note(still, name, processes):
 
 def _children_of(parent):
     """Return the processes that a process has started and that have not ended."""
-    found = []
+    children = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             fields = _status(int(name))
             if fields and fields[0] != "Z" and int(fields[1]) == parent:
-                found.append(int(name))
-    return found
+                children.append(int(name))
+    return children
 
 
 def _still_hanging():
@@ -246,7 +246,7 @@ def _still_hanging():
             known = json.load(stream)
     except (IOError, OSError, ValueError):
         return {}
-    return {name: (int(one[0]), one[1]) for name, one in known.items() if _born(int(one[0])) == one[1]}
+    return {name: (int(child[0]), child[1]) for name, child in known.items() if _born(int(child[0])) == child[1]}
 
 
 def _remember(still):

@@ -1,9 +1,9 @@
 # -*- coding: utf-8 -*-
-"""What takes no node out yet: a check without an answer, and what a slow node shows. Python 2.7 and 3.
+"""What does not take a node out yet: a check without an answer, and what a slow node shows. Python 2.7 and 3.
 
-On a busy machine 24 healthy nodes were drained because a program took longer than its 10 s. No answer is unknown: it
-takes a node out when the next run, which waits longer, has no answer either, the node has processors to spare, and no
-other witness finds it well. What fails at once, on a node that is not slow, needs none of that.
+On a busy machine 24 healthy nodes were drained because a program took longer than its 10 s. A missing answer says
+nothing. It takes a node out if the next run, which waits longer, has no answer either, the node has processors to
+spare, and no other witness finds it well. What fails at once, on a node that is not slow, needs none of that.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -19,7 +19,7 @@ __metaclass__ = type
 DOUBTS = "/run/hal-node-health-doubts.json"  # since the node was booted
 LOOKS = 2  # runs in a row that have to find the same
 LONG = 3  # runs in a row after which an administrator is told that nothing is known
-UNFINISHED = "the check came to no end in 3 runs or more (slurmd ends it after 60 s): nothing is known of this node"
+UNFINISHED = "the check did not finish in 3 runs or more (slurmd ends it after 60 s): nothing is known of this node"
 ONCE_MORE = "the next check looks once more"
 
 
@@ -35,16 +35,17 @@ def judge(results, times, witnesses):
     witnesses  {role: who is asked when a check of the role has no answer}: see node_health_witness
     """
     now, alarms = {}, []
-    for one in results:
-        if one["status"] == "pass" or (one["status"] == "fail" and (one["hardware"] or not one.get("slow"))):
+    for result in results:
+        if result["status"] == "pass" or (
+                result["status"] == "fail" and (result["hardware"] or not result.get("slow"))):
             continue
-        seen = now[key(one)] = times.get(key(one), 0) + 1
-        doubt = ONCE_MORE if seen < LOOKS else _doubt(one, witnesses.get(one["role"], {}))
+        seen = now[key(result)] = times.get(key(result), 0) + 1
+        doubt = ONCE_MORE if seen < LOOKS else _doubt(result, witnesses.get(result["role"], {}))
         if doubt:
-            one["doubt"] = doubt
+            result["doubt"] = doubt
             if seen >= LONG:
                 alarms.append("%s? (%s: %s), in %d runs or more; %s" % (
-                    one["words"], one["id"], one["reason"], LONG, doubt))
+                    result["words"], result["id"], result["reason"], LONG, doubt))
     return now, alarms
 
 
@@ -53,7 +54,7 @@ def _doubt(result, witnesses):
     if result["status"] == "fail" or result.get("hangs"):
         return ""
     if result.get("slow"):
-        return "the node is slow, and no answer says nothing"
+        return "the node is slow, so a missing answer proves nothing"
     verdict, words = node_health_witness.ask(witnesses)
     if verdict == node_health_witness.WELL:
         return words
@@ -83,9 +84,9 @@ class Runs:
     def end(self, times, results):
         """Keep the doubts of this run, and say them in the system's log."""
         syslog.openlog("hal-node-health", 0, syslog.LOG_DAEMON)
-        for one in results:
-            if one.get("doubt"):
-                words = "%s? (%s: %s); %s" % (one["words"], one["id"], one["reason"], one["doubt"])
+        for result in results:
+            if result.get("doubt"):
+                words = "%s? (%s: %s); %s" % (result["words"], result["id"], result["reason"], result["doubt"])
                 syslog.syslog(syslog.LOG_WARNING, words.encode("ascii", "replace").decode("ascii"))
         self._write({"times": times, "late": 0, "runs": False})
 

@@ -4,7 +4,7 @@
 Slurm names them in SLURM_JOB_GPUS, older releases in CUDA_VISIBLE_DEVICES (prolog and epilog see the numbers of the
 node, not those that the job sees): prolog_epilog guide, "Environment Variables".
 
-What a user runs is no fault of the hardware. Its process may come from a login, without any job, and may be made to
+What a user runs is not a fault of the hardware. Its process may come from a login, without any job, and may be made to
 look like one that hangs; so it takes the node out only as long as it is there. Anything may be in a process's name:
 nvidia-smi is never asked for it, because a line break in it would make a line for another process.
 """
@@ -83,19 +83,19 @@ def foreign(gres_used):
     anybody computes. A process that is there before it answers, and still there after it, was there when no job had the
     GPU.
     """
-    found = of_users(on_gpus())
-    used = gres_used() if found else None
+    processes = of_users(on_gpus())
+    used = gres_used() if processes else None
     if used is None:
         return []
     jobs = of_jobs(used)
-    found = [one for one in found if one.gpu not in jobs]
-    still = {pid for _, pid in _rows()} if found else ()
-    return [one for one in found if str(one.pid) in still and _same(one)]
+    processes = [process for process in processes if process.gpu not in jobs]
+    still = {pid for _, pid in _rows()} if processes else ()
+    return [process for process in processes if str(process.pid) in still and _same(process)]
 
 
 def of_users(processes):
     """Return those that users run, or ran: what has ended, and is on a GPU all the same, had any owner."""
-    return [one for one in processes if one.uid is None or is_user(one.uid)]
+    return [process for process in processes if process.uid is None or is_user(process.uid)]
 
 
 def told(processes):
@@ -107,12 +107,12 @@ def told(processes):
 def end(processes):
     """End those of users, and say so in the system's log. What cannot be ended is left."""
     syslog.openlog("hal-node-health", 0, syslog.LOG_DAEMON)
-    for one, line in _described(processes):
+    for process, line in _described(processes):
         # Now, because its number may have become another process's.
-        if one.uid is None or not is_user(one.uid) or one.killed or not _same(one):
+        if process.uid is None or not is_user(process.uid) or process.killed or not _same(process):
             continue
         try:
-            os.kill(one.pid, signal.SIGKILL)
+            os.kill(process.pid, signal.SIGKILL)
         except OSError:
             continue
         syslog.syslog(syslog.LOG_WARNING, "killed: " + line)
@@ -120,18 +120,19 @@ def end(processes):
 
 def _described(processes):
     """Return (process, line) of each, by number, however many GPUs it is on."""
-    names = named(sorted({one.uid for one in processes if one.uid is not None}))
+    names = named(sorted({process.uid for process in processes if process.uid is not None}))
     gpus = {}
-    for one in processes:
-        gpus.setdefault(one.pid, (one, []))[1].append(one.gpu)
-    return [(one, _line(one, where, names)) for _, (one, where) in sorted(gpus.items())]
+    for process in processes:
+        gpus.setdefault(process.pid, (process, []))[1].append(process.gpu)
+    return [(process, _line(process, where, names)) for _, (process, where) in sorted(gpus.items())]
 
 
-def _line(one, where, names):
-    if one.uid is None:
-        return "process %d has ended and is still on GPU %s" % (one.pid, _listed(where))
+def _line(process, where, names):
+    if process.uid is None:
+        return "process %d has ended and is still on GPU %s" % (process.pid, _listed(where))
     return "%s runs %d %s on GPU %s without a job%s" % (
-        names[one.uid], one.pid, one.command, _listed(where), ", and does not end when killed" if one.killed else "")
+        names[process.uid], process.pid, process.command, _listed(where),
+        ", and does not end when killed" if process.killed else "")
 
 
 def _rows(gpus=()):
@@ -176,21 +177,22 @@ def left_over(gpus, wait_seconds, end_foreign):
         if end_foreign:
             end(on_gpus(gpus))
         while True:
-            found = on_gpus(gpus)
-            if not found or time.time() > deadline:
+            processes = on_gpus(gpus)
+            if not processes or time.time() > deadline:
                 break
             time.sleep(1)
     except Unreadable as error:
         return _result("unknown", FOREIGN, said(error), FOREIGN_WORDS), _left([])
-    users = of_users(found)
+    users = of_users(processes)
     words = ", ".join(told(users))
     return (_result("fail" if users else "pass", FOREIGN, words, FOREIGN_WORDS),
-            _left([one for one in found if one not in users]))
+            _left([process for process in processes if process not in users]))
 
 
 def _left(processes):
     """Return the result for processes of the system; a process of no user cannot be anybody's plot."""
-    reason = "; ".join("process %d, %s, on GPU %d" % (one.pid, one.command, one.gpu) for one in processes)
+    reason = "; ".join(
+        "process %d, %s, on GPU %d" % (process.pid, process.command, process.gpu) for process in processes)
     return _result("fail" if processes else "pass", "no process is left on the GPUs", reason, "process left on a GPU",
                    hardware=True)
 
@@ -200,7 +202,7 @@ def reset(gpus, settings):
 
     What was refused, or got no answer, is tried once more: other jobs may end on the node at the same moment. No later
     check asks this again, or what processes of the system are left: an administrator ends such a drain, as one for
-    hardware. No answer is no refusal: who keeps the node busy enough could cause it.
+    hardware. A missing answer is not a refusal: a user who keeps the node busy could cause it.
     """
     results = []
     for arguments in settings:

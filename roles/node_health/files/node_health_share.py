@@ -16,7 +16,7 @@ __metaclass__ = type
 
 
 def used_up(text, name, prefix, percent, minutes, now):
-    """Return why a node may not be taken out, or not stay out, "" when it may. What is not known is no permission.
+    """Return why a node may not be taken out, or not stay out, "" when it may. What is not known does not permit it.
 
     text      of "scontrol --oneliner show node": all nodes
     name      the node's
@@ -28,18 +28,18 @@ def used_up(text, name, prefix, percent, minutes, now):
     Others that were drained in the same second, or before it, count for a node that is out already: of those that drain
     at once the last sees all. So there may be fewer than permitted, but never more.
     """
-    nodes = {one["name"]: dict(one, since=_since(line, prefix) if one["drained"] else None)
-             for line, one in ((line, read_node(line)) for line in text.splitlines()) if one}
+    nodes = {node["name"]: dict(node, since=_since(line, prefix) if node["drained"] else None)
+             for line, node in ((line, read_node(line)) for line in text.splitlines()) if node}
     mine = nodes.get(name) or {"partitions": [], "since": None}
     if not mine["partitions"]:
         return "slurmctld names no partition of this node, so how many are out is not known"
     for partition in mine["partitions"]:
-        members = [one for one in nodes.values() if partition in one["partitions"]]
+        members = [node for node in nodes.values() if partition in node["partitions"]]
         most = max(1, len(members) * percent // 100)
-        out = [one["name"] for one in members if one["name"] != name and one["since"] is not None
-               and one["since"] >= now - 60 * minutes and (mine["since"] is None or one["since"] <= mine["since"])]
+        out = [node["name"] for node in members if node["name"] != name and node["since"] is not None
+               and node["since"] >= now - 60 * minutes and (mine["since"] is None or node["since"] <= mine["since"])]
         if len(out) >= most:
-            return "%d of %d nodes of partition %s are out for their health since less than %d minutes (%s)" % (
+            return "%d of %d nodes of partition %s went out for their health in the last %d minutes (%s)" % (
                 len(out), len(members), partition, minutes, _listed(out))
     return ""
 
@@ -51,10 +51,10 @@ def _listed(names):
 
 def _since(line, prefix):
     """Return when a node got a reason of ours (time.time), None when it has none. A time that cannot be read is now."""
-    found = re.search(r" Reason=(.*?) \[[^@\]]+@([^\]]+)\]", line)
-    if not found or not found.group(1).startswith(prefix):
+    match = re.search(r" Reason=(.*?) \[[^@\]]+@([^\]]+)\]", line)
+    if not match or not match.group(1).startswith(prefix):
         return None
     try:
-        return time.mktime(time.strptime(found.group(2), "%Y-%m-%dT%H:%M:%S"))
+        return time.mktime(time.strptime(match.group(2), "%Y-%m-%dT%H:%M:%S"))
     except ValueError:
         return time.time()

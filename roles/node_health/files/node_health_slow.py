@@ -1,8 +1,8 @@
 # -*- coding: utf-8 -*-
 """Whether the node has processors to spare. Python 2.7 and 3.
 
-On a busy node an answer comes late because its program does not run, and says nothing about what is asked. A load says
-little of that; how much longer than its work some work takes says it.
+On a busy node an answer comes late because its program does not run, and says nothing about what is asked. The load
+says little about that. How much longer than needed some work takes says more.
 """
 
 from __future__ import absolute_import, division, print_function

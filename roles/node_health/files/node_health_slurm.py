@@ -2,8 +2,8 @@
 """What Slurm is told of a node's health: drain it with the reason in words, give it back. Python 2.7 and 3.
 
 Only a drain of our own is ever ended, and we know it by its reason, word for word: whoever writes another one takes the
-node over. A reason is made of causes, which are remembered with it. They add up: the first stays the first, one that is
-over goes, and hardware stays until an administrator has seen it. So what is shown is what decides.
+node over. A reason is made of causes, which are remembered with it. They add up: the first stays the first, a
+cause that is over goes, and hardware stays until an administrator has seen it. So what is shown is what decides.
 
 Hardware for which the node could not be drained, since so many are out or slurmctld did not answer, is remembered, too:
 an epilog sees what no later check asks.
@@ -57,16 +57,16 @@ def causes_after(causes, results, complete):
 
     What could not be read ends nothing, and neither does a part of the checks. What a complete check asks no more ends.
     """
-    found = {(one["role"], one["id"]): one for one in results}
+    by_check = {(result["role"], result["id"]): result for result in results}
     kept = []
     for cause in causes:
-        now = found.get((cause["role"], cause["id"]))
+        now = by_check.get((cause["role"], cause["id"]))
         if not cause["hardware"] and now is not None and counts(now):
             kept.append(_cause(now))  # as it is now
         elif cause["hardware"] or not complete or (now is not None and now["status"] != "pass"):
             kept.append(cause)
     known = {(cause["role"], cause["id"]) for cause in kept}
-    new = [_cause(one) for one in results if counts(one) and (one["role"], one["id"]) not in known]
+    new = [_cause(result) for result in results if counts(result) and (result["role"], result["id"]) not in known]
     return kept + sorted(new, key=lambda cause: not cause["seen"])
 
 
@@ -80,10 +80,10 @@ def _cause(result):
 
 def with_held(results, held):
     """Return results, and what held causes add to them: those that nobody asked, or that could not be read now."""
-    status = {(one["role"], one["id"]): one["status"] for one in results}
+    status = {(result["role"], result["id"]): result["status"] for result in results}
     still = [cause for cause in held if status.get((cause["role"], cause["id"]), "unknown") == "unknown"]
     again = {(cause["role"], cause["id"]) for cause in still}
-    return [one for one in results if (one["role"], one["id"]) not in again] + [
+    return [result for result in results if (result["role"], result["id"]) not in again] + [
         dict(cause, status="fail") for cause in still]
 
 
@@ -92,16 +92,16 @@ def reason_of(causes):
 
     It is a line as Slurm keeps it: the reason is known again word for word.
     """
-    details = ", ".join("%s: %s" % (one["id"], one["reason"]) for one in causes)
+    details = ", ".join("%s: %s" % (cause["id"], cause["reason"]) for cause in causes)
     return reason_line("%s%s (%s)" % (PREFIX, _words(causes), details))
 
 
 def _words(causes):
     """Return the words of the causes, each once. Where they are too many, those for hardware are shown."""
-    seen = {one["role"] for one in causes if one["seen"]}
+    seen = {cause["role"] for cause in causes if cause["seen"]}
     # What could not be read of a role of which something failed has mostly the same cause.
-    told = _unique([(one["words"] + ("" if one["seen"] else "?"), one["hardware"])
-                    for one in causes if one["seen"] or one["role"] not in seen])
+    told = _unique([(cause["words"] + ("" if cause["seen"] else "?"), cause["hardware"])
+                    for cause in causes if cause["seen"] or cause["role"] not in seen])
     left = 0
     while len(told) > 1 and len("; ".join(words for words, _ in told)) > WORDS:
         told.pop(max(range(1, len(told)), key=lambda place: (not told[place][1], place)))
@@ -142,8 +142,8 @@ def decide(node, results, complete, remembered):
             return "nothing", "healthy as far as can be seen while a job ends there", []
         return "resume", "healthy again", []
     if reason_of(causes) != node["reason"] and _kinds(causes) != _kinds(_shown(node, remembered)):
-        return "update", "fails otherwise than before", causes
-    if any(counts(one) for one in results):
+        return "update", "fails for other reasons than before", causes
+    if any(counts(result) for result in results):
         return "nothing", "is drained already", causes
     if complete and hardware_in(causes):
         return "nothing", "healthy again, and stays drained for an administrator to look at the hardware", causes
@@ -166,17 +166,17 @@ def _kinds(causes):
     """Return what makes a reason another one. A number that was measured does not: each update is a drain of now for
     the other nodes (node_health_share).
     """
-    return {(one["role"], one["id"], one["seen"], one["hardware"]) for one in causes}
+    return {(cause["role"], cause["id"], cause["seen"], cause["hardware"]) for cause in causes}
 
 
 def _new(causes, before):
-    known = [(one["role"], one["id"], one["hardware"]) for one in before]
-    return [one for one in causes if (one["role"], one["id"], one["hardware"]) not in known]
+    known = [(cause["role"], cause["id"], cause["hardware"]) for cause in before]
+    return [cause for cause in causes if (cause["role"], cause["id"], cause["hardware"]) not in known]
 
 
 def hardware_in(causes):
     """Whether hardware is broken. What could not be read may be anything."""
-    return any(one["hardware"] for one in causes)
+    return any(cause["hardware"] for cause in causes)
 
 
 class Slurm:
@@ -202,9 +202,9 @@ class Slurm:
                 results = self.with_held(results)
             # All nodes, if it may have to be drained.
             try:
-                seen = self._nodes(any(counts(one) for one in results))
+                seen = self._nodes(any(counts(result) for result in results))
             except SlurmError:
-                self._keep_broken([_cause(one) for one in results if counts(one)])
+                self._keep_broken([_cause(result) for result in results if counts(result)])
                 raise
             node = read_nodes(seen).get(self.name)
             action, why, causes = decide(node, results, complete, remembered)
@@ -239,11 +239,11 @@ class Slurm:
         return ""
 
     def _keep_broken(self, causes):
-        """Remember what hardware is broken, for which the node could not be drained. It is no drain of later days where
-        the node is only observed.
+        """Remember what hardware is broken, for which the node could not be drained. It drains nothing later where the
+        node is only observed.
         """
         if not self.observes:
-            self._hold(self._held() + _new([one for one in causes if one["hardware"]], self._held()))
+            self._hold(self._held() + _new([cause for cause in causes if cause["hardware"]], self._held()))
 
     def _drain(self, seen, causes):
         """Drain the node unless so many others are out; again afterwards, since they may ask at the same moment."""
@@ -327,7 +327,7 @@ class Slurm:
         known = _read(SPARE + HELD)
         known = _read(self.state + HELD) if known is None else known
         causes = known if isinstance(known, list) else []
-        return [one for one in causes if isinstance(one, dict) and set(one) == CAUSE]
+        return [cause for cause in causes if isinstance(cause, dict) and set(cause) == CAUSE]
 
     def _hold(self, causes):
         if causes != self._held():
@@ -373,7 +373,7 @@ def _forget(path):
 
 def _stamp(path):
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_mtime
+    return status.st_ino, status.st_mtime

@@ -1,9 +1,9 @@
 # -*- coding: utf-8 -*-
 """Whose files fill a disk. Python 2.7 and 3.
 
-Anybody can write to these places, so nothing there is believed, and nothing there may take long: `find` counts, which
-follows no link, leaves the file system nowhere and opens folders one below the other; no name of a file is read. It
-stops after so many seconds or entries, and the answer says that.
+Anybody can write to these places, so nothing there is believed, and nothing there may take long: `find` counts. It
+follows no link, never leaves the file system and opens folders one below the other. No name of a file is read. It stops
+after so many seconds or entries, and the answer says that.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -62,11 +62,11 @@ def who_fills(directory, free):
     return ", ".join(words + ["not counted to the end"] * (not counted))
 
 
-def _missing(found, free):
+def _missing(volume, free):
     """Return how many bytes have to become free, as df counts them: of what users may have."""
     if not free.endswith("%"):
-        return int(free) * MB - found.f_bavail * found.f_frsize
-    used, left = (found.f_blocks - found.f_bfree) * found.f_frsize, found.f_bavail * found.f_frsize
+        return int(free) * MB - volume.f_bavail * volume.f_frsize
+    used, left = (volume.f_blocks - volume.f_bfree) * volume.f_frsize, volume.f_bavail * volume.f_frsize
     return used - (used + left) * int(free[:-1]) // 100
 
 
@@ -79,16 +79,16 @@ def _most(amounts):
 def _places(directory):
     """Return the folders of the directory's file system in which anybody may write."""
     device = os.stat(directory).st_dev
-    found = []
+    folders = []
     for place in (directory,) + PLACES:
         path = os.path.realpath(place)
         try:
             status = os.stat(path)
         except OSError:
             continue
-        if status.st_dev == device and status.st_mode & stat.S_IWOTH and path not in found:
-            found.append(path)
-    return found
+        if status.st_dev == device and status.st_mode & stat.S_IWOTH and path not in folders:
+            folders.append(path)
+    return folders
 
 
 def _count(places):
@@ -118,7 +118,8 @@ def _may_hang(places):
     with open(MOUNTS, "rb") as stream:
         mounts = [line.split() for line in stream]
     below = tuple(to_bytes(place) + b"/" for place in places)
-    return any(one[4].startswith(below) and b"allow_other" in one[-1].split(b",") for one in mounts if len(one) > 4)
+    return any(mount[4].startswith(below) and b"allow_other" in mount[-1].split(b",")
+               for mount in mounts if len(mount) > 4)
 
 
 def _found(places, deadline, add):

@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""Users in words: whose a process or a file is, for sinfo and for a log. Python 2.7 and 3.
+"""Users in words: who owns a process or a file, for sinfo and for a log. Python 2.7 and 3.
 
 Names of accounts and processes are other people's text. A name stands as one word without blanks, commas or brackets,
 so that none of them looks like words of ours.
@@ -58,7 +58,7 @@ def _holder(uid):
             ranges = [line.strip().split(b":") for line in stream]
     except (IOError, OSError):
         return ""
-    for one in ranges:
-        if len(one) == 3 and one[1].isdigit() and one[2].isdigit() and 0 <= uid - int(one[1]) < int(one[2]):
-            return "an id of " + plain(one[0])
+    for entry in ranges:
+        if len(entry) == 3 and entry[1].isdigit() and entry[2].isdigit() and 0 <= uid - int(entry[1]) < int(entry[2]):
+            return "an id of " + plain(entry[0])
     return ""

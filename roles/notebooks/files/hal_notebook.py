@@ -3,9 +3,9 @@
 
 Runs on nodes: Python 2.7 and 3.
 
-Each listens on 127.0.0.1 unless --public is said, at a port of its own, and asks for a token or a password, except
-TensorBoard, which has neither. On a login node nothing but TensorBoard is started unless --here is said: that node has
-no GPU, and everybody is on it.
+Each listens on 127.0.0.1 unless you give --public, at a port of its own, and asks for a token or a password, except
+TensorBoard, which has neither. On a login node only TensorBoard is started unless you give --here: that node has no
+GPU, and everybody works on it.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -93,7 +93,7 @@ def not_here(kind, settings):
     if not settings["login_node"] or kind == "tensorboard" or os.environ.get("SLURM_JOB_ID"):
         return ""
     return "\n".join([
-        "not on the login node: it has no GPU, and everybody shares it. %s belongs into a job. Type:" % NAMES[kind],
+        "not on the login node: it has no GPU, and everybody shares it. %s belongs in a job. Type:" % NAMES[kind],
         "    " + job(kind, settings),
         "It says then how to reach it from your own computer, and runs until Ctrl-C or the end of the job's time.",
         "For a small thing here: hal-%s --here. More: hal-%s --help" % (kind, kind)])
@@ -122,18 +122,18 @@ def reach(address, port, settings, host):
 
 def environment(settings):
     """Return the environment with places of the user's own: nothing of a notebook goes to the system's folders."""
-    found = dict(os.environ)
+    environ = dict(os.environ)
     home = pwd.getpwuid(os.getuid()).pw_dir
     data = os.path.join(home, ".local", "share", "jupyter")
-    found.setdefault("JUPYTER_CONFIG_DIR", os.path.join(home, ".jupyter"))
-    found.setdefault("JUPYTER_DATA_DIR", data)
-    found.setdefault("JUPYTER_RUNTIME_DIR", os.path.join(data, "runtime"))
+    environ.setdefault("JUPYTER_CONFIG_DIR", os.path.join(home, ".jupyter"))
+    environ.setdefault("JUPYTER_DATA_DIR", data)
+    environ.setdefault("JUPYTER_RUNTIME_DIR", os.path.join(data, "runtime"))
     # In a job it often names a folder of the login's session, which is not there.
-    if not os.access(found.get("XDG_RUNTIME_DIR", ""), os.W_OK):
-        found.pop("XDG_RUNTIME_DIR", None)
-    paths = [settings["kernels"]] + [one for one in found.get("JUPYTER_PATH", "").split(":") if one]
-    found["JUPYTER_PATH"] = ":".join(one for at, one in enumerate(paths) if one not in paths[:at])
-    return found
+    if not os.access(environ.get("XDG_RUNTIME_DIR", ""), os.W_OK):
+        environ.pop("XDG_RUNTIME_DIR", None)
+    paths = [settings["kernels"]] + [folder for folder in environ.get("JUPYTER_PATH", "").split(":") if folder]
+    environ["JUPYTER_PATH"] = ":".join(folder for at, folder in enumerate(paths) if folder not in paths[:at])
+    return environ
 
 
 def find(program, path):
@@ -154,24 +154,24 @@ def jupyter(kind, address, port, words, given):
         if not runner:
             raise Problem("there is no singularity on this node")
         return [runner, "exec", "--nv", image, prefix + "/bin/" + program] + options + words
-    found = find(program, given["PATH"])
-    if not found:
+    path = find(program, given["PATH"])
+    if not path:
         raise Problem("there is no %s: module load %s" % (program, MODULES[kind]))
-    return [found] + options + words
+    return [path] + options + words
 
 
 def tensorboard(address, port, words, given):
     """Return the command of TensorBoard."""
-    found = find("tensorboard", given["PATH"])
-    if not found:
+    path = find("tensorboard", given["PATH"])
+    if not path:
         raise Problem("there is no tensorboard: module load tensorboard")
     if not any(word.split("=")[0] in ("--logdir", "--version", "--help") for word in words):
         raise Problem("which logs? hal-tensorboard --logdir FOLDER")
-    return [found, "--host", address, "--port", str(port)] + words
+    return [path, "--host", address, "--port", str(port)] + words
 
 
 def h2o(address, port, words, given, settings):
-    """Return the command of H2O, with a password that is only in a file of the user's own and on a terminal of his."""
+    """Return the command of H2O, with a password that is only in the user's own file and on the user's terminal."""
     java, python = settings["java"], find("python", given["PATH"])
     if not os.access(java, os.X_OK):
         raise Problem("there is no Java at %s; tell the administrators" % java)
@@ -186,7 +186,7 @@ def h2o(address, port, words, given, settings):
     handle, path = tempfile.mkstemp(prefix="login-", dir=folder)
     os.write(handle, ("%s: %s\n" % (user, password)).encode("utf-8"))
     os.close(handle)
-    # What is no terminal is kept: a job's output is a file that others may be able to read.
+    # Output that is not a terminal is kept: a job's output is a file that others may be able to read.
     shown = "password %s" % password if sys.stdout.isatty() else "the password is in %s, which is yours alone" % path
     print("User %s, %s" % (user, shown))
     cores = given.get("SLURM_CPUS_ON_NODE", "4")
@@ -241,7 +241,7 @@ def main():
             parser.print_help()
             return
         if os.getuid() == 0:
-            raise Problem("not as root: a notebook is a way in for who has its token")
+            raise Problem("not as root: a notebook lets in anybody who has its token")
         with io.open(asked.settings, encoding="utf-8") as stream:
             settings = json.load(stream)
         if not (asked.here or asked.show) and not_here(kind, settings):
@@ -255,7 +255,7 @@ def main():
             command = h2o(address, port, words, given, settings)
         elif kind == "tensorboard":
             command = tensorboard(address, port, words, given)
-            print("TensorBoard asks for no password: who is on this node can read it.")
+            print("TensorBoard does not ask for a password: everybody on this node can read it.")
         else:
             command = jupyter(kind, address, port, words, given)
     except (Problem, OSError, IOError, ValueError, KeyError) as error:

@@ -37,7 +37,7 @@ class Problem(Exception):
 
 
 def text(value):
-    """Return bytes or text as text; what is no UTF-8 is replaced."""
+    """Return bytes or text as text; what is not UTF-8 is replaced."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else u"%s" % value
 
 
@@ -52,7 +52,7 @@ def clean(words):
 def checked_name(name):
     """Return the name of a node, which becomes the name of a file; Problem for anything else."""
     if not NAME.match(name):
-        raise Problem("%r is no name of a node" % name)
+        raise Problem("%r is not a name of a node" % name)
     return name
 
 
@@ -100,16 +100,16 @@ def read_json(path):
     """Return what a file has, None when it is not there; Problem names one that cannot be read."""
     try:
         with io.open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            content = json.load(file)
     except (IOError, OSError) as error:
         if error.errno in (2, 20):
             return None
         raise Problem("%s: cannot be read: %s" % (path, error.strerror))
     except ValueError:
         raise Problem("%s: is damaged; no JSON" % path)
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise Problem("%s: is damaged; no mapping" % path)
-    return found
+    return content
 
 
 def replace(path, content, mode=0o600):
@@ -188,7 +188,7 @@ def as_account(place):
     for kind in FOLDERS:
         path = os.path.join(place.state, kind)
         if os.path.islink(path):
-            raise Problem("%s: is a link, where a folder has to be; find out who laid it, remove it, and roll out"
+            raise Problem("%s: is a link, where a folder has to be; find out who made it, remove it, and roll out"
                           " provision_server" % path)
     owner = os.stat(place.state) if os.geteuid() == 0 else None
     if owner is None or owner.st_uid == 0:
@@ -239,18 +239,18 @@ class Place(object):
     def node(self, name):
         """Return what the role wrote of a node; Problem when there is no such node, or its file is damaged."""
         path = os.path.join(self.nodes, checked_name(name))
-        found = read_json(path)
-        if found is None:
+        entry = read_json(path)
+        if entry is None:
             raise Problem("%s: this server has no such node; it knows those of cluster.yml with a MAC" % name)
         for key, kind in (("address", TEXT), ("names", list), ("standing", TEXT)):
-            if not isinstance(found.get(key), kind):
+            if not isinstance(entry.get(key), kind):
                 raise Problem("%s: is damaged; no %s" % (path, key))
-        return found
+        return entry
 
     def names(self):
         """Return the names of all nodes."""
         try:
-            return sorted(one for one in os.listdir(self.nodes) if NAME.match(one))
+            return sorted(name for name in os.listdir(self.nodes) if NAME.match(name))
         except OSError as error:
             raise Problem("%s: cannot be read: %s" % (self.nodes, error.strerror))
 
@@ -264,13 +264,13 @@ class Place(object):
         except OSError as error:
             raise Problem("%s: cannot be read: %s" % (self.nodes, error.strerror))
         if self._index[0] != changed:
-            found = {}
+            index = {}
             for name in self.names():
                 try:
-                    found[self.node(name)["address"]] = name
+                    index[self.node(name)["address"]] = name
                 except Problem as problem:
-                    say("%s; %s gets nothing until role provision_server wrote it anew" % (problem, name))
-            self._index = (changed, found)
+                    say("%s; %s gets nothing until role provision_server writes it anew" % (problem, name))
+            self._index = (changed, index)
         return self._index[1].get(address)
 
     def locked(self, name):

@@ -1,7 +1,7 @@
 # -*- coding: utf-8 -*-
 """The server of hal-provision: a node gets its own files and nobody else's. Python 2.7 and 3.
 
-Who asks is known by the address that the connection comes from. Without TLS: boot configuration, the files of its
+The server knows a node by the address that the connection comes from. Without TLS: boot configuration, the files of its
 order, and what a reboot by Slurm is for. With TLS and the token: that its installation begins, first secrets, the call
 home, once each, and why an installer stops. How much anybody may ask for: provision_limits.py.
 """
@@ -79,7 +79,7 @@ class Handler(BaseHTTPRequestHandler):
         return None
 
     def send_error(self, code, message=None, explain=None):
-        """Answer what is no request: without its own words, and counted as a refusal."""
+        """Answer what is not a request: without its own words, and counted as a refusal."""
         address = self.client_address[0]
         self.unread = True
         self.worth_a_line = self._refused(self.server.limits.share(address), text(message or "")[:80], "no request")
@@ -117,12 +117,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def _node(self, named=None):
         """Return the node that asks; None when nobody known does, or when it asks for another's."""
-        found = self.server.limits.place.by_address(self.client_address[0])
-        if found is None or named not in (None, found):
-            self.worth_a_line = self._refused(found, "%s %s" % (self.command, (named or "")[:80]),
-                                              "another node's" if found else "no node has this address")
+        name = self.server.limits.place.by_address(self.client_address[0])
+        if name is None or named not in (None, name):
+            self.worth_a_line = self._refused(name, "%s %s" % (self.command, (named or "")[:80]),
+                                              "another node's" if name else "no node has this address")
             return None
-        return found
+        return name
 
     def _refused(self, node, what, why):
         """Write a refusal down; return whether it is worth a line in the journal."""
@@ -195,7 +195,7 @@ class Handler(BaseHTTPRequestHandler):
         return 200, b"ok\n"
 
     def _length(self):
-        """Return how long the body is that was announced, 0 for what is no number."""
+        """Return how long the body is that was announced, 0 for what is not a number."""
         try:
             return int(self.headers.get("Content-Length") or 0)
         except ValueError:
@@ -239,19 +239,19 @@ class Server(HTTPServer):
         """Answer in a thread, when there is room for one more of whoever asks."""
         limits, address = self.limits, client_address[0]
         share = limits.share(address)
-        one = limits.connections.enter(share, request)
-        if one is None:
+        connection = limits.connections.enter(share, request)
+        if connection is None:
             if limits.refusals.note(time.time(), share, address, "", "too many connections at once"):
-                limits.say(address, "more than %d connections at once; closed" % limits.connections.each)
+                limits.say(address, "more than %d connections at once; closed" % limits.connections.most)
             self.shutdown_request(request)
             return
         try:
-            _start(self._serve, one, request, client_address)
+            _start(self._serve, connection, request, client_address)
         except Exception:
-            limits.connections.leave(one)
+            limits.connections.leave(connection)
             raise
 
-    def _serve(self, one, request, client_address):
+    def _serve(self, connection, request, client_address):
         broke = ""
         try:
             self.finish_request(request, client_address)
@@ -260,8 +260,8 @@ class Server(HTTPServer):
         try:
             self.shutdown_request(request)
         finally:
-            self.limits.connections.leave(one)
-        if one.late:
+            self.limits.connections.leave(connection)
+        if connection.late:
             broke = "not done within %d s" % self.limits.connections.seconds
         if broke:
             self._say_broken(client_address[0], broke)
@@ -283,7 +283,7 @@ class Server(HTTPServer):
         self._say_broken(client_address[0], text("%s" % sys.exc_info()[1]))
 
     def _say_broken(self, address, words):
-        """One line for a connection that broke: handshakes of strangers are no fault of ours, and are counted."""
+        """One line for a connection that broke: handshakes of strangers are not our fault, and are counted."""
         limits = self.limits
         try:
             node = limits.place.by_address(address)
@@ -308,14 +308,14 @@ def context_of(place):
 
 def servers(place):
     """Return the places that listen; Problem names one that cannot."""
-    context, limits, found = context_of(place), Limits(place), []
+    context, limits, listening = context_of(place), Limits(place), []
     for address in place.listen:
-        for port, one in ((place.port, None), (place.tls_port, context)):
+        for port, tls in ((place.port, None), (place.tls_port, context)):
             try:
-                found.append(Server((address, port), limits, one))
+                listening.append(Server((address, port), limits, tls))
             except (OSError, IOError) as error:
                 raise Problem("%s port %d: cannot listen: %s" % (address, port, error.strerror or error))
-    return found
+    return listening
 
 
 def tell_ready():
@@ -338,6 +338,6 @@ def serve(place):
     running = servers(place)
     tell_ready()
     _start(running[0].limits.watch)
-    for one in running[1:]:
-        _start(one.serve_forever)
+    for server in running[1:]:
+        _start(server.serve_forever)
     running[0].serve_forever()

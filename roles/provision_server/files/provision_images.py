@@ -40,31 +40,31 @@ def signed(folder, key):
     # Only now is the manifest believed.
     if asked.returncode != 0 or "Verified OK" not in said:
         raise Problem("%s: the manifest is not signed by this site's key (%s)" % (name, key))
-    found = read_json(manifest)
-    missing = [part for part in PARTS if part not in found]
+    image = read_json(manifest)
+    missing = [part for part in PARTS if part not in image]
     if missing:
         raise Problem("%s: the manifest has no %s" % (name, ", ".join(missing)))
-    expected = "%s-%s-%s" % (found["name"], found["version"], found["arch"])
+    expected = "%s-%s-%s" % (image["name"], image["version"], image["arch"])
     if expected != name:
         raise Problem("%s: the manifest is of %s" % (name, expected))
-    if found["file"] not in FILES:
-        raise Problem("%s: the manifest names %s; one of %s is taken" % (name, found["file"], ", ".join(FILES)))
-    return found
+    if image["file"] not in FILES:
+        raise Problem("%s: the manifest names %s; one of %s is taken" % (name, image["file"], ", ".join(FILES)))
+    return image
 
 
 def check(folder, key, arch=None):
     """Return the manifest of an image that is whole and signed; Problem says in one line why it is not."""
-    name, found = os.path.basename(folder.rstrip("/")), signed(folder, key)
-    if arch and found["arch"] != arch:
-        raise Problem("%s: is for %s, and %s is needed" % (name, found["arch"], arch))
-    file, size = found["file"], found["size"]
+    name, image = os.path.basename(folder.rstrip("/")), signed(folder, key)
+    if arch and image["arch"] != arch:
+        raise Problem("%s: is for %s, and %s is needed" % (name, image["arch"], arch))
+    file, size = image["file"], image["size"]
     path = os.path.join(folder, file)
     there = os.path.getsize(path) if os.path.isfile(path) else 0
     if there != size:
         raise Problem("%s: %s has %d bytes, and %d were signed" % (name, file, there, size))
-    if sha256_of(path) != found["sha256"]:
+    if sha256_of(path) != image["sha256"]:
         raise Problem("%s: %s is damaged: its sha256 is not the signed one" % (name, file))
-    return found
+    return image
 
 
 def published(place):
@@ -73,11 +73,11 @@ def published(place):
     One that is not signed says nothing that is believed, and comes before all that are.
     """
     try:
-        names = [one for one in os.listdir(place.images)
-                 if IMAGE.match(one) and os.path.isfile(os.path.join(place.images, one, MANIFEST))]
+        names = [name for name in os.listdir(place.images)
+                 if IMAGE.match(name) and os.path.isfile(os.path.join(place.images, name, MANIFEST))]
     except OSError as error:
         raise Problem("%s: cannot be read: %s" % (place.images, error.strerror))
-    return [one for _, one in sorted((_created(place, one), one) for one in names)]
+    return [name for _, name in sorted((_created(place, name), name) for name in names)]
 
 
 def _created(place, name):
@@ -100,8 +100,8 @@ def publish(place, folder):
     if os.stat(source).st_dev != os.stat(place.images).st_dev:
         raise Problem("%s: bring it into a folder of the file system of %s, where a rename shows it at once"
                       % (source, place.images))
-    for one in os.listdir(source):
-        os.chmod(os.path.join(source, one), 0o644)
+    for part in os.listdir(source):
+        os.chmod(os.path.join(source, part), 0o644)
     os.chmod(source, 0o755)
     os.rename(source, target)
     return name
@@ -109,12 +109,12 @@ def publish(place, folder):
 
 def _only(folder, wanted):
     """Raise Problem unless a folder has these files and nothing else: the web server would show the rest too."""
-    for one in sorted(os.listdir(folder)):
-        if one not in wanted:
-            raise Problem("%s: %s is no part of an image; it has %s"
-                          % (os.path.basename(folder), one, ", ".join(wanted)))
-        if not stat.S_ISREG(os.lstat(os.path.join(folder, one)).st_mode):
-            raise Problem("%s: %s is no regular file" % (os.path.basename(folder), one))
+    for part in sorted(os.listdir(folder)):
+        if part not in wanted:
+            raise Problem("%s: %s is not part of an image; it has %s"
+                          % (os.path.basename(folder), part, ", ".join(wanted)))
+        if not stat.S_ISREG(os.lstat(os.path.join(folder, part)).st_mode):
+            raise Problem("%s: %s is not a regular file" % (os.path.basename(folder), part))
 
 
 def prune(place, now):
@@ -154,10 +154,10 @@ def _good(place, name):
 
 def wrong(place):
     """Return why published images may not be installed, by name."""
-    found = {}
+    faults = {}
     for name in published(place):
         try:
             check(os.path.join(place.images, name), place.key)
         except Problem as problem:
-            found[name] = "%s" % problem
-    return found
+            faults[name] = "%s" % problem
+    return faults

@@ -74,41 +74,41 @@ class Connection(object):
 
 
 class Connections(object):
-    """Those that are open: of each share at most `each`, none longer than `seconds`, from first to last byte.
+    """Those that are open: of each share at most `most`, none longer than `seconds`, from first to last byte.
 
     A limit for each wait would not do: who sends a byte now and then stays for good.
     """
 
-    def __init__(self, each, seconds):
-        self.each, self.seconds = each, seconds
+    def __init__(self, most, seconds):
+        self.most, self.seconds = most, seconds
         self._lock, self._open = threading.Lock(), {}
 
     def enter(self, share, request):
         """Return the connection, which has to `leave`; None when there is no room for it."""
         with self._lock:
             there = self._open.setdefault(share, set())
-            if len(there) >= self.each:
+            if len(there) >= self.most:
                 return None
             # A handle of its own: that of the thread is closed, or becomes TLS, while somebody looks at the time.
-            one = Connection(share, request.dup(), clock() + self.seconds)
-            there.add(one)
-            return one
+            connection = Connection(share, request.dup(), clock() + self.seconds)
+            there.add(connection)
+            return connection
 
-    def leave(self, one):
+    def leave(self, connection):
         """Make room."""
         with self._lock:
-            self._open[one.share].discard(one)
-            if not self._open[one.share]:
-                del self._open[one.share]
-            one.close()
+            self._open[connection.share].discard(connection)
+            if not self._open[connection.share]:
+                del self._open[connection.share]
+            connection.close()
 
     def end_late(self):
         """End all whose time is over."""
         with self._lock:
             now = clock()
             for there in self._open.values():
-                for one in there:
-                    one.end_if_late(now)
+                for connection in there:
+                    connection.end_if_late(now)
 
 
 class Journal(object):

@@ -32,12 +32,12 @@ MOST_LETTERS = 500  # of what a node says
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
-def same(one, other):
+def same(digest, other):
     """Compare two digests without telling by the time where they differ. hmac's own came with Python 2.7.7."""
-    if len(one) != len(other):
+    if len(digest) != len(other):
         return False
     different = 0
-    for left, right in zip(bytearray(one.encode("ascii")), bytearray(other.encode("ascii"))):
+    for left, right in zip(bytearray(digest.encode("ascii")), bytearray(other.encode("ascii"))):
         different |= left ^ right
     return different == 0
 
@@ -75,8 +75,8 @@ def _refuse_while_it_installs(place, name, now):
     """Problem when an installation may be going on: its tokens would be worthless, and its call home be refused."""
     order = _order(place, name)
     installs = order and order.get("began") and not order.get("stopped")
-    if installs and any(in_force(_token(place, name, one), now) for one in PURPOSES):
-        raise Problem("%s: it installs just now: %s. When that broke off: hal-provision disarm %s, then arm it again"
+    if installs and any(in_force(_token(place, name, purpose), now) for purpose in PURPOSES):
+        raise Problem("%s: it installs just now: %s. If that broke off: hal-provision disarm %s, then arm it again"
                       % (name, unfinished(place, name) or "installation began at %s" % order["began"], name))
 
 
@@ -151,15 +151,15 @@ def _files(place, name):
 
 def _record(path, *keys):
     """Return an order or what is known of a token, None without one; Problem names one that is damaged."""
-    found = read_json(path)
-    if found is not None:
-        expires = found.get("expires")
-        lacks = [key for key in keys if key not in found]
+    record = read_json(path)
+    if record is not None:
+        expires = record.get("expires")
+        lacks = [key for key in keys if key not in record]
         if isinstance(expires, bool) or not isinstance(expires, (int, float)):
             lacks.append("expires")
         if lacks:
             raise Problem("%s: is damaged; no %s" % (path, ", ".join(lacks)))
-    return found
+    return record
 
 
 def _order(place, name):
@@ -177,31 +177,31 @@ def _drop(place, name):
 
 def _drop_over(place, name, now):
     """Remove what ran out: it would be good again if the clock went back. To be asked with the lock."""
-    if any(found and found["expires"] <= now for found in map(_record, _files(place, name)[:-1])):
+    if any(record and record["expires"] <= now for record in map(_record, _files(place, name)[:-1])):
         _drop(place, name)
 
 
-def in_force(found, now):
+def in_force(record, now):
     """Return whether an order, or a token's record, is good now.
 
     One whose end is further away than can be asked for was given by a clock that was ahead of this one.
     """
-    return bool(found) and found["expires"] - MOST_SECONDS <= now < found["expires"]
+    return bool(record) and record["expires"] - MOST_SECONDS <= now < record["expires"]
 
 
 @_by_account
 def armed(place, name, now):
-    """Return the order that is in force for a node, None without one: one that ran out is none."""
-    found = _order(place, name)
-    return found if in_force(found, now) else None
+    """Return the order that is in force for a node, None without one: an order that ran out does not count."""
+    order = _order(place, name)
+    return order if in_force(order, now) else None
 
 
 def config(place, name, now):
     """Return the boot configuration that a node gets now. An order that ran out is removed."""
-    found = _order(place, name)
-    if in_force(found, now):
-        return place.node(name)["standing"] if found.get("began") else found["config"]
-    if found:
+    order = _order(place, name)
+    if in_force(order, now):
+        return place.node(name)["standing"] if order.get("began") else order["config"]
+    if order:
         with place.locked(name):
             _drop_over(place, name, now)
     return place.node(name)["standing"]
@@ -402,8 +402,8 @@ def status(place, names=(), now=None):
             if names:
                 raise
             known[name] = {"armed": False, "unfinished": "", "problem": "%s" % problem}
-    return {"nodes": known, "armed": sorted(name for name, one in known.items() if one["armed"]),
-            "unfinished": sorted(name for name, one in known.items() if one["unfinished"]),
+    return {"nodes": known, "armed": sorted(name for name, state in known.items() if state["armed"]),
+            "unfinished": sorted(name for name, state in known.items() if state["unfinished"]),
             "unknown": strangers(place)}
 
 
@@ -423,7 +423,7 @@ def _status(place, name, now):
         "unfinished": unfinished(place, name),
         # Why the installer stopped, of the order that is out, or of the installation that broke off.
         "stopped": (order if order else called or {}).get("stopped"),
-        "tokens": [one for one in PURPOSES if in_force(_token(place, name, one), now)],
+        "tokens": [purpose for purpose in PURPOSES if in_force(_token(place, name, purpose), now)],
         "secrets_wait": os.path.exists(place.path("spool", name)),
         "called": called if called and "at" in called else None,
     }
@@ -432,9 +432,9 @@ def _status(place, name, now):
 def strangers(place):
     """Return files of nodes that this server does not have: somebody else's, or left from a former model."""
     nodes = set(place.names())
-    found = []
+    strays = []
     for kind in ("armed", "spool"):
-        for one in sorted(os.listdir(os.path.join(place.state, kind))):
-            if one not in nodes and not one.startswith(".new-"):
-                found.append("%s/%s" % (kind, one))
-    return found
+        for name in sorted(os.listdir(os.path.join(place.state, kind))):
+            if name not in nodes and not name.startswith(".new-"):
+                strays.append("%s/%s" % (kind, name))
+    return strays

@@ -22,7 +22,7 @@ MOST_STRANGERS = 20
 
 
 def worth(times):
-    """Return whether the so-manieth of equal events gets a line: the first, and each power of ten."""
+    """Return whether event number `times` of equal ones gets a line: the first, and each power of ten."""
     return str(times).rstrip("0") == "1"
 
 

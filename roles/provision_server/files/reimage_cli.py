@@ -82,7 +82,7 @@ def _json(data):
 def _given(name):
     raw = standard_input().read(store.MOST_BYTES + 1)
     if len(raw) > store.MOST_BYTES:
-        raise Problem("%s: more than %d bytes on standard input are no record" % (name, store.MOST_BYTES))
+        raise Problem("%s: more than %d bytes on standard input are not a record" % (name, store.MOST_BYTES))
     try:
         return json.loads(raw.decode("utf-8"))
     except ValueError:
@@ -94,7 +94,7 @@ def _seen(place, names):
     """Return all records and problems: which nodes wait for their turn is known of the others of their call."""
     for name in names:
         if not os.path.lexists(store.path_of(place, name)):
-            place.node(name)  # a slip of the pen is no node that was never reimaged
+            place.node(name)  # a slip of the pen is not a node that was never reimaged
     return store.read_all(place)
 
 
@@ -229,13 +229,13 @@ def _drain(place, name, record, who):
 
 
 def _who():
-    found = os.environ.get("SUDO_USER")
-    if not found:
+    user = os.environ.get("SUDO_USER")
+    if not user:
         try:
-            found = pwd.getpwuid(os.geteuid()).pw_name
+            user = pwd.getpwuid(os.geteuid()).pw_name
         except KeyError:
-            found = "uid %d" % os.geteuid()
-    return re.sub(r"[^A-Za-z0-9_.@ -]", "?", found)
+            user = "uid %d" % os.geteuid()
+    return re.sub(r"[^A-Za-z0-9_.@ -]", "?", user)
 
 
 def main(arguments=None):

@@ -33,8 +33,8 @@ def drain(name, reason):
         if "not found" in said:
             return u"Slurm does not know it"
         raise Problem(u"not drained in Slurm: %s" % said)
-    found = re.search(r" State=(\S+)", said)
-    state, reason = found.group(1) if found else u"", reason_line(text(reason))
+    match = re.search(r" State=(\S+)", said)
+    state, reason = match.group(1) if match else u"", reason_line(text(reason))
     if REBOOTS & set(re.split(r"([@^]|[^A-Z_]+)", state)):
         done = _drain_out_of_a_reboot(name, reason)
     else:
@@ -93,7 +93,7 @@ def _scontrol(*words):
 
 
 def _run(*words):
-    argv = [text(one).encode("utf-8") for one in ("timeout", SECONDS) + words]  # whatever the locale
+    argv = [text(word).encode("utf-8") for word in ("timeout", SECONDS) + words]  # whatever the locale
     try:
         english = dict(os.environ, LC_ALL="C")
         done = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=english)

@@ -19,7 +19,7 @@ from reimage_store import STEPS
 WIDTH = 80
 LEAST_WORDS, LEAST_NAMES = 24, 10
 SHOWN_DAYS = 7
-NOTHING = u"no reimage is on"
+NOTHING = u"no reimage is under way"
 # Whoever drives nodes says so every minute. One that cannot reach this machine gives up after 15 min of trying, which
 # may begin with a long look (hal_cluster/reimage/drive.py); going on beside it is safe, one of the two stops.
 SILENT_SECONDS = 20 * 60
@@ -87,7 +87,7 @@ def queue(records, looked, now):
     Of a call that goes on, and of one that nobody drives any more; of one that ended they are as if nobody had asked.
     A node that goes on in another call is where that one is; one that nobody drives there waits here, if somebody does.
     """
-    calls, found, driven, left = {}, [], set(), set()
+    calls, queued, driven, left = {}, [], set(), set()
     for name, record in sorted(records.items()):
         if record["state"] == "going":
             (left if silence(record, looked[name], now) else driven).add(name)
@@ -101,7 +101,7 @@ def queue(records, looked, now):
         bad = [name for name in begun if begun[name]["state"] in ("failed", "aborted")]
         if going and left.issuperset(going):
             rest = [name for name in rest if name not in left]
-            row = Row("left", STEPS[0], u"a turn after %s; nobody drives that, the same command goes on" % fold(going))
+            row = Row("left", STEPS[0], u"a turn after %s, which nobody drives; the same command goes on" % fold(going))
         elif going and bad and not run.get("go_on"):
             rest = [name for name in rest if name not in left]
             row = Row("going", STEPS[0], u"a turn after %s; without reimage_go_on=true there is none, because %s failed"
@@ -114,12 +114,12 @@ def queue(records, looked, now):
             continue
         if rest:
             row.nodes, row.times = rest, [moment(run["began"])]
-            found.append(row)
-    return found
+            queued.append(row)
+    return queued
 
 
 def _ended_last(begun, looked):
-    # An abort is no word of who drives it.
+    # An abort is not a sign of life of the call that drives it.
     return max([looked[name] for name in begun if begun[name]["state"] != "aborted"] or [0])
 
 
@@ -133,13 +133,13 @@ def rows(records, problems, known, looked, now, wanted=()):
     records: {name: record}. problems: {name: text}. known: names of the model. looked: {name: seconds} of all records,
     when somebody drove it last. wanted: of these nodes alone, and then what ended long ago, too.
     """
-    found = {}
+    by_situation = {}
     waiting = set()
     for number, row in enumerate(queue(records, looked, now)):
         waiting.update(row.nodes)
         row.nodes = [name for name in row.nodes if name in wanted or not wanted]
         if row.nodes:
-            found[number] = row
+            by_situation[number] = row
     for name, record in sorted(records.items()):
         since = moment(time_of(record))
         if (wanted and name not in wanted) or (name in waiting and record["state"] == "going"):
@@ -147,11 +147,11 @@ def rows(records, problems, known, looked, now, wanted=()):
         if record["state"] in ("done", "aborted") and not wanted and now - since > SHOWN_DAYS * 86400:
             continue
         silent = silence(record, looked[name], now)
-        row = _row(found, record, bool(silent), u"" if name in known else u"it is no longer in cluster.yml")
+        row = _row(by_situation, record, bool(silent), u"" if name in known else u"it is no longer in cluster.yml")
         row.nodes.append(name)
         row.times.append(since)
         row.silences.append(silent)
-    shown = sorted(found.values(), key=lambda row: (_ORDER[row.state], _at(row), -min(row.times), row.nodes))
+    shown = sorted(by_situation.values(), key=lambda row: (_ORDER[row.state], _at(row), -min(row.times), row.nodes))
     for row in shown:
         if row.state == "failed":
             row.more = [_next(row.nodes)]
@@ -161,9 +161,10 @@ def rows(records, problems, known, looked, now, wanted=()):
     for name, words in sorted(problems.items()):
         if wanted and name not in wanted:
             continue
-        one = Row("failed", u"not known", clean(words), [u"look at the file; remove it when nothing can be made of it"])
-        one.nodes.append(name)
-        damaged.append(one)
+        unread = Row("failed", u"not known", clean(words),
+                     [u"look at the file; remove it when nothing can be made of it"])
+        unread.nodes.append(name)
+        damaged.append(unread)
     ended = [row for row in shown if row.state in ("done", "aborted")]
     return shown[:len(shown) - len(ended)] + damaged + ended
 
@@ -171,7 +172,7 @@ def rows(records, problems, known, looked, now, wanted=()):
 _ORDER = {"going": 0, "left": 1, "failed": 2, "done": 3, "aborted": 3}
 
 
-def _row(found, record, silent, gone):
+def _row(by_situation, record, silent, gone):
     # What goes on is one situation whoever confirmed it. What ended, ended together or not.
     state, code = record["state"], record["run"]["code"]
     if state == "going":
@@ -181,8 +182,8 @@ def _row(found, record, silent, gone):
         step, words = u"failed: %s" % step_of(record), record["reason"]
     else:
         step, words = state, record["reason"] or record["plan"]["image"]["folder"]
-    words = clean(u"; ".join(one for one in (words, gone) if one))
-    return found.setdefault((state, step, words, code), Row(state, step, words))
+    words = clean(u"; ".join(part for part in (words, gone) if part))
+    return by_situation.setdefault((state, step, words, code), Row(state, step, words))
 
 
 def _at(row):
@@ -227,7 +228,7 @@ def _lines(cells, widths, rest):
     words = textwrap.wrap(cells[3], rest, break_on_hyphens=False) or [u""]
     lines = []
     for at in range(max(len(names), len(words))):
-        shown = [names[at] if at < len(names) else u""] + [one if at == 0 else u"" for one in cells[1:3]]
+        shown = [names[at] if at < len(names) else u""] + [cell if at == 0 else u"" for cell in cells[1:3]]
         text_ = words[at] if at < len(words) else u""
         lines.append((u"  ".join(u"%-*s" % pair for pair in zip(widths, shown)) + u"  " + text_).rstrip())
     return lines
@@ -257,9 +258,11 @@ def changes(records, looked, now, wanted=()):
 def _change(name, record, looked, now):
     if record["state"] == "going":
         left = _left([name], u"since %s" % stamp(looked)) if silence(record, looked, now) else u""
-        return u"%s: %s" % (name, u": ".join(one for one in (step_of(record), clean(record["waiting"]), left) if one))
+        parts = (step_of(record), clean(record["waiting"]), left)
+        return u"%s: %s" % (name, u": ".join(part for part in parts if part))
     where = u" at %s" % step_of(record) if record["state"] == "failed" else u""
-    return u"%s: %s" % (name, u": ".join(one for one in (record["state"] + where, clean(record["reason"])) if one))
+    parts = (record["state"] + where, clean(record["reason"]))
+    return u"%s: %s" % (name, u": ".join(part for part in parts if part))
 
 
 # ---------------------------------------------------------------- one node

@@ -3,7 +3,7 @@
 
 NODE.json     what was confirmed, at which step the node is, how it ended. No secret is in it
 .lock-NODE    held while a record is read, compared and written
-.driven-NODE  empty; its time is when whoever drives the node said so last
+.driven-NODE  empty; its time is the last sign of life of what drives the node
 """
 
 from __future__ import absolute_import, division, print_function
@@ -45,34 +45,34 @@ def names(place):
         files = os.listdir(place.records)
     except OSError as error:
         raise Problem("%s: cannot be read: %s" % (place.records, error.strerror))
-    found = [one[:-len(ENDING)] for one in files if one.endswith(ENDING)]
-    return sorted(one for one in found if NAME.match(one))
+    listed = [file[:-len(ENDING)] for file in files if file.endswith(ENDING)]
+    return sorted(name for name in listed if NAME.match(name))
 
 
 def read(place, name):
     """Return a node's record, None without one; Problem names one that is damaged."""
     path = path_of(place, name)
-    found = read_json(path)
-    if found is not None:
-        wrong = problem_of(name, found)
+    record = read_json(path)
+    if record is not None:
+        wrong = problem_of(name, record)
         if wrong:
             raise Problem("%s: is damaged: %s" % (path, wrong))
-    return found
+    return record
 
 
 def read_all(place, wanted=()):
     """Return ({name: record}, {name: what is wrong with it}) of these nodes, or of all that have a record."""
-    found, wrong = {}, {}
+    records, wrong = {}, {}
     for name in wanted or names(place):
         try:
             record = read(place, name)
             if record is not None:
-                found[name] = record
+                records[name] = record
         except Problem as problem:
             if not NAME.match(name):
                 raise
             wrong[name] = text(problem)
-    return found, wrong
+    return records, wrong
 
 
 def driven(place, wanted):
@@ -108,13 +108,13 @@ def looked(place, name):
 def write(place, name, record, now=None):
     """Write a record over the revision that it was made of, and return it with the next one.
 
-    Conflict when the stored one is another; Problem when this is no record, or the server has no such node.
+    Conflict when the stored one is another; Problem when this is not a record, or the server has no such node.
     """
     now = time.time() if now is None else now
     place.node(name)
     wrong = problem_of(name, record)
     if wrong:
-        raise Problem("%s: that is no record of a reimage: %s" % (name, wrong))
+        raise Problem("%s: that is not a record of a reimage: %s" % (name, wrong))
     with alone(_lock(place, name), name):
         stored = read(place, name)
         revision = stored["revision"] if stored else 0
@@ -174,10 +174,10 @@ def is_rebooted_to_install(place, name):
 
 def images_in_use(place):
     """Return the images that reimages are to install which are not over; Problem when a record cannot be read."""
-    found, wrong = read_all(place)
+    records, wrong = read_all(place)
     if wrong:
         raise Problem(u"\n".join(wrong[name] for name in sorted(wrong)))
-    return {one["plan"]["image"]["folder"] for one in found.values() if one["state"] in ("going", "failed")}
+    return {record["plan"]["image"]["folder"] for record in records.values() if record["state"] in ("going", "failed")}
 
 
 def _lock(place, name):
@@ -200,7 +200,7 @@ def _turning(stored, record):
     if same and stored["state"] == record["state"]:
         return ""
     if record["state"] != "going":
-        return u": ".join(one for one in (record["state"], record["reason"]) if one)
+        return u": ".join(part for part in (record["state"], record["reason"]) if part)
     if same:
         return u"goes on at step %s" % record["step"]
     return u"begins: %s, confirmed by %s" % (record["plan"]["image"]["folder"], run["by"])
@@ -230,7 +230,7 @@ def _is_count(value):
 
 
 def _is_seconds(value):
-    # NaN is no number that is 0 or more.
+    # NaN is not a number that is 0 or more.
     return isinstance(value, dict) and all(
         step in STEPS and isinstance(spent, numbers.Real) and not isinstance(spent, bool) and 0 <= spent < 1e9
         for step, spent in value.items())
@@ -241,11 +241,11 @@ def _is_drained(value):
 
 
 def _is_texts(value):
-    return isinstance(value, list) and all(_is_text(one) for one in value)
+    return isinstance(value, list) and all(_is_text(member) for member in value)
 
 
 def _is_names(value):
-    return _is_texts(value) and all(NAME.match(one) for one in value)
+    return _is_texts(value) and all(NAME.match(name) for name in value)
 
 
 _TEXT, _STAMPS = (_is_text, "a text"), (_is_stamp_or_empty, "a time like 2026-11-22T18:05:10Z, or nothing")
@@ -277,7 +277,7 @@ _ADDED_TO_RUN = {"nodes": [], "call": u"", "go_on": False}
 
 
 def problem_of(name, record):
-    """Return in words why something is no record of a node, "" for one that is."""
+    """Return in words why something is not a record of a node, "" for one that is."""
     if not isinstance(record, dict):
         return "no mapping"
     if record.get("format") != FORMAT or isinstance(record["format"], bool):

@@ -28,8 +28,8 @@ RANGES = ("/etc/subuid", "/etc/subgid")
 
 
 def check_nobodys(name, uid, folder):
-    """Raise Problem when the build user's account is, or may be, somebody's: builds run with his files, and what he
-    runs would be ended. None at all is fine.
+    """Raise Problem when the build user's account is, or may be, somebody's: builds run with its files, and what it
+    runs would be ended. No account at all is fine.
     """
     try:
         user = pwd.getpwnam(name)
@@ -45,8 +45,8 @@ def check_nobodys(name, uid, folder):
     elif os.path.realpath(user.pw_dir) != os.path.realpath(folder) and _holds_something(user.pw_dir):
         said = "is somebody's: it has the home %s, with something in it" % user.pw_dir
     if said:
-        raise Problem("%s %s. Who builds images does nothing else: all that he runs is ended after a build; name an"
-                      " account of its own (singularity_build_user)" % (name, said))
+        raise Problem("%s %s. The account that builds images does nothing else: all that it runs is ended after a"
+                      " build; name an account of its own (singularity_build_user)" % (name, said))
 
 
 def _holds_something(folder):
@@ -57,28 +57,28 @@ def _holds_something(folder):
 
 
 def check_user(name, users, folder):
-    """Return (entry of the build user's account, his declared range); Problem when he is not the declared one.
+    """Return (entry of the build user's account, its declared range); Problem when it is not the declared account.
 
-    All that runs with these ids is ended, so they have to be nobody's else.
+    All that runs with these ids is ended, so nobody else may have them.
     """
     try:
         user = pwd.getpwnam(name)
     except KeyError:
         raise Problem("%s, who builds images, has no account here: give it a slot in users.yml and roll out" % name)
     check_nobodys(name, user.pw_uid, folder)
-    declared = [one for one in users if one["name"] == name and one["uid"] == user.pw_uid and one["enabled"]]
+    declared = [entry for entry in users if entry["name"] == name and entry["uid"] == user.pw_uid and entry["enabled"]]
     if not declared:
         raise Problem("%s has uid %d here, and no slot for it in users.yml: give it one and roll out"
                       % (name, user.pw_uid))
     for path in RANGES:
-        own = [one for one in parse(text_of(path)) if one["owner"] in (name, str(user.pw_uid))
-               and one["start"] is not None]
-        if not any(is_own(one, declared[0]) for one in own):
+        own = [line for line in parse(text_of(path)) if line["owner"] in (name, str(user.pw_uid))
+               and line["start"] is not None]
+        if not any(is_own(line, declared[0]) for line in own):
             raise Problem("%s: no range for %s: give it a slot in users.yml and roll out" % (path, name))
-        for one in own:
-            if not is_own(one, declared[0]):
+        for line in own:
+            if not is_own(line, declared[0]):
                 raise Problem("%s:%d: %s has a second range, and what a build starts there would go on: remove the line"
-                              % (path, one["number"], name))
+                              % (path, line["number"], name))
     return user, declared[0]
 
 
@@ -144,7 +144,7 @@ def build(settings, definition, publish):
         folders = [os.path.join(scratch, name) for name in ("tmp", "cache", "home")]
         for path in folders:
             os.mkdir(path, 0o700)
-        for path in folders + [own, scratch]:  # the folder last: in his own he could put links in their place
+        for path in folders + [own, scratch]:  # the folder last: its owner could put links in their place
             os.chown(path, user.pw_uid, user.pw_gid)
         image = os.path.join(scratch, "image.sif")
         try:

@@ -54,8 +54,8 @@ def write_json(path, document, mode=0o644):
 def check_name(name):
     """Raise Problem unless it is the name of an image."""
     if not NAME.match(name) or name.endswith(SUFFIX) or "--" in name:
-        raise Problem("%r is no name of an image: small letters, digits, . _ -, at most 63, without .sif and without --"
-                      % name)
+        raise Problem("%r is not a name of an image: small letters, digits, . _ -, at most 63, without .sif and without"
+                      " --" % name)
 
 
 def in_words(size):
@@ -67,14 +67,14 @@ def mounts():
     """Return (mount point, type) of every mount, as the kernel has them."""
     with io.open("/proc/self/mounts", encoding="utf-8", errors="replace") as stream:
         rows = [line.split(" ") for line in stream]
-    return [(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), row[1]), row[2]) for row in rows]
+    return [(re.sub(r"\\([0-7]{3})", lambda hit: chr(int(hit.group(1), 8)), row[1]), row[2]) for row in rows]
 
 
 def file_system_of(path):
     """Return (mount point, type) of what a path is on."""
     path = os.path.realpath(path)
-    inside = [one for one in mounts() if path == one[0] or path.startswith(one[0].rstrip("/") + "/")]
-    return max(inside, key=lambda one: len(one[0])) if inside else ("/", "unknown")
+    inside = [mount for mount in mounts() if path == mount[0] or path.startswith(mount[0].rstrip("/") + "/")]
+    return max(inside, key=lambda mount: len(mount[0])) if inside else ("/", "unknown")
 
 
 def text_of(path):

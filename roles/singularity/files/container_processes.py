@@ -1,5 +1,5 @@
 # -*- coding: utf-8 -*-
-"""End all that a build started. Its user does nothing else on this node, so what runs with his ids is a build's.
+"""End all that a build started. Its user does nothing else on this node, so what runs with these ids is a build's.
 
 Looked for by number, not by session or environment: a build leaves both when it likes (setsid, env -i), its ids never.
 Jobs of cron and at would start it again later. Python 2.7 and 3.
@@ -39,7 +39,7 @@ def end_all(uid, start, count):
 def _end_at_once(uid):
     """Let the kernel end all of a user in one step, as that user: a chain that forks and exits is in no list of ours.
 
-    What runs in user namespaces that he has made is among it, whatever its ids: he may do there what root may.
+    What runs in the user's own namespaces is among it, whatever its ids: there the user may do what root may.
     """
     child = os.fork()
     if child == 0:
@@ -68,8 +68,8 @@ def _belongs(name, uid, start, count):
         return False  # it has ended
     if fields.get(b"State", b"").split()[:1] == [b"Z"] and fields.get(b"Threads", b"").strip() in (b"0", b"1"):
         return False  # it has ended, with all its threads, and nobody has asked how
-    ids = [int(one) for one in fields.get(b"Uid", b"").split()]
-    return any(one == uid or start <= one < start + count for one in ids)
+    ids = [int(number) for number in fields.get(b"Uid", b"").split()]
+    return any(number == uid or start <= number < start + count for number in ids)
 
 
 def _end(pid):

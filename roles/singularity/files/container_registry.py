@@ -2,7 +2,7 @@
 """The registry: NAME.sif side by side, and below .hal what root knows of them. Python 2.7 and 3.
 
     NAME.sif                    the image that `NAME` means, read-only
-    NAME--20261122-0359.sif     what it was before, still there for whoever needs it
+    NAME--20261122-0359.sif     what it was before, still there for those who need it
     .hal/registry.json          of each version: checksum, size, definition, who built it, when
 
 A version is entered before it is published, so an image that is not in there was put there by somebody else.
@@ -44,7 +44,7 @@ class Registry(object):
         done = []
         for path, mode in ((self.root, 0o755), (self.hidden, 0o755), (os.path.join(self.hidden, "retired"), 0o700)):
             if os.path.islink(path) or (os.path.lexists(path) and not os.path.isdir(path)):
-                raise Problem("%s is there and is no folder" % path)
+                raise Problem("%s is there and is not a folder" % path)
             if not os.path.isdir(path):
                 if path == self.root and not os.path.isdir(os.path.dirname(path)):
                     os.makedirs(os.path.dirname(path), 0o755)
@@ -116,7 +116,7 @@ class Registry(object):
         if status is None:
             return ""
         if not stat.S_ISREG(status.st_mode):
-            return "is no file of its own"
+            return "is not a file of its own"
         if self._fitting(name, status, known) is None:
             known = self.versions()
         if self._fitting(name, status, known) is None:
@@ -129,12 +129,12 @@ class Registry(object):
 
     def verify(self):
         """Read every image again; return {name: what is wrong}, for those with which something is."""
-        known, found = self.versions(), {}
+        known, faults = self.versions(), {}
         for name in self.images():
             words = self.wrong(name, known) or self._changed(name)
             if words:
-                found[name] = words
-        return found
+                faults[name] = words
+        return faults
 
     def _changed(self, name):
         """Return in words that an image has another content. One file is read, whatever is published meanwhile."""
@@ -164,13 +164,13 @@ class Registry(object):
             source = os.open(built, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             with os.fdopen(source, "rb") as reader, open(waiting, "wb") as writer:
                 if not stat.S_ISREG(os.fstat(source).st_mode):
-                    raise Problem("%s is no file" % built)
+                    raise Problem("%s is not a file" % built)
                 shutil.copyfileobj(reader, writer, 4 * 1024 * 1024)
                 writer.flush()
                 os.fsync(writer.fileno())
             with open(waiting, "rb") as reader:
                 if reader.read(MAGIC_AT + len(MAGIC))[MAGIC_AT:] != MAGIC:
-                    raise Problem("%s is no image of Singularity (SIF)" % built)
+                    raise Problem("%s is not an image of Singularity (SIF)" % built)
             os.chown(waiting, 0, 0)
             os.chmod(waiting, IMAGE_MODE)
             status = os.stat(waiting)

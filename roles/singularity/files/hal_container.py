@@ -8,7 +8,7 @@
   verify                      read every image again and compare it with what was published (root)
   setup                       make the registry's folders (root)
   status                      what the audit asks, as JSON
-  check-builder               whether the account that builds images is nobody's: a rollout asks before it makes it
+  check-builder               whether nobody uses the account that builds images: a rollout asks before it makes it
   check-ids                   lines of /etc/subuid and /etc/subgid that touch a declared range
 
 Exit status: 0 done, 1 refused or wrong (one line each), 2 wrong use. Python 2.7 and 3.
@@ -108,11 +108,11 @@ def verify(registry, settings, _):
         clear_away(settings)
     registry.check_there()
     started = int(time.time())  # what is published from now on may not have been read
-    found = registry.verify()
-    write_json(settings["verified"], {"at": started, "wrong": found}, 0o600)
-    for name in sorted(found):
-        say("%s %s" % (registry.path(name), found[name]), sys.stderr)
-    return 1 if found else 0
+    faults = registry.verify()
+    write_json(settings["verified"], {"at": started, "wrong": faults}, 0o600)
+    for name in sorted(faults):
+        say("%s %s" % (registry.path(name), faults[name]), sys.stderr)
+    return 1 if faults else 0
 
 
 def clear_away(settings):
@@ -166,19 +166,19 @@ def late(registry, known, verified_at, most_days):
 
 def check_builder(_, settings, __):
     """Refuse an account of somebody."""
-    uids = [one["uid"] for one in settings["users"] if one["name"] == settings["build_user"]]
+    uids = [user["uid"] for user in settings["users"] if user["name"] == settings["build_user"]]
     check_nobodys(settings["build_user"], uids[0] if uids else None, settings["build_dir"])
     return 0
 
 
 def check_ids(_, settings, __):
     """Print a line for each fault."""
-    users, found = settings["users"], []
+    users, lines = settings["users"], []
     for path, accounts in sorted(FILES.items()):
         entries = parse(text_of(path))
-        found += problems(path, entries, users) + shadowed(path, entries, users)
-        found += taken_ids(accounts, text_of(accounts), users)
-    for line in found:
+        lines += problems(path, entries, users) + shadowed(path, entries, users)
+        lines += taken_ids(accounts, text_of(accounts), users)
+    for line in lines:
         say(line)
     return 0
 

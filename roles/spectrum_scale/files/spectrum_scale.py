@@ -3,9 +3,9 @@
 
 hal-spectrum-scale mount SECONDS NAME=FOLDER...  wait for the daemon, mount what is not mounted; at boot, before slurmd
 hal-spectrum-scale gpl                           build the GPL layer if the running kernel has none; before the daemon
-hal-spectrum-scale effective NODE                attributes that this node's daemon runs with otherwise than configured
-hal-spectrum-scale pending NODE                  those of them for which it has to be restarted, and was not yet
-hal-spectrum-scale restarted NODE                those of them that it did not take: no restart is pending for them
+hal-spectrum-scale effective NODE                attributes for which this node's daemon has not the configured value
+hal-spectrum-scale pending NODE                  those of them that wait for a restart of the daemon
+hal-spectrum-scale restarted NODE                those of them that a restart did not change: none is pending for them
 hal-spectrum-scale config DECLARED               attributes that are configured otherwise than declared
 hal-spectrum-scale by-hand DECLARED              attributes that nodes have of their own and nobody declared
 hal-spectrum-scale file-systems DECLARED         sizes and mounts of file systems that are otherwise than declared
@@ -63,7 +63,7 @@ def mounted():
 def mount(seconds, *wanted):
     """Mount file systems; come back after that many seconds whatever happens."""
     end = time.time() + int(seconds)
-    pairs = [one.split("=", 1) for one in wanted]
+    pairs = [pair.split("=", 1) for pair in wanted]
     said = ""
     while True:
         missing = [name for name, folder in pairs if folder not in mounted()]
@@ -116,8 +116,8 @@ def pending(node):
 
 def restarted(node):
     """Print what this node's daemon, which was just restarted, did not take, and remember it."""
-    found = differing(node)
-    refused = {line: found[line] for line in found if needs_restart(line)}
+    differences = differing(node)
+    refused = {line: differences[line] for line in differences if needs_restart(line)}
     remember(refused)
     show_running(refused)
     return DONE
@@ -134,24 +134,24 @@ def remember(lines):
 
 def differing(text):
     """Return {what is configured: what runs} of a node, as {"name", "addresses", "attributes"} say of it."""
-    one = json.loads(text)
+    asked = json.loads(text)
     ask_more = questions()
     known = members(ask_more(["mmlscluster", "-Y"]))
-    node = member(known, one["name"], one["addresses"])
+    node = member(known, asked["name"], asked["addresses"])
     return not_effective(look(known, ask_more), running(ask_more(["mmdiag", "--config", "-Y"])), node,
-                         frozenset(known.values()), one["attributes"])
+                         frozenset(known.values()), asked["attributes"])
 
 
-def show_running(found):
+def show_running(values):
     """Print a line for each."""
-    show("%s, runs with %s" % one for one in sorted(found.items()))
+    show("%s, runs with %s" % pair for pair in sorted(values.items()))
 
 
 def config(declared):
     """Print what the cluster has configured otherwise than {attributes, classes} say."""
     seen, wanted = compared(declared)
     of_cluster, of_classes = changes(seen, wanted["attributes"], wanted["classes"])
-    show([difference(one) for one in of_cluster + of_classes])
+    show([difference(change) for change in of_cluster + of_classes])
     return DONE
 
 
@@ -167,9 +167,9 @@ def compared(declared):
     wanted = json.loads(declared)
     ask_more = questions()
     known = members(ask_more(["mmlscluster", "-Y"]))
-    for one in wanted["classes"].values():
-        called = [member(known, node, wanted["addresses"].get(node, ())) for node in one["nodes"]]
-        one["nodes"] = [node for node in called if node]
+    for node_class in wanted["classes"].values():
+        called = [member(known, node, wanted["addresses"].get(node, ())) for node in node_class["nodes"]]
+        node_class["nodes"] = [node for node in called if node]
     return look(known, ask_more), wanted
 
 

@@ -83,7 +83,7 @@ def test_a_truncated_archive_is_refused(programs: Any, key: SimpleNamespace, mak
     stored = sha256_of(str(archive))
     for length in (len(whole) - 1, len(whole) // 2, 100, 0):
         archive.write_bytes(whole[:length])
-        with pytest.raises(programs.common.Problem, match=r"is damaged|no encrypted archive") as without:
+        with pytest.raises(programs.common.Problem, match=r"is damaged|not an encrypted archive") as without:
             opened(programs, archive, key.private)
         assert "\n" not in str(without.value)
         with pytest.raises(programs.common.Problem, match="not what was stored"):

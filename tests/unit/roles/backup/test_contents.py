@@ -74,12 +74,12 @@ def test_each_declared_path_is_taken_with_what_is_below(programs: Any, read: Any
 @pytest.mark.parametrize(
     ("member", "said"),
     [
-        (Member("key/etc/cron.d/evil"), "/etc/cron.d/evil in the archive is none of what backup_sources declares"),
-        (Member("key/etc/munge/other"), "/etc/munge/other in the archive is none of what backup_sources declares"),
-        (Member("key/etc/munge/munge.key2"), "/etc/munge/munge.key2 in the archive is none of what"),
-        (Member("key/etc/cron.d", "folder"), "/etc/cron.d in the archive is none of what backup_sources declares"),
-        (Member("key/etc/cron.d", "link", target="munge"), "/etc/cron.d in the archive is none of what"),
-        (Member("key/root\x1b[2J"), r"/root\x1b[2J in the archive is none of what backup_sources declares"),
+        (Member("key/etc/cron.d/evil"), "/etc/cron.d/evil in the archive is not in what backup_sources declares"),
+        (Member("key/etc/munge/other"), "/etc/munge/other in the archive is not in what backup_sources declares"),
+        (Member("key/etc/munge/munge.key2"), "/etc/munge/munge.key2 in the archive is not in what"),
+        (Member("key/etc/cron.d", "folder"), "/etc/cron.d in the archive is not in what backup_sources declares"),
+        (Member("key/etc/cron.d", "link", target="munge"), "/etc/cron.d in the archive is not in what"),
+        (Member("key/root\x1b[2J"), r"/root\x1b[2J in the archive is not in what backup_sources declares"),
     ],
 )
 def test_what_is_not_declared_is_refused(programs: Any, read: Any, member: Member, said: str) -> None:
@@ -97,10 +97,8 @@ def test_an_entry_above_a_declared_path_is_a_folder(programs: Any, read: Any) ->
             ),
             KEY,
         )
-        assert said == "key: /etc in the archive is none of what backup_sources declares"
-    assert (
-        refused(programs, read(Member("key")), KEY) == "key: / in the archive is none of what backup_sources declares"
-    )
+        assert said == "key: /etc in the archive is not in what backup_sources declares"
+    assert refused(programs, read(Member("key")), KEY) == "key: / in the archive is not in what backup_sources declares"
 
 
 @pytest.mark.parametrize(
@@ -150,18 +148,18 @@ def test_what_belongs_to_no_source_is_refused(programs: Any, read: Any) -> None:
     archive = read(*key(), Member("keys\n"), sources=[{"name": "key"}])
     for names in ((), ("key",)):
         said = refused(programs, archive, KEY, names=names)
-        assert said == r"keys\x0a is of no source that the archive's manifest has"
+        assert said == r"keys\x0a is not of a source that the archive's manifest has"
 
 
 def test_a_source_that_nobody_declares_is_refused_or_left_out(programs: Any, read: Any) -> None:
     archive = read(*key(), *folders("evil/etc/cron.d"), Member("evil/etc/cron.d/evil"))
     assert refused(programs, archive, KEY, WEB) == (
-        "backup_sources declares no evil for this node, so nobody says where it belongs: declare it, or choose of key "
+        "backup_sources declares no evil for this node, so its place is not known: declare it, or choose from key "
         "by restore_sources"
     )
     assert refused(programs, archive, KEY, names=("evil",)).startswith("backup_sources declares no evil for this node")
     assert [one["name"] for one in chosen(programs, archive, KEY, names=("key",))] == ["key"]
-    assert refused(programs, archive, WEB).endswith("choose of none by restore_sources")
+    assert refused(programs, archive, WEB).endswith("choose from none by restore_sources")
 
 
 def test_what_was_asked_for_is_chosen_in_that_order_and_once(programs: Any, read: Any) -> None:
@@ -184,8 +182,8 @@ def test_a_state_is_files_and_folders_of_its_own(programs: Any, read: Any) -> No
 @pytest.mark.parametrize(
     ("members", "said"),
     [
-        (state(Member("state/cron")), "state: state/cron in the archive is no part of slurmctld's state"),
-        (state(Member("state/state2")), "state: state/state2 in the archive is no part of slurmctld's state"),
+        (state(Member("state/cron")), "state: state/cron in the archive is not part of slurmctld's state"),
+        (state(Member("state/state2")), "state: state/state2 in the archive is not part of slurmctld's state"),
         (
             state(Member("state/state/job_state", "link", target="clustername")),
             "state: state/state/job_state in the archive is a link, which slurmctld's state does not have there",
@@ -208,9 +206,12 @@ def test_a_state_is_nothing_else(programs: Any, read: Any, members: list[Member]
 @pytest.mark.parametrize(
     ("members", "said"),
     [
-        ([Member("base/x")], "base: base/x in the archive is no dump of a database"),
-        ([Member("base/dump.sql", "folder")], "base: base/dump.sql in the archive is no dump of a database"),
-        ([Member("base/dump.sql", "link", target="x")], "base: base/dump.sql in the archive is no dump of a database"),
+        ([Member("base/x")], "base: base/x in the archive is not a dump of a database"),
+        ([Member("base/dump.sql", "folder")], "base: base/dump.sql in the archive is not a dump of a database"),
+        (
+            [Member("base/dump.sql", "link", target="x")],
+            "base: base/dump.sql in the archive is not a dump of a database",
+        ),
         ([], "base: the archive has no dump"),
     ],
 )

@@ -160,7 +160,7 @@ STATEMENTS = [
 def test_nothing_else_is_taken(programs: Any, tmp_path: Path, before: str, line: str) -> None:
     number = before.count("\n") + 1
     said = refused(programs, tmp_path, (before + line + "\n").encode())
-    assert said.startswith(f"line {number} of the dump is none that mysqldump writes: "), said
+    assert said.startswith(f"line {number} of the dump is not one that mysqldump writes: "), said
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_nothing_else_is_taken(programs: Any, tmp_path: Path, before: str, line:
 )
 def test_nothing_else_is_taken_within_a_definition(programs: Any, tmp_path: Path, line: str) -> None:
     said = refused(programs, tmp_path, f"CREATE TABLE `t` (\n  `a` int,\n{line}\n".encode())
-    assert said.startswith("line 3 of the dump is none that mysqldump writes: "), said
+    assert said.startswith("line 3 of the dump is not one that mysqldump writes: "), said
 
 
 ROWS = [r"(1) \! sh,", "(1); (2);", "(sleep(9)),", "(1,(2)),", "1,", "(1)", "-- x", "(1, -- 'x'),"]
@@ -191,14 +191,14 @@ ROWS = [r"(1) \! sh,", "(1); (2);", "(sleep(9)),", "(1,(2)),", "1,", "(1)", "-- 
 @pytest.mark.parametrize("line", [*COMMANDS, *STATEMENTS, *ROWS])
 def test_nothing_else_is_taken_within_rows(programs: Any, tmp_path: Path, line: str) -> None:
     said = refused(programs, tmp_path, f"INSERT INTO `t` VALUES\n(1),\n{line}\n".encode())
-    assert said.startswith("line 3 of the dump is none that mysqldump writes: "), said
+    assert said.startswith("line 3 of the dump is not one that mysqldump writes: "), said
 
 
 @pytest.mark.parametrize("byte", [b"\0", b"\r", b"\x1a"])
 def test_a_line_ends_where_the_client_ends_it(programs: Any, tmp_path: Path, byte: bytes) -> None:
     """And not where a byte is that mysqldump escapes."""
     said = refused(programs, tmp_path, b"INSERT INTO `t` VALUES ('a" + byte + b"');\n")
-    assert said.startswith("line 1 of the dump is none that mysqldump writes: INSERT INTO `t` VALUES ('a")
+    assert said.startswith("line 1 of the dump is not one that mysqldump writes: INSERT INTO `t` VALUES ('a")
 
 
 def test_a_line_is_no_longer_than_the_client_takes(
@@ -209,7 +209,7 @@ def test_a_line_is_no_longer_than_the_client_takes(
     (tmp_path / "dump").write_bytes(b"-- " + b"x" * 36 + b"\n")
     programs.dump.refuse_commands(str(tmp_path / "dump"))
     said = refused(programs, tmp_path, b"-- " + b"x" * 37 + b"\n")
-    assert said == "line 1 of the dump is none that mysqldump writes: -- " + "x" * 37
+    assert said == "line 1 of the dump is not one that mysqldump writes: -- " + "x" * 37
 
 
 def test_a_dump_ends_with_a_statement(programs: Any, tmp_path: Path) -> None:

@@ -318,7 +318,7 @@ def test_one_that_hangs_is_named_and_not_waited_for_without_end(
 ) -> None:
     folder = has(programs, config, NOON)
     monkeypatch.setattr(programs.folder, "WAIT_SECONDS", 1)
-    said = rf"^another backup_store.py has held {re.escape(str(folder))} for 1 s: look what it does, then end it$"
+    said = rf"^another backup_store.py has held {re.escape(str(folder))} for 1 s: look at what it does, then end it$"
     with (
         programs.folder.changing(str(folder)),
         pytest.raises(programs.common.Problem, match=said),

@@ -57,15 +57,15 @@ def test_a_right_archive_is_read_with_what_each_member_is(programs: Any, tmp_pat
         ([Member("a"), Member("a")], "X: a is there twice, or under another name"),
         ([Member("a", "link", target="b"), Member("a")], "X: a is there twice, or under another name"),
         ([Member("MANIFEST.json", content=b"{}")], "X: MANIFEST.json is there twice, or under another name"),
-        ([Member("a", "link", target="/etc"), Member("a/cron.d")], "X: a/cron.d is in no folder of the archive"),
-        ([Member("a/b")], "X: a/b is in no folder of the archive"),
-        ([Member("a"), Member("a/b")], "X: a/b is in no folder of the archive"),
+        ([Member("a", "link", target="/etc"), Member("a/cron.d")], "X: a/cron.d is not in a folder of the archive"),
+        ([Member("a/b")], "X: a/b is not in a folder of the archive"),
+        ([Member("a"), Member("a/b")], "X: a/b is not in a folder of the archive"),
         (folders("/".join("d" * 202)), "X: " + "d/" * 20 + "... is in more than 200 folders"),
-        ([Member("pipe", "pipe")], "X: pipe is no file, folder or link"),
-        ([Member("device", "device")], "X: device is no file, folder or link"),
-        ([Member("odd", "odd")], "X: odd is no file, folder or link"),
-        ([Member("a"), Member("hard", "hard", target="a")], "X: hard is no file, folder or link"),
-        ([Member("\x1b[2Ja\n\u202eb", "pipe")], r"X: \x1b[2Ja\x0a\u202eb is no file, folder or link"),
+        ([Member("pipe", "pipe")], "X: pipe is not a file, folder or link"),
+        ([Member("device", "device")], "X: device is not a file, folder or link"),
+        ([Member("odd", "odd")], "X: odd is not a file, folder or link"),
+        ([Member("a"), Member("hard", "hard", target="a")], "X: hard is not a file, folder or link"),
+        ([Member("\x1b[2Ja\n\u202eb", "pipe")], r"X: \x1b[2Ja\x0a\u202eb is not a file, folder or link"),
     ],
 )
 def test_a_member_is_a_file_folder_or_link_of_one_normal_name(
@@ -106,14 +106,14 @@ def test_no_name_has_an_end_in_its_middle(programs: Any, tmp_path: Path, field: 
     member = Member("a", "link", target="b", fields={"pax_headers": {field: "a\0b"}})
     said = refused(programs, write(tmp_path / "x", [member], manifest("a")))
     name = r"a\x00b" if field == "path" else "a"
-    assert said == f"X: {name}, its owner or its target is no name"
+    assert said == f"X: {name}, its owner or its target is not a name"
 
 
 def test_a_file_with_holes_is_refused_before_it_is_read(programs: Any, tmp_path: Path) -> None:
     """A header of some bytes is then a file of a TB."""
     holes = {"GNU.sparse.map": "0,1", "GNU.sparse.size": LARGE, "GNU.sparse.name": "a"}
     path = write(tmp_path / "x", [Member("a", content=b"1", fields={"pax_headers": holes})], manifest("a"))
-    assert refused(programs, path) == "X: a is no file, folder or link"
+    assert refused(programs, path) == "X: a is not a file, folder or link"
 
 
 def test_no_more_is_read_than_the_limit(programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,14 +145,14 @@ def test_no_more_memory_is_taken_than_the_limit(programs: Any, tmp_path: Path, m
             target.write(bytes(1024**2))
     monkeypatch.setattr(programs.archive, "MEMORY_MB", 128)
     before = resource.getrlimit(resource.RLIMIT_AS)
-    assert refused(programs, tmp_path / "x") == "X is no backup: to read it takes more than 128 MB"
+    assert refused(programs, tmp_path / "x") == "X is not a backup: to read it takes more than 128 MB"
     assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "X is no backup: it has no MANIFEST.json"),
+        (None, "X is not a backup: it has no MANIFEST.json"),
         (b"{", "X is damaged: Expecting property name enclosed"),
         (b"\xff", "X is damaged: 'utf-8' codec can't decode byte 0xff"),
         (b"[" * 100000, "X is damaged: "),
@@ -194,7 +194,7 @@ def test_each_fact_of_a_manifest_is_what_it_should_be(
     programs: Any, tmp_path: Path, given: dict[str, Any], named: str
 ) -> None:
     said = refused(programs, write(tmp_path / "x", [], manifest("a", **given)))
-    assert said == f"X is no backup: {named} of its manifest is missing, or no such thing"
+    assert said == f"X is not a backup: {named} of its manifest is missing, or of another kind"
 
 
 def test_what_the_manifest_does_not_say_is_damage(programs: Any, tmp_path: Path) -> None:
@@ -207,13 +207,13 @@ def test_what_the_manifest_does_not_say_is_damage(programs: Any, tmp_path: Path)
 def test_what_was_cut_off_is_damage(programs: Any, tmp_path: Path, length: int) -> None:
     path = write(tmp_path / "x", [Member("a", content=bytes(range(256)) * 50)], manifest("a"))
     path.write_bytes(path.read_bytes()[:length])
-    assert refused(programs, path).startswith(("X is damaged: ", "X is no backup: "))
+    assert refused(programs, path).startswith(("X is damaged: ", "X is not a backup: "))
 
 
 def test_what_is_no_tar_file_is_damage(programs: Any, tmp_path: Path) -> None:
     for content in (b"", b"no archive", gzip.compress(b"no archive"), gzip.compress(b"\0" * 1024) + b"rest"):
         (tmp_path / "x").write_bytes(content)
-        assert refused(programs, tmp_path / "x").startswith(("X is damaged: ", "X is no backup: "))
+        assert refused(programs, tmp_path / "x").startswith(("X is damaged: ", "X is not a backup: "))
 
 
 def test_headers_without_end_end(programs: Any, tmp_path: Path) -> None:

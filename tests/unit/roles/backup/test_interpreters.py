@@ -173,7 +173,7 @@ def test_a_hostile_archive_is_opened_by_none(
     assert runs(version, tmp_path)("open", json.dumps(wanted), stdin=key.private) == "exit status 1"
     assert os.listdir(tmp_path / "opened") == ["result.json"]
     error = json.loads((tmp_path / "opened" / "result.json").read_text())["error"]
-    assert error.startswith(("data: ", f"{tmp_path}/opened/archive.tar.gz: ", "evil is of no source")), error
+    assert error.startswith(("data: ", f"{tmp_path}/opened/archive.tar.gz: ", "evil is not of a source")), error
 
 
 @pytest.mark.parametrize("version", EVERY)
@@ -185,4 +185,4 @@ def test_what_is_no_dump_is_loaded_by_none(tmp_path: Path, version: str) -> None
         argv = [interpreter(version), "-B", "-c", script, str(FILES), str(tmp_path / name)]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stderr
-        assert ("line 1 of the dump is none that mysqldump writes" in done.stderr) == (status == 1)
+        assert ("line 1 of the dump is not one that mysqldump writes" in done.stderr) == (status == 1)

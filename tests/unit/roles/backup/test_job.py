@@ -160,7 +160,7 @@ def test_so_is_a_dump_that_a_restore_would_refuse(
         if not fails:
             assert programs.job.command([written(tmp_path, config), "save"]) == 0
             continue
-        said = r"a restore would refuse it: line 1 of the dump is none that mysqldump writes: DELIMITER ;;$"
+        said = r"a restore would refuse it: line 1 of the dump is not one that mysqldump writes: DELIMITER ;;$"
         with pytest.raises(programs.common.Problem, match=said):
             programs.job.command([written(tmp_path, config), "save"])
 

@@ -103,11 +103,11 @@ def test_an_error_is_written_and_nothing_else(
     assert error(sources=[]).startswith("backup_sources declares no key for this node")
     assert error(sources=[5]) == "AttributeError: 'int' object has no attribute 'get'"
     assert error(permitted=[]) == (
-        f"{NAME} may be of anybody: nobody signed it. If you know where it is from, -e restore_unsigned_ok=true"
+        f"{NAME} may be anybody's: nobody signed it. If you know where it is from, -e restore_unsigned_ok=true"
         " permits it"
     )
     sealed.write_text("no archive")
-    assert error() == f"{NAME} is no encrypted archive"
+    assert error() == f"{NAME} is not an encrypted archive"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,9 @@ def test_an_archive_of_tomorrow_is_refused(programs: Any, key: SimpleNamespace, 
         path = seal(programs, key, tmp_path / "x", MEMBERS, manifest("key", made=int(time.time()) + ahead))
         asked = request(path, folder, sources=[SOURCE])
         if refused:
-            with pytest.raises(programs.common.Problem, match=r"^x says that it was made at .*: that is yet to come$"):
+            with pytest.raises(
+                programs.common.Problem, match=r"^x says that it was made at .*: that is in the future$"
+            ):
                 programs.open.opened(asked, key.private)
             assert os.listdir(folder) == []
         else:

@@ -170,7 +170,7 @@ def test_a_dump_with_a_command_is_refused_before_anybody_is_told(
     (Path(folder) / "dump.sql").write_text(DUMP + "\\! touch /tmp/x\n")
     with pytest.raises(programs.common.Problem) as refused:
         programs.restore_mariadb.prepare(source, folder)
-    assert str(refused.value) == r"line 4 of the dump is none that mysqldump writes: \\! touch /tmp/x"
+    assert str(refused.value) == r"line 4 of the dump is not one that mysqldump writes: \\! touch /tmp/x"
     assert maria.told == []
 
 

@@ -155,8 +155,8 @@ def test_what_cannot_be_written_down_is_not_there(
     ("asked", "said"),
     [
         ("get x", "only 'put NAME SIZE SHA256' is answered here"),
-        (f"put {name(1, 'hal02')} 1 {'0' * 64}", f"{name(1, 'hal02')} is no name of an archive of hal01"),
-        (f"put {name(1)}.json 1 {'0' * 64}", f"{name(1)}.json is no name of an archive of hal01"),
+        (f"put {name(1, 'hal02')} 1 {'0' * 64}", f"{name(1, 'hal02')} is not a name of an archive of hal01"),
+        (f"put {name(1)}.json 1 {'0' * 64}", f"{name(1)}.json is not a name of an archive of hal01"),
     ],
 )
 def test_what_is_refused_leaves_no_folder(programs: Any, config: dict[str, Any], asked: str, said: str) -> None:

@@ -146,7 +146,7 @@ def test_what_nobody_signed_is_refused_until_somebody_permits_it(
     beside.unlink()
     run = restore("false")
     assert run.returncode != 0
-    assert f"{beside.stem} may be of anybody: nobody signed it." in words(run), words(run)
+    assert f"{beside.stem} may be anybody's: nobody signed it." in words(run), words(run)
     assert "-e restore_unsigned_ok=true permits it. Nothing was touched." in words(run)
     assert left(folder) == []
     run = restore("false", restore_unsigned_ok=True)
@@ -174,7 +174,7 @@ def test_what_the_broken_into_node_signed_itself_is_not_restored_elsewhere(
     write(tmp_path / "plain.tar.gz", evil, manifest("a_key", made=5))
     run = restore("false", restore_archive=str(seal(programs, key, folder, tmp_path / "plain.tar.gz", 5)))
     assert run.returncode != 0
-    said = f"a_key: {tmp_path}/evil in the archive is none of what backup_sources declares. Nothing was touched."
+    said = f"a_key: {tmp_path}/evil in the archive is not in what backup_sources declares. Nothing was touched."
     assert said in words(run), words(run)
     assert left(folder) == []
     assert not (tmp_path / "evil").exists()

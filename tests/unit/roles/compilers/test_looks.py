@@ -295,7 +295,7 @@ def test_an_installation_is_made_when_there_is_none_or_it_is_wrong(
     pgi_install.install(one, said.append)
     switched = f"switched to {one.prefix}"
     assert made == ["made", switched]
-    assert said == [f"pgi/19.10: {tmp_path}/pgi is root's alone to write again"]
+    assert said == [f"pgi/19.10: {tmp_path}/pgi can be written by root alone again"]
     assert stat.S_IMODE((tmp_path / "pgi").stat().st_mode) == 0o755
     assert not os.path.exists(one.archive), "a copy that was brought"
     assert Path(one.folder, ".hal").read_text() == ""
@@ -305,7 +305,7 @@ def test_an_installation_is_made_when_there_is_none_or_it_is_wrong(
     made.clear()
     pgi_install.install(one, said.append)
     assert made == [switched]
-    assert said[1:] == [f"pgi/19.10: {one.folder} is root's alone to write again"]
+    assert said[1:] == [f"pgi/19.10: {one.folder} can be written by root alone again"]
     assert (os.stat(one.folder).st_uid, os.stat(one.folder).st_gid) == (os.geteuid(), os.getegid())
     for name, text in ((".hal.verified.json", '{"words": "1 changed (x)"}'), (".hal.json", "")):
         Path(one.archive).touch()

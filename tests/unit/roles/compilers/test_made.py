@@ -175,7 +175,7 @@ def test_what_is_quickly_seen_to_be_wrong_is_told_in_order(tmp_path: Path) -> No
         folder.mkdir(exist_ok=True)
         folder.chmod(0o775)
         place = os.path.relpath(folder, prefix)
-        assert one.wrong() == f"1 not root's alone to write ({place})"
+        assert one.wrong() == f"1 writable by others than root ({place})"
         folder.chmod(0o755)
     assert one.wrong() == ""
 

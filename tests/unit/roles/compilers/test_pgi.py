@@ -162,7 +162,7 @@ def test_missing_and_loose_files_are_found(site: Site) -> None:
     (site.place / "lib/libpgc.so").unlink()
     (site.place / "bin/pgc++").unlink()
     (site.place / "bin").chmod(0o777)
-    loose = "1 not root's alone to write (linuxpower/19.10/bin)"
+    loose = "1 writable by others than root (linuxpower/19.10/bin)"
     assert site.status()["wrong"] == f"{loose}, 1 missing (linuxpower/19.10/bin/pgc++)", "quickly seen"
     said = site.call("verify")
     assert (said.returncode, said.stdout) == (1, f"pgi/19.10: {loose}, 2 missing (linuxpower/19.10/bin/pgc++)\n")
@@ -172,7 +172,7 @@ def test_missing_and_loose_files_are_found(site: Site) -> None:
 def test_a_folder_through_which_others_could_exchange_the_compiler_is_seen_quickly(site: Site, folder: str) -> None:
     site.done("install")
     (site.place.resolve() / folder).chmod(0o777)
-    assert "1 not root's alone to write" in site.status()["wrong"]
+    assert "1 writable by others than root" in site.status()["wrong"]
 
 
 def test_what_only_a_full_reading_finds_is_found_by_it_said_by_status_and_mended(site: Site) -> None:
@@ -334,8 +334,8 @@ def test_the_scenario_declares_its_stand_in(tmp_path: Path) -> None:
 def test_a_folder_that_others_may_write_is_found_and_closed(site: Site) -> None:
     site.done("install")
     site.root.chmod(0o777)
-    assert site.status()["wrong"].startswith(f"{site.root} is not root's alone to write")
-    assert "root's alone to write again" in site.done("install")
+    assert site.status()["wrong"].startswith(f"{site.root} can be written by others than root")
+    assert "can be written by root alone again" in site.done("install")
     assert site.status()["wrong"] == ""
     made = [one.name for one in (site.root / "19.10").iterdir() if one.is_dir() and not one.is_symlink()]
     assert len(made) == 1, "nothing else is made again"

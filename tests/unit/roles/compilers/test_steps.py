@@ -123,7 +123,7 @@ def test_a_folder_of_archives_that_others_may_write_is_root_s_alone_again(
     monkeypatch.setattr(pgi_install, "_make", lambda *_: (_ for _ in ()).throw(pgi_tree.Problem("made")))
     with pytest.raises(pgi_tree.Problem, match="made"):
         pgi_install.install(one, said.append)
-    assert said == [f"pgi/19.10: {archives} is root's alone to write again"]
+    assert said == [f"pgi/19.10: {archives} can be written by root alone again"]
     assert stat.S_IMODE(archives.stat().st_mode) == 0o755
 
 
@@ -194,7 +194,7 @@ def test_the_installer_gets_what_is_declared_and_nothing_else(tmp_path: Path, mo
     one = version(tmp_path)
     with pytest.raises(pgi_tree.Problem) as refused:
         pgi_install._run(one, str(tmp_path), "/p")
-    assert str(refused.value) == f"pgi/19.10: {one.archive} has no program ./install; it is no archive of PGI"
+    assert str(refused.value) == f"pgi/19.10: {one.archive} has no program ./install; it is not an archive of PGI"
     (tmp_path / "install").touch(0o755)
     asked: list[Any] = []
     answers = [(0, ""), (3, "first\n  last \n\n")]
@@ -325,7 +325,7 @@ def test_modules_are_led_to_an_installation_which_knows_the_hosts_at_once(tmp_pa
     os.mkdir(one.current)
     with pytest.raises(pgi_tree.Problem) as refused:
         pgi_install._switch(one, str(folder / "new"), said.append)
-    assert str(refused.value) == f"{one.current} is there and is no link; move it away"
+    assert str(refused.value) == f"{one.current} is there and is not a link; move it away"
 
 
 def test_the_last_words_of_a_program_are_said() -> None:

@@ -68,7 +68,7 @@ def test_what_is_missing_changed_or_open_is_told(prefix: Path) -> None:
     (prefix / "bin/pgcc").chmod(0o757)
     found = pgi_tree.compare(str(prefix), changed)
     assert found == {"missing": ["away", "gone"], "changed": ["bin/pgcc", "cc"], "loose": ["bin", "bin/pgcc"]}
-    words = "2 changed (bin/pgcc), 2 not root's alone to write (bin), 2 missing (away)"
+    words = "2 changed (bin/pgcc), 2 writable by others than root (bin), 2 missing (away)"
     assert pgi_tree.in_words(found) == words
 
 
@@ -236,7 +236,7 @@ def test_a_tree_or_a_version_that_others_may_write_is_wrong(tmp_path: Path) -> N
     assert version.wrong() == ""
     for folder in (tmp_path / "pgi", tmp_path / "pgi/19.10"):
         folder.chmod(0o777)
-        words = f"{folder} is not root's alone to write: who may, can exchange what everybody compiles with"
+        words = f"{folder} can be written by others than root, who could exchange what everybody compiles with"
         assert version.wrong() == words
         folder.chmod(0o755)
     assert version.wrong() == ""

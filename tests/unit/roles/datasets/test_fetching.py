@@ -103,8 +103,8 @@ def test_a_folder_gives_what_a_part_lacks(module: Any, tmp_path: Path) -> None:
     assert part.read_bytes() == b"1234", "a part that is too long is cut"
     os.mkfifo(origin / "fifo")  # opened as a file it would be waited for
     for name, words in (
-        ("sub", f"is no file in {origin}"),
-        ("fifo", f"is no file in {origin}"),
+        ("sub", f"is not a file in {origin}"),
+        ("fifo", f"is not a file in {origin}"),
         ("none", f"{origin}: No such file or directory"),
         ("file/below", f"{origin}: Not a directory"),
     ):

@@ -79,7 +79,7 @@ def test_the_page_in_plain_text_says_it_all(page: Any, table: Callable[..., Any]
     made = table(*everything())
     expected = [
         "Data & sets", "===========", "",
-        "Read-only, for all. Use them where they are: a copy in your home takes room and is no quicker.", "",
+        "Read-only, for all. Use them where they are: a copy in your home takes room and is not faster.", "",
         *LISTING.splitlines(), "",
         "digits 2.0: All of digits", "  Path     /d/digits/2.0", "  Licence  CC0", "",
         "digits 1.0: All of digits", "  Path     /d/digits/1.0", "  Retired  use <2.0>", "  Licence  CC0", "",

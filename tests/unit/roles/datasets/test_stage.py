@@ -172,7 +172,7 @@ def test_a_folder_is_a_source(site: Site, tmp_path: Path) -> None:
     site.declare(SMALL, source=str(disk))
     (disk / "labels.txt").unlink()
     os.mkfifo(disk / "labels.txt")
-    assert "labels.txt: is no file" in site.refused("stage", "digits"), "a FIFO is not waited for"
+    assert "labels.txt: is not a file" in site.refused("stage", "digits"), "a FIFO is not waited for"
     (disk / "labels.txt").unlink()
     (disk / "labels.txt").write_bytes(SMALL["labels.txt"])
     site.done("stage", "digits")

@@ -75,7 +75,7 @@ def test_what_is_the_shell_s_the_user_s_or_conda_s_own_is_not_recorded(record: R
 def test_several_lines_are_refused(record: Record, part: Part, tmp_path: Path, name: str) -> None:
     with pytest.raises(part("common").Problem) as refused:
         record(a=f"export {name}='a\nb'")
-    assert str(refused.value) == f"tools/1: activating it sets {name} to several lines, which a modulefile cannot"
+    assert str(refused.value) == f"tools/1: activating it sets {name} to several lines, which a modulefile cannot do"
     assert not (tmp_path / ".hal/activate.lua").exists()
 
 

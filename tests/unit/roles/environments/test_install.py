@@ -251,8 +251,8 @@ def test_what_is_spoilt_is_seen_at_once_and_mended(site: Site, spoil: str, words
 def test_a_folder_in_the_place_of_a_link_is_left_and_named(site: Site) -> None:
     declared = site.environments()
     (site.root / "tools/1").mkdir(parents=True)
-    assert "tools/1 is no link: somebody put something else there; move it away" in site.apply(declared)["problem"]
-    assert site.wrong()[0].endswith("is no link: somebody put something else there")
+    assert "tools/1 is not a link: somebody put something else there; move it away" in site.apply(declared)["problem"]
+    assert site.wrong()[0].endswith("is not a link: somebody put something else there")
 
 
 def test_somebody_s_folder_with_a_prefix_s_name_is_left_and_named(site: Site) -> None:
@@ -260,7 +260,7 @@ def test_somebody_s_folder_with_a_prefix_s_name_is_left_and_named(site: Site) ->
     mine = site.root / "tools" / f"1.{declared[0]['digest']}"
     mine.mkdir(parents=True)
     (mine / "thesis").write_text("mine")
-    assert "is no prefix of hal-environment, and has files: move it away" in site.apply(declared)["problem"]
+    assert "is not a prefix of hal-environment, and has files: move it away" in site.apply(declared)["problem"]
     assert (mine / "thesis").read_text() == "mine"
 
 

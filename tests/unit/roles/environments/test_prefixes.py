@@ -76,7 +76,7 @@ def test_a_free_name_is_the_first_and_what_was_interrupted_goes(
     assert sorted(said) == gone
     with pytest.raises(problem) as refused:
         installer._free_name(env, None)
-    assert str(refused.value) == f"{used} is no prefix of hal-environment, and has files: move it away"
+    assert str(refused.value) == f"{used} is not a prefix of hal-environment, and has files: move it away"
     assert used.exists()
 
 

@@ -65,7 +65,7 @@ def test_what_is_wrong_is_said_from_the_outside_in(status: Any, env: dict[str, A
         f"{link} leads to 1.abc, whose installation was never finished",
         f"{link} leads to 1.abc, which is not there",
         f"{link} is not there: it is not installed",
-        f"{link} is no link: somebody put something else there",
+        f"{link} is not a link: somebody put something else there",
     ]
 
 

@@ -93,7 +93,7 @@ def test_a_list_is_believed_that_is_not_older_than_the_tree_nor_of_a_time_to_com
     os.utime(tmp_path / "spiderT.lua", (made, made + 0.5))
     monkeypatch.setattr(hal_modules_program.time, "time", lambda: 200.0)
     monkeypatch.setattr(hal_modules_program, "newest", lambda _: (100, f"{tree}/a"))
-    ahead = "it is of a time to come: the clock was ahead when it was made"
+    ahead = "it is dated in the future: the clock was ahead when it was made"
     expected = words.format(tree, ahead=ahead)
     assert hal_modules_program.state({"tree": str(tree), "cache_dir": str(tmp_path)}) == expected
 

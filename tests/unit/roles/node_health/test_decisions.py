@@ -75,7 +75,7 @@ def test_a_reason_that_is_too_long_is_cut_and_says_so() -> None:
 
 SICK, WELL = result(), result("pass")
 WORSE = result(id="g", role="gpu", words="GPU lost", reason="2", hardware=True)
-ALREADY, OTHERWISE = ("nothing", "is drained already"), ("update", "fails otherwise than before")
+ALREADY, OTHERWISE = ("nothing", "is drained already"), ("update", "fails for other reasons than before")
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_without_a_witness_two_looks_drain_and_on_a_slow_node_none(scale: Instal
     for _ in range(4):
         scale.run("--act")
     assert updates(scale) == []
-    assert "in 3 runs or more; the node is slow, and no answer says nothing" in alarm(scale)
+    assert "in 3 runs or more; the node is slow, so a missing answer proves nothing" in alarm(scale)
     scale.slow = False
     scale.run("--act")
     assert updates(scale)[0][-1].startswith(f"Reason=health: {SCALE}? (")
@@ -151,7 +151,7 @@ def test_a_check_that_is_ended_every_time_is_an_alarm_and_no_drain(scale: Instal
     for _ in range(2):
         assert scale.run("--act", python=interpreter(version)).returncode == -9
         assert alarm(scale) == (
-            "the check came to no end in 3 runs or more (slurmd ends it after 60 s): nothing is known of this node\n"
+            "the check did not finish in 3 runs or more (slurmd ends it after 60 s): nothing is known of this node\n"
         )
     assert updates(scale) == []
     answers(scale)
@@ -258,7 +258,7 @@ def lost(hal01: Installed) -> Installed:
 def test_the_share_of_a_partition_is_asked_of_slurmctld(lost: Installed, reason: str, held: bool) -> None:
     others(lost, reason.format(ago(1)))
     done = lost.run("--act")
-    out = "1 of 4 nodes of partition gpu are out for their health since less than 60 minutes (hal02)"
+    out = "1 of 4 nodes of partition gpu went out for their health in the last 60 minutes (hal02)"
     assert (done.returncode, updates(lost) == []) == ((HELD, True) if held else (NOT_HEALTHY, False)), done.stderr
     assert alarm(lost) == (f"not drained for GPU lost: {out}\n" if held else "")
 
@@ -278,7 +278,7 @@ def test_of_nodes_that_drain_at_the_same_moment_no_more_stay_out_than_may(lost: 
     done = lost.run("--act")
     assert [one[0] for one in updates(lost)] == ["State=DRAIN", "State=UNDRAIN"]
     assert (done.returncode, json.loads((lost.folder / "drained.json").read_text())) == (HELD, {})
-    assert alarm(lost).startswith("given back, though GPU lost: 1 of 4 nodes of partition gpu are out")
+    assert alarm(lost).startswith("given back, though GPU lost: 1 of 4 nodes of partition gpu went out")
 
 
 def test_who_drains_later_gives_way(lost: Installed) -> None:

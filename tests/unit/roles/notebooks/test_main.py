@@ -128,7 +128,7 @@ def test_other_options_choose_address_and_port_and_only_show(user: User) -> None
 
 
 def test_tensorboard_is_started_with_logs_and_a_warning(user: User) -> None:
-    warning = "TensorBoard asks for no password: who is on this node can read it."
+    warning = "TensorBoard does not ask for a password: everybody on this node can read it."
     start = [f"{user.folder}/bin/tensorboard", "--host", "127.0.0.1", "--port", str(FIRST)]
     for words in (["--logdir", "x"], ["--logdir=x"], ["--version"]):
         assert user("tensorboard", *words) == ([*start, *words], [warning, *way()], "")
@@ -195,7 +195,7 @@ def test_on_a_login_node_the_line_to_type_is_said_and_nothing_started(
     assert (started, said) == ([], [])
     first, line, *_, last = errors.splitlines()
     assert first.startswith(f"hal-{kind}: not on the login node: ")
-    assert f"{name} belongs into a job" in first
+    assert f"{name} belongs in a job" in first
     typed = f"srun --partition=gpu --time=4:00:00 --pty bash -lc 'module load {module} && hal-{kind}'"
     assert line.strip() == typed
     assert last == f"For a small thing here: hal-{kind} --here. More: hal-{kind} --help"

@@ -194,7 +194,7 @@ def test_root_gets_no_notebook(python: str, tmp_path: Path) -> None:
     (tmp_path / "settings").write_text(json.dumps({}))
     argv = [python, "-B", str(FILES / "hal_notebook.py"), "lab", "--settings", str(tmp_path / "settings")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, "hal-lab: not as root: a notebook is a way in for who has its token\n")
+    assert (done.returncode, done.stderr) == (1, "hal-lab: not as root: a notebook lets in anybody who has its token\n")
 
 
 def kernel(

@@ -39,7 +39,7 @@ def test_a_link_in_place_of_a_folder_is_refused(tmp_path: Path, kind: str) -> No
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/hal05").write_text("somebody else's")
     folder.symlink_to(tmp_path / "elsewhere")
-    said = f"{folder}: is a link, where a folder has to be; find out who laid it, remove it, and roll out"
+    said = f"{folder}: is a link, where a folder has to be; find out who made it, remove it, and roll out"
     said += " provision_server"
     order = an_order(of, expires=time.time() + 60)
     for what, *words in (

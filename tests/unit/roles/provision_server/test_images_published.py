@@ -68,13 +68,13 @@ def test_publishing_shows_an_image_whole_and_never_changes_one(shelf: Shelf, key
 def test_nothing_but_an_image_is_published(shelf: Shelf, key: Path, tmp_path: Path) -> None:
     folder = image(shelf.folder / ".incoming", key, "1")
     (folder / "notes").write_text("for nobody")
-    with pytest.raises(Problem, match=r"compute-1-ppc64le: notes is no part of an image; it has manifest\.json, "):
+    with pytest.raises(Problem, match=r"compute-1-ppc64le: notes is not part of an image; it has manifest\.json, "):
         provision_images.publish(shelf.place, str(folder))
     (folder / "notes").unlink()
     root = (folder / "rootfs.tar.xz").rename(tmp_path / "elsewhere")
     root.chmod(0o600)
     (folder / "rootfs.tar.xz").symlink_to(root)
-    with pytest.raises(Problem, match=r"compute-1-ppc64le: rootfs\.tar\.xz is no regular file"):
+    with pytest.raises(Problem, match=r"compute-1-ppc64le: rootfs\.tar\.xz is not a regular file"):
         provision_images.publish(shelf.place, str(folder))
     assert root.stat().st_mode & 0o777 == 0o600
     assert shelf.there() == []

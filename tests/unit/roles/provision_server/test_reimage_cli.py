@@ -145,8 +145,8 @@ def test_who_read_another_revision_is_told_apart(program: Program) -> None:
     [
         (b"", "hal05: no record on standard input; JSON"),
         (b"\xff", "hal05: no record on standard input; JSON"),
-        (b"{}", "hal05: that is no record of a reimage: format is None, and this program knows 1: another release"),
-        (b" " * 262145, "hal05: more than 262144 bytes on standard input are no record"),
+        (b"{}", "hal05: that is not a record of a reimage: format is None, and this program knows 1: another release"),
+        (b" " * 262145, "hal05: more than 262144 bytes on standard input are not a record"),
     ],
 )
 def test_what_is_no_record_is_refused(program: Program, data: bytes, words: str) -> None:
@@ -167,7 +167,7 @@ def test_an_account_without_rights_gets_one_line(program: Program) -> None:
 
 
 def test_status_says_where_nodes_are(program: Program) -> None:
-    assert program.ok("status") == "no reimage is on\n"
+    assert program.ok("status") == "no reimage is under way\n"
     for at in (5, 6, 7):
         program.write(now(name=f"hal{at:02}", waiting="größe"))
     program.write(failed("hal01", ended=stamp(time.time() + 3600)))  # the clock went back: no time has passed
@@ -287,7 +287,7 @@ def line_of(running: subprocess.Popen[bytes]) -> str:
 
 
 def test_who_watches_gets_a_line_for_each_change_until_nothing_goes(program: Program) -> None:
-    assert program.ok("status", "--watch") == "no reimage is on\n"
+    assert program.ok("status", "--watch") == "no reimage is under way\n"
     program.write(done("hal01"))
     program.write(now())
     running = watching(program)
@@ -334,7 +334,7 @@ def test_who_watches_does_not_leave_after_a_failure_that_others_go_on_after(prog
     finally:
         running.kill()
     program.write(failed(run={**call, "go_on": False}))
-    assert program.ok("status", "--watch") == "no reimage is on\n"
+    assert program.ok("status", "--watch") == "no reimage is under way\n"
 
 
 def test_a_node_is_where_the_living_call_has_it(program: Program) -> None:

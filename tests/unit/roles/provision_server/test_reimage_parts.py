@@ -181,7 +181,7 @@ def test_a_record_has_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert given(b'"' + b"x" * (most - 2) + b'"') == "x" * (most - 2)
     assert problem(given, b'"' + b"x" * (most - 1) + b'"') == (
-        f"hal05: more than {most} bytes on standard input are no record"
+        f"hal05: more than {most} bytes on standard input are not a record"
     )
     for content in (b"{", b'"\xff"'):
         assert problem(given, content) == "hal05: no record on standard input; JSON"

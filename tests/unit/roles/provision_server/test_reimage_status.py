@@ -109,7 +109,7 @@ FOUR = {"nodes": ("hal01", "hal02", "hal03", "hal04")}
         ([record("hal01", run=FOUR), record("hal02", run=FOUR)], {"hal01": 3600}, "hal[03-04]",
          "a turn after hal[01-02]"),
         ([record("hal01", run=FOUR), record("hal02", run=FOUR)], {"hal01": 3600, "hal02": 3600}, "hal[03-04]",
-         "a turn after hal[01-02]; nobody drives that, the same command goes on"),
+         "a turn after hal[01-02], which nobody drives; the same command goes on"),
         ([failed("hal01", run=FOUR), record("hal02", run=FOUR)], {}, "hal[03-04]",
          "a turn after hal02; without reimage_go_on=true there is none, because hal01 failed"),
         ([done("hal01", ago=5, run=FOUR)], {}, "hal[02-04]", "a turn"),  # between two nodes of a call
@@ -182,7 +182,7 @@ def test_two_calls_have_two_queues() -> None:
 
 def test_what_ended_long_ago_is_shown_when_it_is_asked_for() -> None:
     old = done("hal01", ago=8 * 86400)
-    assert table(old) == ["no reimage is on"]
+    assert table(old) == ["no reimage is under way"]
     assert table(old, done("hal02", ago=6 * 86400))[1].startswith("hal02  done  6 d 0 h ago")
     assert table(old, wanted=["hal01"])[1].startswith("hal01  done  8 d 0 h ago")
     assert table(old, record("hal02"), wanted=["hal02"])[1:] == ["hal02  6/11 install  2 min  the call home"]
@@ -195,7 +195,7 @@ def test_what_ended_in_two_runs_is_two_rows() -> None:
 
 
 def test_nothing_is_said_where_nothing_is() -> None:
-    assert table() == ["no reimage is on"]
+    assert table() == ["no reimage is under way"]
 
 
 def test_a_node_that_left_the_model_is_shown_as_such() -> None:

@@ -164,7 +164,7 @@ def test_a_record_without_a_part_is_refused_by_its_name(place: Any) -> None:
             store.write(place, "hal05", without(record(), field), NOW)
         inner = {"plan": "plan.serial", "run": "run.code", "plan.image": "plan.image.folder"}.get(field, field)
         named = {"format": "format is None", "node": "it is of node None"}.get(field, f"it has no {inner}")
-        assert str(refused.value).startswith(f"hal05: that is no record of a reimage: {named}")
+        assert str(refused.value).startswith(f"hal05: that is not a record of a reimage: {named}")
     assert store.names(place) == []
 
 
@@ -215,7 +215,7 @@ def test_what_is_no_record_is_refused_and_changes_nothing(place: Any, field: str
     inner[last] = value
     with pytest.raises(Problem) as refused:
         store.write(place, "hal05", data, NOW)
-    assert str(refused.value).startswith(f"hal05: that is no record of a reimage: {words}")
+    assert str(refused.value).startswith(f"hal05: that is not a record of a reimage: {words}")
     assert store.read(place, "hal05") == stored
 
 
@@ -274,7 +274,7 @@ def test_a_damaged_record_is_that_nodes_alone_and_is_not_written_over(place: Any
 
 def test_what_is_no_name_of_a_node_is_refused_and_no_damaged_record(place: Any) -> None:
     for name in ("../nodes/hal05", "", "hal05.json"):
-        with pytest.raises(Problem, match="is no name of a node"):
+        with pytest.raises(Problem, match="is not a name of a node"):
             store.read_all(place, ["hal05", name])
 
 

@@ -347,7 +347,7 @@ def test_a_damaged_file_of_a_node_is_named_and_others_are_served(running: Runnin
     said = [line for line in running.journal().splitlines() if str(path) in line]
     assert said == [
         f"{FIRST} /boot/hal05: {path}: is damaged; no JSON",
-        f"{path}: is damaged; no address; hal05 gets nothing until role provision_server wrote it anew",
+        f"{path}: is damaged; no address; hal05 gets nothing until role provision_server writes it anew",
     ]
     assert "Traceback" not in running.journal()
 
@@ -570,7 +570,7 @@ def test_disarming_several_goes_on_after_one_that_cannot_be(running: Running) ->
     assert done.returncode == 2
     assert done.stdout == b"hal05: disarmed\nhal06: disarmed\n"
     assert [line.split(": ")[0] for line in done.stderr.decode().splitlines()] == [
-        "hal99", "'../x' is no name of a node"
+        "hal99", "'../x' is not a name of a node"
     ]  # fmt: skip
     assert not list((running.folder / "state/armed").iterdir())
 

@@ -233,7 +233,7 @@ def test_a_stamp_is_of_utc() -> None:
 
 @pytest.mark.parametrize("name", ["", "-a", "a-", "A", "a_b", "a.b", "a\n", "a" * 64])
 def test_what_is_no_name_of_a_node_is_shown_as_it_is(name: str) -> None:
-    assert problem(common.checked_name, name) == f"{name!r} is no name of a node"
+    assert problem(common.checked_name, name) == f"{name!r} is not a name of a node"
     assert [common.checked_name(one) for one in ("a", "a-9", "9" * 63)] == ["a", "a-9", "9" * 63]
 
 
@@ -332,4 +332,4 @@ def test_each_node_has_a_lock_of_its_own(place: Any) -> None:
     with place.locked("hal05"), place.locked("hal06"):
         found = sorted(os.listdir(os.path.join(place.state, "tokens")))
     assert found == [".lock-hal05", ".lock-hal06"]
-    assert problem(place.locked, "../x") == "'../x' is no name of a node"
+    assert problem(place.locked, "../x") == "'../x' is not a name of a node"

@@ -314,7 +314,7 @@ def test_what_installs_just_now_is_not_armed_anew(armed: Any, last: str) -> None
     with pytest.raises(Problem) as why:
         store.arm(armed, "hal05", an_order(node(), "another"), NOW)
     assert str(why.value) == (
-        f"hal05: it installs just now: {BROKE_OFF}. When that broke off: hal-provision disarm hal05, then arm it again"
+        f"hal05: it installs just now: {BROKE_OFF}. If that broke off: hal-provision disarm hal05, then arm it again"
     )
     assert (contents(armed), len(trail(armed))) == (before, lines)
     store.call_home(armed, "hal05", WORDS, address, "done", NOW)
@@ -614,7 +614,7 @@ def test_a_damaged_file_of_one_node_is_that_nodes_alone(
     assert armed.by_address("10.1.0.106") is None
     said = capsys.readouterr().err
     assert said.startswith(f"{path}: ")
-    assert said.endswith("; hal06 gets nothing until role provision_server wrote it anew\n")
+    assert said.endswith("; hal06 gets nothing until role provision_server writes it anew\n")
     assert said.count("\n") == 1
     assert armed.by_address("10.1.0.105") == "hal05"
     assert capsys.readouterr().err == ""  # not with each request

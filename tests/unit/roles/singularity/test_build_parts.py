@@ -76,8 +76,8 @@ def test_an_account_that_may_be_somebody_s_is_refused_with_the_way_out(
     place: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], said: str
 ) -> None:
     monkeypatch.setattr(parts.pwd, "getpwnam", lambda _: account(**changes))
-    way = ("Who builds images does nothing else: all that he runs is ended after a build; name an account of its own"
-           " (singularity_build_user)")  # fmt: skip
+    way = ("The account that builds images does nothing else: all that it runs is ended after a build; name an account"
+           " of its own (singularity_build_user)")  # fmt: skip
     with pytest.raises(common.Problem, match=f"^{re.escape(f'builder {said}. {way}')}$"):
         parts.check_nobodys("builder", UID, str(place))
 

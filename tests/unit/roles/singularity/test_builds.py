@@ -261,7 +261,10 @@ def test_what_a_build_needs_is_asked_first(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"pw_shell": "/bin/bash"}, "builder is somebody's: it has the login shell /bin/bash. Who builds images does"),
+        (
+            {"pw_shell": "/bin/bash"},
+            "builder is somebody's: it has the login shell /bin/bash. The account that builds images",
+        ),
         ({"pw_shell": ""}, "builder is somebody's: it has the login shell /bin/sh"),
         ({"pw_dir": "HOME"}, r"builder is somebody's: it has the home .*/home, with something in it"),
         ({"pw_uid": 0}, "builder is root"),

@@ -56,7 +56,7 @@ def test_these_are_names_of_images(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "a" * 64, "A", "-a", ".a", "a/b", "a.sif", "a--b"])
 def test_these_are_not(name: str) -> None:
-    with pytest.raises(common.Problem, match=rf"^{re.escape(repr(name))} is no name of an image: small letters"):
+    with pytest.raises(common.Problem, match=rf"^{re.escape(repr(name))} is not a name of an image: small letters"):
         common.check_name(name)
 
 

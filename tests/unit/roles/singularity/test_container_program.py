@@ -225,7 +225,7 @@ def test_a_build_is_published_under_the_lock(
     assert told("build", "tool", "x.def") == (0, words, "")
     status, out, err = told("build", "Tool", "x.def")
     assert (status, out, registry.done[1:]) == (1, "", []), "a bad name is refused first"
-    assert err.startswith("hal-container: 'Tool' is no name of an image")
+    assert err.startswith("hal-container: 'Tool' is not a name of an image")
 
 
 def test_signals_end_a_build_unless_they_are_ignored(

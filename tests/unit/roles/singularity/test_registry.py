@@ -59,7 +59,7 @@ def test_a_new_version_keeps_the_old_one_under_its_date(registry: Any, tmp_path:
 @pytest.mark.parametrize("content", [b"", b"#!/bin/sh\n", SIF[:36]])
 def test_what_is_no_image_is_not_published(registry: Any, parts: Any, tmp_path: Path, content: bytes) -> None:
     publish(registry, tmp_path)
-    with pytest.raises(parts("common").Problem, match=r"is no image of Singularity"):
+    with pytest.raises(parts("common").Problem, match=r"is not an image of Singularity"):
         publish(registry, tmp_path, content)
     assert Path(registry.path("tool")).read_bytes() == SIF
     assert os.listdir(registry.hidden).count("incoming.sif") == 0
@@ -127,14 +127,14 @@ def test_what_somebody_put_there_is_named(registry: Any, tmp_path: Path) -> None
     registry.setup()
     Path(registry.path("mine")).write_bytes(SIF)
     Path(registry.path("led")).symlink_to("/etc/passwd")
-    assert registry.verify() == {"mine": "was published by nobody", "led": "is no file of its own"}
+    assert registry.verify() == {"mine": "was published by nobody", "led": "is not a file of its own"}
 
 
 @pytest.mark.parametrize(
     "name", ["", "../x", "a/b", ".hidden", "x.sif", "Tool", "tool--20200101", "x" * 64, "a b", "-x"]
 )
 def test_names_that_would_lead_elsewhere_are_refused(parts: Any, name: str) -> None:
-    with pytest.raises(parts("common").Problem, match="is no name of an image"):
+    with pytest.raises(parts("common").Problem, match="is not a name of an image"):
         parts("common").check_name(name)
     assert name_problem(name)
 

@@ -111,7 +111,7 @@ def test_what_is_no_folder_is_left_and_said(registry: Any, tmp_path: Path, kind:
         place.touch()
     else:
         place.symlink_to(tmp_path if kind == "link to a folder" else tmp_path / "none")
-    with pytest.raises(common.Problem, match=rf"^{re.escape(str(place))} is there and is no folder$"):
+    with pytest.raises(common.Problem, match=rf"^{re.escape(str(place))} is there and is not a folder$"):
         registry.setup()
     assert not (tmp_path / "retired").exists()
 
@@ -208,7 +208,7 @@ def test_a_version_is_entered_with_what_is_measured_of_it(registry: Any, tmp_pat
 
 @pytest.mark.parametrize("content", [SIF[:-1], b"\0" + SIF, SIF[1:], b"SIF_MAGIC", b"\0" * 41])
 def test_the_magic_stands_at_its_place(registry: Any, tmp_path: Path, content: bytes) -> None:
-    said = f"^{re.escape(str(tmp_path))}/image.sif is no image of Singularity \\(SIF\\)$"
+    said = f"^{re.escape(str(tmp_path))}/image.sif is not an image of Singularity \\(SIF\\)$"
     with pytest.raises(common.Problem, match=said):
         registry.publish("tool", built(tmp_path, content), {})
     assert registry.versions() == {}
@@ -216,14 +216,14 @@ def test_the_magic_stands_at_its_place(registry: Any, tmp_path: Path, content: b
 
 
 def test_a_bad_name_is_refused_before_anything_is_made(registry: Any, tmp_path: Path) -> None:
-    with pytest.raises(common.Problem, match=r"^'\.\./x' is no name of an image"):
+    with pytest.raises(common.Problem, match=r"^'\.\./x' is not a name of an image"):
         registry.publish("../x", built(tmp_path), {})
     assert os.listdir(tmp_path) == ["image.sif"]
 
 
 def test_a_fifo_of_the_build_user_is_no_image(registry: Any, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "image.sif")
-    with pytest.raises(common.Problem, match=rf"^{re.escape(str(tmp_path))}/image\.sif is no file$"):
+    with pytest.raises(common.Problem, match=rf"^{re.escape(str(tmp_path))}/image\.sif is not a file$"):
         registry.publish("tool", str(tmp_path / "image.sif"), {})
     assert os.listdir(registry.hidden) == ["retired"]
 

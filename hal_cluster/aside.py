@@ -1,8 +1,17 @@
-"""One task on nodes beside the plays of a run: by the same process, variables and connections, and printed nowhere."""
+"""One task on nodes beside the plays of a run: by the same process, variables and connections, and printed nowhere.
+
+Two things that it needs are private in Ansible. They are used here alone, and a test notices when they go
+(tests/unit/hal_cluster/test_aside.py):
+
+* `VariableManager._inventory`: the inventory of the run. A second one would be read anew, for minutes, and without what
+  plays have added.
+* `TaskQueueManager._start_at_done`: --start-at-task was for the run. No argument says that it has begun.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ansible import constants, context
@@ -33,10 +42,8 @@ def play_aside(
 
     AnsibleError when it cannot be run at all. What hosts answer goes to `results`.
     """
-    manager, loader = play._variable_manager, play._loader
+    manager, loader = play.get_variable_manager(), play.get_loader()
     inventory = manager._inventory
-    restriction = inventory._restriction
-    inventory.remove_restriction()
     queue = TaskQueueManager(
         inventory=inventory,
         variable_manager=manager,
@@ -46,21 +53,33 @@ def play_aside(
         run_additional_callbacks=False,
         forks=context.CLIARGS.get("forks"),
     )
-    queue._start_at_done = True  # --start-at-task was for the run
+    queue._start_at_done = True
+    content = {
+        "name": task["name"],
+        "hosts": list(names),
+        "gather_facts": "no",
+        "strategy": strategy(),
+        "any_errors_fatal": "no",
+        "tasks": [dict(task)],
+        **keywords,
+    }
+    with _every_host(inventory, play):
+        try:
+            queue.run(AsidePlay().load_data(content, variable_manager=manager, loader=loader))
+        finally:
+            queue.cleanup()
+
+
+@contextmanager
+def _every_host(inventory: Any, play: Any) -> Iterator[None]:
+    """Lift the restriction to the batch of a play that runs, and put it back."""
+    # "all" does not match a localhost that no inventory names. The play's pattern does.
+    batch = [*inventory.get_hosts("all"), *inventory.get_hosts(play.hosts)]
+    inventory.remove_restriction()
     try:
-        content = {
-            "name": task["name"],
-            "hosts": list(names),
-            "gather_facts": "no",
-            "strategy": strategy(),
-            "any_errors_fatal": "no",
-            "tasks": [dict(task)],
-            **keywords,
-        }
-        queue.run(AsidePlay().load_data(content, variable_manager=manager, loader=loader))
+        yield
     finally:
-        queue.cleanup()
-        inventory._restriction = restriction
+        inventory.restrict_to_hosts(batch)
 
 
 def strategy() -> str:

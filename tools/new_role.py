@@ -248,7 +248,7 @@ def names_taken(root: Path) -> set[str]:
 
 def free_network(root: Path) -> int:
     """The third number of networks that no scenario has."""
-    taken = {int(one) for path in root.glob("molecule/*/hal.yml") for one in NETWORK.findall(path.read_text())}
+    taken = {int(number) for path in root.glob("molecule/*/hal.yml") for number in NETWORK.findall(path.read_text())}
     return next(number for number in range(1, 255) if number not in taken)
 
 

@@ -55,7 +55,7 @@ def broken(rollout: Rollout, name: str = "hal-login", **variables: Any) -> list[
 
 
 def run_as(host: Host, user: str, script: str) -> CommandResult:
-    """Run a script as a user with his home, as after a login. Of 255, which ssh keeps for itself, 254 is made."""
+    """Run a script as a user in their home, as after a login. ssh keeps 255 for itself, so it becomes 254."""
     return host.run(
         "runuser -u %s -- env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/home/%s sh -c %s",
         user,
@@ -92,7 +92,7 @@ def test_a_user_builds_an_image_and_runs_it(login: Host, image: str) -> None:
 
 
 def test_root_of_a_container_is_the_user_outside(login: Host, image: str) -> None:
-    """Two ways: what he makes as root is the user's; what he gives to another id belongs to the user's range."""
+    """Both ways: what root makes inside is the user's; what root gives to another id belongs to the user's range."""
     inside = "cd; touch a b; chown 33:34 b; cat /proc/self/uid_map /proc/self/gid_map"
     script = f"singularity exec --fakeroot {image} sh -c '{inside}'"
     done = run_as(login, "alice", script)
@@ -193,7 +193,7 @@ def test_no_two_ranges_overlap(login: Host, image: str) -> None:
 
 
 def test_singularitys_own_command_gives_no_slot_away(login: Host) -> None:
-    """Slot 1 is of somebody who has left: `--add` looks for the first free range, and his line, disabled, holds it."""
+    """Slot 1 is of a user who has left: `--add` looks for the first free range, and the disabled line holds it."""
     before = login.check_output("cat /etc/subuid")
     login.check_output(
         "useradd --uid 5017 newcomer && sed -i /newcomer/d /etc/subuid /etc/subgid"

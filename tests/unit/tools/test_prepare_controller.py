@@ -29,7 +29,7 @@ def test_a_python_that_does_not_suit_is_refused_in_one_line(python: str) -> None
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr == (
-        f"prepare-controller: HAL_PYTHON={python} is no Python 3.10, 3.11 or 3.12 with venv"
+        f"prepare-controller: HAL_PYTHON={python} is not a Python 3.10, 3.11 or 3.12 with venv"
         " (docs/dependencies.md says why not newer)\n"
     )
 

@@ -130,7 +130,7 @@ def test_a_wheelhouse_cannot_say_itself_what_its_packages_are(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("made-for", None, "is no wheelhouse: make wheelhouse makes one where there is a network"),
+        ("made-for", None, "is not a wheelhouse: make wheelhouse makes one where there is a network"),
         ("made-for", "3.9 linux-x86_64\n", "is for Python 3.9 linux-x86_64, this machine has 3."),
         ("lock.sha256", "0  -\n", "was made for another requirements.lock; make it again from this one"),
     ],

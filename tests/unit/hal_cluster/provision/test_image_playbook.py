@@ -135,7 +135,7 @@ def test_what_no_node_gets_is_taken_back(
     serving["content"] = content
     done = ended(tmp_path, serving["address"])
     assert done.returncode != 0
-    said = f"{NAME} is not published: it was, and hal-mgmt1 served something else than what was made, or nothing{why}"
+    said = f"{NAME} was published and taken back: hal-mgmt1 served something else than what was made, or nothing{why}"
     assert said in " ".join(done.stdout.split()), done.stdout[-4000:]
     assert {path.name for path in (tmp_path / "www").iterdir()} == {".incoming", "another-1-ppc64le"}
     assert list((tmp_path / "www/.incoming").iterdir()) == []

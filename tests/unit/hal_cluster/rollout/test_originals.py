@@ -160,7 +160,7 @@ def test_what_was_left_is_a_failure(site: Site, giveback: Any) -> None:
     (site.folder / "hal01" / "originals.json").write_text(json.dumps({"left": ["package:x: needed"]}))
     done = giveback("-e", f"giveback_code={code(giveback().text)}")
     assert done.status == 2
-    assert "not put back: package:x: needed. It is kept still" in done.words
+    assert "not put back: package:x: needed. It is still kept" in done.words
 
 
 # --- lines
